@@ -6,7 +6,7 @@ use crate::{
     backend,
     diagnostic::{Diagnostic, Failure},
     frontend, passes,
-    request::{Entry, Options, Outcome, Request},
+    request::{Entry, Options, Outcome, Request, Target},
     source::SourceMap,
     stack,
     stage::{self, Stage, Watch},
@@ -16,7 +16,7 @@ use crate::{
 /// What a compilation makes.
 #[derive(Clone, Debug)]
 pub struct Output {
-    /// Code and ABI.
+    /// Code and ABI; the ABI alone where the [estimate](Options::choose) says that there are better variants.
     pub artifact: Artifact,
     /// What a function for other code returns; nothing for a kernel.
     pub returns: Option<ArgType>,
@@ -54,8 +54,8 @@ pub fn check(request: &Request) -> Result<Outcome<Checked>, Failure> {
         };
         module.confined = request.options.confined;
         module.facts = request.options.facts;
-        (module.coarsen, module.choose) = coarsen(request);
-        match passes::run(&mut module, &request.target).and_then(|()| backend::check(&module)) {
+        (module.coarsen, _) = coarsen(request);
+        match passes::run(&mut module, &request.target, |_| {}).and_then(|()| backend::check(&module)) {
             Ok(()) => Ok(Outcome::Made(checked)),
             Err(diagnostic) => Err(Failure { diagnostics: vec![diagnostic], sources: checked.sources }),
         }
@@ -127,9 +127,17 @@ fn stages(request: &Request) -> Result<Outcome<Output>, Failure> {
     module.facts = request.options.facts;
     (module.coarsen, module.choose) = coarsen(request);
     stage::begin(Stage::Passes);
-    passes::run(&mut module, &request.target).map_err(fail)?;
-    stage::begin(Stage::LlvmIr);
-    let emitted = backend::emit(&module, request).map_err(fail)?;
+    let estimates = module.choose;
+    let tell = |pass: &passes::Pass| {
+        stage::begin(if estimates && pass.estimates { Stage::Estimate } else { Stage::Passes });
+    };
+    passes::run(&mut module, &request.target, tell).map_err(fail)?;
+    let emitted = if matches!(request.target, Target::Sm(..)) && module.coarsening.is_worth_it() {
+        backend::describe(&module, request).map_err(fail)?
+    } else {
+        stage::begin(Stage::LlvmIr);
+        backend::emit(&module, request).map_err(fail)?
+    };
     stage::begin(Stage::Result);
     Ok(Outcome::Made(Output {
         artifact: emitted.artifact,

@@ -11,6 +11,8 @@ pub enum Stage {
     FrontEnd,
     /// weft's passes over it.
     Passes,
+    /// The estimate among them of how many threads one is to do the work of.
+    Estimate,
     /// LLVM itself: its targets, once a process, a context and a target machine.
     SetUp,
     /// From weft's IR to LLVM's.
@@ -35,6 +37,7 @@ impl fmt::Display for Stage {
         f.write_str(match self {
             Self::FrontEnd => "front end",
             Self::Passes => "passes",
+            Self::Estimate => "estimate",
             Self::SetUp => "LLVM's set-up",
             Self::LlvmIr => "LLVM IR",
             Self::MathLibrary => "math library",

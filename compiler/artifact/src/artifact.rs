@@ -29,10 +29,18 @@ pub struct Artifact {
     pub format: CodeFormat,
     /// The target it was compiled for: `sm_90`, or `host`.
     pub target: String,
-    /// PTX text or an object.
+    /// PTX text or an object. Empty where the kernel is estimated to be [worth coarsening](Coarsening::is_worth_it): whoever asks
+    /// for the estimate chooses which variant it needs.
     pub code: Vec<u8>,
     /// The kernels in the code.
     pub kernels: Vec<Kernel>,
+}
+
+impl Artifact {
+    /// Whether there is code, and not the estimate alone.
+    pub fn has_code(&self) -> bool {
+        !self.code.is_empty()
+    }
 }
 
 /// One compiled kernel.
@@ -83,6 +91,13 @@ pub struct Coarsening {
     /// Of a kernel whose threads each do their own: other factors, those first that are likely to be quicker. Empty where
     /// nobody asked for a choice, or there is none.
     pub candidates: Vec<Candidate>,
+}
+
+impl Coarsening {
+    /// Whether large launches are to have other factors.
+    pub fn is_worth_it(&self) -> bool {
+        self.candidates.iter().any(Candidate::is_worth_it)
+    }
 }
 
 /// Factors that a kernel can have, and what is to be expected of them.

@@ -233,16 +233,20 @@ impl Compile<'_> {
             }
         }
         // What a large launch has.
-        let chosen = compiled.artifact.kernels.iter().flat_map(|kernel| &kernel.coarsening.candidates).next();
-        if let Some(chosen) = chosen.filter(|chosen| chosen.is_worth_it()) {
+        let mut candidates = compiled.artifact.kernels.iter().flat_map(|kernel| &kernel.coarsening.candidates);
+        if let Some(chosen) = candidates.find(|candidate| candidate.is_worth_it()) {
             let options = Options { coarsen: chosen.factors, choose: false, ..request.options.clone() };
             let request = Request { options, ..request.clone() };
             match self.engine.compile(&request) {
                 Ok(Outcome::Made(variant)) => compiled = variant,
                 Ok(Outcome::Asks(_)) => {
                     report.add(&kernels::unanswered(&request.function).diagnostics, &compiled.sources);
+                    return Ok(());
                 }
-                Err(failure) => report.add(&failure.diagnostics, &failure.sources),
+                Err(failure) => {
+                    report.add(&failure.diagnostics, &failure.sources);
+                    return Ok(());
+                }
             }
         }
         for &form in self.forms {

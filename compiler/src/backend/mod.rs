@@ -12,7 +12,7 @@ mod testing;
 
 use std::{fmt::Write, sync::Arc};
 
-use weft_artifact::{Artifact, Fault, Faults, HostEntry, Kernel, Place, Slot, SlotType};
+use weft_artifact::{Artifact, CodeFormat, Fault, Faults, HostEntry, Kernel, Place, Slot, SlotType};
 
 use crate::{
     diagnostic::{Code, Diagnostic},
@@ -49,12 +49,29 @@ pub fn emit(module: &Module, request: &Request) -> Result<Emitted, Diagnostic> {
     };
     // The code generator ends with a fatal error then.
     stop::check();
-    emitted.map_err(|error| {
-        let (llvm::Error::Fatal(text) | llvm::Error::Internal(text)) = error;
-        let span = module.kernel().map_or_else(Span::default, |kernel| kernel.span);
-        Diagnostic::error(Code::Internal, span, format!("weft cannot emit code for {}: {text}", request.target))
-            .note(format!("weft's IR:\n{module}"))
-    })
+    emitted.map_err(|error| fault(module, request, &error))
+}
+
+/// Describes the kernel of a verified module for a GPU, and makes no code.
+///
+/// # Errors
+///
+/// As [`check`]; `E0901` if there is no kernel.
+pub fn describe(module: &Module, request: &Request) -> Result<Emitted, Diagnostic> {
+    check(module)?;
+    let (_, kernel) = kernel_of(module).map_err(|error| fault(module, request, &error))?;
+    let kernels = vec![kernel_record(module, kernel, request, None)];
+    let target = request.target.to_string();
+    let artifact = Artifact { format: CodeFormat::Ptx, target, code: Vec::new(), kernels };
+    Ok(Emitted { artifact, llvm: None, asm: None })
+}
+
+/// The report of a fault of weft's own.
+fn fault(module: &Module, request: &Request, error: &llvm::Error) -> Diagnostic {
+    let (llvm::Error::Fatal(text) | llvm::Error::Internal(text)) = error;
+    let span = module.kernel().map_or_else(Span::default, |kernel| kernel.span);
+    Diagnostic::error(Code::Internal, span, format!("weft cannot emit code for {}: {text}", request.target))
+        .note(format!("weft's IR:\n{module}"))
 }
 
 /// Bytes of the block-shared arrays of fixed size, laid out in order.

@@ -36,6 +36,8 @@ pub struct Pass {
     pub run: fn(&mut Module),
     /// Which targets need it.
     pub targets: Targets,
+    /// It estimates factors where they are to be [chosen](Module::choose).
+    pub estimates: bool,
     /// Why it stands where it stands.
     pub why_here: &'static str,
 }
@@ -57,72 +59,84 @@ pub const PASSES: &[Pass] = &[
         name: "split_signs",
         run: split_signs::run,
         targets: Targets::Nvptx,
+        estimates: false,
         why_here: "first: the proofs find what it makes provable; a CPU's indices are 64 bits wide, and their wraps cost little",
     },
     Pass {
         name: "prove_nonneg",
         run: prove_nonneg::run,
         targets: Targets::All,
+        estimates: false,
         why_here: "before all that reads what it makes dead: an index without its wrap no longer reads the extent, which may then be dead",
     },
     Pass {
         name: "fold_temps",
         run: fold_temps::run,
         targets: Targets::All,
+        estimates: false,
         why_here: "after the proofs, which may rest on a mark of a temporary; leaves dead assignments",
     },
     Pass {
         name: "drop_dead",
         run: drop_dead::run,
         targets: Targets::All,
+        estimates: false,
         why_here: "after what makes code dead, before what looks at which locals are read",
     },
     Pass {
         name: "coarsen",
         run: coarsen::run,
         targets: Targets::All,
+        estimates: true,
         why_here: "after the proofs, which know the threads of the program; before what writes guards of its own, unrolls or narrows",
     },
     Pass {
         name: "confine",
         run: confine::run,
         targets: Targets::Host,
+        estimates: false,
         why_here: "after the proofs and with few temporaries; before drop_dead_params, since it asks for extents that may be unread",
     },
     Pass {
         name: "drop_dead_params",
         run: drop_dead_params::run,
         targets: Targets::All,
+        estimates: false,
         why_here: "needs dead assignments gone; a slot that is not passed costs nothing at launch",
     },
     Pass {
         name: "unroll_strided",
         run: unroll_strided::run,
         targets: Targets::Nvptx,
+        estimates: false,
         why_here: "after what makes loop bodies small; the CPU hides latency by itself and vectorises over threads",
     },
     Pass {
         name: "narrow",
         run: narrow::run,
         targets: Targets::Nvptx,
+        estimates: false,
         why_here: "after unroll_strided, which looks for 64-bit counters; the CPU has 64-bit registers",
     },
     Pass {
         name: "lower_reductions",
         run: lower_reductions::run,
         targets: Targets::Host,
+        estimates: false,
         why_here: "after drop_dead, which finds the values that nobody reads; the CPU's barriers carry none",
     },
     Pass {
         name: "access",
         run: access::run,
         targets: Targets::All,
+        estimates: false,
         why_here: "behind all that changes code: describes the accesses that are left",
     },
     Pass {
         name: "facts",
         run: facts::run,
         targets: Targets::Nvptx,
+        estimates: false,
         why_here: "last: asks what is read and written; the CPU's code takes nothing for granted",
     },
 ];
@@ -139,15 +153,16 @@ impl Targets {
 }
 
 /// Runs every pass that is for `target`, and verifies the module before the first and after the last, in debug builds
-/// after each.
+/// after each. `tell` is told of each pass that begins.
 ///
 /// # Errors
 ///
 /// `E0901` with the IR attached if the front end or a pass left an invalid module.
-pub fn run(module: &mut Module, target: &Target) -> Result<(), Diagnostic> {
+pub fn run(module: &mut Module, target: &Target, tell: impl Fn(&Pass)) -> Result<(), Diagnostic> {
     check(module, "the front end")?;
     for pass in PASSES.iter().filter(|pass| pass.targets.contains(target)) {
         stop::check();
+        tell(pass);
         (pass.run)(module);
         if cfg!(debug_assertions) {
             check(module, pass.name)?;

@@ -40,7 +40,8 @@ pub struct Options {
     pub notes: bool,
     /// So many threads are one of a launch, if that is possible ([`weft_artifact::Kernel::coarsening`]).
     pub coarsen: Factors,
-    /// Where that is its own alone: estimate which are worth it ([`weft_artifact::Coarsening::candidates`]). It changes no code.
+    /// Where that is its own alone: estimate which are worth it ([`weft_artifact::Coarsening::candidates`]). If some are, on GPUs,
+    /// no code is made: a launch needs that of one variant, and the estimate says which. Else it changes nothing.
     pub choose: bool,
     /// Who calls the code.
     pub entry: Entry,

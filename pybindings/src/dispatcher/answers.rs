@@ -19,7 +19,8 @@ use crate::{
 /// So many times the compiler may ask: calls whose types grow with each call ask for ever.
 const MOST_ROUNDS: usize = 200;
 
-/// Compiles a function for a target, with the implementations that its calls ask for.
+/// Compiles a function for a target, with the implementations that its calls ask for. Where the options ask for the estimate, that
+/// may be [all that there is](weft_compiler::request::Options::choose).
 pub(crate) fn compile(
     py: Python<'_>,
     definition: &mut Definition,
@@ -29,7 +30,41 @@ pub(crate) fn compile(
     jit: &JitOptions,
     keep: Keep,
 ) -> PyResult<Compiled> {
-    with_answers(py, definition, found, |definition| engine::compile(py, definition, args, target.clone(), jit, keep))
+    let compiled = with_answers(py, definition, found, |definition| {
+        engine::compile(py, definition, args, target.clone(), jit, keep)
+    })?;
+    compiled.tell(py, jit)?;
+    Ok(compiled)
+}
+
+/// The code as it is of a function of which the estimate has said that there are better variants. What the compiler warns about
+/// was told with the estimate.
+pub(crate) fn code(
+    py: Python<'_>,
+    definition: &Definition,
+    args: &[ArgType],
+    target: &Target,
+    jit: &JitOptions,
+    keep: Keep,
+) -> PyResult<Compiled> {
+    let mut jit = jit.clone();
+    jit.code.choose = false;
+    with_answers(py, &mut definition.clone(), &mut Found::default(), |definition| {
+        engine::compile(py, definition, args, target.clone(), &jit, keep)
+    })
+}
+
+/// As [`compile`], and the code where that gives the estimate alone.
+pub(crate) fn compile_whole(
+    py: Python<'_>,
+    definition: &mut Definition,
+    args: &[ArgType],
+    target: &Target,
+    jit: &JitOptions,
+    keep: Keep,
+) -> PyResult<Compiled> {
+    let compiled = compile(py, definition, &mut Found::default(), args, target, jit, keep)?;
+    if compiled.output.artifact.has_code() { Ok(compiled) } else { code(py, definition, args, target, jit, keep) }
 }
 
 /// Does something with a function until that asks nothing more: the definition gets the implementations that are asked

@@ -160,7 +160,11 @@ impl Resolved {
         let mut chosen = Arc::clone(&self).coarsened_by(owner, factors)?;
         // More registers may mean smaller blocks, which merging does not make so.
         let asked = overload.wanted != Wanted::Factors(factors) || factors.blocks_in_one() > 1;
-        if asked && u64::from(chosen.overload.loaded.max_threads_per_block()) < threads(config) {
+        let is_variant = !Arc::ptr_eq(&chosen.overload, &overload);
+        if asked
+            && is_variant
+            && u64::from(chosen.overload.loaded(owner.py())?.max_threads_per_block()) < threads(config)
+        {
             chosen = self;
         }
         overload.tunings.use_now(chosen.overload.jit.code.coarsen);
@@ -201,7 +205,6 @@ impl Overload {
         let timing = Timing::start(py, "capture")?;
         let mut jit = known.jit.clone();
         jit.code.coarsen = factors;
-        jit.code.choose = false;
         let compiled = known.variant(owner, &jit)?;
         let note = &compiled.kernel.coarsening.note;
         timing
@@ -225,9 +228,8 @@ impl Overload {
 
     /// The same where there is a choice to be made: launches of kernels of which the estimate chooses nothing ask for none.
     pub(super) fn settled(&self, wanted: Wanted) -> Wanted {
-        let is_worth_it = || self.kernel.coarsening.candidates.iter().any(weft_artifact::Candidate::is_worth_it);
         match wanted {
-            Wanted::Estimate if !is_worth_it() => Wanted::Factors(Factors::NONE),
+            Wanted::Estimate if !self.kernel.coarsening.is_worth_it() => Wanted::Factors(Factors::NONE),
             Wanted::Factors(_) | Wanted::Estimate | Wanted::Measure => wanted,
         }
     }

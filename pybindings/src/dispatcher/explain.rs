@@ -14,7 +14,7 @@ impl Dispatcher {
     pub(super) fn explained(slf: &Bound<'_, Self>, signature: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
         let this = slf.get();
         let overloads = match signature.filter(|signature| !signature.is_none()) {
-            Some(signature) => vec![Self::overload(slf, &this.types(signature)?)?],
+            Some(signature) => vec![Self::known_overload(slf, &this.types(signature)?)?],
             None => this.state().overloads.clone(),
         };
         let texts: Vec<String> = overloads.iter().map(|overload| overload.explained()).collect();
@@ -59,6 +59,9 @@ impl Overload {
         }
         if self.wanted == Wanted::Estimate {
             line("launches that fill the device less than twice, and those that cannot be divided, run as they are");
+            if self.made().is_none() {
+                line("none of them was launched yet: that code is compiled when one is");
+            }
         }
         self.tunings.told().iter().for_each(|place| line(place));
         if let Some(in_use) = self.tunings.last() {

@@ -53,7 +53,13 @@ impl ForAll {
             let mut arguments = Arguments::default();
             arguments.push_all(args).map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
             let resolved = Dispatcher::resolve(dispatcher, &arguments)?;
-            resolved.overload.loaded.max_threads_per_block().clamp(1, BLOCK)
+            let overload = &resolved.overload;
+            // A block of so many threads has the registers for any code: a GPU has 2^16 for a block, and 255 a thread at most.
+            let most = match overload.made() {
+                Some(code) => code.loaded.max_threads_per_block(),
+                None => overload.kernel.max_threads.unwrap_or(BLOCK),
+            };
+            most.clamp(1, BLOCK)
         } else {
             self.thread_per_block
         };

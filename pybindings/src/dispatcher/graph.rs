@@ -50,14 +50,15 @@ pub(super) fn record(
     let py = dispatcher.py();
     refuse_hosts(dispatcher, arguments)?;
     let overload = &resolved.overload;
-    overload.loaded.check(config, slots.len()).map_err(|error| errors::runtime(py, &error))?;
+    let loaded = overload.loaded(py)?;
+    loaded.check(config, slots.len()).map_err(|error| errors::runtime(py, &error))?;
     let launch = RecordedLaunch {
         dispatcher: dispatcher.clone().unbind(),
         resolved: Arc::clone(resolved),
         config: *config,
         args: Mutex::new(args.clone().unbind()),
     };
-    let step = Step::Launch { kernel: Arc::clone(&overload.loaded), config: *config, cells: slots.to_vec() };
+    let step = Step::Launch { kernel: Arc::clone(loaded), config: *config, cells: slots.to_vec() };
     let keep = Bound::new(py, launch)?.into_any().unbind();
     recording::record(overload.device, Recorded { step, order, buffers: arguments.lent.clone(), keep })
 }

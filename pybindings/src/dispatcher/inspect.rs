@@ -70,8 +70,7 @@ impl Dispatcher {
             }
             jit.code.entry = Entry::Foreign(Foreign { role: Role::Function(Abi::C), symbol: None });
         }
-        let Compiled { output, .. } =
-            answers::compile(py, &mut definition, &mut Found::default(), args, &target, &jit, keep)?;
+        let Compiled { output, .. } = answers::compile_whole(py, &mut definition, args, &target, &jit, keep)?;
         timing.print(py, || {
             let args: Vec<String> = args.iter().map(ToString::to_string).collect();
             format!("{}({}) for {target}, {what}", this.name, args.join(", "))
@@ -125,14 +124,14 @@ impl Dispatcher {
         let overloads = this.state().overloads.clone();
         if let Some(signature) = signature.filter(|signature| !signature.is_none()) {
             let overload = Self::overload(slf, &this.types(signature)?)?;
-            return Ok(number(&*overload.loaded).into_pyobject(py)?.into_any());
+            return Ok(number(&**overload.loaded(py)?).into_pyobject(py)?.into_any());
         }
         if let ([only], true) = (overloads.as_slice(), this.specialized()) {
-            return Ok(number(&*only.loaded).into_pyobject(py)?.into_any());
+            return Ok(number(&**only.loaded(py)?).into_pyobject(py)?.into_any());
         }
         let dict = PyDict::new(py);
         for overload in overloads {
-            dict.set_item(tuple_of_types(py, &overload.args)?, number(&*overload.loaded))?;
+            dict.set_item(tuple_of_types(py, &overload.args)?, number(&**overload.loaded(py)?))?;
         }
         Ok(dict.into_any())
     }

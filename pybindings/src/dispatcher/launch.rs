@@ -117,13 +117,14 @@ fn run(
     let variant = fill_slots(dispatcher, chosen, config, arguments, slots)?;
     let chosen = variant.as_deref().unwrap_or(chosen);
     chosen.fill_bounds(&staging.written, slots);
+    let loaded = chosen.overload.loaded(py)?;
     let (launched, stopped) = py.detach(|| {
         let stopped = RefCell::new(None);
         let poll = || errors::handle_signals(&stopped);
         if let Some(timed) = &mut timed {
             timed.begin(executor, stream);
         }
-        let launched = chosen.overload.loaded.launch_polled(config, stream, slots, Some(&poll));
+        let launched = loaded.launch_polled(config, stream, slots, Some(&poll));
         if let Some(timed) = timed {
             timed.end(executor, stream, launched.is_ok());
         }

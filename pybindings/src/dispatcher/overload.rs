@@ -1,7 +1,13 @@
 //! Compiled kernels: one [`Overload`] for each tuple of argument types and device, and how a launch's arguments reach
 //! its slots ([`Resolved`]).
+//!
+//! Of a kernel for which [other factors](coarsened) are estimated to be quicker there is the ABI first, and its [`Code`] when
+//! somebody needs it: a large launch runs the variant.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+};
 
 use pyo3::{
     prelude::*,
@@ -25,7 +31,12 @@ use crate::{
     args::convert::Cast,
     arrays::device_array::DeviceArray,
     devices,
-    engine::{Compiled, Definition, code::Keeper, options, timing},
+    engine::{
+        Compiled, Definition,
+        code::Keeper,
+        options,
+        timing::{self, Timing},
+    },
     errors,
     types::{
         Signature,
@@ -45,16 +56,12 @@ pub(crate) struct Overload {
     pub(crate) executor: Arc<dyn Executor>,
     /// Its ABI.
     pub(crate) kernel: Kernel,
-    /// Its code on the device.
-    pub(crate) loaded: Arc<dyn LoadedKernel>,
-    /// When it ends, the code that was linked is told so.
-    _life: Option<Py<PyAny>>,
+    /// What it was compiled for: `"sm_90"` or `"host"`.
+    target: String,
+    /// Its code, if somebody has needed it.
+    code: OnceLock<Code>,
     /// It was not compiled now, but kept from another time.
     pub(crate) was_kept: bool,
-    /// Holds the code as long as the kernel is used.
-    _module: Arc<dyn Module>,
-    /// Code and ABI as compiled.
-    output: Arc<Output>,
     /// What it was compiled of: texts that are asked for later are of the same constants.
     pub(crate) definition: Definition,
     /// The options that it was compiled with.
@@ -79,6 +86,19 @@ pub(crate) struct Overload {
     pub(super) is_lasting: bool,
     /// Memory of them, if work in streams whose number is not this must be noted.
     pub(crate) lent: Vec<(u64, Arc<dyn Buffer>)>,
+}
+
+/// A kernel's code, loaded on its device.
+#[derive(Debug)]
+pub(crate) struct Code {
+    /// It can be launched.
+    pub(crate) loaded: Arc<dyn LoadedKernel>,
+    /// Holds the code as long as the kernel is used.
+    _module: Arc<dyn Module>,
+    /// When it ends, the code that was linked is told so.
+    _life: Option<Py<PyAny>>,
+    /// Code and ABI as compiled.
+    output: Arc<Output>,
 }
 
 /// An overload for arguments of certain types.
@@ -174,8 +194,49 @@ fn set_up(owner: &Bound<'_, Dispatcher>, links: &[Py<PyAny>], module: &Arc<dyn M
     Ok((!life.is_none()).then(|| life.unbind()))
 }
 
+impl Code {
+    /// The code as it was loaded: PTX text, or an object file.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.output.artifact.code
+    }
+
+    /// Loads what was compiled on a device.
+    fn load(
+        owner: Option<&Bound<'_, Dispatcher>>,
+        py: Python<'_>,
+        executor: &dyn Executor,
+        (compiled, kernel, args): (&Compiled, &Kernel, &[ArgType]),
+        jit: &JitOptions,
+        links: &[Py<PyAny>],
+    ) -> PyResult<Self> {
+        let Compiled { output, is_lasting, .. } = compiled;
+        timing::begin("load");
+        let keeper = Keeper::of(jit, *is_lasting, kernel, args, &output.artifact.target);
+        let keeper = keeper.as_ref();
+        // Linked code is the linker's anyway; of PTX alone the driver's compiler makes the better code.
+        let links_alone = devices::settings(py)?.cache_machine_code;
+        let linked =
+            if links.is_empty() { None } else { Some(link(py, links, executor, &output.artifact, jit, keeper)?) };
+        let loaded = py.detach(|| {
+            let _work = devices::fork::at_work();
+            let module = match (&linked, keeper.filter(|_| links_alone)) {
+                (Some(module), _) => Arc::clone(module),
+                (None, Some(keeper)) => executor.load_kept(&output.artifact, keeper)?,
+                (None, None) => executor.load(&output.artifact)?,
+            };
+            let loaded = module.kernel(kernel)?;
+            Ok((module, loaded))
+        });
+        let (module, loaded) = loaded.map_err(|error| errors::runtime(py, &error))?;
+        // A CPU has linked nothing.
+        let told = owner.filter(|_| !links.is_empty() && executor.kind() == "cuda");
+        let life = told.map_or(Ok(None), |owner| set_up(owner, links, &module))?;
+        Ok(Self { loaded, _module: module, _life: life, output: Arc::clone(output) })
+    }
+}
+
 impl Overload {
-    /// Compiles for the current device and loads the code.
+    /// Compiles for the current device and loads the code, if there is [any](weft_compiler::request::Options::choose) yet.
     pub(crate) fn compile(
         owner: &Bound<'_, Dispatcher>,
         mut definition: Definition,
@@ -186,41 +247,28 @@ impl Overload {
         let py = owner.py();
         let executor = devices::current(py)?;
         let target = options::target(py, &executor.target())?;
-        let compiled = answers::compile(py, &mut definition, &mut found, args, &target, jit, Keep::default())?;
-        let Compiled { output, was_kept, is_lasting } = compiled;
+        let mut compiled = answers::compile(py, &mut definition, &mut found, args, &target, jit, Keep::default())?;
         let Found { kept, links } = found;
-        let Some(kernel) = output.artifact.kernels.first().cloned() else {
+        let Some(kernel) = compiled.output.artifact.kernels.first().cloned() else {
             return Err(errors::internal(py, "the compiler gave no kernel"));
         };
-        timing::begin("load");
-        let keeper = Keeper::of(jit, is_lasting, &kernel, args, &output.artifact.target);
-        let keeper = keeper.as_ref();
-        // Linked code is the linker's anyway; of PTX alone the driver's compiler makes the better code.
-        let links_alone = devices::settings(py)?.cache_machine_code;
-        let linked =
-            if links.is_empty() { None } else { Some(link(py, &links, &*executor, &output.artifact, jit, keeper)?) };
-        let loaded = py.detach(|| {
-            let _work = devices::fork::at_work();
-            let module = match (&linked, keeper.filter(|_| links_alone)) {
-                (Some(module), _) => Arc::clone(module),
-                (None, Some(keeper)) => executor.load_kept(&output.artifact, keeper)?,
-                (None, None) => executor.load(&output.artifact)?,
-            };
-            let loaded = module.kernel(&kernel)?;
-            Ok((module, loaded))
-        });
-        let (module, loaded) = loaded.map_err(|error| errors::runtime(py, &error))?;
-        // A CPU has linked nothing.
-        let told = !links.is_empty() && executor.kind() == "cuda";
-        let life = if told { set_up(owner, &links, &module)? } else { None };
+        // What is linked is told of its owner.
+        if !links.is_empty() && !compiled.output.artifact.has_code() {
+            compiled = answers::code(py, &definition, args, &target, jit, Keep::default())?;
+        }
+        let code = OnceLock::new();
+        if compiled.output.artifact.has_code() {
+            let loaded = Code::load(Some(owner), py, &*executor, (&compiled, &kernel, args), jit, &links)?;
+            let _new = code.set(loaded);
+        }
+        let Compiled { output, was_kept, is_lasting } = compiled;
         Ok(Self {
             args: args.to_vec(),
             device: devices::current_id(),
             executor,
             kernel,
-            loaded,
-            _module: module,
-            output,
+            target: output.artifact.target.clone(),
+            code,
             was_kept,
             definition,
             jit: jit.clone(),
@@ -230,7 +278,6 @@ impl Overload {
                     array.bind(py).cast::<DeviceArray>().ok().and_then(|array| array.get().lent.clone())
                 })
                 .collect(),
-            _life: life,
             kept,
             links,
             confined: Later::default(),
@@ -243,20 +290,49 @@ impl Overload {
         })
     }
 
-    /// The code as it was loaded.
-    pub(super) fn code(&self) -> &[u8] {
-        &self.output.artifact.code
+    /// Its code, compiled and loaded if nobody has needed it before.
+    ///
+    /// # Errors
+    ///
+    /// As a launch that compiles.
+    pub(crate) fn code(&self, py: Python<'_>) -> PyResult<&Code> {
+        if let Some(code) = self.code.get() {
+            return Ok(code);
+        }
+        let timing = Timing::start(py, "look up")?;
+        let target = options::target(py, &self.executor.target())?;
+        let compiled = answers::code(py, &self.definition, &self.args, &target, &self.jit, Keep::default())?;
+        let of = (&compiled, &self.kernel, self.args.as_slice());
+        let code = Code::load(None, py, &*self.executor, of, &self.jit, &self.links)?;
+        let kept = if compiled.was_kept { ", kept" } else { "" };
+        timing.print(py, || format!("{}, as it is{kept}", self.shown()))?;
+        // Another thread may have been quicker.
+        Ok(self.code.get_or_init(|| code))
+    }
+
+    /// Its code on the device.
+    ///
+    /// # Errors
+    ///
+    /// As a launch that compiles.
+    pub(crate) fn loaded(&self, py: Python<'_>) -> PyResult<&Arc<dyn LoadedKernel>> {
+        Ok(&self.code(py)?.loaded)
+    }
+
+    /// Its code, if somebody has needed it.
+    pub(super) fn made(&self) -> Option<&Code> {
+        self.code.get()
     }
 
     /// What it was compiled for.
     pub(super) fn target(&self) -> &str {
-        &self.output.artifact.target
+        &self.target
     }
 
     /// Its name with the types of its arguments, and what it is for.
     pub(crate) fn shown(&self) -> String {
         let args: Vec<String> = self.args.iter().map(ToString::to_string).collect();
-        format!("{}({}) for {}", self.kernel.name, args.join(", "), self.output.artifact.target)
+        format!("{}({}) for {}", self.kernel.name, args.join(", "), self.target)
     }
 
     /// What it takes for granted of a launch.
@@ -330,8 +406,7 @@ impl CompiledKernel {
         let (major, minor) = cc.unwrap_or(self.overload.executor.attributes().compute_capability);
         let Overload { definition, args, jit, .. } = &*self.overload;
         let target = options::of_capability(major, minor);
-        let found = &mut Found::default();
-        Ok(answers::compile(py, &mut definition.clone(), found, args, &target, jit, keep)?.output)
+        Ok(answers::compile_whole(py, &mut definition.clone(), args, &target, jit, keep)?.output)
     }
 }
 
@@ -409,43 +484,43 @@ impl CompiledKernel {
     /// What it was compiled for: `"sm_90"` or `"host"`.
     #[getter]
     fn target(&self) -> &str {
-        &self.overload.output.artifact.target
+        self.overload.target()
     }
 
     /// The code as it was loaded: PTX text, or an object file.
     #[getter]
-    fn code(&self) -> &[u8] {
-        &self.overload.output.artifact.code
+    fn code(&self, py: Python<'_>) -> PyResult<&[u8]> {
+        Ok(self.overload.code(py)?.bytes())
     }
 
     /// Registers a thread; 0 on the CPU.
     #[getter]
-    fn regs_per_thread(&self) -> u32 {
-        self.overload.loaded.registers()
+    fn regs_per_thread(&self, py: Python<'_>) -> PyResult<u32> {
+        Ok(self.overload.loaded(py)?.registers())
     }
 
     /// Static shared memory of a block in bytes.
     #[getter]
-    fn shared_mem_per_block(&self) -> u32 {
-        self.overload.loaded.shared_bytes()
+    fn shared_mem_per_block(&self, py: Python<'_>) -> PyResult<u32> {
+        Ok(self.overload.loaded(py)?.shared_bytes())
     }
 
     /// Local memory of a thread in bytes; on the CPU that of its arrays.
     #[getter]
-    fn local_mem_per_thread(&self) -> u32 {
-        self.overload.loaded.local_bytes()
+    fn local_mem_per_thread(&self, py: Python<'_>) -> PyResult<u32> {
+        Ok(self.overload.loaded(py)?.local_bytes())
     }
 
     /// Constant memory in bytes; on the CPU the constants in the code, captured arrays and texts.
     #[getter]
-    fn const_mem_size(&self) -> u32 {
-        self.overload.loaded.const_bytes()
+    fn const_mem_size(&self, py: Python<'_>) -> PyResult<u32> {
+        Ok(self.overload.loaded(py)?.const_bytes())
     }
 
     /// Threads that a block of this kernel can have.
     #[getter]
-    fn max_threads_per_block(&self) -> u32 {
-        self.overload.loaded.max_threads_per_block()
+    fn max_threads_per_block(&self, py: Python<'_>) -> PyResult<u32> {
+        Ok(self.overload.loaded(py)?.max_threads_per_block())
     }
 
     /// Its launches are cooperative: all blocks of the grid run at a time.
@@ -466,7 +541,7 @@ impl CompiledKernel {
             Ok(extents) => extents.iter().fold(1_u32, |product, extent| product.saturating_mul(*extent)),
             Err(_) => blockdim.extract::<u32>()?,
         };
-        let most = self.overload.loaded.most_blocks_at_once(threads, dynsmemsize);
+        let most = self.overload.loaded(py)?.most_blocks_at_once(threads, dynsmemsize);
         most.map_err(|error| errors::runtime(py, &error))
     }
 

@@ -56,7 +56,7 @@ impl Prepared {
         let variant = fill_slots(dispatcher, &resolved, &config, &mut arguments, &mut slots)?;
         let resolved = variant.unwrap_or(resolved);
         let overload = &resolved.overload;
-        overload.loaded.check(&config, slots.len()).map_err(|error| errors::runtime(py, &error))?;
+        overload.loaded(py)?.check(&config, slots.len()).map_err(|error| errors::runtime(py, &error))?;
         Ok(Self {
             dispatcher: dispatcher.clone().unbind(),
             config,
@@ -82,10 +82,11 @@ impl Prepared {
         let stream = stream.as_deref();
         let order = stream.map_or(0, Stream::order);
         let mut slots = self.slots.clone();
+        let loaded = overload.loaded(py)?;
         let (launched, stopped) = py.detach(|| {
             let stopped = RefCell::new(None);
             let poll = || errors::handle_signals(&stopped);
-            let launched = overload.loaded.launch_polled(&self.config, stream, &mut slots, Some(&poll));
+            let launched = loaded.launch_polled(&self.config, stream, &mut slots, Some(&poll));
             let is_other = |buffer: &&Arc<dyn Buffer>| buffer.order().is_some_and(|own| own != order);
             if launched.is_ok() && self.buffers.iter().any(|buffer| is_other(&buffer)) {
                 let others: Vec<_> = self.buffers.iter().filter(is_other).cloned().collect();

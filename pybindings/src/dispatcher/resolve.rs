@@ -16,6 +16,7 @@ use weft_compiler::request::FunctionDef;
 
 use super::{
     Dispatcher,
+    coarsened::Wanted,
     overload::{Found, Overload, Resolved},
 };
 use crate::{
@@ -150,6 +151,13 @@ impl Dispatcher {
 
     /// The same, compiled if there is none.
     pub(crate) fn overload(slf: &Bound<'_, Self>, args: &[ArgType]) -> PyResult<Arc<Overload>> {
+        let overload = Self::known_overload(slf, args)?;
+        overload.code(slf.py())?;
+        Ok(overload)
+    }
+
+    /// The same, without its code where a launch may need another.
+    pub(super) fn known_overload(slf: &Bound<'_, Self>, args: &[ArgType]) -> PyResult<Arc<Overload>> {
         Self::overload_for(slf, args, Facts::ALL)
     }
 
@@ -176,7 +184,14 @@ impl Dispatcher {
         } else {
             Self::compile_alone(slf, &function, args, found, likely)?
         };
-        timing.print(py, || format!("{}{}", compiled.shown(), if compiled.was_kept { ", kept" } else { "" }))?;
+        timing.print(py, || {
+            let what = if compiled.made().is_some() { "" } else { ", the estimate alone" };
+            format!("{}{what}{}", compiled.shown(), if compiled.was_kept { ", kept" } else { "" })
+        })?;
+        // Those that are measured begin with the kernel as it is.
+        if compiled.wanted != Wanted::Estimate {
+            compiled.code(py)?;
+        }
         Ok(compiled)
     }
 

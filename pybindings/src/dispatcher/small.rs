@@ -270,7 +270,10 @@ impl Overload {
             kept: self.kept.iter().map(|array| array.clone_ref(py)).collect(),
             links: self.links.iter().map(|link| link.clone_ref(py)).collect(),
         };
-        let mut made = Self::compile(owner, self.definition.clone(), &self.args, jit, found)?;
+        // Its code is needed now.
+        let mut jit = jit.clone();
+        jit.code.choose = false;
+        let mut made = Self::compile(owner, self.definition.clone(), &self.args, &jit, found)?;
         made.most = self.most;
         Ok(made)
     }

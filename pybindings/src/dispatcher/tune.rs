@@ -310,7 +310,7 @@ impl Overload {
         let attributes = self.executor.attributes();
         let device = format!("{} {:?} {:?}", attributes.name, attributes.compute_capability, attributes.driver_version);
         let Place { block, grid, multiples } = place;
-        Some((cache, Digest::of_measurement(self.code(), &device, block, grid, multiples)))
+        Some((cache, Digest::of_measurement(self.made()?.bytes(), &device, block, grid, multiples)))
     }
 
     fn keep(&self, place: Place, factors: Factors) {

@@ -65,12 +65,27 @@ pub(crate) struct Compiled {
     pub(crate) is_lasting: bool,
 }
 
+impl Compiled {
+    /// Tells the compiler's warnings. Of a variant they were told with the kernel itself.
+    ///
+    /// # Errors
+    ///
+    /// What a filter of warnings makes of them.
+    pub(crate) fn tell(&self, py: Python<'_>, jit: &JitOptions) -> PyResult<()> {
+        let Output { warnings, sources, .. } = &*self.output;
+        if warnings.is_empty() || jit.code.confined || jit.code.coarsen != Factors::NONE {
+            return Ok(());
+        }
+        errors::warn(py, "CompileWarning", &render_text(warnings, sources, false))
+    }
+}
+
 /// Where what is compiled with these options is kept on the disk, if it is.
 pub(crate) fn cache(jit: &JitOptions) -> Option<&'static DiskCache> {
     ENGINE.cache().filter(|_| !jit.no_cache)
 }
 
-/// Compiles a function for a target, with texts if they are wanted. What it asks `dispatcher::answers` answers.
+/// Compiles a function for a target, with texts if they are wanted, and tells no warnings. What it asks `dispatcher::answers` answers.
 pub(crate) fn compile(
     py: Python<'_>,
     definition: &Definition,
@@ -108,14 +123,6 @@ pub(crate) fn compile(
     })?;
     let weft_engine::Compiled { outcome, was_kept, is_lasting } =
         compiled.map_err(|failure| errors::compile_error(py, &failure))?;
-    // Of a variant they were told with the kernel itself.
-    if let Outcome::Made(output) = &outcome
-        && !output.warnings.is_empty()
-        && !jit.code.confined
-        && jit.code.coarsen == Factors::NONE
-    {
-        errors::warn(py, "CompileWarning", &render_text(&output.warnings, &output.sources, false))?;
-    }
     Ok(outcome.map(|output| Compiled { output, was_kept, is_lasting }))
 }
 

@@ -248,7 +248,7 @@ fn an_invalid_module_is_a_fault_of_wefts_own() {
     kernel.store(x.0, index);
     let function = kernel.b.finish();
     kernel.module.functions.push(function);
-    let error = crate::passes::run(&mut kernel.module, &Target::Host(std::sync::Arc::default()))
+    let error = crate::passes::run(&mut kernel.module, &Target::Host(std::sync::Arc::default()), |_| {})
         .expect_err("the index is int32");
     assert_eq!(error.code, crate::diagnostic::Code::Internal);
     assert!(error.message.contains("the front end made an invalid IR: @kernel: %"), "{}", error.message);

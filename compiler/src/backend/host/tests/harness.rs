@@ -103,7 +103,7 @@ pub(super) fn module(source: &str, signature: &str) -> Module {
     let request = request(source, signature, Target::Host(cpu()));
     let lowered = frontend::lower(&request).unwrap_or_else(|failure| failed(&failure)).made();
     let mut module = lowered.expect("no function is overloaded").module;
-    passes::run(&mut module, &request.target).expect("the passes keep the rules");
+    passes::run(&mut module, &request.target, |_| {}).expect("the passes keep the rules");
     module
 }
 
