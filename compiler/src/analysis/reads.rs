@@ -104,5 +104,5 @@ pub(crate) fn same(function: &Function, a: ExprId, b: ExprId) -> bool {
         || (x.ty == y.ty
             && of_x.len() == of_y.len()
             && head(&x.kind) == head(&y.kind)
-            && of_x.iter().zip(&of_y).all(|(&p, &q)| same(function, p, q)))
+            && of_x.iter().zip(of_y.iter()).all(|(&p, &q)| same(function, p, q)))
 }

@@ -5,6 +5,8 @@
 //! instructions in the back end; of a computation, which depends on its operands only, few walks ask more, and these
 //! match [`Arith`] to the end.
 
+use std::ops::Deref;
+
 use super::{BinaryOp, CompareOp, Const, ConstantId, ExprId, ExprKind, LocalArrayId, LocalId, MathFn, SharedId};
 use super::{SpecialRegister, UnaryOp};
 
@@ -101,25 +103,82 @@ impl ExprKind {
     }
 
     /// The operands, in order of evaluation.
-    pub fn operands(&self) -> Vec<ExprId> {
+    pub fn operands(&self) -> Operands<'_> {
         match self.class() {
-            Class::Leaf(_) => Vec::new(),
+            Class::Leaf(_) => Operands::Many(&[]),
             Class::Arith(arith) => arith.operands(),
-            Class::Address { base, by, .. } => vec![base, by],
-            Class::Load(pointer) => vec![pointer],
+            Class::Address { base, by, .. } => Operands::two(base, by),
+            Class::Load(pointer) => Operands::one(pointer),
         }
     }
 }
 
-impl Arith<'_> {
+impl<'a> Arith<'a> {
     /// The operands, in order of evaluation.
-    pub fn operands(self) -> Vec<ExprId> {
+    pub fn operands(self) -> Operands<'a> {
         match self {
-            Self::Unary(_, a) | Self::Convert(a) => vec![a],
-            Self::Binary(_, a, b) | Self::Compare(_, a, b) | Self::Wrap { index: a, extent: b } => vec![a, b],
-            Self::Select(cond, a, b) => vec![cond, a, b],
-            Self::Math(_, args) => args.to_vec(),
+            Self::Unary(_, a) | Self::Convert(a) => Operands::one(a),
+            Self::Binary(_, a, b) | Self::Compare(_, a, b) | Self::Wrap { index: a, extent: b } => Operands::two(a, b),
+            Self::Select(cond, a, b) => Operands::Few([cond, a, b], 3),
+            Self::Math(_, args) => Operands::Many(args),
         }
+    }
+}
+
+/// The operands of an expression, in order of evaluation. Walks ask for those of every expression, so they take no memory of
+/// their own.
+#[derive(Clone, Copy, Debug)]
+pub enum Operands<'a> {
+    /// The first so many.
+    Few([ExprId; 3], usize),
+    /// Those of a function.
+    Many(&'a [ExprId]),
+}
+
+impl Operands<'_> {
+    const fn one(a: ExprId) -> Self {
+        Self::Few([a, a, a], 1)
+    }
+
+    const fn two(a: ExprId, b: ExprId) -> Self {
+        Self::Few([a, b, b], 2)
+    }
+}
+
+impl Deref for Operands<'_> {
+    type Target = [ExprId];
+
+    fn deref(&self) -> &[ExprId] {
+        match self {
+            Self::Few(few, count) => &few[..*count],
+            Self::Many(many) => many,
+        }
+    }
+}
+
+impl<'a> IntoIterator for Operands<'a> {
+    type Item = ExprId;
+    type IntoIter = OperandsIter<'a>;
+
+    fn into_iter(self) -> OperandsIter<'a> {
+        OperandsIter { operands: self, next: 0 }
+    }
+}
+
+/// See [`Operands`].
+#[derive(Clone, Debug)]
+pub struct OperandsIter<'a> {
+    operands: Operands<'a>,
+    next: usize,
+}
+
+impl Iterator for OperandsIter<'_> {
+    type Item = ExprId;
+
+    fn next(&mut self) -> Option<ExprId> {
+        let operand = self.operands.get(self.next).copied();
+        self.next += 1;
+        operand
     }
 }
 
@@ -178,7 +237,7 @@ mod tests {
                 mapped.push(operand);
                 operand
             });
-            assert_eq!((&same, &mapped), (&kind, &kind.operands()));
+            assert_eq!((&same, mapped.as_slice()), (&kind, &*kind.operands()));
         }
     }
 }

@@ -33,7 +33,7 @@ mod warp_op;
 pub use arena::{Arena, Handle};
 pub use build::{Builder, Built};
 pub use circles::Circles;
-pub use class::{Arith, Base, Class, Leaf, Unit};
+pub use class::{Arith, Base, Class, Leaf, Operands, OperandsIter, Unit};
 pub use effects::{Effects, Touches};
 pub use expr::{
     Align, BinaryOp, CompareOp, Const, Expr, ExprKind, MathFn, RoundedOp, Rounding, SpecialRegister, UnaryOp,

@@ -263,7 +263,7 @@ fn replace(function: &mut Function, id: ExprId, local: LocalId, by: LocalId) {
         function.exprs[id].kind = ExprKind::Local(by);
         return;
     }
-    for child in function.exprs[id].kind.operands() {
+    for child in function.exprs[id].kind.operands().to_vec() {
         replace(function, child, local, by);
     }
 }

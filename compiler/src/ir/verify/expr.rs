@@ -21,7 +21,7 @@ impl Checker<'_> {
             return false;
         }
         self.span(expr.span, || format!("%{}", id.index()));
-        let children: Vec<_> = expr.kind.operands();
+        let children = expr.kind.operands();
         let mut types = Vec::with_capacity(children.len());
         for child in children {
             if self.expr(child) {

@@ -34,6 +34,8 @@ mod refuse;
 mod returns;
 mod vary;
 
+use std::cell::OnceCell;
+
 use weft_artifact::{Coarsening, Factors, Scalar};
 
 use crate::ir::{
@@ -93,34 +95,58 @@ struct Prepared {
     plan: Plan,
     /// How many expressions the kernel has that are its own: those of the registers' other names come behind them.
     own: usize,
+    /// What differs between the copies, if somebody has asked.
+    varied: OnceCell<model::Varied>,
 }
 
-/// Prepares a copy of a module, or says why it is left as it is.
-fn prepare(module: &Module, factors: Factors, circles: &Circles, effects: &[Effects]) -> Result<Prepared, String> {
-    let Some(kernel) = module.kernel else { return Err("there is no kernel".to_owned()) };
-    refuse::module(module, circles, effects)?;
-    if factors.blocks_in_one() > 1 {
-        refuse::merging(module)?;
+/// What all factors of a kernel have in common.
+struct Base {
+    /// Its functions as copies are made of them: of the kernel's parameters it is known which are only read, and it returns at
+    /// its end alone.
+    module: Module,
+    kernel: FuncId,
+    /// Why its blocks cannot be merged.
+    merging: Result<(), String>,
+    waits: refuse::Waits,
+}
+
+impl Base {
+    /// Of a copy of a module; or why it is left as it is.
+    fn of(module: &Module) -> Result<Self, String> {
+        let Some(kernel) = module.kernel else { return Err("there is no kernel".to_owned()) };
+        let (circles, effects) = (Circles::of(module), Effects::of_module(module));
+        refuse::module(module, &circles, &effects)?;
+        let merging = refuse::merging(module);
+        let mut module = module.clone();
+        super::access::run(&mut module);
+        let waits = refuse::waits(&module, &circles);
+        returns::structure(&mut module.functions[kernel]);
+        super::drop_dead::clean(&mut module.functions[kernel]);
+        Ok(Self { module, kernel, merging, waits })
     }
-    let mut changed = module.clone();
-    // Which arrays are only read.
-    super::access::run(&mut changed);
-    refuse::waits(&changed, circles, factors)?;
-    returns::structure(&mut changed.functions[kernel]);
-    super::drop_dead::clean(&mut changed.functions[kernel]);
+}
+
+/// Prepares a copy of a module for some factors, or says why it is left as it is.
+fn prepare(base: &Base, factors: Factors) -> Result<Prepared, String> {
+    let Base { module, kernel, merging, waits } = base;
+    if factors.blocks_in_one() > 1 {
+        merging.clone()?;
+    }
+    waits.refuse(factors)?;
+    let (kernel, mut changed) = (*kernel, module.clone());
     let own = changed.functions[kernel].exprs.len();
     let copies = callees::number_copies(&mut changed, factors);
     refuse::size(&changed.functions[kernel], factors.copies() as usize)?;
     let orders = factors.blocks.map(|blocks| if blocks > 1 { Order::Blocks } else { Order::Neighbors });
     let along_x = |x: Order| Plan { factors, orders: [x, orders[1], orders[2]] };
     let x = if factors.threads[0] > 1 { order::along_x(&changed, copies) } else { orders[0] };
-    let prepared = Prepared { changed, kernel, copies, plan: along_x(x), own };
+    let of = |changed: Module, plan| Prepared { changed, kernel, copies, plan, own, varied: OnceCell::new() };
+    let prepared = of(changed, along_x(x));
     if x != Order::Neighbors || factors.threads[0] == 1 {
         return Ok(prepared.renamed());
     }
     // Neighbors whose accesses cannot merge would take apart what the launch's neighbors access together.
-    let strided = along_x(Order::Strided);
-    let apart = Prepared { changed: prepared.changed.clone(), plan: strided, ..prepared };
+    let apart = of(prepared.changed.clone(), along_x(Order::Strided));
     let neighbors = prepared.renamed();
     Ok(if model::merges(&neighbors) { neighbors } else { apart.renamed() })
 }
@@ -138,8 +164,7 @@ impl Prepared {
 
 /// Coarsens the kernel and says how, or leaves the module as it is and says why.
 fn coarsen(module: &mut Module, factors: Factors) -> Result<String, String> {
-    let (circles, effects) = (Circles::of(module), Effects::of_module(module));
-    let Prepared { mut changed, kernel, copies, plan, own: _ } = prepare(module, factors, &circles, &effects)?;
+    let Prepared { mut changed, kernel, copies, plan, own: _, varied: _ } = prepare(&Base::of(module)?, factors)?;
     let vary = vary::Vary::of(&changed, kernel, copies);
     emit::copies(&mut changed.functions[kernel], &vary, &plan, copies);
     super::drop_dead::clean(&mut changed.functions[kernel]);

@@ -99,12 +99,28 @@ fn reason(op: Op) -> Option<&'static str> {
     }
 }
 
-/// Loops in which a thread may wait for what another one writes: that one may be a copy which comes behind it. In a loop
-/// whose turns all come to a barrier nobody waits longer than that for a thread of its block, nor for what no thread of the
-/// launch writes.
-pub(super) fn waits(module: &Module, circles: &Circles, factors: Factors) -> Result<(), String> {
+/// Whether a thread may wait in a loop for what another one writes: that one may be a copy which comes behind it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Waits {
+    /// In any loop.
+    anywhere: bool,
+    /// In one that has turns without a barrier. Where all come to one nobody waits longer than that for a thread of its block, nor
+    /// for what no thread of the launch writes.
+    between_barriers: bool,
+}
+
+impl Waits {
+    /// Says so if that matters to copies of such factors.
+    pub(super) fn refuse(self, factors: Factors) -> Result<(), String> {
+        let waits = if factors.blocks_in_one() > 1 { self.anywhere } else { self.between_barriers };
+        if waits { Err("a thread may wait in a loop for what another one writes".to_owned()) } else { Ok(()) }
+    }
+}
+
+/// The loops of a module in which a thread may wait.
+pub(super) fn waits(module: &Module, circles: &Circles) -> Waits {
     let waiting = Waiting::of(module, circles);
-    let mut waits = false;
+    let mut waits = Waits::default();
     for (id, function) in module.functions.iter() {
         let read_only = if Some(id) == module.kernel { read_only(module, function) } else { Vec::new() };
         let is_written = |load: &ExprId| match function.class(*load) {
@@ -116,14 +132,15 @@ pub(super) fn waits(module: &Module, circles: &Circles, factors: Factors) -> Res
         };
         for_each_stmt(&function.body, &mut |stmt| {
             if let StmtKind::Loop { body, step } = &stmt.kind
-                && (factors.blocks_in_one() > 1 || !meets(body))
                 && let Some(wait) = waiting.wait(function, body, step)
+                && (wait.calls || reads_otherwise(body) || wait.loads.iter().any(is_written))
             {
-                waits |= wait.calls || reads_otherwise(body) || wait.loads.iter().any(is_written);
+                waits.anywhere = true;
+                waits.between_barriers |= !meets(body);
             }
         });
     }
-    if waits { Err("a thread may wait in a loop for what another one writes".to_owned()) } else { Ok(()) }
+    waits
 }
 
 /// Whether a loop reads memory by more than loads: an atomic step, or what a function does.

@@ -90,6 +90,30 @@ impl Vary {
         }
     }
 
+    /// By the expression's index: the same of all that the analysed body has.
+    pub(super) fn exprs(&self, function: &Function) -> Vec<bool> {
+        let mut varies = vec![true; function.exprs.len()];
+        for_each_stmt(&function.body, &mut |stmt| {
+            for root in stmt.kind.exprs() {
+                self.fill(function, root, &mut varies);
+            }
+        });
+        varies
+    }
+
+    fn fill(&self, function: &Function, id: ExprId, varies: &mut [bool]) -> bool {
+        let mut below = false;
+        for operand in function.exprs[id].kind.operands() {
+            below |= self.fill(function, operand, varies);
+        }
+        varies[id.index()] = match function.class(id) {
+            Class::Leaf(_) => self.expr(function, id),
+            Class::Load(pointer) => below || !self.is_read_only(function, pointer),
+            Class::Arith(_) | Class::Address { .. } => below,
+        };
+        varies[id.index()]
+    }
+
     fn is_read_only(&self, function: &Function, pointer: ExprId) -> bool {
         is_read_only(function, pointer, &|local| self.read_only[local.index()])
     }

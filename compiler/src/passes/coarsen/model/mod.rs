@@ -24,14 +24,18 @@ mod merged;
 mod place;
 mod work;
 
-use std::cell::RefCell;
+use std::{
+    cell::{LazyCell, RefCell},
+    collections::HashMap,
+    rc::Rc,
+};
 
 use weft_artifact::{ALIGNED, Candidate, Factors};
 
 use self::{place::Places, work::Work};
-use super::{Order, Prepared, prepare, vary::Vary};
+use super::{Base, Order, Prepared, prepare, vary::Vary};
 use crate::ir::{
-    Circles, Class, Effects, ExprId, ExprKind, Function, Module, Space, SpecialRegister, StmtKind, Type, for_each_expr,
+    Class, ExprId, ExprKind, Function, Module, Space, SpecialRegister, StmtKind, Type, for_each_expr,
     for_each_expr_of_block, for_each_stmt,
 };
 
@@ -139,11 +143,10 @@ impl Estimate {
 /// The factors that are worth being looked at, the best ones first, and a sentence on them; or why the kernel is left alone.
 pub(super) fn candidates(module: &Module) -> Result<(Vec<Candidate>, String), String> {
     let axes = axes(module);
-    let circles = Circles::of(module);
-    let effects = Effects::of_module(module);
-    let prepared = |factors| prepare(module, factors, &circles, &effects);
-    let asked = Analysis::of(prepared(Factors::of_threads(axes.map(|asked| if asked { 2 } else { 1 })))?);
-    let estimate = |factors| estimate(module, &Analysis::of(prepared(factors)?), &asked, factors);
+    let base = Base::of(module)?;
+    let asked = prepare(&base, Factors::of_threads(axes.map(|asked| if asked { 2 } else { 1 })))?;
+    let asked = Asked::of(&asked);
+    let estimate = |factors| estimate(module, &prepare(&base, factors)?, &asked, factors);
     let plain = estimate(Factors::NONE)?;
     let factors = |asked: bool| if asked { &[1, 2, 4][..] } else { &[1][..] };
     let mut found = Vec::new();
@@ -205,8 +208,7 @@ fn told(one: &Estimate, plain: &Estimate, share: u32) -> String {
 /// Whether the accesses to global memory of copies that are neighbors along x can be one, if the arrays begin where accesses of
 /// any width may: whether each lies a multiple of that behind.
 pub(super) fn merges(prepared: &Prepared) -> bool {
-    let vary = &vary(prepared);
-    let function = &prepared.changed.functions[prepared.kernel];
+    let (function, vary) = (prepared.function(), &prepared.varied().along);
     let mut places = Places::new(function, prepared.copies, vary);
     let mut all = true;
     let mut look = |pointer: ExprId| {
@@ -233,34 +235,67 @@ pub(super) fn merges(prepared: &Prepared) -> bool {
     all
 }
 
-/// What differs between the copies of a prepared kernel along each axis.
-fn vary(prepared: &Prepared) -> [Vary; 3] {
-    let along = |axis: usize| {
-        let mut only = [None; 3];
-        only[axis] = prepared.copies[axis];
-        Vary::of(&prepared.changed, prepared.kernel, only)
-    };
-    [along(0), along(1), along(2)]
+/// What differs between the copies of a prepared kernel. Where there are none along an axis that is the same for all such axes.
+pub(super) struct Varied {
+    /// By axis.
+    along: [Rc<Vary>; 3],
+    /// Along any.
+    any: Rc<Vary>,
 }
 
-/// A kernel that is prepared for some factors, and what differs between its copies along each axis.
-struct Analysis {
-    prepared: Prepared,
-    vary: [Vary; 3],
-}
-
-impl Analysis {
-    fn of(prepared: Prepared) -> Self {
-        Self { vary: vary(&prepared), prepared }
-    }
-
+impl Prepared {
     fn function(&self) -> &Function {
-        &self.prepared.changed.functions[self.prepared.kernel]
+        &self.changed.functions[self.kernel]
     }
 
-    /// By axis that the kernel asks for: whether an address is another one for each thread along it. The body's expressions
-    /// have the same numbers whatever the factors, and addresses are among them.
-    fn differs(&self, id: ExprId, places: &mut Places<'_>) -> Vec<bool> {
+    fn varied(&self) -> &Varied {
+        self.varied.get_or_init(|| {
+            let of = |copies| Rc::new(Vary::of(&self.changed, self.kernel, copies));
+            let none = LazyCell::new(|| of([None; 3]));
+            let along = [0, 1, 2].map(|axis| {
+                let mut only = [None; 3];
+                only[axis] = self.copies[axis];
+                if only == [None; 3] { Rc::clone(&none) } else { of(only) }
+            });
+            let axes: Vec<usize> = (0..3).filter(|axis| self.copies[*axis].is_some()).collect();
+            let any = match axes[..] {
+                [] => Rc::clone(&none),
+                [axis] => Rc::clone(&along[axis]),
+                _ => of(self.copies),
+            };
+            Varied { along, any }
+        })
+    }
+}
+
+/// What the estimates of all factors ask of the threads of the program: of a kernel that is prepared for two copies along each
+/// axis that it asks for. Its expressions have the same numbers whatever the factors.
+struct Asked<'a> {
+    prepared: &'a Prepared,
+    places: RefCell<Places<'a>>,
+    differs: RefCell<HashMap<ExprId, Rc<[bool]>>>,
+    /// By expression.
+    of_thread: Vec<bool>,
+}
+
+impl<'a> Asked<'a> {
+    fn of(prepared: &'a Prepared) -> Self {
+        let (function, vary) = (prepared.function(), &prepared.varied().along);
+        let mut of_thread = vec![false; function.exprs.len()];
+        for vary in vary {
+            of_thread.iter_mut().zip(vary.exprs(function)).for_each(|(any, varies)| *any |= varies);
+        }
+        let places = RefCell::new(Places::new(function, prepared.copies, vary));
+        Self { prepared, places, differs: RefCell::default(), of_thread }
+    }
+
+    /// By axis that the kernel asks for: whether an address is another one for each thread along it. Addresses are the kernel's
+    /// own.
+    fn differs(&self, id: ExprId) -> Rc<[bool]> {
+        if let Some(known) = self.differs.borrow().get(&id) {
+            return Rc::clone(known);
+        }
+        let mut places = self.places.borrow_mut();
         let first = places.sum(id, [0; 3]);
         let axes = self.prepared.copies.iter().enumerate().filter(|(_, copy)| copy.is_some());
         let differs = |(axis, _)| {
@@ -268,38 +303,37 @@ impl Analysis {
             next[axis] = 1;
             places.sum(id, next) != first
         };
-        axes.map(differs).collect()
+        let differs: Rc<[bool]> = axes.map(differs).collect();
+        self.differs.borrow_mut().insert(id, Rc::clone(&differs));
+        differs
     }
 }
 
-fn estimate(module: &Module, of: &Analysis, asked: &Analysis, factors: Factors) -> Result<Estimate, String> {
-    let function = of.function();
-    let copies = of.prepared.copies;
-    let any = Vary::of(&of.prepared.changed, of.prepared.kernel, copies);
-    let places = RefCell::new(Places::new(asked.function(), asked.prepared.copies, &asked.vary));
-    let differs = |id| asked.differs(id, &mut places.borrow_mut());
+fn estimate(module: &Module, of: &Prepared, asked: &Asked<'_>, factors: Factors) -> Result<Estimate, String> {
+    let (function, copies, Varied { along, any }) = (of.function(), of.copies, of.varied());
+    let differs = |id| asked.differs(id);
     // What came with the registers' other names has other numbers there, or none.
-    let is_of_thread = |id: ExprId| {
-        id.index() >= of.prepared.own || asked.vary.iter().any(|vary| vary.expr(asked.function(), id))
-    };
-    let (vary, alignment) = (&of.vary, alignment(module));
+    let is_of_thread =
+        |id: ExprId| id.index() >= of.own || asked.of_thread.get(id.index()).copied().unwrap_or(true);
+    let varies = [0, 1, 2].map(|axis| along[axis].exprs(function));
     let analysed = work::Kernel {
         function,
-        vary,
-        any: &any,
+        vary: along,
+        varies: &varies,
+        any,
         factors: factors.by_axis(),
         copies_of: copies,
         differs: &differs,
         is_of_thread: &is_of_thread,
-        alignment,
+        alignment: alignment(module),
     };
     let of_load = |id| analysed.of_expr(id);
     let of_local = |id| analysed.of_local(id);
     let registers = live::registers(function, &live::Copies { of_local: &of_local, of_load: &of_load });
-    let work = work::of(&analysed, &mut Places::new(function, copies, vary))?;
+    let work = work::of(&analysed, &mut Places::new(function, copies, along))?;
     let shared: u64 = module.shared.iter().map(|(_, array)| array.len.saturating_mul(array.elem.size_bytes())).sum();
     let warps = warps(registers, shared as f64, f64::from(factors.threads_in_one()));
-    let is_apart = factors.threads[0] > 1 && of.prepared.plan.orders[0] == Order::Strided;
+    let is_apart = factors.threads[0] > 1 && of.plan.orders[0] == Order::Strided;
     Ok(Estimate { is_apart, ..timed(&work, factors, registers, warps) })
 }
 

@@ -4,7 +4,10 @@
 //! *atoms*: locals that are assigned more than once, registers, and operations of which no more is known. Integers are taken
 //! for exact: this is an estimate, on which no code rests.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    rc::Rc,
+};
 
 use crate::{
     ir::{
@@ -50,7 +53,7 @@ pub(super) struct Places<'a> {
     function: &'a Function,
     copies: CopyLocals,
     /// By axis.
-    vary: &'a [Vary; 3],
+    vary: &'a [Rc<Vary>; 3],
     sources: Vec<Source>,
     atoms: HashMap<Atom, u32>,
     locals: HashMap<(usize, [u32; 3]), Sum>,
@@ -59,7 +62,7 @@ pub(super) struct Places<'a> {
 }
 
 impl<'a> Places<'a> {
-    pub(super) fn new(function: &'a Function, copies: CopyLocals, vary: &'a [Vary; 3]) -> Self {
+    pub(super) fn new(function: &'a Function, copies: CopyLocals, vary: &'a [Rc<Vary>; 3]) -> Self {
         Self {
             function,
             copies,
@@ -161,7 +164,7 @@ impl<'a> Places<'a> {
 }
 
 /// The number of the copy along the axes in which a local varies.
-fn own(vary: &[Vary; 3], local: LocalId, copy: [u32; 3]) -> [u32; 3] {
+fn own(vary: &[Rc<Vary>; 3], local: LocalId, copy: [u32; 3]) -> [u32; 3] {
     let mut own = copy;
     for (number, vary) in own.iter_mut().zip(vary) {
         if !vary.local(local) {
@@ -205,7 +208,7 @@ fn product(a: &Sum, b: &Sum) -> Sum {
 }
 
 /// By the local's index.
-fn sources(function: &Function, vary: &[Vary; 3]) -> Vec<Source> {
+fn sources(function: &Function, vary: &[Rc<Vary>; 3]) -> Vec<Source> {
     let mut values: Vec<Vec<Option<ExprId>>> = vec![Vec::new(); function.locals.len()];
     for param in &function.params {
         values[param.index()].push(None);

@@ -1,7 +1,10 @@
 //! What a coarsened thread does: instructions, accesses to memory, and how often it waits for them, each weighed by how often
 //! it is done.
 
-use std::collections::{BTreeMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashSet},
+    rc::Rc,
+};
 
 use super::{
     data::{Data, is_float},
@@ -56,7 +59,9 @@ pub(super) type Refusal = &'static str;
 pub(super) struct Kernel<'a> {
     pub(super) function: &'a Function,
     /// By axis: what differs between copies along it.
-    pub(super) vary: &'a [Vary; 3],
+    pub(super) vary: &'a [Rc<Vary>; 3],
+    /// By axis and expression: the same.
+    pub(super) varies: &'a [Vec<bool>; 3],
     /// What differs between any.
     pub(super) any: &'a Vary,
     /// By axis: copies of a thread.
@@ -64,7 +69,7 @@ pub(super) struct Kernel<'a> {
     /// The locals that stand for the number of the copy.
     pub(super) copies_of: CopyLocals,
     /// By axis that the kernel asks for: whether each thread of the program along it has its own address.
-    pub(super) differs: &'a dyn Fn(ExprId) -> Vec<bool>,
+    pub(super) differs: &'a dyn Fn(ExprId) -> Rc<[bool]>,
     /// Whether an expression depends on the thread at all.
     pub(super) is_of_thread: &'a dyn Fn(ExprId) -> bool,
     /// Bytes that the start of each array of the arguments is a multiple of; its element's own at least.
@@ -73,21 +78,16 @@ pub(super) struct Kernel<'a> {
 
 impl Kernel<'_> {
     /// How many different values the copies of a thread have of something.
-    fn times(&self, varies: impl Fn(&Vary) -> bool) -> f64 {
-        self.vary
-            .iter()
-            .zip(self.factors)
-            .filter(|(vary, _)| varies(vary))
-            .map(|(_, factor)| f64::from(factor))
-            .product()
+    fn times(&self, varies: impl Fn(usize) -> bool) -> f64 {
+        (0..3).filter(|axis| varies(*axis)).map(|axis| f64::from(self.factors[axis])).product()
     }
 
     pub(super) fn of_local(&self, local: LocalId) -> f64 {
-        self.times(|vary| vary.local(local))
+        self.times(|axis| self.vary[axis].local(local))
     }
 
     pub(super) fn of_expr(&self, id: ExprId) -> f64 {
-        self.times(|vary| vary.expr(self.function, id))
+        self.times(|axis| self.varies[axis][id.index()])
     }
 
     fn copies(&self) -> f64 {
