@@ -58,6 +58,11 @@ impl<T> Variants<T> {
         self.lock().iter().find(|(of, _)| *of == factors).map(|(_, variant)| Arc::clone(variant))
     }
 
+    /// The factors of those that there are.
+    fn factors(&self) -> Vec<Factors> {
+        self.lock().iter().map(|(factors, _)| *factors).collect()
+    }
+
     /// The one that was made last.
     pub(super) fn last(&self) -> Option<Arc<T>> {
         self.lock().last().map(|(_, variant)| Arc::clone(variant))
@@ -136,8 +141,13 @@ impl Resolved {
         config: &LaunchConfig,
         stream: Option<&dyn Stream>,
     ) -> PyResult<(Arc<Self>, Option<Timed>)> {
-        if self.overload.wanted != Wanted::Measure {
-            return Ok((self.for_block(owner, config)?, None));
+        match self.overload.wanted {
+            Wanted::Factors(_) => return Ok((self.for_block(owner, config)?, None)),
+            Wanted::Estimate => {
+                let factors = self.loaded_in_a_capture(owner.py(), self.overload.estimated(config), config, stream);
+                return Ok((self.for_factors(owner, factors, config)?, None));
+            }
+            Wanted::Measure => {}
         }
         let (factors, timed) = self.overload.tuned(owner.py(), config, stream);
         let chosen = Arc::clone(&self).for_factors(owner, factors, config)?;
@@ -147,6 +157,34 @@ impl Resolved {
             return Ok((chosen, None));
         }
         Ok((chosen, timed))
+    }
+
+    /// The factors that a launch has; in a stream that somebody captures for a graph those of code that is loaded, if some of it
+    /// can have the launch: a driver may refuse to load any more, which ends the capture.
+    fn loaded_in_a_capture(
+        &self,
+        py: Python<'_>,
+        factors: Factors,
+        config: &LaunchConfig,
+        stream: Option<&dyn Stream>,
+    ) -> Factors {
+        let is_loaded = |factors: Factors| {
+            if factors == Factors::NONE {
+                self.overload.made().is_some()
+            } else {
+                self.overload.coarsened.get(factors).is_some()
+            }
+        };
+        if is_loaded(factors) {
+            return factors;
+        }
+        let mut others = std::iter::once(Factors::NONE).chain(self.overload.coarsened.factors());
+        let Some(other) = others.find(|other| is_loaded(*other) && fitting(*other, config) == *other) else {
+            return factors;
+        };
+        // The driver is asked without the interpreter, which a thread in a call back of the driver's may need.
+        let is_captured = py.detach(|| self.overload.executor.is_captured(stream).unwrap_or(false));
+        if is_captured { other } else { factors }
     }
 
     /// The variant with some factors if it can have such a launch, else the kernel itself.

@@ -190,6 +190,52 @@ def test_a_first_launch_in_a_capture(run) -> None:
     )
 
 
+def test_a_launch_in_a_capture_runs_code_that_is_loaded(run) -> None:
+    """Whichever of a kernel's variants that is, if it can have such a launch."""
+    over(
+        run,
+        """
+        @cuda.jit
+        def add(x, y):
+            i = cuda.grid(1)
+            if i < x.size:
+                y[i] += x[i]
+
+
+        def in_use(kernel):
+            return kernel.explain().split("the last launch ran ")[1].split()[0]
+
+
+        x, y = (cuda.to_device(np.zeros(4096, np.float32)) for _ in range(2))
+        add[8192, 128](x, y)
+        assert in_use(add) == "4x1x1"
+        with theirs.capture():
+            add[32, 128, theirs.stream](x, y)
+        assert in_use(add) == "4x1x1"
+        # Outside of it there is time.
+        add[32, 128](x, y)
+        assert in_use(add) == "1x1x1"
+        with theirs.capture():
+            add[32, 128, theirs.stream](x, y)
+        assert in_use(add) == "1x1x1"
+
+        small = cuda.jit(add.py_func)
+        small[32, 128](x, y)
+        with theirs.capture():
+            small[8192, 128, theirs.stream](x, y)
+        assert in_use(small) == "1x1x1"
+
+        odd = cuda.jit(add.py_func)
+        odd[8192, 128](x, y)
+        try:
+            with theirs.capture():
+                assert refused(lambda: odd[32, 65, theirs.stream](x, y), "Launch each kernel once before") == 900
+        except AssertionError as error:
+            assert "is invalid" in str(error)
+        """,
+    )
+
+
 def test_the_default_stream_while_one_is_captured_that_waits_for_it(run) -> None:
     over(
         run,
