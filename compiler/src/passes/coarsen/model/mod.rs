@@ -313,8 +313,7 @@ fn estimate(module: &Module, of: &Prepared, asked: &Asked<'_>, factors: Factors)
     let (function, copies, Varied { along, any }) = (of.function(), of.copies, of.varied());
     let differs = |id| asked.differs(id);
     // What came with the registers' other names has other numbers there, or none.
-    let is_of_thread =
-        |id: ExprId| id.index() >= of.own || asked.of_thread.get(id.index()).copied().unwrap_or(true);
+    let is_of_thread = |id: ExprId| id.index() >= of.own || asked.of_thread.get(id.index()).copied().unwrap_or(true);
     let varies = [0, 1, 2].map(|axis| along[axis].exprs(function));
     let analysed = work::Kernel {
         function,
