@@ -1,11 +1,15 @@
-"""The estimate of how many threads one is to do the work of comes before any code: a launch compiles, and loads, the variant
-that it runs and no other. Without a GPU: over the runtime tests' driver made of C.
+"""The estimate of coarsening factors comes before any code: a launch compiles and loads the variant that it runs.
+
+Without a GPU: over the runtime tests' driver made of C.
 """
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 PROGRAM = """
 import os, sys, warnings
