@@ -172,7 +172,8 @@ impl Resolved {
             if factors == Factors::NONE {
                 self.overload.made().is_some()
             } else {
-                self.overload.coarsened.get(factors).is_some()
+                let variant = self.overload.coarsened.get(factors);
+                variant.is_some_and(|variant| variant.kernel.coarsening.factors == factors)
             }
         };
         if is_loaded(factors) {
