@@ -280,17 +280,17 @@ impl Overload {
             return Factors::NONE;
         }
         let best = self.candidates(config).find(|candidate| {
-            let blocks_in_one = u64::from(candidate.factors.blocks_in_one());
-            let is_large = || self.fills_device(config, blocks_in_one, u64::from(candidate.at_once));
-            candidate.is_worth_it() && (blocks_in_one == 1 || is_large())
+            let copies = u64::from(candidate.factors.copies());
+            let is_large = || self.fills_device(config, copies, u64::from(candidate.at_once));
+            candidate.is_worth_it() && (candidate.factors.blocks_in_one() == 1 || is_large())
         });
         best.map_or(Factors::NONE, |candidate| candidate.factors)
     }
 
-    /// Whether a launch has so many threads for each multiprocessor when so many of its blocks are one.
-    fn fills_device(&self, config: &LaunchConfig, blocks_in_one: u64, at_once: u64) -> bool {
+    /// Whether a launch has so many threads for each multiprocessor when so many of them are one.
+    fn fills_device(&self, config: &LaunchConfig, copies: u64, at_once: u64) -> bool {
         let wanted = u64::from(self.executor.attributes().multiprocessor_count) * at_once;
-        (blocks(config) / blocks_in_one).saturating_mul(threads(config)) >= wanted
+        blocks(config).saturating_mul(threads(config)) / copies >= wanted
     }
 }
 

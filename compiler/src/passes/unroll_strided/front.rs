@@ -39,8 +39,7 @@ pub(super) fn front(
     }
     let held_up = changes_global(function, turn);
     let may_load = |function: &Function, pointer| {
-        is_global(function, pointer)
-            && (!held_up || constant.is_some_and(|constant| constant.holds(function, pointer)))
+        is_global(function, pointer) && (!held_up || constant.is_some_and(|constant| constant.holds(function, pointer)))
     };
     read_counter(function, turn, counter);
     *turn = loads_apart(function, turn, &may_load);
@@ -99,14 +98,11 @@ fn read_counter(function: &mut Function, turn: &[Stmt], counter: LocalId) {
 }
 
 /// The statements, with what they load from memory that may be loaded earlier in locals of its own.
-fn loads_apart(
-    function: &mut Function,
-    turn: &[Stmt],
-    may_load: &dyn Fn(&Function, ExprId) -> bool,
-) -> Vec<Stmt> {
+fn loads_apart(function: &mut Function, turn: &[Stmt], may_load: &dyn Fn(&Function, ExprId) -> bool) -> Vec<Stmt> {
     let mut apart = Vec::new();
     for stmt in turn {
-        let is_whole = matches!(stmt.kind, StmtKind::Assign(_, value) if matches!(function.class(value), Class::Load(_)));
+        let is_whole =
+            matches!(stmt.kind, StmtKind::Assign(_, value) if matches!(function.class(value), Class::Load(_)));
         let mut found = Vec::new();
         if !is_whole && !matches!(stmt.kind, StmtKind::If { .. }) {
             for root in stmt.kind.exprs() {
@@ -156,7 +152,8 @@ fn can_move(
     can
 }
 
-/// So many turns, one behind the other, with what is in `front` of each before all of them.
+/// So many turns, one behind the other, with what is in `front` of each before all of them: the loads of all turns, then what is
+/// computed of them, then what is loaded by that.
 pub(super) fn turns(
     function: &mut Function,
     strided: &Strided,
@@ -166,26 +163,25 @@ pub(super) fn turns(
 ) -> Block {
     let mut body = Block::new();
     let moved = |is: bool| turn.iter().zip(front).filter(move |(_, front)| **front == is).map(|(stmt, _)| stmt);
-    let mut renamed: Vec<BTreeMap<LocalId, LocalId>> = Vec::new();
+    let in_front: Vec<&Stmt> = moved(true).collect();
+    let ranks = ranks(function, &in_front);
+    let mut renamed = Vec::new();
     for number in 0..count {
-        let mut names = BTreeMap::new();
-        for stmt in moved(true) {
-            let mut copy = function.copy_stmt(stmt);
-            rename(function, &mut copy, &names);
-            ahead(function, &mut copy, strided, number);
-            if let StmtKind::Assign(local, _) = &mut copy.kind {
-                // What is there behind the loop is the last turn's.
-                if number + 1 < count {
-                    let original = function.locals[*local].clone();
-                    let name = format!("{}.{number}", original.name);
-                    let new = function.locals.push(Local { name, ..original });
-                    names.insert(*local, new);
-                    *local = new;
+        // What is there behind the loop is the last turn's.
+        renamed.push(if number + 1 < count { other_names(function, &in_front, number) } else { BTreeMap::new() });
+    }
+    for rank in 0..=ranks.iter().copied().max().unwrap_or(0) {
+        for (number, names) in (0..count).zip(&renamed) {
+            for (stmt, _) in in_front.iter().zip(&ranks).filter(|(_, of_stmt)| **of_stmt == rank) {
+                let mut copy = function.copy_stmt(stmt);
+                rename(function, &mut copy, names);
+                ahead(function, &mut copy, strided, number);
+                if let StmtKind::Assign(local, _) = &mut copy.kind {
+                    *local = names.get(local).copied().unwrap_or(*local);
                 }
+                body.push(copy);
             }
-            body.push(copy);
         }
-        renamed.push(names);
     }
     for names in &renamed {
         for stmt in moved(false) {
@@ -196,6 +192,42 @@ pub(super) fn turns(
         body.extend(step.iter().map(|stmt| function.copy_stmt(stmt)));
     }
     body
+}
+
+/// By statement in front: how many times loads and computations have taken turns before it. Loads have even numbers.
+fn ranks(function: &Function, in_front: &[&Stmt]) -> Vec<usize> {
+    let mut of_local: BTreeMap<LocalId, usize> = BTreeMap::new();
+    let mut ranks = Vec::new();
+    for stmt in in_front {
+        let mut read = BTreeSet::new();
+        reads(function, std::slice::from_ref(*stmt), &mut read);
+        let behind = read.iter().filter_map(|local| of_local.get(local)).copied().max();
+        let loads = matches!(stmt.kind, StmtKind::Assign(_, value) if matches!(function.class(value), Class::Load(_)));
+        let rank = match (loads, behind) {
+            (true, None) => 0,
+            (true, Some(rank)) => rank + rank % 2,
+            (false, None) => 1,
+            (false, Some(rank)) => rank + (rank + 1) % 2,
+        };
+        // What is loaded by what was loaded comes behind that.
+        let rank = if loads && behind == Some(rank) { rank + 2 } else { rank };
+        for local in stmt.kind.assigned() {
+            of_local.insert(local, rank);
+        }
+        ranks.push(rank);
+    }
+    ranks
+}
+
+/// Names of its own for what a turn assigns in front.
+fn other_names(function: &mut Function, in_front: &[&Stmt], number: i128) -> BTreeMap<LocalId, LocalId> {
+    let mut names = BTreeMap::new();
+    for local in in_front.iter().flat_map(|stmt| stmt.kind.assigned()) {
+        let original = function.locals[local].clone();
+        let name = format!("{}.{number}", original.name);
+        names.insert(local, function.locals.push(Local { name, ..original }));
+    }
+    names
 }
 
 /// Puts other locals into the expressions of a statement, which are its own.

@@ -172,16 +172,21 @@ fn can_unroll(function: &Function, turn: &[Stmt], counter: LocalId, constant: Op
         };
     });
     let held_up = changes_global(function, turn);
-    let mut reads = false;
+    let may_be_first = |pointer| !held_up || constant.is_some_and(|constant| constant.holds(function, pointer));
+    // A load that is held up by what a turn before it changes waits, however many turns are one.
+    let (mut reads, mut waits) = (false, false);
     for_each_stmt(turn, &mut |stmt| {
         for_each_expr_of_stmt(function, &stmt.kind, &mut |expr| {
-            if let ExprKind::Load(pointer, _) = function.exprs[expr].kind {
-                reads |= is_global(function, pointer)
-                    && (!held_up || constant.is_some_and(|constant| constant.holds(function, pointer)));
+            if let ExprKind::Load(pointer, _) = function.exprs[expr].kind
+                && !is_own(function, pointer)
+            {
+                let first = may_be_first(pointer);
+                reads |= first && is_global(function, pointer);
+                waits |= !first;
             }
         });
     });
-    reads && plain
+    reads && !waits && plain
 }
 
 /// Whether a turn changes global memory.

@@ -2,6 +2,8 @@
 //! a product are, and those of kernels without loops, of which there are often so many that a GPU takes longest to begin them.
 //! Copies that are a block apart share nothing else: no neighbors' elements, no wide accesses.
 
+use std::collections::BTreeSet;
+
 use weft_artifact::{Candidate, Factors};
 
 use super::{Estimate, MOST_COPIES};
@@ -19,15 +21,19 @@ const SHARED_LOADS: f64 = 0.8;
 /// The part of what is gained in loops of unknown length that is believed. Loads are shared there, so it is more than for
 /// other copies: a naive product by hand with 2x2 blocks in one takes 0.67 of its time on an H200, and so says the formula.
 pub(super) const GAIN_IN_LOOPS: f64 = 0.75;
+/// A kernel without loops does so little that its blocks' beginnings count if these, so many times, take longest.
+const BEGINNINGS: f64 = 2.0;
 /// Merging is considered if its time is at most so many thousandths of that of the best other candidate: in loops, where that
 /// is rough, and without.
 const CLEARLY_IN_LOOPS: u32 = 900;
 const CLEARLY: u32 = 970;
 
-/// Estimates of the factors of blocks along x and y, for kernels in which these share what they load.
+/// Estimates of factors of blocks along x and y, for kernels in which these share what they load, and for those that do little.
+/// `threads`: the axes along which the kernel asks for its thread.
 pub(super) fn worth_a_look(
     module: &Module,
     plain: &Estimate,
+    threads: [bool; 3],
     estimate: &dyn Fn(Factors) -> Result<Estimate, String>,
 ) -> Result<Vec<Estimate>, String> {
     let [along_x, along_y] = axes(module);
@@ -35,25 +41,54 @@ pub(super) fn worth_a_look(
         return Ok(Vec::new());
     }
     let two = |along: bool| if along { 2 } else { 1 };
+    if !plain.has_loops {
+        return Ok(of_light(plain, [along_x, along_y], threads, estimate));
+    }
     // With blocks merged a loop may be one in which they wait for each other.
     let Ok(first) = estimate(Factors::of_blocks([two(along_x), two(along_y), 1])) else { return Ok(Vec::new()) };
     let shares = |one: &Estimate| plain.loads > 0.0 && one.loads <= plain.loads * SHARED_LOADS;
-    let most = match (shares(&first), plain.has_loops) {
-        (true, _) => MOST_BLOCKS,
-        (false, false) => MOST_COPIES,
-        (false, true) => return Ok(Vec::new()),
-    };
+    if !shares(&first) {
+        return Ok(Vec::new());
+    }
     let factors = |along: bool| if along { &[1, 2, 4][..] } else { &[1][..] };
     let mut found = Vec::new();
     for &y in factors(along_y) {
         for &x in factors(along_x) {
-            if (2..=most).contains(&(x * y)) {
+            if (2..=MOST_BLOCKS).contains(&(x * y)) {
                 found.push(estimate(Factors::of_blocks([x, y, 1]))?);
             }
         }
     }
-    found.retain(|one| !plain.has_loops || shares(one));
+    found.retain(shares);
     Ok(found)
+}
+
+/// Those for a kernel without loops: factors of blocks, and of threads along one axis with blocks along another one.
+fn of_light(
+    plain: &Estimate,
+    blocks: [bool; 2],
+    threads: [bool; 3],
+    estimate: &dyn Fn(Factors) -> Result<Estimate, String>,
+) -> Vec<Estimate> {
+    if plain.launch * BEGINNINGS < plain.memory.max(plain.issue).max(plain.waits) {
+        return Vec::new();
+    }
+    let factors = |along: bool| if along { &[1, 2, 4][..] } else { &[1][..] };
+    let mut wanted = BTreeSet::new();
+    for &y in factors(blocks[1]) {
+        for &x in factors(blocks[0]).iter().filter(|x| **x * y > 1) {
+            let merged = Factors::of_blocks([x, y, 1]);
+            wanted.insert(merged);
+            for axis in (0..3).filter(|axis| threads[*axis] && merged.blocks[*axis] == 1) {
+                for of_axis in [2, 4] {
+                    let mut both = merged;
+                    both.threads[axis] = of_axis;
+                    wanted.insert(both);
+                }
+            }
+        }
+    }
+    wanted.into_iter().filter(|one| one.copies() <= MOST_COPIES).filter_map(|one| estimate(one).ok()).collect()
 }
 
 /// Whether the best of the candidates that merge blocks is clearly better than the best of the others.

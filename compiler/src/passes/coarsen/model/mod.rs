@@ -167,7 +167,7 @@ pub(super) fn candidates(module: &Module) -> Result<(Vec<Candidate>, String), St
         }
     }
     let threads = ranked(found, &plain);
-    let merged = ranked(merged::worth_a_look(module, &plain, &estimate)?, &plain);
+    let merged = ranked(merged::worth_a_look(module, &plain, axes, &estimate)?, &plain);
     let merged = if merged::win(&plain, &merged, &threads) { merged } else { Vec::new() };
     let candidates: Vec<Candidate> =
         merged.into_iter().take(merged::MOST_KEPT).chain(threads).take(MOST_KEPT).collect();
