@@ -7,7 +7,7 @@ import os
 from weft import _weft
 from weft.cuda._attributes import ATTRIBUTES
 from weft.cuda._contexts import Context
-from weft.errors import WeftError
+from weft.errors import DriverError, WeftError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +15,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
     from typing import Any, Self
+
+
+_INVALID_VALUE = 1
+"""``CUDA_ERROR_INVALID_VALUE``: what a driver says of an attribute that is newer than it."""
+
+_OTHER_NAMES = {
+    "IS_MULTI_GPU_BOARD": "MULTI_GPU_BOARD",
+    "MAX_THREADS_PER_MULTI_PROCESSOR": "MAX_THREADS_PER_MULTIPROCESSOR",
+}
+"""Names that Numba had before it took those of ``cuda.h``."""
 
 
 class Device:
@@ -66,13 +76,21 @@ class Device:
         attributes = self.__dict__.get("_attributes", {})
         if name in attributes:
             return attributes[name]
-        if name in ATTRIBUTES:
-            return _weft.device_attribute(self.id, ATTRIBUTES[name])
-        msg = f"devices have no attribute {name!r}"
-        raise AttributeError(msg)
+        number = ATTRIBUTES.get(_OTHER_NAMES.get(name, name))
+        if number is None:
+            msg = f"devices have no attribute {name!r}"
+            raise AttributeError(msg)
+        try:
+            return _weft.device_attribute(self.id, number)
+        except DriverError as error:
+            if error.code != _INVALID_VALUE:
+                raise
+            version = ".".join(map(str, attributes["driver_version"]))
+            msg = f"the driver, which is for CUDA {version}, does not know the attribute {name!r} of devices"
+            raise AttributeError(msg) from error
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *self._attributes, *ATTRIBUTES})
+        return sorted({*super().__dir__(), *self._attributes, *ATTRIBUTES, *_OTHER_NAMES})
 
     def get_primary_context(self) -> Context:
         """Give the device's context."""
