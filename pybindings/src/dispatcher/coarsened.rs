@@ -116,6 +116,10 @@ impl Resolved {
         config: &LaunchConfig,
     ) -> PyResult<Arc<Self>> {
         let overload = &self.overload;
+        if config.has_clusters() {
+            // Blocks that are joined would be of another cluster.
+            return Ok(self);
+        }
         let factors = match overload.wanted {
             Wanted::Factors(factors) if factors == Factors::NONE => return Ok(self),
             Wanted::Factors(factors) => fitting(factors, config),
@@ -136,7 +140,7 @@ impl Resolved {
         config: &LaunchConfig,
         stream: Option<&dyn Stream>,
     ) -> PyResult<(Arc<Self>, Option<Timed>)> {
-        if self.overload.wanted != Wanted::Measure {
+        if self.overload.wanted != Wanted::Measure || config.has_clusters() {
             return Ok((self.for_block(owner, config)?, None));
         }
         let (factors, timed) = self.overload.tuned(owner.py(), config, stream);

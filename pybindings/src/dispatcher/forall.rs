@@ -8,10 +8,7 @@ use pyo3::{
 use weft_runtime::LaunchConfig;
 
 use super::{Dispatcher, launch};
-use crate::{args::Arguments, devices::stream::stream_of};
-
-/// Threads in a block where the user does not say: enough to hide latency, few enough for any register count.
-const BLOCK: u32 = 256;
+use crate::{args::Arguments, devices::stream::stream_of, errors};
 
 /// See the module.
 #[pyclass(frozen, module = "weft._weft", name = "ForAll")]
@@ -53,7 +50,8 @@ impl ForAll {
             let mut arguments = Arguments::default();
             arguments.push_all(args).map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
             let resolved = Dispatcher::resolve(dispatcher, &arguments)?;
-            resolved.overload.loaded.max_threads_per_block().clamp(1, BLOCK)
+            let loaded = &resolved.overload.loaded;
+            py.detach(|| loaded.good_block(self.sharedmem)).map_err(|error| errors::runtime(py, &error))?.max(1)
         } else {
             self.thread_per_block
         };
@@ -61,7 +59,8 @@ impl ForAll {
         let grid = u32::try_from(blocks).map_err(|_| {
             PyValueError::new_err(format!("{} tasks in blocks of {block} are more blocks than a grid has", self.ntasks))
         })?;
-        let config = LaunchConfig { grid: [grid, 1, 1], block: [block, 1, 1], shared_bytes: self.sharedmem };
+        let (grid, block, shared_bytes) = ([grid, 1, 1], [block, 1, 1], self.sharedmem);
+        let config = LaunchConfig { grid, block, shared_bytes, cluster: LaunchConfig::ALONE };
         let stream = stream_of(self.stream.as_ref().map(|stream| stream.bind(py)))?.on_current(py)?;
         launch::start(py, dispatcher, &config, stream.as_deref(), args)
     }

@@ -18,6 +18,9 @@ const SHARED_MEMORY: &[((u32, u32), u32)] = &[
     ((12, 0), 99 << 10),
 ];
 
+/// Blocks that a cluster can have on every GPU with clusters.
+const MAX_BLOCKS_PER_CLUSTER: u32 = 8;
+
 /// How many threads run blocks.
 pub(super) fn thread_count(settings: &Settings) -> usize {
     settings.cpu_threads.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get)
@@ -37,6 +40,7 @@ pub(super) fn attributes(settings: &Settings) -> DeviceAttributes {
         max_shared_memory_per_block: 48 << 10,
         max_shared_memory_per_block_optin: shared.map_or(48 << 10, |(_, bytes)| *bytes),
         multiprocessor_count: thread_count(settings) as u32,
+        max_blocks_per_cluster: if compute_capability.0 >= 9 { MAX_BLOCKS_PER_CLUSTER } else { 0 },
         warp_size: 32,
         total_memory: memory_info().1,
         driver_version: (0, 0),
@@ -88,7 +92,7 @@ pub(super) fn attribute(attributes: &DeviceAttributes, number: u32) -> i32 {
         149 => 1,
         157 => attributes.multiprocessor_count as i32,
         // CLUSTER_LAUNCH, as a GPU of this compute capability has it
-        120 => i32::from(*major >= 9),
+        120 => i32::from(attributes.max_blocks_per_cluster > 0),
         // MEMORY_CLOCK_RATE in kilohertz and GLOBAL_MEMORY_BUS_WIDTH in bits: the system tells them to nobody but root, so
         // they are those of two channels of DDR4-3200.
         36 => 1_600_000,
