@@ -14,7 +14,7 @@ use support::{
     fake::{CHILD, build_driver, device, in_process, kernel, named, ptx, trace_file, traced, with_driver},
 };
 use weft_artifact::{Artifact, CodeFormat, Kernel, SlotType};
-use weft_runtime::{ErrorKind, LaunchConfig, Settings, cuda};
+use weft_runtime::{BlockSize, ErrorKind, LaunchConfig, Settings, best_block, cuda};
 
 /// A folder that hides a machine's driver behind files which are no libraries.
 fn no_driver() -> PathBuf {
@@ -327,7 +327,10 @@ fn clusters_are_launched_and_checked() {
         let large = clusters([16, 1, 1], [16, 1, 1]);
         let calls = traced(|| kernel.launch(&large, None, slots).expect("launches"));
         assert!(calls.contains(&"cuFuncSetAttribute".to_owned()), "{calls:?}");
-        assert!(!traced(|| kernel.launch(&large, None, slots).expect("launches")).contains(&"cuFuncSetAttribute".to_owned()));
+        assert!(
+            !traced(|| kernel.launch(&large, None, slots).expect("launches"))
+                .contains(&"cuFuncSetAttribute".to_owned())
+        );
         for (grid, cluster, expected) in [
             ([6, 1, 1], [4, 1, 1], "grid (6, 1, 1) is not of whole clusters (4, 1, 1)"),
             ([32, 1, 1], [32, 1, 1], "cluster (32, 1, 1) has 32 blocks; Fake GPU 0 allows 16"),

@@ -442,6 +442,8 @@ fn every_change_gives_another_digest() {
         options(Options { boundscheck: true, ..base() }),
         options(Options { wraparound: false, ..base() }),
         options(Options { opt: false, ..base() }),
+        options(Options { driver_isa: Some((8, 4)), ..base() }),
+        options(Options { driver_isa: Some((9, 0)), ..base() }),
         options(Options { launch_bounds: None, ..base() }),
         options(Options { launch_bounds: Some(bounds(128, None)), ..base() }),
         options(Options { launch_bounds: Some(bounds(64, Some(2))), ..base() }),

@@ -42,6 +42,8 @@ pub struct Options {
     pub coarsen: Factors,
     /// Where that is its own alone: estimate which are worth it ([`weft_artifact::Coarsening::candidates`]). It changes no code.
     pub choose: bool,
+    /// The highest PTX ISA that the driver takes, if the code is for this machine's device alone; NVPTX only.
+    pub driver_isa: Option<(u32, u32)>,
     /// Who calls the code.
     pub entry: Entry,
 }
@@ -65,6 +67,7 @@ impl Default for Options {
             notes: false,
             coarsen: Factors::NONE,
             choose: false,
+            driver_isa: None,
             entry: Entry::Launch,
         }
     }
