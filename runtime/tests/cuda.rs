@@ -301,7 +301,7 @@ fn blocks_fill_a_multiprocessor_as_their_registers_and_shared_memory_let_them() 
             best_block(device.attributes(), 640, |threads| kernel.active_blocks(threads, shared)).expect("it says so")
         };
         assert_eq!(best(0), BlockSize { threads: 224, grid: 3 * 132 });
-        assert_eq!(best(100_000), BlockSize { threads: 320, grid: 2 * 132 });
+        assert_eq!(best(100_000), BlockSize { threads: 640, grid: 132 });
         assert_eq!(best(300_000), BlockSize { threads: 0, grid: 0 });
         // 256 threads would be two blocks of the 672 threads that there are registers for.
         assert_eq!(kernel.good_block(0).expect("it says so"), 224);

@@ -43,8 +43,8 @@ def test_the_blocks_of_forall_are_those_that_fill_the_device(run, tmp_path) -> N
         (kernel,) = sum3.overloads.values()
         # 96 registers a thread: 672 threads, which blocks of 224 are.
         assert kernel.max_potential_block_size() == (3 * 132, 224)
-        assert kernel.max_potential_block_size(100_000) == (2 * 132, 320)
-        assert kernel.max_potential_block_size(lambda threads: 1000 * threads, 128) == (7 * 132, 32)
+        assert kernel.max_potential_block_size(100_000) == (132, 640)
+        assert kernel.max_potential_block_size(lambda threads: 1000 * threads, 128) == (2 * 132, 96)
         assert kernel.active_blocks_per_multiprocessor((16, 4)) == 10
         context = cuda.current_context()
         assert context.get_active_blocks_per_multiprocessor(kernel, 224, 0) == 3
@@ -96,7 +96,7 @@ def test_clusters_of_a_device_without_them(run) -> None:
 
 PTX = """
 @cuda.jit
-def sum1(x):
+def own(x):
     cuda.inline_ptx("TEXT")
 
 
@@ -110,7 +110,7 @@ def code(kernel):
 
 
 def version(run, text: str, **env: str) -> str:
-    shown = "print([line for line in code(sum1).splitlines() if line[:4] in ('.ver', '.tar')])"
+    shown = "print([line for line in code(own).splitlines() if line[:4] in ('.ver', '.tar')])"
     return run(PTX.replace("TEXT", text) + shown, **env)
 
 
@@ -144,7 +144,7 @@ def test_ptx_that_the_driver_or_the_gpu_lacks(run) -> None:
             PTX.replace("TEXT", text)
             + f"""
 try:
-    code(sum1)
+    code(own)
 except weft.CompileError as error:
     assert {told!r} in str(error), error
     assert error.diagnostics[0]["code"] == "E0308"
