@@ -1,8 +1,8 @@
 """Advice: warnings of what works, but slowly, or elsewhere than one may think.
 
-They are Python's warnings, and its filters decide, with two exceptions. A filter that makes errors of all warnings (``-W
-error``) does not stop a program that does what it should: only one that names weft's class, or Numba's, or the text makes an
-error of advice. And the processes of a program, such as the workers of a pool, say the same thing once.
+They are Python's warnings, and its filters decide, with two exceptions. A filter that makes errors of all warnings
+(``-W error``) does not stop a program that does what it should: only one that names weft's class, or Numba's, or the
+text makes an error of advice. And the processes of a program, such as the workers of a pool, say the same thing once.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _is_named(category: type[Warning], message: str, frame: FrameType) -> bool:
 
 
 def _matches(pattern: object, text: str) -> bool:
-    """Whether a filter's pattern is for a text: nothing, a regular expression, or, of Python's own filters, the text."""
+    """Whether a filter's pattern is for a text: nothing, a regular expression, or, of Python's filters, the text."""
     match = getattr(pattern, "match", None)
     return pattern is None or (pattern == text if match is None else match(text) is not None)
 
@@ -77,8 +77,8 @@ def _matches(pattern: object, text: str) -> bool:
 def _is_first(advice: str) -> bool:
     """Whether no other process of the program has said it.
 
-    The processes of a program are those of a process group, as a shell starts one for each command. Whoever says something
-    first has a socket of that name as long as it or a child lives: nothing is left of it, in no folder.
+    The processes of a program are those of a process group, as a shell starts one for each command. Whoever says
+    something first has a socket of that name as long as it or a child lives: nothing is left of it, in no folder.
     """
     if advice in _first:
         return _first[advice] == os.getpid()

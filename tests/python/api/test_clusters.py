@@ -89,10 +89,24 @@ def test_blocks_know_their_cluster() -> None:
 @pytest.mark.cuda
 def test_clusters_that_are_larger_than_every_gpu_has_them() -> None:
     needs_clusters()
+    if cuda.get_current_device().compute_capability[0] not in {9, 10}:
+        pytest.skip("this GPU has clusters of 8 blocks at most")
     x = cuda.to_device(np.full((16, 2), 99, np.uint32))
+    ranks[16, 32, 0, 0, 16](x)
+    assert x.copy_to_host().tolist() == [[block, 16] for block in range(16)]
+
+
+@pytest.mark.cuda
+def test_clusters_that_there_is_no_room_for() -> None:
+    needs_clusters()
+    most = cuda.get_current_device().MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+    x = cuda.to_device(np.zeros((16, 2), np.uint32))
+    ranks[16, 32, 0, most](x)
+    # Each block takes a multiprocessor; a launch that fits runs, one that does not says what to do.
     try:
-        ranks[16, 32, 0, 0, 16](x)
+        ranks[16, 32, 0, most, 16](x)
+        cuda.synchronize()
     except weft.LaunchError as error:
-        assert "clusters" in str(error)
+        assert "has no room for clusters [16, 1, 1] of such blocks" in str(error)  # noqa: PT017 (it may run)
     else:
         assert x.copy_to_host().tolist() == [[block, 16] for block in range(16)]

@@ -1,4 +1,4 @@
-"""Attributes, occupancy, clusters and the ISA of a driver's version, over the driver made of C: see `test_fake_gpu.py`."""
+"""Attributes, occupancy, clusters and a driver's version of PTX, over the driver made of C: see `test_fake_gpu.py`."""
 
 from __future__ import annotations
 

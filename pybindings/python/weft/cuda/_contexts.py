@@ -356,8 +356,8 @@ class Context:
     ) -> tuple[int, int]:
         """Give the block size with which a multiprocessor runs the most threads of a kernel.
 
-        Of several the largest, as CUDA's ``cuOccupancyMaxPotentialBlockSize`` does. A core of the CPU runs one block at a
-        time: there it is the largest that the kernel can have.
+        Of several the largest, as CUDA's ``cuOccupancyMaxPotentialBlockSize`` does. A core of the CPU runs one block
+        at a time: there it is the largest that the kernel can have.
 
         Parameters
         ----------
@@ -375,8 +375,8 @@ class Context:
         Returns
         -------
         tuple[int, int]
-            The fewest blocks with which all multiprocessors are full, and the threads of a block; both 0 if no block of the
-            kernel can have so much shared memory.
+            The fewest blocks with which all multiprocessors are full, and the threads of a block; both 0 if no block of
+            the kernel can have so much shared memory.
         """
         _check_flags(flags)
         with self.device:
