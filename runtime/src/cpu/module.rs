@@ -156,8 +156,10 @@ impl LoadedKernel for CpuKernel {
         self.limits.max_threads_per_block
     }
 
-    fn active_blocks(&self, block_threads: u32, _shared_bytes: u32) -> Result<u32, Error> {
-        Ok(u32::from((1..=self.limits.max_threads_per_block).contains(&block_threads)))
+    fn active_blocks(&self, block_threads: u32, shared_bytes: u32) -> Result<u32, Error> {
+        let most = self.shared.attributes.max_shared_memory_per_block_optin;
+        let fits = self.limits.shared_bytes.saturating_add(shared_bytes) <= most;
+        Ok(u32::from(fits && (1..=self.limits.max_threads_per_block).contains(&block_threads)))
     }
 
     fn good_block(&self, _shared_bytes: u32) -> Result<u32, Error> {

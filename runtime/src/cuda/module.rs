@@ -324,7 +324,9 @@ impl LoadedKernel for CudaKernel {
 
     fn active_blocks(&self, block_threads: u32, shared_bytes: u32) -> Result<u32, Error> {
         let context = &*self.module.context;
-        if !(1..=self.limits.max_threads_per_block).contains(&block_threads) {
+        let fits = self.limits.shared_bytes.saturating_add(shared_bytes)
+            <= context.attributes.max_shared_memory_per_block_optin;
+        if !fits || !(1..=self.limits.max_threads_per_block).contains(&block_threads) {
             return Ok(0);
         }
         let _entered = context.enter()?;

@@ -353,6 +353,9 @@ def test_how_many_blocks_run() -> None:
     assert context.get_max_potential_block_size(kernel, lambda threads: asked.append(threads) or 8, 0, 100)[1] <= 100
     assert sorted(asked) == [32, 64, 96, 100]
     assert context.get_active_blocks_per_multiprocessor(kernel, 2048, 0) == 0
+    too_much = context.device.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN + 1
+    assert context.get_active_blocks_per_multiprocessor(kernel, 64, too_much) == 0
+    assert context.get_max_potential_block_size(kernel, None, too_much, 0) == (0, 0)
     with pytest.raises(TypeError, match="func must be a compiled kernel"):
         context.get_active_blocks_per_multiprocessor(add_one.py_func, 128, 0)
     with pytest.raises(ValueError, match="flags must be"):
