@@ -6,6 +6,13 @@ use std::{
 };
 
 use cudarc::driver::sys::CUjit_option_enum as JitOption;
+use weft_artifact::Artifact;
+
+use super::context::Context;
+use crate::{
+    error::{Error, ErrorKind},
+    executor::DeviceAttributes,
+};
 
 /// Bytes of each of the JIT's logs.
 const LOG_BYTES: usize = 8192;
@@ -52,4 +59,24 @@ fn first_lines(log: &[u8]) -> Option<String> {
         shown = format!("{shown}\n… and {} more lines", lines.len() - LOG_LINES);
     }
     (!lines.is_empty()).then_some(shown)
+}
+
+/// Adds the JIT's log to a failure.
+#[cold]
+pub(super) fn explain_no_load(context: &Context, artifact: &Artifact, logs: &JitLogs, mut error: Error) -> Error {
+    let DeviceAttributes { name, driver_version: (major, minor), .. } = &context.attributes;
+    let hint = match error.driver_code {
+        Some(209) => ". The code is for another kind of GPU".to_owned(),
+        Some(222) => format!(". The driver is for CUDA {major}.{minor}, which is older than this PTX"),
+        _ => String::new(),
+    };
+    let log = logs.lines();
+    if log.contains("Unresolved extern function") {
+        error.kind = ErrorKind::Link;
+        let hint = ". A function that is declared is in no code that is linked: name its file with `link=`";
+        error.message = format!("{name} cannot load the kernel: {}{hint}{log}", error.message);
+        return error;
+    }
+    error.message = format!("{name} cannot load code for {}: {}{hint}{log}", artifact.target, error.message);
+    error
 }

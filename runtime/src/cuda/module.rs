@@ -22,12 +22,12 @@ use super::{
     context::Context,
     driver::{self, Handle, Libraries},
     fault::Page,
-    logs::JitLogs,
+    logs::{JitLogs, explain_no_load},
     stream::raw_stream,
 };
 use crate::{
     error::{Error, ErrorKind},
-    executor::{DeviceAttributes, LaunchConfig, LoadedKernel, Module, Poll, Stream},
+    executor::{LaunchConfig, LoadedKernel, Module, Poll, Stream},
     launch::{self, KernelLimits},
     occupancy::{USUAL_BLOCK, best_block},
     ranges,
@@ -195,26 +195,6 @@ impl CudaModule {
         )?;
         Ok(function)
     }
-}
-
-/// Adds the JIT's log to a failure.
-#[cold]
-fn explain_no_load(context: &Context, artifact: &Artifact, logs: &JitLogs, mut error: Error) -> Error {
-    let DeviceAttributes { name, driver_version: (major, minor), .. } = &context.attributes;
-    let hint = match error.driver_code {
-        Some(209) => ". The code is for another kind of GPU".to_owned(),
-        Some(222) => format!(". The driver is for CUDA {major}.{minor}, which is older than this PTX"),
-        _ => String::new(),
-    };
-    let log = logs.lines();
-    if log.contains("Unresolved extern function") {
-        error.kind = ErrorKind::Link;
-        let hint = ". A function that is declared is in no code that is linked: name its file with `link=`";
-        error.message = format!("{name} cannot load the kernel: {}{hint}{log}", error.message);
-        return error;
-    }
-    error.message = format!("{name} cannot load code for {}: {}{hint}{log}", artifact.target, error.message);
-    error
 }
 
 impl Module for CudaModule {
