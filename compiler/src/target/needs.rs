@@ -104,11 +104,11 @@ impl Needs {
         NEEDS.iter().filter(begins).max_by_key(|row| row.operation.len())
     }
 
-    /// Of all operations in a text of PTX.
-    pub fn in_text(text: &str) -> impl Iterator<Item = &'static Self> {
+    /// Of all operations in a text of PTX, each with its words there.
+    pub fn in_text(text: &str) -> impl Iterator<Item = (&str, &'static Self)> {
         let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
-        code.flat_map(|line| line.split(|c: char| !c.is_ascii_alphanumeric() && !"._%".contains(c)))
-            .filter_map(Self::of)
+        let words = code.flat_map(|line| line.split(|c: char| !c.is_ascii_alphanumeric() && !"._%".contains(c)));
+        words.filter_map(|word| Some((word, Self::of(word)?)))
     }
 
     /// Whether code for an SM can have it.
@@ -119,7 +119,7 @@ impl Needs {
     /// The SMs that have it, in words.
     pub fn targets(&self) -> String {
         let number = self.sm;
-        if !self.majors.is_empty() { format!("`sm_{number}a`") } else { format!("`sm_{number}` or newer") }
+        if self.majors.is_empty() { format!("`sm_{number}` or newer") } else { format!("`sm_{number}a`") }
     }
 }
 
@@ -128,9 +128,12 @@ pub fn has(sm: u32, operation: &str) -> bool {
     Needs::of(operation).is_none_or(|needs| sm >= needs.sm)
 }
 
+/// A version: major and minor.
+type Version = (u32, u32);
+
 /// The PTX ISA of each version of CUDA since 11.4; a driver takes that of its version and older ones. The versions of CUDA
 /// that are not here have that of the one before. ("Release History" in "Parallel Thread Execution ISA".)
-const ISA_OF_CUDA: &[((u32, u32), (u32, u32))] = &[
+const ISA_OF_CUDA: &[(Version, Version)] = &[
     ((11, 4), (7, 4)),
     ((11, 5), (7, 5)),
     ((11, 6), (7, 6)),
@@ -169,9 +172,11 @@ pub struct Chosen {
 }
 
 /// What a target lacks of what an operation needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lacks {
-    /// Of the operation.
+    /// The operation.
+    pub operation: String,
+    /// What it needs.
     pub needs: &'static Needs,
     /// What the driver takes, if that is what is too old.
     pub driver: Option<(u32, u32)>,
@@ -179,7 +184,7 @@ pub struct Lacks {
 
 impl fmt::Display for Lacks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { needs: Needs { operation, isa: (major, minor), .. }, driver } = self;
+        let Self { operation, needs: Needs { isa: (major, minor), .. }, driver } = self;
         match driver {
             Some((taken, taken_minor)) => {
                 write!(f, "`{operation}` needs PTX {major}.{minor}, but the driver takes up to {taken}.{taken_minor}")?;
@@ -210,15 +215,16 @@ pub fn choose<'a>(
     let mut isa = (0, 0);
     for (place, text) in texts.enumerate() {
         isa = isa.max(driver.unwrap_or_default());
-        for needs in Needs::in_text(text) {
+        for (operation, needs) in Needs::in_text(text) {
+            let lacks = |driver| (place, Lacks { operation: operation.to_owned(), needs, driver });
             if driver.is_some() && needs.majors.contains(&(number / 10)) {
                 suffix = "a";
             }
             if !needs.is_met_by(number, suffix) {
-                return Err((place, Lacks { needs, driver: None }));
+                return Err(lacks(None));
             }
             if driver.is_some_and(|driver| driver < needs.isa) {
-                return Err((place, Lacks { needs, driver }));
+                return Err(lacks(driver));
             }
             isa = isa.max(needs.isa);
         }
@@ -252,7 +258,7 @@ mod tests {
 
     #[test]
     fn operations_are_found_in_texts() {
-        let found = |text| Needs::in_text(text).map(|needs| needs.operation).collect::<Vec<_>>();
+        let found = |text| Needs::in_text(text).map(|(_, needs)| needs.operation).collect::<Vec<_>>();
         assert_eq!(
             found("{ .reg .b32 t; mapa.u32 t, $1, 0; @p mbarrier.try_wait.b64 $0, [t]; }"),
             ["mapa", "mbarrier.try_wait"]
@@ -277,9 +283,9 @@ mod tests {
     #[test]
     fn what_is_lacking_is_told_with_what_has_it() {
         let told = |number, driver, text| chosen(number, driver, text).expect_err("it lacks something");
-        assert_eq!(told(89, None, "barrier.cluster.arrive;"), "`barrier.cluster` needs `sm_90` or newer");
-        assert_eq!(told(90, None, "wgmma.fence;"), "`wgmma` needs `sm_90a`");
-        assert_eq!(told(100, Some((9, 0)), "wgmma.fence;"), "`wgmma` needs `sm_90a`");
+        assert_eq!(told(89, None, "barrier.cluster.arrive;"), "`barrier.cluster.arrive` needs `sm_90` or newer");
+        assert_eq!(told(90, None, "wgmma.fence;"), "`wgmma.fence` needs `sm_90a`");
+        assert_eq!(told(100, Some((9, 0)), "wgmma.fence;"), "`wgmma.fence` needs `sm_90a`");
         assert_eq!(
             told(90, Some((7, 8)), "elect.sync _|p, $0;"),
             "`elect.sync` needs PTX 8.0, but the driver takes up to 7.8: it takes one for CUDA 12.0 or newer"

@@ -137,8 +137,8 @@ def test_ptx_that_the_driver_or_the_gpu_lacks(run) -> None:
             "`elect.sync` needs PTX 8.0, but the driver takes up to 7.8: it takes one for CUDA 12.0 or newer",
             {"FAKE_VERSION": "11080"},
         ),
-        ("barrier.cluster.arrive;", "`barrier.cluster` needs `sm_90` or newer", {"FAKE_CC": "89"}),
-        ("wgmma.fence.sync.aligned;", "`wgmma` needs `sm_90a`", {"FAKE_CC": "100"}),
+        ("barrier.cluster.arrive;", "`barrier.cluster.arrive` needs `sm_90` or newer", {"FAKE_CC": "89"}),
+        ("wgmma.fence.sync.aligned;", "`wgmma.fence.sync.aligned` needs `sm_90a`", {"FAKE_CC": "100"}),
     ):
         run(
             PTX.replace("TEXT", text)
