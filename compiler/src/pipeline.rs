@@ -55,7 +55,7 @@ pub fn check(request: &Request) -> Result<Outcome<Checked>, Failure> {
         module.confined = request.options.confined;
         module.facts = request.options.facts;
         (module.coarsen, _) = coarsen(request);
-        match passes::run(&mut module, &request.target, |_| {}).and_then(|()| backend::check(&module)) {
+        match passes::run(&mut module, &request.target, |_| {}).and_then(|()| backend::check(&module, request)) {
             Ok(()) => Ok(Outcome::Made(checked)),
             Err(diagnostic) => Err(Failure { diagnostics: vec![diagnostic], sources: checked.sources }),
         }

@@ -146,6 +146,13 @@ pub(crate) fn prefixed(py: Python<'_>, of: &str, error: &PyErr) -> PyErr {
     named
 }
 
+/// Gives advice: a warning of a class in `weft.errors` that ends no program and is shown once in a tree of processes.
+pub(crate) fn advise(py: Python<'_>, class: &str, message: &str) -> PyResult<()> {
+    let class = py.import("weft.errors")?.getattr(class)?;
+    py.import("weft._advice")?.call_method1("advise", (class, message))?;
+    Ok(())
+}
+
 /// Emits a warning of a class in `weft.errors`, at the Python line that called into the extension.
 pub(crate) fn warn(py: Python<'_>, class: &str, message: &str) -> PyResult<()> {
     let class = py.import("weft.errors")?.getattr(class)?;

@@ -41,6 +41,8 @@ pub struct DeviceAttributes {
     pub multiprocessor_count: u32,
     /// 32.
     pub warp_size: u32,
+    /// Blocks that a cluster can have at most; 0 where there are none.
+    pub max_blocks_per_cluster: u32,
     /// Total memory in bytes.
     pub total_memory: u64,
     /// Driver version as `(13, 0)`; `(0, 0)` on the CPU.
@@ -175,6 +177,19 @@ pub trait LoadedKernel: Debug + Send + Sync {
     fn const_bytes(&self) -> u32;
     /// Threads a block can have with this kernel.
     fn max_threads_per_block(&self) -> u32;
+    /// How many blocks of so many threads, and so many bytes of dynamic shared memory, a multiprocessor runs at a time: 0 if
+    /// none can be launched. A core of a CPU runs one.
+    ///
+    /// # Errors
+    ///
+    /// The device's.
+    fn active_blocks(&self, block_threads: u32, shared_bytes: u32) -> Result<u32, Error>;
+    /// Threads of a block for launches with so much dynamic shared memory that choose none.
+    ///
+    /// # Errors
+    ///
+    /// The device's.
+    fn good_block(&self, shared_bytes: u32) -> Result<u32, Error>;
     /// Blocks of so many threads, and so many bytes of dynamic shared memory, that run at a time: what a cooperative launch
     /// of the kernel can have.
     ///
@@ -227,6 +242,20 @@ pub struct LaunchConfig {
     pub block: [u32; 3],
     /// Dynamic shared memory of a block in bytes.
     pub shared_bytes: u32,
+    /// Blocks of a cluster in x, y, z: those run at the same time, on neighboring multiprocessors, and reach each other's shared
+    /// memory. With one, each block is alone.
+    pub cluster: [u32; 3],
+}
+
+impl LaunchConfig {
+    /// [`Self::cluster`] of blocks that are alone.
+    pub const ALONE: [u32; 3] = [1; 3];
+
+    /// Whether the blocks are in clusters.
+    #[inline]
+    pub fn has_clusters(&self) -> bool {
+        self.cluster != Self::ALONE
+    }
 }
 
 /// Bytes of the host's memory, and their distance from where those of several arrays begin on the device.

@@ -33,6 +33,7 @@ impl KernelLimits {
         }
         let divided = self.factors.divide(config.grid, config.block);
         let (grid, block) = divided.expect("the launch was checked");
+        // A launch with clusters is not divided.
         LaunchConfig { grid, block, ..*config }
     }
 
@@ -59,6 +60,7 @@ pub(crate) fn check(
         && shared(config, kernel) <= device.max_shared_memory_per_block_optin as u64
         && n_cells == kernel.cells
         && kernel.divides(config)
+        && (!config.has_clusters() || clusters(config, device).is_ok())
     {
         return Ok(());
     }
@@ -73,6 +75,31 @@ fn threads(config: &LaunchConfig) -> u64 {
 /// Static and dynamic shared memory of a block in bytes.
 fn shared(config: &LaunchConfig, kernel: &KernelLimits) -> u64 {
     kernel.shared_bytes as u64 + config.shared_bytes as u64
+}
+
+/// Whether the device has such clusters, and the grid is of whole ones.
+#[cold]
+fn clusters(config: &LaunchConfig, device: &DeviceAttributes) -> Result<(), String> {
+    let DeviceAttributes { name, max_blocks_per_cluster: most, compute_capability: (major, minor), .. } = device;
+    let shown = |[x, y, z]: [u32; 3]| format!("({x}, {y}, {z})");
+    let cluster = shown(config.cluster);
+    if config.cluster.contains(&0) {
+        return Err(format!("cluster {cluster} has no blocks"));
+    }
+    if *most == 0 {
+        return Err(format!(
+            "cluster {cluster}: {name} has the compute capability {major}.{minor}, and clusters need 9.0 or higher"
+        ));
+    }
+    let blocks = config.cluster.iter().fold(1, |product: u64, &extent| product.saturating_mul(extent as u64));
+    if blocks > *most as u64 {
+        return Err(format!("cluster {cluster} has {blocks} blocks; {name} allows {most}"));
+    }
+    if config.grid.iter().zip(&config.cluster).any(|(grid, cluster)| grid % cluster != 0) {
+        let grid = shown(config.grid);
+        return Err(format!("grid {grid} is not of whole clusters {cluster}: make each extent a multiple"));
+    }
+    Ok(())
 }
 
 /// Which limit a launch breaks.
@@ -123,6 +150,11 @@ fn explain(config: &LaunchConfig, n_cells: usize, device: &DeviceAttributes, ker
              dynamic); {device_name} allows {}",
             config.shared_bytes, device.max_shared_memory_per_block_optin
         ));
+    }
+    if config.has_clusters()
+        && let Err(why) = clusters(config, device)
+    {
+        return launch(format!("cannot launch `{name}`: {why}"));
     }
     if !kernel.divides(config) {
         let (grid, block) = (shown(config.grid), shown(config.block));

@@ -10,6 +10,7 @@ mod executor;
 mod graph;
 mod launch;
 mod libdevice;
+mod occupancy;
 pub mod progress;
 mod random;
 mod ranges;
@@ -27,6 +28,7 @@ pub use executor::{
 };
 pub use graph::{Graph, MemoryKind, Node, Place, Step};
 pub use libdevice::Libdevice;
+pub use occupancy::{BlockSize, USUAL_BLOCK, best_block};
 pub use random::xoroshiro128p_states;
 pub use ranges::{Category, Range, range};
 pub use rows::Rows;

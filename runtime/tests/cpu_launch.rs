@@ -146,7 +146,7 @@ fn a_kernel_gets_what_the_abi_says() {
     let device = cpu();
     let kernel = load_with(&device, note, 1, 256, 128);
     let mut cells = [0_u64; 11];
-    let launch = LaunchConfig { grid: [1, 1, 1], block: [8, 4, 2], shared_bytes: 40 };
+    let launch = LaunchConfig { grid: [1, 1, 1], block: [8, 4, 2], shared_bytes: 40, cluster: LaunchConfig::ALONE };
     kernel.launch(&launch, None, &mut [cells.as_mut_ptr() as u64]).expect("launches");
     assert_eq!(cells[..10], [1, 1, 1, 8, 4, 2, 40, 0, 0, 1]);
     assert_eq!(cells[10] % 64, 0, "scratch is aligned");
@@ -160,7 +160,8 @@ fn each_thread_has_its_own_scratch() {
         let kernel = load_with(&device, use_scratch, 3, fixed, 64);
         let addresses = Mutex::new(HashSet::<usize>::new());
         let mut sound = 0_u64;
-        let launch = LaunchConfig { grid: [64, 1, 1], block: [1, 1, 1], shared_bytes: dynamic };
+        let launch =
+            LaunchConfig { grid: [64, 1, 1], block: [1, 1, 1], shared_bytes: dynamic, cluster: LaunchConfig::ALONE };
         let bytes = fixed + u64::from(dynamic);
         let mut slots = [&raw mut sound as u64, bytes, &raw const addresses as u64];
         kernel.launch(&launch, None, &mut slots).expect("launches");
@@ -219,7 +220,7 @@ fn a_launch_that_breaks_a_limit_names_it() {
     let kernel = load_with(&device, count, 1, 64 << 10, 64 << 10);
     let launch = |grid, block, shared_bytes| {
         let mut cell = 0_u64;
-        let config = LaunchConfig { grid, block, shared_bytes };
+        let config = LaunchConfig { grid, block, shared_bytes, cluster: LaunchConfig::ALONE };
         let error = expect_error(kernel.launch(&config, None, &mut [&raw mut cell as u64]));
         assert_eq!(error.kind, ErrorKind::Launch);
         assert_eq!(cell, 0, "nothing ran");

@@ -14,7 +14,7 @@ use support::{
     fake::{CHILD, build_driver, device, in_process, kernel, named, ptx, trace_file, traced, with_driver},
 };
 use weft_artifact::{Artifact, CodeFormat, Kernel, SlotType};
-use weft_runtime::{ErrorKind, LaunchConfig, Settings, cuda};
+use weft_runtime::{BlockSize, ErrorKind, LaunchConfig, Settings, best_block, cuda};
 
 /// A folder that hides a machine's driver behind files which are no libraries.
 fn no_driver() -> PathBuf {
@@ -228,7 +228,8 @@ fn a_launch_is_two_calls() {
         assert_eq!(calls.last().map(String::as_str), Some("cuDevicePrimaryCtxRelease_v2"));
         let device = device();
         let kernel = kernel(&device, "sum2", 2);
-        let launch = |shared_bytes| LaunchConfig { grid: [1; 3], block: [64, 1, 1], shared_bytes };
+        let launch =
+            |shared_bytes| LaunchConfig { grid: [1; 3], block: [64, 1, 1], shared_bytes, cluster: LaunchConfig::ALONE };
         let calls = traced(|| kernel.launch(&launch(0), None, slots).expect("launches"));
         assert_eq!(calls, ["cuCtxGetCurrent", "cuLaunchKernel"]);
         // More than 48 KiB of shared memory needs the driver's leave, once.
@@ -265,17 +266,97 @@ fn a_cooperative_launch_that_does_not_fit_says_what_fits() {
         let device = device();
         let module = device.load(&ptx("// sum2")).expect("it compiles");
         let kernel = module.kernel(&Kernel { cooperative: true, ..named("sum2", 2) }).expect("it is there");
-        let launch = |blocks| LaunchConfig { grid: [blocks, 1, 1], block: [32, 1, 1], shared_bytes: 0 };
+        let launch = |blocks| LaunchConfig {
+            grid: [blocks, 1, 1],
+            block: [32, 1, 1],
+            shared_bytes: 0,
+            cluster: LaunchConfig::ALONE,
+        };
         let mut sum = 0_u64;
         let slots = &mut [&raw mut sum as u64, 7];
         let calls = traced(|| kernel.launch(&launch(8), None, slots).expect("launches"));
         assert!(calls.contains(&"cuLaunchCooperativeKernel".to_owned()), "{calls:?}");
         assert_eq!(sum, 7);
         let most = kernel.most_blocks_at_once(32, 0).expect("it says so");
-        assert_eq!(most, 2 * u64::from(device.attributes().multiprocessor_count));
+        assert_eq!(most, 21 * u64::from(device.attributes().multiprocessor_count));
         let error = expect_error(kernel.launch(&launch(9), None, slots));
         assert_eq!(error.kind, ErrorKind::Launch);
         assert!(error.message.contains(&format!("has room for {most} of this size")), "{}", error.message);
+    });
+}
+
+#[test]
+fn blocks_fill_a_multiprocessor_as_their_registers_and_shared_memory_let_them() {
+    let trace = trace_file("blocks_fill_a_multiprocessor");
+    let name = "blocks_fill_a_multiprocessor_as_their_registers_and_shared_memory_let_them";
+    with_driver(name, &[("FAKE_TRACE", &trace)], || {
+        let device = device();
+        let kernel = kernel(&device, "sum2", 2);
+        let active = |threads, shared| kernel.active_blocks(threads, shared).expect("it says so");
+        // 96 registers a thread, of 65536.
+        assert_eq!([active(32, 0), active(224, 0), active(640, 0)], [21, 3, 1]);
+        assert_eq!([active(0, 0), active(641, 0)], [0, 0]);
+        assert_eq!([active(32, 100_000), active(32, 220_000), active(32, 240_000)], [2, 1, 0]);
+        let best = |shared| {
+            best_block(device.attributes(), 640, |threads| kernel.active_blocks(threads, shared)).expect("it says so")
+        };
+        assert_eq!(best(0), BlockSize { threads: 224, grid: 3 * 132 });
+        assert_eq!(best(100_000), BlockSize { threads: 640, grid: 132 });
+        assert_eq!(best(300_000), BlockSize { threads: 0, grid: 0 });
+        // 256 threads would be two blocks of the 672 threads that there are registers for.
+        assert_eq!(kernel.good_block(0).expect("it says so"), 224);
+        assert_eq!(traced(|| assert_eq!(kernel.good_block(0), Ok(224))), Vec::<String>::new());
+        assert_eq!(kernel.good_block(220_000).expect("it says so"), 640);
+        assert_eq!(kernel.good_block(300_000).expect("it says so"), 256);
+    });
+}
+
+#[test]
+fn clusters_are_launched_and_checked() {
+    let trace = trace_file("clusters_are_launched");
+    with_driver("clusters_are_launched_and_checked", &[("FAKE_TRACE", &trace)], || {
+        let device = device();
+        let kernel = kernel(&device, "sum2", 2);
+        let mut sum = 0_u64;
+        let slots = &mut [&raw mut sum as u64, 7];
+        let clusters = |grid, cluster| LaunchConfig { cluster, ..config(grid, [32, 1, 1]) };
+        let calls = traced(|| kernel.launch(&clusters([8, 2, 1], [4, 2, 1]), None, slots).expect("launches"));
+        assert_eq!(calls, ["cuCtxGetCurrent", "cuLaunchKernelEx cluster 4 2 1", "cuLaunchKernel"]);
+        assert_eq!(sum, 7);
+        // More than every GPU has takes the driver's leave, once.
+        let large = clusters([16, 1, 1], [16, 1, 1]);
+        let calls = traced(|| kernel.launch(&large, None, slots).expect("launches"));
+        assert!(calls.contains(&"cuFuncSetAttribute".to_owned()), "{calls:?}");
+        assert!(
+            !traced(|| kernel.launch(&large, None, slots).expect("launches"))
+                .contains(&"cuFuncSetAttribute".to_owned())
+        );
+        for (grid, cluster, expected) in [
+            ([6, 1, 1], [4, 1, 1], "grid (6, 1, 1) is not of whole clusters (4, 1, 1)"),
+            ([32, 1, 1], [32, 1, 1], "cluster (32, 1, 1) has 32 blocks; Fake GPU 0 allows 16"),
+            ([4, 1, 1], [4, 0, 1], "cluster (4, 0, 1) has no blocks"),
+        ] {
+            let error = expect_error(kernel.launch(&clusters(grid, cluster), None, slots));
+            assert_eq!(error.kind, ErrorKind::Launch);
+            assert!(error.message.contains(expected), "{}", error.message);
+        }
+        let module = device.load(&ptx("// sum2")).expect("it compiles");
+        let together = module.kernel(&Kernel { cooperative: true, ..named("sum2", 2) }).expect("it is there");
+        let calls = traced(|| together.launch(&clusters([4, 1, 1], [2, 1, 1]), None, slots).expect("launches"));
+        assert!(calls.contains(&"cuLaunchKernelEx cluster 2 1 1 cooperative 1".to_owned()), "{calls:?}");
+    });
+}
+
+#[test]
+fn a_device_without_clusters_says_so() {
+    with_driver("a_device_without_clusters_says_so", &[("FAKE_CC", "89")], || {
+        let device = device();
+        let kernel = kernel(&device, "sum2", 2);
+        let mut sum = 0_u64;
+        let launch = LaunchConfig { cluster: [2, 1, 1], ..config([2, 1, 1], [32, 1, 1]) };
+        let error = expect_error(kernel.launch(&launch, None, &mut [&raw mut sum as u64, 7]));
+        let expected = "cluster (2, 1, 1): Fake GPU 0 has the compute capability 8.9, and clusters need 9.0 or higher";
+        assert!(error.message.contains(expected), "{}", error.message);
     });
 }
 
@@ -307,7 +388,7 @@ fn limits_are_checked_before_the_driver_is_asked() {
         let device = device();
         let kernel = kernel(&device, "sum1", 1);
         let launch = |block, shared_bytes| {
-            let config = LaunchConfig { grid: [1; 3], block, shared_bytes };
+            let config = LaunchConfig { grid: [1; 3], block, shared_bytes, cluster: LaunchConfig::ALONE };
             let error = expect_error(kernel.launch(&config, None, &mut [0]));
             assert_eq!((error.kind, error.driver_code), (ErrorKind::Launch, None));
             error.message

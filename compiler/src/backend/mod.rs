@@ -20,7 +20,10 @@ use crate::{
     request::{Request, Target},
     source::Span,
     stop,
-    target::{LOCAL_BYTES, STATIC_SHARED_BYTES},
+    target::{
+        LOCAL_BYTES, STATIC_SHARED_BYTES,
+        needs::{self, Chosen},
+    },
 };
 
 pub use host::cpu::{cpu as host_cpu, cpu_named as host_cpu_named};
@@ -42,9 +45,12 @@ pub struct Emitted {
 ///
 /// As [`check`]; `E0901`, a fault of weft's own, with LLVM's message and the IR.
 pub fn emit(module: &Module, request: &Request) -> Result<Emitted, Diagnostic> {
-    check(module)?;
+    check(module, request)?;
     let emitted = match &request.target {
-        Target::Sm(number, suffix) => nvptx::emit(module, request, *number, suffix),
+        Target::Sm(number, suffix) => {
+            let chosen = written_for(module, request, *number, suffix)?;
+            nvptx::emit(module, request, *number, chosen)
+        }
         Target::Host(cpu) => host::emit(module, request, cpu),
     };
     // The code generator ends with a fatal error then.
@@ -58,7 +64,7 @@ pub fn emit(module: &Module, request: &Request) -> Result<Emitted, Diagnostic> {
 ///
 /// As [`check`]; `E0901` if there is no kernel.
 pub fn describe(module: &Module, request: &Request) -> Result<Emitted, Diagnostic> {
-    check(module)?;
+    check(module, request)?;
     let (_, kernel) = kernel_of(module).map_err(|error| fault(module, request, &error))?;
     let kernels = vec![kernel_record(module, kernel, request, None)];
     let target = request.target.to_string();
@@ -86,10 +92,35 @@ fn shared_bytes(module: &Module) -> u64 {
 ///
 /// # Errors
 ///
-/// `E0305` and `E0306` where the block-shared arrays or a thread's local arrays do not fit.
-pub fn check(module: &Module) -> Result<(), Diagnostic> {
+/// `E0305` and `E0306` where the block-shared arrays or a thread's local arrays do not fit, `E0308` for PTX that the target
+/// does not have.
+pub fn check(module: &Module, request: &Request) -> Result<(), Diagnostic> {
     check_shared(module)?;
-    check_local(local_arrays(module))
+    check_local(local_arrays(module))?;
+    match request.target {
+        Target::Sm(number, suffix) => written_for(module, request, number, suffix).map(drop),
+        Target::Host(_) => Ok(()),
+    }
+}
+
+/// What PTX for an SM is written for.
+fn written_for(module: &Module, request: &Request, number: u32, suffix: &'static str) -> Result<Chosen, Diagnostic> {
+    let driver = request.options.driver_isa;
+    let texts = module.inline_ptx.iter().map(|(_, ptx)| ptx.text.as_str());
+    needs::choose(number, suffix, driver, texts).map_err(|(place, lacks)| {
+        let span = module.inline_ptx.iter().nth(place).map_or_else(Span::default, |(_, ptx)| ptx.span);
+        let is_driver = lacks.driver.is_some();
+        let diagnostic = Diagnostic::error(Code::NotInTarget, span, lacks.to_string());
+        if is_driver {
+            return diagnostic.help("update NVIDIA's driver, or do without it");
+        }
+        let diagnostic = diagnostic.label(format!("the kernel is compiled for {}", request.target));
+        if driver.is_some() {
+            return diagnostic
+                .help("this GPU has no such operation: write it in Python, too, and choose which by the device");
+        }
+        diagnostic.help("compile for a target that has it, or do without it")
+    })
 }
 
 /// The local arrays of all functions.

@@ -63,5 +63,6 @@ codes! {
     SharedTooLarge "E0305" "more shared memory than a block can have",
     LocalTooLarge "E0306" "more local memory than a thread can have",
     Usage "E0307" "the command cannot do what it is asked",
+    NotInTarget "E0308" "an operation that the target does not have",
     Internal "E0901" "a fault of weft's own",
 }

@@ -37,6 +37,7 @@ pub fn explain(code: Code) -> &'static str {
         Code::UnknownTarget => include_str!("explain/E0304.md"),
         Code::SharedTooLarge => include_str!("explain/E0305.md"),
         Code::LocalTooLarge => include_str!("explain/E0306.md"),
+        Code::NotInTarget => include_str!("explain/E0308.md"),
         Code::Usage => include_str!("explain/E0307.md"),
         Code::Internal => include_str!("explain/E0901.md"),
     }

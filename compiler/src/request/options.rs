@@ -43,6 +43,8 @@ pub struct Options {
     /// Where that is its own alone: estimate which are worth it ([`weft_artifact::Coarsening::candidates`]). If some are, on GPUs,
     /// no code is made: a launch needs that of one variant, and the estimate says which. Else it changes nothing.
     pub choose: bool,
+    /// The highest PTX ISA that the driver takes, if the code is for this machine's device alone; NVPTX only.
+    pub driver_isa: Option<(u32, u32)>,
     /// Who calls the code.
     pub entry: Entry,
 }
@@ -66,6 +68,7 @@ impl Default for Options {
             notes: false,
             coarsen: Factors::NONE,
             choose: false,
+            driver_isa: None,
             entry: Entry::Launch,
         }
     }

@@ -4,6 +4,8 @@
 //! are those of the CUDA programming guide's table of compute capabilities. `sm_90a` and the like have features that
 //! only this very SM has, `sm_100f` those of its family.
 
+pub mod needs;
+
 use std::{fmt, sync::Arc};
 
 use crate::{

@@ -93,10 +93,14 @@ def rebuild_dispatcher(
 
 
 def rebuild_launcher(
-    dispatcher: Dispatcher, griddim: tuple[int, ...], blockdim: tuple[int, ...], sharedmem: int
+    dispatcher: Dispatcher,
+    griddim: tuple[int, ...],
+    blockdim: tuple[int, ...],
+    sharedmem: int,
+    cluster: tuple[int, ...] | None = None,
 ) -> _LaunchConfiguration:
     """Configure a kernel again."""
-    return dispatcher.configure(griddim, blockdim, 0, sharedmem)
+    return dispatcher.configure(griddim, blockdim, 0, sharedmem, cluster=cluster)
 
 
 class _Module:

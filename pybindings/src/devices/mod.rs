@@ -227,7 +227,7 @@ pub(crate) fn announce(py: Python<'_>) -> PyResult<()> {
     if chosen || ANNOUNCED.swap(true, Ordering::Relaxed) {
         return Ok(());
     }
-    errors::warn(
+    errors::advise(
         py,
         "DeviceWarning",
         "no CUDA device was found: kernels run on the CPU (set WEFT_DEVICE=cpu to choose it)",

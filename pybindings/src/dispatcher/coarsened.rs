@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 use weft_artifact::{Factors, Facts};
-use weft_compiler::request::JitOptions;
+use weft_compiler::{request::JitOptions, target::needs::isa_of_driver};
 use weft_runtime::{CoarsenChoice, LaunchConfig, Stream};
 
 use super::{
@@ -90,7 +90,9 @@ impl Dispatcher {
         let mut jit = self.jit.clone();
         let own = std::mem::replace(&mut jit.code.coarsen, Factors::NONE);
         let settings = devices::settings(py)?;
-        let is_gpu = devices::current(py)?.kind() == "cuda";
+        let device = devices::current(py)?;
+        let is_gpu = device.kind() == "cuda";
+        jit.code.driver_isa = if is_gpu { isa_of_driver(device.attributes().driver_version) } else { None };
         jit.code.facts = if settings.launch_facts && is_gpu { Facts::ALL } else { Facts::NONE };
         let wanted = match settings.coarsen {
             CoarsenChoice::Factors(factors) => Wanted::Factors(factors),
@@ -121,6 +123,10 @@ impl Resolved {
         config: &LaunchConfig,
     ) -> PyResult<Arc<Self>> {
         let overload = &self.overload;
+        if config.has_clusters() {
+            // Blocks that are joined would be of another cluster.
+            return Ok(self);
+        }
         let factors = match overload.wanted {
             Wanted::Factors(factors) if factors == Factors::NONE => return Ok(self),
             Wanted::Factors(factors) => fitting(factors, config),
@@ -141,6 +147,9 @@ impl Resolved {
         config: &LaunchConfig,
         stream: Option<&dyn Stream>,
     ) -> PyResult<(Arc<Self>, Option<Timed>)> {
+        if config.has_clusters() {
+            return Ok((self.for_block(owner, config)?, None));
+        }
         match self.overload.wanted {
             Wanted::Factors(_) => return Ok((self.for_block(owner, config)?, None)),
             Wanted::Estimate => {

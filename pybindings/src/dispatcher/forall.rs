@@ -5,13 +5,10 @@ use pyo3::{
     prelude::*,
     types::{PyDict, PyTuple},
 };
-use weft_runtime::LaunchConfig;
+use weft_runtime::{LaunchConfig, USUAL_BLOCK};
 
 use super::{Dispatcher, launch};
-use crate::{args::Arguments, devices::stream::stream_of};
-
-/// Threads in a block where the user does not say: enough to hide latency, few enough for any register count.
-const BLOCK: u32 = 256;
+use crate::{args::Arguments, devices::stream::stream_of, errors};
 
 /// See the module.
 #[pyclass(frozen, module = "weft._weft", name = "ForAll")]
@@ -54,12 +51,14 @@ impl ForAll {
             arguments.push_all(args).map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
             let resolved = Dispatcher::resolve(dispatcher, &arguments)?;
             let overload = &resolved.overload;
-            // A block of so many threads has the registers for any code: a GPU has 2^16 for a block, and 255 a thread at most.
-            let most = match overload.made() {
-                Some(code) => code.loaded.max_threads_per_block(),
-                None => overload.kernel.max_threads.unwrap_or(BLOCK),
-            };
-            most.clamp(1, BLOCK)
+            if self.sharedmem == 0 && overload.made().is_none() {
+                // A block of so many threads has the registers for any code: a GPU has 2^16 for a block, and 255 a thread at
+                // most. Whatever the launch runs is then compiled for it alone.
+                overload.kernel.max_threads.unwrap_or(USUAL_BLOCK).clamp(1, USUAL_BLOCK)
+            } else {
+                let loaded = overload.loaded(py)?;
+                py.detach(|| loaded.good_block(self.sharedmem)).map_err(|error| errors::runtime(py, &error))?.max(1)
+            }
         } else {
             self.thread_per_block
         };
@@ -67,7 +66,8 @@ impl ForAll {
         let grid = u32::try_from(blocks).map_err(|_| {
             PyValueError::new_err(format!("{} tasks in blocks of {block} are more blocks than a grid has", self.ntasks))
         })?;
-        let config = LaunchConfig { grid: [grid, 1, 1], block: [block, 1, 1], shared_bytes: self.sharedmem };
+        let (grid, block, shared_bytes) = ([grid, 1, 1], [block, 1, 1], self.sharedmem);
+        let config = LaunchConfig { grid, block, shared_bytes, cluster: LaunchConfig::ALONE };
         let stream = stream_of(self.stream.as_ref().map(|stream| stream.bind(py)))?.on_current(py)?;
         launch::start(py, dispatcher, &config, stream.as_deref(), args)
     }

@@ -1,4 +1,4 @@
-//! `kernel[griddim, blockdim, stream, sharedmem]`: a kernel with its launch configuration.
+//! `kernel[griddim, blockdim, stream, sharedmem, cluster]`: a kernel with its launch configuration.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -112,6 +112,12 @@ impl Launcher {
         self.config.shared_bytes
     }
 
+    /// Blocks of a cluster in x, y and z; None where each block is alone.
+    #[getter]
+    fn cluster(&self) -> Option<(u32, u32, u32)> {
+        self.config.has_clusters().then(|| self.config.cluster.into())
+    }
+
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.dispatcher)?;
         self.stream_object.as_ref().map_or(Ok(()), |stream| visit.call(stream))
@@ -123,7 +129,8 @@ impl Launcher {
         }
         let rebuild = py.import("weft._pickle")?.getattr("rebuild_launcher")?;
         let dispatcher = self.dispatcher(py);
-        Ok((rebuild, (dispatcher, self.griddim(), self.blockdim(), self.config.shared_bytes).into_pyobject(py)?))
+        let (grid, block, shared_bytes) = (self.griddim(), self.blockdim(), self.config.shared_bytes);
+        Ok((rebuild, (dispatcher, grid, block, shared_bytes, self.cluster()).into_pyobject(py)?))
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
@@ -132,11 +139,12 @@ impl Launcher {
     }
 }
 
-/// Checks grid, block and shared memory as Numba does.
+/// Checks grid, block, shared memory and cluster as Numba does what it has of them.
 pub(crate) fn launch_config(
     griddim: &Bound<'_, PyAny>,
     blockdim: &Bound<'_, PyAny>,
     sharedmem: Option<&Bound<'_, PyAny>>,
+    cluster: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<LaunchConfig> {
     let shared_bytes = match sharedmem {
         None => 0,
@@ -144,7 +152,12 @@ pub(crate) fn launch_config(
             PyValueError::new_err(format!("sharedmem must be a number of bytes from 0 to 2**32 - 1, got {bytes}"))
         })?,
     };
-    Ok(LaunchConfig { grid: dimensions(griddim, "griddim")?, block: dimensions(blockdim, "blockdim")?, shared_bytes })
+    let cluster = match cluster {
+        Some(cluster) if !cluster.is_none() => dimensions(cluster, "cluster")?,
+        Some(_) | None => LaunchConfig::ALONE,
+    };
+    let (grid, block) = (dimensions(griddim, "griddim")?, dimensions(blockdim, "blockdim")?);
+    Ok(LaunchConfig { grid, block, shared_bytes, cluster })
 }
 
 fn dimensions(value: &Bound<'_, PyAny>, name: &str) -> PyResult<[u32; 3]> {

@@ -20,7 +20,7 @@ impl Dispatcher {
         // Without a device the launch is what fails.
         if devices::device_kind(py).is_ok_and(|kind| kind == "cuda") && setting(py, "CUDA_LOW_OCCUPANCY_WARNINGS")? {
             let text = format!("Grid size {blocks} will likely result in GPU under-utilization due to low occupancy.");
-            errors::warn(py, "PerformanceWarning", &text)?;
+            errors::advise(py, "PerformanceWarning", &text)?;
         }
         Ok(())
     }

@@ -181,9 +181,9 @@ impl Dispatcher {
         let Ok(items) = index.cast::<PyTuple>() else {
             return Err(PyTypeError::new_err("must specify at least the griddim and blockdim"));
         };
-        if items.len() > 4 {
+        if items.len() > 5 {
             let message = format!(
-                "must specify griddim, blockdim, and at most a stream and sharedmem: {} were given",
+                "must specify griddim, blockdim, and at most a stream, sharedmem and cluster: {} were given",
                 items.len()
             );
             return Err(PyValueError::new_err(message));
@@ -193,13 +193,15 @@ impl Dispatcher {
         }
         // Asking for an item that is not there would make an exception, which takes longer than all the rest.
         let optional = |index| if index < items.len() { items.get_item(index).map(Some) } else { Ok(None) };
-        let (stream, shared) = (optional(2)?, optional(3)?);
-        Self::configure(slf, &items.get_item(0)?, &items.get_item(1)?, stream.as_ref(), shared.as_ref(), true)
+        let (stream, shared, cluster) = (optional(2)?, optional(3)?, optional(4)?);
+        let (grid, block) = (items.get_item(0)?, items.get_item(1)?);
+        Self::configure(slf, &grid, &block, stream.as_ref(), shared.as_ref(), true, cluster.as_ref())
     }
 
-    /// The kernel with a launch configuration: what `kernel[griddim, blockdim, stream, sharedmem]` gives. Without
-    /// `advise` nothing is said of a grid that does not fill a GPU: whoever launches did not choose it.
-    #[pyo3(signature = (griddim, blockdim, stream=None, sharedmem=None, advise=true))]
+    /// The kernel with a launch configuration: what `kernel[griddim, blockdim, stream, sharedmem, cluster]`
+    /// gives. Without `advise` nothing is said of a grid that does not fill a GPU: whoever launches did not choose it.
+    #[pyo3(signature = (griddim, blockdim, stream=None, sharedmem=None, advise=true, cluster=None))]
+    #[expect(clippy::too_many_arguments, reason = "Python's arguments")]
     fn configure<'py>(
         slf: &Bound<'py, Self>,
         griddim: &Bound<'py, PyAny>,
@@ -207,12 +209,13 @@ impl Dispatcher {
         stream: Option<&Bound<'py, PyAny>>,
         sharedmem: Option<&Bound<'py, PyAny>>,
         advise: bool,
+        cluster: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, Launcher>> {
         let py = slf.py();
         if griddim.is_none() || blockdim.is_none() {
             return Err(PyValueError::new_err(UNCONFIGURED));
         }
-        let config = launch_config(griddim, blockdim, sharedmem)?;
+        let config = launch_config(griddim, blockdim, sharedmem, cluster)?;
         let this = slf.get();
         let last = this.last_launcher.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|l| l.clone_ref(py));
         if let Some(last) = last

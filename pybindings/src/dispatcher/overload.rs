@@ -18,7 +18,9 @@ use weft_compiler::{
     pipeline::Output,
     request::{self, JitOptions, Keep},
 };
-use weft_runtime::{Buffer, CodeKeeper, Executor, Linked, LinkedKind, Linking, LoadedKernel, Module};
+use weft_runtime::{
+    BlockSize, Buffer, CodeKeeper, Executor, Linked, LinkedKind, Linking, LoadedKernel, Module, best_block,
+};
 
 use super::{
     Dispatcher, answers,
@@ -529,6 +531,44 @@ impl CompiledKernel {
         self.overload.kernel.cooperative
     }
 
+    /// How many blocks of a size a multiprocessor runs at a time, a core on the CPU; 0 for a block that cannot be launched.
+    #[pyo3(signature = (blockdim, dynsmemsize=0))]
+    fn active_blocks_per_multiprocessor(
+        &self,
+        py: Python<'_>,
+        blockdim: &Bound<'_, PyAny>,
+        dynsmemsize: u32,
+    ) -> PyResult<u32> {
+        let active = self.overload.loaded(py)?.active_blocks(threads(blockdim)?, dynsmemsize);
+        active.map_err(|error| errors::runtime(py, &error))
+    }
+
+    /// The block size with which a multiprocessor runs the most threads, and the fewest such blocks that fill the device; both
+    /// are 0 if no block can be launched. `dynsmemsize` is a number of bytes or gives it for a block size; no block has more
+    /// than `limit` threads unless that is 0.
+    #[pyo3(signature = (dynsmemsize=None, limit=0))]
+    fn max_potential_block_size(
+        &self,
+        py: Python<'_>,
+        dynsmemsize: Option<&Bound<'_, PyAny>>,
+        limit: u32,
+    ) -> PyResult<(u32, u32)> {
+        let (loaded, executor) = (self.overload.loaded(py)?, &self.overload.executor);
+        let most = loaded.max_threads_per_block();
+        let most = if limit == 0 { most } else { most.min(limit) };
+        let bytes = |threads: u32| match dynsmemsize {
+            None => Ok(0),
+            Some(of) if of.is_callable() => of.call1((threads,))?.extract::<u32>(),
+            Some(bytes) => bytes.extract::<u32>(),
+        };
+        let active = |threads: u32| {
+            let active = loaded.active_blocks(threads, bytes(threads)?);
+            active.map_err(|error| errors::runtime(py, &error))
+        };
+        let BlockSize { threads, grid } = best_block(executor.attributes(), most, active)?;
+        Ok((grid, threads))
+    }
+
     /// How many blocks of a size a cooperative launch can have.
     #[pyo3(signature = (blockdim, dynsmemsize=0))]
     fn max_cooperative_grid_blocks(
@@ -537,11 +577,7 @@ impl CompiledKernel {
         blockdim: &Bound<'_, PyAny>,
         dynsmemsize: u32,
     ) -> PyResult<u64> {
-        let threads = match blockdim.extract::<Vec<u32>>() {
-            Ok(extents) => extents.iter().fold(1_u32, |product, extent| product.saturating_mul(*extent)),
-            Err(_) => blockdim.extract::<u32>()?,
-        };
-        let most = self.overload.loaded(py)?.most_blocks_at_once(threads, dynsmemsize);
+        let most = self.overload.loaded(py)?.most_blocks_at_once(threads(blockdim)?, dynsmemsize);
         most.map_err(|error| errors::runtime(py, &error))
     }
 
@@ -553,5 +589,13 @@ impl CompiledKernel {
 
     fn __repr__(&self) -> String {
         format!("<weft kernel {}>", self.overload.shown())
+    }
+}
+
+/// Threads of a block with such extents.
+fn threads(blockdim: &Bound<'_, PyAny>) -> PyResult<u32> {
+    match blockdim.extract::<Vec<u32>>() {
+        Ok(extents) => Ok(extents.iter().fold(1, |product: u32, extent| product.saturating_mul(*extent))),
+        Err(_) => blockdim.extract(),
     }
 }

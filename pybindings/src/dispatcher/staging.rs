@@ -495,5 +495,5 @@ fn warn_about_copies(py: Python<'_>) -> PyResult<()> {
     if !setting(py, "CUDA_WARN_ON_IMPLICIT_COPY")? {
         return Ok(());
     }
-    errors::warn(py, "PerformanceWarning", "Host array used in CUDA kernel will incur copy overhead to/from device.")
+    errors::advise(py, "PerformanceWarning", "Host array used in CUDA kernel will incur copy overhead to/from device.")
 }

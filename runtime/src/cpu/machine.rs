@@ -18,6 +18,9 @@ const SHARED_MEMORY: &[((u32, u32), u32)] = &[
     ((12, 0), 99 << 10),
 ];
 
+/// Blocks that a cluster can have on every GPU with clusters.
+const MAX_BLOCKS_PER_CLUSTER: u32 = 8;
+
 /// How many threads run blocks.
 pub(super) fn thread_count(settings: &Settings) -> usize {
     settings.cpu_threads.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get)
@@ -37,6 +40,7 @@ pub(super) fn attributes(settings: &Settings) -> DeviceAttributes {
         max_shared_memory_per_block: 48 << 10,
         max_shared_memory_per_block_optin: shared.map_or(48 << 10, |(_, bytes)| *bytes),
         multiprocessor_count: thread_count(settings) as u32,
+        max_blocks_per_cluster: if compute_capability.0 >= 9 { MAX_BLOCKS_PER_CLUSTER } else { 0 },
         warp_size: 32,
         total_memory: memory_info().1,
         driver_version: (0, 0),
@@ -45,10 +49,28 @@ pub(super) fn attributes(settings: &Settings) -> DeviceAttributes {
     }
 }
 
-/// One of the driver's attributes by its number in `cuda.h`, of those that are not among the fields: limits are a GPU's.
-/// Programs divide by counts, sizes and rates, so none of them is 0.
+/// One of the driver's attributes by its number in `cuda.h`: limits are a GPU's. Programs divide by counts, sizes and rates, so
+/// none of them is 0.
 pub(super) fn attribute(attributes: &DeviceAttributes, number: u32) -> i32 {
+    let DeviceAttributes { compute_capability: (major, minor), max_block_dim, max_grid_dim, .. } = attributes;
+    let [block_x, block_y, block_z] = *max_block_dim;
+    let [grid_x, grid_y, grid_z] = *max_grid_dim;
     match number {
+        // Those of the fields: MAX_THREADS_PER_BLOCK, MAX_BLOCK_DIM_X to MAX_GRID_DIM_Z, MAX_SHARED_MEMORY_PER_BLOCK,
+        // WARP_SIZE, MULTIPROCESSOR_COUNT, COMPUTE_CAPABILITY_MAJOR and MINOR, MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+        1 => attributes.max_threads_per_block as i32,
+        2 => block_x as i32,
+        3 => block_y as i32,
+        4 => block_z as i32,
+        5 => grid_x as i32,
+        6 => grid_y as i32,
+        7 => grid_z as i32,
+        8 => attributes.max_shared_memory_per_block as i32,
+        10 => attributes.warp_size as i32,
+        16 => attributes.multiprocessor_count as i32,
+        75 => *major as i32,
+        76 => *minor as i32,
+        97 => attributes.max_shared_memory_per_block_optin as i32,
         // TOTAL_CONSTANT_MEMORY, MAX_REGISTERS_PER_BLOCK, MAX_REGISTERS_PER_MULTIPROCESSOR
         9 | 12 | 82 => 64 << 10,
         // MAX_PITCH
@@ -57,23 +79,34 @@ pub(super) fn attribute(attributes: &DeviceAttributes, number: u32) -> i32 {
         13 => clock_rate(),
         // TEXTURE_ALIGNMENT, SURFACE_ALIGNMENT
         14 | 30 => 512,
-        // GPU_OVERLAP, INTEGRATED, CAN_MAP_HOST_MEMORY, CONCURRENT_KERNELS, ASYNC_ENGINE_COUNT, UNIFIED_ADDRESSING,
-        // GLOBAL_L1_CACHE_SUPPORTED, LOCAL_L1_CACHE_SUPPORTED, MANAGED_MEMORY, HOST_NATIVE_ATOMIC_SUPPORTED,
-        // PAGEABLE_MEMORY_ACCESS, CONCURRENT_MANAGED_ACCESS, COMPUTE_PREEMPTION_SUPPORTED,
-        // CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, COOPERATIVE_LAUNCH
-        15 | 18 | 19 | 31 | 40 | 41 | 79 | 80 | 83 | 86 | 88 | 89 | 90 | 91 | 95 => 1,
+        // TEXTURE_PITCH_ALIGNMENT
+        51 => 32,
+        // What the CPU is and can: GPU_OVERLAP, INTEGRATED, CAN_MAP_HOST_MEMORY, CONCURRENT_KERNELS, ASYNC_ENGINE_COUNT,
+        // UNIFIED_ADDRESSING, GLOBAL_L1_CACHE_SUPPORTED, LOCAL_L1_CACHE_SUPPORTED, MANAGED_MEMORY,
+        // HOST_NATIVE_ATOMIC_SUPPORTED, PAGEABLE_MEMORY_ACCESS, CONCURRENT_MANAGED_ACCESS, COMPUTE_PREEMPTION_SUPPORTED,
+        // CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, COOPERATIVE_LAUNCH, HOST_REGISTER_SUPPORTED,
+        // PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES, DIRECT_MANAGED_MEM_ACCESS_FROM_HOST,
+        // READ_ONLY_HOST_REGISTER_SUPPORTED, MEM_SYNC_DOMAIN_COUNT
+        15 | 18 | 19 | 31 | 40 | 41 | 79 | 80 | 83 | 86 | 88 | 89 | 90 | 91 | 95 | 99 | 100 | 101 | 113 | 126 => 1,
+        // LOCALITY_DOMAIN_COUNT, and the cores of one
+        149 => 1,
+        157 => attributes.multiprocessor_count as i32,
+        // CLUSTER_LAUNCH, as a GPU of this compute capability has it
+        120 => i32::from(attributes.max_blocks_per_cluster > 0),
         // MEMORY_CLOCK_RATE in kilohertz and GLOBAL_MEMORY_BUS_WIDTH in bits: the system tells them to nobody but root, so
         // they are those of two channels of DDR4-3200.
         36 => 1_600_000,
         37 => 128,
         // L2_CACHE_SIZE
         38 => cache_bytes(),
-        // MAX_THREADS_PER_MULTI_PROCESSOR
+        // MAX_THREADS_PER_MULTIPROCESSOR
         39 => 2048,
         // MAX_BLOCKS_PER_MULTIPROCESSOR
         106 => 32,
         // MAX_SHARED_MEMORY_PER_MULTIPROCESSOR: a block's, and the kilobyte that the driver keeps of it
         81 => attributes.max_shared_memory_per_block_optin as i32 + 1024,
+        // RESERVED_SHARED_MEMORY_PER_BLOCK
+        111 => 1024,
         // SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO: a vector holds half as many doubles.
         87 => 2,
         _ => 0,
@@ -145,7 +178,7 @@ mod tests {
     #[test]
     fn nothing_that_programs_divide_by_is_zero() {
         let attributes = attributes(&Settings::default());
-        for number in [9, 11, 12, 13, 14, 30, 36, 37, 38, 39, 40, 81, 82, 87, 106] {
+        for number in (1..=16).chain([30, 36, 37, 38, 39, 40, 51, 75, 81, 82, 87, 97, 106, 111, 149, 157]) {
             assert!(attribute(&attributes, number) >= 1, "{number}");
         }
     }

@@ -18,6 +18,7 @@ use crate::{
     error::{Error, ErrorKind},
     executor::{DeviceAttributes, HostCode, HostLoader, LaunchConfig, LoadedKernel, Module, Poll, Stream},
     launch::{self, KernelLimits},
+    occupancy::USUAL_BLOCK,
     ranges,
 };
 
@@ -155,6 +156,16 @@ impl LoadedKernel for CpuKernel {
         self.limits.max_threads_per_block
     }
 
+    fn active_blocks(&self, block_threads: u32, shared_bytes: u32) -> Result<u32, Error> {
+        let most = self.shared.attributes.max_shared_memory_per_block_optin;
+        let fits = self.limits.shared_bytes.saturating_add(shared_bytes) <= most;
+        Ok(u32::from(fits && (1..=self.limits.max_threads_per_block).contains(&block_threads)))
+    }
+
+    fn good_block(&self, _shared_bytes: u32) -> Result<u32, Error> {
+        Ok(self.limits.max_threads_per_block.clamp(1, USUAL_BLOCK))
+    }
+
     /// As many as there is the memory for: of the threads' stacks what they use.
     fn most_blocks_at_once(&self, block_threads: u32, shared_bytes: u32) -> Result<u64, Error> {
         let stack_bytes = self.stack_bytes.map_or(0, |bytes| bytes as u64);
@@ -182,8 +193,13 @@ impl LoadedKernel for CpuKernel {
         self.check(config, cells.len())?;
         check_stream(stream)?;
         let _range = ranges::launch(&self.limits.name);
-        let LaunchConfig { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared_bytes } =
-            self.limits.on_device(config);
+        // The blocks of a cluster run as others do: nothing that a kernel can call shows clusters.
+        let LaunchConfig {
+            grid: [grid_x, grid_y, grid_z],
+            block: [block_x, block_y, block_z],
+            shared_bytes,
+            cluster: _,
+        } = self.limits.on_device(config);
         // Three extents that were checked against the device's limits: at most 2^63.
         let n_blocks = grid_x as u64 * grid_y as u64 * grid_z as u64;
         let record = self.faults.as_ref().map(|_| Box::new(Record::new()));

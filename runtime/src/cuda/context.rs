@@ -21,6 +21,7 @@ use cudarc::driver::sys::{
 
 use super::{
     capture::Held,
+    clusters,
     driver::{self, Driver, Handle},
     fault::Pages,
     free::LastStream,
@@ -459,6 +460,11 @@ fn read_attributes(driver: &Driver, device: sys::CUdevice, id: u32) -> Result<De
         max_shared_memory_per_block: read(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)?,
         max_shared_memory_per_block_optin: read(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
         multiprocessor_count: read(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+        // Drivers before CUDA 11.8 do not know of clusters.
+        max_blocks_per_cluster: match read(Attribute::CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) {
+            Ok(1..) => clusters::MOST_BLOCKS,
+            Ok(0) | Err(_) => 0,
+        },
         warp_size: read(Attribute::CU_DEVICE_ATTRIBUTE_WARP_SIZE)?,
         total_memory: total_memory as u64,
         driver_version: driver::version()?,

@@ -17,6 +17,7 @@ use std::{
 
 use cudarc::driver::sys;
 
+use super::clusters;
 use crate::error::{Error, ErrorKind};
 
 /// The oldest driver that has every function of the table, and stream-ordered memory.
@@ -347,7 +348,7 @@ impl Driver {
         let kind = match code {
             2 => ErrorKind::Memory,
             100 | 101 => ErrorKind::NoDevice,
-            701 | 720 => ErrorKind::Launch,
+            701 | 720 | clusters::INVALID_SIZE => ErrorKind::Launch,
             _ => ErrorKind::Driver,
         };
         Error { kind, message, driver_code: Some(code), raised: None }

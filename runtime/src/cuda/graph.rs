@@ -79,13 +79,19 @@ impl Graphs {
 }
 
 /// A graph for an executor: the driver's, or one that is replayed call by call where the driver is too old or a launch is
-/// cooperative.
+/// cooperative or has clusters.
 pub(super) fn graph(
     executor: Arc<dyn Executor>,
     context: &Arc<Context>,
     nodes: Vec<Node>,
 ) -> Result<Box<dyn Graph>, Error> {
-    let has_nodes = nodes.iter().filter_map(|node| kernel(&node.step)).all(|kernel| !kernel.is_cooperative());
+    let has_node = |node: &Node| match &node.step {
+        Step::Launch { config, .. } => {
+            !config.has_clusters() && kernel(&node.step).is_none_or(|it| !it.is_cooperative())
+        }
+        Step::Copy { .. } => true,
+    };
+    let has_nodes = nodes.iter().all(has_node);
     let Some(functions) = Graphs::find().filter(|_| has_nodes) else {
         return Ok(Box::new(Replayed::new(executor, nodes)));
     };
@@ -218,7 +224,7 @@ fn described(
     config: &LaunchConfig,
     params: &mut [*mut c_void],
 ) -> sys::CUDA_KERNEL_NODE_PARAMS_v2 {
-    let LaunchConfig { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared_bytes } =
+    let LaunchConfig { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared_bytes, cluster: _ } =
         kernel.on_device(config);
     sys::CUDA_KERNEL_NODE_PARAMS_v2 {
         func: kernel.function(),

@@ -15,8 +15,9 @@ use weft_artifact::Artifact;
 
 use super::{
     context::Context,
+    logs::JitLogs,
     machine,
-    module::{CudaModule, JitLogs},
+    module::CudaModule,
     nvjitlink::NvJitLink,
     nvrtc::{Compiled, Form, Nvrtc, Source},
 };

@@ -2,6 +2,7 @@
 //! panic.
 
 mod capture;
+mod clusters;
 mod context;
 mod driver;
 mod executor;
@@ -11,6 +12,7 @@ mod graph;
 mod host_memory;
 mod kept;
 mod link;
+mod logs;
 mod machine;
 mod memory;
 mod module;

@@ -8,32 +8,31 @@ use std::{
     mem::MaybeUninit,
     ptr,
     sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
 };
 
-use cudarc::driver::sys::{self, CUfunction_attribute_enum as Attribute, CUjit_option_enum as JitOption};
+use cudarc::driver::sys::{self, CUfunction_attribute_enum as Attribute};
 use weft_artifact::{Artifact, CodeFormat, Kernel};
 
 use super::{
     capture::{self, Aside},
+    clusters,
     context::Context,
     driver::{self, Handle, Libraries},
     fault::Page,
+    logs::{JitLogs, explain_no_load},
     stream::raw_stream,
 };
 use crate::{
     error::{Error, ErrorKind},
-    executor::{DeviceAttributes, LaunchConfig, LoadedKernel, Module, Poll, Stream},
+    executor::{LaunchConfig, LoadedKernel, Module, Poll, Stream},
     launch::{self, KernelLimits},
+    occupancy::{USUAL_BLOCK, best_block},
     ranges,
 };
 
-/// Bytes of each of the JIT's logs.
-const LOG_BYTES: usize = 8192;
-/// Lines of the JIT's log that an error shows.
-const LOG_LINES: usize = 12;
 /// Slots whose addresses a launch keeps on the stack.
 const SLOTS_ON_STACK: usize = 64;
 /// `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`.
@@ -198,68 +197,6 @@ impl CudaModule {
     }
 }
 
-/// Adds the JIT's log to a failure.
-#[cold]
-fn explain_no_load(context: &Context, artifact: &Artifact, logs: &JitLogs, mut error: Error) -> Error {
-    let DeviceAttributes { name, driver_version: (major, minor), .. } = &context.attributes;
-    let hint = match error.driver_code {
-        Some(209) => ". The code is for another kind of GPU".to_owned(),
-        Some(222) => format!(". The driver is for CUDA {major}.{minor}, which is older than this PTX"),
-        _ => String::new(),
-    };
-    let log = logs.lines();
-    if log.contains("Unresolved extern function") {
-        error.kind = ErrorKind::Link;
-        let hint = ". A function that is declared is in no code that is linked: name its file with `link=`";
-        error.message = format!("{name} cannot load the kernel: {}{hint}{log}", error.message);
-        return error;
-    }
-    error.message = format!("{name} cannot load code for {}: {}{hint}{log}", artifact.target, error.message);
-    error
-}
-
-/// What the driver's compiler and linker say.
-pub(super) struct JitLogs {
-    info: Box<[u8; LOG_BYTES]>,
-    errors: Box<[u8; LOG_BYTES]>,
-}
-
-impl JitLogs {
-    pub(super) fn new() -> Self {
-        Self { info: Box::new([0; LOG_BYTES]), errors: Box::new([0; LOG_BYTES]) }
-    }
-
-    /// Options that make the driver write to them, and their values.
-    pub(super) fn options(&mut self) -> (Vec<c_uint>, Vec<*mut c_void>) {
-        // A number travels in the place of a pointer.
-        let size: *mut c_void = ptr::without_provenance_mut(LOG_BYTES);
-        let options = [
-            (JitOption::CU_JIT_INFO_LOG_BUFFER, self.info.as_mut_ptr().cast()),
-            (JitOption::CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, size),
-            (JitOption::CU_JIT_ERROR_LOG_BUFFER, self.errors.as_mut_ptr().cast()),
-            (JitOption::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, size),
-        ];
-        options.into_iter().map(|(option, value)| (option as c_uint, value)).unzip()
-    }
-
-    /// The start of the errors, or of what else was said, each line with a line break before it.
-    pub(super) fn lines(&self) -> String {
-        first_lines(&*self.errors).or_else(|| first_lines(&*self.info)).unwrap_or_default()
-    }
-}
-
-/// The start of a log of the JIT, each line with a line break before it; `None` if the log is empty.
-fn first_lines(log: &[u8]) -> Option<String> {
-    let log = log.split(|&byte| byte == 0).next().unwrap_or_default();
-    let text = String::from_utf8_lossy(log);
-    let lines: Vec<_> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    let mut shown: String = lines.iter().take(LOG_LINES).flat_map(|line| ["\n", line]).collect();
-    if lines.len() > LOG_LINES {
-        shown = format!("{shown}\n… and {} more lines", lines.len() - LOG_LINES);
-    }
-    (!lines.is_empty()).then_some(shown)
-}
-
 impl Module for CudaModule {
     fn handle(&self) -> u64 {
         self.0.handle.0.addr() as u64
@@ -308,6 +245,8 @@ impl Module for CudaModule {
             first_cells: kernel.first_cells().map(|cell| cell as u32).collect(),
             local_bytes: read(Attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?,
             const_bytes: read(Attribute::CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES)?,
+            good_block: Mutex::new(None),
+            takes_large_clusters: AtomicBool::new(false),
             dynamic_limit: AtomicU32::new(read(Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)?),
             number: context.register_kernel(&kernel.name),
             cooperative: kernel.cooperative,
@@ -328,6 +267,10 @@ pub(super) struct CudaKernel {
     const_bytes: u32,
     /// Dynamic shared memory that the driver lets a launch ask for at present.
     dynamic_limit: AtomicU32,
+    /// Dynamic shared memory that a block size was looked for with, and the size.
+    good_block: Mutex<Option<(u32, u32)>>,
+    /// The driver was told that a cluster may be larger than on every GPU.
+    takes_large_clusters: AtomicBool,
     /// Its number in the context, for the text of a fault.
     number: u32,
     /// All blocks of a launch run at a time.
@@ -359,8 +302,13 @@ impl LoadedKernel for CudaKernel {
         self.limits.max_threads_per_block
     }
 
-    fn most_blocks_at_once(&self, block_threads: u32, shared_bytes: u32) -> Result<u64, Error> {
+    fn active_blocks(&self, block_threads: u32, shared_bytes: u32) -> Result<u32, Error> {
         let context = &*self.module.context;
+        let fits = self.limits.shared_bytes.saturating_add(shared_bytes)
+            <= context.attributes.max_shared_memory_per_block_optin;
+        if !fits || !(1..=self.limits.max_threads_per_block).contains(&block_threads) {
+            return Ok(0);
+        }
         let _entered = context.enter()?;
         if shared_bytes > self.dynamic_limit.load(Ordering::Relaxed) {
             self.raise_dynamic_limit()?;
@@ -376,7 +324,31 @@ impl LoadedKernel for CudaKernel {
                 shared_bytes as usize,
             )
         }?;
-        Ok(u64::try_from(blocks).unwrap_or(0) * context.attributes.multiprocessor_count as u64)
+        Ok(u32::try_from(blocks).unwrap_or(0))
+    }
+
+    /// The usual block size where it fills a multiprocessor as well as any, else the best.
+    fn good_block(&self, shared_bytes: u32) -> Result<u32, Error> {
+        let mut known = self.good_block.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, threads)) = *known
+            && of == shared_bytes
+        {
+            return Ok(threads);
+        }
+        let most = self.limits.max_threads_per_block;
+        let device = &self.module.context.attributes;
+        let best = best_block(device, most, |threads| self.active_blocks(threads, shared_bytes))?;
+        let usual = USUAL_BLOCK.min(most);
+        let running = |threads| Ok::<_, Error>(self.active_blocks(threads, shared_bytes)?.saturating_mul(threads));
+        // A kernel that does not fit at all is refused by its launch, which says why.
+        let threads = if running(usual)? >= running(best.threads)? { usual } else { best.threads };
+        *known = Some((shared_bytes, threads));
+        Ok(threads)
+    }
+
+    fn most_blocks_at_once(&self, block_threads: u32, shared_bytes: u32) -> Result<u64, Error> {
+        let n_multiprocessors = self.module.context.attributes.multiprocessor_count;
+        Ok(self.active_blocks(block_threads, shared_bytes)? as u64 * n_multiprocessors as u64)
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -464,9 +436,18 @@ impl CudaKernel {
 
     /// `params` has the address of each slot.
     fn queue(&self, config: &LaunchConfig, stream: sys::CUstream, params: *mut *mut c_void) -> Result<(), Error> {
-        let LaunchConfig { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared_bytes } =
-            self.on_device(config);
+        let on_device = self.on_device(config);
         let context = &*self.module.context;
+        if config.has_clusters() {
+            let launched = clusters::launch(context, self, &on_device, stream, params);
+            return self.launched(config, stream, launched);
+        }
+        let LaunchConfig {
+            grid: [grid_x, grid_y, grid_z],
+            block: [block_x, block_y, block_z],
+            shared_bytes,
+            cluster: _,
+        } = on_device;
         if self.cooperative {
             // SAFETY: as below.
             let launched = unsafe {
@@ -546,6 +527,17 @@ impl CudaKernel {
         Ok(())
     }
 
+    /// Has the driver take clusters that are larger than every GPU has them.
+    pub(super) fn allow_large_clusters(&self) -> Result<(), Error> {
+        if self.takes_large_clusters.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        // SAFETY: the function is live.
+        unsafe { self.module.context.driver.cuFuncSetAttribute(self.function.0, clusters::NON_PORTABLE, 1) }?;
+        self.takes_large_clusters.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
     /// Names the kernel and the launch in a failure.
     #[cold]
     fn explain(&self, config: &LaunchConfig, error: Error) -> Error {
@@ -554,7 +546,7 @@ impl CudaKernel {
             // An earlier launch's fault, so this kernel is not to blame.
             return error;
         }
-        let LaunchConfig { grid, block, shared_bytes } = config;
+        let LaunchConfig { grid, block, shared_bytes, cluster } = config;
         let KernelLimits { name, registers, .. } = &self.limits;
         let mut error = error;
         error.message = format!(
@@ -562,6 +554,13 @@ impl CudaKernel {
              memory: {}",
             error.message
         );
+        if error.driver_code == Some(clusters::INVALID_SIZE) {
+            error.message = format!(
+                "{}. {} has no room for clusters {cluster:?} of such blocks, or they are larger than the kernel's \
+                 `launch_bounds`: use smaller clusters, or less shared memory and fewer threads a block",
+                error.message, context.attributes.name
+            );
+        }
         let threads = block.iter().map(|&extent| extent as u64).product::<u64>();
         if error.driver_code == Some(TOO_MANY_AT_ONCE)
             && let Ok(most) = self.most_blocks_at_once(u32::try_from(threads).unwrap_or(u32::MAX), *shared_bytes)

@@ -163,6 +163,8 @@ result cuDeviceGetAttribute(int *value, int attribute, int device)
     case 8: *value = 49152; return OK;                      /* shared memory */
     case 10: *value = 32; return OK;                        /* warp */
     case 12: *value = 65536; return OK;                     /* registers a block */
+    case 17: *value = 0; return OK;                         /* time limit of kernels */
+    case 87: *value = 2; return OK;                         /* float32 to float64 */
     case 16: *value = 132; return OK;                       /* multiprocessors */
     case 33: *value = device; return OK;                    /* PCI bus, device, domain */
     case 34: *value = 5; return OK;
@@ -173,6 +175,7 @@ result cuDeviceGetAttribute(int *value, int attribute, int device)
     case 88: *value = number("FAKE_HMM", 0); return OK;     /* reads host memory */
     case 100: *value = number("FAKE_ATS", 0); return OK;   /* by the host's page tables */
     case 97: *value = 232448; return OK;                    /* shared memory with opting in */
+    case 120: *value = capability >= 90; return OK;         /* clusters */
     case 115: *value = number("FAKE_POOLS", 1); return OK;  /* stream-ordered memory */
     default: return INVALID;
     }
@@ -448,7 +451,7 @@ result cuMemHostRegister_v2(void *memory, size_t n, unsigned flags) { ENTER(); R
 result cuMemHostUnregister(void *memory) { ENTER(); REFUSE(unsafe_call()); (void)memory; return OK; }
 result cuMemHostGetDevicePointer_v2(uint64_t *address, void *memory, unsigned flags) { ENTER(); (void)flags; *address = (uint64_t)memory; return OK; }
 
-struct function { char name[64]; int dynamic; struct words *words; };
+struct function { char name[64]; int dynamic, large_clusters; struct words *words; };
 
 result cuModuleGetFunction(struct function **function, const char *module, const char *name)
 {
@@ -480,6 +483,10 @@ result cuFuncGetAttribute(int *value, int attribute, struct function *function)
 result cuFuncSetAttribute(struct function *function, int attribute, int value)
 {
     ENTER();
+    if (attribute == 14) {
+        function->large_clusters = value;
+        return OK;
+    }
     if (attribute != 8 || value > 232448 - 4096)
         return INVALID;
     function->dynamic = value;
@@ -541,6 +548,29 @@ result cuLaunchKernel(struct function *function, unsigned gx, unsigned gy, unsig
     return OK;
 }
 
+struct launch_attribute { int id, pad; union { char all[64]; int cooperative; unsigned cluster[3]; } value; };
+struct launch_config { unsigned grid[3], block[3], shared; void *stream; struct launch_attribute *attributes; unsigned n; };
+
+result cuLaunchKernelEx(const struct launch_config *config, struct function *function, void **params, void **extra)
+{
+    char told[128] = "cuLaunchKernelEx";
+    for (unsigned i = 0; i < config->n; i++) {
+        struct launch_attribute *given = &config->attributes[i];
+        unsigned *size = given->value.cluster;
+        if (given->id == 4)
+            snprintf(told + strlen(told), sizeof told - strlen(told), " cluster %u %u %u", size[0], size[1], size[2]);
+        else if (given->id == 2)
+            snprintf(told + strlen(told), sizeof told - strlen(told), " cooperative %d", given->value.cooperative);
+        else
+            return INVALID;
+        if (given->id == 4 && size[0] * size[1] * size[2] > (function->large_clusters ? 16 : 8))
+            return 912;
+    }
+    trace(told);
+    const unsigned *g = config->grid, *b = config->block;
+    return cuLaunchKernel(function, g[0], g[1], g[2], b[0], b[1], b[2], config->shared, config->stream, params, extra);
+}
+
 result cuLaunchCooperativeKernel(struct function *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
                                  unsigned by, unsigned bz, unsigned shared, void *stream, void **params)
 {
@@ -553,10 +583,15 @@ result cuLaunchCooperativeKernel(struct function *function, unsigned gx, unsigne
 result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, struct function *function, int threads, size_t shared)
 {
     ENTER();
-    (void)shared;
     if (!function || threads <= 0)
         return INVALID;
-    *blocks = 2;
+    /* 96 registers a thread, 4 KiB of static shared memory and one that the driver keeps, 2048 threads, 32 blocks. */
+    int most = 65536 / (96 * ((threads + 31) / 32 * 32));
+    if (most > (int)(233472 / (shared + 4096 + 1024)))
+        most = 233472 / (shared + 4096 + 1024);
+    if (most > 2048 / threads)
+        most = 2048 / threads;
+    *blocks = most > 32 ? 32 : most;
     return OK;
 }
 

@@ -97,7 +97,7 @@ pub(crate) fn load_with(
 
 /// A launch without dynamic shared memory.
 pub(crate) fn config(grid: [u32; 3], block: [u32; 3]) -> LaunchConfig {
-    LaunchConfig { grid, block, shared_bytes: 0 }
+    LaunchConfig { grid, block, shared_bytes: 0, cluster: LaunchConfig::ALONE }
 }
 
 /// The error of a call that should fail.

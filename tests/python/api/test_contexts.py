@@ -341,9 +341,21 @@ def test_how_many_blocks_run() -> None:
     add_one[1, 4](x)
     (kernel,) = [kernel for kernel in add_one.overloads.values() if kernel.argument_types[0] == cuda.typeof(x)]
     assert context.get_active_blocks_per_multiprocessor(kernel, 128, 0) >= 1
-    status, threads = context.get_max_potential_block_size(kernel, None, 0, 0)
-    assert (status, threads) == (0, kernel.max_threads_per_block)
-    assert context.get_max_potential_block_size(kernel, lambda _: 0, 0, 64) == (0, 64)
+    blocks, threads = context.get_max_potential_block_size(kernel, None, 0, 0)
+    assert blocks >= context.device.MULTIPROCESSOR_COUNT
+    assert 1 <= threads <= kernel.max_threads_per_block
+    running = context.get_active_blocks_per_multiprocessor(kernel, threads, 0)
+    assert blocks == running * context.device.MULTIPROCESSOR_COUNT
+    for fewer in range(32, kernel.max_threads_per_block + 1, 32):
+        assert context.get_active_blocks_per_multiprocessor(kernel, fewer, 0) * fewer <= running * threads
+    assert context.get_max_potential_block_size(kernel, lambda _: 0, 0, 64)[1] == 64
+    asked = []
+    assert context.get_max_potential_block_size(kernel, lambda threads: asked.append(threads) or 8, 0, 100)[1] <= 100
+    assert sorted(asked) == [32, 64, 96, 100]
+    assert context.get_active_blocks_per_multiprocessor(kernel, 2048, 0) == 0
+    too_much = context.device.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN + 1
+    assert context.get_active_blocks_per_multiprocessor(kernel, 64, too_much) == 0
+    assert context.get_max_potential_block_size(kernel, None, too_much, 0) == (0, 0)
     with pytest.raises(TypeError, match="func must be a compiled kernel"):
         context.get_active_blocks_per_multiprocessor(add_one.py_func, 128, 0)
     with pytest.raises(ValueError, match="flags must be"):

@@ -40,7 +40,7 @@ def copy(src, dst):
     [
         (1, TypeError, "must specify at least the griddim and blockdim"),
         ((1,), ValueError, "must specify at least the griddim and blockdim"),
-        ((1, 2, 0, 0, 0), ValueError, "at most a stream and sharedmem: 5 were given"),
+        ((1, 2, 0, 0, 0, 0), ValueError, "at most a stream, sharedmem and cluster: 6 were given"),
         (((1, 2, 3, 4), 1), ValueError, r"griddim must be a sequence of 1, 2 or 3 integers, got \[1, 2, 3, 4\]"),
         ((1, (1, 2.5)), TypeError, r"blockdim must be a sequence of integers, got \[1, 2.5\]"),
         ((1.0, 1), TypeError, r"griddim must be a sequence of integers, got \[1.0\]: `//` divides"),

@@ -49,6 +49,7 @@ impl Feed {
             notes,
             coarsen,
             choose,
+            driver_isa,
             entry,
         } = options;
         let flags = [
@@ -86,6 +87,10 @@ impl Feed {
             CpuThreads::Fibers => 2,
         });
         self.optional(*max_registers, |feed, registers| feed.number(u64::from(registers)));
+        self.optional(*driver_isa, |feed, (major, minor)| {
+            feed.number(u64::from(major));
+            feed.number(u64::from(minor));
+        });
         self.optional(libdevice.as_ref(), |feed, bitcode| feed.bytes(&library(bitcode)));
         match entry {
             Entry::Launch => self.tag(0),

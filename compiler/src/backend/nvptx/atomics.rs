@@ -14,6 +14,7 @@ use crate::{
         internal,
     },
     ir::{AtomicOp, Order, Scope, Space, Type},
+    target::needs,
 };
 
 /// A step on memory of any space; gives the old value.
@@ -91,7 +92,7 @@ fn visible<'ctx>(
 fn has_instruction(sm: u32, op: AtomicOp, element: Scalar) -> bool {
     let size = element.size_bytes();
     match op {
-        AtomicOp::Add if element == Scalar::BF16 => sm >= 90,
+        AtomicOp::Add if element == Scalar::BF16 => needs::has(sm, needs::BFLOAT_ATOMIC_ADD),
         AtomicOp::Add if element.is_float() => true,
         AtomicOp::Inc | AtomicOp::Dec => size == 4,
         AtomicOp::Sub if element.is_float() => false,

@@ -48,7 +48,7 @@ use crate::{
     ir::{Circles, Effects, FuncId, FunctionKind, Module},
     request::{Entry, Request},
     stage::{self, Stage},
-    target::Sm,
+    target::needs::{self, Chosen},
 };
 
 /// LLVM's address spaces. Local arrays are `alloca`s, which are generic until LLVM finds them out.
@@ -61,13 +61,13 @@ const NO_JUMP_TABLES: (&str, &str) = ("no-jump-tables", "true");
 /// Flush denormals: how LLVM's attribute says it.
 const FLUSH: (&str, &str) = ("denormal-fp-math-f32", "preserve-sign,preserve-sign");
 
-/// Emits a module as PTX for `sm_<number><suffix>`.
-pub(super) fn emit(module: &Module, request: &Request, number: u32, suffix: &str) -> Result<Emitted> {
+/// Emits a module as PTX for `sm_<number>` with the suffix and in the ISA that were chosen.
+pub(super) fn emit(module: &Module, request: &Request, number: u32, chosen: Chosen) -> Result<Emitted> {
+    let Chosen { suffix, isa } = chosen;
     let (kernel_id, kernel) = kernel_of(module)?;
     stage::begin(Stage::SetUp);
     let finished = shim::with_context(|context| {
         let cpu = format!("sm_{number}{suffix}");
-        let isa = Sm::of_target(&request.target).map(|row| row.lowest_isa);
         let features = isa.map(|(major, minor)| format!("+ptx{major}{minor}")).unwrap_or_default();
         let level = if request.options.opt { OptimizationLevel::Aggressive } else { OptimizationLevel::None };
         let machine = Machine::new(&MachineSpec {
@@ -87,7 +87,10 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, suffix: &str
             llvm_module.add_basic_value_flag("nvvm-reflect-ftz", FlagBehavior::Override, on);
         }
         let debug = request.options.lineinfo.then(|| DebugInfo::new(&llvm_module, context, &module.sources));
-        let halves = Halves::Native { bfloat_of_ints: number >= 90, bfloat_fma: number >= 80 };
+        let halves = Halves::Native {
+            bfloat_of_ints: needs::has(number, needs::BFLOAT_OF_INTEGERS),
+            bfloat_fma: needs::has(number, needs::BFLOAT_FMA),
+        };
         let types = Types { context, spaces: SPACES, halves };
         let mut cx = ModuleContext::new(types, &llvm_module, module, &request.options, library, debug.transpose()?);
         cx.ptx = true;
@@ -124,7 +127,7 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, suffix: &str
     let Some(code) = finished.code.into_iter().next() else { return internal("LLVM emitted nothing") };
     let artifact = Artifact {
         format: CodeFormat::Ptx,
-        target: request.target.to_string(),
+        target: format!("sm_{number}{suffix}"),
         code: words::rewrite(code),
         // What others call they describe themselves.
         kernels: match request.options.entry {

@@ -11,10 +11,8 @@ use inkwell::{
 use crate::{
     backend::llvm::{FunctionEmitter, OperandValue, Result, int, internal},
     ir::{Shuffle, Type, Vote, WarpReduction},
+    target::needs,
 };
-
-/// The SM from which on `redux.sync` is there.
-const REDUX_SM: u32 = 80;
 
 /// Calls an intrinsic that has one form.
 fn plain<'ctx>(
@@ -156,7 +154,7 @@ pub(super) fn reduce<'ctx>(
         return internal("a reduction without a mask and a value");
     };
     let signed = scalar.is_signed_int();
-    if sm >= REDUX_SM {
+    if needs::has(sm, needs::REDUX) {
         let name = match (reduction, signed) {
             (WarpReduction::Add, _) => "add",
             (WarpReduction::Min, true) => "min",

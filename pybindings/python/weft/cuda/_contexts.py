@@ -341,33 +341,47 @@ class Context:
         flags
             None or 0: the driver's flags are not passed on.
         """
-        if flags:
-            msg = f"flags must be None or 0, got {flags}"
-            raise ValueError(msg)
-        most: int = _compiled(func).max_cooperative_grid_blocks(blocksize, memsize)
-        return most // self.device.MULTIPROCESSOR_COUNT if self.device.kind == "cuda" else 1
+        _check_flags(flags)
+        with self.device:
+            active: int = _compiled(func).active_blocks_per_multiprocessor(blocksize, memsize)
+        return active
 
     def get_max_potential_block_size(
         self,
         func: Any,
-        b2d_func: Callable[[int], int] | None,  # noqa: ARG002
-        memsize: int,  # noqa: ARG002
+        b2d_func: Callable[[int], int] | None,
+        memsize: int,
         blocksizelimit: int,
-        flags: int | None = None,  # noqa: ARG002
+        flags: int | None = None,
     ) -> tuple[int, int]:
-        """Give 0 and the most threads that a block of a kernel can have, as numba-cuda does.
+        """Give the block size with which a multiprocessor runs the most threads of a kernel.
+
+        Of several the largest, as CUDA's ``cuOccupancyMaxPotentialBlockSize`` does. A core of the CPU runs one block
+        at a time: there it is the largest that the kernel can have.
 
         Parameters
         ----------
         func
             As in `get_active_blocks_per_multiprocessor`.
-        b2d_func, memsize, flags
-            Have no effect.
+        b2d_func
+            Gives the bytes of dynamic shared memory of a block for its threads; None if they are `memsize` for all.
+        memsize
+            Dynamic shared memory of a block in bytes, where `b2d_func` is None.
         blocksizelimit
-            No more than so many, unless it is 0.
+            The most threads that a block is to have, unless it is 0.
+        flags
+            None or 0: the driver's flags are not passed on.
+
+        Returns
+        -------
+        tuple[int, int]
+            The fewest blocks with which all multiprocessors are full, and the threads of a block; both 0 if no block of
+            the kernel can have so much shared memory.
         """
-        most: int = _compiled(func).max_threads_per_block
-        return 0, min(most, blocksizelimit) if blocksizelimit > 0 else most
+        _check_flags(flags)
+        with self.device:
+            found: tuple[int, int] = _compiled(func).max_potential_block_size(b2d_func or memsize, blocksizelimit)
+        return found
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Context) and other.device == self.device
@@ -377,6 +391,12 @@ class Context:
 
     def __repr__(self) -> str:
         return f"<context of {self.device!r}>"
+
+
+def _check_flags(flags: int | None) -> None:
+    if flags:
+        msg = f"flags must be None or 0, got {flags}"
+        raise ValueError(msg)
 
 
 def _compiled(func: Any) -> Any:

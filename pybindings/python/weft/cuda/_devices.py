@@ -7,7 +7,7 @@ import os
 from weft import _weft
 from weft.cuda._attributes import ATTRIBUTES
 from weft.cuda._contexts import Context
-from weft.errors import WeftError
+from weft.errors import DriverError, WeftError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +15,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
     from typing import Any, Self
+
+
+_INVALID_VALUE = 1
+"""``CUDA_ERROR_INVALID_VALUE``: what a driver says of an attribute that is newer than it."""
+
+LOWEST_CAPABILITY = (7, 5)
+"""The oldest GPUs that weft compiles for."""
+
+_OTHER_NAMES = {
+    "IS_MULTI_GPU_BOARD": "MULTI_GPU_BOARD",
+    "MAX_THREADS_PER_MULTI_PROCESSOR": "MAX_THREADS_PER_MULTIPROCESSOR",
+}
+"""Names that Numba had before it took those of ``cuda.h``."""
 
 
 class Device:
@@ -66,13 +79,21 @@ class Device:
         attributes = self.__dict__.get("_attributes", {})
         if name in attributes:
             return attributes[name]
-        if name in ATTRIBUTES:
-            return _weft.device_attribute(self.id, ATTRIBUTES[name])
-        msg = f"devices have no attribute {name!r}"
-        raise AttributeError(msg)
+        number = ATTRIBUTES.get(_OTHER_NAMES.get(name, name))
+        if number is None:
+            msg = f"devices have no attribute {name!r}"
+            raise AttributeError(msg)
+        try:
+            return _weft.device_attribute(self.id, number)
+        except DriverError as error:
+            if error.code != _INVALID_VALUE:
+                raise
+            version = ".".join(map(str, attributes["driver_version"]))
+            msg = f"the driver, which is for CUDA {version}, does not know the attribute {name!r} of devices"
+            raise AttributeError(msg) from error
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *self._attributes, *ATTRIBUTES})
+        return sorted({*super().__dir__(), *self._attributes, *ATTRIBUTES, *_OTHER_NAMES})
 
     def get_primary_context(self) -> Context:
         """Give the device's context."""
@@ -278,28 +299,48 @@ def is_bfloat16_supported() -> bool:
     return get_current_device().supports_bfloat16
 
 
+def is_fp8_supported() -> bool:
+    """Whether the current device has 8-bit floating point numbers. No kernel of weft's uses them."""
+    return get_current_device().supports_fp8
+
+
 def detect() -> bool:
-    """Print what devices there are; True if there is one."""
+    """Print what devices there are, as Numba does; True if kernels run on one.
+
+    Without a GPU the CPU stands in the list, which is no CUDA device.
+    """
     import sys
 
     error = cuda_error()
     if error is not None:
-        sys.stdout.write(f"No device: {error}\n")
+        sys.stdout.write(f"Found 0 CUDA devices\nKernels run nowhere: {error}\n")
         return False
-    devices = [Device(number) for number in range(_weft.device_count())]
     on_gpu = _weft.device_kind() == "cuda"
-    lines = [f"Found {len(devices) if on_gpu else 0} CUDA devices"]
+    lines = [f"Found {len(gpus) if on_gpu else 0} CUDA devices"]
     if not on_gpu:
         lines.append("Kernels run on the CPU:")
-    for device in devices:
-        lines.append(f"id {device.id:<4} {device.name:>40}   [SUPPORTED]")
-        rows = {
-            "Compute Capability": "{}.{}".format(*device.compute_capability),
-            "Multiprocessors": device.MULTIPROCESSOR_COUNT,
-            "Memory": f"{device.total_memory / 2**30:.1f} GiB",
-            "PCI Bus ID": device.pci_bus_id,
-            "UUID": device.uuid,
-        }
-        lines.extend(f"{label:>32}: {value}" for label, value in rows.items() if value != "")
+    supported = 0
+    for device in gpus:
+        is_supported = not on_gpu or device.compute_capability >= LOWEST_CAPABILITY
+        supported += is_supported
+        support = "[SUPPORTED]" if is_supported else "[NOT SUPPORTED: CC < {}.{}]".format(*LOWEST_CAPABILITY)
+        lines.append(f"id {device.id}    {device.name:>20} {support:>40}")
+        lines.extend(f"{label:>40}: {value}" for label, value in _described(device, on_gpu))
+    lines += ["Summary:", f"\t{supported}/{len(gpus)} devices are supported"]
     sys.stdout.write("\n".join(lines) + "\n")
-    return True
+    return supported > 0
+
+
+def _described(device: Device, on_gpu: bool) -> Iterator[tuple[str, Any]]:
+    """Give what `detect` prints of a device: of the CPU what it has."""
+    yield "Compute Capability", "{}.{}".format(*device.compute_capability)
+    if on_gpu:
+        yield "PCI Device ID", device.PCI_DEVICE_ID
+        yield "PCI Bus ID", device.PCI_BUS_ID
+        yield "UUID", device.uuid
+        yield "Watchdog", "Enabled" if device.KERNEL_EXEC_TIMEOUT else "Disabled"
+    yield "Multiprocessors" if on_gpu else "Threads that run blocks", device.MULTIPROCESSOR_COUNT
+    yield "Memory", f"{device.total_memory / 2**30:.1f} GiB"
+    yield "FP32/FP64 Performance Ratio", device.SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO
+    for name in ("float16", "bfloat16", "fp8"):
+        yield f"{name} Support", "Yes" if getattr(device, f"supports_{name}") else "No"
