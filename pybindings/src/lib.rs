@@ -54,6 +54,7 @@ mod _weft {
         },
         dispatcher::{
             Dispatcher,
+            around::current_launch_config,
             forall::ForAll,
             graph::{Graph, RecordedLaunch},
             launcher::Launcher,

@@ -311,14 +311,8 @@ pub const JIT_OPTIONS: &[JitOption] = &[
     },
     JitOption {
         name: "extensions",
-        allowed: "",
-        doc: "Numba's handlers of arguments of other types, which weft does not have yet: any raises `NotImplementedError`.",
-        read: Some(|_, value| {
-            if value.truth() {
-                return Err(Refusal::NotImplemented("argument extensions are not supported yet".to_owned()));
-            }
-            Ok(())
-        }),
+        allowed: "list",
+        doc: "Objects that prepare the arguments of launches: each argument goes through their `prepare_args(ty, val, stream, retr)`, from the last object to the first. It gives the type and the value that go on, and adds functions to `retr` that are called behind the launch.",
         ..NO_CODE
     },
     JitOption {

@@ -3,12 +3,12 @@
 use pyo3::{
     exceptions::PyValueError,
     prelude::*,
-    types::{PyDict, PyTuple},
+    types::{PyDict, PyInt, PyTuple},
 };
 use weft_runtime::LaunchConfig;
 
-use super::{Dispatcher, launch};
-use crate::{args::Arguments, devices::stream::stream_of};
+use super::{Dispatcher, around};
+use crate::args::Arguments;
 
 /// Threads in a block where the user does not say: enough to hide latency, few enough for any register count.
 const BLOCK: u32 = 256;
@@ -48,10 +48,12 @@ impl ForAll {
             return Ok(());
         }
         let dispatcher = self.dispatcher.bind(py);
-        let args = &dispatcher.get().complete(args, kwargs)?;
+        let args = dispatcher.get().complete(args, kwargs)?;
+        let extended = around::extend(dispatcher, &args, self.stream.as_ref())?;
         let block = if self.thread_per_block == 0 {
             let mut arguments = Arguments::default();
-            arguments.push_all(args).map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
+            let pushed = arguments.push_all(&extended.args);
+            pushed.map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
             let resolved = Dispatcher::resolve(dispatcher, &arguments)?;
             resolved.overload.loaded.max_threads_per_block().clamp(1, BLOCK)
         } else {
@@ -62,8 +64,17 @@ impl ForAll {
             PyValueError::new_err(format!("{} tasks in blocks of {block} are more blocks than a grid has", self.ntasks))
         })?;
         let config = LaunchConfig { grid: [grid, 1, 1], block: [block, 1, 1], shared_bytes: self.sharedmem };
-        let stream = stream_of(self.stream.as_ref().map(|stream| stream.bind(py)))?.on_current(py)?;
-        launch::start(py, dispatcher, &config, stream.as_deref(), args)
+        let stream = self.stream.as_ref().map(|stream| stream.bind(py));
+        around::run(&Dispatcher::launcher(dispatcher, config, stream, false)?, &extended)
+    }
+
+    /// The stream as given, or 0.
+    #[getter]
+    fn stream(&self, py: Python<'_>) -> Py<PyAny> {
+        match &self.stream {
+            Some(stream) => stream.clone_ref(py),
+            None => PyInt::new(py, 0).into_any().unbind(),
+        }
     }
 
     /// The jitted function.

@@ -13,7 +13,8 @@ use weft_runtime::{Executor, LaunchConfig, Stream};
 
 use super::{
     Dispatcher, graph,
-    overload::Resolved,
+    launcher::Launcher,
+    overload::{Overload, Resolved},
     staging::{Staging, stage},
     tensors,
 };
@@ -34,24 +35,34 @@ thread_local! {
     static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
 }
 
+/// Who launches, which says which kernel it is.
+pub(super) enum By<'a, 'py> {
+    /// The one for the arguments' types.
+    Types,
+    /// The same, for a launch with a configuration that can be asked for while the kernel is compiled.
+    Launcher(&'a Bound<'py, Launcher>),
+    /// This one.
+    Kernel(&'a Arc<Overload>),
+}
+
 /// Launches a kernel with the arguments of a Python call.
 ///
 /// # Errors
 ///
 /// `TypeError` for arguments that do not fit, `CompileError`, and what the device says.
-pub(crate) fn launch(
-    py: Python<'_>,
+pub(super) fn launch(
     dispatcher: &Bound<'_, Dispatcher>,
     config: &LaunchConfig,
     stream: Option<&dyn Stream>,
     args: &Bound<'_, PyTuple>,
     kwargs: Option<&Bound<'_, PyDict>>,
+    by: &By<'_, '_>,
 ) -> PyResult<()> {
     if kwargs.is_some() || !dispatcher.get().is_complete(args) {
         let args = dispatcher.get().complete(args, kwargs)?;
-        return start(py, dispatcher, config, stream, &args);
+        return start(dispatcher, config, stream, &args, by);
     }
-    start(py, dispatcher, config, stream, args)
+    start(dispatcher, config, stream, args, by)
 }
 
 /// A launch with an argument for each parameter, in their order.
@@ -60,34 +71,39 @@ pub(crate) fn launch(
 ///
 /// As [`launch`].
 pub(super) fn start(
-    py: Python<'_>,
     dispatcher: &Bound<'_, Dispatcher>,
     config: &LaunchConfig,
     stream: Option<&dyn Stream>,
     args: &Bound<'_, PyTuple>,
+    by: &By<'_, '_>,
 ) -> PyResult<()> {
     // Taken out, so that a launch inside a launch (an argument's property may run Python) has its own.
     let mut scratch = SCRATCH.take().unwrap_or_default();
-    let result = run(py, dispatcher, config, stream, args, &mut scratch);
+    let result = run(dispatcher, config, stream, args, by, &mut scratch);
     scratch.arguments.clear();
     SCRATCH.set(Some(scratch));
     result
 }
 
 fn run(
-    py: Python<'_>,
     dispatcher: &Bound<'_, Dispatcher>,
     config: &LaunchConfig,
     stream: Option<&dyn Stream>,
     args: &Bound<'_, PyTuple>,
+    by: &By<'_, '_>,
     scratch: &mut Scratch,
 ) -> PyResult<()> {
+    let py = dispatcher.py();
     let Scratch { arguments, slots } = scratch;
     let is_recorded = recording::is_active();
     arguments.order = if is_recorded { NO_STREAM } else { stream.map_or(0, Stream::order) };
     arguments.stream = Some(stream.map_or(0, Stream::handle));
     arguments.push_all(args).map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
-    let resolved = Dispatcher::resolve(dispatcher, arguments)?;
+    let resolved = match by {
+        By::Types => Dispatcher::resolve(dispatcher, arguments)?,
+        By::Launcher(launcher) => Dispatcher::resolve_for(dispatcher, arguments, Some((launcher, args)))?,
+        By::Kernel(overload) => Dispatcher::resolve_to(dispatcher, arguments, overload)?,
+    };
     // The order with other libraries' work is that of each replay: nothing is waited for now.
     if is_recorded {
         let resolved = resolved.for_block(dispatcher, config)?;
