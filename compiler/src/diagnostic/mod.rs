@@ -93,6 +93,12 @@ impl Diagnostic {
         self
     }
 
+    /// Adds what Numba says of the same fault, for those who know it by these words.
+    #[must_use]
+    pub fn numba(self, text: impl std::fmt::Display) -> Self {
+        self.note(format!("in Numba's words: {text}"))
+    }
+
     /// Sets the way out.
     #[must_use]
     pub fn help(mut self, text: impl Into<String>) -> Self {

@@ -63,8 +63,8 @@ pub enum Refusal {
     Type(String),
     /// `ValueError`.
     Value(String),
-    /// `NotImplementedError`.
-    NotImplemented(String),
+    /// The error of an option that is there no more.
+    Removed(String),
 }
 
 /// How the command is told of an option.
@@ -143,9 +143,9 @@ pub const JIT_OPTIONS: &[JitOption] = &[
     JitOption {
         name: "inline",
         default: "'never'",
-        allowed: "'never', 'always' or bool",
+        allowed: "'never', 'always', bool, or a function",
         changes: (true, true),
-        doc: "`'always'` or True puts the function's code into its callers.",
+        doc: "`'always'` or True puts the function's code into its callers. A function, which Numba asks, leaves it to LLVM.",
         read: Some(|options, value| {
             options.inline = match value {
                 OptionValue::Bool(inline) => *inline,
@@ -387,11 +387,11 @@ impl JitOptions {
     pub fn take<'a>(&mut self, given: &[(&'a str, OptionValue)]) -> Result<(), (&'a str, Refusal)> {
         for (name, _) in given {
             if Self::option(name).is_none() {
-                let message = match REMOVED.iter().find(|(removed, _)| removed == name) {
-                    Some((_, instead)) => format!("cuda.jit() has no option '{name}': {instead}"),
-                    None => format!("cuda.jit() got an unexpected option '{name}'"),
+                let refusal = match REMOVED.iter().find(|(removed, _)| removed == name) {
+                    Some((_, instead)) => Refusal::Removed(format!("cuda.jit() has no option '{name}': {instead}")),
+                    None => Refusal::Type(format!("cuda.jit() got an unexpected option '{name}'")),
                 };
-                return Err((*name, Refusal::Type(message)));
+                return Err((*name, refusal));
             }
         }
         for option in JIT_OPTIONS {
@@ -438,7 +438,7 @@ impl Refusal {
     /// What to say.
     pub fn message(&self) -> &str {
         match self {
-            Self::Type(message) | Self::Value(message) | Self::NotImplemented(message) => message,
+            Self::Type(message) | Self::Value(message) | Self::Removed(message) => message,
         }
     }
 }

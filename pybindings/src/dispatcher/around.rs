@@ -32,6 +32,8 @@ struct Current {
 
 thread_local! {
     static CURRENT: Cell<Option<Current>> = const { Cell::new(None) };
+    /// Somebody has asked for the configuration.
+    static ASKED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// As long as it lives, a launch is the current one. Then the one before is it again.
@@ -52,6 +54,21 @@ impl Drop for UnderWay {
     }
 }
 
+/// Tells who has asked for it that a kernel is going to be compiled for a launch.
+///
+/// # Errors
+///
+/// None but Python's own.
+pub(super) fn note(launcher: &Bound<'_, Launcher>) -> PyResult<()> {
+    let py = launcher.py();
+    let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
+    // Who asks has imported it.
+    match modules.get_item(intern!(py, "weft.cuda.launchconfig")) {
+        Ok(module) => module.call_method1("_note", (launcher,)).map(drop),
+        Err(_) => Ok(()),
+    }
+}
+
 /// Asks something of the launch that is under way in this thread.
 fn ask_current<T>(ask: impl FnOnce(&Current) -> Option<T>) -> Option<T> {
     let current = CURRENT.take();
@@ -63,7 +80,14 @@ fn ask_current<T>(ask: impl FnOnce(&Current) -> Option<T>) -> Option<T> {
 /// The configuration of the launch that a kernel is being compiled for in this thread, if there is one.
 #[pyfunction]
 pub(crate) fn current_launch_config(py: Python<'_>) -> Option<Py<Launcher>> {
+    ASKED.set(true);
     ask_current(|current| current.compiles.then(|| current.launcher.clone_ref(py)))
+}
+
+/// Whether this thread has asked for that configuration since this was asked last.
+#[pyfunction]
+pub(crate) fn launch_config_was_asked() -> bool {
+    ASKED.take()
 }
 
 /// The arguments of the launch with this configuration that is under way in this thread.

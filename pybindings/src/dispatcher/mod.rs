@@ -296,10 +296,17 @@ impl Dispatcher {
         Err(PyValueError::new_err(UNCONFIGURED))
     }
 
-    /// Compiles for a signature, or finds the kernel.
-    fn compile(slf: &Bound<'_, Self>, sig: &Bound<'_, PyAny>) -> PyResult<CompiledKernel> {
+    /// Compiles for a signature, or finds the kernel. If none is given, the annotations of the parameters say it.
+    #[pyo3(signature = (sig=None))]
+    fn compile(slf: &Bound<'_, Self>, sig: Option<&Bound<'_, PyAny>>) -> PyResult<CompiledKernel> {
         let this = slf.get();
-        let args = this.types(sig)?;
+        let args = match sig {
+            Some(sig) => this.types(sig)?,
+            None => {
+                let annotations = slf.py().import("weft.cuda._code.annotations")?;
+                this.types(&annotations.call_method1("signature_of", (&this.py_func,))?)?
+            }
+        };
         if this.jit.device {
             return Err(PyRuntimeError::new_err("Cannot compile a device function as a kernel"));
         }
@@ -410,7 +417,11 @@ impl Dispatcher {
 
     /// Forgets all kernels, and compiles the known types again.
     fn recompile(slf: &Bound<'_, Self>) -> PyResult<()> {
-        Self::compile_again(slf)
+        Self::compile_again(slf)?;
+        if slf.get().is_sensitive() {
+            slf.py().import("weft.cuda.launchconfig")?.call_method1("_recompile", (slf,))?;
+        }
+        Ok(())
     }
 
     /// Forgets the kernels of a device, which are compiled and loaded again when they are launched.

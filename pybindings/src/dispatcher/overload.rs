@@ -484,6 +484,13 @@ impl CompiledKernel {
         self.owner.get().is_sensitive()
     }
 
+    /// Its code, as texts.
+    #[getter]
+    fn library<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let library = py.import("weft.cuda._code.functions")?.getattr("CodeLibrary")?;
+        library.call1((self.entry_name(), &self.owner, self.argument_types(py)?))
+    }
+
     /// Loads the code on the current device, as it already is.
     fn bind(&self, py: Python<'_>) -> PyResult<()> {
         let current = devices::current_id();

@@ -17,7 +17,7 @@ use weft_compiler::request::FunctionDef;
 
 use super::{
     Dispatcher,
-    around::UnderWay,
+    around::{self, UnderWay},
     launcher::Launcher,
     overload::{Found, Overload, Resolved},
 };
@@ -99,6 +99,9 @@ impl Dispatcher {
             Some(resolved) => resolved,
             None => {
                 let under_way = launch.map(|(launcher, args)| UnderWay::begin(launcher, args, true));
+                if let Some((launcher, _)) = launch {
+                    around::note(launcher)?;
+                }
                 let resolved = Arc::new(Self::resolve_new(slf, arguments)?);
                 drop(under_way);
                 let old = this.state().resolved.insert((device, key.into()), Arc::clone(&resolved));

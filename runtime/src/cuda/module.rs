@@ -36,8 +36,6 @@ const LOG_BYTES: usize = 8192;
 const LOG_LINES: usize = 12;
 /// Slots whose addresses a launch keeps on the stack.
 const SLOTS_ON_STACK: usize = 64;
-/// `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`.
-const OUT_OF_RESOURCES: u32 = 701;
 /// `CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE`.
 const TOO_MANY_AT_ONCE: u32 = 720;
 
@@ -571,7 +569,7 @@ impl CudaKernel {
                 error.message, context.attributes.name
             );
         }
-        if error.driver_code == Some(OUT_OF_RESOURCES) {
+        if error.driver_code == Some(launch::OUT_OF_RESOURCES) {
             error.message = format!(
                 "{}. The block needs {registers} registers for each of {threads} threads; {} has {} a block. Use smaller \
                  blocks",

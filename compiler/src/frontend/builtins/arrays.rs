@@ -49,6 +49,7 @@ impl FnLowerer<'_> {
                     span,
                     format!("the number of dimensions must be known when the kernel is compiled, not {}", other.ty()),
                 )
+                .numba(format!("RequireLiteralValue: an argument of `{}` must be a literal", shown_path(row.path)))
                 .help(format!("write `{}(1)`, `(2)` or `(3)`", shown_path(row.path)));
                 return self.report(diagnostic);
             }
@@ -96,7 +97,8 @@ impl FnLowerer<'_> {
             Some(Value::Static(Static::Str(name))) => {
                 let names = || Number::all().map(Number::name);
                 let diagnostic =
-                    Diagnostic::error(Code::NoMatchingOverload, span, format!("there is no dtype `{name}`"));
+                    Diagnostic::error(Code::NoMatchingOverload, span, format!("there is no dtype `{name}`"))
+                        .numba(format!("Invalid NumPy dtype specified: '{name}'"));
                 return self.report(match closest(&name, names()) {
                     Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
                     None => diagnostic.note(format!("the dtypes are {}", names().collect::<Vec<_>>().join(", "))),

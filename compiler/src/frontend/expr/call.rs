@@ -425,6 +425,11 @@ impl FnLowerer<'_> {
                 let args: Vec<String> = sig.args.iter().map(ToString::to_string).collect();
                 diagnostic = diagnostic.note(format!("it is declared for ({})", args.join(", ")));
             }
+            let diagnostic = diagnostic.numba(format!(
+                "Invalid use of type(CUDADispatcher(<function {}>)) with parameters ({})",
+                def.ast.name,
+                given.join(", ")
+            ));
             self.report(diagnostic);
             return None;
         };
