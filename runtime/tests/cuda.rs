@@ -237,6 +237,9 @@ fn a_launch_is_two_calls() {
         let calls = traced(|| kernel.launch(&launch(200_000), None, slots).expect("launches"));
         assert_eq!(calls, ["cuCtxGetCurrent", "cuLaunchKernel"]);
         assert_eq!(sum, 7);
+        let calls = traced(|| kernel.prefer_shared(50).expect("a percentage"));
+        assert_eq!(calls, ["cuCtxGetCurrent", "cuFuncSetAttribute", "cuFuncSetAttribute(carveout 50)"]);
+        kernel.prefer_shared(101).expect_err("no percentage");
     });
 }
 

@@ -26,6 +26,8 @@ pub struct JitOptions {
     pub tune: bool,
     /// What is compiled of it is not kept on the disk, nor taken from there.
     pub no_cache: bool,
+    /// The percentage of a multiprocessor's memory that is to be shared memory; -1 for the driver's choice.
+    pub carveout: Option<i8>,
     /// The types that its numbers have; nothing for a device function that follows its caller.
     pub typing: Option<Typing>,
     /// What stands for a device function on GPUs; no option, but `cuda.intrinsic` and `cuda.declare_device` say it.
@@ -305,8 +307,11 @@ pub const JIT_OPTIONS: &[JitOption] = &[
     JitOption {
         name: "shared_memory_carveout",
         allowed: "'default', 'MaxL1', 'MaxShared' or int from -1 to 100",
-        doc: "Checked, and otherwise without effect.",
-        read: Some(|_, value| carveout(value)),
+        doc: "How much of the memory that is both shared memory and cache the kernel would like as shared memory: percent, `'MaxL1'` for 0, `'MaxShared'` for 100, `'default'` or -1 for the driver's choice. Launches that need more get more. Without effect on a CPU.",
+        read: Some(|options, value| {
+            options.carveout = carveout(value)?;
+            Ok(())
+        }),
         ..NO_CODE
     },
     JitOption {
@@ -533,15 +538,18 @@ fn typing(value: &OptionValue) -> Result<Option<Typing>, Refusal> {
     }
 }
 
-fn carveout(value: &OptionValue) -> Result<(), Refusal> {
-    const NAMES: [&str; 3] = ["default", "maxl1", "maxshared"];
+fn carveout(value: &OptionValue) -> Result<Option<i8>, Refusal> {
+    const NAMES: [(&str, i8); 3] = [("default", -1), ("maxl1", 0), ("maxshared", 100)];
     match value {
-        OptionValue::None | OptionValue::Int(-1..=100) => Ok(()),
-        OptionValue::Str(name) if NAMES.contains(&name.to_lowercase().as_str()) => Ok(()),
-        OptionValue::Str(_) => {
-            let message = format!("Invalid carveout value: {value}; must be 'default', 'MaxL1' or 'MaxShared'");
-            Err(Refusal::Value(message))
-        }
+        OptionValue::None => Ok(None),
+        OptionValue::Int(percent @ -1..=100) => Ok(Some(*percent as i8)),
+        OptionValue::Str(name) => match NAMES.iter().find(|(known, _)| *known == name.to_lowercase()) {
+            Some((_, percent)) => Ok(Some(*percent)),
+            None => {
+                let message = format!("Invalid carveout value: {value}; must be 'default', 'MaxL1' or 'MaxShared'");
+                Err(Refusal::Value(message))
+            }
+        },
         OptionValue::Int(_) => Err(Refusal::Value(format!("Carveout value must be between -1 and 100, got {value}"))),
         OptionValue::Bool(_) | OptionValue::Tuple(_) | OptionValue::Other { .. } => {
             Err(Refusal::Type(format!("shared_memory_carveout must be a str or an int, not {value}")))

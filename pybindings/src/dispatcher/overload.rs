@@ -209,6 +209,9 @@ impl Overload {
                 (None, None) => executor.load(&output.artifact)?,
             };
             let loaded = module.kernel(&kernel)?;
+            if let Some(percent) = jit.carveout {
+                loaded.prefer_shared(percent)?;
+            }
             Ok((module, loaded))
         });
         let (module, loaded) = loaded.map_err(|error| errors::runtime(py, &error))?;

@@ -357,6 +357,14 @@ impl LoadedKernel for CudaKernel {
         self.limits.max_threads_per_block
     }
 
+    fn prefer_shared(&self, percent: i8) -> Result<(), Error> {
+        let which = Attribute::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT as c_uint;
+        let context = &*self.module.context;
+        let _entered = context.enter()?;
+        // SAFETY: the function is live.
+        unsafe { context.driver.cuFuncSetAttribute(self.function.0, which, c_int::from(percent)) }
+    }
+
     fn most_blocks_at_once(&self, block_threads: u32, shared_bytes: u32) -> Result<u64, Error> {
         let context = &*self.module.context;
         let _entered = context.enter()?;

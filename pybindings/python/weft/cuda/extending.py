@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 
-from weft._weft import Dispatcher
+from weft._weft import Dispatcher, launch_config_was_asked
 from weft.cuda import _jit
 
 TYPE_CHECKING = False

@@ -68,8 +68,10 @@ def _is_empty(cell: Any) -> bool:
 
 def _type(annotation: Any, names: dict[str, Any]) -> Any:
     """Give the type that an annotation is, or what else it is."""
-    if isinstance(annotation, str):
-        annotation = _evaluated(annotation, names)
+    # A text in a module whose annotations all are texts is one twice.
+    for _ in range(2):
+        if isinstance(annotation, str):
+            annotation = _evaluated(annotation, names)
     return own_type(annotation) if annotation is not None and annotation is not _UNKNOWN else annotation
 
 
