@@ -7,7 +7,7 @@ from numpy import dtype
 from typing_extensions import disjoint_base
 
 from weft._source import Text
-from weft.cuda._code.functions import CodeLibrary, CompileResult
+from weft.cuda._code.results import CodeLibrary, CompileResult
 from weft.cuda._code.stats import CompileStats
 
 __all__ = [

@@ -459,7 +459,7 @@ impl Dispatcher {
         slf.py().import("weft.cuda._code.functions")?.call_method1("signatures", (slf,))
     }
 
-    /// The function compiled as a device function; see `weft.cuda._code.functions`.
+    /// The function compiled as a device function: a `CompileResult`.
     #[pyo3(signature = (args, return_type=None))]
     fn compile_device<'py>(
         slf: &Bound<'py, Self>,

@@ -490,7 +490,7 @@ impl CompiledKernel {
     /// Its code, as texts.
     #[getter]
     fn library<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let library = py.import("weft.cuda._code.functions")?.getattr("CodeLibrary")?;
+        let library = py.import("weft.cuda._code.results")?.getattr("CodeLibrary")?;
         library.call1((self.entry_name(), &self.owner, self.argument_types(py)?))
     }
 

@@ -36,7 +36,7 @@ def test_a_kernel_launches_itself_and_converts_to_its_types() -> None:
     assert device.copy_to_host().tolist() == [0, 1, 2, 3]
     assert len(dispatcher.overloads) == 2
     assert wide.bind() is None
-    with pytest.raises(TypeError, match="argument 1 .`out`. of kernel `scale_function`"):
+    with pytest.raises(TypeError, match=r"argument 1 .`out`. of kernel `scale_function`"):
         wide.launch((np.zeros(4, np.float32), 2), 1, 4)
     with pytest.raises(TypeError, match="takes 2 arguments"):
         wide.launch((x,), 1, 4)
@@ -164,7 +164,7 @@ def test_launches_beyond_a_limit_have_the_drivers_number() -> None:
         kernel[1, 2048](np.zeros(1), 1)
     assert caught.value.code == 1
     bounded = cuda.jit(launch_bounds=64)(scale_function)
-    with pytest.raises(errors.LaunchError, match="can have 64 a block.*CUDA_ERROR_INVALID_VALUE"):
+    with pytest.raises(errors.LaunchError, match=r"can have 64 a block.*CUDA_ERROR_INVALID_VALUE"):
         bounded[1, 128](np.zeros(1), 1)
 
 
@@ -187,7 +187,7 @@ def half_annotated(out: float32[:], factor):
     out[0] = factor
 
 
-def annotated_otherwise(out: np.ndarray, n: int) -> np.ndarray:  # noqa: ARG001
+def annotated_otherwise(out: np.ndarray, n: int) -> np.ndarray:
     out[0] = 1
 
 
@@ -229,13 +229,13 @@ def test_annotations_may_be_texts_of_types() -> None:
 
 
 def test_annotations_that_are_no_types_are_named() -> None:
-    with pytest.raises(TypeError, match="`half_annotated`.* parameter `factor` has no annotation"):
+    with pytest.raises(TypeError, match=r"`half_annotated`.* parameter `factor` has no annotation"):
         cuda.compile_ptx(half_annotated)
 
     def kernel(x: unknown[:]):  # noqa: F821
         x[0] = 1
 
-    with pytest.raises(TypeError, match="annotation of parameter `x` is no type of weft's: 'unknown\\[:\\]'"):
+    with pytest.raises(TypeError, match=r"annotation of parameter `x` is no type of weft's: 'unknown\[:\]'"):
         cuda.jit(kernel).compile()
-    with pytest.raises(TypeError, match="annotation of parameter `out` is no type of weft's: 'np.ndarray'"):
+    with pytest.raises(TypeError, match=r"annotation of parameter `out` is no type of weft's: 'np.ndarray'"):
         cuda.jit(annotated_otherwise).compile()

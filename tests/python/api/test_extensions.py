@@ -89,7 +89,7 @@ def test_an_extension_makes_an_argument_of_what_no_kernel_takes() -> None:
     kernel.forall(5)(table, 1)
     assert table.column.tolist() == [4] * 5
     assert log == ["written back"] * 2
-    with pytest.raises(TypeError, match="argument 1 .`out`. of kernel `add_function`: a .*Table cannot"):
+    with pytest.raises(TypeError, match=r"argument 1 .`out`. of kernel `add_function`: a .*Table cannot"):
         cuda.jit(add_function)[1, 32](table, 3)
 
 
@@ -142,7 +142,9 @@ def test_wrong_extensions_are_refused() -> None:
             pass
 
     kernel = cuda.jit(extensions=[Silent()])(add_function)
-    with pytest.raises(TypeError, match="Silent must return a type and a value for argument 1 of kernel `add_function`"):
+    with pytest.raises(
+        TypeError, match="Silent must return a type and a value for argument 1 of kernel `add_function`"
+    ):
         kernel[1, 1](np.zeros(1), 1)
 
 

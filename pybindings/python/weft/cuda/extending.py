@@ -38,7 +38,7 @@ class _Overloaded:
         self.chosen.clear()
 
     def choose(self, args: list[Any], kwargs: dict[str, Any]) -> Chosen:
-        """Choose the implementation for arguments of these types: always the same one, but by the launch's configuration."""
+        """Choose the implementation for arguments of these types, always the same one unless it asks for the launch."""
         key = (tuple(args), tuple(kwargs.items()))
         if key not in self.chosen:
             launch_config_was_asked()

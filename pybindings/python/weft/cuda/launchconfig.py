@@ -1,7 +1,7 @@
 """The configuration of the launch that a kernel is being compiled for.
 
-Code that runs while a kernel is compiled, such as what `weft.cuda.extending.overload` decorates, can ask for it, and say
-that what it chooses depends on it. The names are those of `numba.cuda.launchconfig`.
+Code that runs while a kernel is compiled, such as what `weft.cuda.extending.overload` decorates, can ask for it, and
+say that what it chooses depends on it. The names are those of `numba.cuda.launchconfig`.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ _NAMES = {
     "numba.cuda.dispatcher._Kernel": "weft.cuda:Kernel",
     "numba.cuda.args.ArgHint": "weft._weft:CopyHint",
     "numba.cuda.compiler.Dispatcher": "weft.cuda:Dispatcher",
-    "numba.cuda.compiler.CompileResult": "weft.cuda._code.functions:CompileResult",
+    "numba.cuda.compiler.CompileResult": "weft.cuda._code.results:CompileResult",
     "numba.cuda.dispatcher._CompileStats": "weft.cuda._code.stats:CompileStats",
     "numba.cuda.dispatcher.Dispatcher": "weft.cuda:Dispatcher",
     "numba.cuda.simulator.reset": "weft.cuda:close",

@@ -283,7 +283,7 @@ def join(*modules: ModuleType) -> None:
 
 
 def join_core() -> None:
-    """Let errors of the driver be those of `cuda.core`, which launches for numba-cuda, where a program has loaded it."""
+    """Let errors of the driver be those of `cuda.core`, by which numba-cuda launches, where a program has loaded it."""
     error = getattr(sys.modules.get("cuda.core._utils.cuda_utils"), "CUDAError", None)
     if isinstance(error, type) and not issubclass(CudaDriverError, error):
         bases = CudaDriverError.__bases__

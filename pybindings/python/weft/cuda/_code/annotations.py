@@ -78,8 +78,8 @@ def _type(annotation: Any, names: dict[str, Any]) -> Any:
 def _evaluated(text: str, names: dict[str, Any]) -> Any:
     """Give what a text means where the function stands, or else as a type in a signature."""
     try:
-        return eval(text, names)  # noqa: S307  # Python's own way of reading annotations that are texts
-    except Exception:  # noqa: BLE001  # whatever it raises, it means nothing there
+        return eval(text, names)  # Python's own way of reading annotations that are texts
+    except Exception:  # whatever it raises, it means nothing there
         pass
     try:
         (ty,) = parse_signature(f"({text},)").args

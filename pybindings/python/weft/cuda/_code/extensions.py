@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Number
+
 from weft._weft import Type, as_dtype, typeof_value
 
 TYPE_CHECKING = False
@@ -80,7 +82,6 @@ def _type(value: Any) -> Type | None:
 
 def _as(ty: Any, value: Any) -> Any:
     """Give a number as the one of a type that an extension says it is."""
-    if not isinstance(ty, Type) or ty.kind != "number" or not isinstance(value, bool | int | float | complex):
+    if not isinstance(ty, Type) or ty.kind != "number" or not isinstance(value, Number):
         return value
     return as_dtype(ty).type(value)
-

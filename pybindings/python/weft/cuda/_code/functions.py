@@ -1,10 +1,9 @@
-"""What a dispatcher has compiled, in numba's words: overloads of device functions, results of compilations, metadata."""
+"""What a dispatcher has compiled, as numba's dispatchers tell it: overloads, results of compilations, metadata."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from weft._weft import Kernel, Signature, parse_signature
+from weft.cuda._code.results import CodeLibrary, CompileResult
 from weft.cuda._jit import _make
 from weft.errors import TypingError
 from weft.types import none
@@ -18,46 +17,8 @@ if TYPE_CHECKING:
 Types = tuple["Type", ...]
 
 
-class CodeLibrary:
-    """The code of a compiled function, as texts.
-
-    Parameters
-    ----------
-    name
-        The function's name.
-    dispatcher
-        The dispatcher that it is of.
-    args
-        The types of its arguments.
-    """
-
-    def __init__(self, name: str, dispatcher: Dispatcher, args: Types) -> None:
-        self.name = name
-        self._dispatcher = dispatcher
-        self._args = args
-
-    def get_asm_str(self, cc: tuple[int, int] | None = None) -> str:
-        """Give the PTX for a compute capability, the device's if none is given."""
-        return self._dispatcher.inspect("asm", self._args, _target(cc))
-
-    def get_llvm_str(self) -> str:
-        """Give the LLVM IR."""
-        return self._dispatcher.inspect("llvm", self._args)
-
-
-class CompileResult(NamedTuple):
-    """A device function that was compiled for arguments of some types."""
-
-    signature: Signature
-    """The types of its result and arguments."""
-    library: CodeLibrary
-    """Its code."""
-    metadata: dict[str, Any]
-    """What else is known: see `get_metadata`."""
-
-
 def overloads(dispatcher: Dispatcher) -> dict[Types, CompileResult]:
-    """Give what was compiled of a device function by the types of its arguments: its signatures, and by `compile_device`."""
+    """Give what was compiled of a device function by the types of its arguments: all signatures are."""
     known = _known(dispatcher)
     for signature in dispatcher.declared_signatures:
         if signature.args not in known:
@@ -172,7 +133,3 @@ def _metadata(dispatcher: Dispatcher, made: Kernel | CompileResult) -> dict[str,
 def _known(dispatcher: Dispatcher) -> dict[Types, CompileResult]:
     known: dict[Types, CompileResult] = dispatcher.__dict__.setdefault("_device_overloads", {})
     return known
-
-
-def _target(cc: tuple[int, int] | None) -> str | None:
-    return None if cc is None else f"sm_{cc[0]}{cc[1]}"
