@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import weft
 from harness import module
-from weft import cuda, errors
+from weft import config, cuda, errors
 from weft.types import float32, float64, int32, int64, void
 
 
@@ -172,6 +172,16 @@ def test_numbas_further_exceptions_are_in_errors_too() -> None:
     for name in ("NumbaTypeError", "NotDefinedError", "NumbaDeprecationWarning", "ForceLiteralArg"):
         assert inspect.isclass(getattr(errors, name))
     assert not hasattr(errors, "NoSuchError")
+
+
+def test_what_code_for_other_programs_is_compiled_for(monkeypatch) -> None:
+    assert ".target sm_75" in cuda.compile(sum_function, (int32, int32))[0]
+    monkeypatch.setattr(config, "CUDA_DEFAULT_PTX_CC", (9, 0))
+    assert ".target sm_90" in cuda.compile_ptx(scale_function, (float32[:], int32))[0]
+    assert ".target sm_80" in cuda.compile(sum_function, (int32, int32), cc=(8, 0))[0]
+    # As numba: not less than what there is.
+    monkeypatch.setattr(config, "CUDA_DEFAULT_PTX_CC", (5, 0))
+    assert ".target sm_75" in cuda.compile(sum_function, (int32, int32))[0]
 
 
 # --- Annotations ------------------------------------------------------------------------------------------------------

@@ -197,7 +197,9 @@ def test_numbas_settings_lead_to_wefts(env):
         "NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS": "0",
         "NUMBA_CUDA_WARN_ON_IMPLICIT_COPY": "0",
         "NUMBA_CUDA_DEBUGINFO": "1",
+        "NUMBA_CUDA_DEFAULT_PTX_CC": "8.6",
     }
+    assert code({**env, **asked}, "from numba import config; print(config.CUDA_DEFAULT_PTX_CC)") == "(8, 6)\n"
     show = "from weft import config as c\nprint(c.CUDA_LOW_OCCUPANCY_WARNINGS, c.CUDA_WARN_ON_IMPLICIT_COPY, c.DEBUG)"
     assert code({**env, **asked}, show) == "0 0 1\n"
     without = {key: value for key, value in env.items() if key != "WEFT_DEVICE"}

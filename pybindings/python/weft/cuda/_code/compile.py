@@ -52,7 +52,7 @@ def compile(  # its name in numba.cuda
         Relaxed floating point: denormals are zero, division and functions are approximate, sums are reordered.
     cc
         The compute capability to compile for: ``(9, 0)``, or ``(9, 0, "a")``. The code runs on later ones too, unless
-        it is for one alone. ``(7, 5)`` if nothing is said.
+        it is for one alone. ``(7, 5)`` if nothing is said, or what ``WEFT_DEFAULT_PTX_CC`` says.
     opt
         Optimize; on unless ``debug``.
     abi
@@ -274,5 +274,5 @@ def _target(cc: Any) -> str | None:
     """Name the target of a compute capability; None for the current device's."""
     if cc is _CURRENT:
         return None
-    major, minor, *suffix = (7, 5) if cc is None else cc
+    major, minor, *suffix = max(config.CUDA_DEFAULT_PTX_CC, (7, 5)) if cc is None else cc
     return f"sm_{major}{minor}{''.join(suffix)}"
