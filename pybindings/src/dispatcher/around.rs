@@ -98,6 +98,8 @@ pub(super) fn args_of(launcher: &Bound<'_, Launcher>) -> Option<Py<PyTuple>> {
 
 /// A launch's arguments as its kernel's extensions have prepared them.
 pub(super) struct Extended<'py> {
+    /// The arguments as they were given.
+    given: Bound<'py, PyTuple>,
     /// One for each parameter.
     pub(super) args: Bound<'py, PyTuple>,
     /// What is to be called behind the launch.
@@ -138,13 +140,13 @@ pub(super) fn extend<'py>(
 ) -> PyResult<Extended<'py>> {
     let py = dispatcher.py();
     if !dispatcher.get().has_extensions(py) {
-        return Ok(Extended { args: args.clone(), after: None });
+        return Ok(Extended { given: args.clone(), args: args.clone(), after: None });
     }
     dispatcher.get().check_count(args.len())?;
     let extensions = py.import("weft.cuda._code.extensions")?;
     let prepared = extensions.call_method1("prepare", (dispatcher, args, stream))?;
-    let (args, after) = prepared.extract()?;
-    Ok(Extended { args, after: Some(after) })
+    let (prepared, after) = prepared.extract()?;
+    Ok(Extended { given: args.clone(), args: prepared, after: Some(after) })
 }
 
 /// A launch with all that goes around it. Its arguments are prepared.
@@ -158,7 +160,7 @@ pub(super) fn run(launcher: &Bound<'_, Launcher>, extended: &Extended<'_>) -> Py
         extended.refuse_work_after()?;
     }
     let dispatcher = select(launcher)?;
-    let under_way = UnderWay::begin(launcher, &extended.args, false);
+    let under_way = UnderWay::begin(launcher, &extended.given, false);
     if let Some(callbacks) = this.callbacks(py) {
         let mut arguments = Arguments::default();
         let pushed = arguments.push_all(&extended.args);

@@ -1,7 +1,7 @@
 //! `kernel[griddim, blockdim, stream, sharedmem]`: a kernel with its launch configuration.
 
 use std::sync::{
-    Arc,
+    Arc, MutexGuard, PoisonError,
     atomic::{AtomicBool, Ordering},
 };
 
@@ -19,7 +19,10 @@ use super::{
     prepared::Prepared,
 };
 use crate::{
-    devices::stream::{Given, stream_of},
+    devices::{
+        self,
+        stream::{Given, stream_of},
+    },
     once::Once,
 };
 
@@ -86,14 +89,55 @@ impl Launcher {
     }
 }
 
+impl Dispatcher {
+    fn kept_launchers(&self) -> MutexGuard<'_, Vec<Py<Launcher>>> {
+        // Nothing that can panic or run Python happens under the lock.
+        self.kept_launchers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives a configuration again whenever it is asked for.
+    fn keep_launcher(&self, launcher: &Bound<'_, Launcher>) {
+        self.kept_launchers().push(launcher.clone().unbind());
+    }
+
+    /// The kernel with a launch configuration: the same object again for the last one, and for those with callbacks.
+    pub(super) fn launcher<'py>(
+        slf: &Bound<'py, Self>,
+        config: LaunchConfig,
+        stream: Option<&Bound<'py, PyAny>>,
+        advise: bool,
+    ) -> PyResult<Bound<'py, Launcher>> {
+        let (py, this) = (slf.py(), slf.get());
+        let last = this.last_launcher.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|l| l.clone_ref(py));
+        if let Some(last) = last
+            && last.get().is(&config, stream)
+        {
+            return Ok(last.into_bound(py));
+        }
+        let kept = this.kept_launchers().iter().find(|kept| kept.get().is(&config, stream)).map(|l| l.clone_ref(py));
+        let launcher = match kept {
+            Some(kept) => kept.into_bound(py),
+            None => {
+                let known = advise && devices::is_chosen();
+                if known {
+                    this.warn_about_occupancy(py, &config)?;
+                }
+                Bound::new(py, Launcher::new(slf.clone().unbind(), config, stream, advise && !known)?)?
+            }
+        };
+        let mut last = this.last_launcher.lock().unwrap_or_else(PoisonError::into_inner);
+        let old = last.replace(launcher.clone().unbind());
+        // The old one may be the last reference: its end can run Python, which must find the lock free.
+        drop(last);
+        drop(old);
+        Ok(launcher)
+    }
+}
+
 #[pymethods]
 impl Launcher {
     #[pyo3(signature = (*args, **kwargs))]
-    fn __call__(
-        slf: &Bound<'_, Self>,
-        args: &Bound<'_, PyTuple>,
-        kwargs: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<()> {
+    fn __call__(slf: &Bound<'_, Self>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
         let (py, this) = (slf.py(), slf.get());
         let dispatcher = this.dispatcher.bind(py);
         if !this.launched.load(Ordering::Relaxed) {
@@ -118,8 +162,8 @@ impl Launcher {
         this.before.object(py, || PyList::empty(py).unbind()).clone()
     }
 
-    /// The arguments of the launch that is under way in this thread, for callbacks and for what is run while a kernel is
-    /// compiled; None if there is none.
+    /// The arguments of the launch that is under way in this thread, for callbacks, as they were given, and for what is run
+    /// while a kernel is compiled, as it gets them; None if there is none.
     #[getter]
     fn args(slf: &Bound<'_, Self>) -> Option<Py<PyTuple>> {
         around::args_of(slf)
@@ -183,7 +227,9 @@ impl Launcher {
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         if self.callbacks(py).is_some() {
             let error = py.import("pickle")?.getattr("PicklingError")?;
-            return Err(PyErr::from_value(error.call1(("Cannot pickle configured launches with pre-launch callbacks",))?));
+            return Err(PyErr::from_value(
+                error.call1(("Cannot pickle configured launches with pre-launch callbacks",))?,
+            ));
         }
         if !matches!(self.stream, Given::Default) {
             return Err(PyTypeError::new_err("a configured kernel with a stream cannot be pickled: streams cannot"));

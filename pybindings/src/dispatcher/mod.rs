@@ -37,7 +37,6 @@ use pyo3::{
     types::{PyDict, PyList, PyTuple},
 };
 use weft_compiler::request::{self, JitOptions};
-use weft_runtime::LaunchConfig;
 
 use self::{
     forall::ForAll,
@@ -95,49 +94,6 @@ impl Dispatcher {
     fn state(&self) -> MutexGuard<'_, State> {
         // Nothing that can panic or run Python happens under the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn kept_launchers(&self) -> MutexGuard<'_, Vec<Py<Launcher>>> {
-        // The same.
-        self.kept_launchers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Gives a configuration again whenever it is asked for.
-    fn keep_launcher(&self, launcher: &Bound<'_, Launcher>) {
-        self.kept_launchers().push(launcher.clone().unbind());
-    }
-
-    /// The kernel with a launch configuration.
-    fn launcher<'py>(
-        slf: &Bound<'py, Self>,
-        config: LaunchConfig,
-        stream: Option<&Bound<'py, PyAny>>,
-        advise: bool,
-    ) -> PyResult<Bound<'py, Launcher>> {
-        let (py, this) = (slf.py(), slf.get());
-        let last = this.last_launcher.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|l| l.clone_ref(py));
-        if let Some(last) = last
-            && last.get().is(&config, stream)
-        {
-            return Ok(last.into_bound(py));
-        }
-        let kept = this.kept_launchers().iter().find(|kept| kept.get().is(&config, stream)).map(|l| l.clone_ref(py));
-        let launcher = match kept {
-            Some(kept) => kept.into_bound(py),
-            None => {
-                let known = advise && devices::is_chosen();
-                if known {
-                    this.warn_about_occupancy(py, &config)?;
-                }
-                Bound::new(py, Launcher::new(slf.clone().unbind(), config, stream, advise && !known)?)?
-            }
-        };
-        let mut last = this.last_launcher.lock().unwrap_or_else(PoisonError::into_inner);
-        let old = last.replace(launcher.clone().unbind());
-        // The old one may be the last reference: its end can run Python, which must find the lock free.
-        drop(last);
-        drop(old);
-        Ok(launcher)
     }
 }
 
@@ -481,10 +437,7 @@ impl Dispatcher {
 
     /// What is known of a compilation, by argument types or of one signature.
     #[pyo3(signature = (signature=None))]
-    fn get_metadata<'py>(
-        slf: &Bound<'py, Self>,
-        signature: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn get_metadata<'py>(slf: &Bound<'py, Self>, signature: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("weft.cuda._code.functions")?.call_method1("get_metadata", (slf, signature))
     }
 
