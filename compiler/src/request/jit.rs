@@ -308,10 +308,7 @@ pub const JIT_OPTIONS: &[JitOption] = &[
         name: "shared_memory_carveout",
         allowed: "'default', 'MaxL1', 'MaxShared' or int from -1 to 100",
         doc: "How much of the memory that is both shared memory and cache the kernel would like as shared memory: percent, `'MaxL1'` for 0, `'MaxShared'` for 100, `'default'` or -1 for the driver's choice. Launches that need more get more. Without effect on a CPU.",
-        read: Some(|options, value| {
-            options.carveout = carveout(value)?;
-            Ok(())
-        }),
+        read: Some(|options, value| carveout(value).map(|percent| options.carveout = percent)),
         ..NO_CODE
     },
     JitOption {
