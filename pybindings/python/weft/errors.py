@@ -85,7 +85,7 @@ class DriverError(WeftError, CudaAPIError, CudaRuntimeError, RuntimeError):
     msg
         The text.
     code
-        The driver's error number, if a driver call failed.
+        The driver's error number, if a driver call failed; of a launch that was refused, the one that it would have given.
     """
 
     def __init__(self, msg: str, code: int | None = None) -> None:

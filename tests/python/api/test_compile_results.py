@@ -62,6 +62,7 @@ def test_compile_device_gives_a_result_once_for_each_types() -> None:
     assert function.compile_device((float32, int32)) is made
     assert function.overloads == {(float32, int32): made}
     assert function.nopython_signatures == [made.signature]
+    assert function.inspect_asm() == {(float32, int32): made.library.get_asm_str()}
     declared = function.compile_device((float64, float64), return_type=float32)
     assert declared.signature.return_type == float32
     assert "b32 func_retval0" in declared.library.get_asm_str()

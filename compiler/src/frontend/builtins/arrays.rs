@@ -318,7 +318,7 @@ impl FnLowerer<'_> {
 /// What Numba says of arrays of such a shape.
 fn no_implementation(row: &Intrinsic, shape: &Value, dtype: DType) -> String {
     let path = shown_path(row.path);
-    let name = path.strip_prefix("cuda.").unwrap_or(&path);
+    let name = path.strip_prefix("cuda.").unwrap_or(path);
     let shape = in_numba(shape);
     format!(
         "No implementation of function Function(<function {name}>) found for signature:\n \n \
