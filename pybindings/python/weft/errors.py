@@ -85,7 +85,7 @@ class DriverError(WeftError, CudaAPIError, CudaRuntimeError, RuntimeError):
     msg
         The text.
     code
-        The driver's error number, if a driver call failed; of a launch that was refused, the one that it would have given.
+        The driver's error number, if a driver call failed; of a launch that was refused, what it would have been.
     """
 
     def __init__(self, msg: str, code: int | None = None) -> None:
