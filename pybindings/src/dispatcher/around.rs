@@ -109,7 +109,7 @@ pub(super) struct Extended<'py> {
 impl Extended<'_> {
     /// Calls what is to be called behind the launch.
     fn finish(&self) -> PyResult<()> {
-        self.after.iter().flat_map(|after| after.to_tuple()).try_for_each(|call| call.call0().map(drop))
+        self.after.iter().flat_map(PyListMethods::to_tuple).try_for_each(|call| call.call0().map(drop))
     }
 
     /// Refuses what is to be called behind a launch that is made later, or several times.
@@ -118,7 +118,7 @@ impl Extended<'_> {
     ///
     /// `TypeError`.
     pub(super) fn refuse_work_after(&self) -> PyResult<()> {
-        if self.after.as_ref().is_none_or(|after| after.is_empty()) {
+        if self.after.as_ref().is_none_or(PyListMethods::is_empty) {
             return Ok(());
         }
         Err(PyTypeError::new_err(

@@ -46,7 +46,6 @@ use self::{
 };
 use crate::{
     capture::{Capturer, Declared, Jitted, Parsed, keyword_only, parameter_names, variadic},
-    devices,
     engine::options,
     types::{Signature, Type, tuple_of_types},
 };
