@@ -4,6 +4,7 @@
 //! |---|---|
 //! | diagnostics of the user's program | `CompileError` |
 //! | `E0901` among them | `InternalError` |
+//! | nothing but `E0212` | `KernelReturnsError` |
 //! | `ErrorKind::NoDevice` | `CudaSupportError` |
 //! | `ErrorKind::Driver` | `DriverError` (`.code` is the driver's number) |
 //! | `ErrorKind::Launch` | `LaunchError` |
@@ -48,8 +49,13 @@ pub(crate) fn compile_error(py: Python<'_>, failure: &Failure) -> PyErr {
 
 /// See [`compile_error`].
 pub(crate) fn diagnostics(py: Python<'_>, diagnostics: &[Diagnostic], sources: &SourceMap) -> PyErr {
-    let internal = diagnostics.iter().any(|diagnostic| diagnostic.code == Code::Internal);
-    let class = if internal { "InternalError" } else { "CompileError" };
+    let class = if diagnostics.iter().any(|diagnostic| diagnostic.code == Code::Internal) {
+        "InternalError"
+    } else if diagnostics.iter().all(|diagnostic| diagnostic.code == Code::KernelReturns) {
+        "KernelReturnsError"
+    } else {
+        "CompileError"
+    };
     let text = render_text(diagnostics, sources, false);
     exception(py, class, (text, render_json(diagnostics, sources)))
 }
@@ -81,7 +87,17 @@ pub(crate) fn runtime(py: Python<'_>, error: &Error) -> PyErr {
     match error.kind {
         ErrorKind::NoDevice => exception(py, "CudaSupportError", (message,)),
         ErrorKind::Driver => exception(py, "DriverError", (message, error.driver_code)),
-        ErrorKind::Launch => exception(py, "LaunchError", (message, error.driver_code)),
+        ErrorKind::Launch => {
+            // A launch that no driver was asked for says what one would.
+            let name = match error.driver_code {
+                Some(1) => "CUDA_ERROR_INVALID_VALUE",
+                Some(701) => "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
+                Some(_) | None => "",
+            };
+            let is_named = name.is_empty() || message.contains("CUDA_ERROR");
+            let message = if is_named { message.to_owned() } else { format!("{message} ({name})") };
+            exception(py, "LaunchError", (message, error.driver_code))
+        }
         ErrorKind::Memory => exception(py, "DeviceMemoryError", (message, error.driver_code)),
         ErrorKind::Allocator => {
             RAISED.take().unwrap_or_else(|| exception(py, "DeviceMemoryError", (message, error.driver_code)))

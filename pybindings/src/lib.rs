@@ -54,6 +54,7 @@ mod _weft {
         },
         dispatcher::{
             Dispatcher,
+            around::{current_launch_config, launch_config_was_asked},
             forall::ForAll,
             graph::{Graph, RecordedLaunch},
             launcher::Launcher,

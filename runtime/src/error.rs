@@ -42,7 +42,7 @@ pub struct Error {
     pub kind: ErrorKind,
     /// One sentence or more, naming the thing.
     pub message: String,
-    /// The driver's error number, if a driver call failed.
+    /// The driver's error number, if a driver call failed; of a launch that was refused, the one that it would have given.
     pub driver_code: Option<u32>,
     /// The exception, if a kernel has raised one.
     pub raised: Option<Box<Raised>>,

@@ -197,6 +197,13 @@ pub trait LoadedKernel: Debug + Send + Sync {
     ///
     /// The device's.
     fn most_blocks_at_once(&self, block_threads: u32, shared_bytes: u32) -> Result<u64, Error>;
+    /// Asks for so many percent of a multiprocessor's memory that is both as shared memory, -1 for the driver's choice. It
+    /// is a wish: launches that need more get more. A CPU's caches are not divided.
+    ///
+    /// # Errors
+    ///
+    /// The device's.
+    fn prefer_shared(&self, percent: i8) -> Result<(), Error>;
     /// For downcasting by its executor.
     fn as_any(&self) -> &dyn Any;
     /// Checks a launch that is made later, of so many cells.

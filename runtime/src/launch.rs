@@ -67,6 +67,13 @@ pub(crate) fn check(
     Err(explain(config, n_cells, device, kernel))
 }
 
+/// What a driver answers to a launch beyond the limits of the device, or of the kernel's launch bounds.
+const INVALID_VALUE: u32 = 1;
+/// What it answers to one for which there are not enough registers.
+pub(crate) const OUT_OF_RESOURCES: u32 = 701;
+/// The registers of a block on every GPU that weft makes code for.
+const BLOCK_REGISTERS: u64 = 65536;
+
 /// Threads of a block. Extents are at most 32 bits each, so a product of three that were checked fits.
 fn threads(config: &LaunchConfig) -> u64 {
     config.block.iter().fold(1, |product: u64, &extent| product.saturating_mul(extent as u64))
@@ -107,7 +114,8 @@ fn clusters(config: &LaunchConfig, device: &DeviceAttributes) -> Result<(), Stri
 fn explain(config: &LaunchConfig, n_cells: usize, device: &DeviceAttributes, kernel: &KernelLimits) -> Error {
     let KernelLimits { name, shared_bytes, max_threads_per_block, registers, cells, factors } = kernel;
     let device_name = &device.name;
-    let launch = |message: String| Error::new(ErrorKind::Launch, message);
+    let refused = |code, message| Error { driver_code: Some(code), ..Error::new(ErrorKind::Launch, message) };
+    let launch = |message: String| refused(INVALID_VALUE, message);
     let shown = |[x, y, z]: [u32; 3]| format!("({x}, {y}, {z})");
     let threads = threads(config);
 
@@ -137,11 +145,13 @@ fn explain(config: &LaunchConfig, n_cells: usize, device: &DeviceAttributes, ker
     }
     if threads > *max_threads_per_block as u64 {
         let why = if *registers == 0 { String::new() } else { format!(", with {registers} registers a thread") };
-        return launch(format!(
+        let message = format!(
             "cannot launch `{name}`: block {} has {threads} threads; this kernel can have {max_threads_per_block} a \
              block on {device_name}{why}",
             shown(config.block)
-        ));
+        );
+        let lacks_registers = threads * u64::from(*registers) > BLOCK_REGISTERS;
+        return refused(if lacks_registers { OUT_OF_RESOURCES } else { INVALID_VALUE }, message);
     }
     let shared = shared(config, kernel);
     if shared > device.max_shared_memory_per_block_optin as u64 {

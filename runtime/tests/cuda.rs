@@ -238,6 +238,9 @@ fn a_launch_is_two_calls() {
         let calls = traced(|| kernel.launch(&launch(200_000), None, slots).expect("launches"));
         assert_eq!(calls, ["cuCtxGetCurrent", "cuLaunchKernel"]);
         assert_eq!(sum, 7);
+        let calls = traced(|| kernel.prefer_shared(50).expect("a percentage"));
+        assert_eq!(calls, ["cuCtxGetCurrent", "cuFuncSetAttribute", "cuFuncSetAttribute(carveout 50)"]);
+        kernel.prefer_shared(101).expect_err("no percentage");
     });
 }
 
@@ -390,22 +393,31 @@ fn limits_are_checked_before_the_driver_is_asked() {
         let launch = |block, shared_bytes| {
             let config = LaunchConfig { grid: [1; 3], block, shared_bytes, cluster: LaunchConfig::ALONE };
             let error = expect_error(kernel.launch(&config, None, &mut [0]));
-            assert_eq!((error.kind, error.driver_code), (ErrorKind::Launch, None));
-            error.message
+            assert_eq!(error.kind, ErrorKind::Launch);
+            (error.driver_code, error.message)
         };
+        // The number is what the driver would have answered.
+        let refused = |code, message: &str| (Some(code), message.to_owned());
         assert_eq!(
             launch([2048, 1, 1], 0),
-            "cannot launch `sum1`: block (2048, 1, 1) has 2048 threads; Fake GPU 0 allows 1024 a block"
+            refused(1, "cannot launch `sum1`: block (2048, 1, 1) has 2048 threads; Fake GPU 0 allows 1024 a block")
         );
         assert_eq!(
             launch([1000, 1, 1], 0),
-            "cannot launch `sum1`: block (1000, 1, 1) has 1000 threads; this kernel can have 640 a block on Fake GPU 0, \
-             with 96 registers a thread"
+            refused(
+                701,
+                "cannot launch `sum1`: block (1000, 1, 1) has 1000 threads; this kernel can have 640 a block on Fake \
+                 GPU 0, with 96 registers a thread"
+            )
         );
+        assert_eq!(launch([660, 1, 1], 0).0, Some(1));
         assert_eq!(
             launch([1, 1, 1], 232_448),
-            "cannot launch `sum1`: it asks for 236544 bytes of shared memory a block (4096 static and 232448 dynamic); \
-             Fake GPU 0 allows 232448"
+            refused(
+                1,
+                "cannot launch `sum1`: it asks for 236544 bytes of shared memory a block (4096 static and 232448 \
+                 dynamic); Fake GPU 0 allows 232448"
+            )
         );
     });
 }

@@ -34,8 +34,8 @@ What numba-cuda leaves undefined or does by accident has one defined meaning in 
 
 - Integer division by zero gives 0, and so does the smallest `int64` `// -1`; shifts take their amount modulo 64, and
   a float that does not fit an integer saturates, where numba-cuda's results depend on the optimizer.
-- A message names the fault in the user's words, at its place, with a way out. Tests that look for the wording of
-  Numba's typing errors fail for that.
+- A message names the fault in the user's words, at its place, with a way out. Numba's words stand below it for some
+  faults; tests that look for others fail for that.
 - Integer `/=`, unpacking with `*`, iteration over tuples of several types, and constant shapes that are computed
   compile. numba-cuda refuses them.
 - A view stays a view: the transpose of a device array is not copied, and arrays with negative strides are copied to the

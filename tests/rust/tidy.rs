@@ -39,7 +39,7 @@ const FACES: &[(&str, &[&str])] = &[
     ("args", &["errors", "types", "devices", "arrays"]),
     ("engine", &["errors", "devices"]),
     ("capture", &["errors", "types", "devices", "arrays"]),
-    ("dispatcher", &["errors", "types", "devices", "arrays", "args", "engine", "capture"]),
+    ("dispatcher", &["errors", "once", "types", "devices", "arrays", "args", "engine", "capture"]),
     ("lib", &["command", "types", "devices", "arrays", "args", "engine", "capture", "dispatcher"]),
 ];
 

@@ -43,6 +43,8 @@ pub struct Diagnostic {
     pub labels: Vec<(Span, String)>,
     /// Facts.
     pub notes: Vec<String>,
+    /// What Numba says of the same fault, for those who know it by these words; may have several lines.
+    pub numba: Option<String>,
     /// What to write instead.
     pub help: Option<String>,
 }
@@ -58,6 +60,7 @@ impl Diagnostic {
             label: String::new(),
             labels: Vec::new(),
             notes: Vec::new(),
+            numba: None,
             help: None,
         }
     }
@@ -91,6 +94,18 @@ impl Diagnostic {
     pub fn note(mut self, text: impl Into<String>) -> Self {
         self.notes.push(text.into());
         self
+    }
+
+    /// Sets what Numba says of the same fault.
+    #[must_use]
+    pub fn numba(mut self, text: impl Into<String>) -> Self {
+        self.numba = Some(text.into());
+        self
+    }
+
+    /// What Numba says, as it is shown.
+    fn words(&self) -> Option<String> {
+        self.numba.as_ref().map(|words| format!("in Numba's words: {words}"))
     }
 
     /// Sets the way out.

@@ -36,6 +36,13 @@ fn count(diagnostics: &[Diagnostic]) -> String {
 }
 
 fn render_one(diagnostic: &Diagnostic, sources: &SourceMap, renderer: &Renderer) -> String {
+    let own = render_own(diagnostic, sources, renderer);
+    // Below it all as they are: who looks for them finds them.
+    diagnostic.words().map_or_else(|| own.clone(), |words| format!("{own}\n\n{words}"))
+}
+
+/// What weft says itself.
+fn render_own(diagnostic: &Diagnostic, sources: &SourceMap, renderer: &Renderer) -> String {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
@@ -140,7 +147,8 @@ fn json_one(diagnostic: &Diagnostic, sources: &SourceMap) -> String {
         .iter()
         .map(|(span, text)| format!("{{{}, \"label\": {}}}", json_place(*span, sources), json_string(text)))
         .collect();
-    let notes: Vec<String> = diagnostic.notes.iter().map(|note| json_string(note)).collect();
+    let notes: Vec<String> =
+        diagnostic.notes.iter().cloned().chain(diagnostic.words()).map(|note| json_string(&note)).collect();
     format!(
         "{{\"code\": {}, \"severity\": \"{severity}\", \"message\": {}, {}, \"label\": {}, \"labels\": [{}], \"notes\": [{}], \"help\": {}}}",
         json_string(diagnostic.code.number()),

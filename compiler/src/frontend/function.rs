@@ -283,7 +283,8 @@ impl<'a> FnLowerer<'a> {
     /// Notes a call back of a function whose calls give nothing: an error, if nothing else is wrong with the function.
     fn check_end(&mut self, compiled: &Compiled, call: Span) {
         let name = &compiled.def.ast.name;
-        let message = if compiled.returns == Ty::Bottom {
+        let is_endless = compiled.returns == Ty::Bottom;
+        let message = if is_endless {
             format!("`{name}` calls itself on every way: the recursion has no end")
         } else if compiled.returns.is_poison() {
             format!("`{name}` returns values whose types cannot be joined")
@@ -293,7 +294,11 @@ impl<'a> FnLowerer<'a> {
         let diagnostic = Diagnostic::error(Code::Recursion, self.at(call), message)
             .label("this call is part of the recursion")
             .help("return a value without a call on some way");
-        self.cx.undefined.push(diagnostic);
+        self.cx.undefined.push(if is_endless {
+            diagnostic.numba("cannot type infer runaway recursion")
+        } else {
+            diagnostic
+        });
     }
 }
 

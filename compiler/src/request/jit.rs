@@ -26,6 +26,8 @@ pub struct JitOptions {
     pub tune: bool,
     /// What is compiled of it is not kept on the disk, nor taken from there.
     pub no_cache: bool,
+    /// The percentage of a multiprocessor's memory that is to be shared memory; -1 for the driver's choice.
+    pub carveout: Option<i8>,
     /// The types that its numbers have; nothing for a device function that follows its caller.
     pub typing: Option<Typing>,
     /// What stands for a device function on GPUs; no option, but `cuda.intrinsic` and `cuda.declare_device` say it.
@@ -63,8 +65,8 @@ pub enum Refusal {
     Type(String),
     /// `ValueError`.
     Value(String),
-    /// `NotImplementedError`.
-    NotImplemented(String),
+    /// The error of an option that is there no more.
+    Removed(String),
 }
 
 /// How the command is told of an option.
@@ -143,9 +145,9 @@ pub const JIT_OPTIONS: &[JitOption] = &[
     JitOption {
         name: "inline",
         default: "'never'",
-        allowed: "'never', 'always' or bool",
+        allowed: "'never', 'always', bool, or a function",
         changes: (true, true),
-        doc: "`'always'` or True puts the function's code into its callers.",
+        doc: "`'always'` or True puts the function's code into its callers. A function, which Numba asks, leaves it to LLVM.",
         read: Some(|options, value| {
             options.inline = match value {
                 OptionValue::Bool(inline) => *inline,
@@ -305,20 +307,14 @@ pub const JIT_OPTIONS: &[JitOption] = &[
     JitOption {
         name: "shared_memory_carveout",
         allowed: "'default', 'MaxL1', 'MaxShared' or int from -1 to 100",
-        doc: "Checked, and otherwise without effect.",
-        read: Some(|_, value| carveout(value)),
+        doc: "How much of the memory that is both shared memory and cache the kernel would like as shared memory: percent, `'MaxL1'` for 0, `'MaxShared'` for 100, `'default'` or -1 for the driver's choice. Launches that need more get more. Without effect on a CPU.",
+        read: Some(|options, value| carveout(value).map(|percent| options.carveout = percent)),
         ..NO_CODE
     },
     JitOption {
         name: "extensions",
-        allowed: "",
-        doc: "Numba's handlers of arguments of other types, which weft does not have yet: any raises `NotImplementedError`.",
-        read: Some(|_, value| {
-            if value.truth() {
-                return Err(Refusal::NotImplemented("argument extensions are not supported yet".to_owned()));
-            }
-            Ok(())
-        }),
+        allowed: "list",
+        doc: "Objects that prepare the arguments of launches: each argument goes through their `prepare_args(ty, val, stream, retr)`, from the last object to the first. It gives the type and the value that go on, and adds functions to `retr` that are called behind the launch.",
         ..NO_CODE
     },
     JitOption {
@@ -393,11 +389,11 @@ impl JitOptions {
     pub fn take<'a>(&mut self, given: &[(&'a str, OptionValue)]) -> Result<(), (&'a str, Refusal)> {
         for (name, _) in given {
             if Self::option(name).is_none() {
-                let message = match REMOVED.iter().find(|(removed, _)| removed == name) {
-                    Some((_, instead)) => format!("cuda.jit() has no option '{name}': {instead}"),
-                    None => format!("cuda.jit() got an unexpected option '{name}'"),
+                let refusal = match REMOVED.iter().find(|(removed, _)| removed == name) {
+                    Some((_, instead)) => Refusal::Removed(format!("cuda.jit() has no option '{name}': {instead}")),
+                    None => Refusal::Type(format!("cuda.jit() got an unexpected option '{name}'")),
                 };
-                return Err((*name, Refusal::Type(message)));
+                return Err((*name, refusal));
             }
         }
         for option in JIT_OPTIONS {
@@ -444,7 +440,7 @@ impl Refusal {
     /// What to say.
     pub fn message(&self) -> &str {
         match self {
-            Self::Type(message) | Self::Value(message) | Self::NotImplemented(message) => message,
+            Self::Type(message) | Self::Value(message) | Self::Removed(message) => message,
         }
     }
 }
@@ -539,15 +535,18 @@ fn typing(value: &OptionValue) -> Result<Option<Typing>, Refusal> {
     }
 }
 
-fn carveout(value: &OptionValue) -> Result<(), Refusal> {
-    const NAMES: [&str; 3] = ["default", "maxl1", "maxshared"];
+fn carveout(value: &OptionValue) -> Result<Option<i8>, Refusal> {
+    const NAMES: [(&str, i8); 3] = [("default", -1), ("maxl1", 0), ("maxshared", 100)];
     match value {
-        OptionValue::None | OptionValue::Int(-1..=100) => Ok(()),
-        OptionValue::Str(name) if NAMES.contains(&name.to_lowercase().as_str()) => Ok(()),
-        OptionValue::Str(_) => {
-            let message = format!("Invalid carveout value: {value}; must be 'default', 'MaxL1' or 'MaxShared'");
-            Err(Refusal::Value(message))
-        }
+        OptionValue::None => Ok(None),
+        OptionValue::Int(percent @ -1..=100) => Ok(Some(*percent as i8)),
+        OptionValue::Str(name) => match NAMES.iter().find(|(known, _)| *known == name.to_lowercase()) {
+            Some((_, percent)) => Ok(Some(*percent)),
+            None => {
+                let message = format!("Invalid carveout value: {value}; must be 'default', 'MaxL1' or 'MaxShared'");
+                Err(Refusal::Value(message))
+            }
+        },
         OptionValue::Int(_) => Err(Refusal::Value(format!("Carveout value must be between -1 and 100, got {value}"))),
         OptionValue::Bool(_) | OptionValue::Tuple(_) | OptionValue::Other { .. } => {
             Err(Refusal::Type(format!("shared_memory_carveout must be a str or an int, not {value}")))

@@ -20,16 +20,19 @@ CUDA_ARRAY_INTERFACE_SYNC: int
 # More folders of headers for CUDA C++ that is linked, with colons between (WEFT_NVRTC_EXTRA_SEARCH_PATHS).
 CUDA_NVRTC_EXTRA_SEARCH_PATHS: str
 
+# The compute capability that code for other programs is compiled for where they say none (WEFT_DEFAULT_PTX_CC).
+CUDA_DEFAULT_PTX_CC: tuple[int, int]
+
 # What `debug` is where `cuda.jit` is not told (WEFT_DEBUG).
 DEBUG: int
 
 
-def __getattr__(name: str) -> int | str:
+def __getattr__(name: str) -> int | str | tuple[int, int]:
     # The first time only: an environment that makes no sense is no reason for an import to fail.
     if name not in __annotations__:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
     for setting, default in _weft.config().items():
         globals().setdefault(setting, default)
-    value: int | str = globals()[name]
+    value: int | str | tuple[int, int] = globals()[name]
     return value

@@ -12,6 +12,7 @@ from weft.numba.errors import (
     CudaAPIError,
     CudaDriverError,
     CudaRuntimeError,
+    DeprecationError,
     LoweringError,
     NumbaError,
     NumbaInvalidConfigWarning,
@@ -19,6 +20,7 @@ from weft.numba.errors import (
     NumbaWarning,
     TypingError,
     UnsupportedError,
+    join_core,
 )
 
 TYPE_CHECKING = False
@@ -63,6 +65,14 @@ class InternalError(CompileError):
     """A fault of weft's own. Please report it with the text."""
 
 
+class KernelReturnsError(CompileError, TypeError):
+    """A kernel that returns a value."""
+
+
+class RemovedOptionError(WeftError, DeprecationError, TypeError):
+    """An option of `cuda.jit` that is there no more; the text says what to write instead."""
+
+
 class SourceError(WeftError, OSError):
     """A function whose text weft cannot find, or whose file no longer has it."""
 
@@ -75,10 +85,11 @@ class DriverError(WeftError, CudaAPIError, CudaRuntimeError, RuntimeError):
     msg
         The text.
     code
-        The driver's error number, if a driver call failed.
+        The driver's error number, if a driver call failed; of a launch that was refused, what it would have been.
     """
 
     def __init__(self, msg: str, code: int | None = None) -> None:
+        join_core()
         Exception.__init__(self, msg, code)
         self.msg = msg
         self.code = code
@@ -160,6 +171,7 @@ __all__ = [
     "EventError",
     "InternalError",
     "InvalidConfigWarning",
+    "KernelReturnsError",
     "KernelRuntimeError",
     "LaunchError",
     "LinkerError",
@@ -173,9 +185,20 @@ __all__ = [
     "NvrtcError",
     "NvrtcSupportError",
     "PerformanceWarning",
+    "RemovedOptionError",
     "SourceError",
     "TypingError",
     "UnsupportedError",
     "WeftError",
     "WeftWarning",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Give numba's further exceptions and warnings: `weft.numba.errors` has them all."""
+    from weft.numba import errors
+
+    if name in errors.__all__:
+        return getattr(errors, name)
+    msg = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(msg)

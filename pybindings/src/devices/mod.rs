@@ -196,6 +196,7 @@ pub(crate) fn config(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     ] {
         dict.set_item(name, u8::from(value))?;
     }
+    dict.set_item("CUDA_DEFAULT_PTX_CC", settings.default_ptx_cc)?;
     dict.set_item("CUDA_NVRTC_EXTRA_SEARCH_PATHS", &settings.nvrtc_extra_search_paths)?;
     Ok(dict)
 }

@@ -3,12 +3,12 @@
 use pyo3::{
     exceptions::PyValueError,
     prelude::*,
-    types::{PyDict, PyTuple},
+    types::{PyDict, PyInt, PyTuple},
 };
 use weft_runtime::{LaunchConfig, USUAL_BLOCK};
 
-use super::{Dispatcher, launch};
-use crate::{args::Arguments, devices::stream::stream_of, errors};
+use super::{Dispatcher, around};
+use crate::{args::Arguments, errors};
 
 /// See the module.
 #[pyclass(frozen, module = "weft._weft", name = "ForAll")]
@@ -45,10 +45,12 @@ impl ForAll {
             return Ok(());
         }
         let dispatcher = self.dispatcher.bind(py);
-        let args = &dispatcher.get().complete(args, kwargs)?;
+        let args = dispatcher.get().complete(args, kwargs)?;
+        let extended = around::extend(dispatcher, &args, self.stream.as_ref())?;
         let block = if self.thread_per_block == 0 {
             let mut arguments = Arguments::default();
-            arguments.push_all(args).map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
+            let pushed = arguments.push_all(&extended.args);
+            pushed.map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
             let resolved = Dispatcher::resolve(dispatcher, &arguments)?;
             let overload = &resolved.overload;
             if self.sharedmem == 0 && overload.made().is_none() {
@@ -68,8 +70,17 @@ impl ForAll {
         })?;
         let (grid, block, shared_bytes) = ([grid, 1, 1], [block, 1, 1], self.sharedmem);
         let config = LaunchConfig { grid, block, shared_bytes, cluster: LaunchConfig::ALONE };
-        let stream = stream_of(self.stream.as_ref().map(|stream| stream.bind(py)))?.on_current(py)?;
-        launch::start(py, dispatcher, &config, stream.as_deref(), args)
+        let stream = self.stream.as_ref().map(|stream| stream.bind(py));
+        around::run(&Dispatcher::launcher(dispatcher, config, stream, false)?, &extended)
+    }
+
+    /// The stream as given, or 0.
+    #[getter]
+    fn stream(&self, py: Python<'_>) -> Py<PyAny> {
+        match &self.stream {
+            Some(stream) => stream.clone_ref(py),
+            None => PyInt::new(py, 0).into_any().unbind(),
+        }
     }
 
     /// The jitted function.

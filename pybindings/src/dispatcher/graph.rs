@@ -13,7 +13,7 @@ use pyo3::{
 };
 use weft_runtime::{self as runtime, Buffer, Executor, LaunchConfig, Step};
 
-use super::{Dispatcher, launch, overload::Resolved};
+use super::{Dispatcher, around, launch, overload::Resolved};
 use crate::{
     args::Arguments,
     devices::{
@@ -232,6 +232,9 @@ impl Graph {
         let recorded = recorded.get();
         let dispatcher = recorded.dispatcher.bind(py);
         let args = dispatcher.get().complete(args, None)?;
+        let extended = around::extend(dispatcher, &args, None)?;
+        extended.refuse_work_after()?;
+        let args = extended.args;
         let mut arguments = Arguments::in_no_stream();
         arguments.push_all(&args).map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
         refuse_hosts(dispatcher, &arguments)?;

@@ -107,9 +107,13 @@ impl Dispatcher {
             return Ok(text.into_pyobject(py)?.into_any());
         }
         let dict = PyDict::new(py);
-        let overloads = this.state().overloads.clone();
-        for overload in overloads {
-            dict.set_item(tuple_of_types(py, &overload.args)?, Self::text(slf, &overload.args, what, target)?)?;
+        let known: Vec<Vec<ArgType>> = if this.jit.device {
+            Self::overloads(slf)?.keys().iter().map(|types| this.types(&types)).collect::<PyResult<_>>()?
+        } else {
+            this.state().overloads.iter().map(|overload| overload.args.clone()).collect()
+        };
+        for args in known {
+            dict.set_item(tuple_of_types(py, &args)?, Self::text(slf, &args, what, target)?)?;
         }
         Ok(dict.into_any())
     }

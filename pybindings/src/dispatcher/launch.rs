@@ -9,11 +9,12 @@ use pyo3::{
     prelude::*,
     types::{PyDict, PyTuple},
 };
-use weft_runtime::{Executor, LaunchConfig, Stream};
+use weft_runtime::{LaunchConfig, Stream};
 
 use super::{
     Dispatcher, graph,
-    overload::Resolved,
+    launcher::Launcher,
+    overload::{Overload, Resolved},
     staging::{Staging, stage},
     tensors,
 };
@@ -34,24 +35,34 @@ thread_local! {
     static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
 }
 
+/// Who launches, which says which kernel it is.
+pub(super) enum By<'a, 'py> {
+    /// The one for the arguments' types.
+    Types,
+    /// The same, for a launch with a configuration that can be asked for while the kernel is compiled.
+    Launcher(&'a Bound<'py, Launcher>),
+    /// This one.
+    Kernel(&'a Arc<Overload>),
+}
+
 /// Launches a kernel with the arguments of a Python call.
 ///
 /// # Errors
 ///
 /// `TypeError` for arguments that do not fit, `CompileError`, and what the device says.
-pub(crate) fn launch(
-    py: Python<'_>,
+pub(super) fn launch(
     dispatcher: &Bound<'_, Dispatcher>,
     config: &LaunchConfig,
     stream: Option<&dyn Stream>,
     args: &Bound<'_, PyTuple>,
     kwargs: Option<&Bound<'_, PyDict>>,
+    by: &By<'_, '_>,
 ) -> PyResult<()> {
     if kwargs.is_some() || !dispatcher.get().is_complete(args) {
         let args = dispatcher.get().complete(args, kwargs)?;
-        return start(py, dispatcher, config, stream, &args);
+        return start(dispatcher, config, stream, &args, by);
     }
-    start(py, dispatcher, config, stream, args)
+    start(dispatcher, config, stream, args, by)
 }
 
 /// A launch with an argument for each parameter, in their order.
@@ -60,34 +71,39 @@ pub(crate) fn launch(
 ///
 /// As [`launch`].
 pub(super) fn start(
-    py: Python<'_>,
     dispatcher: &Bound<'_, Dispatcher>,
     config: &LaunchConfig,
     stream: Option<&dyn Stream>,
     args: &Bound<'_, PyTuple>,
+    by: &By<'_, '_>,
 ) -> PyResult<()> {
     // Taken out, so that a launch inside a launch (an argument's property may run Python) has its own.
     let mut scratch = SCRATCH.take().unwrap_or_default();
-    let result = run(py, dispatcher, config, stream, args, &mut scratch);
+    let result = run(dispatcher, config, stream, args, by, &mut scratch);
     scratch.arguments.clear();
     SCRATCH.set(Some(scratch));
     result
 }
 
 fn run(
-    py: Python<'_>,
     dispatcher: &Bound<'_, Dispatcher>,
     config: &LaunchConfig,
     stream: Option<&dyn Stream>,
     args: &Bound<'_, PyTuple>,
+    by: &By<'_, '_>,
     scratch: &mut Scratch,
 ) -> PyResult<()> {
+    let py = dispatcher.py();
     let Scratch { arguments, slots } = scratch;
     let is_recorded = recording::is_active();
     arguments.order = if is_recorded { NO_STREAM } else { stream.map_or(0, Stream::order) };
     arguments.stream = Some(stream.map_or(0, Stream::handle));
     arguments.push_all(args).map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
-    let resolved = Dispatcher::resolve(dispatcher, arguments)?;
+    let resolved = match by {
+        By::Types => Dispatcher::resolve(dispatcher, arguments)?,
+        By::Launcher(launcher) => Dispatcher::resolve_for(dispatcher, arguments, Some((launcher, args)))?,
+        By::Kernel(overload) => Dispatcher::resolve_to(dispatcher, arguments, overload)?,
+    };
     // The order with other libraries' work is that of each replay: nothing is waited for now.
     if is_recorded {
         let resolved = resolved.for_block(dispatcher, config)?;
@@ -103,7 +119,7 @@ fn run(
     let executor = &*resolved.overload.executor;
     arguments.lend(&resolved.overload.lent);
     if !arguments.producers.is_empty() {
-        wait_for_producers(py, &arguments.producers, stream, executor)?;
+        wait_for_producers(py, &arguments.producers, stream)?;
     }
     if !arguments.work_streams.is_empty() {
         tensors::wait_for_work(py, &arguments.work_streams, stream, executor)?;
@@ -187,23 +203,16 @@ pub(crate) fn setting(py: Python<'_>, name: &str) -> PyResult<bool> {
 }
 
 /// Waits for the streams of `__cuda_array_interface__` that are not ordered with the launch's own.
-fn wait_for_producers(
-    py: Python<'_>,
-    producers: &[u64],
-    stream: Option<&dyn Stream>,
-    executor: &dyn Executor,
-) -> PyResult<()> {
+fn wait_for_producers(py: Python<'_>, producers: &[u64], stream: Option<&dyn Stream>) -> PyResult<()> {
     // 1 is the legacy default stream, which every blocking stream is ordered with; it is ours where none is given.
     let own = stream.map_or(1, Stream::handle);
     if producers.iter().all(|producer| *producer == own) || !setting(py, "CUDA_ARRAY_INTERFACE_SYNC")? {
         return Ok(());
     }
-    let wait = || -> Result<(), weft_runtime::Error> {
-        for producer in producers.iter().filter(|producer| **producer != own) {
-            let producer = executor.external_stream(*producer)?;
-            executor.synchronize_stream(Some(&*producer))?;
-        }
-        Ok(())
-    };
-    py.detach(wait).map_err(|error| errors::runtime(py, &error))
+    // By the method that a program calls, so that who watches or replaces it sees this, too.
+    let streams = py.import("weft.cuda._streams")?;
+    for producer in producers.iter().filter(|producer| **producer != own) {
+        streams.call_method1("external_stream", (*producer,))?.call_method0("synchronize")?;
+    }
+    Ok(())
 }

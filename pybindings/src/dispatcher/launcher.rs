@@ -1,6 +1,9 @@
 //! `kernel[griddim, blockdim, stream, sharedmem, cluster]`: a kernel with its launch configuration.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{
+    Arc, MutexGuard, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
 
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
@@ -8,15 +11,25 @@ use pyo3::{
     prelude::*,
     types::{PyDict, PyFloat, PyInt, PyList, PyTuple},
 };
-use weft_runtime::LaunchConfig;
+use weft_runtime::{LaunchConfig, Stream};
 
-use super::{Dispatcher, launch, prepared::Prepared};
-use crate::devices::stream::{Given, stream_of};
+use super::{
+    Dispatcher, around,
+    launch::{self, By},
+    prepared::Prepared,
+};
+use crate::{
+    devices::{
+        self,
+        stream::{Given, stream_of},
+    },
+    once::Once,
+};
 
 /// A configured kernel. Calling it launches.
 #[pyclass(frozen, weakref, module = "weft._weft", name = "_LaunchConfiguration")]
 pub(crate) struct Launcher {
-    dispatcher: Py<Dispatcher>,
+    pub(super) dispatcher: Py<Dispatcher>,
     config: LaunchConfig,
     stream: Given,
     /// The stream as given.
@@ -24,6 +37,8 @@ pub(crate) struct Launcher {
     /// The size of its grid was looked at, or needs not be. Configuring alone chooses no device, so that it may be only the
     /// launch that knows.
     launched: AtomicBool,
+    /// What is called before each launch. Made when somebody asks for it.
+    before: Once<Py<PyList>>,
 }
 
 impl Launcher {
@@ -39,6 +54,7 @@ impl Launcher {
             stream: stream_of(stream)?,
             stream_object: stream.map(|stream| stream.clone().unbind()),
             launched: AtomicBool::new(!advise),
+            before: Once::new(),
         })
     }
 
@@ -51,18 +67,106 @@ impl Launcher {
                 _ => false,
             }
     }
+
+    /// What is called before each launch, if there is anything.
+    pub(super) fn callbacks<'py>(&self, py: Python<'py>) -> Option<&Bound<'py, PyList>> {
+        self.before.get().map(|before| before.bind(py)).filter(|before| !before.is_empty())
+    }
+
+    pub(super) fn config(&self) -> &LaunchConfig {
+        &self.config
+    }
+
+    /// The stream of a launch that is made now.
+    pub(super) fn stream_here(&self, py: Python<'_>) -> PyResult<Option<Arc<dyn Stream>>> {
+        self.stream.on_current(py)
+    }
+
+    /// Whether launches are to go by [`around::run`].
+    fn has_company(&self, py: Python<'_>) -> bool {
+        let dispatcher = self.dispatcher.bind(py).get();
+        self.callbacks(py).is_some() || dispatcher.has_extensions(py) || dispatcher.is_sensitive()
+    }
+}
+
+impl Dispatcher {
+    fn kept_launchers(&self) -> MutexGuard<'_, Vec<Py<Launcher>>> {
+        // Nothing that can panic or run Python happens under the lock.
+        self.kept_launchers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives a configuration again whenever it is asked for.
+    fn keep_launcher(&self, launcher: &Bound<'_, Launcher>) {
+        self.kept_launchers().push(launcher.clone().unbind());
+    }
+
+    /// The kernel with a launch configuration: the same object again for the last one, and for those with callbacks.
+    pub(super) fn launcher<'py>(
+        slf: &Bound<'py, Self>,
+        config: LaunchConfig,
+        stream: Option<&Bound<'py, PyAny>>,
+        advise: bool,
+    ) -> PyResult<Bound<'py, Launcher>> {
+        let (py, this) = (slf.py(), slf.get());
+        let last = this.last_launcher.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|l| l.clone_ref(py));
+        if let Some(last) = last
+            && last.get().is(&config, stream)
+        {
+            return Ok(last.into_bound(py));
+        }
+        let kept = this.kept_launchers().iter().find(|kept| kept.get().is(&config, stream)).map(|l| l.clone_ref(py));
+        let launcher = match kept {
+            Some(kept) => kept.into_bound(py),
+            None => {
+                let known = advise && devices::is_chosen();
+                if known {
+                    this.warn_about_occupancy(py, &config)?;
+                }
+                Bound::new(py, Launcher::new(slf.clone().unbind(), config, stream, advise && !known)?)?
+            }
+        };
+        let mut last = this.last_launcher.lock().unwrap_or_else(PoisonError::into_inner);
+        let old = last.replace(launcher.clone().unbind());
+        // The old one may be the last reference: its end can run Python, which must find the lock free.
+        drop(last);
+        drop(old);
+        Ok(launcher)
+    }
 }
 
 #[pymethods]
 impl Launcher {
     #[pyo3(signature = (*args, **kwargs))]
-    fn __call__(&self, py: Python<'_>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
-        if !self.launched.load(Ordering::Relaxed) {
-            self.launched.store(true, Ordering::Relaxed);
-            self.dispatcher.get().warn_about_occupancy(py, &self.config)?;
+    fn __call__(slf: &Bound<'_, Self>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        let (py, this) = (slf.py(), slf.get());
+        let dispatcher = this.dispatcher.bind(py);
+        if !this.launched.load(Ordering::Relaxed) {
+            this.launched.store(true, Ordering::Relaxed);
+            dispatcher.get().warn_about_occupancy(py, &this.config)?;
         }
-        let stream = self.stream.on_current(py)?;
-        launch::launch(py, self.dispatcher.bind(py), &self.config, stream.as_deref(), args, kwargs)
+        if this.has_company(py) {
+            let args = dispatcher.get().complete(args, kwargs)?;
+            return around::run(slf, &around::extend(dispatcher, &args, this.stream_object.as_ref())?);
+        }
+        let stream = this.stream_here(py)?;
+        launch::launch(dispatcher, &this.config, stream.as_deref(), args, kwargs, &By::Launcher(slf))
+    }
+
+    /// What is called before each launch, as ``callback(kernel, configuration)``: a list that can be changed.
+    #[getter]
+    fn pre_launch_callbacks<'py>(slf: &Bound<'py, Self>) -> Bound<'py, PyList> {
+        let (py, this) = (slf.py(), slf.get());
+        if this.before.get().is_none() {
+            this.dispatcher.get().keep_launcher(slf);
+        }
+        this.before.object(py, || PyList::empty(py).unbind()).clone()
+    }
+
+    /// The arguments of the launch that is under way in this thread, for callbacks, as they were given, and for what is run
+    /// while a kernel is compiled, as it gets them; None if there is none.
+    #[getter]
+    fn args(slf: &Bound<'_, Self>) -> Option<Py<PyTuple>> {
+        around::args_of(slf)
     }
 
     /// A launch with these arguments, which are read and checked now: calling it launches, and costs less than a launch
@@ -76,7 +180,9 @@ impl Launcher {
     ) -> PyResult<Bound<'py, Prepared>> {
         let dispatcher = self.dispatcher.bind(py);
         let args = dispatcher.get().complete(args, kwargs)?;
-        Bound::new(py, Prepared::new(dispatcher, self.config, self.stream.clone(), &args)?)
+        let extended = around::extend(dispatcher, &args, self.stream_object.as_ref())?;
+        extended.refuse_work_after()?;
+        Bound::new(py, Prepared::new(dispatcher, self.config, self.stream.clone(), &extended.args)?)
     }
 
     /// The jitted function.
@@ -120,10 +226,17 @@ impl Launcher {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.dispatcher)?;
+        self.before.get().map_or(Ok(()), |before| visit.call(before))?;
         self.stream_object.as_ref().map_or(Ok(()), |stream| visit.call(stream))
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        if self.callbacks(py).is_some() {
+            let error = py.import("pickle")?.getattr("PicklingError")?;
+            return Err(PyErr::from_value(
+                error.call1(("Cannot pickle configured launches with pre-launch callbacks",))?,
+            ));
+        }
         if !matches!(self.stream, Given::Default) {
             return Err(PyTypeError::new_err("a configured kernel with a stream cannot be pickled: streams cannot"));
         }

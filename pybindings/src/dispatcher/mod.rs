@@ -2,12 +2,13 @@
 //!
 //! Here is the class as Python sees it. [`resolve`] finds or compiles the kernel for a launch's types, [`overload`] is
 //! one that was compiled, of whose overloaded functions [`answers`] tells the compiler, [`inspect`] tells of them,
-//! [`foreign`] has code for other programs, [`graph`] launches that are recorded, [`prepared`] one that is, [`launcher`] and [`forall`] configure launches, [`launch`] makes one, [`staging`]
+//! [`foreign`] has code for other programs, [`graph`] launches that are recorded, [`prepared`] one that is, [`launcher`] and [`forall`] configure launches, [`launch`] makes one, [`around`] has what goes around it, [`staging`]
 //! brings its host arrays there and back, [`call`] gives each parameter its argument, [`messages`] says what is wrong with a
 //! call, [`confined`] has the variant of a kernel for arrays that it writes where they are, [`coarsened`] those of which a thread does the work of
 //! several, among which [`tune`] finds the quickest; [`explain`] tells of all that.
 
 mod answers;
+pub(crate) mod around;
 mod call;
 mod coarsened;
 mod confined;
@@ -27,13 +28,13 @@ mod staging;
 mod tensors;
 mod tune;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool};
 
 use pyo3::{
-    exceptions::{PyNotImplementedError, PyRuntimeError, PyTypeError, PyValueError},
+    exceptions::{PyAssertionError, PyNotImplementedError, PyRuntimeError, PyTypeError, PyValueError},
     gc::{PyTraverseError, PyVisit},
     prelude::*,
-    types::{PyDict, PyTuple},
+    types::{PyDict, PyList, PyTuple},
 };
 use weft_compiler::request::{self, JitOptions};
 
@@ -45,7 +46,6 @@ use self::{
 };
 use crate::{
     capture::{Capturer, Declared, Jitted, Parsed, keyword_only, parameter_names, variadic},
-    devices,
     engine::options,
     types::{Signature, Type, tuple_of_types},
 };
@@ -80,6 +80,13 @@ pub(crate) struct Dispatcher {
     state: Mutex<State>,
     last: Mutex<Option<Arc<Resolved>>>,
     last_launcher: Mutex<Option<Py<Launcher>>>,
+    /// Configurations that were asked for what is called before their launches.
+    kept_launchers: Mutex<Vec<Py<Launcher>>>,
+    /// What prepares the arguments of its launches.
+    #[pyo3(get)]
+    extensions: Py<PyList>,
+    /// Its code depends on the configuration of the launch that it is compiled for.
+    sensitive: AtomicBool,
 }
 
 impl Dispatcher {
@@ -129,7 +136,14 @@ impl Dispatcher {
     ) -> PyResult<Self> {
         let py = options.py();
         let function = py_func.bind(py);
+        let extensions = match options.get_item(intern!(py, "extensions"))? {
+            Some(given) if !given.is_none() => given.cast_into::<PyList>()?,
+            Some(_) | None => PyList::empty(py),
+        };
         Ok(Self {
+            extensions: extensions.unbind(),
+            sensitive: AtomicBool::new(false),
+            kept_launchers: Mutex::default(),
             made: true,
             name: function.getattr("__name__")?.extract()?,
             params: parameter_names(function)?,
@@ -211,29 +225,10 @@ impl Dispatcher {
         advise: bool,
         cluster: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, Launcher>> {
-        let py = slf.py();
         if griddim.is_none() || blockdim.is_none() {
             return Err(PyValueError::new_err(UNCONFIGURED));
         }
-        let config = launch_config(griddim, blockdim, sharedmem, cluster)?;
-        let this = slf.get();
-        let last = this.last_launcher.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|l| l.clone_ref(py));
-        if let Some(last) = last
-            && last.get().is(&config, stream)
-        {
-            return Ok(last.into_bound(py));
-        }
-        let known = advise && devices::is_chosen();
-        if known {
-            this.warn_about_occupancy(py, &config)?;
-        }
-        let launcher = Bound::new(py, Launcher::new(slf.clone().unbind(), config, stream, advise && !known)?)?;
-        let mut last = this.last_launcher.lock().unwrap_or_else(PoisonError::into_inner);
-        let old = last.replace(launcher.clone().unbind());
-        // The old one may be the last reference: its end can run Python, which must find the lock free.
-        drop(last);
-        drop(old);
-        Ok(launcher)
+        Self::launcher(slf, launch_config(griddim, blockdim, sharedmem, cluster)?, stream, advise)
     }
 
     /// A one-dimensional launch over `ntasks` threads.
@@ -259,23 +254,38 @@ impl Dispatcher {
         Err(PyValueError::new_err(UNCONFIGURED))
     }
 
-    /// Compiles for a signature, or finds the kernel.
-    fn compile(slf: &Bound<'_, Self>, sig: &Bound<'_, PyAny>) -> PyResult<CompiledKernel> {
+    /// Compiles for a signature, or finds the kernel. If none is given, the annotations of the parameters say it.
+    #[pyo3(signature = (sig=None))]
+    fn compile(slf: &Bound<'_, Self>, sig: Option<&Bound<'_, PyAny>>) -> PyResult<CompiledKernel> {
         let this = slf.get();
-        let args = this.types(sig)?;
+        let args = match sig {
+            Some(sig) => this.types(sig)?,
+            None => {
+                let annotations = slf.py().import("weft.cuda._code.annotations")?;
+                this.types(&annotations.call_method1("signature_of", (&this.py_func,))?)?
+            }
+        };
         if this.jit.device {
             return Err(PyRuntimeError::new_err("Cannot compile a device function as a kernel"));
         }
-        Ok(CompiledKernel { overload: Self::overload(slf, &args)? })
+        if this.compiled(&args).is_none() && this.state().frozen {
+            return Err(PyRuntimeError::new_err(format!(
+                "Compilation disabled: `{}` has no kernel for argument type(s) {}",
+                this.name,
+                args.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+            )));
+        }
+        Ok(CompiledKernel::new(slf, &Self::overload(slf, &args)?))
     }
 
     /// The kernel that a launch with these arguments would run, compiled if need be.
     #[pyo3(signature = (*args))]
     fn kernel_for(slf: &Bound<'_, Self>, args: &Bound<'_, PyTuple>) -> PyResult<CompiledKernel> {
-        let args = slf.get().complete(args, None)?;
+        let extended = around::extend(slf, &slf.get().complete(args, None)?, None)?;
         let mut arguments = crate::args::Arguments::default();
-        arguments.push_all(&args).map_err(|(index, error)| slf.get().explain(slf.py(), index, &error))?;
-        Ok(CompiledKernel { overload: Arc::clone(&Self::resolve(slf, &arguments)?.overload) })
+        let pushed = arguments.push_all(&extended.args);
+        pushed.map_err(|(index, error)| slf.get().explain(slf.py(), index, &error))?;
+        Ok(CompiledKernel::new(slf, &Self::resolve(slf, &arguments)?.overload))
     }
 
     /// A dispatcher for the types of these arguments only, values or types.
@@ -347,13 +357,29 @@ impl Dispatcher {
 
     /// Compiles no further types from now on.
     #[pyo3(signature = (val=true))]
-    fn disable_compile(&self, val: bool) {
+    fn disable_compile(&self, val: bool) -> PyResult<()> {
+        if val && !self.jit.device && self.state().overloads.is_empty() {
+            return Err(PyAssertionError::new_err(format!(
+                "`{}` has no kernel yet, so no launch of it could run: compile one first",
+                self.name
+            )));
+        }
         self.freeze(val);
+        Ok(())
+    }
+
+    /// Keeps a kernel for each launch configuration from now on; for what runs while the function is compiled for a launch.
+    fn mark_launch_config_sensitive(slf: &Bound<'_, Self>) -> PyResult<()> {
+        Self::mark_sensitive(slf)
     }
 
     /// Forgets all kernels, and compiles the known types again.
     fn recompile(slf: &Bound<'_, Self>) -> PyResult<()> {
-        Self::compile_again(slf)
+        Self::compile_again(slf)?;
+        if slf.get().is_sensitive() {
+            slf.py().import("weft.cuda.launchconfig")?.call_method1("_recompile", (slf,))?;
+        }
+        Ok(())
     }
 
     /// Forgets the kernels of a device, which are compiled and loaded again when they are launched.
@@ -370,13 +396,51 @@ impl Dispatcher {
 
     /// The compiled kernels by their argument types.
     #[getter]
-    fn overloads<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    fn overloads<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        let (py, this) = (slf.py(), slf.get());
+        if this.jit.device {
+            let made = py.import("weft.cuda._code.functions")?.call_method1("overloads", (slf,))?;
+            return Ok(made.cast_into::<PyDict>()?);
+        }
         let dict = PyDict::new(py);
-        let overloads = self.state().overloads.clone();
+        let overloads = this.state().overloads.clone();
         for overload in overloads {
-            dict.set_item(tuple_of_types(py, &overload.args)?, Bound::new(py, CompiledKernel { overload })?)?;
+            let kernel = Bound::new(py, CompiledKernel::new(slf, &overload))?;
+            dict.set_item(tuple_of_types(py, &overload.args)?, kernel)?;
         }
         Ok(dict)
+    }
+
+    /// The signatures that were compiled.
+    #[getter]
+    fn nopython_signatures<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("weft.cuda._code.functions")?.call_method1("signatures", (slf,))
+    }
+
+    /// The function compiled as a device function: a `CompileResult`.
+    #[pyo3(signature = (args, return_type=None))]
+    fn compile_device<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyAny>,
+        return_type: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("weft.cuda._code.functions")?.call_method1("compile_device", (slf, args, return_type))
+    }
+
+    /// What was compiled for a signature: a `Kernel`, or a `CompileResult` of a device function.
+    fn get_overload<'py>(slf: &Bound<'py, Self>, sig: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("weft.cuda._code.functions")?.call_method1("get_overload", (slf, sig))
+    }
+
+    /// The same, compiled if it was not.
+    fn get_compile_result<'py>(slf: &Bound<'py, Self>, sig: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("weft.cuda._code.functions")?.call_method1("get_compile_result", (slf, sig))
+    }
+
+    /// What is known of a compilation, by argument types or of one signature.
+    #[pyo3(signature = (signature=None))]
+    fn get_metadata<'py>(slf: &Bound<'py, Self>, signature: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("weft.cuda._code.functions")?.call_method1("get_metadata", (slf, signature))
     }
 
     /// The argument types that were compiled.
@@ -492,6 +556,10 @@ impl Dispatcher {
         }
         visit.call(&self.py_func)?;
         visit.call(&self.targetoptions)?;
+        visit.call(&self.extensions)?;
+        if let Ok(kept) = self.kept_launchers.try_lock() {
+            kept.iter().try_for_each(|launcher| visit.call(launcher))?;
+        }
         match self.last_launcher.try_lock() {
             Ok(last) => last.as_ref().map_or(Ok(()), |launcher| visit.call(launcher)),
             Err(_) => Ok(()),
@@ -500,7 +568,8 @@ impl Dispatcher {
 
     fn __clear__(&self) {
         let last = self.last_launcher.try_lock().ok().and_then(|mut last| last.take());
-        drop(last);
+        let kept = self.kept_launchers.try_lock().map(|mut kept| std::mem::take(&mut *kept)).unwrap_or_default();
+        drop((last, kept));
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {

@@ -10,6 +10,7 @@ use std::{
 };
 
 use pyo3::{
+    gc::{PyTraverseError, PyVisit},
     prelude::*,
     types::{PyBytes, PyList, PyString, PyTuple},
 };
@@ -23,9 +24,10 @@ use weft_runtime::{
 };
 
 use super::{
-    Dispatcher, answers,
+    Dispatcher, answers, around,
     coarsened::{self, Wanted},
     confined::{self, Later},
+    launcher::launch_config,
     small,
     tune::Tunings,
 };
@@ -227,6 +229,9 @@ impl Code {
                 (None, None) => executor.load(&output.artifact)?,
             };
             let loaded = module.kernel(kernel)?;
+            if let Some(percent) = jit.carveout {
+                loaded.prefer_shared(percent)?;
+            }
             Ok((module, loaded))
         });
         let (module, loaded) = loaded.map_err(|error| errors::runtime(py, &error))?;
@@ -399,10 +404,16 @@ impl LoadedCode {
 #[pyclass(frozen, module = "weft._weft", name = "Kernel")]
 #[derive(Debug)]
 pub(crate) struct CompiledKernel {
+    owner: Py<Dispatcher>,
     pub(crate) overload: Arc<Overload>,
 }
 
 impl CompiledKernel {
+    /// One of a dispatcher's kernels.
+    pub(super) fn new(owner: &Bound<'_, Dispatcher>, overload: &Arc<Overload>) -> Self {
+        Self { owner: owner.clone().unbind(), overload: Arc::clone(overload) }
+    }
+
     /// The kernel compiled for GPUs of a compute capability, the device's unless one is given.
     fn compiled_for(&self, py: Python<'_>, cc: Option<(u32, u32)>, keep: Keep) -> PyResult<Arc<Output>> {
         let (major, minor) = cc.unwrap_or(self.overload.executor.attributes().compute_capability);
@@ -579,6 +590,56 @@ impl CompiledKernel {
     ) -> PyResult<u64> {
         let most = self.overload.loaded(py)?.most_blocks_at_once(threads(blockdim)?, dynsmemsize);
         most.map_err(|error| errors::runtime(py, &error))
+    }
+
+    /// Whether there is such a kernel for each launch configuration.
+    #[getter]
+    fn launch_config_sensitive(&self) -> bool {
+        self.owner.get().is_sensitive()
+    }
+
+    /// Its code, as texts.
+    #[getter]
+    fn library<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let library = py.import("weft.cuda._code.results")?.getattr("CodeLibrary")?;
+        library.call1((self.entry_name(), &self.owner, self.argument_types(py)?))
+    }
+
+    /// Loads the code on the current device, as it already is.
+    fn bind(&self, py: Python<'_>) -> PyResult<()> {
+        let current = devices::current_id();
+        if self.overload.device == current {
+            return Ok(());
+        }
+        let message = format!(
+            "this kernel is loaded on device {}, and the current one is {current}: its dispatcher's `compile` gives the \
+             one for this device",
+            self.overload.device
+        );
+        Err(errors::launch(py, &message))
+    }
+
+    /// Launches this kernel, whatever else its dispatcher has for such arguments. They are converted to its types.
+    #[pyo3(signature = (args, griddim, blockdim, stream=None, sharedmem=None))]
+    fn launch(
+        &self,
+        args: &Bound<'_, PyAny>,
+        griddim: &Bound<'_, PyAny>,
+        blockdim: &Bound<'_, PyAny>,
+        stream: Option<&Bound<'_, PyAny>>,
+        sharedmem: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let py = args.py();
+        self.bind(py)?;
+        let owner = self.owner.bind(py);
+        let launcher = Dispatcher::launcher(owner, launch_config(griddim, blockdim, sharedmem, None)?, stream, false)?;
+        let args = PyTuple::new(py, args.try_iter()?.collect::<PyResult<Vec<_>>>()?)?;
+        let extended = around::extend(owner, &owner.get().complete(&args, None)?, stream.map(Bound::as_unbound))?;
+        around::launch_kernel(&launcher, &extended, &self.overload)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.owner)
     }
 
     /// For each parameter: its name, whether the kernel reads the arrays in it, and whether it writes them.

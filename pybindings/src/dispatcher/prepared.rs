@@ -11,7 +11,7 @@ use weft_runtime::{Buffer, LaunchConfig, Stream};
 
 use super::{
     Dispatcher, graph,
-    launch::{self, fill_slots},
+    launch::{self, By, fill_slots},
     overload::Resolved,
 };
 use crate::{
@@ -75,7 +75,8 @@ impl Prepared {
     fn __call__(&self, py: Python<'_>) -> PyResult<()> {
         if recording::is_active() {
             let stream = self.stream.on_current(py)?;
-            return launch::start(py, self.dispatcher.bind(py), &self.config, stream.as_deref(), self.args.bind(py));
+            let (dispatcher, args) = (self.dispatcher.bind(py), self.args.bind(py));
+            return launch::start(dispatcher, &self.config, stream.as_deref(), args, &By::Types);
         }
         let overload = &self.resolved.overload;
         let stream = self.stream.on(py, &*overload.executor)?;

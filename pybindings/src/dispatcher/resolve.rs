@@ -10,13 +10,16 @@ use std::{
 use pyo3::{
     exceptions::{PyRuntimeError, PyTypeError},
     prelude::*,
+    types::PyTuple,
 };
 use weft_artifact::{ArgType, Choice, Facts};
 use weft_compiler::request::FunctionDef;
 
 use super::{
     Dispatcher,
+    around::{self, UnderWay},
     coarsened::Wanted,
+    launcher::Launcher,
     overload::{Found, Overload, Resolved},
 };
 use crate::{
@@ -34,7 +37,7 @@ pub(crate) struct State {
     pub(super) overloads: Vec<Arc<Overload>>,
     resolved: HashMap<(u32, Box<[u32]>), Arc<Resolved>>,
     /// No further types are compiled.
-    frozen: bool,
+    pub(super) frozen: bool,
     /// Numbers of blocks that were warned about.
     warned: HashSet<u64>,
     /// What was looked for on the disk.
@@ -74,6 +77,15 @@ impl State {
 impl Dispatcher {
     /// The kernel for a launch's types on the current device. If there is none, one is compiled for launches like this one.
     pub(crate) fn resolve(slf: &Bound<'_, Self>, arguments: &Arguments) -> PyResult<Arc<Resolved>> {
+        Self::resolve_for(slf, arguments, None)
+    }
+
+    /// The same for a launch with a configuration and arguments, for which what is compiled is told to be.
+    pub(super) fn resolve_for(
+        slf: &Bound<'_, Self>,
+        arguments: &Arguments,
+        launch: Option<(&Bound<'_, Launcher>, &Bound<'_, PyTuple>)>,
+    ) -> PyResult<Arc<Resolved>> {
         let (this, key) = (slf.get(), arguments.key.as_slice());
         devices::check_fork(slf.py())?;
         let device = devices::current_id();
@@ -87,7 +99,12 @@ impl Dispatcher {
         let resolved = match known {
             Some(resolved) => resolved,
             None => {
+                let under_way = launch.map(|(launcher, args)| UnderWay::begin(launcher, args, true));
+                if let Some((launcher, _)) = launch {
+                    around::note(launcher)?;
+                }
                 let resolved = Arc::new(Self::resolve_new(slf, arguments)?);
+                drop(under_way);
                 let old = this.state().resolved.insert((device, key.into()), Arc::clone(&resolved));
                 drop(old);
                 resolved
@@ -101,6 +118,24 @@ impl Dispatcher {
     /// Gives what was the last before, for the caller to drop: its end may run Python, which must find the lock free.
     fn set_last(&self, resolved: Option<Arc<Resolved>>) -> Option<Arc<Resolved>> {
         std::mem::replace(&mut *self.last.lock().unwrap_or_else(PoisonError::into_inner), resolved)
+    }
+
+    /// How a launch's arguments reach this very kernel.
+    pub(super) fn resolve_to(
+        slf: &Bound<'_, Self>,
+        arguments: &Arguments,
+        overload: &Arc<Overload>,
+    ) -> PyResult<Arc<Resolved>> {
+        let (this, words) = (slf.get(), arguments.key.as_slice());
+        let given = key::decode(words);
+        this.check_count(given.len())?;
+        let found = convert::match_types(&given, &overload.args).map_err(|wrong| this.misfit(&wrong))?;
+        Ok(Arc::new(overload.resolve(slf.py(), words, found.casts)?))
+    }
+
+    /// The error for an argument that converts to no declared type.
+    fn misfit(&self, wrong: &convert::Mismatch) -> PyErr {
+        PyTypeError::new_err(format!("{}: {}", self.argument(wrong.param), wrong.message))
     }
 
     fn resolve_new(slf: &Bound<'_, Self>, arguments: &Arguments) -> PyResult<Resolved> {
@@ -121,7 +156,7 @@ impl Dispatcher {
         if let [only] = self.declared.as_slice() {
             return match convert::match_types(given, &only.args) {
                 Ok(found) => Ok((only.args.clone(), found.casts)),
-                Err(wrong) => Err(PyTypeError::new_err(format!("{}: {}", self.argument(wrong.param), wrong.message))),
+                Err(wrong) => Err(self.misfit(&wrong)),
             };
         }
         let fitting = self

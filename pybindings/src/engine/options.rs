@@ -1,7 +1,7 @@
 //! What `cuda.jit` was told, as the compiler takes it: its rows read the options (`weft_compiler::request::JIT_OPTIONS`).
 
 use pyo3::{
-    exceptions::{PyNotImplementedError, PyTypeError, PyValueError},
+    exceptions::{PyTypeError, PyValueError},
     prelude::*,
     types::{PyBool, PyDict, PyList, PyString, PyTuple},
 };
@@ -11,7 +11,7 @@ use weft_compiler::{
     target::{self, SMS, Sm},
 };
 
-use crate::devices;
+use crate::{devices, errors};
 
 /// Reads the options of a dispatcher: those of `cuda.jit` that are given, and what stands for its function on GPUs.
 pub(crate) fn read(options: &Bound<'_, PyDict>) -> PyResult<JitOptions> {
@@ -28,7 +28,7 @@ pub(crate) fn read(options: &Bound<'_, PyDict>) -> PyResult<JitOptions> {
     jit.take(&given).map_err(|(_, refusal)| match refusal {
         Refusal::Type(message) => PyTypeError::new_err(message),
         Refusal::Value(message) => PyValueError::new_err(message),
-        Refusal::NotImplemented(message) => PyNotImplementedError::new_err(message),
+        Refusal::Removed(message) => errors::exception(options.py(), "RemovedOptionError", (message,)),
     })?;
     Ok(jit)
 }

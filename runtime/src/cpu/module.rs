@@ -174,6 +174,10 @@ impl LoadedKernel for CpuKernel {
         Ok(blocks_in_memory(block_threads, stack_bytes, scratch_bytes).clamp(1, most))
     }
 
+    fn prefer_shared(&self, _percent: i8) -> Result<(), Error> {
+        Ok(())
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }

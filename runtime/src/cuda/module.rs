@@ -35,8 +35,6 @@ use crate::{
 
 /// Slots whose addresses a launch keeps on the stack.
 const SLOTS_ON_STACK: usize = 64;
-/// `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`.
-const OUT_OF_RESOURCES: u32 = 701;
 /// `CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE`.
 const TOO_MANY_AT_ONCE: u32 = 720;
 
@@ -300,6 +298,14 @@ impl LoadedKernel for CudaKernel {
 
     fn max_threads_per_block(&self) -> u32 {
         self.limits.max_threads_per_block
+    }
+
+    fn prefer_shared(&self, percent: i8) -> Result<(), Error> {
+        let which = Attribute::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT as c_uint;
+        let context = &*self.module.context;
+        let _entered = context.enter()?;
+        // SAFETY: the function is live.
+        unsafe { context.driver.cuFuncSetAttribute(self.function.0, which, c_int::from(percent)) }
     }
 
     fn active_blocks(&self, block_threads: u32, shared_bytes: u32) -> Result<u32, Error> {
@@ -570,7 +576,7 @@ impl CudaKernel {
                 error.message, context.attributes.name
             );
         }
-        if error.driver_code == Some(OUT_OF_RESOURCES) {
+        if error.driver_code == Some(launch::OUT_OF_RESOURCES) {
             error.message = format!(
                 "{}. The block needs {registers} registers for each of {threads} threads; {} has {} a block. Use smaller \
                  blocks",

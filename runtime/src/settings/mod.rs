@@ -79,6 +79,8 @@ pub struct Settings {
     pub device: DeviceChoice,
     /// `WEFT_CPU_COMPUTE_CAPABILITY`: (major, minor) that the CPU answers.
     pub cpu_compute_capability: (u32, u32),
+    /// `WEFT_DEFAULT_PTX_CC`: (major, minor) that code for other programs is compiled for.
+    pub default_ptx_cc: (u32, u32),
     /// `WEFT_CPU_THREADS`: threads that run blocks on the CPU; `None` is one for each core.
     pub cpu_threads: Option<NonZeroUsize>,
     /// `WEFT_CPU_STRATEGY`: how the threads of a block run on the CPU.
@@ -158,6 +160,7 @@ impl Default for Settings {
         Self {
             device: DeviceChoice::Auto,
             cpu_compute_capability: (9, 0),
+            default_ptx_cc: (7, 5),
             cpu_threads: None,
             cpu_strategy: CpuStrategy::Auto,
             coarsen: CoarsenChoice::Auto,
@@ -251,6 +254,8 @@ mod tests {
         assert_eq!(with("WEFT_DEVICE", "cpu").map(|s| s.device), Ok(DeviceChoice::Cpu));
         assert_eq!(with("WEFT_DEVICE", " cuda ").map(|s| s.device), Ok(DeviceChoice::Cuda));
         assert_eq!(with("WEFT_CPU_COMPUTE_CAPABILITY", "8.6").map(|s| s.cpu_compute_capability), Ok((8, 6)));
+        assert_eq!(with("WEFT_DEFAULT_PTX_CC", "8.0").map(|s| s.default_ptx_cc), Ok((8, 0)));
+        assert_eq!(with("WEFT_DEFAULT_PTX_CC", "6.1").map(|s| s.default_ptx_cc), Ok((7, 5)));
         assert_eq!(with("WEFT_CPU_THREADS", "3").map(|s| s.cpu_threads), Ok(NonZeroUsize::new(3)));
         assert_eq!(with("WEFT_HOST_CPU", "x86-64-v3").map(|s| s.host_cpu), Ok(Some("x86-64-v3".to_owned())));
         let path = FileChoice::Path(PathBuf::from("/opt/libdevice.10.bc"));

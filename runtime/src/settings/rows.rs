@@ -29,9 +29,17 @@ pub const SETTINGS: &[Setting] = &[
         allowed: "major.minor such as 9.0, from 5.0 to 12.9",
         doc: "The compute capability that the CPU answers when it stands in for a GPU; the limit on shared memory follows it.",
         parse: |settings, value| {
-            let (major, minor) = value.split_once('.')?;
-            let pair = (small_number(major)?, small_number(minor)?);
-            settings.cpu_compute_capability = ((5, 0)..=(12, 9)).contains(&pair).then_some(pair)?;
+            settings.cpu_compute_capability = compute_capability(value)?;
+            Some(())
+        },
+    },
+    Setting {
+        name: "WEFT_DEFAULT_PTX_CC",
+        default: "7.5",
+        allowed: "major.minor such as 9.0, from 5.0 to 12.9",
+        doc: "The compute capability that `cuda.compile`, `compile_ptx` and `compile_all` compile for where they are given no `cc`; the oldest that weft has, 7.5, for older ones.",
+        parse: |settings, value| {
+            settings.default_ptx_cc = compute_capability(value)?.max((7, 5));
             Some(())
         },
     },
@@ -327,6 +335,13 @@ fn threads(setting: &mut Option<NonZeroUsize>, text: &str) -> Option<()> {
         _ => Some(NonZeroUsize::new(small_number(text)? as usize).filter(|n| n.get() <= 4096)?),
     };
     Some(())
+}
+
+/// `9.0`, of a GPU that there is or was.
+fn compute_capability(value: &str) -> Option<(u32, u32)> {
+    let (major, minor) = value.split_once('.')?;
+    let pair = (small_number(major)?, small_number(minor)?);
+    ((5, 0)..=(12, 9)).contains(&pair).then_some(pair)
 }
 
 /// A decimal number without sign or blanks.

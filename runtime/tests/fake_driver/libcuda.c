@@ -487,6 +487,12 @@ result cuFuncSetAttribute(struct function *function, int attribute, int value)
         function->large_clusters = value;
         return OK;
     }
+    if (attribute == 9 && value >= -1 && value <= 100) {
+        char text[64];
+        snprintf(text, sizeof text, "cuFuncSetAttribute(carveout %d)", value);
+        trace(text);
+        return OK;
+    }
     if (attribute != 8 || value > 232448 - 4096)
         return INVALID;
     function->dynamic = value;

@@ -68,6 +68,23 @@ def test_a_profiler_is_told_where_to_look(run, tmp_path) -> None:
     assert told[4:8] == pair * 2
 
 
+def test_a_preferred_carveout_is_told_to_the_driver(run, tmp_path) -> None:
+    calls = tmp_path / "calls"
+    run(
+        """
+        def fill(out, value):
+            out[0] = value
+
+        x = cuda.to_device(np.zeros(1, np.int64))
+        for carveout in (None, "default", "MaxL1", "maxshared", 30):
+            cuda.jit(shared_memory_carveout=carveout)(fill)[1, 1](x, 1)
+        """,
+        FAKE_TRACE=str(calls),
+    )
+    told = [call for call in calls.read_text().splitlines() if "carveout" in call]
+    assert told == [f"cuFuncSetAttribute(carveout {percent})" for percent in (-1, 0, 100, 30)]
+
+
 def test_warnings(run) -> None:
     run(
         """

@@ -197,7 +197,9 @@ def test_numbas_settings_lead_to_wefts(env):
         "NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS": "0",
         "NUMBA_CUDA_WARN_ON_IMPLICIT_COPY": "0",
         "NUMBA_CUDA_DEBUGINFO": "1",
+        "NUMBA_CUDA_DEFAULT_PTX_CC": "8.6",
     }
+    assert code({**env, **asked}, "from numba import config; print(config.CUDA_DEFAULT_PTX_CC)") == "(8, 6)\n"
     show = "from weft import config as c\nprint(c.CUDA_LOW_OCCUPANCY_WARNINGS, c.CUDA_WARN_ON_IMPLICIT_COPY, c.DEBUG)"
     assert code({**env, **asked}, show) == "0 0 1\n"
     without = {key: value for key, value in env.items() if key != "WEFT_DEVICE"}
@@ -276,6 +278,70 @@ print(numba.cuda.errors.KernelRuntimeError is errors.KernelRuntimeError)
     )
     assert "False" not in out
     assert out.endswith("text text\n[1] text text\ntext text\ntext text\nTrue\n")
+
+
+def test_errors_of_the_driver_are_cuda_cores(env):
+    """numba-cuda launches by `cuda.core`, so programs catch its class, which is loaded before or behind weft."""
+    loaded = """
+import sys, types
+module = types.ModuleType("cuda.core._utils.cuda_utils")
+class CUDAError(Exception):
+    pass
+module.CUDAError = CUDAError
+"""
+    text = f"""
+from numba import cuda
+import numpy as np
+
+@cuda.jit
+def nothing():
+    pass
+
+def caught():
+    try:
+        nothing[1, 4096]()
+    except Exception as error:
+        return error
+
+assert "CUDAError" not in [cls.__name__ for cls in type(caught()).__mro__]
+{loaded}
+sys.modules[module.__name__] = module
+error = caught()
+assert isinstance(error, CUDAError) and isinstance(error, cuda.CudaAPIError), type(error).__mro__
+print(error.code, "CUDA_ERROR_INVALID_VALUE" in str(error))
+"""
+    assert code({**env, "WEFT_DEVICE": "cpu"}, text) == "1 True\n"
+
+
+def test_what_goes_around_launches(env):
+    text = """
+from numba import cuda
+from numba.cuda import launchconfig
+from numba.cuda.args import ArgHint, In, InOut, Out, wrap_arg
+from numba.cuda.compiler import CompileResult
+from numba.cuda.core.errors import DeprecationError
+import numpy as np
+
+class DefaultIn:
+    def prepare_args(self, ty, val, **kwargs):
+        return ty, wrap_arg(val, default=In)
+
+@cuda.jit
+def three(x):
+    x[0] = 3
+
+three.extensions.append(DefaultIn())
+x = np.zeros(1)
+with launchconfig.capture_compile_config(three) as record:
+    three[1, 1](x)
+print(x, record["config"].blockdim, isinstance(InOut(x), Out), isinstance(wrap_arg(x), ArgHint))
+print(isinstance(three.compile_device("(float64[:],)"), CompileResult))
+try:
+    cuda.jit(argtypes=[])
+except DeprecationError as error:
+    print("deprecated")
+"""
+    assert code({**env, "WEFT_DEVICE": "cpu"}, text) == "[0.] (1, 1, 1) True True\nTrue\ndeprecated\n"
 
 
 def test_numbas_functions_for_the_host(env):

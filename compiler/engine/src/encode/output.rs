@@ -16,7 +16,7 @@ fields!(Ask { function, args });
 variants!(Given { 0 => Type(ty), 1 => Str(text) });
 
 fields!(Output { artifact, returns, ir, llvm, asm, warnings, sources });
-fields!(Diagnostic { code, severity, message, span, label, labels, notes, help });
+fields!(Diagnostic { code, severity, message, span, label, labels, notes, numba, help });
 fields!(Span { file, start, end });
 fields!(SourceFile { name, text, first_line, cut_columns, origin });
 variants!(Severity { 0 => Error, 1 => Warning, 2 => Note });

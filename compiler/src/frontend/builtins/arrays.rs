@@ -49,6 +49,7 @@ impl FnLowerer<'_> {
                     span,
                     format!("the number of dimensions must be known when the kernel is compiled, not {}", other.ty()),
                 )
+                .numba(format!("RequireLiteralValue: an argument of `{}` must be a literal", shown_path(row.path)))
                 .help(format!("write `{}(1)`, `(2)` or `(3)`", shown_path(row.path)));
                 return self.report(diagnostic);
             }
@@ -96,7 +97,8 @@ impl FnLowerer<'_> {
             Some(Value::Static(Static::Str(name))) => {
                 let names = || Number::all().map(Number::name);
                 let diagnostic =
-                    Diagnostic::error(Code::NoMatchingOverload, span, format!("there is no dtype `{name}`"));
+                    Diagnostic::error(Code::NoMatchingOverload, span, format!("there is no dtype `{name}`"))
+                        .numba(format!("Invalid NumPy dtype specified: '{name}'"));
                 return self.report(match closest(&name, names()) {
                     Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
                     None => diagnostic.note(format!("the dtypes are {}", names().collect::<Vec<_>>().join(", "))),
@@ -114,7 +116,8 @@ impl FnLowerer<'_> {
                 return self.error(Code::ArgumentCount, span, message);
             }
         };
-        let Some(shape) = self.known_shape(row, shape, span) else { return Value::Poison };
+        let words = no_implementation(row, &shape, dtype);
+        let Some(shape) = self.known_shape(row, shape, &words, span) else { return Value::Poison };
         let align = match alignment {
             None | Some(Value::Static(Static::None)) => dtype.access_align().max(if shared { 16 } else { 1 }),
             Some(Value::Int(align)) if align > 0 && align % 8 == 0 && (align as u64).is_power_of_two() => {
@@ -228,8 +231,8 @@ impl FnLowerer<'_> {
         Some(out)
     }
 
-    /// The extents of a shape that is known when the kernel is compiled.
-    fn known_shape(&mut self, row: &Intrinsic, shape: Value, span: Span) -> Option<Vec<i64>> {
+    /// The extents of a shape that is known when the kernel is compiled; `words` are Numba's where it is not.
+    fn known_shape(&mut self, row: &Intrinsic, shape: Value, words: &str, span: Span) -> Option<Vec<i64>> {
         let items = if let Value::Object(ObjectKind::Tuple, items) = shape { items } else { vec![shape] };
         let mut out = Vec::new();
         for item in items {
@@ -247,7 +250,7 @@ impl FnLowerer<'_> {
                 None if item.ty().number().is_some_and(|number| !number.real().is_some_and(Scalar::is_int)) => {
                     let path = shown_path(row.path);
                     let message = format!("the extents in the shape of `{path}` are ints, not {}", item.ty());
-                    let diagnostic = Diagnostic::error(Code::NoMatchingOverload, span, message);
+                    let diagnostic = Diagnostic::error(Code::NoMatchingOverload, span, message).numba(words);
                     self.report(diagnostic.help("write a literal, a global or a closure variable that is an int"));
                     return None;
                 }
@@ -262,6 +265,7 @@ impl FnLowerer<'_> {
                             ),
                         )
                         .label(format!("this extent is a run-time {}", item.ty()))
+                        .numba(words)
                         .help(if row.path.ends_with("shared.array") {
                             "use a literal, a global or closure int, or shape 0 with the size given at launch \
                              (`kernel[grid, block, stream, shared_bytes]`)"
@@ -308,5 +312,39 @@ impl FnLowerer<'_> {
         let extent = self.b.binary(BinaryOp::DivNonneg, bytes, size, span);
         let extent = self.nonneg_atom(extent, span);
         Value::Array(ArrayValue { ty, data, shape: vec![extent], strides: Vec::new() })
+    }
+}
+
+/// What Numba says of arrays of such a shape.
+fn no_implementation(row: &Intrinsic, shape: &Value, dtype: DType) -> String {
+    let path = shown_path(row.path);
+    let name = path.strip_prefix("cuda.").unwrap_or(path);
+    let shape = in_numba(shape);
+    format!(
+        "No implementation of function Function(<function {name}>) found for signature:\n \n \
+         >>> array(shape={shape}, dtype=class({dtype}))"
+    )
+}
+
+/// A value's type as Numba writes it, with what is known of its value.
+fn in_numba(value: &Value) -> String {
+    match value {
+        Value::Int(known) => format!("Literal[int]({known})"),
+        Value::Object(ObjectKind::Tuple, items) => {
+            let items: Vec<String> = items.iter().map(in_numba).collect();
+            match items.split_first() {
+                Some((first, rest)) if rest.iter().all(|item| item == first) => {
+                    format!("UniTuple({first} x {})", items.len())
+                }
+                _ => format!("Tuple({})", items.join(", ")),
+            }
+        }
+        Value::Scalar(..)
+        | Value::Complex(..)
+        | Value::Bool(_)
+        | Value::Array(_)
+        | Value::Object(..)
+        | Value::Static(_)
+        | Value::Poison => value.ty().to_string(),
     }
 }

@@ -126,10 +126,13 @@ impl FnLowerer<'_> {
                 }
                 let diagnostic = super::name::only_in_numba(&path, Code::NotCallable, func.span).unwrap_or_else(|| {
                     let message = format!("`{}` cannot be called in a kernel", shown_path(&path));
-                    Diagnostic::error(Code::NotCallable, func.span, message).help(
-                        "call it outside of the kernel, or write what it does as a function with \
-                         `@cuda.jit(device=True)`",
-                    )
+                    let name = path.rsplit('.').next().unwrap_or(&path);
+                    Diagnostic::error(Code::NotCallable, func.span, message)
+                        .numba(format!("Untyped global name '{name}': Cannot determine Numba type"))
+                        .help(
+                            "call it outside of the kernel, or write what it does as a function with \
+                             `@cuda.jit(device=True)`",
+                        )
                 });
                 self.report(diagnostic)
             }
@@ -425,6 +428,11 @@ impl FnLowerer<'_> {
                 let args: Vec<String> = sig.args.iter().map(ToString::to_string).collect();
                 diagnostic = diagnostic.note(format!("it is declared for ({})", args.join(", ")));
             }
+            let diagnostic = diagnostic.numba(format!(
+                "Invalid use of type(CUDADispatcher(<function {}>)) with parameters ({})",
+                def.ast.name,
+                given.join(", ")
+            ));
             self.report(diagnostic);
             return None;
         };

@@ -211,6 +211,7 @@ pub(super) fn only_in_numba(path: &str, code: Code, span: Span) -> Option<Diagno
 fn unusable(name: &str, what: &str, span: Span) -> Diagnostic {
     let message = format!("`{name}` is {} {what}, which a kernel cannot use", weft_artifact::article(what));
     Diagnostic::error(Code::UnsupportedValue, span, message)
+        .numba(format!("Untyped global name '{name}': Cannot determine Numba type"))
 }
 
 /// A known path as a value: a number's type where it names one.

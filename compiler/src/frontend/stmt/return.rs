@@ -19,7 +19,7 @@ impl FnLowerer<'_> {
         if !matches!(value, Value::Static(Static::None) | Value::Poison) {
             let ty = value.ty();
             let diagnostic = Diagnostic::error(Code::KernelReturns, at, format!("a kernel returns {ty}"))
-                .label("a kernel cannot return a value")
+                .label("a CUDA kernel must have void return type")
                 .help("write the result into an array argument: `out[i] = …`; only device functions return values");
             self.report(diagnostic);
         }

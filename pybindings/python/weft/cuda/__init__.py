@@ -254,6 +254,8 @@ def __getattr__(name: str) -> object:
         return importlib.import_module("weft.cuda.cudadrv" if name == "cudadrv" else f"weft.cuda.cudadrv.{name}")
     if name == "_auto_device":
         return importlib.import_module("weft.cuda._memory.making").auto_device
+    if name == "launchconfig":
+        return importlib.import_module("weft.cuda.launchconfig")
     if name in _LATER:
         return getattr(importlib.import_module(_LATER[name]), name)
     msg = f"module {__name__!r} has no attribute {name!r}"

@@ -25,9 +25,14 @@ class Out(CopyHint):
         return super().__new__(cls, array, copy_in=False, copy_out=True)
 
 
-class InOut(CopyHint):
+class InOut(Out):
     """An array that is copied to the device and back, as a bare host array is."""
 
     def __new__(cls, array: Any) -> Self:
         """Wrap an array."""
-        return super().__new__(cls, array, copy_in=True, copy_out=True)
+        return CopyHint.__new__(cls, array, copy_in=True, copy_out=True)
+
+
+def wrap_arg(value: Any, default: type[CopyHint] = InOut) -> CopyHint:
+    """Give a hint as it is, and an array in one of the class `default`."""
+    return value if isinstance(value, CopyHint) else default(value)  # type: ignore[call-arg]  # each class has its own

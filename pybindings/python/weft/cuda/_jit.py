@@ -18,6 +18,7 @@ from weft._weft import (
     parse_signature,
     typeof_value,
 )
+from weft.cuda._code import extensions as _extensions
 from weft.errors import InvalidConfigWarning
 from weft.numba._types import is_signature
 
@@ -33,7 +34,7 @@ _SIGNATURES = (str, Signature, Type, tuple)
 def jit(
     func_or_sig: Any = None,
     device: bool = False,
-    inline: bool | str = "never",
+    inline: bool | str | Callable[..., bool] = "never",
     forceinline: bool = False,
     link: Any = (),
     debug: bool | None = None,
@@ -74,10 +75,14 @@ def jit(
     options.update(options.pop("unknown"))
     del options["func_or_sig"], options["source"]
     options["debug"] = bool(config.DEBUG) if debug is None else debug
+    if callable(inline):
+        # Numba asks a function of it whether to put code into its callers; here LLVM decides that.
+        options["inline"] = "never"
     check_options(options)
     if options["debug"]:
         _warn_about_debug(opt=opt, lineinfo=lineinfo)
     options["link"] = _links(link)
+    options["extensions"] = _extensions.checked(extensions)
     if func_or_sig is None:
         return functools.partial(_make, options=options, signatures=[], source=source)
     if isinstance(func_or_sig, _SIGNATURES) or is_signature(func_or_sig):

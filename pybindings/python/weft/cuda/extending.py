@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 
-from weft._weft import Dispatcher
+from weft._weft import Dispatcher, launch_config_was_asked
 from weft.cuda import _jit
 
 TYPE_CHECKING = False
@@ -38,10 +38,14 @@ class _Overloaded:
         self.chosen.clear()
 
     def choose(self, args: list[Any], kwargs: dict[str, Any]) -> Chosen:
-        """Choose the implementation for arguments of these types: always the same one."""
+        """Choose the implementation for arguments of these types, always the same one unless it asks for the launch."""
         key = (tuple(args), tuple(kwargs.items()))
         if key not in self.chosen:
-            self.chosen[key] = self._choose(args, kwargs)
+            launch_config_was_asked()
+            chosen = self._choose(args, kwargs)
+            if launch_config_was_asked():
+                return chosen
+            self.chosen[key] = chosen
         return self.chosen[key]
 
     def _choose(self, args: list[Any], kwargs: dict[str, Any]) -> Chosen:

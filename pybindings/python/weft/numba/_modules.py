@@ -27,7 +27,7 @@ _OF_CUDA: dict[str, tuple[str, ...]] = {
     "": _CUDA,
     "api": (*_CUDA, "weft.cuda.cudadrv.devicearray"),
     "api_util": (),
-    "args": _CUDA,
+    "args": (*_CUDA, "weft.cuda._args"),
     "bf16": ("weft.cuda.bf16",),
     "cache_hints": _CUDA,
     "cg": ("weft.cuda.cg",),
@@ -58,6 +58,7 @@ _OF_CUDA: dict[str, tuple[str, ...]] = {
     "intrinsics": _CUDA,
     "kernels": (),
     "kernels.reduction": _CUDA,
+    "launchconfig": ("weft.cuda.launchconfig",),
     "libdevice": ("weft.cuda.libdevice",),
     "misc": (),
     "misc.special": (*_CUDA, "weft"),
@@ -112,7 +113,10 @@ CONFIGS = frozenset({"numba.config", "numba.core.config", "numba.cuda.config", "
 # Names that are weft's under another one.
 _NAMES = {
     "numba.cuda.dispatcher._Kernel": "weft.cuda:Kernel",
+    "numba.cuda.args.ArgHint": "weft._weft:CopyHint",
     "numba.cuda.compiler.Dispatcher": "weft.cuda:Dispatcher",
+    "numba.cuda.compiler.CompileResult": "weft.cuda._code.results:CompileResult",
+    "numba.cuda.dispatcher._CompileStats": "weft.cuda._code.stats:CompileStats",
     "numba.cuda.dispatcher.Dispatcher": "weft.cuda:Dispatcher",
     "numba.cuda.simulator.reset": "weft.cuda:close",
     "numba.cuda.simulator.cudadrv.devicearray.FakeCUDAArray": "weft.cuda:DeviceNDArray",

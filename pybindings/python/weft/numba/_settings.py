@@ -19,6 +19,7 @@ _LED: tuple[tuple[str, str, str | None], ...] = (
     ("NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS", "WEFT_LOW_OCCUPANCY_WARNINGS", None),
     ("NUMBA_CUDA_ARRAY_INTERFACE_SYNC", "WEFT_CUDA_ARRAY_INTERFACE_SYNC", None),
     ("NUMBA_CUDA_NVRTC_EXTRA_SEARCH_PATHS", "WEFT_NVRTC_EXTRA_SEARCH_PATHS", None),
+    ("NUMBA_CUDA_DEFAULT_PTX_CC", "WEFT_DEFAULT_PTX_CC", None),
     ("NUMBA_CACHE_DIR", "WEFT_CACHE_DIR", None),
 )
 
@@ -28,7 +29,6 @@ _WITHOUT = {
     "NUMBA_DISABLE_JIT": (("0", ""), "kernels are always compiled"),
     "NUMBA_CUDA_PER_THREAD_DEFAULT_STREAM": (("0", ""), "launch on `cuda.per_thread_default_stream()`"),
     "NUMBA_FORCE_CUDA_CC": (("",), "kernels are compiled for the device, and `cuda.compile_ptx` takes `cc=`"),
-    "NUMBA_CUDA_DEFAULT_PTX_CC": (("",), "`cuda.compile_ptx` takes `cc=`"),
 }
 
 # Those of weft's that `lead` set.

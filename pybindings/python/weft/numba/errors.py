@@ -8,6 +8,8 @@ clause that names either catches what weft raises.
 
 from __future__ import annotations
 
+import sys
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
@@ -153,7 +155,7 @@ class CudaLoweringError(LoweringError):
     """A `LoweringError` of numba-cuda."""
 
 
-class CudaDriverError(Exception):
+class CudaDriverError(_Error):
     """An error of the driver."""
 
 
@@ -278,6 +280,14 @@ def join(*modules: ModuleType) -> None:
         own = [base for base in cls.__bases__ if base.__module__ == __name__ and base not in (_Error, _Warning)]
         pythons = [base for base in cls.__bases__ if base.__module__ != __name__]
         cls.__bases__ = (*own, *dict.fromkeys(more), *pythons)
+
+
+def join_core() -> None:
+    """Let errors of the driver be those of `cuda.core`, by which numba-cuda launches, where a program has loaded it."""
+    error = getattr(sys.modules.get("cuda.core._utils.cuda_utils"), "CUDAError", None)
+    if isinstance(error, type) and not issubclass(CudaDriverError, error):
+        bases = CudaDriverError.__bases__
+        CudaDriverError.__bases__ = (*(base for base in bases if base is not _Error), error)
 
 
 def part() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from weft import config
 from weft._weft import Dispatcher, parse_signature
+from weft.cuda._code.annotations import signature_of
 from weft.cuda._jit import _make, _warn_about_debug
 
 TYPE_CHECKING = False
@@ -19,7 +20,7 @@ _CURRENT: Any = object()
 
 def compile(  # its name in numba.cuda
     pyfunc: Callable[..., Any],
-    sig: Any,
+    sig: Any = None,
     debug: bool | None = None,
     lineinfo: bool = False,
     device: bool = True,
@@ -39,7 +40,8 @@ def compile(  # its name in numba.cuda
     pyfunc
         The Python function, or what `cuda.jit` made of one.
     sig
-        The types of its arguments, as `cuda.jit` takes them. With a return type, the result is converted to that.
+        The types of its arguments, as `cuda.jit` takes them. With a return type, the result is converted to that. If
+        nothing is said, the function's annotations say it: ``def f(x: float32, y: float32)``.
     debug
         Line tables and unoptimized code.
     lineinfo
@@ -50,7 +52,7 @@ def compile(  # its name in numba.cuda
         Relaxed floating point: denormals are zero, division and functions are approximate, sums are reordered.
     cc
         The compute capability to compile for: ``(9, 0)``, or ``(9, 0, "a")``. The code runs on later ones too, unless
-        it is for one alone. ``(7, 5)`` if nothing is said.
+        it is for one alone. ``(7, 5)`` if nothing is said, or what ``WEFT_DEFAULT_PTX_CC`` says.
     opt
         Optimize; on unless ``debug``.
     abi
@@ -79,7 +81,7 @@ def compile(  # its name in numba.cuda
         _warn_about_debug(opt=opt, lineinfo=lineinfo)
     options["lineinfo"] = lineinfo or debug
     options["opt"] = not debug if opt is None else opt
-    signature = parse_signature(sig)
+    signature = signature_of(getattr(pyfunc, "py_func", pyfunc)) if sig is None else parse_signature(sig)
     if not device and str(signature.return_type) != "none":
         msg = "CUDA kernel must have void return type."
         raise TypeError(msg)
@@ -97,7 +99,7 @@ def compile(  # its name in numba.cuda
 
 def compile_for_current_device(
     pyfunc: Callable[..., Any],
-    sig: Any,
+    sig: Any = None,
     debug: bool | None = None,
     lineinfo: bool = False,
     device: bool = True,
@@ -129,7 +131,7 @@ def compile_for_current_device(
 
 def compile_ptx(
     pyfunc: Callable[..., Any],
-    sig: Any,
+    sig: Any = None,
     debug: bool | None = None,
     lineinfo: bool = False,
     device: bool = False,
@@ -160,7 +162,7 @@ def compile_ptx(
 
 def compile_ptx_for_current_device(
     pyfunc: Callable[..., Any],
-    sig: Any,
+    sig: Any = None,
     debug: bool | None = None,
     lineinfo: bool = False,
     device: bool = False,
@@ -190,7 +192,7 @@ def compile_ptx_for_current_device(
 
 def compile_all(
     pyfunc: Callable[..., Any],
-    sig: Any,
+    sig: Any = None,
     debug: bool | None = None,
     lineinfo: bool = False,
     device: bool = True,
@@ -272,5 +274,5 @@ def _target(cc: Any) -> str | None:
     """Name the target of a compute capability; None for the current device's."""
     if cc is _CURRENT:
         return None
-    major, minor, *suffix = (7, 5) if cc is None else cc
+    major, minor, *suffix = max(config.CUDA_DEFAULT_PTX_CC, (7, 5)) if cc is None else cc
     return f"sm_{major}{minor}{''.join(suffix)}"

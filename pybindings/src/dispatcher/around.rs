@@ -1,0 +1,241 @@
+//! What goes around a launch: extensions that prepare its arguments, callbacks before it, and the configuration that
+//! code which runs meanwhile can ask for.
+//!
+//! A launch of a kernel that has none of it comes here only where a kernel is compiled for it.
+
+use std::{
+    cell::Cell,
+    sync::{Arc, atomic::Ordering},
+};
+
+use pyo3::{
+    exceptions::{PyRuntimeError, PyTypeError},
+    prelude::*,
+    types::{PyList, PyTuple},
+};
+
+use super::{
+    Dispatcher,
+    launch::{self, By},
+    launcher::Launcher,
+    overload::{CompiledKernel, Overload},
+};
+use crate::{args::Arguments, devices::recording};
+
+/// A launch that is under way in this thread.
+struct Current {
+    launcher: Py<Launcher>,
+    args: Py<PyTuple>,
+    /// A kernel is being compiled for it.
+    compiles: bool,
+}
+
+thread_local! {
+    static CURRENT: Cell<Option<Current>> = const { Cell::new(None) };
+    /// Somebody has asked for the configuration.
+    static ASKED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// As long as it lives, a launch is the current one. Then the one before is it again.
+pub(super) struct UnderWay(Option<Current>);
+
+impl UnderWay {
+    /// From now on this launch is the current one.
+    pub(super) fn begin(launcher: &Bound<'_, Launcher>, args: &Bound<'_, PyTuple>, compiles: bool) -> Self {
+        let (launcher, args) = (launcher.clone().unbind(), args.clone().unbind());
+        Self(CURRENT.replace(Some(Current { launcher, args, compiles })))
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        let ended = CURRENT.replace(self.0.take());
+        drop(ended);
+    }
+}
+
+/// Tells who has asked for it that a kernel is going to be compiled for a launch.
+///
+/// # Errors
+///
+/// None but Python's own.
+pub(super) fn note(launcher: &Bound<'_, Launcher>) -> PyResult<()> {
+    let py = launcher.py();
+    let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
+    // Who asks has imported it.
+    match modules.get_item(intern!(py, "weft.cuda.launchconfig")) {
+        Ok(module) => module.call_method1("_note", (launcher,)).map(drop),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Asks something of the launch that is under way in this thread.
+fn ask_current<T>(ask: impl FnOnce(&Current) -> Option<T>) -> Option<T> {
+    let current = CURRENT.take();
+    let answer = current.as_ref().and_then(ask);
+    CURRENT.set(current);
+    answer
+}
+
+/// The configuration of the launch that a kernel is being compiled for in this thread, if there is one.
+#[pyfunction]
+pub(crate) fn current_launch_config(py: Python<'_>) -> Option<Py<Launcher>> {
+    ASKED.set(true);
+    ask_current(|current| current.compiles.then(|| current.launcher.clone_ref(py)))
+}
+
+/// Whether this thread has asked for that configuration since this was asked last.
+#[pyfunction]
+pub(crate) fn launch_config_was_asked() -> bool {
+    ASKED.take()
+}
+
+/// The arguments of the launch with this configuration that is under way in this thread.
+pub(super) fn args_of(launcher: &Bound<'_, Launcher>) -> Option<Py<PyTuple>> {
+    let py = launcher.py();
+    ask_current(|current| current.launcher.is(launcher).then(|| current.args.clone_ref(py)))
+}
+
+/// A launch's arguments as its kernel's extensions have prepared them.
+pub(super) struct Extended<'py> {
+    /// The arguments as they were given.
+    given: Bound<'py, PyTuple>,
+    /// One for each parameter.
+    pub(super) args: Bound<'py, PyTuple>,
+    /// What is to be called behind the launch.
+    after: Option<Bound<'py, PyList>>,
+}
+
+impl Extended<'_> {
+    /// Calls what is to be called behind the launch.
+    fn finish(&self) -> PyResult<()> {
+        self.after.iter().flat_map(PyListMethods::to_tuple).try_for_each(|call| call.call0().map(drop))
+    }
+
+    /// Refuses what is to be called behind a launch that is made later, or several times.
+    ///
+    /// # Errors
+    ///
+    /// `TypeError`.
+    pub(super) fn refuse_work_after(&self) -> PyResult<()> {
+        if self.after.as_ref().is_none_or(PyListMethods::is_empty) {
+            return Ok(());
+        }
+        Err(PyTypeError::new_err(
+            "an extension of the kernel wants to be called back behind the launch (`retr`), which only a launch that is \
+             made at once can do: pass what it makes of the argument",
+        ))
+    }
+}
+
+/// Has a kernel's extensions prepare a launch's arguments, of which there is one for each parameter.
+///
+/// # Errors
+///
+/// What an extension raises; `TypeError` for one that gives no pair.
+pub(super) fn extend<'py>(
+    dispatcher: &Bound<'py, Dispatcher>,
+    args: &Bound<'py, PyTuple>,
+    stream: Option<&Py<PyAny>>,
+) -> PyResult<Extended<'py>> {
+    let py = dispatcher.py();
+    if !dispatcher.get().has_extensions(py) {
+        return Ok(Extended { given: args.clone(), args: args.clone(), after: None });
+    }
+    dispatcher.get().check_count(args.len())?;
+    let extensions = py.import("weft.cuda._code.extensions")?;
+    let prepared = extensions.call_method1("prepare", (dispatcher, args, stream))?;
+    let (prepared, after) = prepared.extract()?;
+    Ok(Extended { given: args.clone(), args: prepared, after: Some(after) })
+}
+
+/// A launch with all that goes around it. Its arguments are prepared.
+///
+/// # Errors
+///
+/// As those of a launch, and what callbacks raise.
+pub(super) fn run(launcher: &Bound<'_, Launcher>, extended: &Extended<'_>) -> PyResult<()> {
+    let (py, this) = (launcher.py(), launcher.get());
+    if recording::is_active() {
+        extended.refuse_work_after()?;
+    }
+    let dispatcher = select(launcher)?;
+    let under_way = UnderWay::begin(launcher, &extended.given, false);
+    if let Some(callbacks) = this.callbacks(py) {
+        let mut arguments = Arguments::default();
+        let pushed = arguments.push_all(&extended.args);
+        pushed.map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
+        let resolved = Dispatcher::resolve_for(&dispatcher, &arguments, Some((launcher, &extended.args)))?;
+        let kernel = Bound::new(py, CompiledKernel::new(&dispatcher, &resolved.overload))?;
+        for callback in callbacks.to_tuple() {
+            callback.call1((&kernel, launcher))?;
+        }
+    }
+    let stream = this.stream_here(py)?;
+    launch::start(&dispatcher, this.config(), stream.as_deref(), &extended.args, &By::Launcher(launcher))?;
+    drop(under_way);
+    extended.finish()
+}
+
+/// A launch of this very kernel. Its arguments are prepared.
+///
+/// # Errors
+///
+/// As those of a launch.
+pub(super) fn launch_kernel(
+    launcher: &Bound<'_, Launcher>,
+    extended: &Extended<'_>,
+    kernel: &Arc<Overload>,
+) -> PyResult<()> {
+    let (py, this) = (launcher.py(), launcher.get());
+    if recording::is_active() {
+        extended.refuse_work_after()?;
+    }
+    let stream = this.stream_here(py)?;
+    let dispatcher = this.dispatcher.bind(py);
+    launch::start(dispatcher, this.config(), stream.as_deref(), &extended.args, &By::Kernel(kernel))?;
+    extended.finish()
+}
+
+/// The dispatcher that launches with a configuration: the kernel's own, or the one for this configuration alone.
+fn select<'py>(launcher: &Bound<'py, Launcher>) -> PyResult<Bound<'py, Dispatcher>> {
+    let (py, this) = (launcher.py(), launcher.get());
+    let own = this.dispatcher.bind(py);
+    if !own.get().is_sensitive() {
+        return Ok(own.clone());
+    }
+    let chosen = py.import("weft.cuda.launchconfig")?.call_method1("_select", (launcher,))?;
+    Ok(chosen.cast_into::<Dispatcher>()?)
+}
+
+impl Dispatcher {
+    /// Whether something prepares the arguments of its launches.
+    pub(super) fn has_extensions(&self, py: Python<'_>) -> bool {
+        !self.extensions.bind(py).is_empty()
+    }
+
+    /// Whether its code depends on the configuration of the launch that it is compiled for.
+    pub(super) fn is_sensitive(&self) -> bool {
+        self.sensitive.load(Ordering::Relaxed)
+    }
+
+    /// From now on it is.
+    ///
+    /// # Errors
+    ///
+    /// `RuntimeError` unless it is being compiled for a launch of its own.
+    pub(super) fn mark_sensitive(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let py = slf.py();
+        let Some(launcher) = current_launch_config(py) else {
+            return Err(PyRuntimeError::new_err("No launch config set for this thread"));
+        };
+        if !launcher.get().dispatcher.is(slf) {
+            return Err(PyRuntimeError::new_err(
+                "mark_launch_config_sensitive() must be called on the active launch configuration's dispatcher",
+            ));
+        }
+        py.import("weft.cuda.launchconfig")?.call_method1("_mark", (launcher,))?;
+        slf.get().sensitive.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+}
