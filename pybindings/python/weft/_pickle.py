@@ -3,68 +3,83 @@
 By value means: the function's text, the values of the names that its body reads, those of its parameters' defaults, and
 its options. A module among those values goes by its name. Nothing that Python evaluated when it made the function is
 evaluated again.
+
+A function is made first and gets its values then, so that functions which call each other can be pickled. A process to
+which equal functions come again and again, as with each task of a pool, has one of them: what it has compiled counts
+for all. Equal are functions of one text, with equal options and values.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import pickle
 import sys
 import types
+import weakref
+from collections import deque
 
 from weft import _source
-from weft._weft import Dispatcher, free_names
+from weft._weft import Dispatcher, Signature, Type, free_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
-    from weft._weft import _LaunchConfiguration
+    from weft._weft import ForAll, Kernel, PreparedLaunch, _LaunchConfiguration
+
+_KEPT = 128
+"""As many functions that came by value are kept where nobody else keeps them, for those that come next."""
+
+_LARGEST = 1 << 20
+"""Arrays of more bytes are not compared: functions with such values are no one's equals."""
+
+_made: weakref.WeakValueDictionary[str, Dispatcher] = weakref.WeakValueDictionary()
+_recent: deque[Dispatcher] = deque(maxlen=_KEPT)
+
+
+# --- Jitted functions -------------------------------------------------------------------------------------------------
 
 
 def reduce_dispatcher(dispatcher: Dispatcher) -> str | tuple[Any, ...]:
     """Reduces a jitted function, as ``__reduce__`` does."""
+    name = _importable(dispatcher)
+    if name is not None:
+        return name
     function = dispatcher.py_func
-    if function.__module__ != "__main__":
-        found: Any = sys.modules.get(function.__module__)
-        for part in function.__qualname__.split("."):
-            found = getattr(found, part, None)
-        if found is dispatcher:
-            name: str = function.__qualname__
-            return name
-    file, text, _, class_ = _source.of(function, dispatcher.given_source, dispatcher.kept_text)
-    values = {}
-    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    # The copy stands in no class, so its text's private names are as written.
-    for name in free_names(file, text):
-        found = _source.mangled(name, class_)
-        if found in cells:
-            # A variable that was never assigned has an empty cell, and stays without a value.
-            with contextlib.suppress(ValueError):
-                values[name] = _pack(cells[found].cell_contents)
-        elif found in function.__globals__:
-            values[name] = _pack(function.__globals__[found])
-    values.pop(function.__name__, None)
-    by_place = tuple(map(_pack, function.__defaults__ or ()))
-    by_name = {name: _pack(value) for name, value in (function.__kwdefaults__ or {}).items()}
+    file, text, _, _ = _source.of(function, dispatcher.given_source, dispatcher.kept_text)
     options = dict(dispatcher.targetoptions)
     made = function.__name__, function.__module__, file, text
-    return rebuild_dispatcher, (*made, values, by_place, by_name, options, dispatcher.declared_signatures)
+    equals = _equals(dispatcher)
+    create = made, options, dispatcher.declared_signatures, equals
+    values = {name: _pack(value) for name, value in _values(dispatcher)}
+    by_place = tuple(map(_pack, function.__defaults__ or ()))
+    by_name = {name: _pack(value) for name, value in (function.__kwdefaults__ or {}).items()}
+    return create_dispatcher, create, (values, by_place, by_name, equals), None, None, fill_dispatcher
 
 
-def rebuild_dispatcher(
-    name: str,
-    module: str,
-    file: str,
-    text: str,
-    values: dict[str, Any],
-    by_place: tuple[Any, ...],
-    by_name: dict[str, Any],
-    options: dict[str, Any],
-    signatures: list[Any],
+def create_dispatcher(
+    made: tuple[str, str, str, str], options: dict[str, Any], signatures: list[Signature], equals: str | None
 ) -> Dispatcher:
-    """Make a jitted function from its text again."""
+    """Make a jitted function from its text again, without its values; or give one that is equal.
+
+    Parameters
+    ----------
+    made
+        The name, the module, the file and the text.
+    options
+        The options of ``cuda.jit``.
+    signatures
+        The declared signatures.
+    equals
+        A digest of all that it is, or None.
+    """
+    if equals is not None and (known := _made.get(equals)) is not None:
+        return known
     import ast
 
+    name, module, file, text = made
     tree = ast.parse("if 1:\n" + text if text[:1].isspace() else text, file)
     definition = next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == name)
     definition.decorator_list = []
@@ -82,21 +97,65 @@ def rebuild_dispatcher(
     arguments.defaults = []
     arguments.kw_defaults = [None for _ in arguments.kwonlyargs]
     scope: dict[str, Any] = {"__name__": module, "__builtins__": __builtins__}
-    scope.update((key, _unpack(value)) for key, value in values.items())
     exec(compile(ast.Module([definition], []), file, "exec"), scope)
-    function = scope[name]
-    function.__defaults__ = tuple(map(_unpack, by_place)) or None
-    function.__kwdefaults__ = {key: _unpack(value) for key, value in by_name.items()} or None
-    dispatcher = Dispatcher(function, options, signatures, text)
+    dispatcher = Dispatcher(scope[name], options, signatures, text)
     scope[name] = dispatcher
     return dispatcher
 
 
-def rebuild_launcher(
-    dispatcher: Dispatcher, griddim: tuple[int, ...], blockdim: tuple[int, ...], sharedmem: int
-) -> _LaunchConfiguration:
-    """Configure a kernel again."""
-    return dispatcher.configure(griddim, blockdim, 0, sharedmem)
+def fill_dispatcher(dispatcher: Dispatcher, state: tuple[Any, ...]) -> None:
+    """Give a function that `create_dispatcher` made the values of its names and of its defaults."""
+    values, by_place, by_name, equals = state
+    if equals is not None and _made.get(equals) is dispatcher:
+        return
+    function = dispatcher.py_func
+    function.__globals__.update((key, _unpack(value)) for key, value in values.items())
+    function.__defaults__ = tuple(map(_unpack, by_place)) or None
+    function.__kwdefaults__ = {key: _unpack(value) for key, value in by_name.items()} or None
+    if equals is not None:
+        _made[equals] = dispatcher
+        _recent.append(dispatcher)
+
+
+def _importable(dispatcher: Dispatcher) -> str | None:
+    """Give the name under which another process finds a function in its module, if it does."""
+    function = dispatcher.py_func
+    module: str = function.__module__
+    # A process that `multiprocessing` has started has its parent's `__main__` under the second name.
+    if module in ("__main__", "__mp_main__") or _goes_by_value(module):
+        return None
+    found: Any = sys.modules.get(module)
+    for part in function.__qualname__.split("."):
+        found = getattr(found, part, None)
+    name: str = function.__qualname__
+    return name if found is dispatcher else None
+
+
+def _goes_by_value(module: str) -> bool:
+    """Whether a program has told cloudpickle that other processes do not have a module."""
+    cloudpickle = sys.modules.get("cloudpickle")
+    if cloudpickle is None:
+        return False
+    registered: set[str] = cloudpickle.list_registry_pickle_by_value()
+    return any(module == name or module.startswith(name + ".") for name in registered)
+
+
+def _values(dispatcher: Dispatcher) -> Iterator[tuple[str, Any]]:
+    """Give the names that a function's body reads and their values; names without a value are left out."""
+    function = dispatcher.py_func
+    file, text, _, class_ = _source.of(function, dispatcher.given_source, dispatcher.kept_text)
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    # The copy stands in no class, so its text's private names are as written.
+    for name in free_names(file, text):
+        found = _source.mangled(name, class_)
+        if name == function.__name__:
+            continue
+        if found in cells:
+            # A variable that was never assigned has an empty cell, and stays without a value.
+            with contextlib.suppress(ValueError):
+                yield name, cells[found].cell_contents
+        elif found in function.__globals__:
+            yield name, function.__globals__[found]
 
 
 class _Module:
@@ -114,3 +173,108 @@ def _unpack(value: Any) -> Any:
     import importlib
 
     return importlib.import_module(value.name) if isinstance(value, _Module) else value
+
+
+# --- Which functions are equal ----------------------------------------------------------------------------------------
+
+
+class _Incomparable(Exception):
+    """A value of which it is not known what it is equal to."""
+
+
+def _equals(dispatcher: Dispatcher) -> str | None:
+    """Give a digest of all that a function is; None if a value of it is not compared."""
+    try:
+        content = _content(dispatcher, {})
+    except _Incomparable:
+        return None
+    return hashlib.sha256(repr(content).encode()).hexdigest()
+
+
+def _content(value: Any, seen: dict[int, int]) -> Any:
+    """Give nested tuples of texts, bytes and numbers that are equal for equal values.
+
+    Parameters
+    ----------
+    value
+        The value.
+    seen
+        The functions that were met, by identity, with their numbers: they may refer to each other.
+    """
+    import numpy as np
+
+    if isinstance(value, (bool, int, float, complex, str, bytes, types.NoneType)):
+        return type(value).__qualname__, repr(value)
+    if isinstance(value, types.ModuleType):
+        return "module", value.__name__
+    if isinstance(value, (np.generic, np.dtype, Type, Signature)):
+        return "pickle", pickle.dumps(value, 5)
+    if isinstance(value, np.ndarray):
+        if type(value) is not np.ndarray or value.dtype.hasobject or value.nbytes > _LARGEST:
+            raise _Incomparable
+        return "array", pickle.dumps(value, 5)
+    if type(value) in (tuple, list):
+        return type(value).__qualname__, tuple(_content(item, seen) for item in value)
+    if type(value) is dict:
+        return "dict", tuple((_content(key, seen), _content(item, seen)) for key, item in value.items())
+    if type(value) is Dispatcher:
+        return _content_of_function(value, seen)
+    if isinstance(value, (type, types.FunctionType)) and _is_named(value):
+        return "name", value.__module__, value.__qualname__
+    raise _Incomparable
+
+
+def _content_of_function(dispatcher: Dispatcher, seen: dict[int, int]) -> Any:
+    function = dispatcher.py_func
+    if _importable(dispatcher) is not None:
+        return "name", function.__module__, function.__qualname__
+    if id(dispatcher) in seen:
+        return "again", seen[id(dispatcher)]
+    seen[id(dispatcher)] = len(seen)
+    # What is linked are files and objects, whose content is not looked at.
+    if dispatcher.targetoptions.get("link"):
+        raise _Incomparable
+    _, text, _, _ = _source.of(function, dispatcher.given_source, dispatcher.kept_text)
+    return (
+        *("function", function.__name__, function.__module__, function.__code__.co_filename, text),
+        _content(dict(dispatcher.targetoptions), seen),
+        _content(dispatcher.declared_signatures, seen),
+        _content(dict(_values(dispatcher)), seen),
+        _content(function.__defaults__, seen),
+        _content(function.__kwdefaults__, seen),
+    )
+
+
+def _is_named(value: type | types.FunctionType) -> bool:
+    """Whether a class or a function is what its module has under its name."""
+    found: Any = sys.modules.get(value.__module__)
+    for part in value.__qualname__.split("."):
+        found = getattr(found, part, None)
+    return found is value and value.__module__ not in ("__main__", "__mp_main__")
+
+
+# --- What is made of them ---------------------------------------------------------------------------------------------
+
+
+def rebuild_kernel(dispatcher: Dispatcher, signature: Signature) -> Kernel:
+    """Compile a kernel again, or find it in this process."""
+    return dispatcher.compile(signature)
+
+
+def rebuild_launcher(
+    dispatcher: Dispatcher, griddim: tuple[int, ...], blockdim: tuple[int, ...], sharedmem: int
+) -> _LaunchConfiguration:
+    """Configure a kernel again."""
+    return dispatcher.configure(griddim, blockdim, 0, sharedmem)
+
+
+def rebuild_prepared(
+    dispatcher: Dispatcher, griddim: list[int], blockdim: list[int], sharedmem: int, args: tuple[Any, ...]
+) -> PreparedLaunch:
+    """Read the arguments of a launch again."""
+    return rebuild_launcher(dispatcher, tuple(griddim), tuple(blockdim), sharedmem).prepare(*args)
+
+
+def rebuild_forall(dispatcher: Dispatcher, ntasks: int, thread_per_block: int, sharedmem: int) -> ForAll:
+    """Make a launch over so many threads again."""
+    return dispatcher.forall(ntasks, thread_per_block, 0, sharedmem)

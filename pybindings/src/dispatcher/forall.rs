@@ -1,14 +1,14 @@
 //! `kernel.forall(n)`: a one-dimensional launch over n threads, with a block size that weft chooses.
 
 use pyo3::{
-    exceptions::PyValueError,
+    exceptions::{PyTypeError, PyValueError},
     prelude::*,
     types::{PyDict, PyTuple},
 };
 use weft_runtime::LaunchConfig;
 
 use super::{Dispatcher, launch};
-use crate::{args::Arguments, devices::stream::stream_of};
+use crate::{args::Arguments, devices::stream::{Given, stream_of}};
 
 /// Threads in a block where the user does not say: enough to hide latency, few enough for any register count.
 const BLOCK: u32 = 256;
@@ -64,6 +64,16 @@ impl ForAll {
         let config = LaunchConfig { grid: [grid, 1, 1], block: [block, 1, 1], shared_bytes: self.sharedmem };
         let stream = stream_of(self.stream.as_ref().map(|stream| stream.bind(py)))?.on_current(py)?;
         launch::start(py, dispatcher, &config, stream.as_deref(), args)
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let stream = self.stream.as_ref().map(|stream| stream.bind(py));
+        if !matches!(stream_of(stream)?, Given::Default) {
+            return Err(PyTypeError::new_err("a launch with a stream cannot be pickled: streams cannot"));
+        }
+        let rebuild = py.import("weft._pickle")?.getattr("rebuild_forall")?;
+        let made = (&self.dispatcher, self.ntasks, self.thread_per_block, self.sharedmem);
+        Ok((rebuild, made.into_pyobject(py)?))
     }
 
     /// The jitted function.

@@ -263,7 +263,7 @@ impl Dispatcher {
         if this.jit.device {
             return Err(PyRuntimeError::new_err("Cannot compile a device function as a kernel"));
         }
-        Ok(CompiledKernel { overload: Self::overload(slf, &args)? })
+        Ok(CompiledKernel { dispatcher: slf.clone().unbind(), overload: Self::overload(slf, &args)? })
     }
 
     /// The kernel that a launch with these arguments would run, compiled if need be.
@@ -272,7 +272,8 @@ impl Dispatcher {
         let args = slf.get().complete(args, None)?;
         let mut arguments = crate::args::Arguments::default();
         arguments.push_all(&args).map_err(|(index, error)| slf.get().explain(slf.py(), index, &error))?;
-        Ok(CompiledKernel { overload: Arc::clone(&Self::resolve(slf, &arguments)?.overload) })
+        let overload = Arc::clone(&Self::resolve(slf, &arguments)?.overload);
+        Ok(CompiledKernel { dispatcher: slf.clone().unbind(), overload })
     }
 
     /// A dispatcher for the types of these arguments only, values or types.
@@ -367,11 +368,13 @@ impl Dispatcher {
 
     /// The compiled kernels by their argument types.
     #[getter]
-    fn overloads<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    fn overloads<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        let py = slf.py();
         let dict = PyDict::new(py);
-        let overloads = self.state().overloads.clone();
+        let overloads = slf.get().state().overloads.clone();
         for overload in overloads {
-            dict.set_item(tuple_of_types(py, &overload.args)?, Bound::new(py, CompiledKernel { overload })?)?;
+            let types = tuple_of_types(py, &overload.args)?;
+            dict.set_item(types, Bound::new(py, CompiledKernel { dispatcher: slf.clone().unbind(), overload })?)?;
         }
         Ok(dict)
     }

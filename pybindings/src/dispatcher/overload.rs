@@ -4,6 +4,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use pyo3::{
+    gc::{PyTraverseError, PyVisit},
     prelude::*,
     types::{PyBytes, PyList, PyString, PyTuple},
 };
@@ -321,6 +322,8 @@ impl LoadedCode {
 #[pyclass(frozen, module = "weft._weft", name = "Kernel")]
 #[derive(Debug)]
 pub(crate) struct CompiledKernel {
+    /// The jitted function.
+    pub(super) dispatcher: Py<Dispatcher>,
     pub(crate) overload: Arc<Overload>,
 }
 
@@ -410,6 +413,16 @@ impl CompiledKernel {
     #[getter]
     fn target(&self) -> &str {
         &self.overload.output.artifact.target
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.dispatcher)
+    }
+
+    /// Another process compiles it for the GPU that it has, or finds it where the cache of compilations keeps it.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let rebuild = py.import("weft._pickle")?.getattr("rebuild_kernel")?;
+        Ok((rebuild, (&self.dispatcher, self.signature()).into_pyobject(py)?))
     }
 
     /// The code as it was loaded: PTX text, or an object file.
