@@ -48,15 +48,10 @@ def reduce_dispatcher(dispatcher: Dispatcher) -> str | tuple[Any, ...]:
     if name is not None:
         return name
     function = dispatcher.py_func
-    file, text, _, _ = _source.of(function, dispatcher.given_source, dispatcher.kept_text)
-    options = dict(dispatcher.targetoptions)
-    made = function.__name__, function.__module__, file, text
+    made = function.__name__, function.__module__, *_text(dispatcher)
     equals = _equals(dispatcher)
-    create = made, options, dispatcher.declared_signatures, equals
-    values = {name: _pack(value) for name, value in _values(dispatcher)}
-    by_place = tuple(map(_pack, function.__defaults__ or ()))
-    by_name = {name: _pack(value) for name, value in (function.__kwdefaults__ or {}).items()}
-    return create_dispatcher, create, (values, by_place, by_name, equals), None, None, fill_dispatcher
+    create = made, dict(dispatcher.targetoptions), dispatcher.declared_signatures, equals
+    return create_dispatcher, create, (*_state(dispatcher), equals), None, None, fill_dispatcher
 
 
 def create_dispatcher(
@@ -77,6 +72,56 @@ def create_dispatcher(
     """
     if equals is not None and (known := _made.get(equals)) is not None:
         return known
+    function = create_function(made)
+    dispatcher = Dispatcher(function, options, signatures, made[3])
+    function.__globals__[function.__name__] = dispatcher
+    return dispatcher
+
+
+def fill_dispatcher(dispatcher: Dispatcher, state: tuple[Any, ...]) -> None:
+    """Give a function that `create_dispatcher` made the values of its names and of its defaults."""
+    *rest, equals = state
+    if equals is not None and _made.get(equals) is dispatcher:
+        return
+    fill_function(dispatcher.py_func, *rest)
+    if equals is not None:
+        _made[equals] = dispatcher
+        _recent.append(dispatcher)
+
+
+def reduce_host(dispatcher: Any) -> str | tuple[Any, ...]:
+    """Reduces a function of `numba.njit` where numba is not installed, as ``__reduce__`` does."""
+    name = _importable(dispatcher)
+    if name is not None:
+        return name
+    function = dispatcher.py_func
+    made = function.__name__, function.__module__, *_text(dispatcher)
+    create = type(dispatcher), made, dispatcher.targetoptions
+    return create_host, create, _state(dispatcher), None, None, fill_host
+
+
+def create_host(kind: type, made: tuple[str, str, str, str], options: dict[str, Any]) -> Any:
+    """Make a function of `numba.njit` from its text again, without its values."""
+    import linecache
+
+    name, module, file, text = made
+    # Kernels that call it find its text where Python has those of notebooks' cells.
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    file = f"<{name} of {file.strip('<>')}, {digest}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    function = create_function((name, module, file, text))
+    dispatcher = kind(function, options)
+    function.__globals__[name] = dispatcher
+    return dispatcher
+
+
+def fill_host(dispatcher: Any, state: tuple[Any, ...]) -> None:
+    """Give a function that `create_host` made the values of its names and of its defaults."""
+    fill_function(dispatcher.py_func, *state)
+
+
+def create_function(made: tuple[str, str, str, str]) -> types.FunctionType:
+    """Make a Python function of its name, its module, its file and its text."""
     import ast
 
     name, module, file, text = made
@@ -98,26 +143,20 @@ def create_dispatcher(
     arguments.kw_defaults = [None for _ in arguments.kwonlyargs]
     scope: dict[str, Any] = {"__name__": module, "__builtins__": __builtins__}
     exec(compile(ast.Module([definition], []), file, "exec"), scope)
-    dispatcher = Dispatcher(scope[name], options, signatures, text)
-    scope[name] = dispatcher
-    return dispatcher
+    function: types.FunctionType = scope[name]
+    return function
 
 
-def fill_dispatcher(dispatcher: Dispatcher, state: tuple[Any, ...]) -> None:
-    """Give a function that `create_dispatcher` made the values of its names and of its defaults."""
-    values, by_place, by_name, equals = state
-    if equals is not None and _made.get(equals) is dispatcher:
-        return
-    function = dispatcher.py_func
+def fill_function(
+    function: types.FunctionType, values: dict[str, Any], by_place: tuple[Any, ...], by_name: dict[str, Any]
+) -> None:
+    """Give a function the values of its names and of its defaults."""
     function.__globals__.update((key, _unpack(value)) for key, value in values.items())
     function.__defaults__ = tuple(map(_unpack, by_place)) or None
     function.__kwdefaults__ = {key: _unpack(value) for key, value in by_name.items()} or None
-    if equals is not None:
-        _made[equals] = dispatcher
-        _recent.append(dispatcher)
 
 
-def _importable(dispatcher: Dispatcher) -> str | None:
+def _importable(dispatcher: Any) -> str | None:
     """Give the name under which another process finds a function in its module, if it does."""
     function = dispatcher.py_func
     module: str = function.__module__
@@ -140,13 +179,22 @@ def _goes_by_value(module: str) -> bool:
     return any(module == name or module.startswith(name + ".") for name in registered)
 
 
-def _values(dispatcher: Dispatcher) -> Iterator[tuple[str, Any]]:
+def _text(dispatcher: Any) -> tuple[str, str]:
+    """Give the file and the text of a function of weft's, or of numba's."""
+    given, kept = getattr(dispatcher, "given_source", None), getattr(dispatcher, "kept_text", None)
+    file, text, _, _ = _source.of(dispatcher.py_func, given, kept)
+    return file, text
+
+
+def _values(dispatcher: Any) -> Iterator[tuple[str, Any]]:
     """Give the names that a function's body reads and their values; names without a value are left out."""
     function = dispatcher.py_func
-    file, text, _, class_ = _source.of(function, dispatcher.given_source, dispatcher.kept_text)
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    class_ = _source.enclosing_class(function.__code__)
+    # The host can run more than weft reads.
+    names = free_names(*_text(dispatcher)) if type(dispatcher) is Dispatcher else _names_of(function.__code__)
     # The copy stands in no class, so its text's private names are as written.
-    for name in free_names(file, text):
+    for name in names:
         found = _source.mangled(name, class_)
         if name == function.__name__:
             continue
@@ -158,6 +206,26 @@ def _values(dispatcher: Dispatcher) -> Iterator[tuple[str, Any]]:
             yield name, function.__globals__[found]
 
 
+def _names_of(code: types.CodeType) -> list[str]:
+    """Give the names that code reads of those around its function."""
+    import dis
+
+    names = list(code.co_freevars)
+    names += [found.argval for found in dis.get_instructions(code) if found.opname == "LOAD_GLOBAL"]
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType):
+            names += [name for name in _names_of(inner) if name not in inner.co_freevars]
+    return list(dict.fromkeys(names))
+
+
+def _state(dispatcher: Any) -> tuple[dict[str, Any], tuple[Any, ...], dict[str, Any]]:
+    function = dispatcher.py_func
+    values = {name: _pack(value) for name, value in _values(dispatcher)}
+    by_place = tuple(map(_pack, function.__defaults__ or ()))
+    by_name = {name: _pack(value) for name, value in (function.__kwdefaults__ or {}).items()}
+    return values, by_place, by_name
+
+
 class _Module:
     """A module by its name."""
 
@@ -166,7 +234,9 @@ class _Module:
 
 
 def _pack(value: Any) -> Any:
-    return _Module(value.__name__) if isinstance(value, types.ModuleType) else value
+    # Modules that say themselves how they are pickled are those of weft.numba.
+    plain = isinstance(value, types.ModuleType) and type(value).__reduce__ is object.__reduce__
+    return _Module(value.__name__) if plain else value
 
 
 def _unpack(value: Any) -> Any:
@@ -217,14 +287,15 @@ def _content(value: Any, seen: dict[int, int]) -> Any:
         return type(value).__qualname__, tuple(_content(item, seen) for item in value)
     if type(value) is dict:
         return "dict", tuple((_content(key, seen), _content(item, seen)) for key, item in value.items())
-    if type(value) is Dispatcher:
+    # Functions of `njit` are compiled for kernels, too.
+    if isinstance(getattr(value, "py_func", None), types.FunctionType) and hasattr(value, "targetoptions"):
         return _content_of_function(value, seen)
     if isinstance(value, (type, types.FunctionType)) and _is_named(value):
         return "name", value.__module__, value.__qualname__
     raise _Incomparable
 
 
-def _content_of_function(dispatcher: Dispatcher, seen: dict[int, int]) -> Any:
+def _content_of_function(dispatcher: Any, seen: dict[int, int]) -> Any:
     function = dispatcher.py_func
     if _importable(dispatcher) is not None:
         return "name", function.__module__, function.__qualname__
@@ -234,11 +305,10 @@ def _content_of_function(dispatcher: Dispatcher, seen: dict[int, int]) -> Any:
     # What is linked are files and objects, whose content is not looked at.
     if dispatcher.targetoptions.get("link"):
         raise _Incomparable
-    _, text, _, _ = _source.of(function, dispatcher.given_source, dispatcher.kept_text)
     return (
-        *("function", function.__name__, function.__module__, function.__code__.co_filename, text),
+        *("function", type(dispatcher).__qualname__, function.__name__, function.__module__, *_text(dispatcher)),
         _content(dict(dispatcher.targetoptions), seen),
-        _content(dispatcher.declared_signatures, seen),
+        _content(list(getattr(dispatcher, "declared_signatures", ())), seen),
         _content(dict(_values(dispatcher)), seen),
         _content(function.__defaults__, seen),
         _content(function.__kwdefaults__, seen),

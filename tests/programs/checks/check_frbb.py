@@ -1,4 +1,4 @@
-"""The classifier of fast real-boost bins: fitted and asked on a GPU, against its NumPy."""
+"""The classifier of fast real-boost bins: fitted and asked on a GPU, against its NumPy and its host."""
 
 import numpy as np
 import pytest
@@ -13,12 +13,12 @@ def data():
     return x, y
 
 
-def fitted(data, mode):
-    return FastRealBoostBins(T=16, B=8, fit_mode=mode, decision_function_mode=mode).fit(*data)
+def fitted(data, mode, decision):
+    return FastRealBoostBins(T=16, B=8, fit_mode=mode, decision_function_mode=decision).fit(*data)
 
 
 def test_the_same_is_decided(data):
-    found, expected = fitted(data, "numba_cuda"), fitted(data, "numpy")
+    found, expected = fitted(data, "numba_cuda", "numba_cuda"), fitted(data, "numpy", "numba_jit")
     assert found.fit_mode == "numba_cuda"
     np.testing.assert_array_equal(found.features_selected_, expected.features_selected_)
     np.testing.assert_allclose(found.logits_, expected.logits_, rtol=1e-4, atol=1e-4)

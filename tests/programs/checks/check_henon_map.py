@@ -9,7 +9,8 @@ def engines():
     random = np.random.default_rng(4)
     start = [random.uniform(-0.4, 0.4, 500) for _ in range(4)]
     make = henon_map.partial_track.generate_instance
-    return make(*start, limit=10.0, cuda_device=True), make(*start, limit=10.0, cuda_device=False)
+    # The limit is one of the square of the radius on a GPU, and of half of that on the host.
+    return make(*start, limit=20.0, cuda_device=True), make(*start, limit=10.0, cuda_device=False)
 
 
 @pytest.mark.parametrize("kind", ["basic", "sps"])
