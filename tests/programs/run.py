@@ -1,5 +1,7 @@
 """Runs the tests of programs from PyPI that use numba.cuda, by `python -m weft.numba`, and keeps what was found.
 
+    python run.py [--device cpu|cuda] [--only NAMES] [--wheels DIR | --download DIR]
+
 `./weft-dev programs` starts it in .venv. Each package that a program needs is installed into a folder of its own,
 without what it would bring along, so that programs share them and each sees the versions of its row. The tests of a
 program are those of its source archive, run in that; where it ships none, they are ours, in checks/.
@@ -125,7 +127,8 @@ def run(program: table.Program, device: str, wheels: Path) -> dict[str, object]:
     }
     command = [sys.executable, "-m", "weft.numba", "-m", "pytest", "-q", "-c", ini, "--rootdir", folder]
     command += ["-p", "no:cacheprovider", "-p", "no:xdist", "-p", "drop_in", "--timeout", 600, "--tb", "short"]
-    command += [f"--junitxml={report}", *(f"--deselect={test}" for test in program.deselect), *files]
+    left_out = program.slow if device == "cpu" else []
+    command += [f"--junitxml={report}", *(f"--deselect={test}" for test in left_out), *files]
     with log.open("w") as output:
         try:
             subprocess.run(
@@ -155,7 +158,11 @@ def read_report(report: Path, folder: Path):
             node = case.find(kind)
             if node is not None:
                 state = found
-                message = (node.get("message") or "").strip() or (node.text or "").strip()
+                lines = [line for line in (node.text or "").splitlines() if line.strip()]
+                message = (node.get("message") or "").strip()
+                # What was raised while tests were collected stands in the text's last line.
+                if lines and message in ("", "collection failure"):
+                    message = lines[-1].removeprefix("E").strip()
                 break
         text = message.replace(str(folder), "").replace(str(ROOT), "")
         # Addresses are others each time.
@@ -185,17 +192,20 @@ def main() -> None:
         return
     WORK.mkdir(parents=True, exist_ok=True)
     file = table.RESULTS / f"{options.device}.json"
-    known = json.loads(file.read_text()) if file.exists() else {"programs": {}}
+    file.parent.mkdir(exist_ok=True)
     for name in names:
         result = run(programs[name], options.device, wheels.resolve())
         states = [state for state, _ in result["tests"].values()]
         counts = {state: states.count(state) for state in ("passed", "failed", "error", "skipped")}
         print(f"{name} {programs[name].version}: {counts} {result.get('stopped', '')}", flush=True)
-        known["programs"][name] = result
-    known["programs"] = {name: known["programs"][name] for name in programs if name in known["programs"]}
-    known["python"] = platform.python_version()
-    file.parent.mkdir(exist_ok=True)
-    file.write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n")
+        # Kept after each, so that what was found is there when a later one is stopped.
+        known = json.loads(file.read_text())["programs"] if file.exists() else {}
+        known[name] = result
+        found = {
+            "python": platform.python_version(),
+            "programs": {name: known[name] for name in programs if name in known},
+        }
+        file.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ class Program:
     what: str
     needs: list[str]
     tests: list[str] = field(default_factory=list)
-    deselect: list[str] = field(default_factory=list)
+    slow: list[str] = field(default_factory=list)
     check: bool = False
     environment: dict[str, str] = field(default_factory=dict)
     reasons: list[Reason] = field(default_factory=list)
