@@ -1,12 +1,13 @@
 """A stencil over several GPUs and processes with Dask: each worker keeps a band of rows, and neighbors share edges.
 
-The bands overlap by HALO rows. A worker can apply the stencil so many times before what it does not know has come as far
-as its own rows; then it gets its neighbors' rows anew.
+The bands overlap by HALO rows. A worker can apply the stencil so many times before what it does not know has come as
+far as its own rows; then it gets its neighbors' rows anew.
 
     python 13_dask_stencil.py [workers]
 """
 
 import sys
+from itertools import pairwise
 
 import numpy as np
 from distributed import Client, LocalCluster, WorkerPlugin
@@ -20,6 +21,7 @@ class OneGpu(WorkerPlugin):
     """Gives each worker one of the machine's GPUs, before it uses any."""
 
     def setup(self, worker):
+        """Choose by the worker's number in its cluster."""
         workers.select_gpu(int(worker.name))
 
 
@@ -40,16 +42,18 @@ class Band:
         self.source, self.target = cuda.to_device(rows), cuda.to_device(rows)
 
     def advance(self, times):
+        """Apply the stencil so often."""
         blocks = ((self.source.shape[1] + 31) // 32, (self.source.shape[0] + 7) // 8)
         for _ in range(times):
             blur[blocks, (32, 8)](self.source, self.target)
             self.source, self.target = self.target, self.source
 
     def own(self):
+        """Give its own rows."""
         return self.source[self.above : self.source.shape[0] - self.below].copy_to_host()
 
     def edges(self):
-        """The first and the last of its own rows, which its neighbors need."""
+        """Give the first and the last of its own rows, which its neighbors need."""
         own = self.source[self.above : self.source.shape[0] - self.below]
         return own[:HALO].copy_to_host(), own[own.shape[0] - HALO :].copy_to_host()
 
@@ -63,11 +67,11 @@ class Band:
 
 
 def shared(client, image, count):
-    """The image after the rounds, computed in bands by so many workers."""
+    """Compute the image after the rounds, in bands by so many workers."""
     cuts = [round(number * image.shape[0] / count) for number in range(count + 1)]
     names = sorted(client.scheduler_info()["workers"])
     bands = []
-    for number, (first, last) in enumerate(zip(cuts, cuts[1:], strict=False)):
+    for number, (first, last) in enumerate(pairwise(cuts)):
         above, below = HALO if number else 0, HALO if number < count - 1 else 0
         rows = image[first - above : last + below]
         where = names[number % len(names)]

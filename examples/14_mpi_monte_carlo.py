@@ -39,7 +39,7 @@ def simulate(first, payoffs):
 
 
 def exact():
-    """The price as it is known: the mean's logarithm is normally distributed."""
+    """Give the price as it is known: the mean's logarithm is normally distributed."""
     times = YEARS * np.arange(1, STEPS + 1) / STEPS
     mean = math.log(PRICE) + (RATE - VOLATILITY**2 / 2) * times.mean()
     deviation = VOLATILITY * math.sqrt(np.minimum.outer(times, times).mean())
@@ -53,7 +53,7 @@ def exact():
 
 
 def by_numpy(count):
-    """The same by NumPy, with random numbers of its own: an estimate and its standard error."""
+    """Estimate the same by NumPy, with random numbers of its own; give the standard error, too."""
     normal = np.random.default_rng(SEED).normal(size=(count, STEPS))
     step = YEARS / STEPS
     moves = (RATE - VOLATILITY**2 / 2) * step + VOLATILITY * math.sqrt(step) * normal
@@ -78,7 +78,8 @@ def main():
         error = math.sqrt((sums[1] / PATHS - price**2) / PATHS)
         other, its_error = by_numpy(200_000)
         right = abs(price - exact()) < 5 * error and abs(price - other) < 5 * math.hypot(error, its_error)
-        print(f"14_mpi_monte_carlo: {price:.4f} of {PATHS} paths in {world.size} processes: {'ok' if right else 'wrong'}")
+        word = "ok" if right else "wrong"
+        print(f"14_mpi_monte_carlo: {price:.4f} of {PATHS} paths in {world.size} processes: {word}")
 
 
 if __name__ == "__main__":

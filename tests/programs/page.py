@@ -20,10 +20,11 @@ HEAD = """\
 # Programs that use numba.cuda
 
 Libraries and programs from PyPI, as they come from there, whose tests run on weft by [the drop-in](drop-in.md):
-`python -m weft.numba -m pytest …`, with numba beside it for what they compile for the host. Nothing in weft knows of them.
+`python -m weft.numba -m pytest …`, with numba beside it for what they compile for the host. Nothing in weft knows of
+them.
 
-Where a program ships tests of what it does with CUDA, these are run. Where it ships none, ours compare its functions with
-what it computes on the host, or with NumPy (`tests/programs/checks/`).
+Where a program ships tests of what it does with CUDA, these are run. Where it ships none, ours compare its functions
+with what it computes on the host, or with NumPy (`tests/programs/checks/`).
 """
 
 DEVICES = {"cpu": "the CPU executor", "cuda": "an NVIDIA GPU"}

@@ -18,7 +18,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import xml.etree.ElementTree as ElementTree
+import xml.etree.ElementTree as ET
 import zipfile
 from pathlib import Path
 
@@ -70,7 +70,8 @@ def installed(pinned: str, wheels: Path) -> Path:
     if not (folder / ".done").exists():
         wheel = wheel_of(pinned, wheels)
         if wheel is None:
-            sys.exit(f"there is no wheel of {pinned} in {wheels}: fetch it with ./weft-dev programs --download {wheels}")
+            way = f"fetch it with ./weft-dev programs --download {wheels}"
+            sys.exit(f"there is no wheel of {pinned} in {wheels}: {way}")
         shutil.rmtree(folder, ignore_errors=True)
         pip("install", "--quiet", "--no-deps", "--no-index", "--no-compile", "--target", folder, wheel)
         (folder / ".done").touch()
@@ -151,7 +152,7 @@ def run(program: table.Program, device: str, wheels: Path) -> dict[str, object]:
 
 def read_report(report: Path, folder: Path):
     """Gives each test's name and what became of it: a state, and a message unless it has passed."""
-    for case in ElementTree.parse(report).iter("testcase"):
+    for case in ET.parse(report).iter("testcase"):
         name = f"{case.get('classname')}::{case.get('name')}".removeprefix("::")
         state, message = "passed", ""
         for kind, found in (("failure", "failed"), ("error", "error"), ("skipped", "skipped")):

@@ -14,7 +14,7 @@ NEEDS = {"13_dask_stencil": "distributed", "14_mpi_monte_carlo": "mpi4py.MPI"}
 
 
 def missing(module):
-    """Why a module cannot be imported, or None. mpi4py without an MPI can be found, and fails when it looks for that."""
+    """Why a module cannot be imported, or None. mpi4py can be found without an MPI, and fails when it looks for one."""
     if importlib.util.find_spec(module.partition(".")[0]) is None:
         return f"{module} is not installed"
     done = subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True, text=True, check=False)

@@ -53,8 +53,8 @@ def local_number() -> int | None:
 def select_gpu(number: int | None = None, *, gpus: Sequence[int | str] | int | None = None) -> str | None:
     """Give this process one GPU: worker n has that of number n, beginning again where there are fewer GPUs.
 
-    Call it before the process uses a device, in a worker's initializer. Where kernels run on the CPU (``WEFT_DEVICE=cpu``
-    or no GPU) there is nothing to choose, and it does nothing.
+    Call it before the process uses a device, in a worker's initializer. Where kernels run on the CPU
+    (``WEFT_DEVICE=cpu`` or no GPU) there is nothing to choose, and it does nothing.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Trades on networks keep what there is, and the mean of what the agents have."""
 
-import networkx
+import networkx as nx
 import numpy as np
 import pytest
 from cuTradeNet import Models
@@ -17,7 +17,7 @@ MODELS = {
 
 @pytest.mark.parametrize("name", MODELS)
 def test_wealth_is_kept(name):
-    graphs = [networkx.random_regular_graph(4, 30, seed=seed) for seed in range(3)]
+    graphs = [nx.random_regular_graph(4, 30, seed=seed) for seed in range(3)]
     model = getattr(Models, name)(G=graphs, **MODELS[name])
     before = model.wealths
     model.termalize(20)

@@ -23,7 +23,7 @@ def test_tracks(kind):
 
 def test_forth_and_back():
     engine = engines()[0]
-    x, px, y, py, steps = engine.compute(20, 16.0)
+    *_, steps = engine.compute(20, 16.0)
     back = engine.inverse_compute(20, 16.0)
     kept = steps == steps.max()
     start = engine.get_zero_data()

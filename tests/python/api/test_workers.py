@@ -137,7 +137,7 @@ def test_pools_of_processes(pool, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT + "\nif __name__ == '__main__':" + POOLS[pool])
     out = python("-W", "ignore", script, "cpu" if CPU else "cuda")
-    assert out.split() and set(out.split()) == {"right"}, out
+    assert set(out.split()) == {"right"}, out
 
 
 OFFSET = 2
@@ -332,7 +332,7 @@ def test_modules_that_go_by_value(tmp_path, monkeypatch):
 def chosen(call, **environment):
     """What `select_gpu` gives in a process of its own, and what the variable is then."""
     code = f"import os\nfrom weft import workers\nprint(workers.{call}, os.environ.get(workers.VISIBLE))"
-    unset = {name: "" for name in workers.LOCAL_RANKS}
+    unset = dict.fromkeys(workers.LOCAL_RANKS, "")
     return python("-c", code, **({"WEFT_DEVICE": "auto"} | unset | environment)).split()
 
 
@@ -387,7 +387,7 @@ if __name__ == "__main__":
 def test_multiprocessing_numbers_its_workers(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(NUMBERS)
-    first, second = python(script, **{name: "" for name in workers.LOCAL_RANKS}).splitlines()
+    first, second = python(script, **dict.fromkeys(workers.LOCAL_RANKS, "")).splitlines()
     assert first == "0"
     assert set(second.split()) <= {"1", "2"}
 

@@ -209,7 +209,7 @@ def test_a_notebook(env, tmp_path):
         "print(*(out.text for cell in notebook.cells for out in cell.outputs if out.get('name') == 'stdout'), sep='')"
     )
     done = python({**env, "JUPYTER_PLATFORM_DIRS": "1"}, "-W", "ignore", "-c", code, tmp_path / "notebook.ipynb")
-    # As Python has it, a kernel that has been compiled keeps the first function of a name, and a copy reads the present one.
+    # A kernel that has been compiled keeps the first function of a name; a copy reads the present one.
     assert done.stdout == "[0. 2. 4. 6.] weft\n[0. 3. 6. 9.]\nTrue\n"
 
 

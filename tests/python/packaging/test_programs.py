@@ -78,7 +78,12 @@ def test_what_does_not_pass_stands_under_its_reason(tool):
 
 def test_packages_are_found_in_a_folder(tool, tmp_path):
     run, table = tool["run"], tool["table"]
-    for name in ("A_b-1.0-py3-none-any.whl", "a_b-1.0.1-py3-none-any.whl", "a-b-1.0.tar.gz", "a_b_c-1.0-py3-none-any.whl"):
+    for name in (
+        "A_b-1.0-py3-none-any.whl",
+        "a_b-1.0.1-py3-none-any.whl",
+        "a-b-1.0.tar.gz",
+        "a_b_c-1.0-py3-none-any.whl",
+    ):
         (tmp_path / name).touch()
     assert run.wheel_of("a-b==1.0", tmp_path).name == "A_b-1.0-py3-none-any.whl"
     assert run.wheel_of("a.b==1.0.1", tmp_path).name == "a_b-1.0.1-py3-none-any.whl"
@@ -98,7 +103,8 @@ def test_reports_are_read(tool, tmp_path):
     report.write_text(
         f"""<testsuites><testsuite>
         <testcase classname="tests.test_a" name="test_one"/>
-        <testcase classname="tests.test_a" name="test_two"><failure message="at 0x7f1234567890 in {tmp_path}/x">t</failure></testcase>
+        <testcase classname="tests.test_a" name="test_two">
+        <failure message="at 0x7f1234567890 in {tmp_path}/x">t</failure></testcase>
         <testcase classname="" name="tests.test_b"><error message="collection failure">x.py:1: in &lt;module&gt;
 E   ImportError: no module
 </error></testcase>
