@@ -1,6 +1,6 @@
 """Runs the tests of programs from PyPI that use numba.cuda, by `python -m weft.numba`, and keeps what was found.
 
-    python run.py [--device cpu|cuda] [--only NAMES] [--wheels DIR | --download DIR]
+    python run.py [--device cpu|cuda] [--only NAMES] [--wheels DIR | --download DIR [--python X.Y]]
 
 `./weft-dev programs` starts it in .venv. Each package that a program needs is installed into a folder of its own,
 without what it would bring along, so that programs share them and each sees the versions of its row. The tests of a
@@ -23,6 +23,8 @@ import zipfile
 from pathlib import Path
 
 import table
+from packaging import tags
+from packaging.utils import canonicalize_name, parse_wheel_filename
 
 ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / "target" / "programs"
@@ -30,19 +32,24 @@ SECONDS = 1800
 """A program's tests may take so long."""
 
 
-def pip(*args: object) -> None:
-    """Runs pip; what it says is shown where it fails."""
+def pip(*args: object, may_fail: bool = False) -> bool:
+    """Runs pip, and gives whether it did what it was told; unless it may fail, what it says is shown where it does."""
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", *map(str, args)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
+    if done.returncode and not may_fail:
         sys.exit(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
+    return done.returncode == 0
 
 
-def wheel_of(pinned: str, wheels: Path) -> Path | None:
-    """The wheel of a pinned package in a folder."""
+def wheel_of(pinned: str, wheels: Path, python: tuple[int, int] = sys.version_info[:2]) -> Path | None:
+    """The wheel of a pinned package in a folder, of those that fit a version of Python."""
     name, version = pinned.split("==")
-    pattern = re.compile(rf"{re.sub(r'[-_.]+', '[-_.]+', name)}-{re.escape(version)}-.*\.whl", re.IGNORECASE)
-    return next((file for file in sorted(wheels.glob("*.whl")) if pattern.fullmatch(file.name)), None)
+    fitting = {*tags.cpython_tags(python), *tags.compatible_tags(python)}
+    for file in sorted(wheels.glob("*.whl")):
+        its_name, its_version, _, its_tags = parse_wheel_filename(file.name)
+        if (its_name, str(its_version)) == (canonicalize_name(name), version) and not fitting.isdisjoint(its_tags):
+            return file
+    return None
 
 
 def archive_of(program: table.Program, wheels: Path) -> Path | None:
@@ -52,13 +59,20 @@ def archive_of(program: table.Program, wheels: Path) -> Path | None:
     return next((file for file in sorted(wheels.iterdir()) if pattern.fullmatch(file.name)), None)
 
 
-def fetch(program: table.Program, wheels: Path) -> None:
+def fetch(program: table.Program, wheels: Path, python: tuple[int, int] = sys.version_info[:2]) -> None:
     """Downloads what a program needs that is not there: wheels, made where there is none, and its source archive."""
     wheels.mkdir(parents=True, exist_ok=True)
+    version = f"--python-version={python[0]}.{python[1]}"
     for pinned in (program.pinned, *program.needs):
-        if wheel_of(pinned, wheels) is None:
-            print(f"    fetching {pinned}")
+        if wheel_of(pinned, wheels, python) is not None:
+            continue
+        print(f"    fetching {pinned}", flush=True)
+        download = ["download", "--quiet", "--no-deps", "--only-binary=:all:", version, "--dest", wheels, pinned]
+        if not pip(*download, may_fail=True):
+            # There is a source archive only. A wheel that is made of it has to be one for any Python.
             pip("wheel", "--quiet", "--no-deps", "--wheel-dir", wheels, pinned)
+        if wheel_of(pinned, wheels, python) is None:
+            sys.exit(f"there is no wheel of {pinned} for Python {python[0]}.{python[1]}")
     if program.tests and archive_of(program, wheels) is None:
         only = f"--no-binary={program.name}"
         pip("download", "--quiet", "--no-deps", only, "--dest", wheels, program.pinned)
@@ -170,6 +184,12 @@ def read_report(report: Path, folder: Path):
         yield name, [state, re.sub(r"0x[0-9a-f]{6,}", "0x…", text)[:300]]
 
 
+def version(text: str) -> tuple[int, int]:
+    """Reads `3.12`."""
+    major, _, minor = text.partition(".")
+    return int(major), int(minor)
+
+
 def main() -> None:
     """Fetches, installs and runs; keeps what was found in results/."""
     parser = argparse.ArgumentParser(prog="weft-dev programs", description=__doc__.splitlines()[0])
@@ -177,17 +197,22 @@ def main() -> None:
     parser.add_argument("--only", default="", help="names, with commas between")
     parser.add_argument("--wheels", type=Path, metavar="DIR", help="take packages from this folder, and none from PyPI")
     parser.add_argument("--download", type=Path, metavar="DIR", help="only download what is needed into this folder")
+    parser.add_argument(
+        "--python", type=version, metavar="X.Y", help="download for this Python, not for the present one"
+    )
     options = parser.parse_args()
     programs = table.read()
     names = [name for name in options.only.split(",") if name] or list(programs)
     if unknown := [name for name in names if name not in programs]:
         parser.error(f"there are no programs {unknown}: they are {', '.join(programs)}")
     wheels = options.wheels or options.download or WORK / "wheels"
+    if options.python and not options.download:
+        parser.error("--python says for what to download: it needs --download")
     if options.wheels and not wheels.is_dir():
         parser.error(f"--wheels {wheels} is no folder")
     if not options.wheels:
         for name in names:
-            fetch(programs[name], wheels.resolve())
+            fetch(programs[name], wheels.resolve(), options.python or sys.version_info[:2])
     if options.download:
         print(f"what {len(names)} programs need is in {wheels}")
         return
