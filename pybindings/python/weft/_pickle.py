@@ -21,6 +21,7 @@ from collections import deque
 
 from weft import _source
 from weft._weft import Dispatcher, Signature, Type, free_names
+from weft.cuda._kernel_names import KernelName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ _LARGEST = 1 << 20
 
 _made: weakref.WeakValueDictionary[str, Dispatcher] = weakref.WeakValueDictionary()
 _recent: deque[Dispatcher] = deque(maxlen=_KEPT)
+
+# To look whether a text is a function's takes milliseconds, and a pool asks with each task.
+_texts: weakref.WeakKeyDictionary[Any, tuple[str, str]] = weakref.WeakKeyDictionary()
 
 
 # --- Jitted functions -------------------------------------------------------------------------------------------------
@@ -181,9 +185,12 @@ def _goes_by_value(module: str) -> bool:
 
 def _text(dispatcher: Any) -> tuple[str, str]:
     """Give the file and the text of a function of weft's, or of numba's."""
-    given, kept = getattr(dispatcher, "given_source", None), getattr(dispatcher, "kept_text", None)
-    file, text, _, _ = _source.of(dispatcher.py_func, given, kept)
-    return file, text
+    found = _texts.get(dispatcher)
+    if found is None:
+        given, kept = getattr(dispatcher, "given_source", None), getattr(dispatcher, "kept_text", None)
+        file, text, _, _ = _source.of(dispatcher.py_func, given, kept)
+        found = _texts[dispatcher] = file, text
+    return found
 
 
 def _values(dispatcher: Any) -> Iterator[tuple[str, Any]]:
@@ -192,7 +199,7 @@ def _values(dispatcher: Any) -> Iterator[tuple[str, Any]]:
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     class_ = _source.enclosing_class(function.__code__)
     # The host can run more than weft reads.
-    names = free_names(*_text(dispatcher)) if type(dispatcher) is Dispatcher else _names_of(function.__code__)
+    names = free_names(*_text(dispatcher)) if isinstance(dispatcher, Dispatcher) else _names_of(function.__code__)
     # The copy stands in no class, so its text's private names are as written.
     for name in names:
         found = _source.mangled(name, class_)
@@ -287,6 +294,14 @@ def _content(value: Any, seen: dict[int, int]) -> Any:
         return type(value).__qualname__, tuple(_content(item, seen) for item in value)
     if type(value) is dict:
         return "dict", tuple((_content(key, seen), _content(item, seen)) for key, item in value.items())
+    if isinstance(value, KernelName):
+        return "kernel name", value._weft_path
+    if isinstance(value, types.BuiltinFunctionType) and isinstance(value.__self__, types.ModuleType):
+        return "name", value.__module__, value.__qualname__
+    if isinstance(value, np.ufunc):
+        name = str(value.__name__)
+        if getattr(np, name, None) is value:
+            return "name", "numpy", name
     # Functions of `njit` are compiled for kernels, too.
     if isinstance(getattr(value, "py_func", None), types.FunctionType) and hasattr(value, "targetoptions"):
         return _content_of_function(value, seen)
@@ -303,7 +318,8 @@ def _content_of_function(dispatcher: Any, seen: dict[int, int]) -> Any:
         return "again", seen[id(dispatcher)]
     seen[id(dispatcher)] = len(seen)
     # What is linked are files and objects, whose content is not looked at.
-    if dispatcher.targetoptions.get("link"):
+    is_declared = isinstance(dispatcher, Dispatcher) and type(dispatcher) is not Dispatcher
+    if is_declared or dispatcher.targetoptions.get("link"):
         raise _Incomparable
     return (
         *("function", type(dispatcher).__qualname__, function.__name__, function.__module__, *_text(dispatcher)),

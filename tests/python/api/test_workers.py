@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import enum
 import importlib.util
+import math
 import os
 import pickle
 import subprocess
@@ -141,6 +143,11 @@ def test_pools_of_processes(pool, tmp_path):
 
 
 OFFSET = 2
+sin, cos, grid = math.sin, np.cos, cuda.grid
+
+
+class Color(enum.IntEnum):
+    RED = 4
 
 
 def make(offset, *, more=OFFSET):
@@ -191,17 +198,17 @@ def test_functions_with_other_globals_or_arrays_are_others(monkeypatch):
     assert pickle.loads(texts[0]) is pickle.loads(texts[0])
 
 
+def test_names_of_modules_are_compared():
+    @cuda.jit
+    def kernel(out):
+        out[grid(1)] = sin(OFFSET) + cos(0.0) + np.sqrt(math.pi) + Color.RED
+
+    copies = [pickle.loads(pickle.dumps(kernel)) for _ in range(2)]
+    assert copies[0] is copies[1]
+    assert value(copies[0]) == pytest.approx(np.sin(2.0) + 1 + np.sqrt(np.pi) + 4)
+
+
 def test_a_value_that_is_not_compared_makes_no_equals():
-    class Sizes:
-        width = 3
-
-    def shared(kind):
-        @cuda.jit
-        def kernel(out):
-            out[0] = kind
-
-        return kernel
-
     kept = cuda.to_device(np.arange(2.0))
 
     @cuda.jit
