@@ -22,6 +22,7 @@ from collections import deque
 from weft import _source
 from weft._weft import Dispatcher, Signature, Type, free_names
 from weft.cuda._kernel_names import KernelName
+from weft.errors import SourceError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -260,10 +261,10 @@ class _Incomparable(Exception):
 
 
 def _equals(dispatcher: Dispatcher) -> str | None:
-    """Give a digest of all that a function is; None if a value of it is not compared."""
+    """Give a digest of all that a function is; None if a value of it is not compared, or a text not to be found."""
     try:
         content = _content(dispatcher, {})
-    except _Incomparable:
+    except (_Incomparable, SourceError):
         return None
     return hashlib.sha256(repr(content).encode()).hexdigest()
 
