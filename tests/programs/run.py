@@ -30,6 +30,8 @@ ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / "target" / "programs"
 SECONDS = 1800
 """A program's tests may take so long."""
+UNUSED = "no test has used a device"
+"""What plugin/drop_in.py prints."""
 
 
 def pip(*args: object, may_fail: bool = False) -> bool:
@@ -80,7 +82,8 @@ def fetch(program: table.Program, wheels: Path, python: tuple[int, int] = sys.ve
 
 def installed(pinned: str, wheels: Path) -> Path:
     """Installs a package from a folder of wheels into a folder of its own, unless it is there, and gives that."""
-    folder = WORK / "packages" / pinned.replace("==", "-")
+    python = "python{}.{}".format(*sys.version_info)
+    folder = WORK / python / pinned.replace("==", "-")
     if not (folder / ".done").exists():
         wheel = wheel_of(pinned, wheels)
         if wheel is None:
@@ -161,6 +164,8 @@ def run(program: table.Program, device: str, wheels: Path) -> dict[str, object]:
     if not report.exists():
         last = log.read_text().strip().splitlines()[-1:]
         return {"version": program.version, "tests": {}, "stopped": f"pytest ended without a report: {last}"}
+    if UNUSED in log.read_text() and not program.elsewhere:
+        return {"version": program.version, "tests": {}, "stopped": UNUSED}
     return {"version": program.version, "tests": dict(read_report(report, folder))}
 
 

@@ -11,7 +11,7 @@ HERE = Path(__file__).resolve().parent
 CHECKS = HERE / "checks"
 RESULTS = HERE / "results"
 FAULTS = ("weft", "program", "device", "needs")
-"""Whose a failure is: weft's, the program's own, of a device that is not there, of a package that is not installed."""
+"""Whose a failure is: weft's, the program's or its archive's, of a device or a package that is not there."""
 
 
 @dataclass
@@ -36,6 +36,7 @@ class Program:
     tests: list[str] = field(default_factory=list)
     slow: list[str] = field(default_factory=list)
     check: bool = False
+    elsewhere: bool = False
     environment: dict[str, str] = field(default_factory=dict)
     reasons: list[Reason] = field(default_factory=list)
 

@@ -8,7 +8,10 @@ use pyo3::{
 use weft_runtime::LaunchConfig;
 
 use super::{Dispatcher, launch};
-use crate::{args::Arguments, devices::stream::{Given, stream_of}};
+use crate::{
+    args::Arguments,
+    devices::stream::{Given, stream_of},
+};
 
 /// Threads in a block where the user does not say: enough to hide latency, few enough for any register count.
 const BLOCK: u32 = 256;

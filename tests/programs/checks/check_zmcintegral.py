@@ -15,6 +15,16 @@ def cluster():
     ray.shutdown()
 
 
+def test_workers_are_led_to_weft(cluster):
+    @ray.remote
+    def implementation():
+        from numba import cuda
+
+        return cuda.implementation
+
+    assert ray.get(implementation.remote()) == "weft"
+
+
 def test_functions_of_several_dimensions(cluster):
     functions = multi.string_manipulation(["math.sin(x[0])+x[1]", "x[0]*x[1]*x[2]", "math.exp(x[0])"])
     domains = [[[0, 1], [0, 2]], [[0, 1]] * 3, [[0, 1]]]
