@@ -74,7 +74,7 @@ def others(programs, found, device):
         if reasons or slow:
             yield f"\n**{name}**\n"
         if slow:
-            yield f"- {len(slow)} not run, as many minutes are too long: {listed(slow)}"
+            yield f"- not run, as they take many minutes on a CPU: {listed(slow)}"
         for (fault, why, state), tests in reasons.items():
             yield f"- {len(tests)} {state}, {FAULTS[fault]}: {why} ({listed(tests)})"
 

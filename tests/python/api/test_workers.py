@@ -411,5 +411,7 @@ except RuntimeError as error:
 """
     environment = dict.fromkeys(workers.LOCAL_RANKS, "") | {"WEFT_DEVICE": "cuda"}
     gpu, count, current, refused = python("-c", code, **environment).split()
-    assert gpu == str(1 % len(cuda.gpus))
+    visible = os.environ.get(workers.VISIBLE)
+    names = visible.split(",") if visible else [str(number) for number in range(len(cuda.gpus))]
+    assert gpu == names[1 % len(names)]
     assert (count, current, refused) == ("1", "0", "True")
