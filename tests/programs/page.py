@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections import Counter
 from pathlib import Path
 
 import table
@@ -43,10 +42,9 @@ def counted(result, device, program):
         return "–"
     if "stopped" in result:
         return result["stopped"]
-    states = Counter(state for state, _ in result["tests"].values())
-    ran = sum(states.values()) - states["skipped"]
+    ran = result["passed"] + sum(state != "skipped" for state, _ in result["others"].values())
     version = "" if result["version"] == program.version else f" ({result['version']})"
-    return f"{states['passed']} of {ran}{version}"
+    return f"{result['passed']} of {ran}{version}"
 
 
 def rows(programs, results):
@@ -64,9 +62,7 @@ def others(programs, found, device):
     """The tests that do not pass on a device, each under its program and its reason."""
     for name, program in programs.items():
         reasons = {}
-        for test, (state, message) in found.get(name, {"tests": {}})["tests"].items():
-            if state == "passed":
-                continue
+        for test, (state, message) in found.get(name, {"others": {}})["others"].items():
             reason = program.reason(device, test, message)
             fault, why = (reason.fault, reason.why) if reason else ("", short(message))
             reasons.setdefault((fault, why, state), []).append(test)

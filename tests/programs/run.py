@@ -160,13 +160,25 @@ def run(program: table.Program, device: str, wheels: Path) -> dict[str, object]:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return {"version": program.version, "tests": {}, "stopped": f"its tests took more than {SECONDS} s"}
+            return {
+                "version": program.version,
+                "passed": 0,
+                "others": {},
+                "stopped": f"its tests took more than {SECONDS} s",
+            }
     if not report.exists():
         last = log.read_text().strip().splitlines()[-1:]
-        return {"version": program.version, "tests": {}, "stopped": f"pytest ended without a report: {last}"}
+        return {
+            "version": program.version,
+            "passed": 0,
+            "others": {},
+            "stopped": f"pytest ended without a report: {last}",
+        }
     if UNUSED in log.read_text() and not program.elsewhere:
-        return {"version": program.version, "tests": {}, "stopped": UNUSED}
-    return {"version": program.version, "tests": dict(read_report(report, folder))}
+        return {"version": program.version, "passed": 0, "others": {}, "stopped": UNUSED}
+    tests = dict(read_report(report, folder))
+    others = {name: found for name, found in tests.items() if found[0] != "passed"}
+    return {"version": program.version, "passed": len(tests) - len(others), "others": others}
 
 
 def read_report(report: Path, folder: Path):
@@ -226,9 +238,10 @@ def main() -> None:
     file.parent.mkdir(exist_ok=True)
     for name in names:
         result = run(programs[name], options.device, wheels.resolve())
-        states = [state for state, _ in result["tests"].values()]
-        counts = {state: states.count(state) for state in ("passed", "failed", "error", "skipped")}
-        print(f"{name} {programs[name].version}: {counts} {result.get('stopped', '')}", flush=True)
+        states = [state for state, _ in result["others"].values()]
+        counts = {state: states.count(state) for state in ("failed", "error", "skipped")}
+        said = result.get("stopped", f"{result['passed']} passed, {counts}")
+        print(f"{name} {programs[name].version}: {said}", flush=True)
         # Kept after each, so that what was found is there when a later one is stopped.
         known = json.loads(file.read_text())["programs"] if file.exists() else {}
         known[name] = result

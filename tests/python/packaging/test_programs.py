@@ -59,20 +59,19 @@ def test_what_does_not_pass_stands_under_its_reason(tool):
     reason = table.Reason("it wants a printer", "device", message="no printer")
     slow = "tests/test_a.py::test_slow[3]"
     program = table.Program("thing", "2", "a thing", [], tests=["tests"], slow=[slow], reasons=[reason])
-    tests = {
-        "tests.test_a::test_one": ["passed", ""],
+    others = {
         "tests.test_a::test_two[a]": ["failed", "OSError: no printer\nmore"],
         "tests.test_a::test_two[b]": ["failed", "OSError: no printer"],
         "tests.test_b::test_three": ["skipped", "no | here"],
     }
-    found = {"cpu": {"thing": {"version": "2", "tests": tests}}, "cuda": {}}
+    found = {"cpu": {"thing": {"version": "2", "passed": 1, "others": others}}, "cuda": {}}
     text = page.page({"thing": program}, found)
     assert "| [thing](https://pypi.org/project/thing/2/) 2 | a thing | its own | 1 of 3 | – |" in text
     assert "- 2 failed, needs a device that is not here: it wants a printer (`test_two`)" in text
     assert "- 1 skipped, not classified: no \\| here (`test_three`)" in text
     assert text.count("`test_slow`") == 1
     assert text.endswith("NVIDIA GPU\n\nNothing.\n")
-    older = page.page({"thing": program}, {"cpu": {"thing": {"version": "1", "tests": {}}}})
+    older = page.page({"thing": program}, {"cpu": {"thing": {"version": "1", "passed": 0, "others": {}}}})
     assert "| 0 of 0 (1) |" in older
 
 
