@@ -44,7 +44,7 @@ mod _weft {
         command::run_command,
         devices::{
             config, current_device_id, device_attribute, device_attributes, device_count, device_kind,
-            device_of_address,
+            device_of_address, is_chosen,
             manager::{memory_managers, use_memory_managers},
             memory_info, profile, progress_limits,
             recording::is_recording,

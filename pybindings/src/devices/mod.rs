@@ -236,6 +236,8 @@ pub(crate) fn announce(py: Python<'_>) -> PyResult<()> {
 }
 
 /// Whether this process has found out what it computes on.
+#[pyfunction]
+#[pyo3(name = "is_device_chosen")]
 pub(crate) fn is_chosen() -> bool {
     DEVICES.get().is_some()
 }

@@ -1,14 +1,18 @@
 //! `kernel.forall(n)`: a one-dimensional launch over n threads, with a block size that weft chooses.
 
 use pyo3::{
-    exceptions::PyValueError,
+    exceptions::{PyTypeError, PyValueError},
     prelude::*,
     types::{PyDict, PyInt, PyTuple},
 };
 use weft_runtime::{LaunchConfig, USUAL_BLOCK};
 
 use super::{Dispatcher, around};
-use crate::{args::Arguments, errors};
+use crate::{
+    args::Arguments,
+    devices::stream::{Given, stream_of},
+    errors,
+};
 
 /// See the module.
 #[pyclass(frozen, module = "weft._weft", name = "ForAll")]
@@ -81,6 +85,16 @@ impl ForAll {
             Some(stream) => stream.clone_ref(py),
             None => PyInt::new(py, 0).into_any().unbind(),
         }
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let stream = self.stream.as_ref().map(|stream| stream.bind(py));
+        if !matches!(stream_of(stream)?, Given::Default) {
+            return Err(PyTypeError::new_err("a launch with a stream cannot be pickled: streams cannot"));
+        }
+        let rebuild = py.import("weft._pickle")?.getattr("rebuild_forall")?;
+        let made = (&self.dispatcher, self.ntasks, self.thread_per_block, self.sharedmem);
+        Ok((rebuild, made.into_pyobject(py)?))
     }
 
     /// The jitted function.

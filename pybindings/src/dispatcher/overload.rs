@@ -500,6 +500,12 @@ impl CompiledKernel {
         self.overload.target()
     }
 
+    /// Another process compiles it for the GPU that it has, or finds it where the cache of compilations keeps it.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let rebuild = py.import("weft._pickle")?.getattr("rebuild_kernel")?;
+        Ok((rebuild, (&self.owner, self.signature()).into_pyobject(py)?))
+    }
+
     /// The code as it was loaded: PTX text, or an object file.
     #[getter]
     fn code(&self, py: Python<'_>) -> PyResult<&[u8]> {

@@ -3,6 +3,7 @@
 use std::{cell::RefCell, sync::Arc};
 
 use pyo3::{
+    exceptions::PyTypeError,
     gc::{PyTraverseError, PyVisit},
     prelude::*,
     types::PyTuple,
@@ -105,6 +106,17 @@ impl Prepared {
     #[getter]
     fn args(&self, py: Python<'_>) -> Py<PyTuple> {
         self.args.clone_ref(py)
+    }
+
+    /// The copy has copies of the device arrays, which go through the host.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        if !matches!(self.stream, Given::Default) {
+            return Err(PyTypeError::new_err("a prepared launch with a stream cannot be pickled: streams cannot"));
+        }
+        let rebuild = py.import("weft._pickle")?.getattr("rebuild_prepared")?;
+        let LaunchConfig { grid, block, shared_bytes, cluster } = self.config;
+        let cluster = self.config.has_clusters().then_some(cluster);
+        Ok((rebuild, (&self.dispatcher, grid, block, shared_bytes, cluster, &self.args).into_pyobject(py)?))
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

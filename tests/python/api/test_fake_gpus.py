@@ -361,3 +361,26 @@ def test_times_that_events_do_not_have(run) -> None:
                 raise AssertionError
         """
     )
+
+
+def test_a_worker_counts_the_gpus_before_it_uses_one(run) -> None:
+    run(
+        """
+        import os
+        from weft import workers
+
+        os.environ.pop(workers.VISIBLE, None)
+        assert workers.select_gpu(3) == "1" == os.environ.pop(workers.VISIBLE)
+        assert workers.select_gpu(0) == "0"
+        cuda.device_array(1)
+        assert workers.select_gpu(4, gpus=2) == "0"
+        try:
+            workers.select_gpu(1, gpus=2)
+        except RuntimeError as error:
+            assert "this process has used a device" in str(error), error
+        else:
+            raise AssertionError
+        assert os.environ[workers.VISIBLE] == "0"
+        """,
+        FAKE_DEVICES="2",
+    )

@@ -182,8 +182,16 @@ def test_states_begin_where_they_are_asked_to() -> None:
     assert cuda.random.create_xoroshiro128p_states(0, 1).shape == (0,)
     with pytest.raises(ValueError, match="one dimension, not of 2"):
         cuda.random.init_xoroshiro128p_states(cuda.device_array((2, 2), cuda.random.xoroshiro128p_dtype), 1)
+    # Of a time, as programs pass it, the whole seconds count, as in Numba.
+    for seed in (1.5, np.float32(1.75), np.int8(1)):
+        np.testing.assert_array_equal(
+            cuda.random.create_xoroshiro128p_states(4, seed).copy_to_host(),
+            cuda.random.create_xoroshiro128p_states(4, 1).copy_to_host(),
+        )
+    with pytest.raises(ValueError, match="`seed` must be a finite number, not nan"):
+        cuda.random.create_xoroshiro128p_states(4, math.nan)
     with pytest.raises(TypeError):
-        cuda.random.create_xoroshiro128p_states(4, 1.5)
+        cuda.random.create_xoroshiro128p_states(4, "1")
 
 
 def test_xoroshiro_words_and_numbers_are_those_of_the_definition() -> None:

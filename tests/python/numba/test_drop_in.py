@@ -177,6 +177,36 @@ def test_names_that_weft_lacks(env, statement, error, words):
         assert out == "False 3\n"
 
 
+def test_programs_without_a_device(env):
+    """What they put in the place of functions that need one."""
+    text = """
+from numba.cuda.cudadrv.driver import _raise_driver_not_found
+from numba.cuda.cudadrv.error import CudaSupportError
+try:
+    _raise_driver_not_found()
+except CudaSupportError as error:
+    print(str(error)[:26])
+"""
+    assert code(env, text) == "no CUDA device can be used\n"
+
+
+@pytest.mark.parametrize("env", ["absent"], indirect=True)
+def test_literal_unroll(env):
+    text = """
+import numpy as np
+from numba import cuda, literal_unroll
+values = (1, 2.5)
+@cuda.jit
+def kernel(out):
+    for value in literal_unroll(values):
+        out[0] += value
+out = np.zeros(1)
+kernel[1, 1](out)
+print(out[0])
+"""
+    assert code({**env, "PYTHONWARNINGS": "ignore"}, text) == "3.5\n"
+
+
 @pytest.mark.parametrize("env", ["absent"], indirect=True)
 @pytest.mark.parametrize(
     ("statement", "words"),

@@ -13,6 +13,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from packaging import tags
+from packaging.utils import parse_wheel_filename
 
 ROOT = Path(__file__).resolve().parents[3]
 MAX_BYTES = 26_000_000
@@ -54,6 +56,20 @@ def interpreter(version: str) -> str:
 
 def test_size(wheel: Path) -> None:
     assert wheel.stat().st_size < MAX_BYTES
+
+
+def test_the_wheel_is_not_for_free_threaded_pythons(wheel: Path) -> None:
+    """What rests on the interpreter's lock says so, and pip of a Python without it does not take the wheel."""
+    assert "gil_used = true" in (ROOT / "pybindings" / "src" / "lib.rs").read_text()
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        assert "Free Threading" not in archive.read(name).decode()
+    _, _, _, taken = parse_wheel_filename(wheel.name)
+    platforms = [tag.platform for tag in taken]
+    for version in ((3, 13), (3, 14)):
+        number = "".join(map(str, version))
+        assert not taken.isdisjoint(tags.cpython_tags(version, [f"cp{number}"], platforms))
+        assert taken.isdisjoint(tags.cpython_tags(version, [f"cp{number}t"], platforms))
 
 
 def test_one_wheel_for_all_pythons(wheel: Path) -> None:

@@ -25,7 +25,7 @@ _WORD = (1 << 64) - 1
 _JUMP = 0xD86B048B86AA9922_BEAC0467EBA5FACB
 
 
-def create_xoroshiro128p_states(n: int, seed: int, subsequence_start: int = 0, stream: Any = 0) -> DeviceNDArray:
+def create_xoroshiro128p_states(n: int, seed: float, subsequence_start: int = 0, stream: Any = 0) -> DeviceNDArray:
     """Make a device array of the states of generators whose sequences do not meet.
 
     Each state is 2**64 steps ahead of the one before it.
@@ -35,7 +35,7 @@ def create_xoroshiro128p_states(n: int, seed: int, subsequence_start: int = 0, s
     n
         How many states.
     seed
-        An integer, of which the lower 64 bits count.
+        A number, of which the lower 64 bits count; what a float has behind the point does not.
     subsequence_start
         How many states to leave out before the first.
     stream
@@ -53,7 +53,7 @@ def create_xoroshiro128p_states(n: int, seed: int, subsequence_start: int = 0, s
     return states
 
 
-def init_xoroshiro128p_states(states: DeviceNDArray, seed: int, subsequence_start: int = 0, stream: Any = 0) -> None:
+def init_xoroshiro128p_states(states: DeviceNDArray, seed: float, subsequence_start: int = 0, stream: Any = 0) -> None:
     """Set the states of generators, as `create_xoroshiro128p_states` does.
 
     Parameters
@@ -61,7 +61,7 @@ def init_xoroshiro128p_states(states: DeviceNDArray, seed: int, subsequence_star
     states
         A device array of one dimension with the dtype `xoroshiro128p_dtype`.
     seed
-        An integer, of which the lower 64 bits count.
+        A number, of which the lower 64 bits count; what a float has behind the point does not.
     subsequence_start
         How many states to leave out before the first.
     stream
@@ -76,8 +76,23 @@ def init_xoroshiro128p_states(states: DeviceNDArray, seed: int, subsequence_star
     import operator
 
     start = operator.index(subsequence_start) & _WORD
-    words = _weft.xoroshiro128p_states(count, operator.index(seed) & _WORD, start)
+    words = _weft.xoroshiro128p_states(count, _seed_word(seed), start)
     states.copy_to_device(np.frombuffer(words, _dtype(), count), stream=stream)
+
+
+def _seed_word(seed: Any) -> int:
+    """Make a word of a seed. Programs pass ``time.time()``, of which Numba takes the whole seconds."""
+    import math
+    import operator
+
+    import numpy as np
+
+    if not isinstance(seed, float | np.floating):
+        return operator.index(seed) & _WORD
+    if not math.isfinite(seed):
+        msg = f"`seed` must be a finite number, not {seed}"
+        raise ValueError(msg)
+    return int(seed) & _WORD
 
 
 def _dtype() -> Any:

@@ -58,6 +58,11 @@ class Config(ModuleType):
         else:
             super().__setattr__(name, value)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        from weft.numba import _finder
+
+        return _finder.import_module, (self.__name__,)
+
 
 class Listened(ModuleType):
     """numba's own `numba.core.config`, of which weft is told what it has a setting for."""
@@ -67,3 +72,8 @@ class Listened(ModuleType):
         super().__setattr__(name, value)
         if name in SHARED:
             setattr(config, SHARED[name], value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from weft.numba import _finder
+
+        return _finder.import_module, (self.__name__,)

@@ -54,6 +54,25 @@ class Facade(ModuleType):
     def __dir__(self) -> list[str]:
         return sorted({*self.__dict__, *_modules.public_names(self.__name__)})
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return import_module, (self.__name__,)
+
+
+def import_module(name: str) -> ModuleType:
+    """Import a module that a pickle names: one of numba's, where the drop-in has been installed.
+
+    A process that is not led to weft is so from here on: what came with the module was written for weft's.
+
+    Parameters
+    ----------
+    name
+        The module's name.
+    """
+    import weft.numba
+
+    weft.numba.install()
+    return importlib.import_module(name)
+
 
 class Finder(MetaPathFinder, Loader):
     """Finds `numba.cuda`, or all of `numba` where it is not installed."""

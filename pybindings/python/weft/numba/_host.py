@@ -68,9 +68,10 @@ class Dispatcher:
     def __get__(self, owner: Any, _class: type | None = None) -> Any:
         return self if owner is None else types.MethodType(self, owner)
 
-    def __reduce__(self) -> str:
-        # As functions are: by the name under which their module has them.
-        return self.py_func.__qualname__
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        from weft import _pickle
+
+        return _pickle.reduce_host(self)
 
     def __repr__(self) -> str:
         return f"<numba.njit function {self.py_func.__qualname__}, run by CPython>"

@@ -121,9 +121,11 @@ _NAMES = {
     "numba.cuda.simulator.reset": "weft.cuda:close",
     "numba.cuda.simulator.cudadrv.devicearray.FakeCUDAArray": "weft.cuda:DeviceNDArray",
     "numba.cuda.__version__": "weft.numba._support:CUDA_VERSION",
+    "numba.cuda.cudadrv.driver._raise_driver_not_found": "weft.numba._support:raise_driver_not_found",
     "numba.cuda.implementation": "weft.numba._support:IMPLEMENTATION",
     "numba.cuda.HAS_NUMBA": "weft.numba._support:HAS_NUMBA",
     "numba.__version__": "weft.numba._support:NUMBA_VERSION",
+    "numba.literal_unroll": "weft.cuda:literal_unroll",
     "numba.version_info": "weft.numba._support:version_info",
     "numba.cuda.misc.special.literal_unroll": "weft.cuda:literal_unroll",
 }

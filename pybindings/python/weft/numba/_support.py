@@ -9,7 +9,7 @@ from weft._weft import Signature, parse_signature
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, NoReturn
 
 # The versions whose names and meaning weft has.
 NUMBA_VERSION = "0.61.2"
@@ -68,6 +68,17 @@ def is_signature(sig: Any) -> bool:
 def get_arch_option(major: int, minor: int) -> str:
     """Give the name of a compute capability to NVVM: ``compute_90``."""
     return f"compute_{major}{minor}"
+
+
+def raise_driver_not_found() -> NoReturn:
+    """Say that there is no driver: what programs put in the place of functions that need one."""
+    from weft.errors import CudaSupportError
+
+    msg = (
+        "no CUDA device can be used: there is no NVIDIA driver (libcuda.so.1), or it sees no GPU. Without "
+        "WEFT_DEVICE=cuda kernels run on the CPU"
+    )
+    raise CudaSupportError(msg)
 
 
 def get_version() -> tuple[int, int]:
