@@ -34,6 +34,11 @@ use crate::{
 
 /// Turns in one.
 const TURNS: i128 = 4;
+/// Turns in one of a loop that changes nothing but locals and is short: more loads are under way then. A loop of four stands behind
+/// it, for what is left.
+const TURNS_OF_READS: i128 = 8;
+/// Expressions of a turn that is short.
+const SHORT: usize = 48;
 /// Strides beyond are left alone, so that a multiple cannot overflow.
 const LARGEST_STRIDE: i128 = 1 << 60;
 
@@ -97,9 +102,13 @@ fn unroll_in(function: &mut Function, block: &mut Block, constant: Option<&Const
                     // The loop of the turns that are left has the same statements.
                     body.truncate(1);
                     body.extend(turn.iter().cloned());
-                    let unrolled = unrolled(function, &strided, (&turn, &step), &in_front, span);
-                    block.insert(index, unrolled);
-                    index += 1;
+                    let turns: &[i128] =
+                        if is_short_read(function, &turn) { &[TURNS_OF_READS, TURNS] } else { &[TURNS] };
+                    for &turns in turns {
+                        let unrolled = unrolled(function, &strided, (&turn, &step), (&in_front, turns), span);
+                        block.insert(index, unrolled);
+                        index += 1;
+                    }
                 }
             }
             StmtKind::Assign(..)
@@ -218,27 +227,37 @@ fn is_global(function: &Function, pointer: ExprId) -> bool {
     matches!(function.exprs[pointer].ty, Type::Ptr(_, Space::Global))
 }
 
-/// The loop of four turns.
+/// Whether a turn is short and changes nothing but locals.
+fn is_short_read(function: &Function, turn: &[Stmt]) -> bool {
+    let (mut exprs, mut changes) = (0, false);
+    for_each_stmt(turn, &mut |stmt| {
+        changes |= matches!(stmt.kind, StmtKind::Store { .. } | StmtKind::Op { .. });
+        for_each_expr_of_stmt(function, &stmt.kind, &mut |_| exprs += 1);
+    });
+    !changes && exprs <= SHORT
+}
+
+/// The loop of so many turns in one.
 fn unrolled(
     function: &mut Function,
     strided: &Strided,
     turn: (&[Stmt], &[Stmt]),
-    in_front: &[bool],
+    (in_front, turns): (&[bool], i128),
     span: Span,
 ) -> Stmt {
-    let go_on = test(function, strided, span);
+    let go_on = test(function, strided, turns, span);
     let leave = function.exprs.push(Expr { kind: ExprKind::Unary(UnaryOp::Not, go_on), ty: Type::BOOL, span });
     let exit = vec![Stmt { kind: StmtKind::Break, span }];
     let mut body = vec![Stmt { kind: StmtKind::If { cond: leave, then: exit, otherwise: Block::new() }, span }];
-    body.extend(front::turns(function, strided, turn, in_front, TURNS));
+    body.extend(front::turns(function, strided, turn, in_front, turns));
     Stmt { kind: StmtKind::Loop { body, step: Block::new() }, span }
 }
 
-/// `(counter < stop) & (min(stop, …) - counter > 3 * stride)`, and that the stride is positive and not too large.
+/// `(counter < stop) & (min(stop, …) - counter > (turns - 1) * stride)`, and that the stride is positive and not too large.
 ///
 /// The counter is not negative, so below `stop` the difference cannot overflow; and the minimum is so far from the end
-/// of the type that a fourth stride stays inside. The turns beyond are left to the other loop.
-fn test(function: &mut Function, strided: &Strided, span: Span) -> ExprId {
+/// of the type that one more stride stays inside. The turns beyond are left to the loops behind.
+fn test(function: &mut Function, strided: &Strided, turns: i128, span: Span) -> ExprId {
     let push = |function: &mut Function, kind, ty| function.exprs.push(Expr { kind, ty, span });
     let int = |function: &mut Function, value| function.exprs.push(Expr::int(Scalar::I64, value, span));
     let compare = |function: &mut Function, op, a, b| push(function, ExprKind::Compare(op, a, b), Type::BOOL);
@@ -250,7 +269,7 @@ fn test(function: &mut Function, strided: &Strided, span: Span) -> ExprId {
     let end = int(function, i128::from(i64::MAX) - LARGEST_STRIDE);
     let stop = push(function, ExprKind::Binary(BinaryOp::Min, stop, end), Type::I64);
     let left = push(function, ExprKind::Binary(BinaryOp::Sub, stop, now), Type::I64);
-    let (stride, more) = (function.copy_expr(strided.stride), int(function, TURNS - 1));
+    let (stride, more) = (function.copy_expr(strided.stride), int(function, turns - 1));
     let needed = push(function, ExprKind::Binary(BinaryOp::Mul, stride, more), Type::I64);
     let enough = compare(function, CompareOp::Gt, left, needed);
     let mut all = push(function, ExprKind::Binary(BinaryOp::And, below, enough), Type::BOOL);
