@@ -215,7 +215,6 @@ impl Dispatcher {
     /// The kernel with a launch configuration: what `kernel[griddim, blockdim, stream, sharedmem, cluster]`
     /// gives. Without `advise` nothing is said of a grid that does not fill a GPU: whoever launches did not choose it.
     #[pyo3(signature = (griddim, blockdim, stream=None, sharedmem=None, advise=true, cluster=None))]
-    #[expect(clippy::too_many_arguments, reason = "Python's arguments")]
     fn configure<'py>(
         slf: &Bound<'py, Self>,
         griddim: &Bound<'py, PyAny>,
