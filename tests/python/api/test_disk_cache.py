@@ -328,7 +328,8 @@ def test_the_phases_of_a_first_launch_are_printed(program):
         [line] = [line for line in program.run(code, WEFT_TIMING="1").splitlines() if line.startswith("weft: ")]
         assert re.match(r"weft: kernel\(.*\) for \w+(?:, kept)?: ", line)
         times, total, numbers = timed(line)
-        assert list(times) == ["capture", "look up", *phases, "load"]
+        # How many threads to make one is estimated on GPUs.
+        assert [name for name in times if name != "estimate"] == ["capture", "look up", *phases, "load"]
         assert sum(times.values()) == pytest.approx(total, abs=0.1)
         if phases:
             functions, instructions, functions_left, instructions_left = numbers
@@ -365,7 +366,7 @@ for target in ("sm_90", "host"):
     for line in lines:
         times, total, numbers = timed(line)
         linked = [*PHASES[:4], "math library", *PHASES[4:]]
-        assert list(times) == ["capture", "look up", *linked, "result"]
+        assert [name for name in times if name != "estimate"] == ["capture", "look up", *linked, "result"]
         assert sum(times.values()) == pytest.approx(total, abs=0.1)
         functions, _, functions_left, _ = numbers
         # The kernel, the device function and the library's; on a GPU the kernel is what is left.

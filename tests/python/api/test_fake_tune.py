@@ -194,20 +194,20 @@ def test_the_estimate_is_for_large_launches(run):
     """
     small, large, eight, odd = run(ESTIMATE + code.replace("\n    ", "\n")).split()
     assert small == odd == "1x1x1"
-    assert large in ("1x4x1", "2x2x1")
+    assert large == "blocks:4x2x1"
     assert eight == "1x1x1"
 
 
 def test_blocks_are_merged_where_enough_are_left(run):
-    """Of 132 multiprocessors with 2048 threads each, twice."""
+    """A launch fills 132 multiprocessors with 2048 threads each twice, and merged with as many as its registers allow."""
     code = """
-    for grid in ((64, 64), (128, 128), (256, 256), (129, 256), (256, 130)):
+    for grid in ((48, 48), (64, 64), (256, 256), (129, 256), (256, 130)):
         product[grid, (16, 16)](a, b, c)
         print(in_use())
     """
     small, middle, large, odd, even = run(ESTIMATE + code.replace("\n    ", "\n")).split()
     assert small in ("1x4x1", "2x2x1")
-    assert middle == "blocks:2x2x1"
+    assert middle == "blocks:4x2x1"
     assert large in ("blocks:4x2x1", "blocks:2x4x1")
     assert odd in ("1x4x1", "2x2x1")
     assert even == "blocks:4x2x1"

@@ -18,6 +18,8 @@
 
 mod front;
 
+use std::collections::BTreeSet;
+
 use weft_artifact::Scalar;
 
 use super::{
@@ -26,8 +28,8 @@ use super::{
 };
 use crate::{
     ir::{
-        Arith, BinaryOp, Block, Class, CompareOp, Expr, ExprId, ExprKind, Function, LocalId, Module, Space, Stmt,
-        StmtKind, Together, Type, UnaryOp, for_each_expr_of_stmt, for_each_stmt,
+        Arith, BinaryOp, Block, Class, CompareOp, Expr, ExprId, ExprKind, Function, LocalId, Module, Space,
+        SpecialRegister, Stmt, StmtKind, Together, Type, UnaryOp, for_each_expr, for_each_expr_of_stmt, for_each_stmt,
     },
     source::Span,
 };
@@ -60,13 +62,15 @@ struct Constant {
     origins: Vec<Params>,
     /// By parameter.
     never_written: Vec<bool>,
+    /// Locals that are made of the number of blocks.
+    of_grid: BTreeSet<LocalId>,
 }
 
 impl Constant {
     /// `None` where nothing is known of any.
     fn of(module: &Module) -> Option<Self> {
-        let never_written = never_written(module)?;
-        Some(Self { origins: origins_of_kernel(module, module.kernel()?), never_written })
+        let (never_written, kernel) = (never_written(module)?, module.kernel()?);
+        Some(Self { origins: origins_of_kernel(module, kernel), never_written, of_grid: of_grid(kernel) })
     }
 
     fn holds(&self, function: &Function, pointer: ExprId) -> bool {
@@ -81,6 +85,30 @@ struct Strided {
     /// The operand that the counter is compared with, and the one that is added to it.
     stop: ExprId,
     stride: ExprId,
+}
+
+fn of_grid(function: &Function) -> BTreeSet<LocalId> {
+    let mut found = BTreeSet::new();
+    loop {
+        let before = found.len();
+        for_each_stmt(&function.body, &mut |stmt| {
+            if stmt.kind.exprs().into_iter().any(|root| mentions_grid(function, root, &found)) {
+                found.extend(stmt.kind.assigned());
+            }
+        });
+        if found.len() == before {
+            return found;
+        }
+    }
+}
+
+fn mentions_grid(function: &Function, root: ExprId, of_grid: &BTreeSet<LocalId>) -> bool {
+    let mut mentions = false;
+    for_each_expr(function, root, &mut |id| {
+        mentions |= matches!(function.exprs[id].kind, ExprKind::Special(SpecialRegister::GridDim(_)))
+            || function.local(id).is_some_and(|local| of_grid.contains(&local));
+    });
+    mentions
 }
 
 fn unroll_in(function: &mut Function, block: &mut Block, constant: Option<&Constant>) {
@@ -139,6 +167,8 @@ fn strided(function: &Function, body: &Block, step: &Block, constant: Option<&Co
     let leaves = matches!(then.as_slice(), [Stmt { kind: StmtKind::Break, .. }]) && otherwise.is_empty();
     let ExprKind::Unary(UnaryOp::Not, goes_on) = function.exprs[*cond].kind else { return None };
     let stop = upper_bound(function, goes_on, *counter)?;
+    // Of loops by strides of the whole grid that write, memory is busy with one turn of each thread: four lie far apart.
+    let constant = constant.filter(|constant| !mentions_grid(function, stride, &constant.of_grid));
     (leaves && can_unroll(function, turn, *counter, constant)).then_some(Strided { counter: *counter, stop, stride })
 }
 

@@ -29,11 +29,12 @@ const CLEARLY_IN_LOOPS: u32 = 900;
 const CLEARLY: u32 = 970;
 
 /// Estimates of factors of blocks along x and y, for kernels in which these share what they load, and for those that do little.
-/// `threads`: the axes along which the kernel asks for its thread.
+/// `threads`: the axes along which the kernel asks for its thread; `is_wide`: the best copies without have wide accesses.
 pub(super) fn worth_a_look(
     module: &Module,
     plain: &Estimate,
     threads: [bool; 3],
+    is_wide: bool,
     estimate: &dyn Fn(Factors) -> Result<Estimate, String>,
 ) -> Result<Vec<Estimate>, String> {
     let [along_x, along_y] = axes(module);
@@ -42,7 +43,8 @@ pub(super) fn worth_a_look(
     }
     let two = |along: bool| if along { 2 } else { 1 };
     if !plain.has_loops {
-        return Ok(of_light(plain, [along_x, along_y], threads, estimate));
+        let blocks = [along_x, along_y];
+        return Ok(if is_wide { Vec::new() } else { of_light(plain, blocks, threads, estimate) });
     }
     // With blocks merged a loop may be one in which they wait for each other.
     let Ok(first) = estimate(Factors::of_blocks([two(along_x), two(along_y), 1])) else { return Ok(Vec::new()) };

@@ -166,8 +166,12 @@ pub(super) fn candidates(module: &Module) -> Result<(Vec<Candidate>, String), St
             }
         }
     }
+    let wide: Vec<Factors> =
+        found.iter().filter(|one| one.factors.threads[0] > 1 && !one.is_apart).map(|one| one.factors).collect();
     let threads = ranked(found, &plain);
-    let merged = ranked(merged::worth_a_look(module, &plain, axes, &estimate)?, &plain);
+    // Copies whose accesses become wide ones keep memory as busy as it can be.
+    let is_wide = threads.first().is_some_and(|best| wide.contains(&best.factors));
+    let merged = ranked(merged::worth_a_look(module, &plain, axes, is_wide, &estimate)?, &plain);
     let merged = if merged::win(&plain, &merged, &threads) { merged } else { Vec::new() };
     let candidates: Vec<Candidate> =
         merged.into_iter().take(merged::MOST_KEPT).chain(threads).take(MOST_KEPT).collect();
