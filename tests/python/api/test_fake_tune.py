@@ -187,7 +187,7 @@ def test_the_estimate_is_for_large_launches(run):
     product[(128, 128), (8, 8)](a, b, c)
     print(in_use())
     # Nothing divides it.
-    product[(64, 64), (15, 15)](a, b, c)
+    product[(63, 63), (15, 15)](a, b, c)
     print(in_use())
     product[(64, 64), (16, 16)](a, b, c)
     assert product.inspect_asm() != cuda.jit(product.py_func, coarsen=1).inspect_asm()
