@@ -267,7 +267,7 @@ impl Dispatcher {
         if this.jit.device {
             return Err(PyRuntimeError::new_err("Cannot compile a device function as a kernel"));
         }
-        if this.compiled(&args).is_none() && this.state().frozen {
+        if this.is_closed_to(&args) {
             return Err(PyRuntimeError::new_err(format!(
                 "Compilation disabled: `{}` has no kernel for argument type(s) {}",
                 this.name,

@@ -184,6 +184,12 @@ impl Dispatcher {
         self.state().compiled(args)
     }
 
+    /// Whether no kernel is compiled for these types: they are further ones. Each device has its own kernels of the others.
+    pub(super) fn is_closed_to(&self, args: &[ArgType]) -> bool {
+        let state = self.state();
+        state.frozen && !state.overloads.iter().any(|overload| overload.args == args)
+    }
+
     /// The same, compiled if there is none.
     pub(crate) fn overload(slf: &Bound<'_, Self>, args: &[ArgType]) -> PyResult<Arc<Overload>> {
         let overload = Self::known_overload(slf, args)?;
@@ -202,8 +208,7 @@ impl Dispatcher {
         if let Some(known) = this.compiled(args) {
             return Ok(known);
         }
-        let frozen = this.state().frozen;
-        if frozen {
+        if this.is_closed_to(args) {
             let types: Vec<String> = args.iter().map(ToString::to_string).collect();
             return Err(PyTypeError::new_err(format!(
                 "No matching definition for argument type(s) {}",

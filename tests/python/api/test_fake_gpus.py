@@ -384,3 +384,50 @@ def test_a_worker_counts_the_gpus_before_it_uses_one(run) -> None:
         """,
         FAKE_DEVICES="2",
     )
+
+
+def test_a_declared_kernel_has_code_for_each_device(run) -> None:
+    run(
+        """
+        @cuda.jit("void(int64[:], int64, int64)")
+        def declared(out, a, b):
+            out[0] = a + b
+
+        for device in cuda.gpus:
+            with device:
+                out = cuda.to_device(np.zeros(1, int))
+                declared[1, 1](out, 1, 2)
+                assert out.copy_to_host()[0] == 3
+                assert declared.compile("void(int64[:], int64, int64)") is not None
+                try:
+                    declared.compile("void(float64[:], int64, int64)")
+                except RuntimeError as error:
+                    assert "Compilation disabled" in str(error)
+                else:
+                    raise AssertionError("there are no further types")
+        """,
+        FAKE_DEVICES="2",
+    )
+
+
+def test_a_function_that_requires_a_context_stays_on_its_device(run) -> None:
+    run(
+        """
+        @cuda.require_context
+        def enter(number):
+            with cuda.gpus[number]:
+                return cuda.get_current_device().id
+
+        with cuda.gpus[1]:
+            assert enter(1) == 1
+            try:
+                enter(0)
+            except RuntimeError as error:
+                assert "Cannot switch CUDA-context" in str(error)
+            else:
+                raise AssertionError("it left its device")
+        with cuda.gpus[0], cuda.gpus[1]:
+            assert cuda.get_current_device().id == 1
+        """,
+        FAKE_DEVICES="2",
+    )

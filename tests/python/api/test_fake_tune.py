@@ -199,7 +199,7 @@ def test_the_estimate_is_for_large_launches(run):
 
 
 def test_blocks_are_merged_where_enough_are_left(run):
-    """A launch fills 132 multiprocessors with 2048 threads each twice, and merged with as many as its registers allow."""
+    """A launch fills 132 multiprocessors twice; merged it fills them with as many threads as its registers allow."""
     code = """
     for grid in ((48, 48), (64, 64), (256, 256), (129, 256), (256, 130)):
         product[grid, (16, 16)](a, b, c)

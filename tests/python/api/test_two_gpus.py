@@ -158,3 +158,30 @@ def test_arrays_of_other_libraries(library):
     x = cuda.to_device(np.zeros(4))
     add[1, 4](x, 1)
     assert x.copy_to_host().tolist() == [1] * 4
+
+
+@cuda.jit("void(float32[:])")
+def declared(x):
+    i = cuda.grid(1)
+    if i < x.size:
+        x[i] += 1
+
+
+def test_a_declared_kernel_runs_on_each_device():
+    for device in cuda.gpus.lst[:2]:
+        with device:
+            x = np.zeros(4, np.float32)
+            declared[1, 32](x)
+            np.testing.assert_array_equal(x, 1)
+
+
+def test_a_function_that_stays_on_its_device():
+    @cuda.require_context
+    def leave():
+        with cuda.gpus[1]:
+            pass
+
+    with cuda.gpus[0], pytest.raises(RuntimeError, match="Cannot switch CUDA-context"):
+        leave()
+    with cuda.gpus[1]:
+        leave()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import threading
 
 from weft import _weft
 from weft.cuda._attributes import ATTRIBUTES
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
+
+_held = threading.local()
+"""``device``: the one that a thread may not leave, in functions of `require_context`."""
 
 _INVALID_VALUE = 1
 """``CUDA_ERROR_INVALID_VALUE``: what a driver says of an attribute that is newer than it."""
@@ -126,6 +131,10 @@ class Device:
         self.get_primary_context().reset()
 
     def __enter__(self) -> Self:
+        held = getattr(_held, "device", None)
+        if held not in (None, self.id):
+            msg = f"Cannot switch CUDA-context. A function of `cuda.require_context` runs on device {held}"
+            raise RuntimeError(msg)
         self._outer.append(_weft.current_device_id())
         _weft.select_device(self.id)
         return self
@@ -231,8 +240,18 @@ def defer_cleanup() -> contextlib.AbstractContextManager[None]:
 
 
 def require_context(function: Any) -> Any:
-    """Give the function back: there is always a context."""
-    return function
+    """Make a function one during which its thread stays on its device: entering another one is a ``RuntimeError``."""
+
+    @functools.wraps(function)
+    def on_one_device(*args: Any, **kwargs: Any) -> Any:
+        before = getattr(_held, "device", None)
+        _held.device = _weft.current_device_id()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _held.device = before
+
+    return on_one_device
 
 
 def profile_start() -> None:
