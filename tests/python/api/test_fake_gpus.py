@@ -389,18 +389,15 @@ def test_a_worker_counts_the_gpus_before_it_uses_one(run) -> None:
 def test_a_declared_kernel_has_code_for_each_device(run) -> None:
     run(
         """
-        @cuda.jit("void(int64[:], int64, int64)")
-        def declared(out, a, b):
-            out[0] = a + b
-
+        declared = cuda.jit("void(int64[::1], int64, int64)")(sum3.py_func)
         for device in cuda.gpus:
             with device:
                 out = cuda.to_device(np.zeros(1, int))
                 declared[1, 1](out, 1, 2)
                 assert out.copy_to_host()[0] == 3
-                assert declared.compile("void(int64[:], int64, int64)") is not None
+                assert declared.compile("void(int64[::1], int64, int64)") is not None
                 try:
-                    declared.compile("void(float64[:], int64, int64)")
+                    declared.compile("void(float64[::1], int64, int64)")
                 except RuntimeError as error:
                     assert "Compilation disabled" in str(error)
                 else:

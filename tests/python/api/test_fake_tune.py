@@ -183,7 +183,7 @@ def test_the_estimate_is_for_large_launches(run):
     print(in_use())
     product[(64, 64), (16, 16)](a, b, c)
     print(in_use())
-    # A block keeps a warp: two copies are not worth it here.
+    # A block keeps a warp, so that its threads could be two in one at most: blocks are merged instead.
     product[(128, 128), (8, 8)](a, b, c)
     print(in_use())
     # Nothing divides it.
@@ -195,7 +195,7 @@ def test_the_estimate_is_for_large_launches(run):
     small, large, eight, odd = run(ESTIMATE + code.replace("\n    ", "\n")).split()
     assert small == odd == "1x1x1"
     assert large == "blocks:4x2x1"
-    assert eight == "1x1x1"
+    assert eight == "blocks:4x2x1"
 
 
 def test_blocks_are_merged_where_enough_are_left(run):
