@@ -46,8 +46,9 @@ else:
             import importlib
 
             return importlib.import_module("weft.cuda")
-        msg = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(msg)
+        from weft._missing import missing
+
+        raise missing(f"module {__name__!r}", f"{__name__}.{name}", [*__all__, "cuda"])
 
     def __dir__() -> list[str]:
         return sorted({*globals(), "cuda"})

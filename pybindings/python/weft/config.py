@@ -30,8 +30,9 @@ DEBUG: int
 def __getattr__(name: str) -> int | str | tuple[int, int]:
     # The first time only: an environment that makes no sense is no reason for an import to fail.
     if name not in __annotations__:
-        msg = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(msg)
+        from weft._missing import missing
+
+        raise missing(f"module {__name__!r}", f"{__name__}.{name}", __annotations__)
     for setting, default in _weft.config().items():
         globals().setdefault(setting, default)
     value: int | str | tuple[int, int] = globals()[name]

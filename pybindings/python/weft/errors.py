@@ -200,5 +200,6 @@ def __getattr__(name: str) -> Any:
 
     if name in errors.__all__:
         return getattr(errors, name)
-    msg = f"module {__name__!r} has no attribute {name!r}"
-    raise AttributeError(msg)
+    from weft._missing import missing
+
+    raise missing(f"module {__name__!r}", f"{__name__}.{name}", errors.__all__)

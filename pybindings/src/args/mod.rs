@@ -11,7 +11,7 @@ use std::{ops::Range, sync::Arc};
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
     prelude::*,
-    types::{PyComplex, PyComplexMethods, PyString, PyTuple},
+    types::{PyComplex, PyComplexMethods, PyFloat, PyInt, PyString, PyTuple},
 };
 use weft_artifact::{ALIGNED, ArrayType, Complex, DType, Facts, Number, Scalar};
 use weft_runtime::Buffer;
@@ -52,6 +52,22 @@ impl CopyHint {
     #[new]
     fn new(array: Py<PyAny>, copy_in: bool, copy_out: bool) -> Self {
         Self { array, copy_in, copy_out }
+    }
+}
+
+impl CopyHint {
+    /// Whether it is of something that can be copied back, if that is asked for.
+    fn check(&self, py: Python<'_>) -> PyResult<()> {
+        let value = self.array.bind(py);
+        let number =
+            value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>() || value.is_instance_of::<PyComplex>();
+        if self.copy_in || !number {
+            return Ok(());
+        }
+        Err(PyTypeError::new_err(format!(
+            "cuda.Out() takes an array to copy into, not {}: what a kernel computes is an element of an array",
+            value.get_type().name()?
+        )))
     }
 }
 
@@ -299,6 +315,7 @@ impl Arguments {
             Adapter::Object(class) => self.push_object(arg, class),
             Adapter::Hint => {
                 let hint = arg.cast::<CopyHint>()?.get();
+                hint.check(arg.py())?;
                 self.hint = Some((hint.copy_in, hint.copy_out));
                 let pushed = self.push(hint.array.bind(arg.py()));
                 self.hint = None;

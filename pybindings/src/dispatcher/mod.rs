@@ -266,7 +266,7 @@ impl Dispatcher {
             }
         };
         if this.jit.device {
-            return Err(PyRuntimeError::new_err("Cannot compile a device function as a kernel"));
+            return Err(this.no_kernel());
         }
         if this.compiled(&args).is_none() && this.state().frozen {
             return Err(PyRuntimeError::new_err(format!(

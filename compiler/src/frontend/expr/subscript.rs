@@ -1,13 +1,13 @@
 //! Subscripts: elements, views, tuple items.
 
-use weft_artifact::{Layout, MAX_NDIM, Scalar};
+use weft_artifact::{Compound, DType, Layout, MAX_NDIM, Scalar};
 
 use super::{
     index::{Bound, Index},
     object::FieldIndex,
 };
 use crate::{
-    diagnostic::{Code, Diagnostic},
+    diagnostic::{self, Code, Diagnostic},
     frontend::{
         function::count,
         lowerer::FnLowerer,
@@ -34,8 +34,7 @@ impl FnLowerer<'_> {
             Value::Poison => Value::Poison,
             Value::Array(array) if let [Index::Name(name), rest @ ..] = indices => {
                 let Some(view) = self.field_view(&array, name, span) else {
-                    let message = format!("{} has no field `{name}`", Ty::Array(array.ty));
-                    return self.error(Code::NoSuchAttribute, span, message);
+                    return self.no_field(array.ty, name, span);
                 };
                 if rest.is_empty() { view } else { self.subscript(view, rest, span) }
             }
@@ -75,6 +74,25 @@ impl FnLowerer<'_> {
                 self.report(diagnostic.help_if(refusals::instead_of_index(&other)))
             }
         }
+    }
+
+    /// The error of a field that the elements of an array do not have.
+    pub(super) fn no_field(&mut self, array: ArrayTy, name: &str, span: Span) -> Value {
+        let message = format!("{} has no field `{name}`", Ty::Array(array));
+        let mut diagnostic = Diagnostic::error(Code::NoSuchAttribute, span, message);
+        if let DType::Compound(id) = array.dtype
+            && let Compound::Record(record) = id.get()
+        {
+            let names = || record.fields().iter().map(|field| field.name.as_str());
+            if let Some(near) = diagnostic::closest(name, names()) {
+                diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
+            } else if let Some(listed) = refusals::listed(names()) {
+                diagnostic = diagnostic.help(format!("it has {listed}"));
+            }
+        } else {
+            diagnostic = diagnostic.help("its elements are no records: index it with integers");
+        }
+        self.report(diagnostic)
     }
 
     /// The element of an array without dimensions, or the value itself.
@@ -245,7 +263,15 @@ impl FnLowerer<'_> {
             let dims = count(array.ty.ndim, "dimension");
             let diagnostic = Diagnostic::error(Code::IndexCount, span, format!("{indices} for an array of {dims}"))
                 .label(format!("the array is {}", Ty::Array(array.ty)));
-            self.report(diagnostic);
+            let help = match array.ty.ndim {
+                0 => "its one element is `a[()]`".to_owned(),
+                1 => "an element is `a[i]`".to_owned(),
+                ndim => format!(
+                    "an element is `a[{}]`, a row `a[i]`",
+                    ["i", "j", "k", "l", "m", "n", "o"][..ndim.min(7)].join(", ")
+                ),
+            };
+            self.report(diagnostic.help(help));
             return None;
         }
         let mut out = Vec::new();

@@ -258,5 +258,10 @@ def __getattr__(name: str) -> object:
         return importlib.import_module("weft.cuda.launchconfig")
     if name in _LATER:
         return getattr(importlib.import_module(_LATER[name]), name)
-    msg = f"module {__name__!r} has no attribute {name!r}"
-    raise AttributeError(msg)
+    from weft._missing import missing
+
+    raise missing(f"module {__name__!r}", f"{__name__}.{name}", __all__)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -81,8 +81,9 @@ class Device:
             return attributes[name]
         number = ATTRIBUTES.get(_OTHER_NAMES.get(name, name))
         if number is None:
-            msg = f"devices have no attribute {name!r}"
-            raise AttributeError(msg)
+            from weft._missing import missing
+
+            raise missing("a device", f"weft.cuda.Device.{name}", dir(self))
         try:
             return _weft.device_attribute(self.id, number)
         except DriverError as error:
@@ -171,7 +172,13 @@ class DeviceList:
         return _weft.device_count()
 
     def __getitem__(self, index: Any) -> Any:
-        return self.lst[index]
+        try:
+            return self.lst[index]
+        except IndexError:
+            count = len(self)
+            there = f"{count} devices, 0 to {count - 1}" if count > 1 else "one device, 0"
+            msg = f"there is no device {index}: this process sees {there}"
+            raise IndexError(msg) from None
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.lst)

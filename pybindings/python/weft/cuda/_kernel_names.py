@@ -6,6 +6,7 @@ table of intrinsics, of which those that stand for nothing more are made (`_intr
 
 from __future__ import annotations
 
+from weft._missing import missing
 from weft._weft import intrinsics
 
 TYPE_CHECKING = False
@@ -118,8 +119,7 @@ def member(scope: dict[str, Any], name: str) -> Any:
     elif (path := f"{module}.{name}") in _DOCS:
         value = MemberName(path)
     else:
-        msg = f"module {module!r} has no attribute {name!r}"
-        raise AttributeError(msg)
+        raise missing(f"module {module!r}", f"{module}.{name}", member(scope, "__all__"))
     scope[name] = value
     return value
 

@@ -55,7 +55,15 @@ class Stream(StreamBase):
         """Call ``callback(stream, status, arg)`` in another thread when the work queued so far is done.
 
         The status is 0, or the driver's error number if that work has failed. What the callback raises is a warning.
+
+        Raises
+        ------
+        TypeError
+            The callback cannot be called.
         """
+        if not callable(callback):
+            msg = f"callback must be a function of (stream, status, arg), not {type(callback).__name__}"
+            raise TypeError(msg)
 
         def call(error: Exception | None) -> None:
             try:
@@ -163,6 +171,9 @@ def external_stream(ptr: int) -> Stream:
     if not isinstance(ptr, int):
         msg = f"ptr for external stream must be an int, not {type(ptr).__name__}"
         raise TypeError(msg)
+    if not 0 <= ptr < 1 << 64:
+        msg = f"ptr for external stream must be the handle of one, an address, not {ptr}"
+        raise ValueError(msg)
     return Stream(handle=ptr)
 
 

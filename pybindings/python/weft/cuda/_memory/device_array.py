@@ -35,6 +35,13 @@ class DeviceNDArray(Shapes, Operators, DeviceArrayBase):
     # The stream that copies use where none is named.
     stream: Any = 0
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            from weft._missing import missing
+
+            raise missing(f"{type(self).__name__!r} object", f"weft.cuda.DeviceNDArray.{name}", dir(type(self)))
+
     # --- What it is ---
 
     @property
@@ -178,7 +185,7 @@ class DeviceNDArray(Shapes, Operators, DeviceArrayBase):
         Raises
         ------
         TypeError
-            ``ary`` has another dtype.
+            ``ary`` is no array of NumPy's, or has another dtype.
         ValueError
             It has a shape that does not fit, or is read-only; or a graph is recorded, and its elements lie in another
             order.
@@ -195,6 +202,9 @@ class DeviceNDArray(Shapes, Operators, DeviceArrayBase):
                 )
                 raise RuntimeError(msg)
             return _read(self, stream)
+        if not isinstance(ary, np.ndarray):
+            msg = f"`ary`, what to copy into, must be an array of NumPy's, not {type(ary).__name__}"
+            raise TypeError(msg)
         self._check_like(ary, self.shape, ary.shape)
         if not ary.flags.writeable:
             msg = "`ary`, the array to copy into, is read-only"

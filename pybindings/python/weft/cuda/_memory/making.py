@@ -212,7 +212,11 @@ def as_cuda_array(obj: Any, sync: bool = True) -> DeviceNDArray:
     if not hasattr(obj, "__cuda_array_interface__"):
         if exports(obj):
             return as_device_array(obj, sync)
-        msg = "*obj* doesn't implement the cuda array interface."
+        msg = (
+            "*obj* doesn't implement the cuda array interface. "
+            f"`cuda.to_device(obj)` copies what the host has, such as an array of NumPy's, to the device; it is "
+            f"{type(obj).__name__}"
+        )
         raise TypeError(msg)
     return from_cuda_array_interface(obj.__cuda_array_interface__, owner=obj, sync=sync)
 
@@ -377,6 +381,9 @@ def mapped(*arylist: np.ndarray[Any, Any], stream: Any = 0) -> Iterator[DeviceND
 def _lock(array: np.ndarray[Any, Any], *, mapped: bool) -> HostMemory | Lent:
     from weft.cuda._memory.mapped import lock
 
+    if not hasattr(array, "flags"):
+        msg = f"an array of NumPy's can be page-locked, not {type(array).__name__}: make it with `np.asarray`"
+        raise TypeError(msg)
     if not array.flags.forc:
         msg = "only an array in one piece can be page-locked"
         raise ValueError(msg)

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import math
+import operator
 
 from weft import _weft
 
@@ -50,7 +51,11 @@ class Shapes(_Array):
             Elements would have to be copied, which NumPy does and numba does not: `copy` or `flatten` first.
         """
         given = newshape[0] if len(newshape) == 1 and not hasattr(newshape[0], "__index__") else newshape
-        shape: list[int] = [extent.__index__() for extent in given]
+        try:
+            shape = [operator.index(extent) for extent in given]
+        except TypeError:
+            msg = f"the extents of a shape are integers, not {given!r}"
+            raise TypeError(msg) from None
         known: int = math.prod(extent for extent in shape if extent >= 0)
         if shape.count(-1) == 1 and known and self.size % known == 0:
             shape[shape.index(-1)] = self.size // known
@@ -171,7 +176,6 @@ class Shapes(_Array):
 
     def item(self, *args: Any) -> Any:
         """Copy an element to the host as a number of Python's: the only one, or one by its index or indices."""
-        import operator
 
         index: Any = args[0] if len(args) == 1 else args
         if not args:
@@ -286,7 +290,16 @@ class Shapes(_Array):
         return view.bind(stream) if stream else view
 
     def split(self, section: int, stream: Any = 0) -> Iterator[DeviceNDArray]:
-        """Give views of ``section`` elements each; the last may have fewer."""
+        """Give views of ``section`` elements each; the last may have fewer.
+
+        Raises
+        ------
+        ValueError
+            The section is no number of elements, or the array is not one-dimensional and in one piece.
+        """
+        if section < 1:
+            msg = f"section, the number of elements of each part, must be 1 or more, not {section}"
+            raise ValueError(msg)
         if self.ndim != 1:
             msg = "only support 1d array"
             raise ValueError(msg)
