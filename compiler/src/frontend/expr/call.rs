@@ -127,7 +127,9 @@ impl FnLowerer<'_> {
                 let diagnostic = super::name::only_in_numba(&path, Code::NotCallable, func.span).unwrap_or_else(|| {
                     let message = format!("`{}` cannot be called in a kernel", shown_path(&path));
                     let name = path.rsplit('.').next().unwrap_or(&path);
-                    let members = refusals::listed(intrinsics::members(&path));
+                    let full: Vec<String> =
+                        intrinsics::members(&path).map(|name| format!("{}.{name}", shown_path(&path))).collect();
+                    let members = refusals::listed(full.iter().map(String::as_str));
                     let help = members.map_or_else(
                         || {
                             "call it outside of the kernel, or write what it does as a function with \
