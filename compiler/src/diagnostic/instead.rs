@@ -154,9 +154,16 @@ pub fn instead(place: Place, path: &str) -> Option<&'static str> {
     ROWS.iter().find(|row| fits(row)).map(|row| row.2)
 }
 
-/// Why an option of Numba's `jit` is none of `cuda.jit`, and what to do with it.
-pub fn instead_of_option(name: &str) -> Option<&'static str> {
-    OPTIONS.iter().find(|(option, _)| *option == name).map(|(_, instead)| *instead)
+/// What is said of an option that `cuda.jit` does not have, of which these are known.
+pub fn unexpected_option<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let message = format!("cuda.jit() got an unexpected option '{name}'");
+    if let Some((_, instead)) = OPTIONS.iter().find(|(option, _)| *option == name) {
+        return format!("{message}: {instead}");
+    }
+    match super::closest(name, known) {
+        Some(near) => format!("{message}; did you mean '{near}'?"),
+        None => message,
+    }
 }
 
 /// What is wrong with a name that is not there, after the sentence that says so: "; did you mean …?", "; write …", or

@@ -11,7 +11,7 @@ mod suggest;
 
 pub use codes::Code;
 pub use explain::explain;
-pub use instead::{Place, hint, instead, instead_of_option};
+pub use instead::{Place, hint, instead, unexpected_option};
 pub use render::{render_json, render_text};
 pub use suggest::{closest, nearest};
 

@@ -2,9 +2,15 @@
 
 use std::fmt::Display;
 
-use super::{object::Static, value::Value};
+use weft_artifact::{Compound, DType};
+
+use super::{
+    object::Static,
+    ty::{ArrayTy, Ty},
+    value::Value,
+};
 use crate::{
-    diagnostic::{Code, Diagnostic},
+    diagnostic::{self, Code, Diagnostic},
     source::Span,
 };
 
@@ -35,6 +41,24 @@ const WAYS_OUT: &[(&str, &str)] = &[
 
 /// The help where a whole array stands for its elements.
 pub(super) const ELEMENTS: &str = "kernels compute on elements: index the array";
+
+/// A field that the elements of an array do not have.
+pub(super) fn no_field(array: ArrayTy, name: &str, span: Span) -> Diagnostic {
+    let message = format!("{} has no field `{name}`", Ty::Array(array));
+    let diagnostic = Diagnostic::error(Code::NoSuchAttribute, span, message);
+    let DType::Compound(id) = array.dtype else {
+        return diagnostic.help("its elements are no records: index it with integers");
+    };
+    let Compound::Record(record) = id.get() else { return diagnostic };
+    let names = || record.fields().iter().map(|field| field.name.as_str());
+    if let Some(near) = diagnostic::closest(name, names()) {
+        return diagnostic.help(format!("did you mean `{near}`?"));
+    }
+    match listed(names()) {
+        Some(listed) => diagnostic.help(format!("it has {listed}")),
+        None => diagnostic,
+    }
+}
 
 /// A store into an array that is read-only.
 pub(super) fn readonly(shown: impl Display, span: Span) -> Diagnostic {

@@ -392,7 +392,7 @@ impl JitOptions {
             if Self::option(name).is_none() {
                 let refusal = match REMOVED.iter().find(|(removed, _)| removed == name) {
                     Some((_, instead)) => Refusal::Removed(format!("cuda.jit() has no option '{name}': {instead}")),
-                    None => Refusal::Type(unexpected(name)),
+                    None => Refusal::Type(diagnostic::unexpected_option(name, JIT_OPTIONS.iter().map(|row| row.name))),
                 };
                 return Err((*name, refusal));
             }
@@ -404,18 +404,6 @@ impl JitOptions {
             }
         }
         Ok(())
-    }
-}
-
-/// What is said of an option that there is not.
-fn unexpected(name: &str) -> String {
-    let message = format!("cuda.jit() got an unexpected option '{name}'");
-    if let Some(instead) = diagnostic::instead_of_option(name) {
-        return format!("{message}: {instead}");
-    }
-    match diagnostic::closest(name, JIT_OPTIONS.iter().map(|option| option.name)) {
-        Some(near) => format!("{message}; did you mean '{near}'?"),
-        None => message,
     }
 }
 

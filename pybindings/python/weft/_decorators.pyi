@@ -12,8 +12,8 @@ from weft._weft import Dispatcher, Signature, Type
 from weft.cuda._code.link import LinkableCode
 from weft.cuda._ufunc.ufunc import Ufunc
 
-P = ParamSpec("P")
-R = TypeVar("R")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 _Signature: TypeAlias = str | Signature | Type | tuple[Type, ...]
 _Link: TypeAlias = str | LinkableCode
@@ -45,7 +45,7 @@ class Options(TypedDict, total=False):
 class Decorator(Protocol):
     """What makes a kernel or a device function of a function."""
 
-    def __call__(self, function: Callable[P, R], /) -> Dispatcher[P, R]: ...
+    def __call__(self, function: Callable[_P, _R], /) -> Dispatcher[_P, _R]: ...
 
 class UfuncDecorator(Protocol):
     """What makes a ufunc of a function of numbers."""
@@ -57,7 +57,7 @@ def jit(  # type: ignore[overload-overlap]  # types are called to make signature
     func_or_sig: _Signature | Sequence[_Signature] | None = None, device: bool = False, **options: Unpack[Options]
 ) -> Decorator: ...
 @overload
-def jit(func_or_sig: Callable[P, R], device: bool = False, **options: Unpack[Options]) -> Dispatcher[P, R]: ...
+def jit(func_or_sig: Callable[_P, _R], device: bool = False, **options: Unpack[Options]) -> Dispatcher[_P, _R]: ...
 @overload
 def vectorize(  # type: ignore[overload-overlap]  # the same
     ftylist_or_function: _Signature | Sequence[_Signature] | None = (),

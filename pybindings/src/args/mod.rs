@@ -11,7 +11,7 @@ use std::{ops::Range, sync::Arc};
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
     prelude::*,
-    types::{PyComplex, PyComplexMethods, PyFloat, PyInt, PyString, PyTuple},
+    types::{PyComplex, PyComplexMethods, PyString, PyTuple},
 };
 use weft_artifact::{ALIGNED, ArrayType, Complex, DType, Facts, Number, Scalar};
 use weft_runtime::Buffer;
@@ -59,15 +59,12 @@ impl CopyHint {
     /// Whether it is of something that can be copied back, if that is asked for.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         let value = self.array.bind(py);
-        let number =
-            value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>() || value.is_instance_of::<PyComplex>();
-        if self.copy_in || !number {
+        if self.copy_in || !scalar::is_number(value) {
             return Ok(());
         }
-        Err(PyTypeError::new_err(format!(
-            "cuda.Out() takes an array to copy into, not {}: what a kernel computes is an element of an array",
-            value.get_type().name()?
-        )))
+        let what = value.get_type().name()?;
+        let message = format!("cuda.Out() takes an array to copy into, not {what}: a kernel writes elements of arrays");
+        Err(PyTypeError::new_err(message))
     }
 }
 

@@ -1,13 +1,13 @@
 //! Subscripts: elements, views, tuple items.
 
-use weft_artifact::{Compound, DType, Layout, MAX_NDIM, Scalar};
+use weft_artifact::{Layout, MAX_NDIM, Scalar};
 
 use super::{
     index::{Bound, Index},
     object::FieldIndex,
 };
 use crate::{
-    diagnostic::{self, Code, Diagnostic},
+    diagnostic::{Code, Diagnostic},
     frontend::{
         function::count,
         lowerer::FnLowerer,
@@ -34,7 +34,7 @@ impl FnLowerer<'_> {
             Value::Poison => Value::Poison,
             Value::Array(array) if let [Index::Name(name), rest @ ..] = indices => {
                 let Some(view) = self.field_view(&array, name, span) else {
-                    return self.no_field(array.ty, name, span);
+                    return self.report(refusals::no_field(array.ty, name, span));
                 };
                 if rest.is_empty() { view } else { self.subscript(view, rest, span) }
             }
@@ -74,25 +74,6 @@ impl FnLowerer<'_> {
                 self.report(diagnostic.help_if(refusals::instead_of_index(&other)))
             }
         }
-    }
-
-    /// The error of a field that the elements of an array do not have.
-    pub(super) fn no_field(&mut self, array: ArrayTy, name: &str, span: Span) -> Value {
-        let message = format!("{} has no field `{name}`", Ty::Array(array));
-        let mut diagnostic = Diagnostic::error(Code::NoSuchAttribute, span, message);
-        if let DType::Compound(id) = array.dtype
-            && let Compound::Record(record) = id.get()
-        {
-            let names = || record.fields().iter().map(|field| field.name.as_str());
-            if let Some(near) = diagnostic::closest(name, names()) {
-                diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
-            } else if let Some(listed) = refusals::listed(names()) {
-                diagnostic = diagnostic.help(format!("it has {listed}"));
-            }
-        } else {
-            diagnostic = diagnostic.help("its elements are no records: index it with integers");
-        }
-        self.report(diagnostic)
     }
 
     /// The element of an array without dimensions, or the value itself.

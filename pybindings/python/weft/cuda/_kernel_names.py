@@ -45,7 +45,6 @@ class KernelName:
     def __repr__(self) -> str:
         return f"<{self._weft_path}, for kernels>"
 
-
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:

@@ -35,13 +35,6 @@ class DeviceNDArray(Shapes, Operators, DeviceArrayBase):
     # The stream that copies use where none is named.
     stream: Any = 0
 
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            from weft._missing import missing
-
-            raise missing(f"{type(self).__name__!r} object", f"weft.cuda.DeviceNDArray.{name}", dir(type(self)))
-
     # --- What it is ---
 
     @property

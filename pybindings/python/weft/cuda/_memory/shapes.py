@@ -40,6 +40,13 @@ else:
 class Shapes(_Array):
     """Views of other shapes and dtypes, and copies."""
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            from weft._missing import missing
+
+            raise missing(f"{type(self).__name__!r} object", f"weft.cuda.DeviceNDArray.{name}", dir(type(self)))
+
     def reshape(self, *newshape: Any, order: Order = "C") -> DeviceNDArray:
         """Make a view with other extents; one of them may be -1.
 
@@ -176,7 +183,6 @@ class Shapes(_Array):
 
     def item(self, *args: Any) -> Any:
         """Copy an element to the host as a number of Python's: the only one, or one by its index or indices."""
-
         index: Any = args[0] if len(args) == 1 else args
         if not args:
             if self.size != 1:
