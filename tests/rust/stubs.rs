@@ -70,7 +70,7 @@ fn stub(what: &str, module: &str, more: &str, has: &dyn Fn(&str) -> bool) -> Str
             if module == "weft.cuda.cg" {
                 if of != class {
                     class = of.to_owned();
-                    let _ = write!(text, "\nclass {class}:\n");
+                    let _ = writeln!(text, "\nclass {class}:");
                 }
                 text.push_str(&function(row, "    "));
             }
@@ -112,7 +112,7 @@ fn function(row: &Intrinsic, indent: &str) -> String {
         let params = format!("{myself}{params}");
         let params = params.trim_end_matches(", ");
         let _ = write!(text, "{overload}{indent}def {name}({params}) -> {gives}:");
-        let _ = if at == 0 { write!(text, "\n{indent}    {doc}\n") } else { writeln!(text, " ...") };
+        let _ = if at == 0 { writeln!(text, "\n{indent}    {doc}") } else { writeln!(text, " ...") };
     }
     text
 }
@@ -161,7 +161,7 @@ fn given(row: &Intrinsic) -> String {
 fn shapes(row: &Intrinsic, named: Option<&[String]>) -> Vec<(String, String)> {
     let mut shapes: Vec<(Vec<Kind>, &Signature, String)> = Vec::new();
     for signature in row.signatures {
-        let kinds: Vec<Kind> = (0..signature.args.len()).map(|at| Kind::of(row, signature, at)).collect();
+        let kinds: Vec<Kind> = signature.args.iter().enumerate().map(|(at, arg)| Kind::of(row, *arg, at)).collect();
         let gives = returned(signature);
         let fits = |known: &[Kind]| known.len() == kinds.len() && known.iter().zip(&kinds).all(|(a, b)| a.joins(*b));
         match shapes.iter_mut().find(|(known, ..)| fits(known)) {
@@ -210,8 +210,8 @@ enum Kind {
 }
 
 impl Kind {
-    fn of(row: &Intrinsic, signature: &Signature, at: usize) -> Self {
-        match signature.args[at] {
+    fn of(row: &Intrinsic, arg: Arg, at: usize) -> Self {
+        match arg {
             Arg::Scalar(scalar) if scalar.is_float() => Self::Real,
             Arg::Scalar(_) => Self::Int,
             Arg::Complex(_) => Self::Complex,
@@ -229,11 +229,8 @@ impl Kind {
 
     /// Whether one parameter can be both.
     fn joins(self, other: Self) -> bool {
-        match (self, other) {
-            (Self::Literal(one), Self::Literal(two)) => one == two,
-            (Self::Literal(_), _) | (_, Self::Literal(_)) => false,
-            _ => true,
-        }
+        let literal = |kind| if let Self::Literal(value) = kind { Some(value) } else { None };
+        literal(self) == literal(other)
     }
 
     fn shown(self) -> String {
