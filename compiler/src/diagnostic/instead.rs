@@ -127,11 +127,11 @@ const ROWS: &[Row] = &[
 
 /// Options of Numba's `jit` that a kernel has no use for, and why.
 const OPTIONS: &[(&str, &str)] = &[
-    ("error_model", "leave it out: a division by zero gives what NumPy says; `exceptions=True` raises"),
+    ("error_model", "leave it out: docs/language.md says what a division by zero gives"),
     ("forceobj", "leave it out: a kernel is always compiled"),
     ("locals", "leave it out: convert where the value is made, `x = np.float32(…)`"),
     ("looplift", "leave it out: a kernel is always compiled"),
-    ("nogil", "leave it out: a launch does not hold Python's lock"),
+    ("nogil", "leave it out: it is for functions that run on the host"),
     ("no_cfunc_wrapper", "leave it out: kernels have no wrapper in C"),
     ("no_cpython_wrapper", "leave it out: kernels have no wrapper for Python"),
     ("nopython", "leave it out: a kernel is always compiled"),
@@ -166,7 +166,7 @@ pub fn unexpected_option<'a>(name: &str, known: impl IntoIterator<Item = &'a str
     }
 }
 
-/// What is wrong with a name that is not there, after the sentence that says so: "; did you mean …?", "; write …", or
+/// What is wrong with a name that is not there, after the sentence that says so: "; did you mean …?", ": write …", or
 /// nothing.
 pub fn hint<'a>(place: Place, path: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     if let Some(instead) = instead(place, path) {
