@@ -265,8 +265,8 @@ if not TYPE_CHECKING:
             return importlib.import_module("weft.cuda.cudadrv" if name == "cudadrv" else f"weft.cuda.cudadrv.{name}")
         if name == "_auto_device":
             return importlib.import_module("weft.cuda._memory.making").auto_device
-        if name == "launchconfig":
-            return importlib.import_module("weft.cuda.launchconfig")
+        if name in {"extending", "launchconfig"}:
+            return importlib.import_module(f"weft.cuda.{name}")
         if name in _LATER:
             return getattr(importlib.import_module(_LATER[name]), name)
         from weft._missing import missing

@@ -217,7 +217,13 @@ def get_current_device() -> Device:
 
 
 def select_device(device_id: int | None) -> Device:
-    """Make a device the current one of the calling thread; with None the current one stays."""
+    """Make a device the current one of the calling thread; with None the current one stays.
+
+    Raises
+    ------
+    IndexError
+        There is no device of that number: ``len(cuda.gpus)`` says how many there are.
+    """
     if device_id is None:
         return get_current_device()
     if device_id < 0:
@@ -266,7 +272,15 @@ class profiling:  # its name in numba.cuda
 
 
 def synchronize() -> None:
-    """Wait for everything on the current device."""
+    """Wait for everything on the current device.
+
+    Raises
+    ------
+    KernelRuntimeError
+        A kernel has failed since the last time that the host waited.
+    Exception
+        What a kernel with ``exceptions=True`` or ``debug=True`` has raised.
+    """
     _weft.synchronize()
 
 

@@ -196,5 +196,20 @@ def event(timing: bool = True) -> Event:
 
 
 def event_elapsed_time(start: Event, end: Event) -> float:
-    """Milliseconds between two recorded events; `EventError` if there is no such time."""
+    """Give the time between two recorded events in milliseconds.
+
+    Raises
+    ------
+    EventError
+        One was not recorded, not reached yet, or made with ``timing=False``.
+
+    Examples
+    --------
+    >>> start, end = cuda.event(), cuda.event()
+    >>> start.record()
+    >>> kernel[blocks, threads](x)  # doctest: +SKIP
+    >>> end.record()
+    >>> end.synchronize()
+    >>> milliseconds = cuda.event_elapsed_time(start, end)
+    """
     return start.elapsed_time(end)

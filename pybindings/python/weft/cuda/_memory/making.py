@@ -43,6 +43,21 @@ def device_array(
         ``"C"`` or ``"F"``.
     stream
         The stream that allocates, and that copies of the array use.
+
+    Raises
+    ------
+    TypeError
+        An extent is no integer, or no kernel can have the dtype.
+    ValueError
+        An extent is negative, or the order is neither.
+    DeviceMemoryError
+        The device has no memory left.
+
+    Examples
+    --------
+    >>> out = cuda.device_array((480, 640), np.float32)
+    >>> out.shape, out.nbytes
+    ((480, 640), 1228800)
     """
     if strides is None and order == "C" and not stream:
         plain: DeviceNDArray | None = _weft.new_array(DeviceNDArray, shape, dtype)
@@ -136,7 +151,18 @@ def to_device(obj: Any, stream: Any = 0, copy: bool = True, to: DeviceNDArray | 
     RuntimeError
         A graph is recorded (`cuda.graph`), and there is no ``to``.
     TypeError
-        A graph is recorded, and ``obj`` is no array, of which each launch could copy what is in it then.
+        A graph is recorded, and ``obj`` is no array, of which each launch could copy what is in it then; or no kernel
+        can have its dtype.
+    ValueError
+        ``to`` has another shape.
+    DeviceMemoryError
+        The device has no memory left.
+
+    Examples
+    --------
+    >>> d = cuda.to_device(np.arange(4))
+    >>> d.copy_to_host()
+    array([0, 1, 2, 3])
     """
     import numpy as np
 
@@ -241,7 +267,24 @@ def from_cuda_array_interface(desc: dict[str, Any], owner: Any = None, sync: boo
 def pinned_array(
     shape: int | Sequence[int], dtype: Any = None, strides: Sequence[int] | None = None, order: Order = "C"
 ) -> np.ndarray[Any, Any]:
-    """Make a NumPy array in page-locked memory, which a GPU copies from and to without a detour."""
+    """Make a NumPy array in page-locked memory, which a GPU copies from and to without a detour.
+
+    Parameters
+    ----------
+    shape
+        Extents.
+    dtype
+        Element type; float64 unless given.
+    strides
+        Strides in bytes; those of ``order`` unless given.
+    order
+        ``"C"`` or ``"F"``.
+
+    Raises
+    ------
+    MemoryError
+        There is no such memory left.
+    """
     import numpy as np
 
     made: np.ndarray[Any, Any] = _shared(np.ndarray, shape, dtype, strides, order)
