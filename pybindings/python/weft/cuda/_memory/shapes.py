@@ -43,9 +43,14 @@ class Shapes(_Array):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
+            what = f"{type(self).__name__!r} object"
+            if name.startswith("_"):
+                # Other libraries ask often whether an array has a protocol of theirs.
+                msg = f"{what} has no attribute {name!r}"
+                raise AttributeError(msg)
             from weft._missing import missing
 
-            raise missing(f"{type(self).__name__!r} object", f"weft.cuda.DeviceNDArray.{name}", dir(type(self)))
+            raise missing(what, f"weft.cuda.DeviceNDArray.{name}", dir(type(self)))
 
     def reshape(self, *newshape: Any, order: Order = "C") -> DeviceNDArray:
         """Make a view with other extents; one of them may be -1.
