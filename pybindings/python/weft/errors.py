@@ -206,7 +206,7 @@ if not TYPE_CHECKING:
             return getattr(errors, name)
         from weft._missing import missing
 
-        raise missing(f"module {__name__!r}", f"{__name__}.{name}", errors.__all__)
+        raise missing(f"module {__name__!r}", f"{__name__}.{name}", [*__all__, *errors.__all__])
 
     def __dir__() -> list[str]:
         from weft.numba import errors
