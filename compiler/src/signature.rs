@@ -96,6 +96,7 @@ fn parse_text(text: &str) -> Result<Expr> {
             let early = error.message.contains("in the middle of a statement");
             match text.trim() {
                 "" => bad(error.span, "there is nothing in the signature").help("write `void()` for no arguments"),
+                _ if text.contains('*') => error.help("an array is `float32[:]`, a pointer `CPointer(float32)`"),
                 _ if several => Diagnostic { message: "there is more behind the signature".to_owned(), ..error }
                     .help("several signatures are a list of texts: `[\"void(int32)\", \"void(float32)\"]`"),
                 _ if early => Diagnostic { message: "the signature ends too early".to_owned(), ..error },

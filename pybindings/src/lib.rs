@@ -40,7 +40,7 @@ mod _weft {
             recorded::record_host_copy,
             strides::{contiguous_strides, dense_strides},
         },
-        capture::{free_names, intrinsics},
+        capture::{free_names, intrinsics, name_hint},
         command::run_command,
         devices::{
             config, current_device_id, device_attribute, device_attributes, device_count, device_kind,

@@ -144,13 +144,17 @@ fn explain(config: &LaunchConfig, n_cells: usize, device: &DeviceAttributes, ker
         }
     }
     if threads > *max_threads_per_block as u64 {
-        let why = if *registers == 0 { String::new() } else { format!(", with {registers} registers a thread") };
+        let lacks_registers = threads * u64::from(*registers) > BLOCK_REGISTERS;
+        let why = if lacks_registers {
+            format!(", with {registers} registers a thread")
+        } else {
+            ", by its `launch_bounds`".to_owned()
+        };
         let message = format!(
             "cannot launch `{name}`: block {} has {threads} threads; this kernel can have {max_threads_per_block} a \
              block on {device_name}{why}",
             shown(config.block)
         );
-        let lacks_registers = threads * u64::from(*registers) > BLOCK_REGISTERS;
         return refused(if lacks_registers { OUT_OF_RESOURCES } else { INVALID_VALUE }, message);
     }
     let shared = shared(config, kernel);

@@ -24,7 +24,7 @@ use weft_runtime::{SETTINGS, Setting};
 use crate::support::{root, weft};
 
 /// Compares a page with what it should be, word by word (help texts are as wide as the terminal), or writes it.
-fn check(path: &str, expected: &str) {
+pub(crate) fn check(path: &str, expected: &str) {
     let file = root().join(path);
     let found = fs::read_to_string(&file).unwrap_or_default();
     if found.split_whitespace().eq(expected.split_whitespace()) {
@@ -335,7 +335,7 @@ fn sources_of(package: &str) -> PathBuf {
 }
 
 /// The order of names in which `c8` stands before `c16`: digits as numbers, before letters.
-fn by_number(name: &str) -> Vec<(u32, char)> {
+pub(crate) fn by_number(name: &str) -> Vec<(u32, char)> {
     let mut key = Vec::new();
     let mut number = None;
     for c in name.chars() {

@@ -18,6 +18,8 @@ mod kernels;
 #[cfg(test)]
 mod ptxas;
 #[cfg(test)]
+mod stubs;
+#[cfg(test)]
 mod support;
 #[cfg(test)]
 mod tidy;

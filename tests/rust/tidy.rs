@@ -16,7 +16,7 @@ const UNITS: &[(&str, &[&str])] = &[
     ("target", &["diagnostic", "request"]),
     ("diagnostic", &["source"]),
     ("syntax", &["source", "diagnostic"]),
-    ("request", &["source", "syntax"]),
+    ("request", &["source", "diagnostic", "syntax"]),
     ("signature", &["source", "diagnostic", "syntax", "request"]),
     ("ir", &["source", "stop"]),
     ("analysis", &["source", "stop", "ir"]),

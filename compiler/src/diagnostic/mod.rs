@@ -5,11 +5,13 @@
 
 pub mod codes;
 mod explain;
+mod instead;
 mod render;
 mod suggest;
 
 pub use codes::Code;
 pub use explain::explain;
+pub use instead::{Place, hint, instead, unexpected_option};
 pub use render::{render_json, render_text};
 pub use suggest::{closest, nearest};
 

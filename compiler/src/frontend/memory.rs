@@ -307,6 +307,8 @@ impl FnLowerer<'_> {
         {
             let fields = super::function::count(record.fields().len(), "field");
             diagnostic = diagnostic.help(format!("store a record of this type, or a tuple with its {fields}"));
+        } else if dtype.number().is_some() {
+            diagnostic = diagnostic.help("store a number");
         }
         self.report(diagnostic);
     }

@@ -2,9 +2,15 @@
 
 use std::fmt::Display;
 
-use super::{object::Static, value::Value};
+use weft_artifact::{Compound, DType};
+
+use super::{
+    object::Static,
+    ty::{ArrayTy, Ty},
+    value::Value,
+};
 use crate::{
-    diagnostic::{Code, Diagnostic},
+    diagnostic::{self, Code, Diagnostic},
     source::Span,
 };
 
@@ -36,20 +42,22 @@ const WAYS_OUT: &[(&str, &str)] = &[
 /// The help where a whole array stands for its elements.
 pub(super) const ELEMENTS: &str = "kernels compute on elements: index the array";
 
-/// By how a path in a library begins: what a kernel has instead.
-const INSTEAD: &[(&str, &str)] = &[
-    ("numpy.linalg.", "write it as a loop over the elements"),
-    ("numpy.random.", DRAWS),
-    ("random.", DRAWS),
-    ("time.", "`cuda.clock64()` counts clocks, `cuda.globaltimer()` nanoseconds; `cuda.event()` times launches"),
-];
-
-const DRAWS: &str = "kernels draw with `xoroshiro128p_uniform_float32(states, i)` and its like of `cuda.random`";
-
-/// What a kernel has instead of something of a library, if it has that.
-pub(super) fn instead(path: &str) -> Option<&'static str> {
-    let path = format!("{path}.");
-    INSTEAD.iter().find(|(start, _)| path.starts_with(start)).map(|(_, instead)| *instead)
+/// A field that the elements of an array do not have.
+pub(super) fn no_field(array: ArrayTy, name: &str, span: Span) -> Diagnostic {
+    let message = format!("{} has no field `{name}`", Ty::Array(array));
+    let diagnostic = Diagnostic::error(Code::NoSuchAttribute, span, message);
+    let DType::Compound(id) = array.dtype else {
+        return diagnostic.help("its elements are no records: index it with integers");
+    };
+    let Compound::Record(record) = id.get() else { return diagnostic };
+    let names = || record.fields().iter().map(|field| field.name.as_str());
+    if let Some(near) = diagnostic::closest(name, names()) {
+        return diagnostic.help(format!("did you mean `{near}`?"));
+    }
+    match listed(names()) {
+        Some(listed) => diagnostic.help(format!("it has {listed}")),
+        None => diagnostic,
+    }
 }
 
 /// A store into an array that is read-only.
@@ -60,6 +68,47 @@ pub(super) fn readonly(shown: impl Display, span: Span) -> Diagnostic {
     )
 }
 
+/// Indices and extents with three parts.
+const AXES: [&str; 4] = ["cuda.threadIdx", "cuda.blockIdx", "cuda.blockDim", "cuda.gridDim"];
+
+/// What to write where one of them stands for a part of it.
+const AXIS: &str = "write `.x`, `.y` or `.z`";
+
+/// What to do with an operand that is no number, if that is known.
+pub(super) fn instead_of_operand(value: &Value) -> Option<&'static str> {
+    match value {
+        Value::Array(_) => Some(ELEMENTS),
+        Value::Static(Static::Known(_)) => AXES.contains(&value.ty().to_string().as_str()).then_some(AXIS),
+        Value::Static(Static::Function(_)) => Some("call the function: `f(x)`"),
+        Value::Scalar(..)
+        | Value::Complex(..)
+        | Value::Int(_)
+        | Value::Bool(_)
+        | Value::Object(..)
+        | Value::Static(_)
+        | Value::Poison => None,
+    }
+}
+
+/// What else a kernel has of a library of which it does not have a name.
+pub(super) fn rest_of(module: &str) -> Option<&'static str> {
+    ["numpy", "math", "cmath", "operator"].contains(&module).then_some(
+        "docs/reference/intrinsics.md lists what kernels have of it; call the rest on the host, or write it as a loop over \
+         the elements",
+    )
+}
+
+/// What there is, in words: "`x`, `y` and `z`"; nothing of many.
+pub(super) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
+    match names.as_slice() {
+        [] => None,
+        [one] => Some(one.clone()),
+        [some @ .., last] if some.len() < 8 => Some(format!("{} and {last}", some.join(", "))),
+        _ => None,
+    }
+}
+
 /// What to do with a value that cannot be indexed, if that is known.
 pub(super) fn instead_of_index(value: &Value) -> Option<&'static str> {
     match value {
@@ -68,17 +117,12 @@ pub(super) fn instead_of_index(value: &Value) -> Option<&'static str> {
         }
         Value::Static(Static::Known(_)) => {
             let shown = value.ty().to_string();
-            let axes = ["cuda.threadIdx", "cuda.blockIdx", "cuda.blockDim", "cuda.gridDim"];
-            axes.contains(&shown.as_str()).then_some("write `.x`, `.y` or `.z`")
+            AXES.contains(&shown.as_str()).then_some(AXIS)
         }
-        Value::Array(_)
-        | Value::Scalar(..)
-        | Value::Complex(..)
-        | Value::Int(_)
-        | Value::Bool(_)
-        | Value::Object(..)
-        | Value::Static(_)
-        | Value::Poison => None,
+        Value::Scalar(..) | Value::Complex(..) | Value::Int(_) | Value::Bool(_) => {
+            Some("a number has no elements: leave the index out, or index the array that it is read from")
+        }
+        Value::Array(_) | Value::Object(..) | Value::Static(_) | Value::Poison => None,
     }
 }
 

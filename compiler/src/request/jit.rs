@@ -9,6 +9,7 @@ use std::fmt;
 use weft_artifact::{Factors, NoFactors};
 
 use super::{GpuBody, LaunchBounds, Options, Typing};
+use crate::diagnostic;
 
 /// What a decorator says of a function, its signatures apart.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -391,7 +392,7 @@ impl JitOptions {
             if Self::option(name).is_none() {
                 let refusal = match REMOVED.iter().find(|(removed, _)| removed == name) {
                     Some((_, instead)) => Refusal::Removed(format!("cuda.jit() has no option '{name}': {instead}")),
-                    None => Refusal::Type(format!("cuda.jit() got an unexpected option '{name}'")),
+                    None => Refusal::Type(diagnostic::unexpected_option(name, JIT_OPTIONS.iter().map(|row| row.name))),
                 };
                 return Err((*name, refusal));
             }
@@ -593,7 +594,10 @@ mod tests {
         let bounds = OptionValue::Tuple(vec![OptionValue::None, OptionValue::Int(2)]);
         assert!(matches!(refused("launch_bounds", bounds).1, Refusal::Type(_)));
         let (name, refusal) = refused("fastmaths", OptionValue::None);
-        assert_eq!((name, refusal.message()), ("fastmaths", "cuda.jit() got an unexpected option 'fastmaths'"));
+        assert_eq!(
+            (name, refusal.message()),
+            ("fastmaths", "cuda.jit() got an unexpected option 'fastmaths'; did you mean 'fastmath'?")
+        );
         assert!(refused("bind", OptionValue::None).1.message().contains("always loaded"));
     }
 }

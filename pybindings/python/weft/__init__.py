@@ -17,7 +17,7 @@ from weft import config, errors, types
 from weft._numbers import *  # noqa: F403
 from weft._numbers import __all__ as _numbers
 from weft._pointers import carray, farray
-from weft._vectorize import guvectorize, vectorize
+from weft._vectorize import guvectorize
 from weft._weft import Signature, Type, __version__, as_dtype, from_dtype
 from weft._weft import typeof_value as typeof
 from weft.errors import (
@@ -38,7 +38,9 @@ from weft.types import none, void
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from weft import cuda as cuda
+    from weft._decorators import vectorize
 else:
+    from weft._vectorize import vectorize
 
     def __getattr__(name: str) -> object:
         """Import `weft.cuda` when it is asked for: a program that only needs types does without."""
@@ -46,8 +48,9 @@ else:
             import importlib
 
             return importlib.import_module("weft.cuda")
-        msg = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(msg)
+        from weft._missing import missing
+
+        raise missing(f"module {__name__!r}", f"{__name__}.{name}", [*__all__, "cuda"])
 
     def __dir__() -> list[str]:
         return sorted({*globals(), "cuda"})

@@ -88,7 +88,7 @@ def fill_dispatcher(dispatcher: Dispatcher, state: tuple[Any, ...]) -> None:
     *rest, equals = state
     if equals is not None and _made.get(equals) is dispatcher:
         return
-    fill_function(dispatcher.py_func, *rest)
+    fill_function(dispatcher.py_func, *rest)  # type: ignore[arg-type]  # it made it of such a function
     if equals is not None:
         _made[equals] = dispatcher
         _recent.append(dispatcher)

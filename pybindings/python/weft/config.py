@@ -27,12 +27,19 @@ CUDA_DEFAULT_PTX_CC: tuple[int, int]
 DEBUG: int
 
 
-def __getattr__(name: str) -> int | str | tuple[int, int]:
-    # The first time only: an environment that makes no sense is no reason for an import to fail.
-    if name not in __annotations__:
-        msg = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(msg)
-    for setting, default in _weft.config().items():
-        globals().setdefault(setting, default)
-    value: int | str | tuple[int, int] = globals()[name]
-    return value
+TYPE_CHECKING = False
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> int | str | tuple[int, int]:
+        # The first time only: an environment that makes no sense is no reason for an import to fail.
+        if name not in __annotations__:
+            from weft._missing import missing
+
+            raise missing(f"module {__name__!r}", f"{__name__}.{name}", __annotations__)
+        for setting, default in _weft.config().items():
+            globals().setdefault(setting, default)
+        value: int | str | tuple[int, int] = globals()[name]
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__annotations__})

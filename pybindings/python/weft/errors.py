@@ -27,6 +27,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from weft.numba.errors import *  # noqa: F403
+
 
 class WeftError(Exception):
     """The base of weft's exceptions."""
@@ -194,11 +196,19 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Give numba's further exceptions and warnings: `weft.numba.errors` has them all."""
-    from weft.numba import errors
+if not TYPE_CHECKING:
 
-    if name in errors.__all__:
-        return getattr(errors, name)
-    msg = f"module {__name__!r} has no attribute {name!r}"
-    raise AttributeError(msg)
+    def __getattr__(name: str) -> Any:
+        """Give numba's further exceptions and warnings: `weft.numba.errors` has them all."""
+        from weft.numba import errors
+
+        if name in errors.__all__:
+            return getattr(errors, name)
+        from weft._missing import missing
+
+        raise missing(f"module {__name__!r}", f"{__name__}.{name}", [*__all__, *errors.__all__])
+
+    def __dir__() -> list[str]:
+        from weft.numba import errors
+
+        return sorted({*globals(), *errors.__all__})

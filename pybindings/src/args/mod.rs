@@ -55,6 +55,19 @@ impl CopyHint {
     }
 }
 
+impl CopyHint {
+    /// Whether it is of something that can be copied back, if that is asked for.
+    fn check(&self, py: Python<'_>) -> PyResult<()> {
+        let value = self.array.bind(py);
+        if self.copy_in || !scalar::is_number(value) {
+            return Ok(());
+        }
+        let what = value.get_type().name()?;
+        let message = format!("cuda.Out() takes an array to copy into, not {what}: a kernel writes elements of arrays");
+        Err(PyTypeError::new_err(message))
+    }
+}
+
 /// An array of this process among the arguments.
 pub(crate) struct HostArgument {
     pub(crate) array: HostArray,
@@ -299,6 +312,7 @@ impl Arguments {
             Adapter::Object(class) => self.push_object(arg, class),
             Adapter::Hint => {
                 let hint = arg.cast::<CopyHint>()?.get();
+                hint.check(arg.py())?;
                 self.hint = Some((hint.copy_in, hint.copy_out));
                 let pushed = self.push(hint.array.bind(arg.py()));
                 self.hint = None;

@@ -80,6 +80,11 @@ pub(crate) fn cells(scalar: &Bound<'_, PyAny>, number: Number) -> (u64, u64) {
     }
 }
 
+/// Whether it is a number of Python's.
+pub(crate) fn is_number(value: &Bound<'_, PyAny>) -> bool {
+    value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>() || value.is_instance_of::<PyComplex>()
+}
+
 /// The value of a Python `int`; `None` if it has more than 64 bits with its sign.
 #[inline]
 pub(crate) fn int(int: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {

@@ -17,6 +17,7 @@ use pyo3::{
     types::{PyDict, PyTuple},
 };
 use weft_compiler::{
+    diagnostic::{self, Place},
     request::{Captured, FunctionDef, GpuBody, MAX_CALL_DEPTH, Signature, Typing},
     source::{SourceFile, SourceMap},
     syntax::{self, ast},
@@ -263,6 +264,13 @@ pub(crate) fn free_names(py: Python<'_>, file: String, text: String) -> PyResult
         .collect();
     names.dedup();
     Ok(names)
+}
+
+/// What ends the sentence on a name that is not there, a whole path such as `weft.cuda.gird`: which of the names that are
+/// there is meant, or what to write instead.
+#[pyfunction]
+pub(crate) fn name_hint(path: &str, known: Vec<String>) -> String {
+    diagnostic::hint(Place::Host, path, known.iter().map(String::as_str))
 }
 
 /// The names that kernels can use, with what they do: `("weft.cuda.grid", "…")`.

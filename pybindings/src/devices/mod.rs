@@ -24,6 +24,7 @@ use pyo3::{
     prelude::*,
     types::{PyDict, PyString},
 };
+use weft_compiler::diagnostic::closest;
 use weft_runtime::{
     DeviceChoice, Error, Executor, Libdevice, Settings, Toolkit, cpu, cuda,
     progress::{self, Place},
@@ -46,6 +47,9 @@ static DEVICES: OnceLock<Result<Devices, Error>> = OnceLock::new();
 static LIBDEVICE: OnceLock<Libdevice> = OnceLock::new();
 static TOOLKIT: OnceLock<Toolkit> = OnceLock::new();
 static ANNOUNCED: AtomicBool = AtomicBool::new(false);
+
+/// Environment variables that are nearly settings were looked for.
+static MISSPELT: AtomicBool = AtomicBool::new(false);
 
 /// This process was forked off one that had opened a GPU.
 static FORKED: AtomicBool = AtomicBool::new(false);
@@ -222,8 +226,17 @@ pub(crate) fn toolkit(py: Python<'_>) -> PyResult<&'static Toolkit> {
     Ok(TOOLKIT.get_or_init(|| Toolkit::new(settings, |name| std::env::var(name).ok(), &roots)))
 }
 
-/// Says once that kernels run on the CPU because no GPU was found; a user who chose the CPU knows.
+/// Says once that kernels run on the CPU because no GPU was found, where the user did not choose the CPU, and which
+/// environment variables are likely settings that are misspelt.
 pub(crate) fn announce(py: Python<'_>) -> PyResult<()> {
+    if !MISSPELT.swap(true, Ordering::Relaxed) {
+        // A variable whose name is no text is no setting.
+        let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        for (name, setting) in Settings::misspelt(variables, |word, known| closest(word, known.iter().copied())) {
+            let message = format!("{name} is set, which is no setting of weft's; did you mean {setting}?");
+            errors::advise(py, "InvalidConfigWarning", &message)?;
+        }
+    }
     let chosen = devices().is_ok_and(|devices| devices.cuda || devices.settings.device == DeviceChoice::Cpu);
     if chosen || ANNOUNCED.swap(true, Ordering::Relaxed) {
         return Ok(());

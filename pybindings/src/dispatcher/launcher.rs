@@ -261,8 +261,13 @@ pub(crate) fn launch_config(
 ) -> PyResult<LaunchConfig> {
     let shared_bytes = match sharedmem {
         None => 0,
-        Some(bytes) => bytes.extract().map_err(|_| {
-            PyValueError::new_err(format!("sharedmem must be a number of bytes from 0 to 2**32 - 1, got {bytes}"))
+        Some(bytes) => bytes.extract().map_err(|error: PyErr| {
+            let message = format!("sharedmem must be a number of bytes from 0 to 2**32 - 1, got {bytes}");
+            if error.is_instance_of::<PyTypeError>(bytes.py()) {
+                PyTypeError::new_err(message)
+            } else {
+                PyValueError::new_err(message)
+            }
         })?,
     };
     let cluster = match cluster {

@@ -265,7 +265,7 @@ impl Dispatcher {
             }
         };
         if this.jit.device {
-            return Err(PyRuntimeError::new_err("Cannot compile a device function as a kernel"));
+            return Err(this.no_kernel());
         }
         if this.is_closed_to(&args) {
             return Err(PyRuntimeError::new_err(format!(

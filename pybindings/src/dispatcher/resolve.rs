@@ -75,6 +75,14 @@ impl State {
 }
 
 impl Dispatcher {
+    /// The error of a launch of a device function.
+    pub(super) fn no_kernel(&self) -> PyErr {
+        PyRuntimeError::new_err(format!(
+            "Cannot compile a device function as a kernel: `{}` has `device=True`, so kernels call it",
+            self.name
+        ))
+    }
+
     /// The kernel for a launch's types on the current device. If there is none, one is compiled for launches like this one.
     pub(crate) fn resolve(slf: &Bound<'_, Self>, arguments: &Arguments) -> PyResult<Arc<Resolved>> {
         Self::resolve_for(slf, arguments, None)
@@ -144,7 +152,7 @@ impl Dispatcher {
         let likely = arguments.likely(weft_artifact::are_nonneg(&given, &arguments.cells));
         this.check_count(given.len())?;
         if this.jit.device {
-            return Err(PyRuntimeError::new_err("Cannot compile a device function as a kernel"));
+            return Err(this.no_kernel());
         }
         devices::announce(py)?;
         let (args, casts) = if this.declared.is_empty() { (given, Vec::new()) } else { this.choose(&given)? };

@@ -139,7 +139,7 @@ impl Type {
     /// An array type by its parts; `layout` is "C", "F" or "A".
     #[staticmethod]
     #[pyo3(signature = (dtype, ndim, layout, readonly=false))]
-    fn make_array(dtype: &Self, ndim: usize, layout: &str, readonly: bool) -> PyResult<Self> {
+    fn make_array(dtype: &Self, ndim: i64, layout: &str, readonly: bool) -> PyResult<Self> {
         let Some(dtype) = dtype.dtype_itself() else {
             return Err(PyTypeError::new_err(format!("an array's elements cannot be {}", dtype.__str__())));
         };
@@ -148,6 +148,9 @@ impl Type {
             "F" => Layout::F,
             "A" => Layout::Any,
             other => return Err(PyValueError::new_err(format!("layout must be 'C', 'F' or 'A', not {other:?}"))),
+        };
+        let Ok(ndim) = usize::try_from(ndim) else {
+            return Err(PyValueError::new_err(format!("ndim, the number of dimensions, cannot be {ndim}")));
         };
         array_type(dtype, ndim, layout, readonly)
     }

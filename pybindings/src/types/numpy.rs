@@ -220,6 +220,12 @@ pub(crate) fn dtype(py: Python<'_>, dtype: DType) -> PyResult<Bound<'_, PyAny>> 
 
 /// The error for a dtype that kernels cannot have.
 pub(crate) fn unsupported(dtype: &str) -> PyErr {
+    if dtype.starts_with(['<', '>']) {
+        return PyTypeError::new_err(format!(
+            "arrays of dtype {dtype} are not supported: its bytes are in the other order than this machine's; \
+             `x.astype(x.dtype.newbyteorder(\"=\"))` turns them around"
+        ));
+    }
     PyTypeError::new_err(format!("arrays of dtype {dtype} are not supported; {SUPPORTED}"))
 }
 

@@ -152,6 +152,9 @@ pub struct Setting {
     parse: fn(&mut Settings, &str) -> Option<()>,
 }
 
+/// How the names of all settings begin.
+const PREFIX: &str = "WEFT_";
+
 /// Settings that another variable means, too, where their own is not set: programs and libraries set that for numba-cuda.
 const ALSO: &[(&str, &str)] = &[("WEFT_MEMORY_MANAGER", "NUMBA_CUDA_MEMORY_MANAGER")];
 
@@ -216,6 +219,25 @@ impl Settings {
         Ok(settings)
     }
 
+    /// The settings that are nearly the name of an environment variable that is none, by `nearest`: it answers which of
+    /// several words a misspelt one may mean. `WEFT_DEVCE` is nearly `WEFT_DEVICE`; other variables that begin like
+    /// settings are other programs'.
+    pub fn misspelt(
+        variables: impl IntoIterator<Item = String>,
+        nearest: impl Fn(&str, &[&'static str]) -> Option<&'static str>,
+    ) -> Vec<(String, &'static str)> {
+        let rests: Vec<&'static str> = SETTINGS.iter().filter_map(|row| row.name.strip_prefix(PREFIX)).collect();
+        let meant = |name: &str| {
+            let rest = name.strip_prefix(PREFIX).filter(|rest| !rests.contains(rest))?;
+            let near = nearest(rest, &rests)?;
+            SETTINGS.iter().map(|row| row.name).find(|known| known.strip_prefix(PREFIX) == Some(near))
+        };
+        let mut found: Vec<_> =
+            variables.into_iter().filter_map(|name| meant(&name).map(|setting| (name, setting))).collect();
+        found.sort();
+        found
+    }
+
     /// Where what was compiled is kept, if it is: the folder of the settings, or else the one that is a user's own by the
     /// XDG Base Directory Specification, of which `variable` answers the environment variables.
     pub fn cache_folder(&self, variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
@@ -247,6 +269,14 @@ mod tests {
             assert_eq!(with(setting.name, "  "), Ok(Settings::default()), "{}", setting.name);
         }
         assert_eq!(Settings::from_env(|_| None), Ok(Settings::default()));
+    }
+
+    #[test]
+    fn variables_that_are_nearly_settings_are_found() {
+        let nearest = |word: &str, known: &[&'static str]| known.iter().copied().find(|name| name.starts_with(word));
+        let found = |names: &[&str]| Settings::misspelt(names.iter().map(|name| (*name).to_owned()), nearest);
+        assert_eq!(found(&["WEFT_DEVIC", "PATH"]), [("WEFT_DEVIC".to_owned(), "WEFT_DEVICE")]);
+        assert!(found(&["WEFT_DEVICE", "WEFT_WHEEL", "DEVIC"]).is_empty());
     }
 
     #[test]

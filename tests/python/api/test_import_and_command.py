@@ -42,7 +42,7 @@ try:
 except AttributeError as error:
     print(error)
 """
-    assert python(code).stdout == "jit True float32\nmodule 'weft' has no attribute 'cuad'\n"
+    assert python(code).stdout == "jit True float32\nmodule 'weft' has no attribute 'cuad'; did you mean `cuda`?\n"
 
 
 def test_decorating_loads_neither(tmp_path):

@@ -16,7 +16,7 @@ mod overload;
 mod pointers;
 mod prelude_rows;
 mod ptx;
-mod reduce;
+pub(super) mod reduce;
 mod sequences;
 mod views;
 mod warps;

@@ -154,6 +154,8 @@ impl FnLowerer<'_> {
             diagnostic = diagnostic.help(refusals::ELEMENTS);
         } else if matches!(row.lowering, Lowering::Math(_)) && types.iter().any(|ty| matches!(ty, Ty::Complex(_))) {
             diagnostic = diagnostic.note("functions of `math` take real numbers");
+        } else if types.iter().any(|ty| matches!(ty, Ty::Object(ObjectKind::Formatted(_), _))) {
+            diagnostic = diagnostic.help("an f-string, and what `%` makes of values, is for `print` alone");
         }
         self.report(diagnostic)
     }

@@ -19,6 +19,30 @@ use crate::{
     syntax::ast::BinOp,
 };
 
+/// Methods of arrays.
+pub(in crate::frontend) const ARRAY_METHODS: &[&str] = &[
+    "sum",
+    "prod",
+    "cumsum",
+    "cumprod",
+    "ptp",
+    "mean",
+    "std",
+    "var",
+    "min",
+    "max",
+    "argmin",
+    "argmax",
+    "all",
+    "any",
+    "item",
+    "fill",
+    "reshape",
+    "ravel",
+    "view",
+    "transpose",
+];
+
 impl FnLowerer<'_> {
     /// `sum(t)` and `math.prod(t)` of a tuple or a one-dimensional array, from a start on.
     pub(super) fn folded_items(&mut self, row: &Intrinsic, op: BinOp, mut args: Args, span: Span) -> Value {
@@ -164,28 +188,7 @@ impl FnLowerer<'_> {
     /// The row that a method of a value is.
     pub(in crate::frontend) fn method_row(value: &Value, name: &str) -> Option<&'static Intrinsic> {
         let names: &[&str] = if let Value::Array(_) = value {
-            &[
-                "sum",
-                "prod",
-                "cumsum",
-                "cumprod",
-                "ptp",
-                "mean",
-                "std",
-                "var",
-                "min",
-                "max",
-                "argmin",
-                "argmax",
-                "all",
-                "any",
-                "item",
-                "fill",
-                "reshape",
-                "ravel",
-                "view",
-                "transpose",
-            ]
+            ARRAY_METHODS
         } else if value.as_tuple().is_some() || matches!(value, Value::Object(ObjectKind::Range(_), _)) {
             &["index", "count"]
         } else if matches!(value, Value::Static(Static::Str(_))) {

@@ -3,8 +3,9 @@
 use weft_artifact::{Complex, DType, Layout, Number, Scalar};
 
 use crate::{
-    diagnostic::{self, Code, Diagnostic},
+    diagnostic::{self, Code, Diagnostic, Place},
     frontend::{
+        builtins::reduce::ARRAY_METHODS,
         lowerer::FnLowerer,
         object::{ObjectKind, Static},
         refusals,
@@ -100,10 +101,14 @@ impl FnLowerer<'_> {
         }
         let mut diagnostic =
             Diagnostic::error(Code::NoSuchAttribute, span, format!("`{shown}` has no `{attr}` that a kernel can use"));
-        if let Some(near) = diagnostic::closest(attr, intrinsics::members(path)) {
+        if let Some(instead) = diagnostic::instead(Place::Kernel, &full) {
+            diagnostic = diagnostic.help(instead);
+        } else if let Some(near) = diagnostic::closest(attr, intrinsics::members(path)) {
             diagnostic = diagnostic.help(format!("did you mean `{shown}.{near}`?"));
+        } else if let Some(listed) = refusals::listed(intrinsics::members(path)) {
+            diagnostic = diagnostic.help(format!("it has {listed}"));
         } else {
-            diagnostic = diagnostic.help_if(refusals::instead(&full));
+            diagnostic = diagnostic.help_if(refusals::rest_of(path));
         }
         self.report(diagnostic)
     }
@@ -231,10 +236,20 @@ impl FnLowerer<'_> {
 
     fn no_attribute(&mut self, ty: &Ty, attr: &str, candidates: &[&str], span: Span) -> Value {
         let mut diagnostic = Diagnostic::error(Code::NoSuchAttribute, span, format!("{ty} has no attribute `{attr}`"));
-        if let Some(near) = diagnostic::closest(attr, candidates.iter().copied()) {
+        let methods = if matches!(ty, Ty::Array(_)) { ARRAY_METHODS } else { &[] };
+        let known = || candidates.iter().chain(methods).copied();
+        let instead =
+            methods.first().and_then(|_| diagnostic::instead(Place::Kernel, &format!("numpy.ndarray.{attr}")));
+        if let Some(instead) = instead {
+            diagnostic = diagnostic.help(instead);
+        } else if let Some(near) = diagnostic::closest(attr, known()) {
             diagnostic = diagnostic.help(format!("did you mean `.{near}`?"));
         } else if attr == "astype" && ty.number().is_some() {
             diagnostic = diagnostic.help("call the type: `np.int32(x)`");
+        } else if let Some(listed) = refusals::listed(known()) {
+            diagnostic = diagnostic.help(format!("it has {listed}"));
+        } else if !methods.is_empty() {
+            diagnostic = diagnostic.help("docs/language.md lists what arrays have in kernels");
         }
         self.report(diagnostic)
     }

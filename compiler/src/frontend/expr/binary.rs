@@ -179,8 +179,8 @@ impl FnLowerer<'_> {
             span,
             format!("`{}` does not take {} and {}", super::symbol(op), left.ty(), right.ty()),
         );
-        if matches!(left, Value::Array(_)) || matches!(right, Value::Array(_)) {
-            diagnostic = diagnostic.help(refusals::ELEMENTS);
+        if let Some(help) = refusals::instead_of_operand(left).or_else(|| refusals::instead_of_operand(right)) {
+            diagnostic = diagnostic.help(help);
         } else if is_text(left) != is_text(right) {
             diagnostic =
                 diagnostic.help("`print` takes several values, and f-strings: `print(\"n is\", n)`, `f\"n is {n}\"`");

@@ -10,12 +10,12 @@ use crate::{
         function::count,
         lowerer::FnLowerer,
         object::{Exception, ObjectKind, Static},
-        prelude,
+        prelude, refusals,
         ty::{ArrayTy, Ty, shown_path},
         typing::result_type,
         value::{Known, Value},
     },
-    intrinsics::{Custom, Lowering},
+    intrinsics::{self, Custom, Lowering},
     ir::{FuncId, FunctionKind, StmtKind as Ir},
     request::{FunctionDef, GpuBody, Typing},
     source::Span,
@@ -127,12 +127,20 @@ impl FnLowerer<'_> {
                 let diagnostic = super::name::only_in_numba(&path, Code::NotCallable, func.span).unwrap_or_else(|| {
                     let message = format!("`{}` cannot be called in a kernel", shown_path(&path));
                     let name = path.rsplit('.').next().unwrap_or(&path);
+                    let full: Vec<String> =
+                        intrinsics::members(&path).map(|name| format!("{}.{name}", shown_path(&path))).collect();
+                    let members = refusals::listed(full.iter().map(String::as_str));
+                    let help = members.map_or_else(
+                        || {
+                            "call it outside of the kernel, or write what it does as a function with \
+                             `@cuda.jit(device=True)`"
+                                .to_owned()
+                        },
+                        |members| format!("it is no function; it has {members}"),
+                    );
                     Diagnostic::error(Code::NotCallable, func.span, message)
                         .numba(format!("Untyped global name '{name}': Cannot determine Numba type"))
-                        .help(
-                            "call it outside of the kernel, or write what it does as a function with \
-                             `@cuda.jit(device=True)`",
-                        )
+                        .help(help)
                 });
                 self.report(diagnostic)
             }

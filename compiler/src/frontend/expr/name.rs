@@ -5,11 +5,10 @@ use std::sync::Arc;
 use weft_artifact::{Complex, Number, Scalar};
 
 use crate::{
-    diagnostic::{self, Code, Diagnostic},
+    diagnostic::{self, Code, Diagnostic, Place},
     frontend::{
         lowerer::FnLowerer,
         object::{Exception, ObjectKind, Static},
-        refusals,
         ty::shown_path,
         value::{Known, Value},
     },
@@ -155,7 +154,7 @@ impl FnLowerer<'_> {
                     Unsupported::Other => {
                         let known = "kernels capture numbers, tuples of them, dtypes, modules and jitted functions";
                         let of_library = name.contains('.') || what.contains("module");
-                        if let Some(instead) = refusals::instead(name).filter(|_| of_library) {
+                        if let Some(instead) = diagnostic::instead(Place::Kernel, name).filter(|_| of_library) {
                             return self.report(diagnostic.help(instead));
                         }
                         match what.as_str() {

@@ -24,8 +24,7 @@ impl FnLowerer<'_> {
         let array = match base {
             Value::Array(array) if let [Index::Name(name), rest @ ..] = indices => {
                 let Some(Value::Array(view)) = self.field_view(&array, name, span) else {
-                    let message = format!("{} has no field `{name}`", Ty::Array(array.ty));
-                    self.error(Code::NoSuchAttribute, span, message);
+                    self.report(refusals::no_field(array.ty, name, span));
                     return;
                 };
                 if rest.is_empty() {

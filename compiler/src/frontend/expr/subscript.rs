@@ -34,8 +34,7 @@ impl FnLowerer<'_> {
             Value::Poison => Value::Poison,
             Value::Array(array) if let [Index::Name(name), rest @ ..] = indices => {
                 let Some(view) = self.field_view(&array, name, span) else {
-                    let message = format!("{} has no field `{name}`", Ty::Array(array.ty));
-                    return self.error(Code::NoSuchAttribute, span, message);
+                    return self.report(refusals::no_field(array.ty, name, span));
                 };
                 if rest.is_empty() { view } else { self.subscript(view, rest, span) }
             }
@@ -245,7 +244,15 @@ impl FnLowerer<'_> {
             let dims = count(array.ty.ndim, "dimension");
             let diagnostic = Diagnostic::error(Code::IndexCount, span, format!("{indices} for an array of {dims}"))
                 .label(format!("the array is {}", Ty::Array(array.ty)));
-            self.report(diagnostic);
+            let help = match array.ty.ndim {
+                0 => "its one element is `a[()]`".to_owned(),
+                1 => "an element is `a[i]`".to_owned(),
+                ndim => format!(
+                    "an element is `a[{}]`, a row `a[i]`",
+                    ["i", "j", "k", "l", "m", "n", "o"][..ndim.min(7)].join(", ")
+                ),
+            };
+            self.report(diagnostic.help(help));
             return None;
         }
         let mut out = Vec::new();

@@ -74,7 +74,13 @@ impl FnLowerer<'_> {
                 }
                 if !base.ty().is_poison() {
                     let message = format!("attribute `{attr}` of {} cannot be assigned", base.ty());
-                    self.error(Code::BadAssignment, target.span, message);
+                    let help = match attr.as_str() {
+                        "shape" | "strides" => "make a view: `b = a.reshape(shape)`, `a.T`, `a[::2]`",
+                        "dtype" => "make a view: `b = a.view(dtype)`",
+                        _ => "attributes are read in kernels; fields of records and elements of arrays are written",
+                    };
+                    let diagnostic = Diagnostic::error(Code::BadAssignment, target.span, message);
+                    self.report(diagnostic.help(help));
                 }
             }
             ExprKind::Constant(_)

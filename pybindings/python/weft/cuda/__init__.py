@@ -8,7 +8,7 @@ from __future__ import annotations
 from weft import config, errors, types
 from weft._numbers import *  # noqa: F403
 from weft._numbers import __all__ as _numbers
-from weft._vectorize import guvectorize, vectorize
+from weft._vectorize import guvectorize
 from weft._vectors import *  # noqa: F403
 from weft._vectors import __all__ as _vectors
 from weft._weft import Dispatcher, ForAll, Kernel, Signature, Type
@@ -63,7 +63,7 @@ from weft.cuda._devices import (
 from weft.cuda._graphs import graph
 from weft.cuda._intrinsic_names import *  # noqa: F403
 from weft.cuda._intrinsic_names import __all__ as _intrinsics
-from weft.cuda._jit import intrinsic, jit
+from weft.cuda._jit import intrinsic
 from weft.cuda._kernel_names import atomic, blockDim, blockIdx, const, gridDim, literal_unroll, local, shared, threadIdx
 from weft.cuda._memory.device_array import DeviceNDArray, DeviceRecord
 from weft.cuda._memory.interchange import from_dlpack
@@ -99,6 +99,10 @@ from weft.types import void
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from weft._decorators import jit, vectorize
+    from weft.cuda import cudadrv as cudadrv
+    from weft.cuda import extending as extending
+    from weft.cuda import launchconfig as launchconfig
     from weft.cuda._memory.ipc import IpcHandle, open_ipc_array
     from weft.cuda._memory.manager import (
         BaseCUDAMemoryManager,
@@ -107,6 +111,11 @@ if TYPE_CHECKING:
         set_memory_manager,
     )
     from weft.cuda._memory.pointers import MappedMemory, MemoryPointer, PinnedMemory
+    from weft.cuda.cudadrv import devices as devices
+    from weft.cuda.cudadrv import driver as driver
+else:
+    from weft._vectorize import vectorize
+    from weft.cuda._jit import jit
 
 # Numba's name of what a launch compiles.
 CUDADispatcher = Dispatcher
@@ -246,17 +255,24 @@ _LATER = {
 }
 
 
-def __getattr__(name: str) -> object:
-    import importlib
+if not TYPE_CHECKING:
 
-    # Only programs written for numba-cuda name them.
-    if name in {"cudadrv", "devices", "driver"}:
-        return importlib.import_module("weft.cuda.cudadrv" if name == "cudadrv" else f"weft.cuda.cudadrv.{name}")
-    if name == "_auto_device":
-        return importlib.import_module("weft.cuda._memory.making").auto_device
-    if name == "launchconfig":
-        return importlib.import_module("weft.cuda.launchconfig")
-    if name in _LATER:
-        return getattr(importlib.import_module(_LATER[name]), name)
-    msg = f"module {__name__!r} has no attribute {name!r}"
-    raise AttributeError(msg)
+    def __getattr__(name: str) -> object:
+        import importlib
+
+        # Only programs written for numba-cuda name them.
+        if name in {"cudadrv", "devices", "driver"}:
+            return importlib.import_module("weft.cuda.cudadrv" if name == "cudadrv" else f"weft.cuda.cudadrv.{name}")
+        if name == "_auto_device":
+            return importlib.import_module("weft.cuda._memory.making").auto_device
+        if name in {"extending", "launchconfig"}:
+            return importlib.import_module(f"weft.cuda.{name}")
+        if name in _LATER:
+            return getattr(importlib.import_module(_LATER[name]), name)
+        from weft._missing import missing
+
+        raise missing(f"module {__name__!r}", f"{__name__}.{name}", __all__)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

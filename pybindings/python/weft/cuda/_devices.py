@@ -86,8 +86,9 @@ class Device:
             return attributes[name]
         number = ATTRIBUTES.get(_OTHER_NAMES.get(name, name))
         if number is None:
-            msg = f"devices have no attribute {name!r}"
-            raise AttributeError(msg)
+            from weft._missing import missing
+
+            raise missing("a device", f"weft.cuda.Device.{name}", dir(self))
         try:
             return _weft.device_attribute(self.id, number)
         except DriverError as error:
@@ -180,7 +181,13 @@ class DeviceList:
         return _weft.device_count()
 
     def __getitem__(self, index: Any) -> Any:
-        return self.lst[index]
+        try:
+            return self.lst[index]
+        except IndexError:
+            count = len(self)
+            there = f"{count} devices, 0 to {count - 1}" if count > 1 else "one device, 0"
+            msg = f"there is no device {index}: this process sees {there}"
+            raise IndexError(msg) from None
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.lst)
@@ -219,7 +226,13 @@ def get_current_device() -> Device:
 
 
 def select_device(device_id: int | None) -> Device:
-    """Make a device the current one of the calling thread; with None the current one stays."""
+    """Make a device the current one of the calling thread; with None the current one stays.
+
+    Raises
+    ------
+    IndexError
+        There is no device of that number: ``len(cuda.gpus)`` says how many there are.
+    """
     if device_id is None:
         return get_current_device()
     if device_id < 0:
@@ -278,7 +291,15 @@ class profiling:  # its name in numba.cuda
 
 
 def synchronize() -> None:
-    """Wait for everything on the current device."""
+    """Wait for everything on the current device.
+
+    Raises
+    ------
+    KernelRuntimeError
+        A kernel has failed since the last time that the host waited.
+    Exception
+        What a kernel with ``exceptions=True`` or ``debug=True`` has raised.
+    """
     _weft.synchronize()
 
 

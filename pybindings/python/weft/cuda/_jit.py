@@ -69,6 +69,25 @@ def jit(
     -------
     Dispatcher or decorator
         A dispatcher where a function was given, else a decorator.
+
+    Raises
+    ------
+    TypeError
+        There is no such option, it is no function, or a signature does not fit it.
+    ValueError
+        An option does not take its value.
+    CompileError
+        For a signature: weft cannot compile the function; the text shows the line.
+
+    Examples
+    --------
+    >>> @cuda.jit
+    ... def scale(x, factor):
+    ...     i = cuda.grid(1)
+    ...     if i < x.size:
+    ...         x[i] *= factor
+    >>> x = np.ones(1000)
+    >>> scale[(x.size + 255) // 256, 256](x, 2.0)
     """
     # The parameters are the rows of the compiler's table of options, which reads and checks what they are given.
     options = dict(locals())

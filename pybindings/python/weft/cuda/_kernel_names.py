@@ -6,11 +6,15 @@ table of intrinsics, of which those that stand for nothing more are made (`_intr
 
 from __future__ import annotations
 
+from weft._missing import missing
 from weft._weft import intrinsics
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
+
+    from weft.cuda._intrinsic_names import AtomicNames
+    from weft.cuda._kernel_types import Extents
 
 _DOCS = dict(intrinsics())
 
@@ -41,22 +45,28 @@ class KernelName:
     def __repr__(self) -> str:
         return f"<{self._weft_path}, for kernels>"
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            path = self.__dict__.get("_weft_path", "weft.cuda")
+            raise missing(path.removeprefix("weft."), f"{path}.{name}", dir(self))
+
 
 class Dim3(KernelName):
     """A kernel's index or extent with the parts x, y and z."""
 
     @property
-    def x(self) -> Any:
+    def x(self) -> int:
         """The part that runs fastest."""
         self._refuse()
 
     @property
-    def y(self) -> Any:
+    def y(self) -> int:
         """The second part."""
         self._refuse()
 
     @property
-    def z(self) -> Any:
+    def z(self) -> int:
         """The third part."""
         self._refuse()
 
@@ -66,7 +76,12 @@ class SharedNames(KernelName):
 
     def __init__(self) -> None:
         super().__init__("weft.cuda.shared", "Memory that the threads of a block share.")
-        self.array = KernelName("weft.cuda.shared.array")
+        if not TYPE_CHECKING:
+            self.array = KernelName("weft.cuda.shared.array")
+
+    if TYPE_CHECKING:
+
+        def array(self, shape: Extents, dtype: Any, alignment: int | None = None) -> Any: ...
 
 
 class ConstNames(KernelName):
@@ -74,7 +89,12 @@ class ConstNames(KernelName):
 
     def __init__(self) -> None:
         super().__init__("weft.cuda.const", "Constants of a kernel's code.")
-        self.array_like = KernelName("weft.cuda.const.array_like")
+        if not TYPE_CHECKING:
+            self.array_like = KernelName("weft.cuda.const.array_like")
+
+    if TYPE_CHECKING:
+
+        def array_like(self, array: Any, /) -> Any: ...
 
 
 class LocalNames(KernelName):
@@ -82,21 +102,24 @@ class LocalNames(KernelName):
 
     def __init__(self) -> None:
         super().__init__("weft.cuda.local", "Memory that each thread has for itself.")
-        self.array = KernelName("weft.cuda.local.array")
-
-
-class AtomicNames(KernelName):
-    """`cuda.atomic`: read-modify-write operations that no other thread can come between."""
-
-    def __init__(self) -> None:
-        super().__init__("weft.cuda.atomic", "Operations on array elements that no other thread can come between.")
-        for path in _DOCS:
-            if path.startswith("weft.cuda.atomic."):
-                setattr(self, path.rpartition(".")[2], KernelName(path))
+        if not TYPE_CHECKING:
+            self.array = KernelName("weft.cuda.local.array")
 
     if TYPE_CHECKING:
 
-        def __getattr__(self, name: str) -> KernelName: ...
+        def array(self, shape: Extents, dtype: Any, alignment: int | None = None) -> Any: ...
+
+
+if not TYPE_CHECKING:
+
+    class AtomicNames(KernelName):
+        """`cuda.atomic`: read-modify-write operations that no other thread can come between."""
+
+        def __init__(self) -> None:
+            super().__init__("weft.cuda.atomic", "Operations on array elements that no other thread can come between.")
+            for path in _DOCS:
+                if path.startswith("weft.cuda.atomic."):
+                    setattr(self, path.rpartition(".")[2], KernelName(path))
 
 
 class MemberName(KernelName):
@@ -118,8 +141,7 @@ def member(scope: dict[str, Any], name: str) -> Any:
     elif (path := f"{module}.{name}") in _DOCS:
         value = MemberName(path)
     else:
-        msg = f"module {module!r} has no attribute {name!r}"
-        raise AttributeError(msg)
+        raise missing(f"module {module!r}", f"{module}.{name}", member(scope, "__all__"))
     scope[name] = value
     return value
 

@@ -55,7 +55,15 @@ class Stream(StreamBase):
         """Call ``callback(stream, status, arg)`` in another thread when the work queued so far is done.
 
         The status is 0, or the driver's error number if that work has failed. What the callback raises is a warning.
+
+        Raises
+        ------
+        TypeError
+            The callback cannot be called.
         """
+        if not callable(callback):
+            msg = f"callback must be a function of (stream, status, arg), not {type(callback).__name__}"
+            raise TypeError(msg)
 
         def call(error: Exception | None) -> None:
             try:
@@ -163,6 +171,9 @@ def external_stream(ptr: int) -> Stream:
     if not isinstance(ptr, int):
         msg = f"ptr for external stream must be an int, not {type(ptr).__name__}"
         raise TypeError(msg)
+    if not 0 <= ptr < 1 << 64:
+        msg = f"ptr for external stream must be the handle of one, an address, not {ptr}"
+        raise ValueError(msg)
     return Stream(handle=ptr)
 
 
@@ -185,5 +196,20 @@ def event(timing: bool = True) -> Event:
 
 
 def event_elapsed_time(start: Event, end: Event) -> float:
-    """Milliseconds between two recorded events; `EventError` if there is no such time."""
+    """Give the time between two recorded events in milliseconds.
+
+    Raises
+    ------
+    EventError
+        One was not recorded, not reached yet, or made with ``timing=False``.
+
+    Examples
+    --------
+    >>> start, end = cuda.event(), cuda.event()
+    >>> start.record()
+    >>> kernel[blocks, threads](x)  # doctest: +SKIP
+    >>> end.record()
+    >>> end.synchronize()
+    >>> milliseconds = cuda.event_elapsed_time(start, end)
+    """
     return start.elapsed_time(end)

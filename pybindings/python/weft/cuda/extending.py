@@ -281,8 +281,9 @@ def __getattr__(name: str) -> Any:
     """Give what stands for names that Numba has here and weft refuses."""
     if name in _HELP:
         return _Refused(name)
-    msg = f"module {__name__!r} has no attribute {name!r}"
-    raise AttributeError(msg)
+    from weft._missing import missing
+
+    raise missing(f"module {__name__!r}", f"{__name__}.{name}", __all__)
 
 
 __all__ = ["is_jitted", "overload", "overload_attribute", "overload_method", "register_jitable"]

@@ -19,7 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    import numpy as np
+
+    from weft._weft import Type
     from weft.cuda._memory.device_array import DeviceNDArray
+    from weft.cuda._random_names import *  # noqa: F403
+
+    xoroshiro128p_dtype: np.dtype[np.void]
+    xoroshiro128p_type: Type
 
 _WORD = (1 << 64) - 1
 _JUMP = 0xD86B048B86AA9922_BEAC0467EBA5FACB
@@ -190,17 +197,22 @@ _ON_HOST: dict[str, Callable[..., Any]] = {
 _OWN = ("create_xoroshiro128p_states", "init_xoroshiro128p_states", "xoroshiro128p_dtype", "xoroshiro128p_type")
 
 
-def __getattr__(name: str) -> Any:
-    value: Any
-    if name == "xoroshiro128p_dtype":
-        value = _dtype()
-    elif name == "xoroshiro128p_type":
-        value = _weft.from_dtype(_dtype())
-    elif name in _ON_HOST:
-        value = _HostName(f"{__name__}.{name}", _ON_HOST[name])
-    elif name == "__all__":
-        value = sorted([*member(globals(), name), *_OWN])
-    else:
-        return member(globals(), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        value: Any
+        if name == "xoroshiro128p_dtype":
+            value = _dtype()
+        elif name == "xoroshiro128p_type":
+            value = _weft.from_dtype(_dtype())
+        elif name in _ON_HOST:
+            value = _HostName(f"{__name__}.{name}", _ON_HOST[name])
+        elif name == "__all__":
+            value = sorted([*member(globals(), name), *_OWN])
+        else:
+            return member(globals(), name)
+        globals()[name] = value
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__getattr__("__all__")})

@@ -274,5 +274,8 @@ def _target(cc: Any) -> str | None:
     """Name the target of a compute capability; None for the current device's."""
     if cc is _CURRENT:
         return None
+    if isinstance(cc, str) or not (cc is None or hasattr(cc, "__iter__")):
+        msg = f"cc must be a compute capability such as (9, 0), not {cc!r}"
+        raise TypeError(msg)
     major, minor, *suffix = max(config.CUDA_DEFAULT_PTX_CC, (7, 5)) if cc is None else cc
     return f"sm_{major}{minor}{''.join(suffix)}"

@@ -178,7 +178,7 @@ class DeviceNDArray(Shapes, Operators, DeviceArrayBase):
         Raises
         ------
         TypeError
-            ``ary`` has another dtype.
+            ``ary`` is no array of NumPy's, or has another dtype.
         ValueError
             It has a shape that does not fit, or is read-only; or a graph is recorded, and its elements lie in another
             order.
@@ -195,6 +195,9 @@ class DeviceNDArray(Shapes, Operators, DeviceArrayBase):
                 )
                 raise RuntimeError(msg)
             return _read(self, stream)
+        if not isinstance(ary, np.ndarray):
+            msg = f"`ary`, what to copy into, must be an array of NumPy's, not {type(ary).__name__}"
+            raise TypeError(msg)
         self._check_like(ary, self.shape, ary.shape)
         if not ary.flags.writeable:
             msg = "`ary`, the array to copy into, is read-only"

@@ -43,6 +43,21 @@ def device_array(
         ``"C"`` or ``"F"``.
     stream
         The stream that allocates, and that copies of the array use.
+
+    Raises
+    ------
+    TypeError
+        An extent is no integer, or no kernel can have the dtype.
+    ValueError
+        An extent is negative, or the order is neither.
+    DeviceMemoryError
+        The device has no memory left.
+
+    Examples
+    --------
+    >>> out = cuda.device_array((480, 640), np.float32)
+    >>> out.shape, out.nbytes
+    ((480, 640), 1228800)
     """
     if strides is None and order == "C" and not stream:
         plain: DeviceNDArray | None = _weft.new_array(DeviceNDArray, shape, dtype)
@@ -136,7 +151,18 @@ def to_device(obj: Any, stream: Any = 0, copy: bool = True, to: DeviceNDArray | 
     RuntimeError
         A graph is recorded (`cuda.graph`), and there is no ``to``.
     TypeError
-        A graph is recorded, and ``obj`` is no array, of which each launch could copy what is in it then.
+        A graph is recorded, and ``obj`` is no array, of which each launch could copy what is in it then; or no kernel
+        can have its dtype.
+    ValueError
+        ``to`` has another shape.
+    DeviceMemoryError
+        The device has no memory left.
+
+    Examples
+    --------
+    >>> d = cuda.to_device(np.arange(4))
+    >>> d.copy_to_host()
+    array([0, 1, 2, 3])
     """
     import numpy as np
 
@@ -212,7 +238,11 @@ def as_cuda_array(obj: Any, sync: bool = True) -> DeviceNDArray:
     if not hasattr(obj, "__cuda_array_interface__"):
         if exports(obj):
             return as_device_array(obj, sync)
-        msg = "*obj* doesn't implement the cuda array interface."
+        msg = (
+            "*obj* doesn't implement the cuda array interface. "
+            f"`cuda.to_device(obj)` copies what the host has, such as an array of NumPy's, to the device; it is "
+            f"{type(obj).__name__}"
+        )
         raise TypeError(msg)
     return from_cuda_array_interface(obj.__cuda_array_interface__, owner=obj, sync=sync)
 
@@ -237,7 +267,24 @@ def from_cuda_array_interface(desc: dict[str, Any], owner: Any = None, sync: boo
 def pinned_array(
     shape: int | Sequence[int], dtype: Any = None, strides: Sequence[int] | None = None, order: Order = "C"
 ) -> np.ndarray[Any, Any]:
-    """Make a NumPy array in page-locked memory, which a GPU copies from and to without a detour."""
+    """Make a NumPy array in page-locked memory, which a GPU copies from and to without a detour.
+
+    Parameters
+    ----------
+    shape
+        Extents.
+    dtype
+        Element type; float64 unless given.
+    strides
+        Strides in bytes; those of ``order`` unless given.
+    order
+        ``"C"`` or ``"F"``.
+
+    Raises
+    ------
+    MemoryError
+        There is no such memory left.
+    """
     import numpy as np
 
     made: np.ndarray[Any, Any] = _shared(np.ndarray, shape, dtype, strides, order)
@@ -377,6 +424,9 @@ def mapped(*arylist: np.ndarray[Any, Any], stream: Any = 0) -> Iterator[DeviceND
 def _lock(array: np.ndarray[Any, Any], *, mapped: bool) -> HostMemory | Lent:
     from weft.cuda._memory.mapped import lock
 
+    if not hasattr(array, "flags"):
+        msg = f"an array of NumPy's can be page-locked, not {type(array).__name__}: make it with `np.asarray`"
+        raise TypeError(msg)
     if not array.flags.forc:
         msg = "only an array in one piece can be page-locked"
         raise ValueError(msg)

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import math
+import operator
 
 from weft import _weft
 
@@ -39,6 +40,18 @@ else:
 class Shapes(_Array):
     """Views of other shapes and dtypes, and copies."""
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            what = f"{type(self).__name__!r} object"
+            if name.startswith("_"):
+                # Other libraries ask often whether an array has a protocol of theirs.
+                msg = f"{what} has no attribute {name!r}"
+                raise AttributeError(msg)
+            from weft._missing import missing
+
+            raise missing(what, f"weft.cuda.DeviceNDArray.{name}", dir(type(self)))
+
     def reshape(self, *newshape: Any, order: Order = "C") -> DeviceNDArray:
         """Make a view with other extents; one of them may be -1.
 
@@ -50,7 +63,11 @@ class Shapes(_Array):
             Elements would have to be copied, which NumPy does and numba does not: `copy` or `flatten` first.
         """
         given = newshape[0] if len(newshape) == 1 and not hasattr(newshape[0], "__index__") else newshape
-        shape: list[int] = [extent.__index__() for extent in given]
+        try:
+            shape = [operator.index(extent) for extent in given]
+        except TypeError:
+            msg = f"the extents of a shape are integers, not {given!r}"
+            raise TypeError(msg) from None
         known: int = math.prod(extent for extent in shape if extent >= 0)
         if shape.count(-1) == 1 and known and self.size % known == 0:
             shape[shape.index(-1)] = self.size // known
@@ -171,8 +188,6 @@ class Shapes(_Array):
 
     def item(self, *args: Any) -> Any:
         """Copy an element to the host as a number of Python's: the only one, or one by its index or indices."""
-        import operator
-
         index: Any = args[0] if len(args) == 1 else args
         if not args:
             if self.size != 1:
@@ -286,7 +301,16 @@ class Shapes(_Array):
         return view.bind(stream) if stream else view
 
     def split(self, section: int, stream: Any = 0) -> Iterator[DeviceNDArray]:
-        """Give views of ``section`` elements each; the last may have fewer."""
+        """Give views of ``section`` elements each; the last may have fewer.
+
+        Raises
+        ------
+        ValueError
+            The section is no number of elements, or the array is not one-dimensional and in one piece.
+        """
+        if section < 1:
+            msg = f"section, the number of elements of each part, must be 1 or more, not {section}"
+            raise ValueError(msg)
         if self.ndim != 1:
             msg = "only support 1d array"
             raise ValueError(msg)

@@ -14,3 +14,7 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> Any:
     return member(globals(), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *member(globals(), "__all__")})

@@ -1,0 +1,212 @@
+//! What to write instead of a name that is not there: one table, for kernels and for the host.
+//!
+//! A row is here because people write the name: it is another library's, an older CUDA's, or it is there, but on the
+//! other side of a launch. Misspelt names are found by [`closest`](super::closest), and what numba-cuda alone has in
+//! kernels is a row of `intrinsics/numba.rs`.
+
+/// Where a name was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In a kernel or a device function.
+    Kernel,
+    /// In the Python around it.
+    Host,
+}
+
+/// Where a row holds, if only there; the name, or names with the same beginning, which end in a period; and what to
+/// write instead.
+type Row = (Option<Place>, &'static str, &'static str);
+
+const HOST: Option<Place> = Some(Place::Host);
+const KERNEL: Option<Place> = Some(Place::Kernel);
+
+const DRAWS: &str = "kernels draw with `xoroshiro128p_uniform_float32(states, i)` and its like of `cuda.random`";
+const FILLS: &str = "write `cuda.device_array(shape, dtype)` and `.fill(value)`, or `cuda.to_device(array)` of NumPy's";
+const JITS: &str = "write `cuda.jit`, after `from weft import cuda`; what runs on the host stays Python";
+const MAKES: &str = "make the array with `cuda.local.array(shape, dtype)`, or outside and pass it";
+const QUEUES: &str = "streams and events are the host's: `kernel[grid, block, stream](…)` launches in one";
+const READS: &str = "write `.copy_to_host()`";
+const THREADS: &str = "the threads of a grid are the loop: `i = cuda.grid(1)`";
+
+const ROWS: &[Row] = &[
+    // CUDA's older names, without a mask.
+    (
+        None,
+        "weft.cuda.all",
+        "write `cuda.all_sync(0xFFFFFFFF, predicate)`, of which the first says the lanes that take part",
+    ),
+    (
+        None,
+        "weft.cuda.any",
+        "write `cuda.any_sync(0xFFFFFFFF, predicate)`, of which the first says the lanes that take part",
+    ),
+    (
+        None,
+        "weft.cuda.ballot",
+        "write `cuda.ballot_sync(0xFFFFFFFF, predicate)`, of which the first says the lanes that take part",
+    ),
+    (
+        None,
+        "weft.cuda.shfl",
+        "write `cuda.shfl_sync(0xFFFFFFFF, value, lane)`, of which the first says the lanes that take part",
+    ),
+    (
+        None,
+        "weft.cuda.shfl_down",
+        "write `cuda.shfl_down_sync(0xFFFFFFFF, value, delta)`, of which the first says the lanes that take part",
+    ),
+    (
+        None,
+        "weft.cuda.shfl_up",
+        "write `cuda.shfl_up_sync(0xFFFFFFFF, value, delta)`, of which the first says the lanes that take part",
+    ),
+    (
+        None,
+        "weft.cuda.shfl_xor",
+        "write `cuda.shfl_xor_sync(0xFFFFFFFF, value, lane_mask)`, of which the first says the lanes that take part",
+    ),
+    // The host's, in a kernel.
+    (KERNEL, "weft.cuda.device_array", MAKES),
+    (KERNEL, "weft.cuda.device_array_like", MAKES),
+    (KERNEL, "weft.cuda.event", QUEUES),
+    (KERNEL, "weft.cuda.managed_array", MAKES),
+    (KERNEL, "weft.cuda.mapped_array", MAKES),
+    (KERNEL, "weft.cuda.pinned_array", MAKES),
+    (KERNEL, "weft.cuda.stream", QUEUES),
+    (
+        KERNEL,
+        "weft.cuda.synchronize",
+        "`cuda.syncthreads()` waits for the threads of the block; `cuda.synchronize()` is the host's, after a launch",
+    ),
+    (KERNEL, "weft.cuda.to_device", "arrays are passed: copy it before the launch, and give the kernel a parameter"),
+    // Other libraries', in a kernel.
+    (KERNEL, "numpy.linalg.", "write it as a loop over the elements"),
+    (KERNEL, "numpy.ndarray.append", "an array has the extents that it was made with: write to an index"),
+    (KERNEL, "numpy.ndarray.astype", "convert elements, by calling the type: `np.int32(x[i])`"),
+    (KERNEL, "numpy.ndarray.copy", "write a loop that copies into an array of `cuda.local.array(shape, dtype)`"),
+    (KERNEL, "numpy.ndarray.dot", "write the loop: `acc += a[i, k] * b[k, j]`"),
+    (KERNEL, "numpy.ndarray.sort", "write it as a loop over the elements, or sort on the host"),
+    (KERNEL, "numpy.ndarray.tolist", "index the array: kernels have no lists"),
+    (KERNEL, "numpy.random.", DRAWS),
+    (KERNEL, "random.", DRAWS),
+    (
+        KERNEL,
+        "time.",
+        "`cuda.clock64()` counts clocks, `cuda.globaltimer()` nanoseconds; `cuda.event()` times launches",
+    ),
+    // Numba's, on the host.
+    (HOST, "weft.cuda.njit", "write `cuda.jit`"),
+    (HOST, "weft.cuda.prange", THREADS),
+    (HOST, "weft.generated_jit", "write `cuda.extending.overload`, after `from weft import cuda`"),
+    (HOST, "weft.jit", JITS),
+    (HOST, "weft.njit", JITS),
+    (HOST, "weft.prange", THREADS),
+    (HOST, "weft.set_num_threads", "set `WEFT_CPU_THREADS` before the program starts"),
+    (HOST, "weft.stencil", "write a kernel that reads the neighbors of `cuda.grid(n)`"),
+    // Other libraries', on the host.
+    (HOST, "weft.cuda.DeviceNDArray.asnumpy", READS),
+    (HOST, "weft.cuda.DeviceNDArray.cpu", READS),
+    (HOST, "weft.cuda.DeviceNDArray.cuda", "it is on the device; `cuda.to_device(array)` copies one of the host's"),
+    (HOST, "weft.cuda.DeviceNDArray.get", READS),
+    (HOST, "weft.cuda.DeviceNDArray.numpy", READS),
+    (HOST, "weft.cuda.DeviceNDArray.set", "write `.copy_to_device(array)`"),
+    (HOST, "weft.cuda.DeviceNDArray.to_host", READS),
+    (HOST, "weft.cuda.arange", FILLS),
+    (HOST, "weft.cuda.array", "write `cuda.to_device(array)`, or `cuda.device_array(shape, dtype)`"),
+    (HOST, "weft.cuda.asarray", "write `cuda.to_device(array)`; `cuda.as_cuda_array(obj)` does not copy"),
+    (HOST, "weft.cuda.asnumpy", "write `array.copy_to_host()`"),
+    (HOST, "weft.cuda.device_count", "write `len(cuda.gpus)`"),
+    (HOST, "weft.cuda.empty", "write `cuda.device_array(shape, dtype)`"),
+    (HOST, "weft.cuda.empty_like", "write `cuda.device_array_like(array)`"),
+    (HOST, "weft.cuda.full", FILLS),
+    (HOST, "weft.cuda.ones", FILLS),
+    (HOST, "weft.cuda.set_device", "write `cuda.select_device(number)`, or `with cuda.gpus[number]:`"),
+    (HOST, "weft.cuda.to_host", "write `array.copy_to_host()`"),
+    (HOST, "weft.cuda.zeros", FILLS),
+];
+
+/// Options of Numba's `jit` that a kernel has no use for, and why.
+const OPTIONS: &[(&str, &str)] = &[
+    ("error_model", "leave it out: docs/language.md says what a division by zero gives"),
+    ("forceobj", "leave it out: a kernel is always compiled"),
+    ("locals", "leave it out: convert where the value is made, `x = np.float32(…)`"),
+    ("looplift", "leave it out: a kernel is always compiled"),
+    ("nogil", "leave it out: it is for functions that run on the host"),
+    ("no_cfunc_wrapper", "leave it out: kernels have no wrapper in C"),
+    ("no_cpython_wrapper", "leave it out: kernels have no wrapper for Python"),
+    ("nopython", "leave it out: a kernel is always compiled"),
+    ("parallel", "leave it out: the threads of a kernel's grid are what runs in parallel"),
+    ("pipeline_class", "leave it out: weft's compiler has its own passes"),
+    ("target", "leave it out: kernels run on the current device, and WEFT_DEVICE=cpu runs them on the CPU"),
+];
+
+/// What to write instead of a name that is not there, by its whole path such as `weft.cuda.shfl`; `None` if no row
+/// knows it.
+pub fn instead(place: Place, path: &str) -> Option<&'static str> {
+    let fits = |row: &Row| {
+        row.0.is_none_or(|only| only == place)
+            && if let Some(module) = row.1.strip_suffix('.') {
+                path.strip_prefix(module).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            } else {
+                path == row.1
+            }
+    };
+    ROWS.iter().find(|row| fits(row)).map(|row| row.2)
+}
+
+/// What is said of an option that `cuda.jit` does not have, of which these are known.
+pub fn unexpected_option<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let message = format!("cuda.jit() got an unexpected option '{name}'");
+    if let Some((_, instead)) = OPTIONS.iter().find(|(option, _)| *option == name) {
+        return format!("{message}: {instead}");
+    }
+    match super::closest(name, known) {
+        Some(near) => format!("{message}; did you mean '{near}'?"),
+        None => message,
+    }
+}
+
+/// What is wrong with a name that is not there, after the sentence that says so: "; did you mean …?", ": write …", or
+/// nothing.
+pub fn hint<'a>(place: Place, path: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+    if let Some(instead) = instead(place, path) {
+        return format!(": {instead}");
+    }
+    let name = path.rsplit('.').next().unwrap_or(path);
+    super::closest(name, candidates).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_holds_where_it_says() {
+        assert!(instead(Place::Kernel, "weft.cuda.shfl_down").is_some_and(|text| text.contains("shfl_down_sync")));
+        assert_eq!(instead(Place::Kernel, "weft.cuda.shfl_down"), instead(Place::Host, "weft.cuda.shfl_down"));
+        assert_eq!(instead(Place::Host, "weft.cuda.synchronize"), None);
+        assert_eq!(instead(Place::Kernel, "weft.njit"), None);
+    }
+
+    #[test]
+    fn a_module_stands_for_its_names() {
+        for path in ["random", "random.random", "numpy.random.rand"] {
+            assert_eq!(instead(Place::Kernel, path), Some(DRAWS), "{path}");
+        }
+        assert_eq!(instead(Place::Kernel, "randomly"), None);
+    }
+
+    #[test]
+    fn each_row_is_there_once() {
+        for (at, row) in ROWS.iter().enumerate() {
+            assert!(ROWS.iter().skip(at + 1).all(|other| other.1 != row.1), "{}", row.1);
+        }
+    }
+
+    #[test]
+    fn a_hint_ends_a_sentence() {
+        assert_eq!(hint(Place::Host, "weft.cuda.gird", ["grid", "jit"]), "; did you mean `grid`?");
+        assert_eq!(hint(Place::Host, "weft.cuda.njit", ["jit"]), ": write `cuda.jit`");
+        assert_eq!(hint(Place::Host, "weft.cuda.elephant", ["grid", "jit"]), "");
+    }
+}

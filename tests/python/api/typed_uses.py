@@ -1,0 +1,106 @@
+"""Right and wrong uses of weft, for type checkers: a line with `# wrong` is an error, every other line none."""
+
+import math
+
+import numpy as np
+import weft
+from weft import cuda, types
+
+
+@cuda.jit
+def scale(factor: float, x, n: int = 0) -> None:
+    i = cuda.grid(1)
+    if i < x.size:
+        x[i] = factor * x[i] + n
+
+
+@cuda.jit("void(float32[:], int32)", fastmath=True)
+def declared(x, n: int) -> None:
+    x[0] = n
+
+
+@cuda.jit(types.void(types.float32[:]))
+def typed(x) -> None:
+    x[0] = 1
+
+
+@cuda.jit(device=True)
+def twice(a: float) -> float:
+    return a + a
+
+
+@cuda.jit
+def names(x) -> None:
+    i, j = cuda.grid(2)
+    t = cuda.threadIdx.x + cuda.blockIdx.y * cuda.blockDim.z + cuda.gridDim.x
+    tile = cuda.shared.array((16, 17), dtype=np.float32)
+    own = cuda.local.array(4, types.int32)
+    tile[t, 0] = twice(2.0)
+    own[0] = cuda.popc(t) + cuda.laneid + cuda.warpsize + i + j
+    cuda.syncthreads()
+    cuda.atomic.add(x, 0, cuda.shfl_down_sync(0xFFFFFFFF, 1.5, 1))
+    cuda.atomic.cas(x, (0, 1), 1, 2)
+    sine, cosine = cuda.libdevice.sincosf(np.float32(0.5))
+    x[1] = math.sqrt(sine) + cosine + cuda.fma(1.0, 2, np.float64(3))
+    x[2] = cuda.coop.block.sum(x[0], broadcast=False) + cuda.coop.warp.max(x[1], threads=16)
+    group = cuda.cg.tiled_partition(cuda.cg.this_thread_block(), 8)
+    x[3] = group.thread_rank() + group.shfl(x[0], 0) + cuda.cg.this_grid().num_blocks()
+    x[4] = cuda.random.philox_uniform_float32(1, 2, 3)
+    cuda.gird(1)  # wrong
+    cuda.grid(4)  # wrong
+    cuda.threadIdx.w  # wrong
+    cuda.syncthreads(1)  # wrong
+    cuda.libdevice.sinnf(1.0)  # wrong
+    cuda.libdevice.sinf("a")  # wrong
+    cuda.atomic.ad(x, 0, 1)  # wrong
+    cuda.coop.block.sun(x[0])  # wrong
+    cuda.cg.this_grid().snyc()  # wrong
+    cuda.shared.array(16)  # wrong
+    twice("a")  # wrong
+
+
+array = np.zeros(8, np.float32)
+stream = cuda.stream()
+scale[1, 8](2.0, array)
+scale[1, 8](2, cuda.to_device(array), n=3)
+scale[(1, 1), (8, 1, 1), stream, 0](2.0, array)
+scale[np.int64(1), 8](2.0, array)
+scale.forall(8)(2.0, array)
+scale[1, 8].prepare(2.0, array)()
+declared[1, 1](array, 3)
+typed[1, 1](array)
+name: str = scale.__name__
+
+scale[1](2.0, array)  # wrong
+scale[1.5, 8](2.0, array)  # wrong
+scale[1, "8"](2.0, array)  # wrong
+scale[1, 8]("a", array)  # wrong
+scale[1, 8](2.0)  # wrong
+scale[1, 8](2.0, array, 1, 2)  # wrong
+scale[1, 8](2.0, array, m=1)  # wrong
+scale.forall(8)(2.0)  # wrong
+declared[1, 1](array, "a")  # wrong
+cuda.jit(fastmth=True)  # wrong
+cuda.jit(nopython=True)  # wrong
+cuda.jit(typing="python")  # wrong
+cuda.jit(5)  # wrong
+cuda.to_devise(array)  # wrong
+weft.njit  # wrong
+
+
+@cuda.vectorize(["float32(float32, float32)"])
+def add(a, b):
+    return a + b
+
+
+@weft.vectorize
+def double(a):
+    return 2 * a
+
+
+total = add(array, array)
+most: int = add.nin
+add.nim  # wrong
+double.nout
+cuda.vectorize(["float32(float32)"], target="gpu")  # wrong
+cuda.to_device(array).copy_to_hots()  # wrong
