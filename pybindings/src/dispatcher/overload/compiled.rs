@@ -1,0 +1,290 @@
+//! A compiled kernel as Python sees it: `kernel.overloads[types]`.
+
+use std::sync::Arc;
+
+use pyo3::{
+    gc::{PyTraverseError, PyVisit},
+    prelude::*,
+    types::PyTuple,
+};
+use weft_compiler::{
+    pipeline::Output,
+    request::{self, Keep},
+};
+use weft_runtime::{BlockSize, best_block};
+
+use super::Overload;
+use crate::{
+    devices,
+    dispatcher::{Dispatcher, answers, around, launcher::launch_config},
+    engine::options,
+    errors,
+    types::{Signature, tuple_of_types},
+};
+
+/// A compiled kernel, as `dispatcher.overloads` has it.
+#[pyclass(frozen, module = "weft._weft", name = "Kernel")]
+#[derive(Debug)]
+pub(crate) struct CompiledKernel {
+    owner: Py<Dispatcher>,
+    pub(crate) overload: Arc<Overload>,
+}
+
+impl CompiledKernel {
+    /// One of a dispatcher's kernels.
+    pub(in crate::dispatcher) fn new(owner: &Bound<'_, Dispatcher>, overload: &Arc<Overload>) -> Self {
+        Self { owner: owner.clone().unbind(), overload: Arc::clone(overload) }
+    }
+
+    /// The kernel compiled for GPUs of a compute capability, the device's unless one is given.
+    fn compiled_for(&self, py: Python<'_>, cc: Option<(u32, u32)>, keep: Keep) -> PyResult<Arc<Output>> {
+        let (major, minor) = cc.unwrap_or(self.overload.executor.attributes().compute_capability);
+        let Overload { definition, args, jit, .. } = &*self.overload;
+        let target = options::of_capability(major, minor);
+        Ok(answers::compile_whole(py, &mut definition.clone(), args, &target, jit, keep)?.output)
+    }
+}
+
+#[pymethods]
+impl CompiledKernel {
+    /// The types that it was compiled for.
+    #[getter]
+    fn argument_types<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        tuple_of_types(py, &self.overload.args)
+    }
+
+    /// The same as a signature.
+    #[getter]
+    fn signature(&self) -> Signature {
+        let args = self.overload.args.clone();
+        Signature::from_request(&request::Signature { args, returns: None })
+    }
+
+    /// How its threads are coarsened, or why they are not, for people: as for the last launch that had another variant. Empty
+    /// where nobody has asked for it, or no launch could be divided so.
+    #[getter]
+    fn coarsening(&self) -> String {
+        let last = self.overload.coarsened.last();
+        last.as_ref().unwrap_or(&self.overload).kernel.coarsening.note.clone()
+    }
+
+    /// Factors that its threads can be coarsened by, as texts that `coarsen` takes, those first that are estimated to be
+    /// quicker, each with its time in thousandths of the kernel's and a line for people; empty where nobody asked for a choice.
+    #[getter]
+    fn coarsening_candidates(&self) -> Vec<(String, u32, &str)> {
+        let candidates = self.overload.kernel.coarsening.candidates.iter();
+        candidates.map(|one| (one.factors.to_string(), one.time, one.note.as_str())).collect()
+    }
+
+    /// For itself and each variant of it for launches of which other facts hold, in no order: what is taken for granted of
+    /// a launch, of `"small"`, `"nonneg"`, `"disjoint"` and `"aligned"`.
+    #[getter]
+    fn facts(&self) -> Vec<Vec<&'static str>> {
+        let variants = self.overload.variants.iter().map(|variant| variant.granted().names().collect());
+        std::iter::once(self.overload.granted().names().collect()).chain(variants).collect()
+    }
+
+    /// It has line tables and is not optimized, and raises what Python does.
+    #[getter]
+    fn debug(&self) -> bool {
+        self.overload.jit.code.debug
+    }
+
+    /// It has line tables.
+    #[getter]
+    fn lineinfo(&self) -> bool {
+        self.overload.jit.code.lineinfo
+    }
+
+    /// Its PTX for GPUs of a compute capability, the device's unless one is given.
+    #[pyo3(signature = (cc=None))]
+    fn inspect_asm(&self, py: Python<'_>, cc: Option<(u32, u32)>) -> PyResult<String> {
+        let output = self.compiled_for(py, cc, Keep::default())?;
+        Ok(String::from_utf8_lossy(&output.artifact.code).into_owned())
+    }
+
+    /// Its LLVM IR for those.
+    #[pyo3(signature = (cc=None))]
+    fn inspect_llvm(&self, py: Python<'_>, cc: Option<(u32, u32)>) -> PyResult<String> {
+        let output = self.compiled_for(py, cc, Keep { llvm: true, ..Keep::default() })?;
+        output.llvm.clone().ok_or_else(|| errors::internal(py, "the compiler gave no LLVM IR"))
+    }
+
+    /// The symbol in the code.
+    #[getter]
+    fn entry_name(&self) -> &str {
+        &self.overload.kernel.symbol
+    }
+
+    /// What it was compiled for: `"sm_90"` or `"host"`.
+    #[getter]
+    fn target(&self) -> &str {
+        self.overload.target()
+    }
+
+    /// Another process compiles it for the GPU that it has, or finds it where the cache of compilations keeps it.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let rebuild = py.import("weft._pickle")?.getattr("rebuild_kernel")?;
+        Ok((rebuild, (&self.owner, self.signature()).into_pyobject(py)?))
+    }
+
+    /// The code as it was loaded: PTX text, or an object file.
+    #[getter]
+    fn code(&self, py: Python<'_>) -> PyResult<&[u8]> {
+        Ok(self.overload.code(py)?.bytes())
+    }
+
+    /// Registers a thread; 0 on the CPU.
+    #[getter]
+    fn regs_per_thread(&self, py: Python<'_>) -> PyResult<u32> {
+        Ok(self.overload.loaded(py)?.registers())
+    }
+
+    /// Static shared memory of a block in bytes.
+    #[getter]
+    fn shared_mem_per_block(&self, py: Python<'_>) -> PyResult<u32> {
+        Ok(self.overload.loaded(py)?.shared_bytes())
+    }
+
+    /// Local memory of a thread in bytes; on the CPU that of its arrays.
+    #[getter]
+    fn local_mem_per_thread(&self, py: Python<'_>) -> PyResult<u32> {
+        Ok(self.overload.loaded(py)?.local_bytes())
+    }
+
+    /// Constant memory in bytes; on the CPU the constants in the code, captured arrays and texts.
+    #[getter]
+    fn const_mem_size(&self, py: Python<'_>) -> PyResult<u32> {
+        Ok(self.overload.loaded(py)?.const_bytes())
+    }
+
+    /// Threads that a block of this kernel can have.
+    #[getter]
+    fn max_threads_per_block(&self, py: Python<'_>) -> PyResult<u32> {
+        Ok(self.overload.loaded(py)?.max_threads_per_block())
+    }
+
+    /// Its launches are cooperative: all blocks of the grid run at a time.
+    #[getter]
+    fn cooperative(&self) -> bool {
+        self.overload.kernel.cooperative
+    }
+
+    /// How many blocks of a size a multiprocessor runs at a time, a core on the CPU; 0 for a block that cannot be launched.
+    #[pyo3(signature = (blockdim, dynsmemsize=0))]
+    fn active_blocks_per_multiprocessor(
+        &self,
+        py: Python<'_>,
+        blockdim: &Bound<'_, PyAny>,
+        dynsmemsize: u32,
+    ) -> PyResult<u32> {
+        let active = self.overload.loaded(py)?.active_blocks(threads(blockdim)?, dynsmemsize);
+        active.map_err(|error| errors::runtime(py, &error))
+    }
+
+    /// The block size with which a multiprocessor runs the most threads, and the fewest such blocks that fill the device; both
+    /// are 0 if no block can be launched. `dynsmemsize` is a number of bytes or gives it for a block size; no block has more
+    /// than `limit` threads unless that is 0.
+    #[pyo3(signature = (dynsmemsize=None, limit=0))]
+    fn max_potential_block_size(
+        &self,
+        py: Python<'_>,
+        dynsmemsize: Option<&Bound<'_, PyAny>>,
+        limit: u32,
+    ) -> PyResult<(u32, u32)> {
+        let (loaded, executor) = (self.overload.loaded(py)?, &self.overload.executor);
+        let most = loaded.max_threads_per_block();
+        let most = if limit == 0 { most } else { most.min(limit) };
+        let bytes = |threads: u32| match dynsmemsize {
+            None => Ok(0),
+            Some(of) if of.is_callable() => of.call1((threads,))?.extract::<u32>(),
+            Some(bytes) => bytes.extract::<u32>(),
+        };
+        let active = |threads: u32| {
+            let active = loaded.active_blocks(threads, bytes(threads)?);
+            active.map_err(|error| errors::runtime(py, &error))
+        };
+        let BlockSize { threads, grid } = best_block(executor.attributes(), most, active)?;
+        Ok((grid, threads))
+    }
+
+    /// How many blocks of a size a cooperative launch can have.
+    #[pyo3(signature = (blockdim, dynsmemsize=0))]
+    fn max_cooperative_grid_blocks(
+        &self,
+        py: Python<'_>,
+        blockdim: &Bound<'_, PyAny>,
+        dynsmemsize: u32,
+    ) -> PyResult<u64> {
+        let most = self.overload.loaded(py)?.most_blocks_at_once(threads(blockdim)?, dynsmemsize);
+        most.map_err(|error| errors::runtime(py, &error))
+    }
+
+    /// Whether there is such a kernel for each launch configuration.
+    #[getter]
+    fn launch_config_sensitive(&self) -> bool {
+        self.owner.get().is_sensitive()
+    }
+
+    /// Its code, as texts.
+    #[getter]
+    fn library<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let library = py.import("weft.cuda._code.results")?.getattr("CodeLibrary")?;
+        library.call1((self.entry_name(), &self.owner, self.argument_types(py)?))
+    }
+
+    /// Loads the code on the current device, as it already is.
+    fn bind(&self, py: Python<'_>) -> PyResult<()> {
+        let current = devices::current_id();
+        if self.overload.device == current {
+            return Ok(());
+        }
+        let message = format!(
+            "this kernel is loaded on device {}, and the current one is {current}: its dispatcher's `compile` gives the \
+             one for this device",
+            self.overload.device
+        );
+        Err(errors::launch(py, &message))
+    }
+
+    /// Launches this kernel, whatever else its dispatcher has for such arguments. They are converted to its types.
+    #[pyo3(signature = (args, griddim, blockdim, stream=None, sharedmem=None))]
+    fn launch(
+        &self,
+        args: &Bound<'_, PyAny>,
+        griddim: &Bound<'_, PyAny>,
+        blockdim: &Bound<'_, PyAny>,
+        stream: Option<&Bound<'_, PyAny>>,
+        sharedmem: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let py = args.py();
+        self.bind(py)?;
+        let owner = self.owner.bind(py);
+        let launcher = Dispatcher::launcher(owner, launch_config(griddim, blockdim, sharedmem, None)?, stream, false)?;
+        let args = PyTuple::new(py, args.try_iter()?.collect::<PyResult<Vec<_>>>()?)?;
+        let extended = around::extend(owner, &owner.get().complete(&args, None)?, stream.map(Bound::as_unbound))?;
+        around::launch_kernel(&launcher, &extended, &self.overload)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.owner)
+    }
+
+    /// For each parameter: its name, whether the kernel reads the arrays in it, and whether it writes them.
+    #[getter]
+    fn access(&self) -> Vec<(&str, bool, bool)> {
+        self.overload.kernel.params.iter().map(|p| (p.name.as_str(), p.access.reads, p.access.writes)).collect()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<weft kernel {}>", self.overload.shown())
+    }
+}
+
+/// Threads of a block with such extents.
+fn threads(blockdim: &Bound<'_, PyAny>) -> PyResult<u32> {
+    match blockdim.extract::<Vec<u32>>() {
+        Ok(extents) => Ok(extents.iter().fold(1, |product: u32, extent| product.saturating_mul(*extent))),
+        Err(_) => blockdim.extract(),
+    }
+}
