@@ -26,6 +26,9 @@ CUDA_DEFAULT_PTX_CC: tuple[int, int]
 # What `debug` is where `cuda.jit` is not told (WEFT_DEBUG).
 DEBUG: int
 
+# What `boundscheck` is where `cuda.jit` is not told (WEFT_BOUNDSCHECK).
+BOUNDSCHECK: int
+
 
 def __getattr__(name: str) -> int | str | tuple[int, int]:
     # The first time only: an environment that makes no sense is no reason for an import to fail.

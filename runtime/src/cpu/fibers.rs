@@ -13,7 +13,7 @@ use std::{
     ops::Range,
     ptr,
     sync::{
-        Mutex, PoisonError,
+        Mutex, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread,
@@ -31,6 +31,7 @@ use super::{
     print,
     rooms::{MOST_KEPT, Room, Rooms},
     stacks::BlockStack,
+    wild::{self, Culprit, Seat, Wild},
 };
 
 /// Turns of loops between two stops of a thread that meets no barrier.
@@ -73,6 +74,8 @@ enum Stop {
     Grid,
     /// At the end of its stack.
     Deep,
+    /// It has left its code for this.
+    Wild(Wild),
 }
 
 /// A thread as its code sees it. The context comes first, so that a call back finds the rest.
@@ -80,6 +83,8 @@ enum Stop {
 struct Thread {
     context: HostContext,
     yielder: *const Yielder<(), Stop>,
+    /// Of the thread of the system, or null.
+    seat: *const Seat,
 }
 
 extern "C" fn wait(context: *mut HostContext, which: u32, for_whom: u32) {
@@ -105,8 +110,16 @@ extern "C" fn deep(context: *mut HostContext) {
 fn suspend(context: *mut HostContext, stop: Stop) {
     // SAFETY: the context of a fiber is the first field of its `Thread`, which outlives the fiber.
     let yielder = unsafe { (*context.cast::<Thread>()).yielder };
+    // SAFETY: as above.
+    let seat = unsafe { (*context.cast::<Thread>()).seat };
+    // SAFETY: it is null, or lives as long as the launch runs on this thread of the system.
+    let seat = unsafe { seat.as_ref() };
+    let left = seat.map(Seat::leave);
     // SAFETY: the fiber stored its yielder before it called the code that calls back.
     unsafe { &*yielder }.suspend(stop);
+    if let (Some(seat), Some(frame)) = (seat, left) {
+        seat.come_back(frame);
+    }
 }
 
 /// Where a thread stands.
@@ -124,6 +137,8 @@ type Fiber = Coroutine<(), Stop, (), BlockStack>;
 
 /// A block that has begun and not ended.
 struct Block {
+    /// Its linear number.
+    number: u64,
     fibers: Vec<Fiber>,
     /// What the fibers point to.
     _threads: Vec<Thread>,
@@ -154,6 +169,8 @@ pub(super) struct Together {
     full: AtomicBool,
     /// A thread has come to the end of its stack.
     deep: AtomicBool,
+    /// The first wild access.
+    wild: OnceLock<Culprit>,
     grid: Mutex<Grid>,
     /// [`Grid::turn`], for whoever only looks.
     grid_turn: AtomicU64,
@@ -213,6 +230,26 @@ impl Together {
     /// Gives the launch up because a thread has come there.
     pub(super) fn give_up(&self, watch: *const HostWatch) {
         self.deep.store(true, Ordering::Relaxed);
+        Self::leave(watch);
+    }
+
+    /// Gives the launch up because a thread has left its code.
+    pub(super) fn is_wild(&self, watch: *const HostWatch, culprit: Culprit) {
+        if culprit.wild.on_stack {
+            return self.give_up(watch);
+        }
+        // Another one was first.
+        let _later = self.wild.set(culprit);
+        Self::leave(watch);
+    }
+
+    /// The wild access for which the launch was given up.
+    pub(super) fn wild(&self) -> Option<&Culprit> {
+        self.wild.get()
+    }
+
+    /// Has all threads leave.
+    fn leave(watch: *const HostWatch) {
         // SAFETY: the watch is that of the launch which this thread runs.
         let give_up = unsafe { (*watch).give_up };
         // SAFETY: as above.
@@ -227,6 +264,8 @@ impl Together {
 
 /// A launch whose threads have stacks.
 pub(super) struct Fibers<'a> {
+    /// The kernel's name.
+    pub(super) kernel: &'a str,
     pub(super) entry: Entry,
     pub(super) record: Option<&'a Record>,
     pub(super) slots: &'a [u64],
@@ -249,6 +288,9 @@ impl Fibers<'_> {
     /// is not the memory for one; none was then taken.
     pub(super) fn run(&self, next: &mut dyn FnMut() -> Option<Range<u64>>, watch: *const HostWatch) -> bool {
         let config = HostConfig { words: *self.config, watch };
+        let seat = wild::seat();
+        // The handler of a signal launches inside of another launch.
+        let outer = seat.as_deref().map(Seat::leave);
         let mut rooms = Rooms::of((self.n_threads(), self.stack_bytes, self.scratch_bytes));
         let mut taken = 0..0;
         let mut next = || {
@@ -270,7 +312,7 @@ impl Fibers<'_> {
                     rooms.free.push(room);
                     break;
                 };
-                live.push(self.begin(block, room, &config));
+                live.push(self.begin(block, room, &config, seat.as_deref()));
             }
             let mut all = Turn::default();
             for block in &mut live {
@@ -292,7 +334,7 @@ impl Fibers<'_> {
                     worker.all_begun = true;
                     break;
                 };
-                live.push(self.begin(block, room, &config));
+                live.push(self.begin(block, room, &config, seat.as_deref()));
                 begun += 1;
             }
             worker.began(self.together, begun, more);
@@ -301,6 +343,9 @@ impl Fibers<'_> {
             rooms.free.push(block.end());
         }
         rooms.keep();
+        if let (Some(seat), Some(frame)) = (seat, outer) {
+            seat.come_back(frame);
+        }
         had_room
     }
 
@@ -315,7 +360,7 @@ impl Fibers<'_> {
     }
 
     /// Makes the threads of a block.
-    fn begin(&self, block: u64, mut room: Room, config: &HostConfig) -> Block {
+    fn begin(&self, block: u64, mut room: Room, config: &HostConfig, seat: Option<&Seat>) -> Block {
         let n_threads = self.n_threads();
         let stacks = mem::take(&mut room.stacks);
         let context = |(thread, stack): (usize, &BlockStack)| HostContext {
@@ -336,22 +381,32 @@ impl Fibers<'_> {
             called: fault::called,
             record: Record::pointer(self.record),
         };
+        let seat = seat.map_or(ptr::null(), ptr::from_ref);
         let mut threads: Vec<Thread> =
-            stacks.iter().enumerate().map(|at| Thread { context: context(at), yielder: ptr::null() }).collect();
+            stacks.iter().enumerate().map(|at| Thread { context: context(at), yielder: ptr::null(), seat }).collect();
         let start = threads.as_mut_ptr();
         let entry = self.entry;
+        let kernel = ptr::from_ref(self.kernel);
         let mut fibers: Vec<Fiber> = Vec::with_capacity(n_threads);
         for (index, stack) in stacks.into_iter().enumerate() {
             let thread = start.wrapping_add(index);
             fibers.push(Coroutine::with_stack(stack, move |yielder: &Yielder<(), Stop>, ()| {
                 // SAFETY: the threads outlive the fibers, and each is used by its own alone.
                 unsafe { (*thread).yielder = ptr::from_ref(yielder) };
+                // SAFETY: the kernel outlives the launch, and the launch this fiber.
+                let kernel = unsafe { &*kernel };
+                // SAFETY: it is null, or lives as long as the launch runs on this thread of the system.
+                let seat = unsafe { seat.as_ref() };
                 // SAFETY: the entry has this signature; the context is as the artifact says; the caller of the launch
                 // holds the memory that the slots point to.
-                unsafe { entry(thread.cast::<HostContext>()) };
+                if let Err(wild) = unsafe { wild::call(seat, entry, thread.cast::<HostContext>(), kernel) } {
+                    // It is not resumed.
+                    yielder.suspend(Stop::Wild(wild));
+                }
             }));
         }
         Block {
+            number: block,
             fibers,
             _threads: threads,
             first: start,
@@ -434,7 +489,8 @@ impl Block {
         if self.n_ready == 0 {
             return Some(turn);
         }
-        for (fiber, state) in self.fibers.iter_mut().zip(&mut self.states).filter(|(_, s)| **s == State::Ready) {
+        let threads = self.fibers.iter_mut().zip(&mut self.states).enumerate();
+        for (thread, (fiber, state)) in threads.filter(|(_, (_, state))| **state == State::Ready) {
             match fiber.resume(()) {
                 CoroutineResult::Yield(Stop::Pause { waits }) => turn.busy |= !waits,
                 CoroutineResult::Yield(Stop::Block) => *state = State::AtBlock,
@@ -443,6 +499,11 @@ impl Block {
                 CoroutineResult::Yield(Stop::Grid) => *state = State::AtGrid,
                 CoroutineResult::Yield(Stop::Deep) => {
                     together.give_up(watch);
+                    return None;
+                }
+                CoroutineResult::Yield(Stop::Wild(wild)) => {
+                    let blocks = (self.number, self.number + 1);
+                    together.is_wild(watch, Culprit { wild, blocks, thread: Some(thread as u64) });
                     return None;
                 }
                 CoroutineResult::Return(()) => *state = State::Done,
