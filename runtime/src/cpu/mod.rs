@@ -17,6 +17,7 @@ mod rooms;
 mod scratch;
 mod stacks;
 mod stream;
+mod together;
 mod wild;
 
 use std::sync::Arc;

@@ -8,11 +8,12 @@ use weft_artifact::{Artifact, CodeFormat, Factors, Faults, HostConfig, HostConte
 use super::{
     depth::{self, lowest},
     fault::{self, Pending, Record},
-    fibers::{Fibers, Together, blocks_in_memory},
+    fibers::{Fibers, blocks_in_memory},
     pool::{Cost, Pool, Work},
     print,
     scratch::with_scratch,
     stream::check_stream,
+    together::Together,
     wild::{self, Culprit},
 };
 use crate::{

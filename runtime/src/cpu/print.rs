@@ -4,9 +4,9 @@
 //! C's `snprintf` makes a conversion's text, so that it is what the GPU's driver makes. A call's text is added as a whole:
 //! no other thread's comes between.
 //!
-//! A lock is held while text is written to the standard output, which takes as long as whoever reads it wants. So a forked process has a
-//! lock of its own, and text that waits there is its own: what its parent's kernels have printed, its parent writes. Nor does
-//! it ask for the lock of the standard library's output, which its parent may have held.
+//! A lock is held while text is written to the standard output, which takes as long as whoever reads it wants. So a forked
+//! process has locks of its own, and text that waits there is its own: what its parent's kernels have printed, its parent
+//! writes. Nor does it ask for the lock of the standard library's output, which its parent may have held.
 #![expect(unsafe_code, reason = "compiled code passes pointers, and C's library formats and writes")]
 
 use std::{
@@ -73,9 +73,7 @@ impl Printer {
             }
         }
     }
-}
 
-impl Printer {
     fn waiting(&self) -> MutexGuard<'_, Vec<u8>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
