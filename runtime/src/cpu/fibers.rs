@@ -399,7 +399,7 @@ impl Block {
                 }
                 CoroutineResult::Yield(Stop::Wild(wild)) => {
                     let blocks = (self.number, self.number + 1);
-                    together.is_wild(watch, Culprit { wild, blocks, thread: Some(thread as u64) });
+                    together.went_wild(watch, Culprit { wild, blocks, thread: Some(thread as u64) });
                     return None;
                 }
                 CoroutineResult::Return(()) => *state = State::Done,

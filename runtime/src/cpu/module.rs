@@ -383,7 +383,7 @@ impl Work for Launch<'_> {
                     wild::call(seat.as_deref(), self.entry, (&raw mut running).cast::<HostContext>(), self.kernel)
                 };
                 if let Err(wild) = called {
-                    self.together.is_wild(watch, Culprit { wild, blocks: (start, end), thread: None });
+                    self.together.went_wild(watch, Culprit { wild, blocks: (start, end), thread: None });
                     break;
                 }
             }

@@ -85,7 +85,7 @@ impl Together {
     }
 
     /// Gives the launch up because a thread has left its code.
-    pub(super) fn is_wild(&self, watch: *const HostWatch, culprit: Culprit) {
+    pub(super) fn went_wild(&self, watch: *const HostWatch, culprit: Culprit) {
         if culprit.wild.on_stack {
             return self.give_up(watch);
         }

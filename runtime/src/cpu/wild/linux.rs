@@ -282,8 +282,10 @@ extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) 
                 // SAFETY: of a fault the system tells the address.
                 let address = unsafe { (*info).si_addr() }.addr();
                 note(seat, signal, code, address, registers);
-                // SAFETY: `enter` has written both, and nobody writes them now.
-                let (stack, code) = unsafe { (*call.stack.get(), *call.code.get()) };
+                // SAFETY: `enter` has written it, and nobody writes it now.
+                let stack = unsafe { *call.stack.get() };
+                // SAFETY: as above.
+                let code = unsafe { *call.code.get() };
                 registers[REG_RSP as usize] = stack as i64;
                 registers[REG_RIP as usize] = code as i64;
                 registers[REG_EFL as usize] &= !DIRECTION;
