@@ -60,8 +60,32 @@ pub(crate) fn diagnostics(py: Python<'_>, diagnostics: &[Diagnostic], sources: &
     exception(py, class, (text, render_json(diagnostics, sources)))
 }
 
+thread_local! {
+    /// What was raised where a launch had kernels' text written.
+    static KEPT: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+}
+
+/// Keeps an exception for the launch that goes on on this thread.
+pub(crate) fn keep(error: PyErr) {
+    KEPT.with_borrow_mut(|kept| _ = kept.get_or_insert(error));
+}
+
+/// Moves what was kept to where the launch keeps what it raises.
+fn take_kept(raised: &RefCell<Option<PyErr>>) {
+    if let Some(error) = KEPT.take() {
+        raised.borrow_mut().get_or_insert(error);
+    }
+}
+
+/// What a launch raises when it is over.
+pub(crate) fn raised_meanwhile(raised: RefCell<Option<PyErr>>) -> Option<PyErr> {
+    take_kept(&raised);
+    raised.into_inner()
+}
+
 /// Runs the handlers of signals that came during a launch or a compilation: `true` if one has raised an exception, which is kept.
 pub(crate) fn handle_signals(raised: &RefCell<Option<PyErr>>) -> bool {
+    take_kept(raised);
     // An interpreter that is ending answers nothing.
     let handled = Python::try_attach(|py| py.check_signals().err());
     if let Some(Some(error)) = handled {

@@ -54,6 +54,7 @@ const SOLE_USERS: &[(&str, &[&str])] = &[
     ("libloading", &["runtime/src/cuda/"]),
     ("indicatif", &["runtime/src/progress.rs"]),
     ("corosensei", &["runtime/src/cpu/"]),
+    ("libc", &["runtime/src/cpu/wild/"]),
     ("clap", &["compiler/cli/src/"]),
     ("blake3", &["compiler/engine/src/"]),
     ("pyo3", &["pybindings/src/"]),

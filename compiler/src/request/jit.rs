@@ -320,7 +320,7 @@ pub const JIT_OPTIONS: &[JitOption] = &[
     },
     JitOption {
         name: "boundscheck",
-        allowed: "bool",
+        allowed: "bool, or None: what `WEFT_BOUNDSCHECK` says",
         changes: (true, true),
         flag: Flag::Switch("boundscheck"),
         doc: "An index of an array that is out of bounds raises an `IndexError`, as `exceptions` says.",

@@ -26,6 +26,9 @@ CUDA_DEFAULT_PTX_CC: tuple[int, int]
 # What `debug` is where `cuda.jit` is not told (WEFT_DEBUG).
 DEBUG: int
 
+# What `boundscheck` is where `cuda.jit` is not told (WEFT_BOUNDSCHECK).
+BOUNDSCHECK: int
+
 
 TYPE_CHECKING = False
 if not TYPE_CHECKING:

@@ -7,6 +7,7 @@
 pub(crate) mod fork;
 mod host_code;
 pub(crate) mod manager;
+mod output;
 pub(crate) mod recording;
 pub(crate) mod stream;
 
@@ -85,6 +86,7 @@ pub(crate) fn by_id(py: Python<'_>, id: u32) -> PyResult<Arc<dyn Executor>> {
         let executor = if devices.cuda {
             cuda::open(devices.settings, id)?
         } else {
+            output::set_up();
             cpu::open(devices.settings, Arc::new(Loader))?
         };
         manager::set_up(devices.settings, &*executor, id);
@@ -187,7 +189,7 @@ pub(crate) fn cache() -> Option<(PathBuf, u64)> {
     Some((settings.cache_folder(|name| std::env::var(name).ok())?, settings.cache_bytes))
 }
 
-/// The settings that Python's side reads: those of `weft.config`, and `WEFT_DEBUG`.
+/// The settings that Python's side reads: those of `weft.config`.
 #[pyfunction]
 pub(crate) fn config(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let settings = settings(py)?;
@@ -197,6 +199,7 @@ pub(crate) fn config(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         ("CUDA_LOW_OCCUPANCY_WARNINGS", settings.low_occupancy_warnings),
         ("CUDA_ARRAY_INTERFACE_SYNC", settings.array_interface_sync),
         ("DEBUG", settings.debug),
+        ("BOUNDSCHECK", settings.boundscheck),
     ] {
         dict.set_item(name, u8::from(value))?;
     }

@@ -216,7 +216,7 @@ impl Graph {
             if !buffers.is_empty() {
                 executor.note_use(&buffers, stream.as_deref());
             }
-            (launched, stopped.into_inner())
+            (launched, errors::raised_meanwhile(stopped))
         });
         if let Some(raised) = stopped {
             return Err(raised);

@@ -147,7 +147,7 @@ fn run(
         if launched.is_ok() && !arguments.lent.is_empty() {
             executor.note_use(&arguments.lent, stream);
         }
-        (launched, stopped.into_inner())
+        (launched, errors::raised_meanwhile(stopped))
     });
     // What a handler raised is raised, even if the launch was over before it could be stopped.
     if let Some(raised) = stopped {

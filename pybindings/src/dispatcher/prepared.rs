@@ -94,7 +94,7 @@ impl Prepared {
                 let others: Vec<_> = self.buffers.iter().filter(is_other).cloned().collect();
                 overload.executor.note_use(&others, stream);
             }
-            (launched, stopped.into_inner())
+            (launched, errors::raised_meanwhile(stopped))
         });
         match stopped {
             Some(raised) => Err(raised),

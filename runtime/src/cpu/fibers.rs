@@ -12,10 +12,7 @@ use std::{
     mem,
     ops::Range,
     ptr,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+    sync::atomic::Ordering,
     thread,
     time::{Duration, Instant},
 };
@@ -31,6 +28,8 @@ use super::{
     print,
     rooms::{MOST_KEPT, Room, Rooms},
     stacks::BlockStack,
+    together::Together,
+    wild::{self, Culprit, Seat, Wild},
 };
 
 /// Turns of loops between two stops of a thread that meets no barrier.
@@ -73,6 +72,8 @@ enum Stop {
     Grid,
     /// At the end of its stack.
     Deep,
+    /// It has left its code for this.
+    Wild(Wild),
 }
 
 /// A thread as its code sees it. The context comes first, so that a call back finds the rest.
@@ -80,6 +81,8 @@ enum Stop {
 struct Thread {
     context: HostContext,
     yielder: *const Yielder<(), Stop>,
+    /// Of the thread of the system, or null.
+    seat: *const Seat,
 }
 
 extern "C" fn wait(context: *mut HostContext, which: u32, for_whom: u32) {
@@ -105,8 +108,16 @@ extern "C" fn deep(context: *mut HostContext) {
 fn suspend(context: *mut HostContext, stop: Stop) {
     // SAFETY: the context of a fiber is the first field of its `Thread`, which outlives the fiber.
     let yielder = unsafe { (*context.cast::<Thread>()).yielder };
+    // SAFETY: as above.
+    let seat = unsafe { (*context.cast::<Thread>()).seat };
+    // SAFETY: it is null, or lives as long as the launch runs on this thread of the system.
+    let seat = unsafe { seat.as_ref() };
+    let left = seat.map(Seat::leave);
     // SAFETY: the fiber stored its yielder before it called the code that calls back.
     unsafe { &*yielder }.suspend(stop);
+    if let (Some(seat), Some(frame)) = (seat, left) {
+        seat.come_back(frame);
+    }
 }
 
 /// Where a thread stands.
@@ -124,6 +135,8 @@ type Fiber = Coroutine<(), Stop, (), BlockStack>;
 
 /// A block that has begun and not ended.
 struct Block {
+    /// Its linear number.
+    number: u64,
     fibers: Vec<Fiber>,
     /// What the fibers point to.
     _threads: Vec<Thread>,
@@ -145,88 +158,10 @@ struct Turn {
     busy: bool,
 }
 
-/// What the threads of the system that run a launch know of each other.
-#[derive(Default)]
-pub(super) struct Together {
-    /// Changes when some thread gets on.
-    progress: AtomicU64,
-    /// All threads wait, and there is no memory for more.
-    full: AtomicBool,
-    /// A thread has come to the end of its stack.
-    deep: AtomicBool,
-    grid: Mutex<Grid>,
-    /// [`Grid::turn`], for whoever only looks.
-    grid_turn: AtomicU64,
-}
-
-/// The barrier of all blocks of a launch.
-#[derive(Default)]
-struct Grid {
-    blocks: u64,
-    /// Blocks that have come to it.
-    come: u64,
-    /// Blocks that have ended, for which nobody waits.
-    ended: u64,
-    /// How often all have been there.
-    turn: u64,
-}
-
-impl Together {
-    /// For a launch of so many blocks.
-    pub(super) fn of(blocks: u64) -> Self {
-        Self { grid: Mutex::new(Grid { blocks, ..Grid::default() }), ..Self::default() }
-    }
-
-    fn grid_turn(&self) -> u64 {
-        self.grid_turn.load(Ordering::Acquire)
-    }
-
-    /// A block has come to the grid's barrier; gives the turn that it waits for to end.
-    fn come_to_grid(&self) -> u64 {
-        let mut grid = self.grid.lock().unwrap_or_else(PoisonError::into_inner);
-        let turn = grid.turn;
-        grid.come += 1;
-        self.let_go(&mut grid);
-        turn
-    }
-
-    fn block_ended(&self) {
-        let mut grid = self.grid.lock().unwrap_or_else(PoisonError::into_inner);
-        grid.ended += 1;
-        self.let_go(&mut grid);
-    }
-
-    /// Ends the turn if all blocks that have not ended are there.
-    fn let_go(&self, grid: &mut Grid) {
-        if grid.come > 0 && grid.come + grid.ended == grid.blocks {
-            grid.come = 0;
-            grid.turn += 1;
-            self.grid_turn.store(grid.turn, Ordering::Release);
-        }
-    }
-
-    /// Whether the launch was given up because a thread came to the end of its stack.
-    pub(super) fn is_deep(&self) -> bool {
-        self.deep.load(Ordering::Relaxed)
-    }
-
-    /// Gives the launch up because a thread has come there.
-    pub(super) fn give_up(&self, watch: *const HostWatch) {
-        self.deep.store(true, Ordering::Relaxed);
-        // SAFETY: the watch is that of the launch which this thread runs.
-        let give_up = unsafe { (*watch).give_up };
-        // SAFETY: as above.
-        unsafe { give_up(watch) };
-    }
-
-    /// Whether the launch was given up because there was no memory for all its threads.
-    pub(super) fn is_full(&self) -> bool {
-        self.full.load(Ordering::Relaxed)
-    }
-}
-
 /// A launch whose threads have stacks.
 pub(super) struct Fibers<'a> {
+    /// The kernel's name.
+    pub(super) kernel: &'a str,
     pub(super) entry: Entry,
     pub(super) record: Option<&'a Record>,
     pub(super) slots: &'a [u64],
@@ -249,6 +184,9 @@ impl Fibers<'_> {
     /// is not the memory for one; none was then taken.
     pub(super) fn run(&self, next: &mut dyn FnMut() -> Option<Range<u64>>, watch: *const HostWatch) -> bool {
         let config = HostConfig { words: *self.config, watch };
+        let seat = wild::seat();
+        // The handler of a signal launches inside of another launch.
+        let outer = seat.as_deref().map(Seat::leave);
         let mut rooms = Rooms::of((self.n_threads(), self.stack_bytes, self.scratch_bytes));
         let mut taken = 0..0;
         let mut next = || {
@@ -270,7 +208,7 @@ impl Fibers<'_> {
                     rooms.free.push(room);
                     break;
                 };
-                live.push(self.begin(block, room, &config));
+                live.push(self.begin(block, room, &config, seat.as_deref()));
             }
             let mut all = Turn::default();
             for block in &mut live {
@@ -292,7 +230,7 @@ impl Fibers<'_> {
                     worker.all_begun = true;
                     break;
                 };
-                live.push(self.begin(block, room, &config));
+                live.push(self.begin(block, room, &config, seat.as_deref()));
                 begun += 1;
             }
             worker.began(self.together, begun, more);
@@ -301,6 +239,9 @@ impl Fibers<'_> {
             rooms.free.push(block.end());
         }
         rooms.keep();
+        if let (Some(seat), Some(frame)) = (seat, outer) {
+            seat.come_back(frame);
+        }
         had_room
     }
 
@@ -315,7 +256,7 @@ impl Fibers<'_> {
     }
 
     /// Makes the threads of a block.
-    fn begin(&self, block: u64, mut room: Room, config: &HostConfig) -> Block {
+    fn begin(&self, block: u64, mut room: Room, config: &HostConfig, seat: Option<&Seat>) -> Block {
         let n_threads = self.n_threads();
         let stacks = mem::take(&mut room.stacks);
         let context = |(thread, stack): (usize, &BlockStack)| HostContext {
@@ -336,22 +277,32 @@ impl Fibers<'_> {
             called: fault::called,
             record: Record::pointer(self.record),
         };
+        let seat = seat.map_or(ptr::null(), ptr::from_ref);
         let mut threads: Vec<Thread> =
-            stacks.iter().enumerate().map(|at| Thread { context: context(at), yielder: ptr::null() }).collect();
+            stacks.iter().enumerate().map(|at| Thread { context: context(at), yielder: ptr::null(), seat }).collect();
         let start = threads.as_mut_ptr();
         let entry = self.entry;
+        let kernel = ptr::from_ref(self.kernel);
         let mut fibers: Vec<Fiber> = Vec::with_capacity(n_threads);
         for (index, stack) in stacks.into_iter().enumerate() {
             let thread = start.wrapping_add(index);
             fibers.push(Coroutine::with_stack(stack, move |yielder: &Yielder<(), Stop>, ()| {
                 // SAFETY: the threads outlive the fibers, and each is used by its own alone.
                 unsafe { (*thread).yielder = ptr::from_ref(yielder) };
+                // SAFETY: the kernel outlives the launch, and the launch this fiber.
+                let kernel = unsafe { &*kernel };
+                // SAFETY: it is null, or lives as long as the launch runs on this thread of the system.
+                let seat = unsafe { seat.as_ref() };
                 // SAFETY: the entry has this signature; the context is as the artifact says; the caller of the launch
                 // holds the memory that the slots point to.
-                unsafe { entry(thread.cast::<HostContext>()) };
+                if let Err(wild) = unsafe { wild::call(seat, entry, thread.cast::<HostContext>(), kernel) } {
+                    // It is not resumed.
+                    yielder.suspend(Stop::Wild(wild));
+                }
             }));
         }
         Block {
+            number: block,
             fibers,
             _threads: threads,
             first: start,
@@ -434,7 +385,8 @@ impl Block {
         if self.n_ready == 0 {
             return Some(turn);
         }
-        for (fiber, state) in self.fibers.iter_mut().zip(&mut self.states).filter(|(_, s)| **s == State::Ready) {
+        let threads = self.fibers.iter_mut().zip(&mut self.states).enumerate();
+        for (thread, (fiber, state)) in threads.filter(|(_, (_, state))| **state == State::Ready) {
             match fiber.resume(()) {
                 CoroutineResult::Yield(Stop::Pause { waits }) => turn.busy |= !waits,
                 CoroutineResult::Yield(Stop::Block) => *state = State::AtBlock,
@@ -443,6 +395,11 @@ impl Block {
                 CoroutineResult::Yield(Stop::Grid) => *state = State::AtGrid,
                 CoroutineResult::Yield(Stop::Deep) => {
                     together.give_up(watch);
+                    return None;
+                }
+                CoroutineResult::Yield(Stop::Wild(wild)) => {
+                    let blocks = (self.number, self.number + 1);
+                    together.went_wild(watch, Culprit { wild, blocks, thread: Some(thread as u64) });
                     return None;
                 }
                 CoroutineResult::Return(()) => *state = State::Done,

@@ -19,6 +19,7 @@ use std::{
 
 use weft_artifact::HostWatch;
 
+use super::{print, wild};
 use crate::executor::Poll;
 
 /// How long a launch runs before its caller is asked, and then between questions.
@@ -124,8 +125,10 @@ impl<'a> Caller<'a> {
         if let Some(seat) = &self.seat {
             seat.0.flag.store(0, Ordering::Relaxed);
         }
+        // Whoever waits for a launch sees meanwhile what it prints.
+        wild::outside(print::flush);
         // Who has given up is not asked again.
-        if self.stop.load(Ordering::Relaxed) == 0 && self.poll.is_some_and(|poll| poll()) {
+        if self.stop.load(Ordering::Relaxed) == 0 && self.poll.is_some_and(|poll| wild::outside(poll)) {
             self.stop.store(1, Ordering::Relaxed);
         }
         let stops = self.stop.load(Ordering::Relaxed) != 0;

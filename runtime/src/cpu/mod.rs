@@ -17,8 +17,12 @@ mod rooms;
 mod scratch;
 mod stacks;
 mod stream;
+mod together;
+mod wild;
 
 use std::sync::Arc;
+
+pub use print::{Output, set_output};
 
 use crate::{
     error::Error,

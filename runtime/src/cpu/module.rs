@@ -3,16 +3,18 @@
 
 use std::{any::Any, ops::Range, sync::Arc};
 
-use weft_artifact::{Artifact, CodeFormat, Faults, HostConfig, HostContext, HostWatch, Kernel};
+use weft_artifact::{Artifact, CodeFormat, Factors, Faults, HostConfig, HostContext, HostWatch, Kernel};
 
 use super::{
     depth::{self, lowest},
     fault::{self, Pending, Record},
-    fibers::{Fibers, Together, blocks_in_memory},
+    fibers::{Fibers, blocks_in_memory},
     pool::{Cost, Pool, Work},
     print,
     scratch::with_scratch,
     stream::check_stream,
+    together::Together,
+    wild::{self, Culprit},
 };
 use crate::{
     error::{Error, ErrorKind},
@@ -208,6 +210,7 @@ impl LoadedKernel for CpuKernel {
         let n_blocks = grid_x as u64 * grid_y as u64 * grid_z as u64;
         let record = self.faults.as_ref().map(|_| Box::new(Record::new()));
         let launch = Launch {
+            kernel: &self.limits.name,
             entry: self.entry,
             record: record.as_deref(),
             slots: cells,
@@ -229,6 +232,12 @@ impl LoadedKernel for CpuKernel {
             None => pool.run(&launch, n_blocks, &self.cost, poll),
         };
         print::flush();
+        if let Some(culprit) = launch.together.wild() {
+            // One thread of a coarsened kernel does the work of several: its numbers are none that the program knows.
+            let config = (self.limits.factors == Factors::NONE).then_some(&launch.config);
+            let message = culprit.message(&self.limits.name, config);
+            return Err(Error::new(ErrorKind::Launch, message));
+        }
         if launch.together.is_deep() {
             let name = &self.limits.name;
             let of = match self.stack_bytes {
@@ -281,6 +290,8 @@ impl Work for Alone<'_> {
 
 /// One launch, shared by the threads that run it.
 struct Launch<'a> {
+    /// Its name.
+    kernel: &'a str,
     entry: Entry,
     /// Where the first fault is kept, if the kernel reports faults.
     record: Option<&'a Record>,
@@ -310,10 +321,21 @@ extern "C" fn deep(context: *mut HostContext) {
 
 impl Launch<'_> {
     fn fibers(&self) -> Option<Fibers<'_>> {
-        let Self { entry, record, slots, config, scratch_bytes, stack_bytes, together, call_bytes: _, below_bytes } =
-            self;
+        let Self {
+            kernel,
+            entry,
+            record,
+            slots,
+            config,
+            scratch_bytes,
+            stack_bytes,
+            together,
+            call_bytes: _,
+            below_bytes,
+        } = self;
         let stack_bytes = (*stack_bytes)?;
         Some(Fibers {
+            kernel,
             entry: *entry,
             record: *record,
             slots,
@@ -341,6 +363,7 @@ impl Work for Launch<'_> {
         let lowest =
             if looks || self.call_bytes > LITTLE { lowest().saturating_add(self.below_bytes as u64) } else { 0 };
         let has_room = lowest == 0 || depth::here().saturating_sub(self.call_bytes as u64) >= lowest;
+        let seat = wild::seat();
         let ran = with_scratch(self.scratch_bytes, |scratch| {
             while let Some(Range { start, end }) = next() {
                 if !has_room {
@@ -356,7 +379,13 @@ impl Work for Launch<'_> {
                 // SAFETY: the entry has this signature, there is a slot for each that it reads, the blocks are the
                 // grid's, and the scratch is this thread's and as large as the layout says. The caller of the launch
                 // holds the memory that the slots point to.
-                unsafe { (self.entry)((&raw mut running).cast::<HostContext>()) };
+                let called = unsafe {
+                    wild::call(seat.as_deref(), self.entry, (&raw mut running).cast::<HostContext>(), self.kernel)
+                };
+                if let Err(wild) = called {
+                    self.together.went_wild(watch, Culprit { wild, blocks: (start, end), thread: None });
+                    break;
+                }
             }
         });
         ran.is_some()

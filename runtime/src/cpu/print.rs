@@ -1,23 +1,26 @@
-//! What kernels print: collected while a launch runs, written to the process's standard output when it ends.
+//! What kernels print: collected while a launch runs, written when it ends, or when its caller looks up from it: to where
+//! the program has said ([`set_output`]), or else to the process's standard output.
 //!
 //! C's `snprintf` makes a conversion's text, so that it is what the GPU's driver makes. A call's text is added as a whole:
 //! no other thread's comes between.
 //!
-//! The lock is held while the text is written, which takes as long as whoever reads it wants. So a forked process has a
-//! lock of its own, and text that waits there is its own: what its parent's kernels have printed, its parent writes. Nor does
-//! it ask for the lock of the standard library's output, which its parent may have held.
+//! A lock is held while text is written to the standard output, which takes as long as whoever reads it wants. So a forked
+//! process has locks of its own, and text that waits there is its own: what its parent's kernels have printed, its parent
+//! writes. Nor does it ask for the lock of the standard library's output, which its parent may have held.
 #![expect(unsafe_code, reason = "compiled code passes pointers, and C's library formats and writes")]
 
 use std::{
     ffi::{c_char, c_int, c_void},
-    io, process, ptr, slice,
+    io, mem, process, ptr, slice,
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicPtr, Ordering},
     },
 };
 
 use weft_artifact::{FormatPart, format_parts};
+
+use super::wild;
 
 /// Text that waits is written when it is so long.
 const ENOUGH: usize = 1 << 16;
@@ -26,6 +29,12 @@ const USUAL: usize = 512;
 /// The file that it is in every process.
 const STANDARD_OUTPUT: c_int = 1;
 
+/// Takes what kernels have printed, on the thread that has launched one. `false`: it is to be written to the process's
+/// standard output.
+pub type Output = fn(&[u8]) -> bool;
+
+/// Where text goes first.
+static OUTPUT: OnceLock<Output> = OnceLock::new();
 /// There is text that waits.
 static SOME: AtomicBool = AtomicBool::new(false);
 /// From `Box::into_raw`, or null before the first text.
@@ -35,12 +44,14 @@ static PRINTER: AtomicPtr<Printer> = AtomicPtr::new(ptr::null_mut());
 struct Printer {
     process: u32,
     waiting: Mutex<Vec<u8>>,
+    /// Held by whoever writes to the standard output, and taken before the other one.
+    writing: Mutex<()>,
 }
 
 impl Printer {
-    /// The text of this process. That of a process which it was forked off is left as it lies: a thread that does not exist
-    /// here may hold its lock.
-    fn waiting() -> MutexGuard<'static, Vec<u8>> {
+    /// That of this process. That of a process which it was forked off is left as it lies: a thread that does not exist
+    /// here may hold its locks.
+    fn of_process() -> &'static Self {
         let process = process::id();
         let mut known = PRINTER.load(Ordering::Acquire);
         loop {
@@ -48,9 +59,9 @@ impl Printer {
             if let Some(printer) = unsafe { known.as_ref() }
                 && printer.process == process
             {
-                return printer.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+                return printer;
             }
-            let ours = Box::into_raw(Box::new(Self { process, waiting: Mutex::default() }));
+            let ours = Box::into_raw(Box::new(Self { process, waiting: Mutex::default(), writing: Mutex::default() }));
             match PRINTER.compare_exchange(known, ours, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => known = ours,
                 Err(other) => {
@@ -62,6 +73,28 @@ impl Printer {
             }
         }
     }
+
+    fn waiting(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes all text that waits.
+    fn take(&self) -> Vec<u8> {
+        let mut waiting = self.waiting();
+        SOME.store(false, Ordering::Relaxed);
+        mem::take(&mut *waiting)
+    }
+
+    /// Writes all text that waits to the standard output.
+    fn write(&self) {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        write_all(&self.take());
+    }
+}
+
+/// Has what kernels print go elsewhere. The first call counts.
+pub fn set_output(output: Output) {
+    let _known = OUTPUT.set(output);
 }
 
 unsafe extern "C" {
@@ -71,6 +104,11 @@ unsafe extern "C" {
 
 /// Called by compiled code: `len` bytes of a format, and a word for each of its conversions.
 pub(super) extern "C" fn print(format: *const u8, len: u64, args: *const u64) {
+    // Allocates, locks and calls C: not to be left in the middle.
+    wild::outside(|| add(format, len, args));
+}
+
+fn add(format: *const u8, len: u64, args: *const u64) {
     // SAFETY: the code passes a constant of so many bytes.
     let format = unsafe { slice::from_raw_parts(format, len as usize) };
     let mut text = Vec::with_capacity(format.len() + 32);
@@ -88,23 +126,33 @@ pub(super) extern "C" fn print(format: *const u8, len: u64, args: *const u64) {
             }
         }
     }
-    let mut waiting = Printer::waiting();
+    let printer = Printer::of_process();
+    let mut waiting = printer.waiting();
     waiting.extend_from_slice(&text);
     SOME.store(true, Ordering::Relaxed);
-    if waiting.len() > ENOUGH {
-        write_all(&mut waiting);
+    // Elsewhere it goes on the thread that has launched, which is not to be waited for here.
+    if waiting.len() > ENOUGH && OUTPUT.get().is_none() {
+        drop(waiting);
+        printer.write();
     }
 }
 
 /// Writes what waits.
 pub(super) fn flush() {
-    if SOME.load(Ordering::Relaxed) {
-        write_all(&mut Printer::waiting());
+    if !SOME.load(Ordering::Relaxed) {
+        return;
+    }
+    let printer = Printer::of_process();
+    let Some(output) = OUTPUT.get() else { return printer.write() };
+    // No lock is held meanwhile: it may run Python.
+    let text = printer.take();
+    if !text.is_empty() && !output(&text) {
+        let _writing = printer.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        write_all(&text);
     }
 }
 
-fn write_all(waiting: &mut Vec<u8>) {
-    let mut left = waiting.as_slice();
+fn write_all(mut left: &[u8]) {
     while !left.is_empty() {
         // SAFETY: so many bytes are there.
         let written = unsafe { write(STANDARD_OUTPUT, left.as_ptr().cast(), left.len()) };
@@ -115,8 +163,6 @@ fn write_all(waiting: &mut Vec<u8>) {
             Err(_) => break,
         }
     }
-    waiting.clear();
-    SOME.store(false, Ordering::Relaxed);
 }
 
 /// Adds the text of an argument; a width may stand before it.

@@ -117,6 +117,8 @@ pub struct Settings {
     pub copy_threads: Option<NonZeroUsize>,
     /// `WEFT_DEBUG`: what `debug` is where `cuda.jit` is not told.
     pub debug: bool,
+    /// `WEFT_BOUNDSCHECK`: what `boundscheck` is where `cuda.jit` is not told.
+    pub boundscheck: bool,
     /// `WEFT_TIMING`: print how long the phases of each kernel's first launch take.
     pub timing: bool,
     /// `WEFT_TYPING_NOTES`: where Numba's typing makes numbers wider is told as a warning.
@@ -182,6 +184,7 @@ impl Default for Settings {
             memory_manager: None,
             copy_threads: None,
             debug: false,
+            boundscheck: false,
             timing: false,
             typing_notes: false,
             progress: ProgressChoice::Auto,
@@ -296,6 +299,7 @@ mod tests {
         let paths = with("WEFT_NVRTC_EXTRA_SEARCH_PATHS", "/a:/b").map(|s| s.nvrtc_extra_search_paths);
         assert_eq!(paths.as_deref(), Ok("/a:/b"));
         assert_eq!(with("WEFT_DEBUG", "1").map(|s| s.debug), Ok(true));
+        assert_eq!(with("WEFT_BOUNDSCHECK", "1").map(|s| s.boundscheck), Ok(true));
         assert_eq!(with("WEFT_WARN_ON_IMPLICIT_COPY", "0").map(|s| s.warn_on_implicit_copy), Ok(false));
         assert_eq!(with("WEFT_LOW_OCCUPANCY_WARNINGS", "0").map(|s| s.low_occupancy_warnings), Ok(false));
         assert_eq!(with("WEFT_CUDA_ARRAY_INTERFACE_SYNC", "0").map(|s| s.array_interface_sync), Ok(false));

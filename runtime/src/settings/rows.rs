@@ -221,6 +221,13 @@ pub const SETTINGS: &[Setting] = &[
         parse: |settings, value| switch(&mut settings.debug, value),
     },
     Setting {
+        name: "WEFT_BOUNDSCHECK",
+        default: "0",
+        allowed: SWITCH,
+        doc: "What `boundscheck` is where `cuda.jit` is not told: with `1`, an index of an array that is out of bounds raises an `IndexError` that names its line. A program may change it: `weft.config.BOUNDSCHECK`.",
+        parse: |settings, value| switch(&mut settings.boundscheck, value),
+    },
+    Setting {
         name: "WEFT_TIMING",
         default: "0",
         allowed: SWITCH,

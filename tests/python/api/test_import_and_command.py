@@ -167,7 +167,7 @@ print(config.CUDA_WARN_ON_IMPLICIT_COPY, hasattr(config, "NOTHING"))
     switched = run_python(program, WEFT_WARN_ON_IMPLICIT_COPY="0", WEFT_CUDA_ARRAY_INTERFACE_SYNC=" 0 ")
     assert switched.stdout == "0 1 0\n7 False\n"
     # The import is no place for an error of the environment; the first use is.
-    for name in ("WEFT_LOW_OCCUPANCY_WARNINGS", "WEFT_DEBUG"):
+    for name in ("WEFT_LOW_OCCUPANCY_WARNINGS", "WEFT_DEBUG", "WEFT_BOUNDSCHECK"):
         wrong = run_python(program, **{name: "maybe"})
         assert wrong.returncode == 1
         assert f'ValueError: {name} is "maybe"; it can be 0 or 1' in wrong.stderr

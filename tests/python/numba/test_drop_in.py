@@ -227,6 +227,7 @@ def test_numbas_settings_lead_to_wefts(env):
         "NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS": "0",
         "NUMBA_CUDA_WARN_ON_IMPLICIT_COPY": "0",
         "NUMBA_CUDA_DEBUGINFO": "1",
+        "NUMBA_BOUNDSCHECK": "1",
         "NUMBA_CUDA_DEFAULT_PTX_CC": "8.6",
     }
     assert code({**env, **asked}, "from numba import config; print(config.CUDA_DEFAULT_PTX_CC)") == "(8, 6)\n"
@@ -234,6 +235,8 @@ def test_numbas_settings_lead_to_wefts(env):
     assert code({**env, **asked}, show) == "0 0 1\n"
     without = {key: value for key, value in env.items() if key != "WEFT_DEVICE"}
     assert code({**without, **asked}, "import os; print(os.environ['WEFT_DEVICE'])") == "cpu\n"
+    bounds = "from weft import config as c; from numba import config as n; print(c.BOUNDSCHECK, n.BOUNDSCHECK)"
+    assert code({**env, **asked}, bounds) == "1 1\n"
     # weft's own come first, and `uninstall` leaves nothing.
     assert code({**env, **asked, "WEFT_LOW_OCCUPANCY_WARNINGS": "1"}, show) == "1 0 1\n"
     left = "weft.numba.uninstall()\nimport os; print([n for n in os.environ if n in ('WEFT_DEBUG', 'PYTHONPATH')])"

@@ -94,6 +94,7 @@ def jit(
     options.update(options.pop("unknown"))
     del options["func_or_sig"], options["source"]
     options["debug"] = bool(config.DEBUG) if debug is None else debug
+    options["boundscheck"] = bool(config.BOUNDSCHECK) if boundscheck is None else boundscheck
     if callable(inline):
         # Numba asks a function of it whether to put code into its callers; here LLVM decides that.
         options["inline"] = "never"

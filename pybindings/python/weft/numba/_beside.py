@@ -19,6 +19,7 @@ _DEFAULTS: dict[str, Any] = {
     "CUDA_ARRAY_INTERFACE_SYNC": 1,
     "CUDA_NVRTC_EXTRA_SEARCH_PATHS": "",
     "CUDA_DEBUGINFO_DEFAULT": 0,
+    "BOUNDSCHECK": None,
 }
 
 

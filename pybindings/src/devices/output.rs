@@ -1,0 +1,44 @@
+//! Where the text goes that kernels print on the CPU: to what the program has as `sys.stdout`, as Python's own does.
+//!
+//! The runtime calls on the thread that launches: when the launch ends, and now and then before. If `sys.stdout` is still
+//! that of the process, what waits there is written, and the runtime writes behind it, without the interpreter.
+
+use pyo3::{prelude::*, types::PyString};
+use weft_runtime::cpu;
+
+use crate::errors;
+
+/// Has the runtime ask.
+pub(super) fn set_up() {
+    cpu::set_output(write);
+}
+
+/// Writes it, if it is for an object of the program's. What that raises is raised by the launch.
+fn write(text: &[u8]) -> bool {
+    // An interpreter that is ending has no `sys.stdout`.
+    let written = Python::try_attach(|py| match write_to_python(py, text) {
+        Ok(written) => written,
+        Err(error) => {
+            errors::keep(error);
+            true
+        }
+    });
+    written.unwrap_or(false)
+}
+
+fn write_to_python(py: Python<'_>, text: &[u8]) -> PyResult<bool> {
+    let sys = py.import("sys")?;
+    let stdout = sys.getattr("stdout")?;
+    if stdout.is_none() {
+        return Ok(false);
+    }
+    if stdout.is(&sys.getattr("__stdout__")?) {
+        // One that is closed has nothing that waits.
+        if !stdout.getattr("closed")?.is_truthy()? {
+            stdout.call_method0("flush")?;
+        }
+        return Ok(false);
+    }
+    stdout.call_method1("write", (PyString::new(py, &String::from_utf8_lossy(text)),))?;
+    Ok(true)
+}
