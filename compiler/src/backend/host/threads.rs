@@ -112,7 +112,12 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let (from, to) = self.span(&values, from, to)?;
         let to = self.choose("llvm.smax", from, to.into())?;
         self.threads_of_row(segment, &interior.body, row, (from, to))?;
-        self.counted("side", (int.const_zero(), int.const_int(2, false)), |this, side| {
+        let builder = &self.emitter.builder;
+        let before = builder.build_int_compare(IntPredicate::SLT, low, from, "")?;
+        let after = builder.build_int_compare(IntPredicate::SLT, to, high, "")?;
+        let some = builder.build_or(before, after, "")?;
+        let sides = builder.build_select(some, int.const_int(2, false), int.const_zero(), "sides")?.into_int_value();
+        self.counted("side", (int.const_zero(), sides), |this, side| {
             let builder = &this.emitter.builder;
             let before = builder.build_int_compare(IntPredicate::EQ, side, int.const_zero(), "")?;
             let first = builder.build_select(before, low, to, "")?.into_int_value();
