@@ -217,3 +217,22 @@ def steps_of_three(a, out):
 def test_other_steps():
     for size in (1, 5, 33, 64):
         run(steps_of_three, 3, 32, np.arange(size, dtype=np.int64), np.zeros(size, np.int64))
+
+
+@cuda.jit
+def from_far_below(a, out, first):
+    i = cuda.grid(1)
+    n = a.size
+    if i < n:
+        s = 0
+        for d in range(first, 3):
+            if i - 5 + d < n:
+                s += 1
+            if d - first > 3:
+                break
+        out[i] = s
+
+
+def test_counters_that_begin_at_the_smallest_integer():
+    for first in (-LARGEST - 1, -LARGEST + 2, -4, 0):
+        run(from_far_below, 2, 16, np.zeros(20, np.int64), np.zeros(20, np.int64), np.int64(first))

@@ -120,7 +120,7 @@ pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment) {
     }
     let before = peeler.function.exprs.len();
     let bounds = segment.guard.iter().flat_map(|guard| &guard.ranges).map(|range| range.bound).collect();
-    let mut walk = Walk { peeler, bounds, known: BTreeMap::new(), nonneg: Vec::new(), gains: 0 };
+    let mut walk = Walk { peeler, bounds, known: BTreeMap::new(), nonneg: Vec::new(), parts: Vec::new(), gains: 0 };
     let body = walk.block(&segment.body);
     let (gains, nonneg) = (walk.gains, std::mem::take(&mut walk.nonneg));
     let guard = if gains == 0 { None } else { walk.guard(&nonneg) };
@@ -140,6 +140,8 @@ struct Walk<'a, 'b> {
     known: BTreeMap<LocalId, Known>,
     /// What is taken for granted: sums that are not negative.
     nonneg: Vec<Sum>,
+    /// All parts of the sums between which integers were taken to be: none may be so large that a sum wraps.
+    parts: Vec<ExprId>,
     /// How much of the body does nothing in the interior.
     gains: usize,
 }
@@ -475,6 +477,13 @@ impl Walk<'_, '_> {
         if sum.terms.is_empty() {
             return sum.constant >= 0;
         }
+        // Of both ends: what lies between them is exact where they are.
+        let ends = [&value.low, &value.high, &bound.low, &bound.high];
+        for &(id, _) in ends.into_iter().flat_map(|end| &end.terms) {
+            if !self.parts.iter().any(|&known| self.same(known, id)) {
+                self.parts.push(id);
+            }
+        }
         let alike = self.nonneg.iter().position(|known| {
             known.terms.len() == sum.terms.len()
                 && known.terms.iter().zip(&sum.terms).all(|(a, b)| a.1 == b.1 && self.same(a.0, b.0))
@@ -536,23 +545,18 @@ impl Walk<'_, '_> {
     /// The threads for which all sums are exact, and none is negative.
     fn guard(&mut self, nonneg: &[Sum]) -> Option<Guard> {
         let mut guard = Guard::default();
-        let mut bounded: Vec<ExprId> = Vec::new();
+        for id in std::mem::take(&mut self.parts) {
+            if self.is_small(id) {
+                continue;
+            }
+            for (op, bound) in [(CompareOp::Gt, -LARGEST_TERM), (CompareOp::Lt, LARGEST_TERM)] {
+                let bound = self.push(ExprKind::Const(Const::Int(bound)), Type::I64, id);
+                let value = self.copy(id);
+                guard.rows.push((self.push(ExprKind::Compare(op, value, bound), Type::BOOL, id), false));
+            }
+        }
         for sum in nonneg {
             let at = sum.terms.first()?.0;
-            for &(id, _) in &sum.terms {
-                if bounded.iter().any(|&known| self.same(known, id)) {
-                    continue;
-                }
-                bounded.push(id);
-                if self.is_small(id) {
-                    continue;
-                }
-                for (op, bound) in [(CompareOp::Gt, -LARGEST_TERM), (CompareOp::Lt, LARGEST_TERM)] {
-                    let bound = self.push(ExprKind::Const(Const::Int(bound)), Type::I64, id);
-                    let value = self.copy(id);
-                    guard.rows.push((self.push(ExprKind::Compare(op, value, bound), Type::BOOL, id), false));
-                }
-            }
             let step = sum.terms.iter().position(|&(id, _)| self.form(id) == Form::Step);
             let mut rest = sum.clone();
             let step = step.map(|index| rest.terms.remove(index));
