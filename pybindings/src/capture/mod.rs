@@ -269,6 +269,7 @@ pub(crate) fn free_names(py: Python<'_>, file: String, text: String) -> PyResult
 /// What ends the sentence on a name that is not there, a whole path such as `weft.cuda.gird`: which of the names that are
 /// there is meant, or what to write instead.
 #[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 makes the list")]
 pub(crate) fn name_hint(path: &str, known: Vec<String>) -> String {
     diagnostic::hint(Place::Host, path, known.iter().map(String::as_str))
 }

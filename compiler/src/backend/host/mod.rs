@@ -133,7 +133,7 @@ impl Strategy {
         if fibers || plan::too_many_copies(module) {
             return Self::fibers(module, &circles);
         }
-        let Some(plan) = Plan::of(module) else { return internal("the module has no kernel") };
+        let Some(plan) = Plan::of(module, options.opt) else { return internal("the module has no kernel") };
         let arrays = plan.module.functions[plan.kernel].local_arrays.iter().map(|(_, array)| array);
         // Of an array that a function hands on there is one for each call.
         if super::check_local(arrays).is_err() {

@@ -16,7 +16,7 @@ use inkwell::{
 use super::{
     entry::KernelEmitter,
     hooks::{Frame, HostHooks},
-    plan::{Guard, Segment},
+    plan::{Guard, Interior, Segment},
     stop::Watch,
 };
 use crate::{
@@ -118,7 +118,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         };
         for_each_mention(function, &segment.body, &mut note);
         let mut roots: Vec<ExprId> = Vec::new();
-        if let Some(Guard { recompute, rows, ranges }) = &segment.guard {
+        let interior = segment.interior.as_ref().map(|Interior { guard, .. }| guard);
+        for Guard { recompute, rows, ranges } in segment.guard.iter().chain(interior) {
             roots.extend(recompute.iter().filter_map(|&local| self.plan.fixed.value(local)));
             roots.extend(rows.iter().map(|&(cond, _)| cond));
             roots.extend(ranges.iter().flat_map(|range| [range.value, range.bound]));

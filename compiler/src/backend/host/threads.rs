@@ -12,11 +12,11 @@ use inkwell::{
 use super::{
     entry::KernelEmitter,
     hooks::{Frame, byte_offset, count, index, known_offset},
-    plan::{Guard, MaskId, Range, Segment},
+    plan::{Guard, Interior, MaskId, Range, Segment},
 };
 use crate::{
     backend::llvm::{LoopTargets, Result, internal},
-    ir::{CompareOp, LocalId},
+    ir::{CompareOp, LocalId, Stmt},
 };
 
 /// A guard's values for one row.
@@ -70,7 +70,15 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         body: impl FnOnce(&mut Self, IntValue<'ctx>) -> Result<()>,
     ) -> Result<()> {
         if guard.is_some() {
-            return self.rows(guard, false, |this, [_, _, _], thread| body(this, thread));
+            return self.each_row(|this, _, first_thread| {
+                this.spans(guard, |this, bounds| {
+                    this.counted("x", bounds, |this, x| {
+                        let thread = count(&this.emitter, first_thread, x)?;
+                        body(this, thread)
+                    })?;
+                    Ok(())
+                })
+            });
         }
         let zero = self.emitter.cx.types.context.i32_type().const_zero();
         let threads = self.threads;
@@ -78,41 +86,71 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// A segment for all threads that take part.
+    /// A segment for all threads that take part, row by row, so that LLVM has one loop around the one along `x`.
     pub(super) fn segment(&mut self, segment: &Segment) -> Result<()> {
-        let looks = self.goes_on_for_long(segment);
-        self.rows(segment.guard.as_ref(), segment.parallel, |this, index, thread| {
-            this.set_thread(index);
-            this.thread(segment, thread)?;
-            if looks { this.hooks.look_up(&this.emitter) } else { Ok(()) }
+        self.each_row(|this, row, first_thread| {
+            this.spans(segment.guard.as_ref(), |this, bounds| match &segment.interior {
+                None => this.threads_of_row(segment, &segment.body, (row, first_thread), bounds),
+                Some(interior) => this.three_parts(segment, interior, (row, first_thread), bounds),
+            })
         })
+    }
+
+    /// The threads `bounds` of a row, in three parts: those of the interior, and those on either side of it.
+    fn three_parts(
+        &mut self,
+        segment: &Segment,
+        interior: &Interior,
+        row: ([IntValue<'ctx>; 2], IntValue<'ctx>),
+        (low, high): (IntValue<'ctx>, IntValue<'ctx>),
+    ) -> Result<()> {
+        let int = low.get_type();
+        // Of an empty row, too, all parts are empty.
+        let high = self.choose("llvm.smax", low, high.into())?;
+        let values = self.guard_values(&interior.guard)?;
+        let (from, to) = (index(&self.emitter, low)?, index(&self.emitter, high)?);
+        let (from, to) = self.span(&values, from, to)?;
+        let to = self.choose("llvm.smax", from, to.into())?;
+        self.threads_of_row(segment, &interior.body, row, (from, to))?;
+        let builder = &self.emitter.builder;
+        let before = builder.build_int_compare(IntPredicate::SLT, low, from, "")?;
+        let after = builder.build_int_compare(IntPredicate::SLT, to, high, "")?;
+        let some = builder.build_or(before, after, "")?;
+        let sides = builder.build_select(some, int.const_int(2, false), int.const_zero(), "sides")?.into_int_value();
+        self.counted("side", (int.const_zero(), sides), |this, side| {
+            let builder = &this.emitter.builder;
+            let before = builder.build_int_compare(IntPredicate::EQ, side, int.const_zero(), "")?;
+            let first = builder.build_select(before, low, to, "")?.into_int_value();
+            let end = builder.build_select(before, from, high, "")?.into_int_value();
+            this.threads_of_row(segment, &segment.body, row, (first, end))
+        })?;
+        Ok(())
+    }
+
+    /// Runs a segment's body for some threads of a row.
+    fn threads_of_row(
+        &mut self,
+        segment: &Segment,
+        body: &[Stmt],
+        ([y, z], first_thread): ([IntValue<'ctx>; 2], IntValue<'ctx>),
+        bounds: (IntValue<'ctx>, IntValue<'ctx>),
+    ) -> Result<()> {
+        let looks = self.goes_on_for_long(segment);
+        let (head, back) = self.counted("x", bounds, |this, x| {
+            let thread = count(&this.emitter, first_thread, x)?;
+            this.set_thread([x, y, z]);
+            this.thread(segment, body, thread)?;
+            if looks { this.hooks.look_up(&this.emitter) } else { Ok(()) }
+        })?;
+        if segment.parallel {
+            self.parallel.promise(head, back);
+        }
+        Ok(())
     }
 
     /// Whether a thread may stay in a segment for long: it looks up then, before the next one starts.
     pub(super) fn goes_on_for_long(&self, segment: &Segment) -> bool {
         self.plan.polling.for_long(self.emitter.function, &self.plan.fixed, &segment.body)
-    }
-
-    /// Runs `body` for `threadIdx` and number of each thread, row by row, so that LLVM has one loop around the one
-    /// along `x`.
-    fn rows(
-        &mut self,
-        guard: Option<&Guard>,
-        parallel: bool,
-        body: impl FnOnce(&mut Self, [IntValue<'ctx>; 3], IntValue<'ctx>) -> Result<()>,
-    ) -> Result<()> {
-        self.each_row(|this, [y, z], first_thread| {
-            this.spans(guard, |this, bounds| {
-                let (head, back) = this.counted("x", bounds, |this, x| {
-                    let thread = count(&this.emitter, first_thread, x)?;
-                    body(this, [x, y, z], thread)
-                })?;
-                if parallel {
-                    this.parallel.promise(head, back);
-                }
-                Ok(())
-            })
-        })
     }
 
     /// Runs `body` for `threadIdx.y` and `.z` of each row and the number of its first thread, which is the present one.
@@ -315,8 +353,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(unsafe { self.emitter.builder.build_in_bounds_gep(ty, base, &[at], "")? })
     }
 
-    /// One thread; ends in a block that is reached on every way.
-    fn thread(&mut self, segment: &Segment, thread: IntValue<'ctx>) -> Result<()> {
+    /// One thread, which runs a body of the segment's; ends in a block that is reached on every way.
+    fn thread(&mut self, segment: &Segment, body: &[Stmt], thread: IntValue<'ctx>) -> Result<()> {
         let end = self.emitter.block("thread_end");
         if let Some(active) = segment.active {
             let run = self.emitter.block("thread_runs");
@@ -338,7 +376,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             let continue_to = self.way_out(&segment.on_continue, thread, put_back)?;
             self.emitter.loops.push(LoopTargets { break_to, continue_to });
         }
-        self.emitter.emit_block(&segment.body)?;
+        self.emitter.emit_block(body)?;
         if in_loop {
             self.emitter.loops.pop();
         }

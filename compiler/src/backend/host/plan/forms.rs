@@ -2,9 +2,9 @@
 
 use std::cell::Cell;
 
-use weft_artifact::Scalar;
+use weft_artifact::{EXTENT_BITS, Scalar, SlotField, SlotSource};
 
-use super::shape::{Parts, Range};
+use super::shape::{MAX_THREADS, Parts, Range};
 use crate::{
     analysis::Fixed,
     ir::{
@@ -29,6 +29,9 @@ const EFFORT: u32 = 512;
 
 /// Bits of a value to which a thread's number can be added without passing the largest integer.
 const NO_WRAP: u32 = u64::BITS - 2;
+
+/// Bits of a value of which a few can be added.
+const SMALL: u32 = u64::BITS - 6;
 
 /// Finds forms.
 pub(crate) struct Forms<'a> {
@@ -96,6 +99,11 @@ impl Forms<'_> {
         (op != CompareOp::Ne).then_some(Range { value, op, bound, wraps })
     }
 
+    /// Whether an integer is known to be small enough for sums of a few to be exact in 64 bits.
+    pub(super) fn is_small(&self, root: ExprId) -> bool {
+        self.bits(root, &Cell::new(EFFORT)) <= SMALL
+    }
+
     /// An integer's absolute value is below two to the power of this.
     fn bits(&self, root: ExprId, effort: &Cell<u32>) -> u32 {
         let expr = &self.function.exprs[root];
@@ -107,9 +115,15 @@ impl Forms<'_> {
         effort.set(left);
         let known = match expr.kind.class() {
             Class::Leaf(Leaf::Const(Const::Int(value))) => u128::BITS - value.unsigned_abs().leading_zeros(),
-            Class::Leaf(Leaf::Local(local)) => {
-                self.fixed.value(local).map_or(unknown, |value| self.bits(value, effort))
+            Class::Leaf(Leaf::Local(local)) => match self.fixed.value(local) {
+                Some(value) => self.bits(value, effort),
+                None if self.is_extent(local) => EXTENT_BITS,
+                None => unknown,
+            },
+            Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(_) | SpecialRegister::BlockDim(_))) => {
+                MAX_THREADS.ilog2() + 1
             }
+            Class::Leaf(Leaf::Special(_)) => i32::BITS - 1,
             Class::Arith(Arith::Convert(a)) if self.function.exprs[a].ty.scalar().is_some_and(Scalar::is_int) => {
                 self.bits(a, effort)
             }
@@ -120,6 +134,14 @@ impl Forms<'_> {
             Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => unknown,
         };
         known.min(unknown)
+    }
+
+    /// Whether a local is the extent of an argument.
+    fn is_extent(&self, local: LocalId) -> bool {
+        let slots = self.function.params.iter().zip(&self.function.slots);
+        slots.into_iter().any(|(&param, slot)| {
+            param == local && matches!(slot, SlotSource::Argument { field: SlotField::Shape(_), .. })
+        })
     }
 
     /// How an expression changes along a row.
@@ -182,7 +204,7 @@ fn inverse(op: CompareOp) -> CompareOp {
 }
 
 /// The comparison with its sides swapped.
-fn mirrored(op: CompareOp) -> CompareOp {
+pub(super) fn mirrored(op: CompareOp) -> CompareOp {
     match op {
         CompareOp::Eq | CompareOp::Ne => op,
         CompareOp::Lt => CompareOp::Gt,

@@ -7,6 +7,7 @@ mod crossing;
 mod forms;
 mod guards;
 mod inline;
+mod interior;
 mod lockstep;
 pub(crate) mod meeting;
 mod order;
@@ -21,7 +22,7 @@ pub(crate) mod warps;
 
 pub(crate) use crossing::Crossing;
 pub(crate) use polling::Polling;
-pub(crate) use shape::{Cut, Guard, MAX_THREADS, MaskId, Node, Range, Segment};
+pub(crate) use shape::{Cut, Guard, Interior, MAX_THREADS, MaskId, Node, Range, Segment};
 
 use crate::{
     analysis::Fixed,
@@ -54,8 +55,9 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Plans the kernel of a module; `None` if it has none.
-    pub(crate) fn of(module: &Module) -> Option<Self> {
+    /// Plans the kernel of a module; `None` if it has none. For code that is optimized, threads near no border have a copy
+    /// of what they do.
+    pub(crate) fn of(module: &Module, opt: bool) -> Option<Self> {
         let kernel = module.kernel?;
         let effects = Effects::of_module(module);
         let has_barrier = Effects::of_function(&effects, kernel).synchronizes();
@@ -88,6 +90,9 @@ impl Plan {
         shape::for_each_segment(&mut cut.nodes, &mut |segment| {
             segments += 1;
             peeler.peel(segment);
+            if opt {
+                interior::find(&mut peeler, segment);
+            }
         });
         shape::for_each_guard(&mut cut.nodes, &mut |guard| peeler.complete(guard));
         let own = function.locals.iter().map(|(local, _)| uniformity.local_varies(local)).collect();

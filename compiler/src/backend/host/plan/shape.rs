@@ -110,6 +110,17 @@ pub(crate) struct Segment {
     pub guard: Option<Guard>,
     /// Its threads may be run side by side: nothing orders them, and they share no memory but the program's own.
     pub parallel: bool,
+    /// What threads do that are near no border; [`super::interior`] finds it.
+    pub interior: Option<Interior>,
+}
+
+/// What the threads do that are near no border.
+#[derive(Clone, Debug)]
+pub(crate) struct Interior {
+    /// Which threads these are, of those that the segment's guard lets through.
+    pub guard: Guard,
+    /// The segment's body without what does nothing for them.
+    pub body: Block,
 }
 
 /// The cut body.

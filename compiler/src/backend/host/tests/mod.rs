@@ -4,6 +4,7 @@ mod barriers;
 mod calls;
 mod confined;
 mod harness;
+mod interior;
 mod large;
 mod lockstep;
 mod polling;
