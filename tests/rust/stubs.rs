@@ -249,10 +249,14 @@ impl Kind {
 /// What an overload gives.
 fn returned(signature: &Signature) -> String {
     let of_array = signature.args.iter().any(|arg| matches!(arg, Arg::Array(_)));
-    let number = |scalar: Scalar| match scalar {
-        Scalar::Bool => "bool",
-        float if float.is_float() => "float",
-        _ => "int",
+    let number = |scalar: Scalar| {
+        if scalar == Scalar::Bool {
+            "bool"
+        } else if scalar.is_float() {
+            "float"
+        } else {
+            "int"
+        }
     };
     match signature.returns {
         Returns::Nothing => "None".to_owned(),

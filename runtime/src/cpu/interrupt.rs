@@ -128,7 +128,7 @@ impl<'a> Caller<'a> {
         // Whoever waits for a launch sees meanwhile what it prints.
         wild::outside(print::flush);
         // Who has given up is not asked again.
-        if self.stop.load(Ordering::Relaxed) == 0 && self.poll.is_some_and(|poll| wild::outside(poll)) {
+        if self.stop.load(Ordering::Relaxed) == 0 && self.poll.is_some_and(wild::outside) {
             self.stop.store(1, Ordering::Relaxed);
         }
         let stops = self.stop.load(Ordering::Relaxed) != 0;

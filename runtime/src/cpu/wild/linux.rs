@@ -357,7 +357,8 @@ fn note(seat: &Seat, signal: c_int, code: c_int, address: usize, registers: &[i6
     };
     let below = (registers[REG_RSP as usize] as usize).wrapping_sub(NEAR);
     let on_stack = is_known && signal == SIGSEGV && address.wrapping_sub(below) <= NEAR;
-    let found = access | why << 8 | u32::from(is_known) * HAS_ADDRESS | u32::from(on_stack) * ON_STACK;
+    let (is_known, on_stack) = (u32::from(is_known) * HAS_ADDRESS, u32::from(on_stack) * ON_STACK);
+    let found = access | (why << 8) | is_known | on_stack;
     seat.address.store(address, Ordering::Relaxed);
     seat.found.store(found, Ordering::Relaxed);
 }
