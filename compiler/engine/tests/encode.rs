@@ -164,6 +164,7 @@ fn everything() -> Output {
         label: String::new(),
         labels: vec![(Span::default(), "b".to_owned())],
         notes: vec!["c".to_owned(), String::new()],
+        numba: Some("e".to_owned()),
         help: Some("d".to_owned()),
     };
     let warnings = vec![warning(Code::Syntax, Severity::Warning), warning(Code::Internal, Severity::Error)];

@@ -63,8 +63,7 @@ impl CopyHint {
             return Ok(());
         }
         let what = value.get_type().name()?;
-        let message = format!("cuda.Out() takes an array to copy into, not {what}: a kernel writes elements of arrays");
-        Err(PyTypeError::new_err(message))
+        Err(PyTypeError::new_err(format!("cuda.Out() takes an array that a kernel writes elements of, not {what}")))
     }
 }
 

@@ -41,8 +41,10 @@ pub(super) fn front(
     let may_load = |function: &Function, pointer| {
         is_global(function, pointer) && (!held_up || constant.is_some_and(|constant| constant.holds(function, pointer)))
     };
-    read_counter(function, turn, counter);
-    *turn = loads_apart(function, turn, &may_load);
+    if held_up {
+        read_counter(function, turn, counter);
+        *turn = loads_apart(function, turn, &may_load);
+    }
     let assigned = assigned(turn);
     let mut read = BTreeSet::new();
     reads(function, std::slice::from_ref(head), &mut read);

@@ -1,0 +1,45 @@
+//! Tests of how the options of `cuda.jit` are read.
+
+use super::*;
+
+fn options(given: &[(&str, OptionValue)]) -> JitOptions {
+    let mut options = JitOptions::default();
+    options.take(given).expect("the options are good");
+    options
+}
+
+#[test]
+fn what_is_not_given_is_the_default() {
+    assert_eq!(options(&[]), JitOptions::default());
+    let nothing: Vec<_> =
+        ["debug", "opt", "max_registers", "launch_bounds", "lto"].map(|name| (name, OptionValue::None)).to_vec();
+    assert_eq!(options(&nothing), JitOptions::default());
+}
+
+#[test]
+fn debug_code_has_lines_and_is_not_optimized_unless_somebody_says_so() {
+    let code = options(&[("debug", OptionValue::Bool(true))]).code;
+    assert!(code.debug && code.lineinfo && !code.opt);
+    // The order in which they are given does not matter.
+    let code = options(&[("opt", OptionValue::Bool(true)), ("debug", OptionValue::Bool(true))]).code;
+    assert!(code.debug && code.lineinfo && code.opt);
+}
+
+#[test]
+fn what_an_option_does_not_take_is_told_with_its_name() {
+    let refused = |name, value| JitOptions::default().take(&[(name, value)]).expect_err("the value is wrong");
+    let (name, refusal) = refused("max_registers", OptionValue::Int(5));
+    assert_eq!((name, refusal.message()), (name, "max_registers must be an integer from 16 to 255, not 5"));
+    assert!(matches!(refused("max_registers", OptionValue::Bool(true)).1, Refusal::Type(_)));
+    assert!(matches!(refused("inline", OptionValue::Str("maybe".into())).1, Refusal::Value(_)));
+    let (_, refusal) = refused("wraparound", OptionValue::Int(0));
+    assert_eq!(refusal, Refusal::Type("wraparound must be True or False, not 0".to_owned()));
+    let bounds = OptionValue::Tuple(vec![OptionValue::None, OptionValue::Int(2)]);
+    assert!(matches!(refused("launch_bounds", bounds).1, Refusal::Type(_)));
+    let (name, refusal) = refused("fastmaths", OptionValue::None);
+    assert_eq!(
+        (name, refusal.message()),
+        ("fastmaths", "cuda.jit() got an unexpected option 'fastmaths'; did you mean 'fastmath'?")
+    );
+    assert!(refused("bind", OptionValue::None).1.message().contains("always loaded"));
+}
