@@ -1,4 +1,5 @@
-//! Puts four turns of a strided read loop into one, so that their loads are in flight together.
+//! Puts four turns of a strided loop into one, or eight of a short one that only reads, so that their loads are in flight
+//! together.
 //!
 //! ```text
 //! loop {                                     loop {
@@ -87,6 +88,7 @@ struct Strided {
     stride: ExprId,
 }
 
+/// The locals that are made of the number of blocks, each through others, too.
 fn of_grid(function: &Function) -> BTreeSet<LocalId> {
     let mut found = BTreeSet::new();
     loop {
@@ -102,6 +104,7 @@ fn of_grid(function: &Function) -> BTreeSet<LocalId> {
     }
 }
 
+/// Whether a value is made of the number of blocks, or of such locals.
 fn mentions_grid(function: &Function, root: ExprId, of_grid: &BTreeSet<LocalId>) -> bool {
     let mut mentions = false;
     for_each_expr(function, root, &mut |id| {

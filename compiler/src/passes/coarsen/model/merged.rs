@@ -41,11 +41,11 @@ pub(super) fn worth_a_look(
     if refuse::merging(module).is_err() || !(along_x || along_y) {
         return Ok(Vec::new());
     }
-    let two = |along: bool| if along { 2 } else { 1 };
     if !plain.has_loops {
         let blocks = [along_x, along_y];
         return Ok(if is_wide { Vec::new() } else { of_light(plain, blocks, threads, estimate) });
     }
+    let two = |along: bool| if along { 2 } else { 1 };
     // With blocks merged a loop may be one in which they wait for each other.
     let Ok(first) = estimate(Factors::of_blocks([two(along_x), two(along_y), 1])) else { return Ok(Vec::new()) };
     let shares = |one: &Estimate| plain.loads > 0.0 && one.loads <= plain.loads * SHARED_LOADS;
