@@ -1,5 +1,6 @@
 """Names that are not there: which is meant, or what to write instead."""
 
+import os
 import subprocess
 import sys
 
@@ -75,7 +76,8 @@ def test_a_variable_of_the_environment_that_is_nearly_a_setting():
         "import numpy as np\nfrom weft import cuda\n@cuda.jit\ndef k(x):\n    x[0] = 1\nk[1, 1](np.zeros(1))\n"
         "k[1, 1](np.zeros(1, np.int32))\n"
     )
-    variables = {"WEFT_DEVICE": "cpu", "WEFT_CACH": "off", "WEFT_MINE": "1"}
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("WEFT_")}
+    variables |= {"WEFT_DEVICE": "cpu", "WEFT_CACH": "off", "WEFT_MINE": "1"}
     command = [sys.executable, "-c", "import sys; exec(sys.stdin.read())"]
     done = subprocess.run(command, input=program, capture_output=True, text=True, env=variables, check=True)
     assert done.stderr.count("WEFT_CACH is set, which is no setting of weft's; did you mean WEFT_CACHE?") == 1
