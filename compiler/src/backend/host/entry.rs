@@ -15,7 +15,7 @@ use super::{
     hooks::{Frame, HostHooks},
     offsets::Offsets,
     parallel::Parallel,
-    plan::Plan,
+    plan::{MAX_THREADS, Plan},
     stop::Watch,
 };
 use crate::{
@@ -227,7 +227,7 @@ pub(super) fn frame<'ctx>(
         }
         Ok(value)
     };
-    let (grid_limit, block_limit) = (Some(1 << 31), Some(super::plan::MAX_THREADS + 1));
+    let (grid_limit, block_limit) = (Some(1 << 31), Some(MAX_THREADS + 1));
     let grid_dim =
         [field(0, "gridDim.x", grid_limit)?, field(1, "gridDim.y", grid_limit)?, field(2, "gridDim.z", grid_limit)?];
     let block_dim = [
@@ -237,7 +237,7 @@ pub(super) fn frame<'ctx>(
     ];
     let dynamic_bytes = field(6, "dynamic_bytes", None)?;
     let zeros = [int.const_zero(); 3];
-    Ok(Frame { thread: zeros, block: zeros, block_dim, grid_dim, dynamic_bytes, scratch, context })
+    Ok(Frame { thread: zeros, block: zeros, block_dim, grid_dim, row: block_dim[0], dynamic_bytes, scratch, context })
 }
 
 /// The place of a linear number, in which `x` runs fastest.
@@ -323,6 +323,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let builder = &self.emitter.builder;
         let [grid_x, grid_y, _] = start.frame.grid_dim;
         let begin = place_of(&types, builder, start.first, start.frame.grid_dim)?;
+        let joined = self.most_joined()?;
+        let builder = &self.emitter.builder;
         let prologue = self.emitter.current()?;
         let head = self.emitter.block("block");
         let done = self.emitter.block("done");
@@ -340,6 +342,19 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         }
         let block = [0, 1, 2].map(|axis: usize| phis[axis].as_basic_value().into_int_value());
         self.hooks.frame.set(Frame { block, ..self.hooks.frame.get() });
+        let one = int.const_int(1, false);
+        let width = match joined {
+            None => one,
+            Some(most) => {
+                let left_of_row = builder.build_int_nuw_sub(grid_x, block[0], "")?;
+                let left = builder.build_int_nuw_sub(start.last, number.as_basic_value().into_int_value(), "")?;
+                let left = self.choose("llvm.umin", left, long.const_int(MAX_THREADS, false).into())?;
+                let left = self.emitter.builder.build_int_truncate(left, int, "")?;
+                let width = self.choose("llvm.umin", left_of_row, left.into())?;
+                self.choose("llvm.umin", width, most.into())?
+            }
+        };
+        self.join(width)?;
         self.body()?;
 
         self.emitter.builder.position_at_end(self.block_end);
@@ -348,10 +363,10 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         }
         let builder = &self.emitter.builder;
         let last = self.emitter.current()?;
-        let one = int.const_int(1, false);
-        let next = builder.build_int_nuw_add(number.as_basic_value().into_int_value(), long.const_int(1, false), "")?;
+        let wide = builder.build_int_z_extend(width, long, "")?;
+        let next = builder.build_int_nuw_add(number.as_basic_value().into_int_value(), wide, "")?;
         let [x, y, z] = block;
-        let next_x = builder.build_int_add(x, one, "")?;
+        let next_x = builder.build_int_add(x, width, "")?;
         let row_ends = builder.build_int_compare(IntPredicate::EQ, next_x, grid_x, "")?;
         let new_x = builder.build_select(row_ends, int.const_zero(), next_x, "")?;
         let next_y = builder.build_int_add(y, builder.build_int_z_extend(row_ends, int, "")?, "")?;
@@ -366,6 +381,35 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         builder.build_conditional_branch(more, head, done)?;
         builder.position_at_end(done);
         builder.build_return(None)?;
+        Ok(())
+    }
+
+    /// How many neighboring blocks may be joined in this launch; `None` if none ever are.
+    fn most_joined(&self) -> Result<Option<IntValue<'ctx>>> {
+        let Some(extents) = self.plan.joins.as_ref().filter(|_| !self.outlines) else { return Ok(None) };
+        let builder = &self.emitter.builder;
+        let extent = self.hooks.frame.get().block_dim[0];
+        let int = extent.get_type();
+        // What threads keep in scratch memory has room for a block's.
+        let keeps = !self.plan.crossing.locals.is_empty() || !self.plan.crossing.arrays.is_empty() || self.plan.cut.masks > 0;
+        let limit = int.const_int(MAX_THREADS, false);
+        let mut most = builder.build_int_unsigned_div(limit, if keeps { self.threads } else { extent }, "joined")?;
+        for &asked in extents {
+            let (asked, one) = (int.const_int(asked.cast_unsigned(), true), int.const_int(1, false));
+            let holds = builder.build_int_compare(IntPredicate::EQ, extent, asked, "")?;
+            most = builder.build_select(holds, most, one, "joined")?.into_int_value();
+        }
+        Ok(Some(most))
+    }
+
+    /// Makes so many neighboring blocks one.
+    fn join(&mut self, width: IntValue<'ctx>) -> Result<()> {
+        let frame = self.hooks.frame.get();
+        let [x, y, z] = frame.block_dim;
+        let builder = &self.emitter.builder;
+        let row = builder.build_int_nuw_mul(x, width, "row")?;
+        self.threads = builder.build_int_nuw_mul(builder.build_int_nuw_mul(row, y, "")?, z, "threads")?;
+        self.hooks.frame.set(Frame { row, ..frame });
         Ok(())
     }
 

@@ -37,6 +37,8 @@ pub(super) struct Frame<'ctx> {
     pub block_dim: [IntValue<'ctx>; 3],
     /// `gridDim`.
     pub grid_dim: [IntValue<'ctx>; 3],
+    /// How many threads of a row run together: `blockDim.x`, or that of several blocks that are joined.
+    pub row: IntValue<'ctx>,
     /// Bytes of dynamic shared memory.
     pub dynamic_bytes: IntValue<'ctx>,
     /// The worker's scratch memory.
@@ -91,6 +93,7 @@ impl<'ctx> Frame<'ctx> {
             block: three(3),
             block_dim: three(6),
             grid_dim: three(9),
+            row: ints[6],
             dynamic_bytes: ints[12],
             scratch,
             context,

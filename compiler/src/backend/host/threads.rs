@@ -160,7 +160,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     ) -> Result<()> {
         let int = self.emitter.cx.types.context.i32_type();
         let (zero, one) = (int.const_zero(), int.const_int(1, false));
-        let [extent_x, extent_y, extent_z] = self.hooks.frame.get().block_dim;
+        let Frame { row: extent_x, block_dim: [_, extent_y, extent_z], .. } = self.hooks.frame.get();
         let rows = self.emitter.builder.build_int_nuw_mul(extent_y, extent_z, "rows")?;
         let [y_place, z_place] = self.row_place;
         for place in self.row_place {
@@ -212,7 +212,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         guard: Option<&Guard>,
         body: impl FnOnce(&mut Self, (IntValue<'ctx>, IntValue<'ctx>)) -> Result<()>,
     ) -> Result<()> {
-        let extent = self.hooks.frame.get().block_dim[0];
+        let extent = self.hooks.frame.get().row;
         let Some(guard) = guard else {
             let zero = extent.get_type().const_zero();
             return body(self, (zero, extent));
@@ -314,7 +314,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok((narrow(low)?, narrow(high)?))
     }
 
-    fn choose(&self, intrinsic: &str, a: IntValue<'ctx>, b: BasicValueEnum<'ctx>) -> Result<IntValue<'ctx>> {
+    pub(super) fn choose(&self, intrinsic: &str, a: IntValue<'ctx>, b: BasicValueEnum<'ctx>) -> Result<IntValue<'ctx>> {
         Ok(self.emitter.call_intrinsic(intrinsic, &[a.into(), b])?.into_int_value())
     }
 

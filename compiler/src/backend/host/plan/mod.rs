@@ -8,6 +8,7 @@ mod forms;
 mod guards;
 mod inline;
 mod interior;
+mod joined;
 mod lockstep;
 pub(crate) mod meeting;
 mod order;
@@ -52,6 +53,8 @@ pub(crate) struct Plan {
     pub fixed: Fixed,
     /// Where threads look up.
     pub polling: Polling,
+    /// Blocks that are neighbors along `x` may run as one, if `blockDim.x` is each of these.
+    pub joins: Option<Vec<i64>>,
 }
 
 impl Plan {
@@ -61,6 +64,7 @@ impl Plan {
         let kernel = module.kernel?;
         let effects = Effects::of_module(module);
         let has_barrier = Effects::of_function(&effects, kernel).synchronizes();
+        let joins = joined::extents(module, &effects).filter(|_| opt);
         let mut module = module.clone();
         if has_barrier {
             inline::barrier_functions(&mut module, &effects);
@@ -98,7 +102,7 @@ impl Plan {
         let own = function.locals.iter().map(|(local, _)| uniformity.local_varies(local)).collect();
         let polling = Polling::of(&module);
         module.functions[kernel] = function;
-        Some(Self { module, effects, kernel, cut, segments, crossing, own, fixed, polling })
+        Some(Self { module, effects, kernel, cut, segments, crossing, own, fixed, polling, joins })
     }
 }
 
