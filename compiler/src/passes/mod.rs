@@ -116,7 +116,14 @@ pub const PASSES: &[Pass] = &[
         run: narrow::run,
         targets: Targets::Nvptx,
         estimates: false,
-        why_here: "after unroll_strided, which looks for 64-bit counters; the CPU has 64-bit registers",
+        why_here: "after unroll_strided, which looks for 64-bit counters",
+    },
+    Pass {
+        name: "narrow_on_host",
+        run: narrow::run_on_host,
+        targets: Targets::Host,
+        estimates: false,
+        why_here: "after confine, which clamps indices of 64 bits; before lower_reductions, whose masks have their width",
     },
     Pass {
         name: "lower_reductions",

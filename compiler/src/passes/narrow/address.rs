@@ -176,7 +176,7 @@ fn is_linear(op: BinaryOp) -> bool {
 impl Narrow<'_> {
     /// An address with its distance from the base in 32 bits, if that is known to fit.
     pub(super) fn address(&mut self, id: ExprId, base: ExprId, by: ExprId) -> ExprId {
-        let reach = self.addresses.bases.get(id.index()).copied().flatten();
+        let reach = self.addresses.and_then(|addresses| addresses.bases.get(id.index()).copied().flatten());
         let Some(reach) = reach.filter(|reach| self.step(id, base) >= reach.unit) else { return self.rebuilt(id) };
         let used = if reach.starts { FROM_START } else { FROM_ANYWHERE };
         let distance = self.distance(by, used, !is_own(self.ty(base)));
@@ -209,7 +209,11 @@ impl Narrow<'_> {
         if self.fits(id) && !self.goes_with_counter(id) {
             return self.wide(id);
         }
-        let is_beside = |id| self.function.local(id).is_some_and(|local| self.addresses.beside.contains(&local));
+        let beside = self.addresses.map(|addresses| &addresses.beside);
+        let is_beside = |id| {
+            let local = self.function.local(id);
+            local.is_some_and(|local| beside.is_some_and(|beside| beside.contains(&local)))
+        };
         let is_split = pointers && op == BinaryOp::Add && (is_beside(a) || is_beside(b));
         if is_split || self.varies(id, pointers) {
             let adds = matches!(op, BinaryOp::Add | BinaryOp::AddExact);
@@ -236,7 +240,9 @@ impl Narrow<'_> {
 
     /// Whether an expression goes with what a loop counts up.
     fn varies(&self, id: ExprId, pointers: bool) -> bool {
-        let varying = &self.addresses.varying;
-        is_linear_in(self.function, id, &|local| self.kept.contains(&local) || (pointers && varying.contains(&local)))
+        let varying = self.addresses.map(|addresses| &addresses.varying);
+        is_linear_in(self.function, id, &|local| {
+            self.kept.contains(&local) || (pointers && varying.is_some_and(|varying| varying.contains(&local)))
+        })
     }
 }

@@ -18,11 +18,15 @@
 //!
 //! Clamps of floats that became integers are computed in 32 bits where they fit ([`saturated`]).
 //!
+//! On a CPU, where vectors of 32 bits have twice as many elements, only what says no [place](places) becomes narrow: indices
+//! have the width of its registers, and a row of threads is known by sums of 64 bits.
+//!
 //! Sums, differences and products are marked as exact, so that LLVM can still split a constant off an index, and knows
 //! what a counter can be.
 
 mod address;
 mod halves;
+mod places;
 mod saturated;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,6 +48,15 @@ const UNSIGNED: Type = Type::Scalar(Scalar::U32);
 /// Values of a counter whose loop LLVM unrolls wholly, as far as its body is short.
 const UNROLLED: i128 = 64;
 
+/// Runs the pass for a CPU.
+pub(super) fn run_on_host(module: &mut Module) {
+    let ranges = Ranges::of(module);
+    for ((_, function), ranges) in module.functions.iter_mut().zip(&ranges) {
+        let kept = places::places(function);
+        narrow_function(function, ranges, None, kept);
+    }
+}
+
 /// Runs the pass.
 pub(super) fn run(module: &mut Module) {
     let ranges = Ranges::of(module);
@@ -59,22 +72,30 @@ pub(super) fn run(module: &mut Module) {
         })
         .collect();
     for (((_, function), ranges), (addresses, kept)) in module.functions.iter_mut().zip(&ranges).zip(addresses) {
-        let addresses = &addresses;
-        let locals = narrow_locals(function, ranges, &kept);
-        let body = std::mem::take(&mut function.body);
-        let mut pass = Narrow { function, ranges, addresses, locals, kept };
-        let body = pass.block(body);
-        let Narrow { function, locals, .. } = pass;
-        for (id, ty) in locals {
-            let fits = ranges.local(function, id).fits(Type::I32);
-            let local = &mut function.locals[id];
-            local.ty = ty;
-            // It does not come to its type's end.
-            local.counts = false;
-            local.nonneg &= fits;
-        }
-        function.body = body;
+        narrow_function(function, ranges, Some(&addresses), kept);
     }
+}
+
+fn narrow_function(
+    function: &mut Function,
+    ranges: &Ranges,
+    addresses: Option<&address::Addresses>,
+    kept: BTreeSet<LocalId>,
+) {
+    let locals = narrow_locals(function, ranges, &kept);
+    let body = std::mem::take(&mut function.body);
+    let mut pass = Narrow { function, ranges, addresses, locals, kept };
+    let body = pass.block(body);
+    let Narrow { function, locals, .. } = pass;
+    for (id, ty) in locals {
+        let fits = ranges.local(function, id).fits(Type::I32);
+        let local = &mut function.locals[id];
+        local.ty = ty;
+        // It does not come to its type's end.
+        local.counts = false;
+        local.nonneg &= fits;
+    }
+    function.body = body;
 }
 
 /// The locals that become narrow, and their types: those that hold nothing but what fits 32 bits, and those of which only the
@@ -177,7 +198,8 @@ fn is_short(values: Interval) -> bool {
 struct Narrow<'a> {
     function: &'a mut Function,
     ranges: &'a Ranges,
-    addresses: &'a address::Addresses,
+    /// Which addresses are narrow; `None` on a CPU, where none is.
+    addresses: Option<&'a address::Addresses>,
     locals: BTreeMap<LocalId, Type>,
     /// What stays wide although it would fit.
     kept: BTreeSet<LocalId>,
@@ -252,8 +274,16 @@ impl Narrow<'_> {
         }
     }
 
+    /// Whether an expression is a sum or the like of what is [kept](Self::kept) or of a thread's numbers.
+    fn says_place(&self, id: ExprId) -> bool {
+        places::says_place(self.function, &self.kept, id)
+    }
+
     /// The expression with its own type, what is below it narrowed.
     fn wide(&mut self, id: ExprId) -> ExprId {
+        if self.addresses.is_none() && self.says_place(id) {
+            return self.rebuilt(id);
+        }
         let span = self.span(id);
         match self.function.class(id) {
             Class::Leaf(Leaf::Local(local)) if let Some(&ty) = self.locals.get(&local) => {
@@ -302,6 +332,10 @@ impl Narrow<'_> {
     /// The lower 32 bits of an expression of 64, computed in 32 as far as that goes; if it [`fits`](Self::fits), its value.
     fn narrow(&mut self, id: ExprId) -> ExprId {
         let span = self.span(id);
+        if self.addresses.is_none() && self.says_place(id) {
+            let wide = self.rebuilt(id);
+            return self.push(ExprKind::Convert(wide), Type::I32, span);
+        }
         let kind = match self.function.class(id) {
             Class::Leaf(Leaf::Const(Const::Int(value))) => ExprKind::Const(Const::Int(i128::from(value as i32))),
             Class::Leaf(Leaf::Local(local)) if let Some(&ty) = self.locals.get(&local) => {

@@ -15,6 +15,7 @@ mod order;
 mod polling;
 mod regions;
 mod segments;
+mod select;
 mod shape;
 mod strided;
 mod uniform;
@@ -72,6 +73,9 @@ impl Plan {
         let mut function = module.functions[kernel].clone();
         copy_assigned_params(&mut function);
         let mut body = std::mem::take(&mut function.body);
+        if opt {
+            select::convert(&mut function, &mut body);
+        }
         let has_barrier = lockstep::mark(&mut function, &mut body) || has_barrier;
         warps::lower_for_loops(&mut module, &mut function, &mut body);
         let fixed = Fixed::of(&function, &body);

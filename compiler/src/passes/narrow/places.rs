@@ -1,0 +1,47 @@
+//! What says where a thread is or what it touches: on a CPU that stays as wide as its registers.
+
+use std::collections::BTreeSet;
+
+use crate::ir::{
+    Class, ExprId, Function, Leaf, LocalId, StmtKind, for_each_expr, for_each_expr_of_block, for_each_stmt,
+};
+
+/// The locals that addresses are computed of, and those that are computed of a thread's numbers.
+pub(super) fn places(function: &Function) -> BTreeSet<LocalId> {
+    let mut places = BTreeSet::new();
+    for_each_expr_of_block(function, &function.body, &mut |id| {
+        if let Class::Address { by, .. } = function.class(id) {
+            for_each_expr(function, by, &mut |part| places.extend(function.local(part)));
+        }
+    });
+    let mut values = Vec::new();
+    for_each_stmt(&function.body, &mut |stmt| {
+        if let StmtKind::Assign(local, value) = stmt.kind {
+            values.push((local, value));
+        }
+    });
+    loop {
+        let before = places.len();
+        for &(local, value) in &values {
+            if places.contains(&local) {
+                for_each_expr(function, value, &mut |part| places.extend(function.local(part)));
+            } else if says_place(function, &places, value) {
+                places.insert(local);
+            }
+        }
+        if places.len() == before {
+            return places;
+        }
+    }
+}
+
+/// Whether an expression is computed of such locals or of a thread's numbers. What is read from there says nothing of them.
+pub(super) fn says_place(function: &Function, places: &BTreeSet<LocalId>, id: ExprId) -> bool {
+    match function.class(id) {
+        Class::Leaf(Leaf::Special(_)) => true,
+        Class::Leaf(Leaf::Local(local)) => places.contains(&local),
+        Class::Leaf(_) | Class::Load(_) => false,
+        Class::Arith(arith) => arith.operands().iter().any(|&operand| says_place(function, places, operand)),
+        Class::Address { base, by, .. } => says_place(function, places, base) || says_place(function, places, by),
+    }
+}
