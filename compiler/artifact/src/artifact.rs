@@ -273,6 +273,8 @@ pub struct HostEntry {
     /// Offset of dynamic shared memory, a multiple of 64; everything before it has a size known at compile time.
     /// A worker's scratch is `dynamic_offset + dynamic shared bytes`.
     pub dynamic_offset: u64,
+    /// The axis of a launch's grid and blocks that is exchanged with `x` before the code sees them; 0 if none is.
+    pub x_axis: u8,
 }
 
 /// One argument of a kernel.

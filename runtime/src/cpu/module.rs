@@ -87,6 +87,9 @@ impl Module for CpuModule {
         if layout.dynamic_offset % 64 != 0 {
             return Err(broken("its dynamic shared memory is not aligned"));
         }
+        if layout.x_axis > 2 {
+            return Err(broken("it has no such axis"));
+        }
         let most_threads = self.shared.attributes.max_threads_per_block;
         // SAFETY: the address is not zero, and the artifact says that it is an entry.
         let entry = unsafe { std::mem::transmute::<usize, Entry>(address) };
@@ -106,6 +109,7 @@ impl Module for CpuModule {
             const_bytes: u32::try_from(kernel.const_bytes).unwrap_or(u32::MAX),
             call_bytes: usize::try_from(layout.call_bytes).unwrap_or(usize::MAX),
             below_bytes: usize::try_from(layout.below_bytes).unwrap_or(usize::MAX),
+            x_axis: usize::from(layout.x_axis),
             faults: kernel.faults.clone(),
             cost: Cost::default(),
             shared: Arc::clone(&self.shared),
@@ -129,6 +133,8 @@ struct CpuKernel {
     call_bytes: usize,
     /// What functions that call themselves take below the lowest address; 0 if there is none.
     below_bytes: usize,
+    /// The axis that is exchanged with `x`.
+    x_axis: usize,
     /// The faults that it reports.
     faults: Option<Arc<Faults>>,
     cost: Cost,
@@ -200,12 +206,10 @@ impl LoadedKernel for CpuKernel {
         check_stream(stream)?;
         let _range = ranges::launch(&self.limits.name);
         // The blocks of a cluster run as others do: nothing that a kernel can call shows clusters.
-        let LaunchConfig {
-            grid: [grid_x, grid_y, grid_z],
-            block: [block_x, block_y, block_z],
-            shared_bytes,
-            cluster: _,
-        } = self.limits.on_device(config);
+        let LaunchConfig { mut grid, mut block, shared_bytes, cluster: _ } = self.limits.on_device(config);
+        grid.swap(0, self.x_axis);
+        block.swap(0, self.x_axis);
+        let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (grid, block);
         // Three extents that were checked against the device's limits: at most 2^63.
         let n_blocks = grid_x as u64 * grid_y as u64 * grid_z as u64;
         let record = self.faults.as_ref().map(|_| Box::new(Record::new()));
@@ -233,8 +237,10 @@ impl LoadedKernel for CpuKernel {
         };
         print::flush();
         if let Some(culprit) = launch.together.wild() {
-            // One thread of a coarsened kernel does the work of several: its numbers are none that the program knows.
-            let config = (self.limits.factors == Factors::NONE).then_some(&launch.config);
+            // One thread of a coarsened kernel does the work of several, and exchanged axes have other linear numbers: these
+            // are none that the program knows.
+            let is_plain = self.limits.factors == Factors::NONE && self.x_axis == 0;
+            let config = is_plain.then_some(&launch.config);
             let message = culprit.message(&self.limits.name, config);
             return Err(Error::new(ErrorKind::Launch, message));
         }

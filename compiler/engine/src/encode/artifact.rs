@@ -47,7 +47,7 @@ fields!(Kernel {
 fields!(Param { name, ty, access });
 fields!(Access { reads, writes });
 fields!(Facts { small, nonneg, disjoint, aligned });
-fields!(HostEntry { stack_bytes, call_bytes, below_bytes, dynamic_offset });
+fields!(HostEntry { stack_bytes, call_bytes, below_bytes, dynamic_offset, x_axis });
 fields!(Slot { source, ty });
 variants!(SlotSource { 0 => Argument { param, path, field }, 1 => Runtime(slot) });
 variants!(SlotField { 0 => Value, 1 => Real, 2 => Imag, 3 => Data, 4 => Shape(dim), 5 => Stride(dim), 6 => Start, 7 => Room, 8 => Least, 9 => Limit });

@@ -391,7 +391,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let extent = self.hooks.frame.get().block_dim[0];
         let int = extent.get_type();
         // What threads keep in scratch memory has room for a block's.
-        let keeps = !self.plan.crossing.locals.is_empty() || !self.plan.crossing.arrays.is_empty() || self.plan.cut.masks > 0;
+        let keeps =
+            !self.plan.crossing.locals.is_empty() || !self.plan.crossing.arrays.is_empty() || self.plan.cut.masks > 0;
         let limit = int.const_int(MAX_THREADS, false);
         let mut most = builder.build_int_unsigned_div(limit, if keeps { self.threads } else { extent }, "joined")?;
         for &asked in extents {

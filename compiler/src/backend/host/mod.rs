@@ -63,6 +63,7 @@ pub(super) fn emit(module: &Module, request: &Request, cpu: &HostCpu) -> Result<
         call_bytes: call,
         below_bytes: around,
         dynamic_offset: compiled.dynamic_offset,
+        x_axis: compiled.x_axis,
     };
     let artifact = Artifact {
         format: CodeFormat::HostObject,
@@ -80,6 +81,8 @@ struct Compiled {
     asm: Option<String>,
     llvm: Option<String>,
     dynamic_offset: u64,
+    /// The axis that is exchanged with `x`.
+    x_axis: u8,
     /// Each thread has a stack.
     has_stacks: bool,
     depth: Depth,
@@ -206,7 +209,11 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
     let mut code = code.into_iter();
     let Some(object) = code.next() else { return internal("LLVM emitted nothing") };
     let asm = code.next().map(|text| String::from_utf8_lossy(&text).into_owned());
-    Ok(Compiled { object, asm, llvm, dynamic_offset: offsets.dynamic_offset, has_stacks, depth })
+    let x_axis = match &strategy {
+        Strategy::Loops(plan, _) => plan.x_axis,
+        Strategy::Fibers(..) => 0,
+    };
+    Ok(Compiled { object, asm, llvm, dynamic_offset: offsets.dynamic_offset, x_axis, has_stacks, depth })
 }
 
 /// Declares and fills every function, callees first.

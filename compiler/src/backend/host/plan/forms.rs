@@ -1,4 +1,4 @@
-//! How a value changes from thread to thread along `x`, and which parts of a condition say so.
+//! How a value changes from thread to thread along a row, and which parts of a condition say so.
 
 use std::cell::Cell;
 
@@ -43,6 +43,8 @@ pub(crate) struct Forms<'a> {
     pub shared: &'a dyn Fn(LocalId) -> bool,
     /// The value of a local that is not fixed, where it has but one.
     pub sole: &'a dyn Fn(LocalId) -> Option<ExprId>,
+    /// Along which axis a row runs.
+    pub axis: u8,
 }
 
 impl Forms<'_> {
@@ -164,8 +166,7 @@ impl Forms<'_> {
                 let value = self.fixed.value(local).or_else(|| (self.sole)(local));
                 value.map_or(Form::Other, |value| self.form_within(value, effort))
             }
-            Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(0))) => Form::Step,
-            // Along `x`.
+            Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(axis))) if axis == self.axis => Form::Step,
             Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(_))) => Form::Same,
             Class::Leaf(Leaf::Special(register)) => same(register.is_of_block()),
             // Steps are followed through 64-bit arithmetic only: a 32-bit index may wrap around in a row.

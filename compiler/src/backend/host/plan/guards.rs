@@ -94,6 +94,7 @@ impl Peeler<'_> {
             fixed: self.fixed,
             shared: &|local| !self.uniformity.local_varies(local),
             sole: &|_| None,
+            axis: 0,
         };
         forms.split(cond, negated, &mut parts);
         if parts.guard.is_empty() {

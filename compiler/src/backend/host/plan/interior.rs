@@ -157,6 +157,7 @@ impl Walk<'_, '_> {
             fixed: self.peeler.fixed,
             shared: &|local| !self.peeler.uniformity.local_varies(local),
             sole: &|_| None,
+            axis: 0,
         };
         forms.form(id)
     }
@@ -367,7 +368,15 @@ impl Walk<'_, '_> {
                 sum(Some(Between::constant(value)))
             }
             Class::Leaf(Leaf::Const(Const::Bool(is))) => (Some(Known::Bool(is)), None),
-            Class::Leaf(Leaf::Local(local)) => (self.known.get(&local).cloned(), None),
+            Class::Leaf(Leaf::Local(local)) => match (self.known.get(&local), self.peeler.fixed.value(local)) {
+                (Some(known), _) => (Some(known.clone()), None),
+                // What is computed before the body starts: a clamp of it does nothing either.
+                (None, Some(value)) if self.form(id) == Form::Other => match self.value(value) {
+                    (copy, Some(known)) => (Some(known), Some(copy)),
+                    (_, None) => nothing,
+                },
+                (None, Some(_) | None) => nothing,
+            },
             Class::Arith(Arith::Unary(UnaryOp::Neg, _)) => sum(integer(0).map(Between::negated)),
             Class::Arith(Arith::Unary(UnaryOp::Not, _)) => (truth(0).map(|is| Known::Bool(!is)), None),
             Class::Arith(Arith::Binary(op @ (BinaryOp::And | BinaryOp::Or), ..)) if !is_integer => {
@@ -579,8 +588,13 @@ impl Walk<'_, '_> {
 
     /// Whether a part of a sum is known to be smaller than the largest.
     fn is_small(&self, id: ExprId) -> bool {
-        let forms =
-            Forms { function: self.peeler.function, fixed: self.peeler.fixed, shared: &|_| false, sole: &|_| None };
+        let forms = Forms {
+            function: self.peeler.function,
+            fixed: self.peeler.fixed,
+            shared: &|_| false,
+            sole: &|_| None,
+            axis: 0,
+        };
         forms.is_small(id)
     }
 

@@ -6,8 +6,8 @@
 //! rows of 16 threads become rows of up to a thousand.
 
 use crate::ir::{
-    Arith, Base, BinaryOp, Class, Const, Effects, ExprId, Function, Leaf, LocalId, Module, Op, SpecialRegister, StmtKind,
-    Type, for_each_expr, for_each_stmt,
+    Arith, Base, BinaryOp, Class, Const, Effects, ExprId, ExprKind, Function, Leaf, LocalId, Module, Op,
+    SpecialRegister, StmtKind, Type, for_each_expr, for_each_stmt,
 };
 
 /// So often the locals of a function are looked through.
@@ -205,6 +205,24 @@ impl<'a> Walk<'a> {
         let of_grid = ids.iter().all(|&id| matches!(self.place(id), Place::Grid | Place::Extent));
         if of_grid { Place::Grid } else { Place::More }
     }
+}
+
+/// Whether a module's threads may run in any order and place: they are not told apart but by their numbers along the axes.
+pub(super) fn may_move_all(module: &Module) -> bool {
+    let mut may = true;
+    for (_, function) in module.functions.iter() {
+        for_each_stmt(&function.body, &mut |stmt| {
+            if let StmtKind::Op { op, .. } = stmt.kind {
+                may &= may_move(op);
+            }
+            for root in stmt.kind.exprs() {
+                for_each_expr(function, root, &mut |id| {
+                    may &= function.exprs[id].kind != ExprKind::Special(SpecialRegister::LaneId);
+                });
+            }
+        });
+    }
+    may
 }
 
 /// Whether an operation is the same wherever its thread is, and in whatever order threads come to it.

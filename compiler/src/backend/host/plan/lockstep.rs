@@ -6,7 +6,8 @@
 //!
 //! * a strided loop, `for i in range(cuda.grid(1), n, cuda.gridsize(1))` in any spelling. Its variable becomes a sum of
 //!   the thread's first index and an offset that all threads share, and its test a guard of the body.
-//! * an innermost loop with the same turns for all threads, in which a row reads and writes neighbors or one element.
+//! * an innermost loop with the same turns for all threads, in which a row reads and writes neighbors or one element, and with
+//!   it the loops around it.
 
 use super::{
     forms::{Form, Forms},
@@ -56,6 +57,8 @@ fn collect(function: &Function, list: &[Stmt], fixed: &Fixed, path: &mut Path, f
             {
                 found.push(path.clone());
             }
+            // Loops around an innermost one are lifted with it, if all threads leave those together, too.
+            StmtKind::Loop { body, .. } => collect(function, body, fixed, path, found),
             StmtKind::If { cond, then, otherwise }
                 if otherwise.is_empty() && regions::is_guard(function, fixed, *cond) =>
             {
@@ -66,7 +69,6 @@ fn collect(function: &Function, list: &[Stmt], fixed: &Fixed, path: &mut Path, f
             | StmtKind::Op { .. }
             | StmtKind::Call { .. }
             | StmtKind::If { .. }
-            | StmtKind::Loop { .. }
             | StmtKind::Break
             | StmtKind::Continue
             | StmtKind::Return(_) => {}
@@ -170,7 +172,7 @@ fn stays_together(function: &Function, turn: &[Stmt], body: &[Stmt], fixed: &Fix
     });
     let shared = |local: LocalId| !uniformity.local_varies(local);
     let sole = |local: LocalId| if counts[local.index()] == 1 { values[local.index()] } else { None };
-    let forms = Forms { function, fixed, shared: &shared, sole: &sole };
+    let forms = Forms { function, fixed, shared: &shared, sole: &sole, axis: 0 };
     let mut together = true;
     for_each_stmt(turn, &mut |stmt| {
         if let StmtKind::Store { pointer, .. } = stmt.kind {

@@ -2,6 +2,8 @@
 //!
 //! [`Plan::of`] reads in the order of its steps. Nothing here knows LLVM.
 
+mod again;
+mod axes;
 mod cells;
 mod crossing;
 mod forms;
@@ -56,6 +58,8 @@ pub(crate) struct Plan {
     pub polling: Polling,
     /// Blocks that are neighbors along `x` may run as one, if `blockDim.x` is each of these.
     pub joins: Option<Vec<i64>>,
+    /// The axis of the launch that is exchanged with `x`.
+    pub x_axis: u8,
 }
 
 impl Plan {
@@ -65,8 +69,10 @@ impl Plan {
         let kernel = module.kernel?;
         let effects = Effects::of_module(module);
         let has_barrier = Effects::of_function(&effects, kernel).synchronizes();
-        let joins = joined::extents(module, &effects).filter(|_| opt);
         let mut module = module.clone();
+        let x_axis = if opt { axes::best(&module, kernel, &effects) } else { 0 };
+        axes::exchange(&mut module, x_axis);
+        let joins = joined::extents(&module, &effects).filter(|_| opt);
         if has_barrier {
             inline::barrier_functions(&mut module, &effects);
         }
@@ -75,6 +81,7 @@ impl Plan {
         let mut body = std::mem::take(&mut function.body);
         if opt {
             select::convert(&mut function, &mut body);
+            again::substitute(&mut function, &mut body);
         }
         let has_barrier = lockstep::mark(&mut function, &mut body) || has_barrier;
         warps::lower_for_loops(&mut module, &mut function, &mut body);
@@ -106,7 +113,7 @@ impl Plan {
         let own = function.locals.iter().map(|(local, _)| uniformity.local_varies(local)).collect();
         let polling = Polling::of(&module);
         module.functions[kernel] = function;
-        Some(Self { module, effects, kernel, cut, segments, crossing, own, fixed, polling, joins })
+        Some(Self { module, effects, kernel, cut, segments, crossing, own, fixed, polling, joins, x_axis })
     }
 }
 

@@ -75,7 +75,7 @@ impl Regions {
 /// A condition as a guard, if all of it can be one and it depends on the thread.
 fn whole_guard(function: &Function, fixed: &Fixed, cond: ExprId, negated: bool) -> Option<Guard> {
     let param = |local: LocalId| function.params.contains(&local);
-    let forms = Forms { function, fixed, shared: &param, sole: &|_| None };
+    let forms = Forms { function, fixed, shared: &param, sole: &|_| None, axis: 0 };
     let mut parts = Parts::default();
     forms.split(cond, negated, &mut parts);
     let dependence = fixed.dependence(function, cond);

@@ -5,8 +5,8 @@
 use crate::{
     analysis::{Fixed, for_each_mention},
     ir::{
-        Arith, BinaryOp, Block, Class, Expr, ExprId, ExprKind, Function, Local, LocalId, LocalKind, Stmt, StmtKind, Type,
-        for_each_expr,
+        Arith, BinaryOp, Block, Class, Expr, ExprId, ExprKind, Function, Local, LocalId, LocalKind, Stmt, StmtKind,
+        Type, for_each_expr,
     },
     source::Span,
 };
@@ -81,13 +81,16 @@ impl Convert<'_> {
         let mut kept = Vec::new();
         for stmt in then.iter().chain(otherwise) {
             kept.extend(stmt.kind.assigned().into_iter().filter(|&local| {
-                self.fixed.value(local).is_some() || self.stays_inside(local, then) || self.stays_inside(local, otherwise)
+                self.fixed.value(local).is_some()
+                    || self.stays_inside(local, then)
+                    || self.stays_inside(local, otherwise)
             }));
         }
         out.push(Stmt { kind: StmtKind::Assign(decided, cond), span });
         let then = self.arm(then, &kept);
         let otherwise = self.arm(otherwise, &kept);
-        let mut changed: Vec<LocalId> = then.assigned.iter().chain(&otherwise.assigned).map(|&(local, _)| local).collect();
+        let mut changed: Vec<LocalId> =
+            then.assigned.iter().chain(&otherwise.assigned).map(|&(local, _)| local).collect();
         changed.sort_unstable();
         changed.dedup();
         out.extend(then.body);
@@ -154,7 +157,11 @@ impl Convert<'_> {
             let to = if kept.contains(&local) {
                 local
             } else {
-                let new = Local::new(self.function.locals[local].name.clone(), LocalKind::Variable, self.function.locals[local].ty);
+                let new = Local::new(
+                    self.function.locals[local].name.clone(),
+                    LocalKind::Variable,
+                    self.function.locals[local].ty,
+                );
                 let new = self.function.locals.push(new);
                 now.retain(|(of, _)| *of != local);
                 now.push((local, new));

@@ -121,7 +121,7 @@ impl Search<'_> {
             return None;
         }
         let param = |local: LocalId| self.function.params.contains(&local);
-        let forms = Forms { function: self.function, fixed: self.fixed, shared: &param, sole: &|_| None };
+        let forms = Forms { function: self.function, fixed: self.fixed, shared: &param, sole: &|_| None, axis: 0 };
         let along_x = forms.form(first) == Form::Step && !self.fixed.dependence(self.function, first).row;
         let same = |root: ExprId| forms.form(root) == Form::Same && !self.fixed.dependence(self.function, root).row;
         (along_x && same(bound) && same(by)).then(|| Strided {
