@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from suite import Case, Work
 
-TURN_S = 0.03
+TURN_S = 0.02
 MOST_LAUNCHES = 20
 QUIET_S = 0.01
 """How long the threads of one program have to fall asleep before the next one's turn."""
@@ -154,7 +154,7 @@ def main() -> int:
     parser.add_argument("--sizes", choices=("cpu", "tiny", "full"), default="cpu")
     parser.add_argument("--only", default="", help="run the kernels whose names contain this")
     parser.add_argument("--threads", type=int, default=cores, help="of each program; all cores if not given")
-    parser.add_argument("--repeats", type=int, default=7, help="turns of each program")
+    parser.add_argument("--repeats", type=int, default=15, help="turns of each program")
     parser.add_argument("--flags", default=" ".join(FLAGS), help=f"gcc's, in place of {' '.join(FLAGS)}")
     parser.add_argument("--without-numba", action="store_true", help="weft and C alone")
     parser.add_argument("--json", type=Path, help="the file that gets the figures")
@@ -180,7 +180,7 @@ def main() -> int:
         for which, cases in SETS.items():
             chosen = [case for case in cases if options.only in case.name and case.name in NAMES]
             if chosen and options.set in (None, which):
-                print(f"\nThe {which} set on {options.threads} threads, gcc {options.flags}\n")
+                print(f"\nThe {which} set on {options.threads} thread{'s' * (options.threads > 1)}, gcc {options.flags}\n")
                 figures = run_set(cuda, chosen, options.sizes, options.repeats, programs, facts)
                 gathered["cpu" if which == "first" else f"cpu-{which}"] = figures
     if not gathered:

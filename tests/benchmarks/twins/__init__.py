@@ -30,6 +30,21 @@ FLAGS = ("-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fno-
 The order of sums is that of the text, but for loops marked with a reduction."""
 
 NAMES = {
+    "saxpy, one element a thread": "saxpy.saxpy",
+    "saxpy, grid-stride": "saxpy.saxpy",
+    "grey, planar": "pixels.grey_planar",
+    "grey, interleaved": "pixels.grey_interleaved",
+    "matmul, naive": "linear.matmul",
+    "matmul, 16x16 tiles": "linear.matmul_tiled",
+    "matmul, 32x32 tiles": "linear.matmul_tiled",
+    "transpose": "linear.transpose",
+    "sum": "reduction.sum",
+    "histogram, 256 bins": "reduction.histogram",
+    "stencil, 5 points": "grid.stencil",
+    "mandelbrot": "grid.mandelbrot",
+    "Black-Scholes": "finance.black_scholes",
+    "n-body": "nbody.nbody",
+    "softmax of rows": "softmax.softmax",
     "search by absolute differences": "bytewise.sad",
     "blur of interleaved bytes": "bytewise.blur",
     "Sobel of bytes": "bytewise.sobel",
@@ -67,7 +82,7 @@ NAMES = {
     "CRC-32 of messages": "hashing.crc32",
 }
 """The file and the function of each kernel's twins."""
-COUNTED = {"matvec", "lu", "exclusive_sums", "alignment", "edit_distance", "fft"}
+COUNTED = {"matvec", "lu", "exclusive_sums", "alignment", "edit_distance", "fft", "softmax"}
 """The functions that take how many blocks there are behind the extents, which do not say it."""
 C_TYPES = {"i4": ctypes.c_int32, "u4": ctypes.c_uint32, "f4": ctypes.c_float, "f8": ctypes.c_double}
 

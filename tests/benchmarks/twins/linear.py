@@ -1,0 +1,38 @@
+"""Matrices as loops for Numba: products, and a transpose in tiles."""
+
+from twins.jit import loops, prange
+
+TILE = 16
+
+
+@loops
+def matmul(a, b, out):
+    for i in prange(out.shape[0]):
+        out[i] = 0
+        for k in range(a.shape[1]):
+            for j in range(out.shape[1]):
+                out[i, j] += a[i, k] * b[k, j]
+
+
+@loops
+def matmul_tiled(a, b, out):
+    n = out.shape[0]
+    for row in prange(n // TILE):
+        for column in range(0, n, TILE):
+            for i in range(row * TILE, (row + 1) * TILE):
+                out[i, column : column + TILE] = 0
+            for start in range(0, n, TILE):
+                for i in range(row * TILE, (row + 1) * TILE):
+                    for k in range(start, start + TILE):
+                        for j in range(column, column + TILE):
+                            out[i, j] += a[i, k] * b[k, j]
+
+
+@loops
+def transpose(a, out):
+    n = out.shape[0]
+    for row in prange(n // TILE):
+        for column in range(0, n, TILE):
+            for i in range(row * TILE, (row + 1) * TILE):
+                for j in range(column, column + TILE):
+                    out[i, j] = a[j, i]
