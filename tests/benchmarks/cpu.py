@@ -1,7 +1,7 @@
 """Times the kernels on weft's CPU executor beside C with OpenMP and beside Numba's parallel compiler of loops.
 
-The twins are in twins/; gcc compiles those in C now, Numba those in Python, where each of them is installed. All have as
-many threads and work in the same memory, that of weft's device arrays, and each result is compared with the set's
+The twins are in twins/; gcc compiles those in C now, Numba those in Python, where each of them is installed. All have
+as many threads and work in the same memory, that of weft's device arrays, and each result is compared with the set's
 reference. They take turns. Each time is the least of all turns; the medians are among the figures.
 """
 
@@ -72,7 +72,7 @@ def measure(cuda: ModuleType, case: Case, size: str, repeats: int, programs: dic
     work = case.work(size)
     expected = case.reference(np, work.args)
     on_device = tuple(cuda.to_device(arg) if isinstance(arg, np.ndarray) else arg for arg in work.args)
-    on_host = tuple(seen_by_host(a) if isinstance(h, np.ndarray) else a for h, a in zip(work.args, on_device))
+    on_host = tuple(arg if isinstance(arg, np.generic) else seen_by_host(arg) for arg in on_device)
     row: dict[str, Any] = {"kernel": case.name, "wider": case.wider, "grid": work.grid, "block": work.block}
 
     def clear() -> None:
@@ -143,8 +143,12 @@ def start(program: Callable[[], Any]) -> Any:
     """The program, or the reason why there is none."""
     try:
         return program()
-    except (FileNotFoundError, ModuleNotFoundError) as fault:
-        return str(fault) if isinstance(fault, FileNotFoundError) else brief(fault)
+    except FileNotFoundError as fault:
+        return str(fault)
+    except ModuleNotFoundError as fault:
+        return brief(fault)
+    except ValueError as fault:
+        raise SystemExit(str(fault)) from None
 
 
 def main() -> int:
@@ -161,6 +165,8 @@ def main() -> int:
     options = parser.parse_args()
     if not 1 <= options.threads <= cores:
         parser.error(f"--threads: {options.threads} is not from 1 to the {cores} cores of this process")
+    if options.repeats < 1:
+        parser.error("--repeats: there must be 1 at least")
     if options.json and not options.json.absolute().parent.is_dir():
         parser.error(f"--json: there is no folder {options.json.absolute().parent}")
     threads = dict.fromkeys(("WEFT_CPU_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"), str(options.threads))
@@ -176,11 +182,12 @@ def main() -> int:
             "numba": "left out" if options.without_numba else start(Numba),
         }
         cuda.jit(lambda: None)[1, 1]()  # what the first launch of all starts is no kernel's
-        facts = {"threads": options.threads, "flags": options.flags}
+        facts = {"threads": options.threads, "flags": options.flags, "load": os.getloadavg()[0]}
+        facts |= {name: each.version for name, each in programs.items() if isinstance(each, C | Numba)}
         for which, cases in SETS.items():
             chosen = [case for case in cases if options.only in case.name and case.name in NAMES]
             if chosen and options.set in (None, which):
-                print(f"\nThe {which} set on {options.threads} thread{'s' * (options.threads > 1)}, gcc {options.flags}\n")
+                print(f"\nThe {which} set: {tables.cpu_facts(facts)}\n")
                 figures = run_set(cuda, chosen, options.sizes, options.repeats, programs, facts)
                 gathered["cpu" if which == "first" else f"cpu-{which}"] = figures
     if not gathered:

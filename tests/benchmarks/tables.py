@@ -178,8 +178,17 @@ def cpu_ratio(row: dict[str, Any], name: str, other: str) -> float | None:
     return base / time if time and base else None
 
 
+def cpu_facts(figures: dict[str, Any]) -> str:
+    """What the figures are of, in words."""
+    programs = [f"gcc {figures['C']} {figures['flags']}"] if "C" in figures else []
+    programs += [f"numba {figures['numba']}"] if "numba" in figures else []
+    threads = f"{figures['threads']} thread" + "s" * (figures["threads"] != 1)
+    return ", ".join([f"least ms on {threads}", *programs, f"load average {figures['load']:.1f} before"])
+
+
 def cpu_head() -> str:
-    return head("kernel", "C", "weft", "speed of C", "numba", "weft / numba", "first launch", "max error C / weft / numba")
+    titles = ("kernel", "C", "weft", "weft's speed / C's", "numba", "weft's speed / numba's", "weft's first launch")
+    return head(*titles, "max error C / weft / numba")
 
 
 def cpu_row(row: dict[str, Any]) -> str:
@@ -212,21 +221,24 @@ def cpu_means(figures: dict[str, Any]) -> str:
     told = []
     for other in ("C", "numba"):
         if every := mean("weft", other):
-            told.append(f"In the geometric mean weft has {every:.3f} of the speed of {other}.")
+            told.append(f"In the geometric mean weft has {every:.3f} of {other}'s speed.")
             narrow, wide = mean(NUMPY_TYPING, other), mean("weft", other, True)
             if narrow and wide:
                 told.append(f'Where Numba\'s typing is wider it has {wide:.3f}, with `typing="numpy"` {narrow:.3f}.')
     if numba := mean("numba", "C"):
-        told.append(f"numba has {numba:.3f} of the speed of C.")
+        told.append(f"numba has {numba:.3f} of C's.")
     if firsts := [row["weft"]["first_ms"] for row in figures["rows"] if "first_ms" in row.get("weft", {})]:
         told.append(f"A first launch takes {sum(firsts) / len(firsts):.0f} ms in the mean, {max(firsts):.0f} at most.")
     return " ".join(told)
 
 
 def cpu(figures: dict[str, Any]) -> str:
-    return "\n".join([cpu_head(), *map(cpu_row, figures["rows"]), "", cpu_means(figures)])
+    told = f"Times: {cpu_facts(figures)}. {cpu_means(figures)}"
+    return "\n".join([cpu_head(), *map(cpu_row, figures["rows"]), "", told])
 
 
-TABLES = {"kernels": kernels, "kernels-second": kernels, "launch": launch, "memory": memory}
-COMMANDS = {"kernels-second": "kernels.py --set second --restrict"}
+TABLES = {
+    "kernels": kernels, "kernels-second": kernels, "launch": launch, "memory": memory, "cpu": cpu, "cpu-second": cpu,
+}  # fmt: skip
+COMMANDS = {"kernels-second": "kernels.py --set second --restrict", "cpu-second": "cpu.py --set second"}
 """How figures are measured whose name is not their program's."""

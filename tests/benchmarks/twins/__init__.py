@@ -29,7 +29,7 @@ FLAGS = ("-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fno-
 """A product and a sum may be one operation, as on both of weft's devices; nobody asks for `errno` or signals of floats.
 The order of sums is that of the text, but for loops marked with a reduction."""
 
-NAMES = {
+NAMES = {  # of suite/, then of second/
     "saxpy, one element a thread": "saxpy.saxpy",
     "saxpy, grid-stride": "saxpy.saxpy",
     "grey, planar": "pixels.grey_planar",
@@ -88,13 +88,16 @@ C_TYPES = {"i4": ctypes.c_int32, "u4": ctypes.c_uint32, "f4": ctypes.c_float, "f
 
 
 class C:
-    """The functions of all C files, compiled by gcc into a folder, which outlives them."""
+    """The functions of all C files, compiled by gcc into a folder, which outlives them.
 
-    name = "C"
+    Raises ``FileNotFoundError`` where there is no gcc, and ``ValueError`` where it does not take its flags.
+    """
 
     def __init__(self, folder: str, flags: tuple[str, ...] = FLAGS) -> None:
         if not (gcc := shutil.which("gcc")):
             raise FileNotFoundError("no gcc here")
+        told = subprocess.run([gcc, "--version"], capture_output=True, text=True, check=True).stdout
+        self.version = told.splitlines()[0].split()[-1]
         constants = (
             f"static const float FILTER[49] = {initializer(FILTER)};\n"
             f"static const float WEIGHTS[17] = {initializer(WEIGHTS)};\n"
@@ -104,7 +107,11 @@ class C:
         library = Path(folder) / "twins.so"
         command = [gcc, "-std=gnu11", "-fopenmp", "-shared", "-fPIC", f"-I{folder}", *flags]
         sources = sorted(map(str, FOLDER.glob("*.c")))
-        subprocess.run([*command, "-o", str(library), *sources, "-lm"], check=True)
+        done = subprocess.run(
+            [*command, "-o", str(library), *sources, "-lm"], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise ValueError(f"gcc {' '.join(flags)} does not compile the twins:\n{done.stderr}")
         self.library = ctypes.CDLL(str(library))
 
     def bind(self, case: Case, work: Work, args: tuple[Any, ...]) -> Callable[[], None]:
@@ -124,12 +131,13 @@ class C:
 
 
 class Numba:
-    """The functions of the Python files, each compiled at its first call."""
+    """The functions of the Python files, each compiled at its first call.
 
-    name = "numba"
+    Raises ``ModuleNotFoundError`` where there is no Numba.
+    """
 
     def __init__(self) -> None:
-        importlib.import_module("numba")
+        self.version = importlib.import_module("numba").__version__
 
     def bind(self, case: Case, work: Work, args: tuple[Any, ...]) -> Callable[[], None]:
         file, name = NAMES[case.name].split(".")
