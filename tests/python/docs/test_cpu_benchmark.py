@@ -127,8 +127,8 @@ def test_the_table_has_speeds_and_their_means():
     assert told == (
         "Times: least ms on 2 threads, gcc 12.2.0 -O3, load average 0.2 before. In the geometric mean weft has 0.500 "
         "of C's speed. Where Numba's typing is wider it has 0.250, with `typing=\"numpy\"` 0.500. In the geometric "
-        "mean weft has 0.500 of numba's speed. Where Numba's typing is wider it has 0.500, with `typing=\"numpy\"` 1.000. "
-        "numba has 0.500 of C's. A first launch takes 40 ms in the mean, 50 at most."
+        "mean weft has 0.500 of numba's speed. Where Numba's typing is wider it has 0.500, with `typing=\"numpy\"` "
+        "1.000. numba has 0.500 of C's. A first launch takes 40 ms in the mean, 50 at most."
     )
     assert "cpu.py --set second" in page.block("cpu-second", None)
 
