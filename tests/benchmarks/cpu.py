@@ -2,7 +2,8 @@
 
 The twins are in twins/; gcc compiles those in C now, Numba those in Python, where each of them is installed. All have
 as many threads and work in the same memory, that of weft's device arrays, and each result is compared with the set's
-reference. They take turns. Each time is the least of all turns; the medians are among the figures.
+reference. They take turns. Each time is the least of all turns; the medians are among the figures. On a machine that
+does other work, ``--clock processor`` counts what the threads of this process compute in place of the time on the wall.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from suite import Case, Work
 
+CLOCKS = {"wall": time.perf_counter, "processor": time.process_time}
 TURN_S = 0.02
 MOST_LAUNCHES = 20
 QUIET_S = 0.01
@@ -61,13 +63,16 @@ def seen_by_host(array: Any) -> np.ndarray:
     return np.frombuffer(memory, np.dtype(facts["typestr"])).reshape(facts["shape"])
 
 
-def elapsed(function: Callable[[], None]) -> float:
-    begin = time.perf_counter()
+def elapsed_ms(function: Callable[[], None], clock: str) -> float:
+    now = CLOCKS[clock]
+    begin = now()
     function()
-    return time.perf_counter() - begin
+    return (now() - begin) * 1e3
 
 
-def measure(cuda: ModuleType, case: Case, size: str, repeats: int, programs: dict[str, Any]) -> dict[str, Any]:
+def measure(
+    cuda: ModuleType, case: Case, size: str, repeats: int, clock: str, programs: dict[str, Any]
+) -> dict[str, Any]:
     """One row: each program's times and error, or why it failed."""
     work = case.work(size)
     expected = case.reference(np, work.args)
@@ -90,12 +95,12 @@ def measure(cuda: ModuleType, case: Case, size: str, repeats: int, programs: dic
                 continue
             launch = program.bind(case, work, on_device if isinstance(program, Weft) else on_host)
             spoil(np, case, work, on_host)
-            entry["first_ms"] = elapsed(launch) * 1e3
+            entry["first_ms"] = elapsed_ms(launch, clock)
             entry["error"] = check(np, case, work, on_host, expected)
             entry["error_text"] = verdict(case, entry["error"])
             clear()
-            once = elapsed(launch)
-            ready[name] = launch, min(MOST_LAUNCHES, max(1, math.ceil(TURN_S / once)))
+            once = elapsed_ms(launch, "wall")
+            ready[name] = launch, min(MOST_LAUNCHES, max(1, math.ceil(TURN_S * 1e3 / once)))
         except Exception as fault:
             entry["failure"] = brief(fault)
     times: dict[str, list[float]] = {name: [] for name in ready}
@@ -106,21 +111,21 @@ def measure(cuda: ModuleType, case: Case, size: str, repeats: int, programs: dic
             launch()
             for _ in range(count):
                 clear()
-                times[name].append(elapsed(launch) * 1e3)
+                times[name].append(elapsed_ms(launch, clock))
     for name, values in times.items():
         row[name] |= {"min_ms": min(values), "median_ms": statistics.median(values), "launches": len(values)}
     return row
 
 
 def run_set(
-    cuda: ModuleType, cases: list[Case], size: str, repeats: int, programs: dict[str, Any], facts: dict[str, Any]
+    cuda: ModuleType, cases: list[Case], repeats: int, programs: dict[str, Any], facts: dict[str, Any]
 ) -> dict[str, Any]:
     """The figures of a set's kernels, printed as they come."""
-    figures = {**facts, "sizes": size, "rows": []}
+    figures = {**facts, "rows": []}
     print(tables.cpu_head())
     for case in cases:
         try:
-            figures["rows"].append(measure(cuda, case, size, repeats, programs))
+            figures["rows"].append(measure(cuda, case, facts["sizes"], repeats, facts["clock"], programs))
         except Exception as fault:
             figures["rows"].append({"kernel": case.name, "failure": brief(fault)})
         print(tables.cpu_row(figures["rows"][-1]), flush=True)
@@ -159,6 +164,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="run the kernels whose names contain this")
     parser.add_argument("--threads", type=int, default=cores, help="of each program; all cores if not given")
     parser.add_argument("--repeats", type=int, default=15, help="turns of each program")
+    parser.add_argument("--clock", choices=tuple(CLOCKS), default="wall")
     parser.add_argument("--flags", default=" ".join(FLAGS), help=f"gcc's, in place of {' '.join(FLAGS)}")
     parser.add_argument("--without-numba", action="store_true", help="weft and C alone")
     parser.add_argument("--json", type=Path, help="the file that gets the figures")
@@ -171,6 +177,8 @@ def main() -> int:
         parser.error(f"--json: there is no folder {options.json.absolute().parent}")
     threads = dict.fromkeys(("WEFT_CPU_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"), str(options.threads))
     os.environ |= {"WEFT_DEVICE": "cpu", "WEFT_CACHE": "off", **threads}
+    if options.clock == "processor":
+        os.environ["OMP_WAIT_POLICY"] = "passive"  # threads that wait for others compute nothing
     from weft import cuda
 
     gathered = {}
@@ -182,13 +190,16 @@ def main() -> int:
             "numba": "left out" if options.without_numba else start(Numba),
         }
         cuda.jit(lambda: None)[1, 1]()  # what the first launch of all starts is no kernel's
-        facts = {"threads": options.threads, "flags": options.flags, "load": os.getloadavg()[0]}
+        facts = {
+            "threads": options.threads, "flags": options.flags, "sizes": options.sizes, "clock": options.clock,
+            "load": os.getloadavg()[0],
+        }  # fmt: skip
         facts |= {name: each.version for name, each in programs.items() if isinstance(each, C | Numba)}
         for which, cases in SETS.items():
             chosen = [case for case in cases if options.only in case.name and case.name in NAMES]
             if chosen and options.set in (None, which):
                 print(f"\nThe {which} set: {tables.cpu_facts(facts)}\n")
-                figures = run_set(cuda, chosen, options.sizes, options.repeats, programs, facts)
+                figures = run_set(cuda, chosen, options.repeats, programs, facts)
                 gathered["cpu" if which == "first" else f"cpu-{which}"] = figures
     if not gathered:
         parser.error(f"--only: no kernel's name contains {options.only!r}")

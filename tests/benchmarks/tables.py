@@ -182,8 +182,9 @@ def cpu_facts(figures: dict[str, Any]) -> str:
     """What the figures are of, in words."""
     programs = [f"gcc {figures['C']} {figures['flags']}"] if "C" in figures else []
     programs += [f"numba {figures['numba']}"] if "numba" in figures else []
+    of = " of the processor" * (figures["clock"] == "processor")
     threads = f"{figures['threads']} thread" + "s" * (figures["threads"] != 1)
-    return ", ".join([f"least ms on {threads}", *programs, f"load average {figures['load']:.1f} before"])
+    return ", ".join([f"least ms{of} on {threads}", *programs, f"load average {figures['load']:.1f} before"])
 
 
 def cpu_head() -> str:

@@ -106,7 +106,7 @@ def test_what_cannot_be_measured_is_refused(options, told):
 
 
 FIGURES = {
-    "threads": 2, "flags": "-O3", "load": 0.25, "C": "12.2.0",
+    "threads": 2, "flags": "-O3", "clock": "wall", "load": 0.25, "C": "12.2.0",
     "rows": [
         {"kernel": "even", "wider": False, "C": {"min_ms": 2.0, "error_text": "0.0e+00"},
          "weft": {"min_ms": 2.0, "first_ms": 30.4, "error_text": "1.0e-07"}, "numba": {"failure": "no numba here"}},
