@@ -51,7 +51,7 @@ extern "C" __global__ void twin(const float* __restrict__ x, float* __restrict__
 
 
 def sum_work(size: str) -> Work:
-    n, n_blocks = sized(size, (1 << 26, 132 * 8), (3000, 3), cpu=(1 << 24, 132 * 8))
+    n, n_blocks = sized(size, (1 << 26, 132 * 8), (3000, 3), cpu=(1 << 25, 132 * 8))
     return Work(
         grid=(n_blocks,),
         block=(256,),
