@@ -24,7 +24,7 @@ static void heat_row(const float *north, const float *here, const float *south, 
 void heat(const float *restrict temperature, const float *restrict power, float *restrict out, int height, int width) {
 #pragma omp parallel
     {
-        float *between = malloc((size_t)(STRIP + 2) * width * sizeof(float));
+        float *between = malloc((size_t)(STRIP + 2) * width * sizeof *between);
 #pragma omp for
         for (int start = 0; start < height; start += STRIP) {
             const int end = min(start + STRIP, height), first = max(start - 1, 0), last = min(end + 1, height);

@@ -19,7 +19,7 @@ void matmul(const float *restrict a, const float *restrict b, float *restrict ou
 void matmul_tiled(const float *restrict a, const float *restrict b, float *restrict out, int n) {
 #pragma omp parallel
     {
-        float(*panel)[COLUMNS] = malloc((size_t)n * sizeof *panel);
+        float(*panel)[COLUMNS] = aligned_alloc(64, (size_t)n * sizeof *panel);
 #pragma omp for
         for (int column = 0; column < n; column += COLUMNS) {
             for (int k = 0; k < n; ++k) memcpy(panel[k], b + k * n + column, sizeof *panel);
