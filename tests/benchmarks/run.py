@@ -21,6 +21,7 @@ PROGRAMS = {
     "cpu": (
         ("kernels.py", "--cpu-check"),
         ("kernels.py", "--cpu-check", "--set", "second"),
+        ("cpu.py",),
         ("arrays.py",),
         ("compile.py", "--no-launch"),
         ("cpu_saxpy.py",),

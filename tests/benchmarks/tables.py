@@ -169,6 +169,77 @@ def kernels(figures: dict[str, Any]) -> str:
     return "\n".join(text)
 
 
-TABLES = {"kernels": kernels, "kernels-second": kernels, "launch": launch, "memory": memory}
-COMMANDS = {"kernels-second": "kernels.py --set second --restrict"}
+# --- cpu.py -----------------------------------------------------------------------------------------------------------
+
+
+def cpu_ratio(row: dict[str, Any], name: str, other: str) -> float | None:
+    """The speed of a program in that of another: above 1 where it takes less time."""
+    time, base = (row.get(each, {}).get("min_ms") for each in (name, other))
+    return base / time if time and base else None
+
+
+def cpu_facts(figures: dict[str, Any]) -> str:
+    """What the figures are of, in words."""
+    programs = [f"gcc {figures['C']} {figures['flags']}"] if "C" in figures else []
+    programs += [f"numba {figures['numba']}"] if "numba" in figures else []
+    of = " of the processor" * (figures["clock"] == "processor")
+    threads = f"{figures['threads']} thread" + "s" * (figures["threads"] != 1)
+    return ", ".join([f"least ms{of} on {threads}", *programs, f"load average {figures['load']:.1f} before"])
+
+
+def cpu_head() -> str:
+    titles = ("kernel", "C", "weft", "weft's speed / C's", "numba", "weft's speed / numba's", "weft's first launch")
+    return head(*titles, "max error C / weft / numba")
+
+
+def cpu_row(row: dict[str, Any]) -> str:
+    if "failure" in row:
+        return line(row["kernel"], row["failure"], *[""] * 6)
+
+    def time(name: str) -> str:
+        entry = row.get(name, {})
+        return f"{entry['min_ms']:.2f}" if "min_ms" in entry else entry.get("failure", MISSING)
+
+    def speed(other: str) -> str:
+        found, narrow = (cpu_ratio(row, name, other) for name in ("weft", NUMPY_TYPING))
+        return "" if found is None else f"{found:.2f}" + (f" ({narrow:.2f})" if narrow else "")
+
+    errors = " / ".join(row.get(name, {}).get("error_text", "-") for name in ("C", "weft", "numba"))
+    first = row["weft"].get("first_ms")
+    name = row["kernel"] + (" (wider)" if row.get("wider") else "")
+    return line(name, time("C"), time("weft"), speed("C"), time("numba"), speed("numba"),
+                MISSING if first is None else f"{first:.0f}", errors)  # fmt: skip
+
+
+def cpu_means(figures: dict[str, Any]) -> str:
+    """The geometric means of the speeds, and the mean of the first launches, in words."""
+
+    def mean(name: str, other: str, only: bool | None = None) -> float | None:
+        rows = [row for row in figures["rows"] if only is None or row.get("wider") == only]
+        known = [found for row in rows if (found := cpu_ratio(row, name, other))]
+        return math.exp(sum(map(math.log, known)) / len(known)) if known else None
+
+    told = []
+    for other in ("C", "numba"):
+        if every := mean("weft", other):
+            told.append(f"In the geometric mean weft has {every:.3f} of {other}'s speed.")
+            narrow, wide = mean(NUMPY_TYPING, other), mean("weft", other, True)
+            if narrow and wide:
+                told.append(f'Where Numba\'s typing is wider it has {wide:.3f}, with `typing="numpy"` {narrow:.3f}.')
+    if numba := mean("numba", "C"):
+        told.append(f"numba has {numba:.3f} of C's.")
+    if firsts := [row["weft"]["first_ms"] for row in figures["rows"] if "first_ms" in row.get("weft", {})]:
+        told.append(f"A first launch takes {sum(firsts) / len(firsts):.0f} ms in the mean, {max(firsts):.0f} at most.")
+    return " ".join(told)
+
+
+def cpu(figures: dict[str, Any]) -> str:
+    told = f"Times: {cpu_facts(figures)}. {cpu_means(figures)}"
+    return "\n".join([cpu_head(), *map(cpu_row, figures["rows"]), "", told])
+
+
+TABLES = {
+    "kernels": kernels, "kernels-second": kernels, "launch": launch, "memory": memory, "cpu": cpu, "cpu-second": cpu,
+}  # fmt: skip
+COMMANDS = {"kernels-second": "kernels.py --set second --restrict", "cpu-second": "cpu.py --set second"}
 """How figures are measured whose name is not their program's."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from suite.case import Case, Work, blocks, random_bytes
+from suite.case import Case, Work, blocks, random_bytes, sized
 
 
 def make_sad(cuda):
@@ -37,7 +37,7 @@ extern "C" __global__ void twin(const unsigned char* image, const unsigned char*
 
 
 def sad_work(size: str) -> Work:
-    height, width, side = (1024, 1024, 16) if size == "full" else (30, 43, 5)
+    height, width, side = sized(size, (1024, 1024, 16), (30, 43, 5))
     rows, columns = height - side + 1, width - side + 1
     return Work(
         grid=(blocks(columns, 32), blocks(rows, 8)),
@@ -116,7 +116,7 @@ extern "C" __global__ void twin(const unsigned char* image, unsigned char* out, 
 
 
 def blur_work(size: str) -> Work:
-    height, width = (2048, 2048) if size == "full" else (21, 37)
+    height, width = sized(size, (2048, 2048), (21, 37))
     return Work(
         grid=(blocks(width, 16), blocks(height, 16)),
         block=(16, 16),
@@ -179,7 +179,7 @@ extern "C" __global__ void twin(const unsigned char* image, unsigned char* out, 
 
 
 def sobel_work(size: str) -> Work:
-    height, width = (4096, 4096) if size == "full" else (19, 45)
+    height, width = sized(size, (4096, 4096), (19, 45))
     return Work(
         grid=(blocks(width, 32), blocks(height, 8)),
         block=(32, 8),
@@ -242,7 +242,7 @@ extern "C" __global__ void twin(const unsigned char* cells, unsigned char* out, 
 
 
 def life_work(size: str) -> Work:
-    height, width = (4096, 4096) if size == "full" else (20, 35)
+    height, width = sized(size, (4096, 4096), (20, 35))
     return Work(
         grid=(blocks(width, 32), blocks(height, 8)),
         block=(32, 8),

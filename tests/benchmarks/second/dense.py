@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from suite.case import Case, Work, blocks, random
+from suite.case import Case, Work, blocks, random, sized
 
 ZERO, ONE = np.float32(0), np.float32(1)
 
@@ -34,7 +34,7 @@ extern "C" __global__ void twin(const int* a, const int* b, int* c, int n) {
 
 
 def int_matmul_work(size: str) -> Work:
-    n = 1024 if size == "full" else 37
+    n = sized(size, 1024, 37, cpu=512)
     numbers = np.random.default_rng(30)
     a, b = (numbers.integers(-100, 100, (n, n), dtype=np.int32) for _ in range(2))
     return Work(
@@ -89,7 +89,7 @@ extern "C" __global__ void twin(const float* a, const float* x, float* y, int co
 
 
 def matvec_work(size: str) -> Work:
-    rows, columns = (8192, 4096) if size == "full" else (5, 700)
+    rows, columns = sized(size, (8192, 4096), (5, 700), cpu=(4096, 4096))
     return Work(
         grid=(rows,),
         block=(256,),
@@ -130,7 +130,7 @@ extern "C" __global__ void twin(const float* a, const float* b, const float* x, 
 
 
 def jacobi_work(size: str) -> Work:
-    n = 4096 if size == "full" else 150
+    n = sized(size, 4096, 150)
     a = random(33, n, n)
     a[np.diag_indices(n)] += np.float32(n)
     return Work(
@@ -205,7 +205,7 @@ extern "C" __global__ void twin(const float* m, float* out, int n) {
 
 
 def inverse_work(size: str) -> Work:
-    n = 1 << 21 if size == "full" else 300
+    n = sized(size, 1 << 21, 300, cpu=1 << 20)
     m = random(36, n, 3, 3) + np.float32(3) * np.eye(3, dtype=np.float32)
     return Work(
         grid=(blocks(n, 256),),
@@ -262,7 +262,7 @@ extern "C" __global__ void twin(const float* matrices, float* out) {
 
 
 def lu_work(size: str) -> Work:
-    n = 1 << 15 if size == "full" else 3
+    n = sized(size, 1 << 15, 3, cpu=1 << 14)
     matrices = random(37, n, 16, 16) + np.float32(8) * np.eye(16, dtype=np.float32)
     return Work(
         grid=(n,),
@@ -303,7 +303,7 @@ extern "C" __global__ void twin(const int* distance, int k, int* out, int n) {
 
 
 def floyd_work(size: str) -> Work:
-    n = 4096 if size == "full" else 45
+    n = sized(size, 4096, 45)
     distance = np.random.default_rng(38).integers(1, 1000, (n, n), dtype=np.int32)
     return Work(
         grid=(blocks(n, 16), blocks(n, 16)),

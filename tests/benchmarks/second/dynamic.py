@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from suite.case import Case, Work, blocks, random_bytes
+from suite.case import Case, Work, blocks, random_bytes, sized
 
 ROWS = 16
 WIDE = 256
@@ -62,7 +62,7 @@ extern "C" __global__ void twin(const int* wall, const int* start, int* out, int
 
 
 def pathfinder_work(size: str) -> Work:
-    columns = 1 << 21 if size == "full" else 600
+    columns = sized(size, 1 << 21, 600, cpu=1 << 20)
     wall = np.random.default_rng(60).integers(0, 10, (ROWS + 1, columns), dtype=np.int32)
     return Work(
         grid=(blocks(columns, INNER),),
@@ -136,7 +136,7 @@ extern "C" __global__ void twin(const int* a, const int* b, int gap, int* out) {
 
 
 def alignment_work(size: str) -> Work:
-    n = 4096 if size == "full" else 3
+    n = sized(size, 4096, 3, cpu=2048)
     letters = np.random.default_rng(61).integers(0, 4, (2, n, LENGTH), dtype=np.int32)
     return Work(
         grid=(n,),
@@ -236,7 +236,7 @@ extern "C" __global__ void twin(const unsigned char* a, const unsigned char* b, 
 
 
 def edit_distance_work(size: str) -> Work:
-    pairs, n = (8192, 128) if size == "full" else (3, 40)
+    pairs, n = sized(size, (8192, 128), (3, 40), cpu=(1024, 128))
     letters = random_bytes(62, 2, pairs, n) & np.uint8(3)
     return Work(
         grid=(pairs,),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from suite.case import Case, Work, blocks, random
+from suite.case import Case, Work, blocks, random, sized
 
 ZERO = np.float32(0)
 
@@ -130,7 +130,7 @@ extern "C" __global__ void twin(const int* starts, const int* neighbors, const i
 
 
 def bfs_work(size: str) -> Work:
-    n = 1 << 21 if size == "full" else 700
+    n = sized(size, 1 << 21, 700, cpu=1 << 20)
     starts, neighbors = random_csr(43, n, 12)
     # Half of the nodes are not reached yet, an eighth of them are the last level that was.
     level = np.random.default_rng(44).choice(np.array([-1, -1, -1, -1, 1, 2, 2, 3], np.int32), n)
@@ -160,7 +160,7 @@ CASES = (
         make_by_thread,
         SPMV,
         BY_THREAD_CPP,
-        lambda size: spmv_work(1 << 19, 32, 256) if size == "full" else spmv_work(500, 12, 256),
+        lambda size: spmv_work(*sized(size, (1 << 19, 32, 256), (500, 12, 256))),
         spmv_reference,
     ),
     Case(
@@ -168,7 +168,7 @@ CASES = (
         make_by_warp,
         SPMV,
         BY_WARP_CPP,
-        lambda size: spmv_work(1 << 17, 200, 8) if size == "full" else spmv_work(50, 70, 8),
+        lambda size: spmv_work(*sized(size, (1 << 17, 200, 8), (50, 70, 8), cpu=(1 << 16, 200, 8))),
         spmv_reference,
     ),
     Case(

@@ -6,7 +6,7 @@ import zlib
 from dataclasses import dataclass
 
 import numpy as np
-from suite.case import Case, Work, blocks, random_bytes
+from suite.case import Case, Work, blocks, random_bytes, sized
 
 
 def crc_of_each_byte() -> np.ndarray:
@@ -60,7 +60,7 @@ extern "C" __global__ void twin(const unsigned int* keys, unsigned int* table, i
 
 
 def insert_work(size: str) -> Work:
-    n, slots = (1 << 21, 1 << 22) if size == "full" else (600, 1024)
+    n, slots = sized(size, (1 << 21, 1 << 22), (600, 1024), cpu=(1 << 20, 1 << 21))
     keys = np.random.default_rng(95).integers(1, 1 << 31, n, dtype=np.uint32)
     keys[::10] = keys[1::10][: len(keys[::10])]  # some of them twice
     return Work(
@@ -121,7 +121,7 @@ extern "C" __global__ void twin(const unsigned char* messages, unsigned int* out
 
 
 def crc_work(size: str) -> Work:
-    n, length = (1 << 17, 256) if size == "full" else (150, 33)
+    n, length = sized(size, (1 << 17, 256), (150, 33), cpu=(1 << 14, 256))
     return Work(
         grid=(blocks(n, 128),),
         block=(128,),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from suite.case import Case, Work, blocks, random
+from suite.case import Case, Work, blocks, random, sized
 
 FILTER = np.random.default_rng(10).random((7, 7), dtype=np.float32)
 WEIGHTS = np.random.default_rng(11).random(17, dtype=np.float32)
@@ -57,7 +57,7 @@ extern "C" __global__ void twin(const float* image, float* out, int height, int 
 
 
 def convolution_work(size: str) -> Work:
-    height, width = (2048, 2048) if size == "full" else (20, 41)
+    height, width = sized(size, (2048, 2048), (20, 41))
     return Work(
         grid=(blocks(width, 16), blocks(height, 16)),
         block=(16, 16),
@@ -127,7 +127,7 @@ extern "C" __global__ void twin(const float* image, float* out, int height, int 
 
 
 def separable_work(size: str) -> Work:
-    height, width = (4096, 4096) if size == "full" else (7, 150)
+    height, width = sized(size, (4096, 4096), (7, 150), cpu=(2048, 2048))
     return Work(
         grid=(blocks(width, 128), blocks(height, 4)),
         block=(128, 4),
@@ -189,7 +189,7 @@ extern "C" __global__ void twin(const float* image, float cosine, float sine, fl
 
 
 def rotation_work(size: str) -> Work:
-    height, width = (4096, 4096) if size == "full" else (30, 43)
+    height, width = sized(size, (4096, 4096), (30, 43), cpu=(2048, 2048))
     angle = 0.5
     return Work(
         grid=(blocks(width, 32), blocks(height, 8)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from suite.case import Case, Work, blocks, random
+from suite.case import Case, Work, blocks, random, sized
 
 TILE, STEPS = 16, 2
 INNER = TILE - 2 * STEPS
@@ -92,7 +92,7 @@ extern "C" __global__ void twin(const float* temperature, const float* power, fl
 
 
 def heat_work(size: str) -> Work:
-    height, width = (2048, 2048) if size == "full" else (29, 50)
+    height, width = sized(size, (2048, 2048), (29, 50))
     return Work(
         grid=(blocks(width, INNER), blocks(height, INNER)),
         block=(TILE, TILE),
@@ -176,7 +176,7 @@ extern "C" __global__ void twin(const float* f, float omega, float* out, int hei
 
 
 def boltzmann_work(size: str) -> Work:
-    height, width = (1024, 1024) if size == "full" else (13, 37)
+    height, width = sized(size, (1024, 1024), (13, 37))
     f = random(22, 9, height, width) * np.float32(0.1) + SHARE[:, None, None]
     return Work(
         grid=(blocks(width, 128), height),
@@ -229,7 +229,7 @@ extern "C" __global__ void twin(const double* a, double c0, double c1, double* o
 
 
 def stencil3d_work(size: str) -> Work:
-    n = 320 if size == "full" else 19
+    n = sized(size, 320, 19, cpu=240)
     a = np.random.default_rng(23).random((n, n, n))
     return Work(
         grid=(blocks(n, 32), blocks(n, 4), blocks(n, 2)),

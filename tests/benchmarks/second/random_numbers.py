@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from suite.case import Case, Work, blocks
+from suite.case import Case, Work, blocks, sized
 
 ONE = np.float32(1)
 SCALE = np.float32(2.0**-24)
@@ -60,7 +60,7 @@ extern "C" __global__ void twin(const unsigned int* seeds, int samples, int* hit
 
 
 def pi_work(size: str) -> Work:
-    n, samples = (1 << 18, 512) if size == "full" else (300, 40)
+    n, samples = sized(size, (1 << 18, 512), (300, 40), cpu=(1 << 16, 512))
     return Work(
         grid=(blocks(n, 256),),
         block=(256,),
@@ -134,7 +134,7 @@ extern "C" __global__ void twin(const unsigned int* seeds, int steps, int* out, 
 
 
 def walk_work(size: str) -> Work:
-    n, steps = (1 << 18, 512) if size == "full" else (300, 60)
+    n, steps = sized(size, (1 << 18, 512), (300, 60), cpu=(1 << 16, 512))
     return Work(
         grid=(blocks(n, 256),),
         block=(256,),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from suite.case import Case, Work, blocks, random
+from suite.case import Case, Work, blocks, random, sized
 
 ZERO = np.float32(0)
 
@@ -54,7 +54,7 @@ extern "C" __global__ void twin(const int* x, int* out, int n) {
 
 
 def hillis_steele_work(size: str) -> Work:
-    n = 1 << 24 if size == "full" else 1300
+    n = sized(size, 1 << 24, 1300, cpu=1 << 23)
     return Work(
         grid=(blocks(n, 512),),
         block=(512,),
@@ -153,7 +153,7 @@ extern "C" __global__ void twin(const float* x, float* out, float* totals) {
 
 
 def blelloch_work(size: str) -> Work:
-    n = 1 << 24 if size == "full" else 1536
+    n = sized(size, 1 << 24, 1536, cpu=1 << 23)
     return Work(
         grid=(n // 512,),
         block=(256,),
@@ -214,7 +214,7 @@ extern "C" __global__ void twin(const float* x, float threshold, float* out, int
 
 
 def compaction_work(size: str) -> Work:
-    n = 1 << 24 if size == "full" else 1000
+    n = sized(size, 1 << 24, 1000, cpu=1 << 23)
     n_blocks = blocks(n, 256)
     return Work(
         grid=(n_blocks,),
@@ -276,7 +276,7 @@ extern "C" __global__ void twin(const float* x, int j, int k, float* out, int n)
 
 
 def bitonic_work(size: str) -> Work:
-    n, j, k = (1 << 24, 1 << 10, 1 << 14) if size == "full" else (1024, 16, 128)
+    n, j, k = sized(size, (1 << 24, 1 << 10, 1 << 14), (1024, 16, 128), cpu=(1 << 23, 1 << 10, 1 << 14))
     return Work(
         grid=(blocks(n, 256),),
         block=(256,),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from suite.case import Case, Work, random
+from suite.case import Case, Work, random, sized
 
 POINTS, LOG2 = 256, 8
 SIDE = 32
@@ -79,7 +79,7 @@ extern "C" __global__ void twin(const float* real, const float* imaginary, const
 
 
 def fft_work(size: str) -> Work:
-    rows = 1 << 15 if size == "full" else 3
+    rows = sized(size, 1 << 15, 3, cpu=1 << 13)
     angles = 2 * np.pi * np.arange(POINTS // 2) / POINTS
     return Work(
         grid=(rows,),
@@ -139,7 +139,7 @@ extern "C" __global__ void twin(const float* x, const float* y, float scale, int
 
 
 def histogram_work(size: str) -> Work:
-    n, n_blocks = (1 << 24, 132 * 4) if size == "full" else (3000, 3)
+    n, n_blocks = sized(size, (1 << 24, 132 * 4), (3000, 3), cpu=(1 << 23, 132 * 4))
     return Work(
         grid=(n_blocks,),
         block=(256,),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from suite.case import Case, Work, blocks, random
+from suite.case import Case, Work, blocks, random, sized
 
 ZERO, ONE, HALF = np.float32(0), np.float32(1), np.float32(0.5)
 FAR = np.float32(1e30)
@@ -57,7 +57,7 @@ extern "C" __global__ void twin(const float* points, const float* centers, int* 
 
 
 def kmeans_work(size: str) -> Work:
-    n, k = (1 << 20, 32) if size == "full" else (500, 5)
+    n, k = sized(size, (1 << 20, 32), (500, 5), cpu=(1 << 18, 32))
     return Work(
         grid=(blocks(n, 256),),
         block=(256,),
@@ -135,7 +135,7 @@ extern "C" __global__ void twin(const float* spheres, int* nearest, int count, i
 
 
 def rays_work(size: str) -> Work:
-    n, count = (1024, 64) if size == "full" else (40, 9)
+    n, count = sized(size, (1024, 64), (40, 9), cpu=(512, 64))
     spheres = random(82, count, 4) * np.array([4, 4, 4, 0.4], np.float32) + np.array([-2, -2, 3, 0.1], np.float32)
     return Work(
         grid=(blocks(n, 16), blocks(n, 16)),
@@ -216,7 +216,7 @@ extern "C" __global__ void twin(float step, int limit, int* out, int n) {
 
 
 def julia_work(size: str) -> Work:
-    n = 2048 if size == "full" else 40
+    n = sized(size, 2048, 40, cpu=512)
     return Work(
         grid=(blocks(n, 16), blocks(n, 16)),
         block=(16, 16),

@@ -41,7 +41,7 @@ class Case:
     cpp: str
     """The CUDA C++ twin; its kernel is named ``twin``."""
     work: Callable[[str], Work]
-    """The work of a size, which is "full" or "tiny"."""
+    """The work of a size, which is "full", "tiny", or "cpu": what takes a processor of few cores 1 to 100 ms."""
     reference: Callable[[ModuleType, tuple[Any, ...]], tuple[Any, ...]]
     """The outputs in higher precision, computed with NumPy or CuPy from the arguments."""
     tolerance: float = 1e-5
@@ -93,6 +93,11 @@ def random(seed: int, *shape: int) -> np.ndarray:
 
 def random_bytes(seed: int, *shape: int) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 256, shape, dtype=np.uint8)
+
+
+def sized(size: str, full: Any, tiny: Any, cpu: Any = None) -> Any:
+    """What is meant by a size: "cpu" is for a processor of few cores, and is "full" where nothing else is said."""
+    return {"full": full, "tiny": tiny, "cpu": full if cpu is None else cpu}[size]
 
 
 def blocks(extent: int, per_block: int) -> int:

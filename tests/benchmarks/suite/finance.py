@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from suite.case import Case, Work, blocks, random
+from suite.case import Case, Work, blocks, random, sized
 
 # Abramowitz and Stegun, 26.2.17.
 A1 = np.float32(0.31938153)
@@ -75,7 +75,7 @@ extern "C" __global__ void twin(const float* __restrict__ price, const float* __
 
 
 def work(size: str) -> Work:
-    n = 1 << 24 if size == "full" else 1000
+    n = sized(size, 1 << 24, 1000, cpu=1 << 20)
     price = np.float32(5) + np.float32(25) * random(10, n)
     strike = np.float32(1) + np.float32(99) * random(11, n)
     years = np.float32(0.25) + np.float32(9.75) * random(12, n)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from suite.case import Case, Work, blocks, random
+from suite.case import Case, Work, blocks, random, sized
 
 FOUR = np.float32(4)
 ZERO = np.float32(0)
@@ -41,7 +41,7 @@ extern "C" __global__ void twin(const float* __restrict__ a, float* __restrict__
 
 
 def stencil_work(size: str) -> Work:
-    height, width = (8192, 8192) if size == "full" else (45, 70)
+    height, width = sized(size, (8192, 8192), (45, 70), cpu=(4096, 4096))
     return Work(
         grid=(blocks(width, 32), blocks(height, 8)),
         block=(32, 8),
@@ -105,7 +105,7 @@ extern "C" __global__ void twin(float left, float top, float step, int limit, in
 
 
 def mandelbrot_work(size: str) -> Work:
-    n = 4096 if size == "full" else 50
+    n = sized(size, 4096, 50, cpu=512)
     return Work(
         grid=(blocks(n, 32), blocks(n, 8)),
         block=(32, 8),

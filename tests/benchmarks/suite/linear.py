@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from suite.case import Case, Work, blocks, random
+from suite.case import Case, Work, blocks, random, sized
 
 ZERO = np.float32(0)
 
@@ -84,7 +84,7 @@ extern "C" __global__ void twin(const float* __restrict__ a, const float* __rest
 
 
 def matmul_work(size: str, tile: int, tiny: int) -> Work:
-    n = 2048 if size == "full" else tiny
+    n = sized(size, 2048, tiny, cpu=1024)
     return Work(
         grid=(blocks(n, tile), blocks(n, tile)),
         block=(tile, tile),
@@ -131,7 +131,7 @@ extern "C" __global__ void twin(const float* __restrict__ a, float* __restrict__
 
 
 def transpose_work(size: str) -> Work:
-    n = 8192 if size == "full" else 64
+    n = sized(size, 8192, 64, cpu=4096)
     return Work(
         grid=(n // 32, n // 32),
         block=(32, 8),

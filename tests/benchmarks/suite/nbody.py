@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from suite.case import Case, Work, random
+from suite.case import Case, Work, random, sized
 
 ZERO = np.float32(0)
 ONE = np.float32(1)
@@ -78,7 +78,7 @@ extern "C" __global__ void twin(const float* __restrict__ x, const float* __rest
 
 
 def work(size: str) -> Work:
-    n = 32768 if size == "full" else 512
+    n = sized(size, 32768, 512, cpu=8192)
     return Work(
         grid=(n // 256,),
         block=(256,),

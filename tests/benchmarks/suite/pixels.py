@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from suite.case import Case, Work, blocks, random_bytes
+from suite.case import Case, Work, blocks, random_bytes, sized
 
 RED = np.float32(0.299)
 GREEN = np.float32(0.587)
@@ -57,7 +57,7 @@ extern "C" __global__ void twin(const unsigned char* __restrict__ rgb, unsigned 
 
 
 def work(size: str, *, planar: bool) -> Work:
-    height, width = (8192, 8192) if size == "full" else (45, 70)
+    height, width = sized(size, (8192, 8192), (45, 70), cpu=(4096, 4096))
     rgb = random_bytes(3, 3, height, width) if planar else random_bytes(3, height, width, 3)
     return Work(
         grid=(blocks(width, 32), blocks(height, 8)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from suite.case import Case, Work, random, random_bytes
+from suite.case import Case, Work, random, random_bytes, sized
 
 ZERO = np.float32(0)
 NONE = np.uint32(0)
@@ -51,7 +51,7 @@ extern "C" __global__ void twin(const float* __restrict__ x, float* __restrict__
 
 
 def sum_work(size: str) -> Work:
-    n, n_blocks = (1 << 26, 132 * 8) if size == "full" else (3000, 3)
+    n, n_blocks = sized(size, (1 << 26, 132 * 8), (3000, 3), cpu=(1 << 25, 132 * 8))
     return Work(
         grid=(n_blocks,),
         block=(256,),
@@ -92,7 +92,7 @@ extern "C" __global__ void twin(const unsigned char* __restrict__ data, unsigned
 
 
 def histogram_work(size: str) -> Work:
-    n, n_blocks = (1 << 26, 132 * 8) if size == "full" else (5000, 3)
+    n, n_blocks = sized(size, (1 << 26, 132 * 8), (5000, 3), cpu=(1 << 24, 132 * 8))
     return Work(
         grid=(n_blocks,),
         block=(256,),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from suite.case import Case, Work, blocks, random
+from suite.case import Case, Work, blocks, random, sized
 
 
 def make_elementwise(cuda):
@@ -44,7 +44,7 @@ extern "C" __global__ void twin(float a, const float* __restrict__ x, const floa
 
 
 def work(size: str, n_blocks: int | None) -> Work:
-    n = 1 << 26 if size == "full" else 1000
+    n = sized(size, 1 << 26, 1000, cpu=1 << 24)
     return Work(
         grid=(n_blocks or blocks(n, 256),),
         block=(256,),
@@ -76,7 +76,7 @@ CASES = (
         make_strided,
         SIGNATURE,
         STRIDED_CPP,
-        lambda size: work(size, 132 * 8 if size == "full" else 2),
+        lambda size: work(size, sized(size, 132 * 8, 2)),
         reference,
     ),
 )

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from suite.case import Case, Work, random
+from suite.case import Case, Work, random, sized
 
 LOWEST = np.float32(-np.inf)
 ZERO = np.float32(0)
@@ -87,7 +87,7 @@ extern "C" __global__ void twin(const float* __restrict__ a, float* __restrict__
 
 
 def work(size: str) -> Work:
-    rows, columns = (8192, 8192) if size == "full" else (7, 600)
+    rows, columns = sized(size, (8192, 8192), (7, 600), cpu=(2048, 4096))
     return Work(
         grid=(rows,),
         block=(256,),

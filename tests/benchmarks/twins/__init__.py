@@ -1,0 +1,145 @@
+"""The kernels as loops for a processor: in C with OpenMP (``*.c``), and as plain loops for Numba (``*.py``).
+
+A twin has the kernel's arguments in its order, and computes what the kernel computes by the same algorithm, but as a
+programmer of CPUs writes it: loops over data in the order of memory instead of threads, the border of an image apart
+from its interior, short rows or blocks where a cache holds them, sums of each thread added up at the end. There are no
+intrinsics and no vectors by hand, but ``omp simd`` where gcc would not see by itself that it may use vectors.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from second.hashing import CRC_TABLE
+from second.images import FILTER, WEIGHTS, initializer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from suite import Case, Work
+
+FOLDER = Path(__file__).parent
+FLAGS = ("-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math")
+"""A product and a sum may be one operation, as on both of weft's devices; nobody asks for `errno` or signals of floats.
+The order of sums is that of the text, but for loops marked with a reduction."""
+
+NAMES = {  # of suite/, then of second/
+    "saxpy, one element a thread": "saxpy.saxpy",
+    "saxpy, grid-stride": "saxpy.saxpy",
+    "grey, planar": "pixels.grey_planar",
+    "grey, interleaved": "pixels.grey_interleaved",
+    "matmul, naive": "linear.matmul",
+    "matmul, 16x16 tiles": "linear.matmul_tiled",
+    "matmul, 32x32 tiles": "linear.matmul_tiled",
+    "transpose": "linear.transpose",
+    "sum": "reduction.sum",
+    "histogram, 256 bins": "reduction.histogram",
+    "stencil, 5 points": "grid.stencil",
+    "mandelbrot": "grid.mandelbrot",
+    "Black-Scholes": "finance.black_scholes",
+    "n-body": "nbody.nbody",
+    "softmax of rows": "softmax.softmax",
+    "search by absolute differences": "bytewise.sad",
+    "blur of interleaved bytes": "bytewise.blur",
+    "Sobel of bytes": "bytewise.sobel",
+    "game of life": "bytewise.life",
+    "convolution, 7x7": "images.convolution",
+    "convolution of rows, 17 wide": "images.rows_pass",
+    "rotation, bilinear": "images.rotate",
+    "heat in shared tiles": "lattice.heat",
+    "lattice Boltzmann, D2Q9": "lattice.boltzmann",
+    "stencil, 7 points of float64": "lattice.stencil3d",
+    "matmul of int32, naive": "dense.int_matmul",
+    "matrix by vector, a block a row": "dense.matvec",
+    "Jacobi, a thread a row": "dense.jacobi",
+    "inverses, 3x3": "dense.inverse",
+    "LU, 16x16 in a block": "dense.lu",
+    "Floyd-Warshall, one step": "dense.floyd",
+    "sparse by vector, a thread a row": "graph.spmv",
+    "sparse by vector, a warp a row": "graph.spmv_long",
+    "BFS, one step": "graph.bfs",
+    "scan after Hillis and Steele": "scans.inclusive_sums",
+    "scan after Blelloch": "scans.exclusive_sums",
+    "compaction in blocks": "scans.compact",
+    "bitonic sort, one step": "scans.bitonic",
+    "pathfinder": "dynamic.pathfinder",
+    "Needleman-Wunsch, a block a pair": "dynamic.alignment",
+    "edit distance by anti-diagonals": "dynamic.edit_distance",
+    "pi by a xorshift": "random_numbers.pi",
+    "random walks by a linear congruence": "random_numbers.walk",
+    "k-means, nearest center": "vectors.assign",
+    "rays against spheres": "vectors.rays",
+    "Julia's set": "vectors.julia",
+    "FFT of 256 points in a block": "signals.fft",
+    "histogram of the plane, 32x32": "signals.histogram2d",
+    "hash table, inserting": "hashing.insert",
+    "CRC-32 of messages": "hashing.crc32",
+}
+"""The file and the function of each kernel's twins."""
+COUNTED = {"matvec", "lu", "exclusive_sums", "alignment", "edit_distance", "fft", "softmax"}
+"""The functions that take how many blocks there are behind the extents, which do not say it."""
+C_TYPES = {"i4": ctypes.c_int32, "u4": ctypes.c_uint32, "f4": ctypes.c_float, "f8": ctypes.c_double}
+
+
+class C:
+    """The functions of all C files, compiled by gcc into a folder, which outlives them.
+
+    Raises ``FileNotFoundError`` where there is no gcc, and ``ValueError`` where it does not take its flags.
+    """
+
+    def __init__(self, folder: str, flags: tuple[str, ...] = FLAGS) -> None:
+        if not (gcc := shutil.which("gcc")):
+            raise FileNotFoundError("no gcc here")
+        told = subprocess.run([gcc, "--version"], capture_output=True, text=True, check=True).stdout
+        self.version = told.splitlines()[0].split()[-1]
+        constants = (
+            f"static const float FILTER[49] = {initializer(FILTER)};\n"
+            f"static const float WEIGHTS[17] = {initializer(WEIGHTS)};\n"
+            f"static const unsigned int CRC_TABLE[256] = {{{', '.join(f'{value}u' for value in CRC_TABLE)}}};\n"
+        )
+        (Path(folder) / "constants.h").write_text(constants, encoding="utf-8")
+        library = Path(folder) / "twins.so"
+        command = [gcc, "-std=gnu11", "-fopenmp", "-shared", "-fPIC", f"-I{folder}", *flags]
+        sources = sorted(map(str, FOLDER.glob("*.c")))
+        done = subprocess.run(
+            [*command, "-o", str(library), *sources, "-lm"], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise ValueError(f"gcc {' '.join(flags)} does not compile the twins:\n{done.stderr}")
+        self.library = ctypes.CDLL(str(library))
+
+    def bind(self, case: Case, work: Work, args: tuple[Any, ...]) -> Callable[[], None]:
+        name = NAMES[case.name].split(".")[1]
+        function = self.library[name]  # not an attribute: that would be one function for all kernels that have it
+        function.restype = None
+        given: list[Any] = []
+        for arg in args:
+            if isinstance(arg, np.ndarray):
+                given.append(ctypes.c_void_p(arg.ctypes.data))
+            else:
+                given.append(C_TYPES[arg.dtype.str[1:]](arg))
+        given += map(ctypes.c_int, work.extents)
+        if name in COUNTED:
+            given.append(ctypes.c_int(work.grid[0]))
+        return lambda: function(*given)
+
+
+class Numba:
+    """The functions of the Python files, each compiled at its first call.
+
+    Raises ``ModuleNotFoundError`` where there is no Numba.
+    """
+
+    def __init__(self) -> None:
+        self.version = importlib.import_module("numba").__version__
+
+    def bind(self, case: Case, work: Work, args: tuple[Any, ...]) -> Callable[[], None]:
+        file, name = NAMES[case.name].split(".")
+        function = getattr(importlib.import_module(f"twins.{file}"), name)
+        return lambda: function(*args)
