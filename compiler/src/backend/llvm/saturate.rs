@@ -45,7 +45,10 @@ impl<'ctx> ModuleContext<'_, 'ctx> {
             (64, false) => "ull",
             _ => "",
         };
-        if !self.ptx || ptx_name.is_empty() {
+        if !self.ptx {
+            return self.saturate_in_steps(builder, value, to, signed);
+        }
+        if ptx_name.is_empty() {
             let name = if signed { "llvm.fptosi.sat" } else { "llvm.fptoui.sat" };
             let convert = self.intrinsic(name, &[to.into(), value.get_type().into()])?;
             return called(builder.build_call(convert, &[value.into()], "")?.try_as_basic_value().basic());
@@ -63,6 +66,54 @@ impl<'ctx> ModuleContext<'_, 'ctx> {
         let given = unrounded(value).unwrap_or(value);
         let nan = builder.build_float_compare(FloatPredicate::UNO, given, given, "")?;
         int(builder.build_select(nan, to.const_zero(), converted, "")?)
+    }
+
+    /// The same in instructions that a CPU has for vectors, too: LLVM takes its own saturating conversions apart into those of
+    /// single elements.
+    fn saturate_in_steps(
+        &self,
+        builder: &Builder<'ctx>,
+        value: FloatValue<'ctx>,
+        to: IntType<'ctx>,
+        signed: bool,
+    ) -> Result<IntValue<'ctx>> {
+        let ty = value.get_type();
+        let is_double = ty == self.types.context.f64_type();
+        let bits = to.get_bit_width();
+        let magnitude = if signed { bits - 1 } else { bits };
+        let beyond = 2_f64.powi(magnitude.cast_signed());
+        let (greatest, digits) = if is_double {
+            (beyond.next_down(), f64::MANTISSA_DIGITS)
+        } else {
+            (f64::from((beyond as f32).next_down()), f32::MANTISSA_DIGITS)
+        };
+        let lowest = ty.const_float(if signed { -beyond } else { 0.0 });
+        let (beyond, greatest) = (ty.const_float(beyond), ty.const_float(greatest));
+        // A NaN is the lowest on the way: nothing that does not fit is converted.
+        let above = builder.build_float_compare(FloatPredicate::OGT, value, lowest, "")?;
+        let clamped = float(builder.build_select(above, value, lowest, "")?)?;
+        let below = builder.build_float_compare(FloatPredicate::OLT, clamped, greatest, "")?;
+        let clamped = float(builder.build_select(below, clamped, greatest, "")?)?;
+        // A narrow integer is the lower part of one that vectors convert to.
+        let wide = self.types.context.i32_type();
+        let converted = if bits < wide.get_bit_width() {
+            builder.build_int_truncate(builder.build_float_to_signed_int(clamped, wide, "")?, to, "")?
+        } else if signed {
+            builder.build_float_to_signed_int(clamped, to, "")?
+        } else {
+            builder.build_float_to_unsigned_int(clamped, to, "")?
+        };
+        let mut result = converted;
+        if digits < magnitude {
+            let most = if signed { u64::MAX >> (65 - bits) } else { u64::MAX >> (64 - bits) };
+            let exceeds = builder.build_float_compare(FloatPredicate::OGE, value, beyond, "")?;
+            result = int(builder.build_select(exceeds, to.const_int(most, false), result, "")?)?;
+        }
+        if signed {
+            let nan = builder.build_float_compare(FloatPredicate::UNO, value, value, "")?;
+            result = int(builder.build_select(nan, to.const_zero(), result, "")?)?;
+        }
+        Ok(result)
     }
 
     /// Makes the conversions of the functions that were linked saturate.

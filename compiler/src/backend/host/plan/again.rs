@@ -26,8 +26,28 @@ pub(super) fn substitute(function: &mut Function, body: &mut Block) {
     for_each_stmt(body, &mut |stmt| {
         stmt.kind.assigned().into_iter().for_each(|local| assigned[local.index()] += 1);
     });
-    let mut search = Search { function, fixed: &fixed, assigned: &assigned };
+    let mut search = Search { function, fixed: &fixed, assigned: &assigned, asked: Vec::new() };
     search.list(body);
+    let Search { mut asked, .. } = search;
+    for_each_stmt(body, &mut |stmt| {
+        for root in stmt.kind.exprs() {
+            for_each_expr(function, root, &mut |id| asked.retain(|local| function.local(id) != Some(*local)));
+        }
+    });
+    // Nobody asks for the name any more: what follows it may be all that there is to do.
+    forget(body, &asked);
+}
+
+fn forget(list: &mut Block, locals: &[LocalId]) {
+    list.retain(|stmt| stmt.kind.assigned().is_empty() || !stmt.kind.assigned().iter().all(|to| locals.contains(to)));
+    for stmt in list {
+        if let StmtKind::If { then: first, otherwise: second, .. } | StmtKind::Loop { body: first, step: second } =
+            &mut stmt.kind
+        {
+            forget(first, locals);
+            forget(second, locals);
+        }
+    }
 }
 
 struct Search<'a> {
@@ -35,6 +55,8 @@ struct Search<'a> {
     fixed: &'a Fixed,
     /// By the local's index: how often it is assigned.
     assigned: &'a [u32],
+    /// What was asked for again.
+    asked: Vec<LocalId>,
 }
 
 impl Search<'_> {
@@ -51,6 +73,7 @@ impl Search<'_> {
                     let named = Named { local: *local, value: *value };
                     if self.may_ask_again(&named, rest) {
                         self.ask(&named, rest);
+                        self.asked.push(named.local);
                     }
                 }
                 StmtKind::Store { .. }
