@@ -28,6 +28,11 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// List the CUDA devices and the CPU.
     Devices,
+    /// Look whether weft works on this machine: driver, devices, tools, cache and settings; say what is wrong, and how to mend
+    /// it.
+    Doctor(DoctorArgs),
+    /// List the settings: what each is in this environment, where that is from, and what it does.
+    Settings(SettingsArgs),
     /// Show or clear what Python programs have compiled and keep on the disk (the settings `WEFT_CACHE`,
     /// `WEFT_CACHE_DIR` and `WEFT_CACHE_SIZE`).
     Cache {
@@ -151,6 +156,37 @@ pub(crate) struct ExplainArgs {
     /// A code such as E0203, or a name in kernels such as cuda.grid.
     #[arg(value_name = "CODE")]
     pub(crate) subject: Option<String>,
+}
+
+/// `weft doctor`.
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// How to say it.
+    #[arg(long, value_enum, default_value_t = DataFormat::Text, value_name = "FORMAT")]
+    pub(crate) format: DataFormat,
+}
+
+/// `weft settings`.
+#[derive(Debug, Args)]
+pub(crate) struct SettingsArgs {
+    /// Only these, such as `WEFT_DEVICE` or `device`.
+    #[arg(value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+    /// Only those that are not as by default.
+    #[arg(long)]
+    pub(crate) changed: bool,
+    /// How to say it.
+    #[arg(long, value_enum, default_value_t = DataFormat::Text, value_name = "FORMAT")]
+    pub(crate) format: DataFormat,
+}
+
+/// `--format` of what is no diagnostic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DataFormat {
+    /// For reading.
+    Text,
+    /// For programs.
+    Json,
 }
 
 /// `--abi`.

@@ -1,5 +1,6 @@
 //! The command as a user calls it.
 
+mod doctor;
 mod emit;
 mod output;
 mod pages;
