@@ -56,6 +56,7 @@ const SOLE_USERS: &[(&str, &[&str])] = &[
     ("corosensei", &["runtime/src/cpu/"]),
     ("libc", &["runtime/src/cpu/wild/"]),
     ("clap", &["compiler/cli/src/"]),
+    ("clap_complete", &["compiler/cli/src/"]),
     ("serde_json", &["compiler/cli/src/"]),
     ("blake3", &["compiler/engine/src/"]),
     ("pyo3", &["pybindings/src/"]),

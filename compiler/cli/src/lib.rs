@@ -7,6 +7,7 @@
 mod args;
 mod cache;
 mod check;
+mod completions;
 mod devices;
 mod doctor;
 mod emit;
@@ -38,7 +39,7 @@ use weft_compiler::{
 
 pub use crate::loader::Loader;
 use crate::{
-    args::{Cli, Color, Command},
+    args::{CheckFormat, Cli, Color, Command},
     report::{Report, Stop},
 };
 
@@ -132,10 +133,13 @@ pub fn run(
     };
     let json = match &cli.command {
         Command::Emit(args) => args.json,
-        Command::Check(args) => args.json,
-        Command::Explain(_) | Command::Devices | Command::Doctor(_) | Command::Settings(_) | Command::Cache { .. } => {
-            false
-        }
+        Command::Check(args) => args.json || args.format() == CheckFormat::Json,
+        Command::Explain(_)
+        | Command::Devices
+        | Command::Doctor(_)
+        | Command::Settings(_)
+        | Command::Completions(_)
+        | Command::Cache { .. } => false,
     };
     let color = match cli.color {
         Color::Always => true,
@@ -150,6 +154,7 @@ pub fn run(
         Command::Explain(args) => explain::explain(&args, stdout),
         Command::Devices => devices::devices(surroundings, stdout),
         Command::Doctor(args) => doctor::doctor(&args, surroundings, stdout),
+        Command::Completions(args) => completions::completions(&args, stdout),
         Command::Settings(args) => settings::settings(&args, surroundings, stdout),
         Command::Cache { command } => cache::cache(command, surroundings, stdout),
     };

@@ -1,5 +1,6 @@
 //! The command as a user calls it.
 
+mod check;
 mod doctor;
 mod emit;
 mod output;
