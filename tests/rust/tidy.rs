@@ -57,6 +57,8 @@ const SOLE_USERS: &[(&str, &[&str])] = &[
     ("libc", &["runtime/src/cpu/wild/"]),
     ("clap", &["compiler/cli/src/"]),
     ("clap_complete", &["compiler/cli/src/"]),
+    ("lsp_server", &["compiler/cli/src/lsp/"]),
+    ("lsp_types", &["compiler/cli/src/lsp/"]),
     ("serde_json", &["compiler/cli/src/"]),
     ("blake3", &["compiler/engine/src/"]),
     ("pyo3", &["pybindings/src/"]),

@@ -33,6 +33,9 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// List the settings: what each is in this environment, where that is from, and what it does.
     Settings(SettingsArgs),
+    /// Serve an editor that speaks the language server protocol, over the standard input and output: diagnostics, and the types
+    /// of variables.
+    Lsp,
     /// Write a script by which a shell completes this command's words.
     Completions(CompletionsArgs),
     /// Show or clear what Python programs have compiled and keep on the disk (the settings `WEFT_CACHE`,

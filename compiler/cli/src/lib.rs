@@ -15,6 +15,7 @@ mod encoding;
 mod explain;
 mod kernels;
 mod loader;
+mod lsp;
 mod options;
 mod output;
 mod program;
@@ -138,6 +139,7 @@ pub fn run(
         | Command::Devices
         | Command::Doctor(_)
         | Command::Settings(_)
+        | Command::Lsp
         | Command::Completions(_)
         | Command::Cache { .. } => false,
     };
@@ -155,6 +157,7 @@ pub fn run(
         Command::Devices => devices::devices(surroundings, stdout),
         Command::Doctor(args) => doctor::doctor(&args, surroundings, stdout),
         Command::Completions(args) => completions::completions(&args, stdout),
+        Command::Lsp => lsp::lsp(),
         Command::Settings(args) => settings::settings(&args, surroundings, stdout),
         Command::Cache { command } => cache::cache(command, surroundings, stdout),
     };

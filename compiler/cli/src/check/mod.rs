@@ -19,7 +19,7 @@ use weft_compiler::request::Signature;
 use weft_engine::Engine;
 
 pub(crate) use self::{
-    examine::Examine,
+    examine::{Examine, TARGET},
     formats::{sentence, uri},
     notebook::{Notebook, is_notebook},
 };
