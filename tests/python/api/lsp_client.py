@@ -18,7 +18,8 @@ class Client:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.messages: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self.ids = iter(range(1, 1 << 30))
-        threading.Thread(target=self._read, daemon=True).start()
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
         params = {"processId": None, "rootUri": None, "capabilities": {}, "initializationOptions": options}
         self.server = self.request("initialize", params)
         self.notify("initialized", {})
@@ -92,4 +93,8 @@ class Client:
     def close(self) -> int:
         self.request("shutdown", None)
         self.notify("exit", None)
-        return self.process.wait(timeout=60)
+        code = self.process.wait(timeout=60)
+        self.reader.join(timeout=60)
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            pipe.close()
+        return code

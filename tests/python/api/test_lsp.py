@@ -123,6 +123,27 @@ def free(x):
     assert client.hover(uri, typed, "total") == "```python\ntotal: float32\n```"
 
 
+def test_a_misspelt_name_has_a_fix(client, tmp_path):
+    wrong = KERNEL.replace("x[i] = half", "x[i] = hafl").replace("cuda.grid(1)", "cuda.gird(1)")
+    uri = (tmp_path / "k.py").as_uri()
+    client.open(uri, wrong)
+    whole = {"start": {"line": 0, "character": 0}, "end": {"line": 99, "character": 0}}
+    asked = {"textDocument": {"uri": uri}, "range": whole, "context": {"diagnostics": []}}
+    fixes = client.request("textDocument/codeAction", asked)
+    edits = {fix["title"]: fix["edit"]["changes"][uri] for fix in fixes}
+    assert edits["Write `cuda.grid`"][0]["newText"] == "cuda.grid"
+    lines = wrong.splitlines()
+    for (edit,) in edits.values():
+        start, end = edit["range"]["start"], edit["range"]["end"]
+        line = lines[start["line"]]
+        assert line[start["character"] : end["character"]] in ("cuda.gird", "hafl")
+        lines[start["line"]] = line[: start["character"]] + edit["newText"] + line[end["character"] :]
+    client.change(uri, "\n".join(lines).replace("hafl", "half") + "\n", 2)
+    assert all(one["severity"] == 4 for one in client.diagnostics(2))
+    nothing = {"line": 0, "character": 0}
+    assert client.request("textDocument/codeAction", asked | {"range": {"start": nothing, "end": nothing}}) == []
+
+
 def test_hover_over_a_fault_explains_its_code(client, tmp_path):
     wrong = KERNEL.replace("x[i] = half", "x[i] = hafl")
     uri = (tmp_path / "k.py").as_uri()
@@ -147,11 +168,18 @@ def test_an_imported_file_is_read_and_told_of(client, tmp_path):
     assert all(one["severity"] == 4 for one in client.diagnostics(1))
 
 
+def test_files_without_kernels_are_left_alone(client, tmp_path):
+    uri = (tmp_path / "plain.py").as_uri()
+    assert client.open(uri, "def f(:\n    pass\n") == []
+    assert client.hover(uri, "def f(:\n    pass\n", "f") is None
+
+
 def test_broken_text_and_unknown_requests_end_nothing(client, tmp_path):
     uri = (tmp_path / "k.py").as_uri()
-    (error,) = client.open(uri, "def k(:\n")
+    broken = "import weft\n\ndef k(:\n"
+    (error,) = client.open(uri, broken)
     assert error["code"] == "E0101"
-    assert client.hover(uri, "def k(:\n", "k") is None
+    assert client.hover(uri, broken, "k") is None
     with pytest.raises(ValueError, match="does not serve textDocument/rename"):
         client.request("textDocument/rename", {})
     with pytest.raises(ValueError, match="missing field"):

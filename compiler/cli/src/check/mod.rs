@@ -15,13 +15,18 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use weft_compiler::request::Signature;
+use weft_compiler::{
+    diagnostic::{Code, Diagnostic},
+    request::Signature,
+    source::Span,
+};
 use weft_engine::Engine;
 
 pub(crate) use self::{
     examine::{Examine, TARGET},
     formats::{sentence, uri},
     notebook::{Notebook, is_notebook},
+    walk::mentions,
 };
 use crate::{
     args::{CheckArgs, CheckFormat},
@@ -93,7 +98,15 @@ impl Run {
     ) -> Result<bool, Stop> {
         let bytes = fs::read(path).map_err(|error| Stop::Usage(format!("cannot read {}: {error}", path.display())))?;
         let mut report = Report::default();
-        let notebook = is_notebook(path).then(|| Notebook::read(path, &bytes, &mut report)).transpose()?;
+        let notebook = match is_notebook(path).then(|| Notebook::read(path, &bytes, &mut report)).transpose() {
+            Ok(notebook) => notebook,
+            // One among many hides nothing of the others.
+            Err(Stop::Usage(message)) if !is_named => {
+                self.report.add_nowhere(Diagnostic::error(Code::Syntax, Span::default(), message));
+                return Ok(false);
+            }
+            Err(stop) => return Err(stop),
+        };
         let program = match &notebook {
             None => Program::read(path, &bytes),
             Some(notebook) => Program::read(path, notebook.text.as_bytes()),

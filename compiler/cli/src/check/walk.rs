@@ -29,9 +29,12 @@ pub(super) fn walk(folder: &Path) -> Result<Vec<PathBuf>, Stop> {
 
 /// Whether a file that was found mentions what kernels need.
 pub(super) fn mentions_kernels(path: &Path) -> Result<bool, Stop> {
-    let bytes = fs::read(path).map_err(|error| unread(path, &error))?;
-    let mentions = |word: &str| bytes.windows(word.len()).any(|window| window == word.as_bytes());
-    Ok(MENTIONED.into_iter().any(mentions))
+    fs::read(path).map(|bytes| mentions(&bytes)).map_err(|error| unread(path, &error))
+}
+
+/// Whether a text mentions what kernels need.
+pub(crate) fn mentions(text: &[u8]) -> bool {
+    MENTIONED.iter().any(|word| text.windows(word.len()).any(|window| window == word.as_bytes()))
 }
 
 fn unread(path: &Path, error: &io::Error) -> Stop {

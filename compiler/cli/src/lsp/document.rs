@@ -4,7 +4,7 @@ use std::{path::Path, path::PathBuf};
 
 use lsp_types::{
     Diagnostic, DiagnosticRelatedInformation, DiagnosticSeverity, DiagnosticTag, Location, NumberOrString, Position,
-    Range, Uri,
+    Range, TextEdit, Uri,
 };
 use weft_compiler::{
     diagnostic::{self, Code, Severity, explain},
@@ -13,9 +13,9 @@ use weft_compiler::{
 };
 use weft_engine::Engine;
 
-use super::text;
+use super::{fix, text};
 use crate::{
-    check::{Examine, TARGET, sentence, uri},
+    check::{Examine, TARGET, mentions, sentence, uri},
     kernels,
     program::{Captures, Program},
     report::Report,
@@ -45,8 +45,13 @@ impl Document {
 
     /// Looks at the text; gives its diagnostics.
     pub(super) fn examine(&mut self, engine: &Engine, notes: bool) -> Vec<Diagnostic> {
-        let program = self.program();
         let mut report = Report::default();
+        if !mentions(self.text.as_bytes()) {
+            // Nothing of weft's: what its parser does not know is no fault.
+            self.found = report;
+            return Vec::new();
+        }
+        let program = self.program();
         report.add(program.faults(), &program.sources());
         if !program.is_broken() {
             report.add(&kernels::missed(&program, &[]), &program.sources());
@@ -91,6 +96,21 @@ impl Document {
         let file = self.found.sources().file(span)?;
         let uri = if Path::new(&file.name) == self.path { self.uri.clone() } else { uri(&file.name).parse().ok()? };
         Some(Location { uri, range: text::range(&file.text, span.start, span.end) })
+    }
+
+    /// The edits that mend misspelt names in a range: a title, the diagnostic, and the edit.
+    pub(super) fn fixes(&self, range: Range) -> Vec<(String, Diagnostic, TextEdit)> {
+        let sorted = self.found.sorted();
+        let fixes = sorted.iter().filter_map(|found| {
+            let place = self.location(found.span).filter(|place| place.uri == self.uri)?.range;
+            if place.end < range.start || range.end < place.start {
+                return None;
+            }
+            let text = self.found.sources().text(found.span);
+            let meant = fix::spelt(text, found.help.as_deref()?)?;
+            Some((format!("Write `{meant}`"), self.diagnostic(found), TextEdit::new(place, meant)))
+        });
+        fixes.collect()
     }
 
     /// What there is to say of a place: the types of the variable there, and the pages of the codes of diagnostics there.

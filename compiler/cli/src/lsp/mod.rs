@@ -4,6 +4,7 @@
 //! --notes` would; over a variable of a kernel it says its type. The protocol's version is 3.17.
 
 mod document;
+mod fix;
 mod text;
 
 use std::{
@@ -14,8 +15,8 @@ use std::{
 
 use lsp_server::{Connection, ErrorCode, Message, Notification, Request, Response};
 use lsp_types::{
-    DidChangeTextDocumentParams, DidCloseTextDocumentParams, DidOpenTextDocumentParams, DidSaveTextDocumentParams,
-    HoverParams, PublishDiagnosticsParams, Uri,
+    CodeActionParams, DidChangeTextDocumentParams, DidCloseTextDocumentParams, DidOpenTextDocumentParams,
+    DidSaveTextDocumentParams, HoverParams, PublishDiagnosticsParams, Uri,
 };
 use serde_json::{Value, json};
 use weft_compiler::VERSION;
@@ -38,6 +39,7 @@ pub(crate) fn lsp() -> Result<u8, Stop> {
             // Whole texts.
             "textDocumentSync": {"openClose": true, "change": 1, "save": {"includeText": false}},
             "hoverProvider": true,
+            "codeActionProvider": {"codeActionKinds": ["quickfix"]},
         },
         "serverInfo": {"name": "weft", "version": VERSION},
     });
@@ -108,6 +110,10 @@ impl Server {
                 Ok(params) => Response::new_ok(id, self.hover(params)),
                 Err(error) => Response::new_err(id, ErrorCode::InvalidParams as i32, error.to_string()),
             },
+            "textDocument/codeAction" => match serde_json::from_value::<CodeActionParams>(params) {
+                Ok(params) => Response::new_ok(id, self.fixes(&params)),
+                Err(error) => Response::new_err(id, ErrorCode::InvalidParams as i32, error.to_string()),
+            },
             _ => {
                 let message = format!("weft does not serve {method}");
                 Response::new_err(id, ErrorCode::MethodNotFound as i32, message)
@@ -116,13 +122,34 @@ impl Server {
         self.send(answer);
     }
 
-    fn hover(&mut self, params: HoverParams) -> Value {
-        let place = params.text_document_position_params;
-        let key = place.text_document.uri.as_str();
-        if self.dirty.contains(key) {
+    /// A document as it is now, looked at.
+    fn current(&mut self, uri: &Uri) -> Option<&Document> {
+        if self.dirty.contains(uri.as_str()) {
             self.examine();
         }
-        let Some(document) = self.documents.get(key) else { return Value::Null };
+        self.documents.get(uri.as_str())
+    }
+
+    fn fixes(&mut self, params: &CodeActionParams) -> Value {
+        let Some(document) = self.current(&params.text_document.uri) else { return json!([]) };
+        let actions = document.fixes(params.range).into_iter().map(|(title, diagnostic, edit)| {
+            json!({
+                "title": title,
+                "kind": "quickfix",
+                "isPreferred": true,
+                "diagnostics": [diagnostic],
+                "edit": {"changes": {params.text_document.uri.as_str(): [edit]}},
+            })
+        });
+        actions.collect()
+    }
+
+    fn hover(&mut self, params: HoverParams) -> Value {
+        let place = params.text_document_position_params;
+        if self.current(&place.text_document.uri).is_none() {
+            return Value::Null;
+        }
+        let Some(document) = self.documents.get(place.text_document.uri.as_str()) else { return Value::Null };
         let said = guarded(|| document.hover(&self.engine, place.position)).flatten();
         let Some((said, range)) = said else { return Value::Null };
         let contents = json!({"kind": "markdown", "value": said});

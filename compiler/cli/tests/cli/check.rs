@@ -49,6 +49,10 @@ fn a_folder_is_all_files_of_ones_own() {
     folder.write("d/ok.py", &wrong());
     let said = folder.weft(&["check", "."]).failed(1);
     assert!(said.contains("error[E0201]") && said.contains("--> ./d/ok.py:8:25"), "{said}");
+    // A file that is no notebook hides nothing of the others.
+    folder.write("d/n.ipynb", "cuda");
+    let said = folder.weft(&["check", "."]).failed(1);
+    assert!(said.contains("error[E0101]: ./d/n.ipynb is no notebook") && said.contains("error[E0201]"), "{said}");
     // What is named is looked at, whatever git ignores.
     assert!(folder.weft(&["check", "d/skip_this.py"]).failed(1).contains("E0201"));
 }
