@@ -147,7 +147,7 @@ fn files_that_change_are_looked_at_again() {
     let wait = |wanted: &str| {
         let mut seen = Vec::new();
         while !seen.last().is_some_and(|line: &String| line.contains(wanted)) {
-            let line = receiver.recv_timeout(Duration::from_secs(60));
+            let line = receiver.recv_timeout(Duration::from_mins(1));
             seen.push(line.unwrap_or_else(|_| panic!("{wanted:?} is not in {seen:?}")));
         }
     };
