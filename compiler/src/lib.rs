@@ -20,7 +20,7 @@ mod stop;
 pub mod syntax;
 pub mod target;
 
-pub use backend::{host_cpu, host_cpu_named};
+pub use backend::{host_cpu, host_cpu_named, llvm_version};
 pub use stage::{Size, Stage, Told, Watch};
 pub use stop::Poll;
 

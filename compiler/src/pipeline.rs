@@ -5,7 +5,8 @@ use weft_artifact::{ArgType, Artifact, Factors};
 use crate::{
     backend,
     diagnostic::{Diagnostic, Failure},
-    frontend, passes,
+    frontend::{self, Variable},
+    passes,
     request::{Entry, Options, Outcome, Request, Target},
     source::SourceMap,
     stack,
@@ -60,6 +61,12 @@ pub fn check(request: &Request) -> Result<Outcome<Checked>, Failure> {
             Err(diagnostic) => Err(Failure { diagnostics: vec![diagnostic], sources: checked.sources }),
         }
     })
+}
+
+/// Finds what the variables of a kernel are, and of the functions that it calls, where the text names them: as far as their
+/// types are found. The files are those of the places.
+pub fn variables(request: &Request) -> (Vec<Variable>, SourceMap) {
+    stack::on_large(|| frontend::variables(request))
 }
 
 /// Finds the type of what a device function returns for one tuple of argument types, and makes no code; `None` where that

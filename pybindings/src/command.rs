@@ -14,6 +14,16 @@ pub(crate) fn run_command(py: Python<'_>, args: Vec<OsString>) -> PyResult<u8> {
     let site_packages = py.import("weft._source")?.call_method0("site_packages")?.extract()?;
     let terminal = io::stderr().is_terminal();
     let stdout = Stdout::of_process();
-    let surroundings = Surroundings { site_packages, terminal, stdout, ..Surroundings::default() };
+    let python = Some(python as fn() -> weft_cli::Python);
+    let surroundings = Surroundings { site_packages, terminal, stdout, python, ..Surroundings::default() };
     Ok(py.detach(|| weft_cli::run(args, &surroundings, &mut io::stdout(), &mut io::stderr())))
+}
+
+/// What this Python says of itself.
+fn python() -> weft_cli::Python {
+    Python::attach(|py| {
+        let asked = py.import("weft._cli").and_then(|module| module.call_method0("python")?.extract());
+        let (version, executable, numpy) = asked.unwrap_or_default();
+        weft_cli::Python { version, executable, numpy }
+    })
 }

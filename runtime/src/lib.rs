@@ -32,5 +32,7 @@ pub use occupancy::{BlockSize, USUAL_BLOCK, best_block};
 pub use random::xoroshiro128p_states;
 pub use ranges::{Category, Range, range};
 pub use rows::Rows;
-pub use settings::{CoarsenChoice, CpuStrategy, DeviceChoice, FileChoice, ProgressChoice, SETTINGS, Setting, Settings};
+pub use settings::{
+    CoarsenChoice, CpuStrategy, DeviceChoice, FileChoice, InForce, ProgressChoice, SETTINGS, Setting, Settings,
+};
 pub use toolkit::Toolkit;

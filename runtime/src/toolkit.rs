@@ -84,7 +84,7 @@ impl Toolkit {
     }
 
     /// The folders of headers that there are, for CUDA C++.
-    pub(crate) fn includes(&self) -> Vec<PathBuf> {
+    pub fn includes(&self) -> Vec<PathBuf> {
         let packages =
             self.site_packages.iter().flat_map(|root| HEADERS_IN_SITE_PACKAGES.iter().map(|at| root.join(at)));
         let mut found = Vec::new();

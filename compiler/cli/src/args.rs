@@ -28,12 +28,42 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// List the CUDA devices and the CPU.
     Devices,
+    /// Look whether weft works on this machine: driver, devices, tools, cache and settings; say what is wrong, and how to mend
+    /// it.
+    Doctor(DoctorArgs),
+    /// List the settings: what each is in this environment, where that is from, and what it does.
+    Settings(SettingsArgs),
+    /// Serve an editor that speaks the language server protocol, over the standard input and output: diagnostics, and the types
+    /// of variables.
+    Lsp,
+    /// Write a script by which a shell completes this command's words.
+    Completions(CompletionsArgs),
     /// Show or clear what Python programs have compiled and keep on the disk (the settings `WEFT_CACHE`,
     /// `WEFT_CACHE_DIR` and `WEFT_CACHE_SIZE`).
     Cache {
         #[command(subcommand)]
         command: CacheCommand,
     },
+}
+
+/// `weft completions`.
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell.
+    pub(crate) shell: Shell,
+}
+
+/// A shell that `weft completions` writes for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Shell {
+    /// Bash.
+    Bash,
+    /// Zsh.
+    Zsh,
+    /// Fish.
+    Fish,
+    /// `PowerShell`.
+    Powershell,
 }
 
 /// `weft cache`.
@@ -120,17 +150,42 @@ impl FactFlags {
 /// `weft check`.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// The Python files.
-    #[arg(required = true)]
+    /// Python files, notebooks, and folders: all files in them that are not hidden or ignored by git.
+    #[arg(required = true, value_name = "PATH")]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) kernels: KernelArgs,
     /// Say where Numba's typing makes numbers wider than those of the arrays, and what to write instead.
     #[arg(long)]
     pub(crate) notes: bool,
-    /// Diagnostics as JSON, on the standard error.
+    /// Look again whenever one of the files has changed.
     #[arg(long)]
+    pub(crate) watch: bool,
+    /// How to say it [default: text]. All but text goes to the standard output.
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    format: Option<CheckFormat>,
+    /// Diagnostics as JSON, on the standard error.
+    #[arg(long, conflicts_with = "format")]
     pub(crate) json: bool,
+}
+
+impl CheckArgs {
+    pub(crate) fn format(&self) -> CheckFormat {
+        self.format.unwrap_or(CheckFormat::Text)
+    }
+}
+
+/// `--format` of `weft check`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CheckFormat {
+    /// For reading, with the lines and carets.
+    Text,
+    /// A list of objects.
+    Json,
+    /// SARIF 2.1.0, for code scanning and editors.
+    Sarif,
+    /// GitHub's workflow commands, which become annotations of a change.
+    Github,
 }
 
 /// Which kernels, for which types.
@@ -151,6 +206,37 @@ pub(crate) struct ExplainArgs {
     /// A code such as E0203, or a name in kernels such as cuda.grid.
     #[arg(value_name = "CODE")]
     pub(crate) subject: Option<String>,
+}
+
+/// `weft doctor`.
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// How to say it.
+    #[arg(long, value_enum, default_value_t = DataFormat::Text, value_name = "FORMAT")]
+    pub(crate) format: DataFormat,
+}
+
+/// `weft settings`.
+#[derive(Debug, Args)]
+pub(crate) struct SettingsArgs {
+    /// Only these, such as `WEFT_DEVICE` or `device`.
+    #[arg(value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+    /// Only those that are not as by default.
+    #[arg(long)]
+    pub(crate) changed: bool,
+    /// How to say it.
+    #[arg(long, value_enum, default_value_t = DataFormat::Text, value_name = "FORMAT")]
+    pub(crate) format: DataFormat,
+}
+
+/// `--format` of what is no diagnostic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DataFormat {
+    /// For reading.
+    Text,
+    /// For programs.
+    Json,
 }
 
 /// `--abi`.

@@ -59,7 +59,7 @@ fn counted(entries: usize) -> String {
 }
 
 /// Bytes with a unit of powers of 1024.
-fn size(bytes: u64) -> String {
+pub(crate) fn size(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes} B"),
         1024..1_048_576 => format!("{:.1} KiB", bytes as f64 / 1024.0),

@@ -2,9 +2,9 @@
 
 use std::{io::Write, sync::Arc};
 
-use weft_runtime::{DeviceAttributes, HostCode, HostLoader, Settings, cpu, cuda};
+use weft_runtime::{DeviceAttributes, Settings, cpu, cuda};
 
-use crate::{Surroundings, report::Stop};
+use crate::{Surroundings, loader::Loader, report::Stop};
 
 /// Lists the CUDA devices and the CPU, or says why there is no CUDA device.
 pub(crate) fn devices(surroundings: &Surroundings, stdout: &mut dyn Write) -> Result<u8, Stop> {
@@ -24,7 +24,7 @@ pub(crate) fn devices(surroundings: &Surroundings, stdout: &mut dyn Write) -> Re
     if let Some(reason) = cuda::why_none() {
         writeln!(stdout, "cuda    none: {reason}")?;
     }
-    match cpu::open(&settings, Arc::new(NoLoader)) {
+    match cpu::open(&settings, Arc::new(Loader)) {
         Ok(device) => {
             let attributes = device.attributes();
             line(stdout, "cpu", attributes, &device.target(), &format!("{} cores", attributes.multiprocessor_count))?;
@@ -43,14 +43,4 @@ fn line(stdout: &mut dyn Write, id: &str, device: &DeviceAttributes, target: &st
         device.name
     )?;
     Ok(())
-}
-
-/// The list launches nothing, so that no code is ever loaded.
-#[derive(Debug)]
-struct NoLoader;
-
-impl HostLoader for NoLoader {
-    fn load(&self, _object: &[u8]) -> Result<Arc<dyn HostCode>, String> {
-        Err("`weft devices` loads no code".to_owned())
-    }
 }

@@ -1,21 +1,26 @@
 //! The `weft` command as a library, so that the wheel has it too: [`run`] is all of it.
 //!
 //! One file a subcommand. `program/` reads a Python file without Python. Nothing here prints: output goes to the
-//! writers that `run` gets. Exit codes: 0; 1 for a rejected program; 2 for bad usage, a file that cannot be read, or
-//! a tool that is missing.
+//! writers that `run` gets. Exit codes: 0; 1 for a rejected program, or a machine on which weft is broken; 2 for bad usage, a
+//! file that cannot be read, or a tool that is missing.
 
 mod args;
 mod cache;
 mod check;
+mod completions;
 mod devices;
+mod doctor;
 mod emit;
 mod encoding;
 mod explain;
 mod kernels;
+mod loader;
+mod lsp;
 mod options;
 mod output;
 mod program;
 mod report;
+mod settings;
 mod tools;
 mod untyped;
 
@@ -33,8 +38,9 @@ use weft_compiler::{
     source::Span,
 };
 
+pub use crate::loader::Loader;
 use crate::{
-    args::{Cli, Color, Command},
+    args::{CheckFormat, Cli, Color, Command},
     report::{Report, Stop},
 };
 
@@ -43,12 +49,27 @@ use crate::{
 pub struct Surroundings {
     /// Answers environment variables.
     pub variable: fn(&str) -> Option<String>,
+    /// Gives the names of all environment variables that are text.
+    pub names: fn() -> Vec<String>,
+    /// Asks the Python that runs the command, if one does.
+    pub python: Option<fn() -> Python>,
     /// `site-packages` folders of a Python whose packages may hold NVIDIA's tools, beside that of `VIRTUAL_ENV`.
     pub site_packages: Vec<PathBuf>,
     /// The second writer is a terminal, which can show colors.
     pub terminal: bool,
     /// Where the first writer leads.
     pub stdout: Stdout,
+}
+
+/// The Python that runs the command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Python {
+    /// `3.13.1`.
+    pub version: String,
+    /// The path of the interpreter.
+    pub executable: String,
+    /// The version of NumPy that it imports, if it does.
+    pub numpy: Option<String>,
 }
 
 /// Where the standard output leads: several PTX modules one after the other are fine to read, but no PTX file.
@@ -82,6 +103,8 @@ impl Default for Surroundings {
     fn default() -> Self {
         Self {
             variable: |name| std::env::var(name).ok(),
+            names: || std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect(),
+            python: None,
             site_packages: Vec::new(),
             terminal: false,
             stdout: Stdout::default(),
@@ -111,8 +134,14 @@ pub fn run(
     };
     let json = match &cli.command {
         Command::Emit(args) => args.json,
-        Command::Check(args) => args.json,
-        Command::Explain(_) | Command::Devices | Command::Cache { .. } => false,
+        Command::Check(args) => args.json || args.format() == CheckFormat::Json,
+        Command::Explain(_)
+        | Command::Devices
+        | Command::Doctor(_)
+        | Command::Settings(_)
+        | Command::Lsp
+        | Command::Completions(_)
+        | Command::Cache { .. } => false,
     };
     let color = match cli.color {
         Color::Always => true,
@@ -126,6 +155,10 @@ pub fn run(
         Command::Check(args) => check::check(&args, color, stdout, stderr),
         Command::Explain(args) => explain::explain(&args, stdout),
         Command::Devices => devices::devices(surroundings, stdout),
+        Command::Doctor(args) => doctor::doctor(&args, surroundings, stdout),
+        Command::Completions(args) => completions::completions(&args, stdout),
+        Command::Lsp => lsp::lsp(),
+        Command::Settings(args) => settings::settings(&args, surroundings, stdout),
         Command::Cache { command } => cache::cache(command, surroundings, stdout),
     };
     finish(done.and_then(|code| Ok(stdout.flush().map(|()| code)?)), json, stderr)

@@ -1,11 +1,13 @@
 //! What goes wrong: diagnostics of several compilations as one list, and what ends the command.
 
-use std::io;
+use std::{collections::BTreeMap, io};
 
 use weft_compiler::{
     diagnostic::{Code, Diagnostic, Severity, render_json, render_text},
     source::{SourceFile, SourceMap, Span},
 };
+
+use crate::check::Notebook;
 
 /// Why a command cannot go on.
 #[derive(Debug)]
@@ -27,6 +29,19 @@ impl From<io::Error> for Stop {
 pub(crate) struct Report {
     diagnostics: Vec<Diagnostic>,
     sources: SourceMap,
+    /// The notebooks' cells among the files, by their names: the notebook, and the cell's number.
+    cells: BTreeMap<String, (String, u32)>,
+}
+
+/// A place as it is shown: lines and columns are counted from 1, columns in characters, the end is behind the last one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The file's path.
+    pub(crate) file: String,
+    /// The cell of a notebook, in which lines are counted.
+    pub(crate) cell: Option<u32>,
+    pub(crate) start: (u32, u32),
+    pub(crate) end: (u32, u32),
 }
 
 impl Report {
@@ -49,6 +64,34 @@ impl Report {
         let mut sources = SourceMap::default();
         sources.add(&file.into());
         self.add(&[diagnostic], &sources);
+    }
+
+    /// Adds what another report has.
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.add(&other.diagnostics, &other.sources);
+        self.cells.extend(other.cells);
+    }
+
+    /// Notes that a file is a cell of a notebook.
+    pub(crate) fn name_cell(&mut self, name: String, notebook: &str, number: u32) {
+        self.cells.insert(name, (notebook.to_owned(), number));
+    }
+
+    /// Moves what is in the joined text of a notebook to its cells.
+    pub(crate) fn move_to_cells(&mut self, notebook: &Notebook) {
+        let Self { diagnostics, sources, .. } = self;
+        let mut move_one = |span: &mut Span| {
+            let is_joined = sources.file(*span).is_some_and(|file| file.name == notebook.name);
+            if let Some((file, within)) = notebook.place(*span).filter(|_| is_joined) {
+                *span = Span { file: sources.add(&file), ..within };
+            }
+        };
+        for diagnostic in diagnostics {
+            move_one(&mut diagnostic.span);
+            for (span, _) in &mut diagnostic.labels {
+                move_one(span);
+            }
+        }
     }
 
     /// Adds one that has no place.
@@ -83,12 +126,41 @@ impl Report {
         })
     }
 
-    /// The text for the user; as JSON even an empty report is a document.
-    pub(crate) fn render(&self, json: bool, color: bool) -> String {
+    /// The place of a span, if it is in a file.
+    pub(crate) fn shown(&self, span: Span) -> Option<Place> {
+        let file = self.sources.file(span)?;
+        let (start, end) = (file.line_column(span.start), file.line_column(span.end));
+        let (name, cell) = match self.cells.get(&file.name) {
+            Some((notebook, number)) => (notebook.clone(), Some(*number)),
+            None => (file.name.clone(), None),
+        };
+        Some(Place { file: name, cell, start, end })
+    }
+
+    /// The files that places are in.
+    pub(crate) fn sources(&self) -> &SourceMap {
+        &self.sources
+    }
+
+    /// All of it in the order of the lines of each file, after what has no place.
+    pub(crate) fn sorted(&self) -> Vec<Diagnostic> {
         let mut sorted = self.diagnostics.clone();
-        // In the order of the lines of each file, after what has no place.
         sorted
             .sort_by_key(|diagnostic| (diagnostic.span.file != u32::MAX, diagnostic.span.file, diagnostic.span.start));
-        if json { render_json(&sorted, &self.sources) } else { render_text(&sorted, &self.sources, color) }
+        sorted
+    }
+
+    /// The text for the user; as JSON even an empty report is a document.
+    pub(crate) fn render(&self, json: bool, color: bool) -> String {
+        let sorted = self.sorted();
+        if !json {
+            return render_text(&sorted, &self.sources, color);
+        }
+        let mut text = render_json(&sorted, &self.sources);
+        let file = |name: &str| format!("\"file\": {}", serde_json::Value::from(name));
+        for (name, (notebook, number)) in &self.cells {
+            text = text.replace(&format!("{}, ", file(name)), &format!("{}, \"cell\": {number}, ", file(notebook)));
+        }
+        text
     }
 }

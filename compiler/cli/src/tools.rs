@@ -42,7 +42,7 @@ pub(crate) fn host_cpu(surroundings: &Surroundings) -> Result<Arc<HostCpu>, Stop
 }
 
 /// `site-packages` of the Python that runs the command, and of an active virtual environment.
-fn site_packages(surroundings: &Surroundings) -> Vec<PathBuf> {
+pub(crate) fn site_packages(surroundings: &Surroundings) -> Vec<PathBuf> {
     let mut folders = surroundings.site_packages.clone();
     if let Some(environment) = (surroundings.variable)("VIRTUAL_ENV").filter(|path| !path.is_empty()) {
         let versions = fs::read_dir(Path::new(&environment).join("lib")).into_iter().flatten().flatten();

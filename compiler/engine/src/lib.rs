@@ -28,6 +28,7 @@ use weft_artifact::ArgType;
 use weft_compiler::{
     Poll, Watch,
     diagnostic::{Code, Diagnostic, Failure},
+    frontend::Variable,
     pipeline::{self, Checked, Output},
     request::{Outcome, Request},
     source::{SourceMap, Span},
@@ -178,6 +179,12 @@ impl Engine {
     /// As [`Engine::compile`], but for the faults of weft's own that only LLVM finds.
     pub fn check(&self, request: &Request) -> Result<Outcome<Checked>, Failure> {
         self.once.alone(|| pipeline::check(request))
+    }
+
+    /// What the variables of a request's kernel are where its text names them: [`pipeline::variables`]. It is found anew each
+    /// time.
+    pub fn variables(&self, request: &Request) -> (Vec<Variable>, SourceMap) {
+        self.once.alone(|| pipeline::variables(request))
     }
 
     /// Waits until nothing is being compiled, typed or checked, and holds the engine still, for a fork: the child, which has none of the

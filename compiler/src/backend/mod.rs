@@ -28,6 +28,11 @@ use crate::{
 
 pub use host::cpu::{cpu as host_cpu, cpu_named as host_cpu_named};
 
+/// The version of the LLVM that is in the compiler: major, minor, patch.
+pub fn llvm_version() -> (u32, u32, u32) {
+    inkwell::support::get_llvm_version()
+}
+
 /// Code, and the texts that were asked for.
 #[derive(Clone, Debug)]
 pub struct Emitted {

@@ -66,6 +66,7 @@ impl FnLowerer<'_> {
         let Some(value) = self.own_iterator(name, value, span) else { return };
         let value = self.with_own_texts(value, span);
         let ty = self.ty_of(&value);
+        self.tell_type(name, &ty, span);
         if !ty.is_poison() && ty != Ty::Bottom && !self.names.given.contains(name) {
             self.names.given.insert(name.to_owned());
         }

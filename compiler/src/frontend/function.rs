@@ -179,6 +179,7 @@ impl<'a> FnLowerer<'a> {
     /// Makes a parameter a variable. One that is assigned in the body gets locals of its own, so that array values
     /// that hold the parameter's locals stay as they are.
     fn declare_param(&mut self, param: &ast::Param, ty: Ty, locals: Vec<crate::ir::LocalId>) {
+        self.tell_type(&param.name, &ty, param.span);
         let var = Var { ty: ty.clone(), span: param.span, maybe_undefined: false };
         if let Some(env) = &mut self.env {
             env.insert(param.name.clone(), var);

@@ -14,6 +14,7 @@ use super::{
     state::{CoopMemory, Env, Functions, Iterators, Loops, Names, Reports, Returns, Root, Scope, Var, Variables},
     ty::{ArrayTy, Ty},
     value::{ArrayValue, Atom, Value},
+    variables::Variable,
 };
 use crate::{
     diagnostic::{Code, Diagnostic, Severity},
@@ -56,6 +57,8 @@ pub(super) struct Lowerer {
     pub(super) notes: bool,
     /// What operators compute, for those.
     pub(super) computed: Vec<Computed>,
+    /// What variables are at the places that name them, if somebody asks.
+    pub(super) variables: Option<Vec<Variable>>,
     /// What must not happen, to be reported if no error explains it.
     pub(super) faults: Vec<Diagnostic>,
 }

@@ -30,9 +30,11 @@ mod stmt;
 mod ty;
 mod typing;
 mod value;
+mod variables;
 mod weak;
 
 pub use expr::no_builtin;
+pub use variables::{Variable, variables};
 
 use weft_artifact::ArgType;
 
@@ -60,12 +62,10 @@ pub struct Lowered {
 ///
 /// Every diagnostic found, if one is an error.
 pub fn lower(request: &Request) -> Result<Outcome<Lowered>, Failure> {
-    let ptx = matches!(request.target, Target::Sm(..));
-    let reports = state::Reports::of(&request.options);
-    let mut lowerer = lowered(request, reports, ptx);
+    let mut lowerer = lowered_for(request, None);
     if request.options.notes && !lowerer.explained() {
         let found = notes::notes(request, &lowerer, |request| {
-            let again = lowered(request, reports, ptx);
+            let again = lowered_for(request, None);
             (again.computed, again.sources)
         });
         lowerer.diagnostics.extend(found);
@@ -73,8 +73,11 @@ pub fn lower(request: &Request) -> Result<Outcome<Lowered>, Failure> {
     finished(lowerer)
 }
 
-/// Lowers a request's function into a lowerer, which has what is wrong with it.
-fn lowered(request: &Request, reports: state::Reports, ptx: bool) -> lowerer::Lowerer {
+/// Lowers a request's function into a lowerer, which has what is wrong with it; it keeps what its variables are, if there is
+/// a list for them.
+fn lowered_for(request: &Request, variables: Option<Vec<Variable>>) -> lowerer::Lowerer {
+    let ptx = matches!(request.target, Target::Sm(..));
+    let reports = state::Reports::of(&request.options);
     let symbol = match &request.options.entry {
         Entry::Foreign(Foreign { symbol: Some(symbol), .. }) => symbol.clone(),
         Entry::Foreign(Foreign { symbol: None, .. }) | Entry::Launch => request.function.ast.name.clone(),
@@ -92,6 +95,7 @@ fn lowered(request: &Request, reports: state::Reports, ptx: bool) -> lowerer::Lo
         no_wraparound,
         reports,
         notes,
+        variables,
         ..lowerer::Lowerer::default()
     };
     match request.options.entry {

@@ -15,5 +15,14 @@ def main() -> int:
     return run_command(["weft", *sys.argv[1:]])
 
 
+def python() -> tuple[str, str, str | None]:
+    """Give this Python's version, its interpreter's path, and the version of NumPy that it imports, if it does."""
+    try:
+        import numpy as np
+    except ImportError:
+        return sys.version.split()[0], sys.executable, None
+    return sys.version.split()[0], sys.executable, np.__version__
+
+
 if __name__ == "__main__":
     sys.exit(main())

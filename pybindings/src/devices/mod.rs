@@ -5,7 +5,6 @@
 //! once, from `WEFT_DEVICE`. The current device is a thread's own, as in CUDA.
 
 pub(crate) mod fork;
-mod host_code;
 pub(crate) mod manager;
 mod output;
 pub(crate) mod recording;
@@ -25,13 +24,13 @@ use pyo3::{
     prelude::*,
     types::{PyDict, PyString},
 };
+use weft_cli::Loader;
 use weft_compiler::diagnostic::closest;
 use weft_runtime::{
     DeviceChoice, Error, Executor, Libdevice, Settings, Toolkit, cpu, cuda,
     progress::{self, Place},
 };
 
-use self::host_code::Loader;
 use crate::errors;
 
 /// What this process computes on.

@@ -17,7 +17,7 @@ use std::{
 
 use cudarc::driver::sys;
 
-use super::clusters;
+use super::{Library, clusters};
 use crate::error::{Error, ErrorKind};
 
 /// The oldest driver that has every function of the table, and stream-ordered memory.
@@ -220,41 +220,59 @@ pub(super) fn is_there() -> bool {
     *THERE.get_or_init(|| unsafe { sys::is_culib_present() })
 }
 
+/// The driver's library as it was found, whether or not it can be used: the version of CUDA that it is for, and its file.
+pub(super) fn found() -> Option<Library> {
+    if !is_there() {
+        return None;
+    }
+    Some(match find::<VersionOf>("cuDriverGetVersion") {
+        Ok(version_of) => Library { version: version_by(version_of), file: file_of(version_of as *const c_void) },
+        Err(_) => Library { version: None, file: None },
+    })
+}
+
+/// `cuDriverGetVersion`.
+type VersionOf = unsafe extern "C" fn(*mut c_int) -> c_uint;
+
+/// The version of CUDA that a driver is for; `None` of a stub library, for linking, without a driver behind it.
+fn version_by(version_of: VersionOf) -> Option<(u32, u32)> {
+    let mut version = 0;
+    // SAFETY: it may be called before cuInit and writes one int.
+    let code = unsafe { version_of(&raw mut version) };
+    (code == 0).then_some((version as u32 / 1000, version as u32 % 1000 / 10))
+}
+
 fn open_driver() -> Result<Opened, Error> {
     if !is_there() {
         return Err(no_device(
             "no CUDA driver: libcuda.so was not found (it comes with NVIDIA's driver, not with the CUDA toolkit)",
         ));
     }
-    let version_of: unsafe extern "C" fn(*mut c_int) -> c_uint = find("cuDriverGetVersion")?;
-    let mut version = 0;
-    // SAFETY: it may be called before cuInit and writes one int.
-    let code = unsafe { version_of(&raw mut version) };
-    let version = (version as u32 / 1000, version as u32 % 1000 / 10);
-    // A stub library (for linking, without a driver behind it) fails here and has its own error in cuInit.
-    if code == 0 && version < OLDEST_DRIVER {
-        let (major, minor) = version;
+    // A stub has its own error in cuInit.
+    let version = version_by(find("cuDriverGetVersion")?);
+    if let Some((major, minor)) = version.filter(|version| *version < OLDEST_DRIVER) {
         return Err(no_device(&format!("the CUDA driver is too old: it is for CUDA {major}.{minor}; {}", needed())));
     }
     let driver = Driver::load()?;
     // SAFETY: it takes no pointer.
-    unsafe { driver.cuInit(0) }.map_err(|error| no_device(&explain_no_init(&error)))?;
+    unsafe { driver.cuInit(0) }.map_err(|error| no_init(&error))?;
     let mut n_devices = 0;
     // SAFETY: it writes one int.
-    unsafe { driver.cuDeviceGetCount(&raw mut n_devices) }.map_err(|error| no_device(&explain_no_init(&error)))?;
+    unsafe { driver.cuDeviceGetCount(&raw mut n_devices) }.map_err(|error| no_init(&error))?;
     if n_devices <= 0 {
         return Err(no_device(&format!("the CUDA driver found no device{}", visible_devices())));
     }
-    Ok(Opened { driver, n_devices: n_devices as u32, version, process: process::id() })
+    Ok(Opened { driver, n_devices: n_devices as u32, version: version.unwrap_or_default(), process: process::id() })
 }
 
 /// A failure of `cuInit`, with what usually is behind it.
-fn explain_no_init(error: &Error) -> String {
-    match error.driver_code {
+fn no_init(error: &Error) -> Error {
+    let what = match error.driver_code {
         Some(34) => format!("{error}: this libcuda.so is a stub for linking, not NVIDIA's driver"),
         Some(100) => format!("the CUDA driver found no device: {error}{}", visible_devices()),
         _ => format!("the CUDA driver does not start: {error}"),
-    }
+    };
+    Error { driver_code: error.driver_code, ..no_device(&what) }
 }
 
 /// `CUDA_VISIBLE_DEVICES`, which can hide every device.
@@ -310,7 +328,7 @@ pub(super) fn identity() -> Result<&'static str, Error> {
 }
 
 /// The file that a function was loaded from.
-fn file_of(function: *const c_void) -> Option<PathBuf> {
+pub(super) fn file_of(function: *const c_void) -> Option<PathBuf> {
     let mut place = SymbolPlace { file: ptr::null(), base: ptr::null(), symbol: ptr::null(), address: ptr::null() };
     // SAFETY: any address may be asked about; it writes the structure.
     let found = unsafe { dladdr(function, &raw mut place) };

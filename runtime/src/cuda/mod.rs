@@ -27,9 +27,18 @@ mod stream;
 mod tools;
 mod uses;
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
-use crate::{error::Error, executor::Executor, settings::Settings};
+use crate::{error::Error, executor::Executor, settings::Settings, toolkit::Toolkit};
+
+/// A library of NVIDIA's that this process has opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Library {
+    /// The version of CUDA that it is for or of, (major, minor), if it says so.
+    pub version: Option<(u32, u32)>,
+    /// Its file, if the loader says so.
+    pub file: Option<PathBuf>,
+}
 
 /// How many CUDA devices there are; no driver is 0. Never panics.
 pub fn device_count() -> u32 {
@@ -59,4 +68,27 @@ pub fn attach_profiler(settings: &Settings, variable: impl Fn(&str) -> Option<St
 /// Whether this machine has a driver of CUDA's, which alone makes device memory. Opens nothing that stays open.
 pub fn has_driver() -> bool {
     driver::is_there()
+}
+
+/// The driver's library as it was found, whether or not it can be used; `None` where there is none.
+pub fn driver() -> Option<Library> {
+    driver::found()
+}
+
+/// Opens NVRTC, which compiles CUDA C++.
+///
+/// # Errors
+///
+/// `NoTool`, with what was looked for.
+pub fn nvrtc(toolkit: &Toolkit) -> Result<Library, Error> {
+    nvrtc::Nvrtc::open(toolkit).map(|found| Library { version: Some(found.version), file: found.file() })
+}
+
+/// Opens nvJitLink, which links LTO-IR.
+///
+/// # Errors
+///
+/// `NoTool`, with what was looked for.
+pub fn nvjitlink(toolkit: &Toolkit) -> Result<Library, Error> {
+    nvjitlink::NvJitLink::open(toolkit).map(|found| Library { version: found.version(), file: found.file() })
 }

@@ -4,12 +4,17 @@
 
 use std::{
     ffi::{CString, c_char, c_int, c_uint, c_void},
-    fmt, ptr,
+    fmt,
+    path::PathBuf,
+    ptr,
 };
 
 use libloading::Library;
 
-use super::tools::{find, open, text};
+use super::{
+    driver::file_of,
+    tools::{find, open, text},
+};
 use crate::{
     code::LinkedKind,
     error::{Error, ErrorKind},
@@ -63,7 +68,7 @@ functions! {
 pub(super) struct NvJitLink {
     functions: Functions,
     /// Never closed: the functions above are in it.
-    _library: Library,
+    library: Library,
 }
 
 impl fmt::Debug for NvJitLink {
@@ -86,7 +91,22 @@ impl NvJitLink {
     /// Opens it.
     pub(super) fn open(toolkit: &Toolkit) -> Result<Self, Error> {
         let library = open(&WANTED, &toolkit.nvjitlink, toolkit)?;
-        Ok(Self { functions: Functions::of(&library)?, _library: library })
+        Ok(Self { functions: Functions::of(&library)?, library })
+    }
+
+    /// The file that it was opened from.
+    pub(super) fn file(&self) -> Option<PathBuf> {
+        file_of(self.functions.create as *const c_void)
+    }
+
+    /// Its CUDA version, which that of CUDA 12.0 and 12.1 does not say.
+    pub(super) fn version(&self) -> Option<(u32, u32)> {
+        let (mut major, mut minor) = (0, 0);
+        // SAFETY: the symbol has this type in nvJitLink.h.
+        let version: unsafe extern "C" fn(*mut c_uint, *mut c_uint) -> c_int =
+            unsafe { find(&self.library, "nvJitLinkVersion") }.ok()?;
+        // SAFETY: it writes two ints.
+        (unsafe { version(&raw mut major, &raw mut minor) } == 0).then_some((major, minor))
     }
 
     /// Links code for an SM; gives a cubin.

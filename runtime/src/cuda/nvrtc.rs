@@ -11,7 +11,10 @@ use std::{
 
 use libloading::Library;
 
-use super::tools::{find, open, text};
+use super::{
+    driver::file_of,
+    tools::{find, open, text},
+};
 use crate::{
     error::{Error, ErrorKind},
     toolkit::{Toolkit, Wanted},
@@ -157,6 +160,11 @@ impl Nvrtc {
             lto: size.ok().zip(data.ok()),
             _library: library,
         })
+    }
+
+    /// The file that it was opened from.
+    pub(super) fn file(&self) -> Option<PathBuf> {
+        file_of(self.functions.version as *const c_void)
     }
 
     /// Compiles CUDA C++ for an SM, or for the next older one that it knows, whose PTX that SM takes.

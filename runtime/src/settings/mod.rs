@@ -154,6 +154,37 @@ pub struct Setting {
     parse: fn(&mut Settings, &str) -> Option<()>,
 }
 
+/// A setting as it is in force.
+#[derive(Debug)]
+pub struct InForce {
+    /// Its row.
+    pub setting: &'static Setting,
+    /// Its value, in the form in which a user would write it.
+    pub value: String,
+    /// The environment variable that it is from; `None` for the default.
+    pub from: Option<&'static str>,
+    /// Whether it is other than the default; the error of a value that makes no sense.
+    pub changes: Result<bool, Error>,
+}
+
+impl Setting {
+    /// The environment variable that gives it and what that is, if one does.
+    fn given(&self, variable: &impl Fn(&str) -> Option<String>) -> Option<(&'static str, String)> {
+        let also = ALSO.iter().find(|(name, _)| *name == self.name).map(|(_, also)| *also);
+        let names = [Some(self.name), also].into_iter().flatten();
+        names.filter_map(|name| Some((name, variable(name)?))).find(|(_, value)| !value.trim().is_empty())
+    }
+
+    /// Reads a value into the settings.
+    fn read(&self, settings: &mut Settings, value: &str) -> Result<(), Error> {
+        let Self { name, allowed, default, .. } = self;
+        (self.parse)(settings, value.trim()).ok_or_else(|| {
+            let message = format!("{name} is \"{value}\"; it can be {allowed} (default: {default})");
+            Error::new(ErrorKind::Value, message)
+        })
+    }
+}
+
 /// How the names of all settings begin.
 const PREFIX: &str = "WEFT_";
 
@@ -207,19 +238,25 @@ impl Settings {
     pub fn from_env(variable: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
         let mut settings = Self::default();
         for setting in SETTINGS {
-            let own = variable(setting.name).filter(|value| !value.trim().is_empty());
-            let also = ALSO.iter().find(|(name, _)| *name == setting.name);
-            let Some(value) = own.or_else(|| also.and_then(|(_, also)| variable(also))) else { continue };
-            let trimmed = value.trim();
-            if !trimmed.is_empty() && (setting.parse)(&mut settings, trimmed).is_none() {
-                let Setting { name, allowed, default, .. } = setting;
-                return Err(Error::new(
-                    ErrorKind::Value,
-                    format!("{name} is \"{value}\"; it can be {allowed} (default: {default})"),
-                ));
+            if let Some((_, value)) = setting.given(&variable) {
+                setting.read(&mut settings, &value)?;
             }
         }
         Ok(settings)
+    }
+
+    /// Every setting as it is in force, in the order of the rows; `variable` answers the value of an environment variable.
+    pub fn in_force(variable: impl Fn(&str) -> Option<String>) -> Vec<InForce> {
+        let rows = SETTINGS.iter().map(|setting| {
+            let Some((from, value)) = setting.given(&variable) else {
+                return InForce { setting, value: setting.default.to_owned(), from: None, changes: Ok(false) };
+            };
+            let mut alone = Self::default();
+            let read = setting.read(&mut alone, &value);
+            let changes = read.map(|()| alone != Self::default());
+            InForce { setting, value: value.trim().to_owned(), from: Some(from), changes }
+        });
+        rows.collect()
     }
 
     /// The settings that are nearly the name of an environment variable that is none, by `nearest`: it answers which of
@@ -272,6 +309,30 @@ mod tests {
             assert_eq!(with(setting.name, "  "), Ok(Settings::default()), "{}", setting.name);
         }
         assert_eq!(Settings::from_env(|_| None), Ok(Settings::default()));
+    }
+
+    #[test]
+    fn what_is_in_force_says_where_it_is_from() {
+        let variable = |name: &str| {
+            let value = match name {
+                "WEFT_DEVICE" => " cpu ",
+                "WEFT_CACHE_SIZE" => "1024M",
+                "NUMBA_CUDA_MEMORY_MANAGER" => "rmm",
+                "WEFT_DEBUG" => "yes",
+                "WEFT_TUNE" => "",
+                _ => return None,
+            };
+            Some(value.to_owned())
+        };
+        let rows = Settings::in_force(variable);
+        assert_eq!(rows.len(), SETTINGS.len());
+        let row = |name: &str| rows.iter().find(|row| row.setting.name == name).expect("it is a setting");
+        let shown = |name: &str| (row(name).value.as_str(), row(name).from, row(name).changes.clone().ok());
+        assert_eq!(shown("WEFT_DEVICE"), ("cpu", Some("WEFT_DEVICE"), Some(true)));
+        assert_eq!(shown("WEFT_CACHE_SIZE"), ("1024M", Some("WEFT_CACHE_SIZE"), Some(false)));
+        assert_eq!(shown("WEFT_MEMORY_MANAGER"), ("rmm", Some("NUMBA_CUDA_MEMORY_MANAGER"), Some(true)));
+        assert_eq!(shown("WEFT_DEBUG"), ("yes", Some("WEFT_DEBUG"), None));
+        assert_eq!(shown("WEFT_TUNE"), ("0", None, Some(false)));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The command as a user calls it.
 
+mod check;
+mod doctor;
 mod emit;
 mod output;
 mod pages;

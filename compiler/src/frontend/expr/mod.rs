@@ -66,7 +66,11 @@ impl FnLowerer<'_> {
         stop::check();
         let span = expr.span;
         match &expr.kind {
-            ExprKind::Name(name) => self.name(name, span),
+            ExprKind::Name(name) => {
+                let value = self.name(name, span);
+                self.tell_type(name, &value.ty(), span);
+                value
+            }
             ExprKind::Constant(constant) => self.constant(constant, span),
             ExprKind::Binary { op, left, right } if is_too_long(*op, left, right) => {
                 let what = format!("`{}` of these integers", op.symbol());

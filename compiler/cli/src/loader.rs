@@ -5,9 +5,9 @@ use std::sync::Arc;
 use weft_compiler::backend::host::jit::{self, HostModule};
 use weft_runtime::{HostCode, HostLoader};
 
-/// The loader of `weft_compiler::backend::host::jit`.
+/// The loader of [`weft_compiler::backend::host::jit`].
 #[derive(Debug)]
-pub(crate) struct Loader;
+pub struct Loader;
 
 /// Code that it loaded.
 #[derive(Debug)]

@@ -1,0 +1,84 @@
+//! What is wrong with one file: what rejects kernels whose types are known, and names and syntax of the others.
+
+use weft_compiler::{
+    diagnostic::{Code, Diagnostic},
+    pipeline::Checked,
+    request::{Keep, Options, Outcome, Overloads, Request, Signature, Target},
+    source::{SourceMap, Span},
+};
+use weft_engine::Engine;
+
+use crate::{
+    kernels,
+    program::{Captures, KernelDef, Program},
+    report::Report,
+    untyped,
+};
+
+/// Neither types nor limits depend on the target; one has to be named.
+pub(crate) const TARGET: Target = Target::Sm(75, "");
+
+/// What is asked of every file.
+#[derive(Debug)]
+pub(crate) struct Examine<'a> {
+    pub(crate) engine: &'a Engine,
+    /// Signatures in the place of those in the file.
+    pub(crate) given: &'a [Signature],
+    /// Say where Numba's typing makes numbers wider.
+    pub(crate) notes: bool,
+}
+
+impl Examine<'_> {
+    /// Examines kernels of a program, and, if they are all of it, its other functions. Gives how many of them have no
+    /// signature.
+    pub(crate) fn run(
+        &self,
+        program: &Program,
+        selected: &[KernelDef<'_>],
+        is_all: bool,
+        report: &mut Report,
+    ) -> usize {
+        let sources = program.sources();
+        let mut captures = Captures::default();
+        let mut bare = 0;
+        for kernel in selected {
+            let jobs = kernels::jobs(program, *kernel, self.given, &mut captures);
+            bare += usize::from(jobs.is_empty());
+            for job in jobs {
+                report.add(&kernels::returning(&job).into_iter().collect::<Vec<_>>(), &sources);
+                let request = Request {
+                    function: job.def,
+                    overloads: Overloads::default(),
+                    args: job.signature.args,
+                    target: TARGET,
+                    options: Options { notes: self.notes, ..Options::default() },
+                    keep: Keep::default(),
+                };
+                let checked = match self.engine.check(&request) {
+                    Ok(Outcome::Made(checked)) => Ok(checked),
+                    Ok(Outcome::Asks(_)) => Err(kernels::unanswered(&request.function)),
+                    Err(failure) => Err(failure),
+                };
+                match checked {
+                    Ok(Checked { warnings, sources, .. }) => report.add(&warnings, &sources),
+                    Err(failure) => report.add(&failure.diagnostics, &failure.sources),
+                }
+            }
+        }
+        if is_all {
+            for kernel in program.jitted() {
+                let more = untyped::check(program, &kernel);
+                let new = more.into_iter().filter(|fault| !is_known(report, fault, &sources));
+                let new: Vec<Diagnostic> = new.collect();
+                report.add(&new, &sources);
+            }
+        }
+        bare
+    }
+}
+
+/// Whether the front end has already said this, perhaps in other words.
+fn is_known(report: &Report, fault: &Diagnostic, sources: &SourceMap) -> bool {
+    let codes = [fault.code, Code::UnsupportedStatement, Code::UnsupportedExpression];
+    codes.iter().any(|code| report.has_error_at(*code, Span { ..fault.span }, sources))
+}

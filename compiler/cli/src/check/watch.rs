@@ -1,0 +1,78 @@
+//! `weft check --watch`: looks again whenever a file has changed, until somebody ends it.
+//!
+//! The files are looked at from time to time: that works on every file system, those of networks and containers too.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    io::Write,
+    path::PathBuf,
+    thread,
+    time::{Duration, SystemTime},
+};
+
+use weft_compiler::request::Signature;
+use weft_engine::Engine;
+
+use super::{count, run, walk::walk};
+use crate::{args::CheckArgs, report::Stop};
+
+/// How long to wait between two looks at the files.
+const PAUSE: Duration = Duration::from_millis(300);
+
+/// What tells one content of a file from another: when it was written, and its size.
+type Stamp = Option<(SystemTime, u64)>;
+
+/// Looks again and again. A file that cannot be read ends it only at the first time: an editor may be writing it.
+pub(super) fn watch(
+    args: &CheckArgs,
+    given: &[Signature],
+    engine: &Engine,
+    color: bool,
+    stdout: &mut dyn Write,
+    stderr: &mut dyn Write,
+) -> Result<u8, Stop> {
+    let mut files = BTreeSet::new();
+    let mut is_first = true;
+    loop {
+        // Before the look: what changes meanwhile is looked at again.
+        let mut seen = stamps(args, &files);
+        match run(args, given, engine) {
+            Ok(run) => {
+                files.clone_from(&run.files);
+                run.write(args, color, stdout, stderr)?;
+            }
+            Err(Stop::Usage(message)) if !is_first => writeln!(stderr, "error: {message}")?,
+            Err(stop) => return Err(stop),
+        }
+        is_first = false;
+        for (path, stamp) in stamps(args, &files) {
+            seen.entry(path).or_insert(stamp);
+        }
+        writeln!(stderr, "watching {}; Ctrl-C ends it", count(seen.len(), "file"))?;
+        stdout.flush()?;
+        stderr.flush()?;
+        let changed = loop {
+            thread::sleep(PAUSE);
+            let now = stamps(args, &files);
+            if now != seen {
+                let is_other = |path: &PathBuf| now.get(path).copied().flatten() != seen.get(path).copied().flatten();
+                break now.keys().chain(seen.keys()).find(|path| is_other(path)).cloned();
+            }
+        };
+        let name = changed.map_or_else(|| "a folder".to_owned(), |path| path.display().to_string());
+        writeln!(stderr, "\n{name} has changed")?;
+    }
+}
+
+/// When each of the files was written that are there now, or were used by the last run.
+fn stamps(args: &CheckArgs, used: &BTreeSet<PathBuf>) -> BTreeMap<PathBuf, Stamp> {
+    let folders = args.files.iter().filter(|path| path.is_dir());
+    let found = folders.filter_map(|folder| walk(folder).ok()).flatten();
+    let paths = args.files.iter().filter(|path| !path.is_dir()).cloned().chain(found).chain(used.iter().cloned());
+    let stamp = |path: &PathBuf| {
+        let known = fs::metadata(path).ok()?;
+        Some((known.modified().ok()?, known.len()))
+    };
+    paths.map(|path| (path.clone(), stamp(&path))).collect()
+}

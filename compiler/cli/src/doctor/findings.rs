@@ -1,0 +1,124 @@
+//! What `weft doctor` says: facts in sections, and what is wrong; as text or as JSON.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value, json};
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Severity {
+    /// Something that weft needs is broken.
+    Error,
+    /// weft works; something is likely not as it is meant.
+    Warning,
+}
+
+impl Severity {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        }
+    }
+}
+
+/// Something that is wrong, and how to mend it.
+#[derive(Debug)]
+pub(super) struct Problem {
+    severity: Severity,
+    message: String,
+    help: String,
+}
+
+/// One fact: as text, and as a value for programs.
+#[derive(Debug)]
+struct Row {
+    label: String,
+    text: String,
+    value: Value,
+}
+
+/// Facts of one kind.
+#[derive(Debug)]
+pub(super) struct Section {
+    title: &'static str,
+    rows: Vec<Row>,
+}
+
+impl Section {
+    /// A section without facts. Its title in small letters is its key in JSON.
+    pub(super) fn new(title: &'static str) -> Self {
+        Self { title, rows: Vec::new() }
+    }
+
+    /// Adds a fact.
+    pub(super) fn row(&mut self, label: impl Into<String>, text: impl Into<String>, value: Value) {
+        self.rows.push(Row { label: label.into(), text: text.into(), value });
+    }
+}
+
+/// All that was found.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    sections: Vec<Section>,
+    problems: Vec<Problem>,
+}
+
+impl Findings {
+    /// Adds a section.
+    pub(super) fn section(&mut self, section: Section) {
+        self.sections.push(section);
+    }
+
+    /// Adds a problem: what is wrong, and what to do.
+    pub(super) fn problem(&mut self, severity: Severity, message: impl Into<String>, help: impl Into<String>) {
+        self.problems.push(Problem { severity, message: message.into(), help: help.into() });
+    }
+
+    /// Whether something that weft needs is broken.
+    pub(super) fn is_broken(&self) -> bool {
+        self.problems.iter().any(|problem| problem.severity == Severity::Error)
+    }
+
+    /// The text for a reader: the problems stand last, where they are seen.
+    pub(super) fn text(mut self) -> String {
+        self.problems.sort_by_key(|problem| problem.severity);
+        let mut text = String::new();
+        for Section { title, rows } in &self.sections {
+            let _infallible = writeln!(text, "{title}");
+            let width = rows.iter().map(|row| row.label.chars().count()).max().unwrap_or(0);
+            for Row { label, text: fact, .. } in rows {
+                let _infallible = writeln!(text, "  {label:<width$}  {fact}");
+            }
+            text.push('\n');
+        }
+        if self.problems.is_empty() {
+            text += "Nothing is wrong.\n";
+            return text;
+        }
+        text += "Problems\n";
+        for Problem { severity, message, help } in &self.problems {
+            let _infallible = writeln!(text, "  {}: {message}\n    to mend it: {help}", severity.name());
+        }
+        text
+    }
+
+    /// An object with an object for each section, whose keys are the labels of its facts, `problems` (objects with
+    /// `severity`, `message` and `help`) and `ok`, which is false if something that weft needs is broken.
+    pub(super) fn json(mut self) -> Value {
+        self.problems.sort_by_key(|problem| problem.severity);
+        let ok = !self.is_broken();
+        let mut all = Map::new();
+        for Section { title, rows } in self.sections {
+            let facts: Map<String, Value> =
+                rows.into_iter().map(|row| (row.label.replace(' ', "_"), row.value)).collect();
+            all.insert(title.to_lowercase(), Value::Object(facts));
+        }
+        let problems = self.problems.into_iter().map(
+            |Problem { severity, message, help }| json!({"severity": severity.name(), "message": message, "help": help}),
+        );
+        all.insert("problems".to_owned(), problems.collect());
+        all.insert("ok".to_owned(), ok.into());
+        Value::Object(all)
+    }
+}

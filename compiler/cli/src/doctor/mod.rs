@@ -1,0 +1,117 @@
+//! `weft doctor`: what weft finds on this machine, what is wrong with it, and how to mend that.
+//!
+//! A problem is an error where weft cannot do what this environment asks of it, and a warning where it can. On each
+//! device a small kernel is compiled, launched and checked.
+
+mod findings;
+mod machine;
+mod probe;
+mod toolkit;
+
+use std::{io::Write, path::Path};
+
+use serde_json::json;
+use weft_compiler::{VERSION, diagnostic::closest, host_cpu_named, llvm_version};
+use weft_engine::BUILD;
+use weft_runtime::Settings;
+
+use self::findings::{Findings, Section, Severity};
+use crate::{
+    Python, Surroundings,
+    args::{DataFormat, DoctorArgs},
+    report::Stop,
+};
+
+/// Examines the machine; the exit code is 1 if something that weft needs is broken.
+pub(crate) fn doctor(args: &DoctorArgs, surroundings: &Surroundings, stdout: &mut dyn Write) -> Result<u8, Stop> {
+    let mut findings = Findings::default();
+    versions(surroundings, &mut findings);
+    let settings = settings(surroundings, &mut findings);
+    let host = match &settings.host_cpu {
+        None => Ok(weft_compiler::host_cpu()),
+        Some(name) => host_cpu_named(name).map_err(|message| format!("WEFT_HOST_CPU is \"{name}\": {message}")),
+    };
+    if let Err(message) = &host {
+        findings.problem(
+            Severity::Error,
+            message,
+            "unset WEFT_HOST_CPU: code is then made for the CPU that this machine has",
+        );
+    }
+    let hardware = machine::Hardware::at(Path::new("/"));
+    machine::driver(&hardware, &settings, &mut findings);
+    let libdevice = toolkit::toolkit(surroundings, &settings, &mut findings);
+    machine::devices(&settings, &host, libdevice.as_ref(), &mut findings);
+    toolkit::cache(surroundings, &settings, &mut findings);
+    let code = u8::from(findings.is_broken());
+    match args.format {
+        DataFormat::Text => stdout.write_all(findings.text().as_bytes())?,
+        DataFormat::Json => writeln!(stdout, "{:#}", findings.json())?,
+    }
+    Ok(code)
+}
+
+/// weft, LLVM, and the Python that runs the command.
+fn versions(surroundings: &Surroundings, findings: &mut Findings) {
+    let mut section = Section::new("Versions");
+    let [_, build, _] = BUILD;
+    let build = build.get(..12).unwrap_or(build);
+    section.row("weft", format!("{VERSION}, build {build}"), json!({"version": VERSION, "build": build}));
+    let (major, minor, patch) = llvm_version();
+    let llvm = format!("{major}.{minor}.{patch}");
+    section.row("LLVM", &llvm, json!(llvm));
+    if let Some(python) = surroundings.python {
+        let Python { version, executable, numpy } = python();
+        section.row(
+            "Python",
+            format!("{version}, {executable}"),
+            json!({"version": version, "executable": executable}),
+        );
+        section.row("NumPy", numpy.clone().unwrap_or_else(|| "not found".to_owned()), json!(numpy));
+        if numpy.is_none() {
+            let help = format!("`{executable} -m pip install numpy`");
+            findings.problem(Severity::Error, "NumPy, which the package weft needs, is not installed", help);
+        }
+    }
+    findings.section(section);
+}
+
+/// The settings that can be read, and what is wrong with the others.
+fn settings(surroundings: &Surroundings, findings: &mut Findings) -> Settings {
+    let mut section = Section::new("Settings");
+    let mut wrong = Vec::new();
+    let mut by_default = 0;
+    for row in Settings::in_force(surroundings.variable) {
+        let (name, default) = (row.setting.name, row.setting.default);
+        let from = row.from.filter(|from| *from != name).map_or_else(String::new, |from| format!(", from {from}"));
+        match row.changes {
+            Ok(false) => by_default += 1,
+            Ok(true) => {
+                let text = format!("{} (default: {default}{from})", row.value);
+                section.row(name, text, json!({"value": row.value, "default": default, "from": row.from}));
+            }
+            Err(error) => {
+                section.row(
+                    name,
+                    format!("{}: makes no sense", row.value),
+                    json!({"value": row.value, "error": error.message}),
+                );
+                let help = format!(
+                    "unset {}, or give it one of these values; `weft settings {name}` says what it does",
+                    row.from.unwrap_or(name)
+                );
+                findings.problem(Severity::Error, error.message, help);
+                wrong.extend(row.from);
+            }
+        }
+    }
+    section.row("others", format!("{by_default} are as by default; `weft settings` lists them"), json!(by_default));
+    let names = (surroundings.names)();
+    for (name, setting) in Settings::misspelt(names, |word, known| closest(word, known.iter().copied())) {
+        let message = format!("{name} is set, which is no setting of weft's; did you mean {setting}?");
+        findings.problem(Severity::Warning, message, format!("set {setting} in its place, or unset {name}"));
+    }
+    findings.section(section);
+    let readable = |name: &str| (surroundings.variable)(name).filter(|_| !wrong.contains(&name));
+    Settings::from_env(readable).unwrap_or_default()
+}

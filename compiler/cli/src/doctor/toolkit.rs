@@ -1,0 +1,155 @@
+//! What `weft doctor` says of NVIDIA's tools and of the cache. weft needs none of the tools to compile and launch: each
+//! row says what it is for.
+
+use std::{
+    env::split_paths,
+    fs::{self, File},
+    io::{self, Write as _},
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::Arc,
+};
+
+use serde_json::json;
+use weft_engine::DiskCache;
+use weft_runtime::{Error, FileChoice, Libdevice, Settings, Toolkit, cuda};
+
+use super::findings::{Findings, Section, Severity};
+use crate::{Surroundings, cache::size, tools};
+
+/// The tools, found or not. Gives libdevice's bitcode, if there is any.
+pub(super) fn toolkit(
+    surroundings: &Surroundings,
+    settings: &Settings,
+    findings: &mut Findings,
+) -> Option<Arc<Vec<u8>>> {
+    let mut section = Section::new("Toolkit");
+    let ptxas = tools::find_ptxas(surroundings).ok();
+    program(&mut section, "ptxas", ptxas, "`weft emit --emit cubin`, `inspect_sass`");
+    let path = (surroundings.variable)("PATH").unwrap_or_default();
+    let on_path = |name: &str| split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file());
+    program(&mut section, "nvdisasm", on_path("nvdisasm"), "`inspect_sass`, which looks on the PATH");
+
+    let packages = tools::site_packages(surroundings);
+    let libdevice = Libdevice::new(settings, surroundings.variable, &packages);
+    let bytes = libdevice.bytes().unwrap_or_else(|error| {
+        let help = "name a libdevice.10.bc that is there, or unset WEFT_LIBDEVICE: weft has a math library of its own";
+        findings.problem(Severity::Error, error.message, help);
+        None
+    });
+    let file = libdevice.path().filter(|_| bytes.is_some());
+    let purpose = "quicker math on GPUs than by the built-in library";
+    let text = file
+        .map_or_else(|| missing(settings.libdevice == FileChoice::None, purpose), |file| file.display().to_string());
+    section.row("libdevice", text, file.map(|file| json!({"file": file.display().to_string()})).into());
+
+    let toolkit = Toolkit::new(settings, surroundings.variable, &packages);
+    let nvrtc = cuda::nvrtc(&toolkit);
+    library(&mut section, findings, "NVRTC", nvrtc, &settings.nvrtc, "kernels that are linked with CUDA C++");
+    let nvjitlink = cuda::nvjitlink(&toolkit);
+    library(&mut section, findings, "nvJitLink", nvjitlink, &settings.nvjitlink, "kernels that are linked with LTO-IR");
+    let headers: Vec<String> = toolkit.includes().iter().map(|folder| folder.display().to_string()).collect();
+    let text = if headers.is_empty() { missing(false, "CUDA C++ that includes them") } else { headers.join(", ") };
+    section.row("headers", text, json!(headers));
+    findings.section(section);
+    bytes
+}
+
+/// What stands in the place of a tool that is not there.
+fn missing(is_off: bool, purpose: &str) -> String {
+    let what = if is_off { "off by its setting" } else { "not found" };
+    format!("{what} (for {purpose})")
+}
+
+/// A program of the toolkit's.
+fn program(section: &mut Section, name: &str, found: Option<PathBuf>, purpose: &str) {
+    let version = found.as_deref().and_then(version_of);
+    let text = match (&found, &version) {
+        (None, _) => missing(false, purpose),
+        (Some(file), Some(version)) => format!("{}, {version}", file.display()),
+        (Some(file), None) => format!("{}, which says no version", file.display()),
+    };
+    let value = found.map(|file| json!({"file": file.display().to_string(), "version": version}));
+    section.row(name, text, value.into());
+}
+
+/// What a tool says of itself: `13.0.88` of `Cuda compilation tools, release 13.0, V13.0.88`.
+fn version_of(tool: &Path) -> Option<String> {
+    let output = Command::new(tool).arg("--version").output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let version = text.split(", V").nth(1)?.split_whitespace().next()?;
+    Some(version.to_owned())
+}
+
+/// A library of the toolkit's. One that a setting names has to be there.
+fn library(
+    section: &mut Section,
+    findings: &mut Findings,
+    name: &'static str,
+    found: Result<cuda::Library, Error>,
+    choice: &FileChoice,
+    purpose: &str,
+) {
+    let (text, value) = match &found {
+        Err(_) => (missing(*choice == FileChoice::None, purpose), json!(null)),
+        Ok(cuda::Library { version, file }) => {
+            let version = version.map(|(major, minor)| format!("{major}.{minor}"));
+            let file = file.as_ref().map(|file| file.display().to_string());
+            let shown = [file.clone().or(Some("found".to_owned())), version.clone()];
+            let text = shown.into_iter().flatten().collect::<Vec<_>>().join(", ");
+            (text, json!({"file": file, "version": version}))
+        }
+    };
+    section.row(name, text, value);
+    if let (Err(error), FileChoice::Path(_)) = (found, choice) {
+        let help = "name the file of the library, or unset the setting: weft then looks for it";
+        findings.problem(Severity::Warning, error.message, help);
+    }
+}
+
+/// The cache on the disk: its folder, what is in it, and whether it can be written.
+pub(super) fn cache(surroundings: &Surroundings, settings: &Settings, findings: &mut Findings) {
+    let mut section = Section::new("Cache");
+    let Some(folder) = settings.cache_folder(surroundings.variable) else {
+        let reason = if settings.cache { "there is no folder for it" } else { "off (WEFT_CACHE)" };
+        section.row("folder", reason, json!(null));
+        if settings.cache {
+            let help = "set WEFT_CACHE_DIR to a folder, or HOME; or turn the cache off by WEFT_CACHE=off";
+            findings.problem(Severity::Warning, "nothing is kept on the disk: HOME is not set", help);
+        }
+        findings.section(section);
+        return;
+    };
+    let shown = folder.display().to_string();
+    section.row("folder", &shown, json!(shown));
+    let cache = DiskCache::new(folder.clone(), settings.cache_bytes);
+    let entries = cache.entries().unwrap_or_default();
+    let bytes: u64 = entries.iter().map(|entry| entry.bytes).sum();
+    let held = format!("{} in {} entries, of {} at most", size(bytes), entries.len(), size(cache.limit()));
+    section.row("size", held, json!({"bytes": bytes, "entries": entries.len(), "limit_bytes": cache.limit()}));
+    let writable = write_below(&folder);
+    let text = writable.as_ref().map_or_else(|error| format!("no: {error}"), |()| "yes".to_owned());
+    section.row("writable", text, json!(writable.is_ok()));
+    if let Err(error) = writable {
+        let help = "make the folder writable, or set WEFT_CACHE_DIR to one that is; until then each process compiles its kernels anew";
+        findings.problem(Severity::Warning, format!("the cache {shown} cannot be written: {error}"), help);
+    }
+    let mode = fs::metadata(&folder).map_or(0, |known| known.permissions().mode());
+    if mode & 0o002 != 0 {
+        let help = format!("`chmod o-w {shown}`, if not everybody on this machine is trusted");
+        let message = format!("anybody can write to the cache {shown}, and so have your programs run other code");
+        findings.problem(Severity::Warning, message, help);
+    }
+    findings.section(section);
+}
+
+/// Tries to write a file to a folder, or, if it is not there yet, to the folder in which it would be made.
+fn write_below(folder: &Path) -> io::Result<()> {
+    let there = folder.ancestors().find(|folder| folder.exists()).unwrap_or(folder);
+    let file = there.join(format!(".weft-doctor-{}", std::process::id()));
+    let written = File::create_new(&file).and_then(|mut file| file.write_all(&[0; 4096]));
+    // What was not made cannot be removed.
+    let _absent: io::Result<()> = fs::remove_file(&file);
+    written
+}

@@ -1,0 +1,102 @@
+//! `weft doctor` and `weft settings`: what they say of an environment, and the exit code.
+
+use serde_json::Value;
+
+use crate::support::{Folder, Ran};
+
+/// Calls `weft doctor --format json` in an environment in which a cache is in the folder.
+fn doctor(folder: &Folder, variables: &[(&str, &str)]) -> (Option<i32>, Value) {
+    let cache = folder.path().join("cache").display().to_string();
+    let variables = [&[("WEFT_DEVICE", "cpu"), ("WEFT_CACHE_DIR", cache.as_str())], variables].concat();
+    let Ran { code, stdout, stderr } = folder.weft_with(&["doctor", "--format", "json"], &variables);
+    assert_eq!(stderr, "");
+    (code, serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("{error}: {stdout}")))
+}
+
+/// The problems with a severity.
+fn problems<'a>(said: &'a Value, severity: &str) -> Vec<&'a str> {
+    let all = said["problems"].as_array().expect("is a list").iter();
+    all.filter(|problem| problem["severity"] == severity).filter_map(|problem| problem["message"].as_str()).collect()
+}
+
+#[test]
+fn a_machine_on_which_weft_works_has_no_problem() {
+    let folder = Folder::new();
+    let (code, said) = doctor(&folder, &[]);
+    assert_eq!((code, &said["ok"]), (Some(0), &Value::Bool(true)), "{said:#}");
+    assert_eq!(said["versions"]["weft"]["version"], env!("CARGO_PKG_VERSION"));
+    assert!(said["versions"]["LLVM"].as_str().is_some_and(|version| version.starts_with("22.")), "{said:#}");
+    assert_eq!(said["devices"]["cpu"]["works"], true, "{said:#}");
+    assert_eq!(said["devices"]["in_use"], "cpu");
+    assert_eq!(said["cache"]["writable"], true);
+    // It leaves nothing behind.
+    assert!(folder.files(".").is_empty(), "{:?}", folder.files("."));
+    let text = folder.weft_with(&["doctor"], &[("WEFT_DEVICE", "cpu"), ("WEFT_CACHE_DIR", "cache")]).succeeded();
+    assert!(text.contains("a small kernel runs") && text.contains("WEFT_DEVICE     cpu (default: auto)"), "{text}");
+    assert!(text.ends_with("\nNothing is wrong.\n"), "{text}");
+}
+
+#[test]
+fn what_is_broken_is_an_error_with_a_way_out() {
+    let folder = Folder::with("file", "");
+    let wrong = [
+        ("WEFT_DEBUG", "yes"),
+        ("WEFT_LIBDEVICE", "/nowhere/libdevice.10.bc"),
+        ("WEFT_HOST_CPU", "abacus"),
+        ("WEFT_NVRTC", "/nowhere/libnvrtc.so"),
+        ("WEFT_DEVCE", "cpu"),
+        ("WEFT_CACHE_DIR", "file"),
+    ];
+    let (code, said) = doctor(&folder, &wrong);
+    assert_eq!((code, &said["ok"]), (Some(1), &Value::Bool(false)));
+    let errors = problems(&said, "error");
+    let expected = ["WEFT_DEBUG is \"yes\"", "WEFT_HOST_CPU is \"abacus\"", "WEFT_LIBDEVICE names /nowhere/"];
+    assert_eq!(errors.len(), expected.len(), "{errors:?}");
+    for (error, expected) in errors.iter().zip(expected) {
+        assert!(error.starts_with(expected), "{error}");
+    }
+    let warnings = problems(&said, "warning").join("\n");
+    assert!(
+        warnings.contains("WEFT_DEVCE is set, which is no setting of weft's; did you mean WEFT_DEVICE?"),
+        "{warnings}"
+    );
+    assert!(warnings.contains("WEFT_NVRTC names a file that cannot be opened"), "{warnings}");
+    assert!(warnings.contains("/file cannot be written: "), "{warnings}");
+    let helps = said["problems"].as_array().expect("is a list").iter().map(|problem| problem["help"].as_str());
+    assert!(helps.into_iter().all(|help| help.is_some_and(|help| !help.is_empty())));
+    // Wrong settings hide nothing of the others.
+    assert_eq!(said["settings"]["WEFT_DEVICE"]["value"], "cpu");
+    assert_eq!(said["settings"]["WEFT_DEBUG"]["value"], "yes");
+}
+
+#[test]
+fn settings_are_listed_with_where_they_are_from() {
+    let folder = Folder::new();
+    let clear = [("WEFT_LIBDEVICE", ""), ("WEFT_TUNE", "1")];
+    let said = folder.weft_with(&["settings"], &clear).succeeded();
+    let heads = said.lines().filter(|line| line.starts_with("WEFT_")).count();
+    assert_eq!(heads, weft_runtime::SETTINGS.len());
+    assert!(said.contains("\nWEFT_TUNE=1  (from the environment; default: 0)\n    Measure for every kernel"), "{said}");
+    assert!(said.contains("\nWEFT_LIBDEVICE=auto  (by default)\n"), "{said}");
+    assert!(said.lines().all(|line| line.chars().count() <= 100), "{said}");
+
+    let one = folder.weft_with(&["settings", "tune", "--format", "json"], &clear).succeeded();
+    let one: Value = serde_json::from_str(&one).expect("is JSON");
+    assert_eq!(one.as_array().map(Vec::len), Some(1));
+    assert_eq!(
+        (&one[0]["name"], &one[0]["value"], &one[0]["default"]),
+        (&"WEFT_TUNE".into(), &"1".into(), &"0".into())
+    );
+    assert_eq!((&one[0]["changed"], &one[0]["error"]), (&true.into(), &Value::Null));
+
+    let wrong = folder.weft_with(&["settings", "WEFT_TUNE"], &[("WEFT_TUNE", "maybe")]);
+    assert_eq!(
+        (
+            wrong.code,
+            wrong.stdout.contains("WEFT_TUNE=maybe  (from the environment; default: 0, which makes no sense)")
+        ),
+        (Some(1), true)
+    );
+    let said = folder.weft(&["settings", "tuen"]).failed(2);
+    assert_eq!(said, "error: there is no setting `tuen`: did you mean WEFT_TUNE?\n");
+}

@@ -1,0 +1,46 @@
+//! The types that variables have where the text of a kernel names them: what an editor shows.
+
+use super::{
+    lowerer::{FnLowerer, Lowerer},
+    prelude,
+    ty::Ty,
+};
+use crate::{
+    request::Request,
+    source::{SourceMap, Span},
+};
+
+/// A place at which a variable is read or gets a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variable {
+    /// Its name.
+    pub name: String,
+    /// The place of the name.
+    pub span: Span,
+    /// Its type there, as messages write it.
+    pub ty: String,
+}
+
+impl FnLowerer<'_> {
+    /// Keeps what a name of the user's is, if somebody asks.
+    pub(super) fn tell_type(&mut self, name: &str, ty: &Ty, span: Span) {
+        // What a pattern binds in one of several ways has a name with a place behind it.
+        let is_own = self.b.place().is_none() && !name.contains('@') && !prelude::is_own(&self.def);
+        if self.cx.variables.is_none() || self.is_dry() || !is_own || ty.is_poison() || *ty == Ty::Bottom {
+            return;
+        }
+        let found = Variable { name: name.to_owned(), span: self.at(span), ty: ty.to_string() };
+        if let Some(variables) = &mut self.cx.variables
+            && !variables.contains(&found)
+        {
+            variables.push(found);
+        }
+    }
+}
+
+/// The variables of a request's kernel and of the functions that it calls, as far as their types are found, and the files
+/// that their places are in.
+pub fn variables(request: &Request) -> (Vec<Variable>, SourceMap) {
+    let Lowerer { variables, sources, .. } = super::lowered_for(request, Some(Vec::new()));
+    (variables.unwrap_or_default(), sources)
+}
