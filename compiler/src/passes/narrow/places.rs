@@ -1,12 +1,12 @@
-//! What says where a thread is or what it touches: on a CPU that stays as wide as its registers.
+//! What says where a thread is, what it touches, or how often it turns: on a CPU that stays as wide as its registers.
 
 use std::collections::BTreeSet;
 
 use crate::ir::{
-    Class, ExprId, Function, Leaf, LocalId, StmtKind, for_each_expr, for_each_expr_of_block, for_each_stmt,
+    Class, ExprId, Function, Leaf, LocalId, Stmt, StmtKind, for_each_expr, for_each_expr_of_block, for_each_stmt,
 };
 
-/// The locals that addresses are computed of, and those that are computed of a thread's numbers.
+/// The locals that addresses are computed of, those that are computed of a thread's numbers, and those that loops count by.
 pub(super) fn places(function: &Function) -> BTreeSet<LocalId> {
     let mut places = BTreeSet::new();
     for_each_expr_of_block(function, &function.body, &mut |id| {
@@ -15,10 +15,21 @@ pub(super) fn places(function: &Function) -> BTreeSet<LocalId> {
         }
     });
     let mut values = Vec::new();
-    for_each_stmt(&function.body, &mut |stmt| {
-        if let StmtKind::Assign(local, value) = stmt.kind {
-            values.push((local, value));
+    for_each_stmt(&function.body, &mut |stmt| match &stmt.kind {
+        StmtKind::Assign(local, value) => values.push((*local, *value)),
+        StmtKind::Loop { body, step } => {
+            places.extend(step.iter().flat_map(|stmt| stmt.kind.assigned()));
+            if let Some(Stmt { kind: StmtKind::If { cond, .. }, .. }) = body.first() {
+                for_each_expr(function, *cond, &mut |part| places.extend(function.local(part)));
+            }
         }
+        StmtKind::Store { .. }
+        | StmtKind::Op { .. }
+        | StmtKind::Call { .. }
+        | StmtKind::If { .. }
+        | StmtKind::Break
+        | StmtKind::Continue
+        | StmtKind::Return(_) => {}
     });
     loop {
         let before = places.len();

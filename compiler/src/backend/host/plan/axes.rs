@@ -129,7 +129,9 @@ impl Cost<'_> {
                         loads.push(pointer);
                     }
                 });
-                loads.into_iter().for_each(|pointer| self.access(pointer, weight));
+                for pointer in loads {
+                    self.access(pointer, weight);
+                }
             }
             match &stmt.kind {
                 StmtKind::If { then, otherwise, .. } => {

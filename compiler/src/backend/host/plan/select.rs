@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// The arms of a branch compute at most this much together: anything but reading a local or a constant counts.
-const MOST: u32 = 16;
+const MOST: u32 = 32;
 
 /// Converts what is worth it in a kernel's body.
 pub(super) fn convert(function: &mut Function, body: &mut Block) {
@@ -46,11 +46,21 @@ impl Convert<'_> {
                 self.list(first);
                 self.list(second);
             }
-            match stmt.kind {
-                StmtKind::If { cond, then, otherwise } if self.is_short(&then, &otherwise) => {
-                    self.branch(cond, &then, &otherwise, stmt.span, &mut out);
-                }
-                kind => out.push(Stmt { kind, span: stmt.span }),
+            let short = match &stmt.kind {
+                StmtKind::If { then, otherwise, .. } => self.is_short(then, otherwise),
+                StmtKind::Assign(..)
+                | StmtKind::Store { .. }
+                | StmtKind::Op { .. }
+                | StmtKind::Call { .. }
+                | StmtKind::Loop { .. }
+                | StmtKind::Break
+                | StmtKind::Continue
+                | StmtKind::Return(_) => false,
+            };
+            if let (true, StmtKind::If { cond, then, otherwise }) = (short, &stmt.kind) {
+                self.branch(*cond, then, otherwise, stmt.span, &mut out);
+            } else {
+                out.push(stmt);
             }
         }
         *list = out;

@@ -201,9 +201,13 @@ impl Kernel {
                 (arg, field) => panic!("{arg:?} has no {field:?}"),
             })
             .collect();
+        let host = record.host.expect("a host kernel");
+        let (mut grid, mut block) = (grid, block);
+        grid.swap(0, usize::from(host.x_axis));
+        block.swap(0, usize::from(host.x_axis));
         let words = [grid[0], grid[1], grid[2], block[0], block[1], block[2], dynamic, 0];
         let config = HostConfig { words, watch };
-        let bytes = record.host.expect("a host kernel").dynamic_offset as usize + dynamic as usize;
+        let bytes = host.dynamic_offset as usize + dynamic as usize;
         let mut scratch = vec![0xab_u8; bytes + 64];
         let aligned = scratch.as_mut_ptr().align_offset(64);
         let address = self.module.find(&record.symbol).expect("the entry");

@@ -7,6 +7,7 @@ mod harness;
 mod interior;
 mod large;
 mod lockstep;
+mod order;
 mod polling;
 mod vector;
 mod waiting;

@@ -89,11 +89,12 @@ def k(x, n, s):
 
 #[test]
 fn a_kernel_that_was_given_up_is_left() {
+    // They ask for more than their index in the grid, so that each block is run by itself.
     let kernels = [
-        "x[i] = 1\nwhile True:\n    pass",
-        "x[i] = 1\nj = cuda.threadIdx.x\nwhile j >= 0:\n    j = (j + 1) % 7\ncuda.syncthreads()\nx[i] = 2",
-        "x[i] = 1\ncuda.syncthreads()\nwhile s > 0:\n    cuda.syncthreads()\nx[i] = 2",
-        "x[i] = 1\nfor j in range(1 << 40):\n    for k in range(1 << 20):\n        x[1] += j ^ k\nx[0] = 5",
+        "x[i] = 1 + 0 * cuda.threadIdx.x\nwhile True:\n    pass",
+        "x[i] = 1 + 0 * cuda.threadIdx.x\nj = cuda.threadIdx.x\nwhile j >= 0:\n    j = (j + 1) % 7\ncuda.syncthreads()\nx[i] = 2",
+        "x[i] = 1 + 0 * cuda.threadIdx.x\ncuda.syncthreads()\nwhile s > 0:\n    cuda.syncthreads()\nx[i] = 2",
+        "x[i] = 1 + 0 * cuda.threadIdx.x\nfor j in range(1 << 40):\n    for k in range(1 << 20):\n        x[1] += j ^ k\nx[0] = 5",
     ];
     for lines in kernels {
         let kernel = kernel(&body(lines), "void(int64[::1], int64, int32)");
