@@ -22,7 +22,7 @@ def program(page: str) -> tuple[str, list[str]]:
     """The page with all but its programs blanked, so that line numbers agree, and the output expected of each block."""
     lines, outputs, fence = [], [], None
     for line in page.splitlines():
-        opens = re.fullmatch(r"```(\w*)", line)
+        opens = re.fullmatch(r"```(\S*)", line)
         if opens and fence is not None:
             fence = None
         elif opens:
