@@ -1,8 +1,8 @@
 """The gallery: what each program of examples/ prints and draws, its text, and the PTX of its kernels.
 
 Each runs on the CPU in a folder of its own, and says afterwards which kernels it has launched for which types. `weft
-emit` makes PTX of these from the program's file; where it cannot see a kernel there, as one that a function makes, the kernel
-is asked itself.
+emit` makes PTX of these from the program's file; where it cannot see a kernel there, as one that a function makes, the
+kernel is asked itself.
 """
 
 from __future__ import annotations
