@@ -95,6 +95,29 @@ def test_a_function_says_all_of_it(path: str) -> None:
     assert not missing, f"{path}: {missing}"
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Context",
+        "Device",
+        "DeviceNDArray",
+        "Dispatcher",
+        "Event",
+        "ForAll",
+        "In",
+        "InOut",
+        "Kernel",
+        "Out",
+        "Reduce",
+        "Signature",
+        "Stream",
+        "Type",
+    ],
+)
+def test_a_class_has_an_example(name: str) -> None:
+    assert ">>>" in (inspect.getdoc(getattr(cuda, name)) or "")
+
+
 def examples() -> list[doctest.DocTest]:
     parser = doctest.DocTestParser()
     made = []
