@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 LINK = re.compile(r"\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
-CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.DOTALL)
+TOKEN = re.compile(rf"```.*?```|(?P<link>{LINK.pattern})|`[^`\n]*`", re.DOTALL)
+
+
+def with_links(text: str, change: Callable[[str, str], str]) -> str:
+    """The text with its links, those in code apart, as `change(label, target)` has them."""
+
+    def replaced(match: re.Match[str]) -> str:
+        return change(*LINK.fullmatch(match["link"]).groups()) if match["link"] else match[0]
+
+    return TOKEN.sub(replaced, text)
 
 
 def make_home(contents: Path, home: Path, made: dict[str, list[str]]) -> None:
@@ -64,18 +74,18 @@ def outside(text: str, page: Path, docs: Path, url: str | None) -> str:
     `page` is where the text stands, `docs` the folder that the site is made of.
     """
 
-    def replaced(match: re.Match[str]) -> str:
-        label, target = match.groups()
+    def changed(label: str, target: str) -> str:
+        same = f"[{label}]({target})"
         path, _, _ = target.partition("#")
         if "://" in target or not path:
-            return match[0]
+            return same
         there = (page.parent / path).resolve()
         if there == docs.parent / "CHANGELOG.md" or there == docs / "README.md":
             name = "changelog.md" if there.name == "CHANGELOG.md" else "index.md"
             up = "../" * (len(page.relative_to(docs).parts) - 1)
             return f"[{label}]({up}{name})"
         if there.is_relative_to(docs) and there.is_file():
-            return match[0]
+            return same
         if there == docs / "design":
             return f"[{label}]({path}index.md)"
         inside = there.relative_to(docs.parent)
@@ -83,8 +93,7 @@ def outside(text: str, page: Path, docs: Path, url: str | None) -> str:
             return f"[{label}]({url}/blob/main/{inside})"
         return f"{label} (`{inside}`)" if label.strip("`") != str(inside) else label
 
-    parts = CODE.split(text)
-    return "".join(part if index % 2 else LINK.sub(replaced, part) for index, part in enumerate(parts))
+    return with_links(text, changed)
 
 
 def fix_links(source: Path, root: Path) -> None:
