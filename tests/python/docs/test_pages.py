@@ -5,6 +5,7 @@ The ```python blocks of a page are one program; what a block prints is in the ``
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 MARK = "\x1e"  # printed before each block, so that the outputs can be told apart
 
 
@@ -63,8 +65,28 @@ def test_commands(command: str) -> None:
     assert run.stdout.strip()
 
 
-def test_links_lead_somewhere() -> None:
-    for page in PAGES:
-        prose = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.DOTALL)
-        for target in re.findall(r"\]\(([^)#:]+)\)", prose):
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
+def places(page: Path) -> set[str]:
+    """The names of a page's headings, as GitHub and the site make them."""
+    prose = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ +(.+)$", prose, flags=re.MULTILINE)
+    plain = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading) for heading in headings]
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in plain}
+
+
+def links(page: Path) -> list[str]:
+    """What a page links to within the repository; a notebook is a page."""
+    text = page.read_text()
+    if page.suffix == ".ipynb":
+        cells = json.loads(text)["cells"]
+        text = "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    prose = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
+    return [target for target in re.findall(r"\]\(([^()\s]+)\)", prose) if ":" not in target]
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CHANGELOG.md", *NOTEBOOKS], ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in links(page):
+        target, _, place = link.partition("#")
+        there = page.parent / target if target else page
+        assert there.exists(), link
+        assert not place or place in places(there), f"{link}: there is no such heading"
