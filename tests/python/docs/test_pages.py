@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from weft import cuda
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -90,3 +91,18 @@ def test_links_lead_somewhere(page: Path) -> None:
         there = page.parent / target if target else page
         assert there.exists(), link
         assert not place or place in places(there), f"{link}: there is no such heading"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if "reference" not in page.parts], ids=lambda page: page.name)
+def test_names_of_cuda_are_there(page: Path) -> None:
+    prose = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    for code in re.findall(r"`([^`\n]+)`", prose):
+        for path in re.findall(r"(?<![\w.])cuda((?:\.\w+)+)", code):
+            value, names = cuda, path[1:].split(".")
+            if names[0] in {"bindings", "core", "const"}:  # NVIDIA's packages; `const.array_like` is called by kernels only
+                continue
+            for name in names:
+                try:
+                    value = getattr(value, name)
+                except RuntimeError:  # such as `threadIdx.x`, which only kernels read
+                    break
