@@ -15,6 +15,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized" /* `pthread_setspecific` takes what it does not read. */
+#endif
+
 #define hidden __attribute__((visibility("hidden")))
 /* `name` calls `name@version`. */
 #define old_at(version, type, name, parameters, arguments) \

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from weft import cuda
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -99,10 +100,33 @@ def test_names_of_cuda_are_there(page: Path) -> None:
     for code in re.findall(r"`([^`\n]+)`", prose):
         for path in re.findall(r"(?<![\w.])cuda((?:\.\w+)+)", code):
             value, names = cuda, path[1:].split(".")
-            if names[0] in {"bindings", "core", "const"}:  # NVIDIA's packages; `const.array_like` is called by kernels only
+            if names[0] in {
+                "bindings",
+                "core",
+                "const",
+            }:  # NVIDIA's packages; `const.array_like` is called by kernels only
                 continue
             for name in names:
                 try:
                     value = getattr(value, name)
                 except RuntimeError:  # such as `threadIdx.x`, which only kernels read
                     break
+
+
+def test_the_workflow_can_be_copied(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "how-to" / "continuous-integration.md").read_text()
+    (block,) = re.findall(r"^```yaml\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE)
+    jobs = yaml.safe_load(block)["jobs"]
+    steps = [step for job in jobs.values() for step in job["steps"]]
+    assert all(("uses" in step) != ("run" in step) for step in steps)
+    # Its checks, on a project as it expects one.
+    (tmp_path / "src" / "mylib").mkdir(parents=True)
+    (tmp_path / "src" / "mylib" / "kernels.py").write_text(
+        "from weft import cuda\n\n\n@cuda.jit\ndef f(x: 'float32[:]'):\n    x[cuda.grid(1)] = 1\n"
+    )
+    (command,) = [step["run"] for step in jobs["cpu"]["steps"] if step.get("run", "").startswith("weft ")]
+    weft = Path(sys.executable).with_name("weft")
+    argv = [weft, *command.split()[1:]]
+    assert subprocess.run(argv, cwd=tmp_path, capture_output=True, check=False).returncode == 0
+    (tmp_path / "src" / "mylib" / "kernels.py").write_text("from weft import cuda\n\n\n@cuda.jit\ndef f(x):\n    y\n")
+    assert subprocess.run(argv, cwd=tmp_path, capture_output=True, check=False).returncode == 1
