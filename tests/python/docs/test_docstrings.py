@@ -71,6 +71,10 @@ FUNCTIONS = [
 ]
 
 
+def test_every_name_for_programs_has_a_page() -> None:
+    assert api.missing() == []
+
+
 def test_there_are_many() -> None:
     assert len(DESCRIBED) > 300
     assert len(FUNCTIONS) > 60
