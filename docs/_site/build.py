@@ -17,6 +17,7 @@ from pathlib import Path
 
 import api
 import contents
+import figures
 import gallery
 import kernel_names
 
@@ -36,6 +37,7 @@ def gather(source: Path) -> None:
     home = source / "README.md"
     contents.make_home(home, source / "index.md", MADE)
     home.unlink()
+    figures.add_notes(source, ROOT)
     contents.fix_links(source, ROOT)
 
 
