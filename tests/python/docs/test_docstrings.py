@@ -59,7 +59,9 @@ def described() -> dict[str, object]:
                 found[path] = value
     for path, value in list(found.items()):
         if isinstance(value, type) and value.__module__.startswith("weft"):
-            found |= {f"{path}.{name}": getattr(value, name) for name in vars(value) if not name.startswith("_")}
+            bases = [base for base in value.__mro__ if base.__module__.startswith("weft")]
+            members = {name for base in bases for name in vars(base) if not name.startswith("_")}
+            found |= {f"{path}.{name}": getattr(value, name) for name in sorted(members)}
     return {path: value for path, value in found.items() if inspect.getdoc(value)}
 
 
