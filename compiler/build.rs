@@ -54,7 +54,7 @@ fn main() {
         .std("c++17")
         .cpp_link_stdlib(None)
         .flag("-isystem")
-        .flag(PathBuf::from(variable("LLVM_SYS_221_PREFIX")).join("include"))
+        .flag(llvm().join("include"))
         .flag("-fno-exceptions")
         .files(CPP)
         .compile("weft_gate");
@@ -125,7 +125,7 @@ fn static_libraries(out: &Path) {
 
 /// Cuts libclc down to the functions in [`LIBCLC`] and what they call: `OUT_DIR/libclc.bc`, and its hash, `OUT_DIR/libclc.id`.
 fn cut_libclc(out: &Path) {
-    let prefix = PathBuf::from(variable("LLVM_SYS_221_PREFIX"));
+    let prefix = llvm();
     let opt = prefix.join("bin/opt");
     assert!(
         opt.exists(),
@@ -159,7 +159,7 @@ fn cut_libclc(out: &Path) {
 fn access_group(out: &Path) {
     let source = "src/backend/host/access_group.ll";
     println!("cargo:rerun-if-changed={source}");
-    let opt = PathBuf::from(variable("LLVM_SYS_221_PREFIX")).join("bin/opt");
+    let opt = llvm().join("bin/opt");
     let result = Command::new(&opt).arg(source).arg("-o").arg(out.join("access_group.bc")).output();
     let result = result.unwrap_or_else(|error| panic!("cannot run {}: {error}", opt.display()));
     assert!(result.status.success(), "cannot assemble {source}: {}", String::from_utf8_lossy(&result.stderr));
@@ -177,6 +177,11 @@ fn find_libclc(prefix: &Path) -> PathBuf {
     })
 }
 
+/// Where LLVM is. A source archive has no .cargo/config.toml, which says so in the repository: there it is Debian's place.
+fn llvm() -> PathBuf {
+    env::var_os("LLVM_SYS_221_PREFIX").map_or_else(|| PathBuf::from("/usr/lib/llvm-22"), PathBuf::from)
+}
+
 fn variable(name: &str) -> String {
-    env::var(name).unwrap_or_else(|_| panic!("{name} is not set; cargo and .cargo/config.toml set it"))
+    env::var(name).unwrap_or_else(|_| panic!("{name} is not set; cargo sets it"))
 }

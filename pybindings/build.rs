@@ -1,4 +1,5 @@
-//! Builds the glibc polyfill and links it whole, so that it wins over glibc's own symbol.
+//! Builds the glibc polyfill and links it whole, so that it wins over glibc's own symbols; and names the libraries that
+//! have some of these before glibc 2.34, though the one that links needs none of them.
 
 fn main() {
     println!("cargo:rerun-if-changed=src/polyfill.c");
@@ -7,4 +8,7 @@ fn main() {
     let out = std::env::var("OUT_DIR").expect("cargo sets OUT_DIR");
     println!("cargo:rustc-link-search=native={out}");
     println!("cargo:rustc-link-lib=static:+whole-archive=polyfill");
+    println!(
+        "cargo:rustc-link-arg-cdylib=-Wl,--push-state,--no-as-needed,-l:libpthread.so.0,-l:libdl.so.2,--pop-state"
+    );
 }

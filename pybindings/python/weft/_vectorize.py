@@ -34,12 +34,22 @@ def vectorize(
     Ufunc or decorator
         A ufunc where a function was given, else a decorator.
 
+    Raises
+    ------
+    TypeError
+        A signature is none, or has no numbers; or it is no function.
+    ValueError
+        The target is another.
+    CompileError
+        For a signature: weft cannot compile the function; the text shows the line.
+
     Examples
     --------
     >>> @vectorize(["float32(float32, float32)"])
     ... def axpy(x, y):
     ...     return 2 * x + y
-    >>> axpy(np.ones(3, np.float32), 1)  # doctest: +SKIP
+    >>> print(axpy(np.ones(3, np.float32), np.float32(1)))
+    [3. 3. 3.]
     """
     from weft.cuda._ufunc.ufunc import Ufunc
 
@@ -85,6 +95,15 @@ def guvectorize(*args: Any, **options: Any) -> Callable[[Callable[..., Any]], GU
     -------
     decorator
 
+    Raises
+    ------
+    TypeError
+        A signature is none, or fits neither the function nor the layout.
+    ValueError
+        The layout is none, or the target is another.
+    CompileError
+        For a signature: weft cannot compile the function; the text shows the line.
+
     Examples
     --------
     >>> @guvectorize(["void(float32[:], float32[:])"], "(n)->()")
@@ -92,7 +111,7 @@ def guvectorize(*args: Any, **options: Any) -> Callable[[Callable[..., Any]], GU
     ...     out[0] = 0
     ...     for x in v:
     ...         out[0] += x * x
-    >>> norm(np.ones((10, 3), np.float32)).shape  # doctest: +SKIP
+    >>> norm(np.ones((10, 3), np.float32)).shape
     (10,)
     """
     if len(args) not in (1, 2):

@@ -352,7 +352,28 @@ class StringLiteral(Literal):
 
 
 def literal(value: bool | int | str) -> Literal:
-    """Make the type of a value."""
+    """Make the type of a value.
+
+    Parameters
+    ----------
+    value
+        An int, a bool or a str; or such a type, which is given back.
+
+    Returns
+    -------
+    Literal
+        Of the class for it.
+
+    Raises
+    ------
+    TypeError
+        The value is of another class.
+
+    Examples
+    --------
+    >>> weft.types.literal(3)
+    Literal[int](3)
+    """
     if isinstance(value, Literal):
         return value
     for of, made in ((bool, BooleanLiteral), (int, IntegerLiteral), (str, StringLiteral)):

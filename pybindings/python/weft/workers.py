@@ -32,10 +32,20 @@ def local_number() -> int | None:
     That is what its launcher says in one of `LOCAL_RANKS`, else the number that `multiprocessing` gave it, as to the
     workers of ``ProcessPoolExecutor``, ``multiprocessing.Pool`` and joblib.
 
+    Returns
+    -------
+    int or None
+        From 0.
+
     Raises
     ------
     ValueError
         A launcher's variable has no number.
+
+    Examples
+    --------
+    >>> weft.workers.local_number() is None  # this process is nobody's worker
+    True
     """
     for name in LOCAL_RANKS:
         if text := os.environ.get(name):
@@ -76,6 +86,12 @@ def select_gpu(number: int | None = None, *, gpus: Sequence[int | str] | int | N
         The process has used a device before.
     ValueError
         No number is given and none is known, it is negative, or there are no GPUs in `gpus`.
+
+    Examples
+    --------
+    >>> from concurrent.futures import ProcessPoolExecutor
+    >>> from multiprocessing import get_context
+    >>> pool = ProcessPoolExecutor(4, get_context("spawn"), initializer=weft.workers.select_gpu)  # doctest: +SKIP
     """
     from weft import _weft
 

@@ -14,7 +14,10 @@ use crate::{
     errors,
 };
 
-/// See the module.
+/// What `kernel.forall(ntasks, tpb, stream, sharedmem)` gives: calling it with arguments launches.
+///
+/// >>> x = cuda.to_device(np.ones(1000))
+/// >>> scale.forall(x.size)(x, 2.0)
 #[pyclass(frozen, module = "weft._weft", name = "ForAll")]
 pub(crate) struct ForAll {
     dispatcher: Py<Dispatcher>,

@@ -54,7 +54,15 @@ use crate::{
 const UNCONFIGURED: &str = "Kernel launch configuration was not specified. Use the syntax:\n\n\
     kernel_function[blockspergrid, threadsperblock](arg0, arg1, ..., argn)\n";
 
-/// A jitted function.
+/// A jitted function: `kernel[griddim, blockdim, stream, sharedmem, cluster](*args)` launches it, and kernels call it.
+///
+/// A grid and a block are an integer or a tuple of up to three; `sharedmem` is the dynamic shared memory of a block in
+/// bytes. The first launch with arguments of new types compiles. `LaunchError`: the device cannot run such a launch;
+/// `TypeError`: an argument is none that kernels take; `CompileError`: the text shows the line.
+///
+/// >>> x = cuda.to_device(np.ones(1000, np.float32))
+/// >>> scale[(x.size + 255) // 256, 256](x, 2.0)
+/// >>> assert x.copy_to_host().sum() == 2000
 #[pyclass(frozen, dict, weakref, subclass, module = "weft._weft", name = "Dispatcher")]
 pub(crate) struct Dispatcher {
     /// False while the object is nothing but zeroed memory: Python makes its `__dict__` before the fields below get
@@ -230,7 +238,8 @@ impl Dispatcher {
         Self::launcher(slf, launch_config(griddim, blockdim, sharedmem, cluster)?, stream, advise)
     }
 
-    /// A one-dimensional launch over `ntasks` threads.
+    /// A one-dimensional launch over `ntasks` threads: `kernel.forall(x.size)(x, 2.0)`. Blocks have `tpb` threads, or
+    /// with 0 as many as fill the device; `sharedmem` is bytes. `ValueError`: `ntasks` is negative.
     #[pyo3(signature = (ntasks, tpb=0, stream=None, sharedmem=0))]
     fn forall<'py>(
         slf: &Bound<'py, Self>,

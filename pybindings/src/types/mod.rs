@@ -27,6 +27,9 @@ pub(crate) fn too_many_dimensions(ndim: usize) -> PyErr {
 
 /// A type of a kernel argument. `void` is the type of `None`. A record's is always that of one that is passed by its
 /// address: as an element it is the same record.
+///
+/// >>> assert weft.float32[:, ::1].ndim == 2 and weft.float32[:, ::1].layout == "C"
+/// >>> assert weft.float32(1.5) == np.float32(1.5)
 #[pyclass(frozen, module = "weft._weft", name = "Type")]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Type {
@@ -443,6 +446,8 @@ fn no_tuple(ty: &Type) -> PyErr {
 }
 
 /// A signature: `void(float32[:], int32)`.
+///
+/// >>> assert weft.void(weft.float32[:], weft.int32).args[1] == weft.int32
 #[pyclass(frozen, module = "weft._weft", name = "Signature")]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Signature {

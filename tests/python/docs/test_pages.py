@@ -5,6 +5,7 @@ The ```python blocks of a page are one program; what a block prints is in the ``
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import subprocess
@@ -12,9 +13,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
+from weft import cuda
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 MARK = "\x1e"  # printed before each block, so that the outputs can be told apart
 
 
@@ -22,7 +26,7 @@ def program(page: str) -> tuple[str, list[str]]:
     """The page with all but its programs blanked, so that line numbers agree, and the output expected of each block."""
     lines, outputs, fence = [], [], None
     for line in page.splitlines():
-        opens = re.fullmatch(r"```(\w*)", line)
+        opens = re.fullmatch(r"```(\S*)", line)
         if opens and fence is not None:
             fence = None
         elif opens:
@@ -63,8 +67,66 @@ def test_commands(command: str) -> None:
     assert run.stdout.strip()
 
 
-def test_links_lead_somewhere() -> None:
-    for page in PAGES:
-        prose = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.DOTALL)
-        for target in re.findall(r"\]\(([^)#:]+)\)", prose):
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
+def places(page: Path) -> set[str]:
+    """The names of a page's headings, as GitHub and the site make them."""
+    prose = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ +(.+)$", prose, flags=re.MULTILINE)
+    plain = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading) for heading in headings]
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in plain}
+
+
+def links(page: Path) -> list[str]:
+    """What a page links to within the repository; a notebook is a page."""
+    text = page.read_text()
+    if page.suffix == ".ipynb":
+        cells = json.loads(text)["cells"]
+        text = "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    prose = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
+    return [target for target in re.findall(r"\]\(([^()\s]+)\)", prose) if ":" not in target]
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CHANGELOG.md", *NOTEBOOKS], ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in links(page):
+        target, _, place = link.partition("#")
+        there = page.parent / target if target else page
+        assert there.exists(), link
+        assert not place or place in places(there), f"{link}: there is no such heading"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if "reference" not in page.parts], ids=lambda page: page.name)
+def test_names_of_cuda_are_there(page: Path) -> None:
+    prose = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    for code in re.findall(r"`([^`\n]+)`", prose):
+        for path in re.findall(r"(?<![\w.])cuda((?:\.\w+)+)", code):
+            value, names = cuda, path[1:].split(".")
+            if names[0] in {
+                "bindings",
+                "core",
+                "const",
+            }:  # NVIDIA's packages; `const.array_like` is called by kernels only
+                continue
+            for name in names:
+                try:
+                    value = getattr(value, name)
+                except RuntimeError:  # such as `threadIdx.x`, which only kernels read
+                    break
+
+
+def test_the_workflow_can_be_copied(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "how-to" / "continuous-integration.md").read_text()
+    (block,) = re.findall(r"^```yaml\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE)
+    jobs = yaml.safe_load(block)["jobs"]
+    steps = [step for job in jobs.values() for step in job["steps"]]
+    assert all(("uses" in step) != ("run" in step) for step in steps)
+    # Its checks, on a project as it expects one.
+    (tmp_path / "src" / "mylib").mkdir(parents=True)
+    (tmp_path / "src" / "mylib" / "kernels.py").write_text(
+        "from weft import cuda\n\n\n@cuda.jit\ndef f(x: 'float32[:]'):\n    x[cuda.grid(1)] = 1\n"
+    )
+    (command,) = [step["run"] for step in jobs["cpu"]["steps"] if step.get("run", "").startswith("weft ")]
+    weft = Path(sys.executable).with_name("weft")
+    argv = [weft, *command.split()[1:]]
+    assert subprocess.run(argv, cwd=tmp_path, capture_output=True, check=False).returncode == 0
+    (tmp_path / "src" / "mylib" / "kernels.py").write_text("from weft import cuda\n\n\n@cuda.jit\ndef f(x):\n    y\n")
+    assert subprocess.run(argv, cwd=tmp_path, capture_output=True, check=False).returncode == 1

@@ -84,7 +84,9 @@ def test_alone_it_lists_its_commands(weft_dev):
         assert f"  {name} " in result.stdout
 
 
-@pytest.mark.parametrize(("argv", "message"), [(["nonsense"], "nonsense"), (["wheel", "now"], "no arguments")])
+@pytest.mark.parametrize(
+    ("argv", "message"), [(["nonsense"], "nonsense"), (["wheel", "now"], "no arguments"), (["docs", "now"], "not now")]
+)
 def test_a_wrong_call_is_named(argv, message):
     result = call(*argv)
     assert result.returncode == 2

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from packaging.utils import parse_wheel_filename
 
 ROOT = Path(__file__).resolve().parents[3]
 MAX_BYTES = 26_000_000
-GLIBC = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2"}
+GLIBC = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "libgcc_s.so.1", "ld-linux-x86-64.so.2"}
 SMOKE = Path(__file__).with_name("smoke.py")
 
 
@@ -73,7 +74,7 @@ def test_the_wheel_is_not_for_free_threaded_pythons(wheel: Path) -> None:
 
 
 def test_one_wheel_for_all_pythons(wheel: Path) -> None:
-    assert "-cp311-abi3-manylinux_2_" in wheel.name
+    assert "-cp311-abi3-manylinux_2_28_" in wheel.name
 
 
 def test_licenses_are_inside(wheel: Path) -> None:
@@ -93,7 +94,12 @@ def test_needs_only_the_c_library(extension: Path) -> None:
     assert needed <= GLIBC
 
 
-@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
+def test_old_enough_for_glibc_2_28(extension: Path) -> None:
+    versions = re.findall(r"GLIBC_([\d.]+)", output("objdump", "--dynamic-syms", extension))
+    assert max(tuple(map(int, version.split("."))) for version in versions) <= (2, 28)
+
+
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14"])
 def test_clean_environment(version: str, wheel: Path, tmp_path: Path) -> None:
     output(interpreter(version), "-m", "venv", "--without-pip", tmp_path / "venv")
     python = tmp_path / "venv" / "bin" / "python"

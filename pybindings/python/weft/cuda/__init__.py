@@ -67,12 +67,7 @@ from weft.cuda._jit import intrinsic
 from weft.cuda._kernel_names import atomic, blockDim, blockIdx, const, gridDim, literal_unroll, local, shared, threadIdx
 from weft.cuda._memory.device_array import DeviceNDArray, DeviceRecord
 from weft.cuda._memory.interchange import from_dlpack
-from weft.cuda._memory.making import (
-    as_cuda_array,
-    device_array,
-    device_array_like,
-    from_cuda_array_interface,
-    is_cuda_array,
+from weft.cuda._memory.locked import (
     managed_array,
     mapped,
     mapped_array,
@@ -80,6 +75,13 @@ from weft.cuda._memory.making import (
     pinned,
     pinned_array,
     pinned_array_like,
+)
+from weft.cuda._memory.making import (
+    as_cuda_array,
+    device_array,
+    device_array_like,
+    from_cuda_array_interface,
+    is_cuda_array,
     to_device,
 )
 from weft.cuda._reduce import Reduce, reduce

@@ -10,7 +10,15 @@ if TYPE_CHECKING:
 
 
 class In(CopyHint):
-    """An array that the kernel reads: copied to the device only."""
+    """An array that the kernel reads: copied to the device only.
+
+    Examples
+    --------
+    >>> out = np.zeros(3)
+    >>> add[1, 32](cuda.In(np.ones(3)), cuda.In(np.ones(3)), cuda.Out(out))
+    >>> print(out)
+    [2. 2. 2.]
+    """
 
     def __new__(cls, array: Any) -> Self:
         """Wrap an array."""
@@ -18,7 +26,15 @@ class In(CopyHint):
 
 
 class Out(CopyHint):
-    """An array that the kernel writes: copied from the device only, so what the kernel leaves out is undefined."""
+    """An array that the kernel writes: copied from the device only, so what the kernel leaves out is undefined.
+
+    Examples
+    --------
+    >>> out = np.zeros(3)
+    >>> add[1, 32](np.ones(3), np.ones(3), cuda.Out(out))
+    >>> print(out)
+    [2. 2. 2.]
+    """
 
     def __new__(cls, array: Any) -> Self:
         """Wrap an array."""
@@ -26,7 +42,15 @@ class Out(CopyHint):
 
 
 class InOut(Out):
-    """An array that is copied to the device and back, as a bare host array is."""
+    """An array that is copied to the device and back, as a bare host array is.
+
+    Examples
+    --------
+    >>> x = np.ones(3)
+    >>> scale[1, 32](cuda.InOut(x), 2.0)
+    >>> print(x)
+    [2. 2. 2.]
+    """
 
     def __new__(cls, array: Any) -> Self:
         """Wrap an array."""

@@ -59,7 +59,13 @@ class Deallocations:
 
 
 class Context:
-    """What a device has in use. Each device has one."""
+    """What a device has in use. Each device has one.
+
+    Examples
+    --------
+    >>> context = cuda.current_context()
+    >>> context.synchronize()
+    """
 
     def __init__(self, device: Device) -> None:
         self.device = device

@@ -40,6 +40,12 @@ class Device:
 
     The driver's attributes have the driver's names: ``MAX_THREADS_PER_BLOCK``, ``MULTIPROCESSOR_COUNT``,
     ``WARP_SIZE`` and so on.
+
+    Examples
+    --------
+    >>> device = cuda.get_current_device()
+    >>> device.MAX_THREADS_PER_BLOCK
+    1024
     """
 
     def __init__(self, number: int) -> None:
@@ -216,22 +222,64 @@ os.register_at_fork(
 
 
 def list_devices() -> DeviceList:
-    """Give all devices."""
+    """Give all devices.
+
+    Returns
+    -------
+    DeviceList
+        What ``cuda.gpus`` is.
+
+    Examples
+    --------
+    >>> len(cuda.list_devices()) >= 1
+    True
+    """
     return gpus
 
 
 def get_current_device() -> Device:
-    """Give the current device of the calling thread."""
+    """Give the current device of the calling thread.
+
+    Returns
+    -------
+    Device
+        Of a thread that has chosen none, device 0.
+
+    Raises
+    ------
+    CudaSupportError
+        There is no device on which kernels run.
+
+    Examples
+    --------
+    >>> cuda.get_current_device().WARP_SIZE
+    32
+    """
     return Device(_weft.current_device_id())
 
 
 def select_device(device_id: int | None) -> Device:
     """Make a device the current one of the calling thread; with None the current one stays.
 
+    Parameters
+    ----------
+    device_id
+        Its number, from 0; or None.
+
+    Returns
+    -------
+    Device
+        The one that is current now.
+
     Raises
     ------
     IndexError
         There is no device of that number: ``len(cuda.gpus)`` says how many there are.
+
+    Examples
+    --------
+    >>> cuda.select_device(0).id
+    0
     """
     if device_id is None:
         return get_current_device()
@@ -243,17 +291,73 @@ def select_device(device_id: int | None) -> Device:
 
 
 def current_context(devnum: int | None = None) -> Context:
-    """Give the context of the current device, or of the one named."""
+    """Give the context of the current device, or of the one named.
+
+    Parameters
+    ----------
+    devnum
+        The number of a device, from 0; or None for the current one.
+
+    Returns
+    -------
+    Context
+        What the device has in use.
+
+    Raises
+    ------
+    ValueError
+        There is no device of that number.
+
+    Examples
+    --------
+    >>> free, total = cuda.current_context().get_memory_info()  # bytes
+    >>> 0 < free <= total
+    True
+    """
     return Context(get_current_device() if devnum is None else Device(devnum))
 
 
 def defer_cleanup() -> contextlib.AbstractContextManager[None]:
-    """Give a context in which nothing waits for the device to free memory: see `Context.defer_cleanup`."""
+    """Give a context in which nothing waits for the device to free memory: see `Context.defer_cleanup`.
+
+    Returns
+    -------
+    context manager
+        For a ``with`` block.
+
+    Examples
+    --------
+    >>> with cuda.defer_cleanup():
+    ...     for _ in range(3):
+    ...         cuda.to_device(np.ones(10)).copy_to_host().sum()
+    np.float64(10.0)
+    np.float64(10.0)
+    np.float64(10.0)
+    """
     return current_context().defer_cleanup()
 
 
 def require_context(function: Any) -> Any:
-    """Make a function one during which its thread stays on its device: entering another one is a ``RuntimeError``."""
+    """Make a function one during which its thread stays on its device.
+
+    Parameters
+    ----------
+    function
+        Any function.
+
+    Returns
+    -------
+    function
+        It does the same; entering another device in it is a ``RuntimeError``.
+
+    Examples
+    --------
+    >>> @cuda.require_context
+    ... def work():
+    ...     return cuda.get_current_device().id
+    >>> work()
+    0
+    """
 
     @functools.wraps(function)
     def on_one_device(*args: Any, **kwargs: Any) -> Any:
@@ -271,17 +375,34 @@ def profile_start() -> None:
     """Have a profiler take down what the device does, if it waits for that (``nsys profile -c cudaProfilerApi``).
 
     Without a profiler nothing happens, and on the CPU nothing does.
+
+    Examples
+    --------
+    >>> cuda.profile_start()
+    >>> scale[1, 32](np.ones(3), 2.0)
+    >>> cuda.profile_stop()
     """
     _weft.profile(True)
 
 
 def profile_stop() -> None:
-    """Have it take down nothing more."""
+    """Have a profiler take down nothing more of what the device does.
+
+    Examples
+    --------
+    >>> cuda.profile_stop()
+    """
     _weft.profile(False)
 
 
 class profiling:  # its name in numba.cuda
-    """``with cuda.profiling():`` a profiler takes down what the device does in the block."""
+    """``with cuda.profiling():`` a profiler takes down what the device does in the block.
+
+    Examples
+    --------
+    >>> with cuda.profiling():
+    ...     scale[1, 32](np.ones(3), 2.0)
+    """
 
     def __enter__(self) -> None:
         profile_start()
@@ -299,24 +420,56 @@ def synchronize() -> None:
         A kernel has failed since the last time that the host waited.
     Exception
         What a kernel with ``exceptions=True`` or ``debug=True`` has raised.
+
+    Examples
+    --------
+    >>> scale[1, 32](cuda.to_device(np.ones(3)), 2.0)  # goes on at once
+    >>> cuda.synchronize()  # the kernel is done
     """
     _weft.synchronize()
 
 
 def close() -> None:
-    """Wait for everything, and make device 0 the current one. Memory is freed with the arrays that use it."""
+    """Wait for everything, and make device 0 the current one. Memory is freed with the arrays that use it.
+
+    Examples
+    --------
+    >>> cuda.close()
+    """
     for number in range(_weft.device_count()):
         Device(number).get_primary_context().synchronize()
     _weft.select_device(0)
 
 
 def is_available() -> bool:
-    """Whether kernels can run here: on a GPU, or on the CPU unless WEFT_DEVICE=cuda rules it out."""
+    """Whether kernels can run here: on a GPU, or on the CPU unless WEFT_DEVICE=cuda rules it out.
+
+    Returns
+    -------
+    bool
+        True without a GPU, too, where the CPU takes its place.
+
+    Examples
+    --------
+    >>> cuda.is_available()
+    True
+    """
     return cuda_error() is None
 
 
 def cuda_error() -> str | None:
-    """Why kernels cannot run here, or None."""
+    """Why kernels cannot run here, or None.
+
+    Returns
+    -------
+    str or None
+        The text of the error.
+
+    Examples
+    --------
+    >>> cuda.cuda_error() is None
+    True
+    """
     try:
         _weft.device_attributes(0)
     except (WeftError, ValueError) as error:
@@ -325,29 +478,84 @@ def cuda_error() -> str | None:
 
 
 def is_supported_version() -> bool:
-    """Whether the driver is one that weft works with."""
+    """Whether the driver is one that weft works with.
+
+    Returns
+    -------
+    bool
+        The same as `is_available`.
+
+    Examples
+    --------
+    >>> cuda.is_supported_version()
+    True
+    """
     return is_available()
 
 
 def is_float16_supported() -> bool:
-    """Whether the current device computes in 16 bits."""
+    """Whether the current device computes in 16 bits.
+
+    Returns
+    -------
+    bool
+        What ``cuda.get_current_device().supports_float16`` is.
+
+    Examples
+    --------
+    >>> cuda.is_float16_supported() == cuda.get_current_device().supports_float16
+    True
+    """
     return get_current_device().supports_float16
 
 
 def is_bfloat16_supported() -> bool:
-    """Whether the current device computes in bfloat16."""
+    """Whether the current device computes in bfloat16.
+
+    Returns
+    -------
+    bool
+        What ``cuda.get_current_device().supports_bfloat16`` is.
+
+    Examples
+    --------
+    >>> cuda.is_bfloat16_supported() == cuda.get_current_device().supports_bfloat16
+    True
+    """
     return get_current_device().supports_bfloat16
 
 
 def is_fp8_supported() -> bool:
-    """Whether the current device has 8-bit floating point numbers. No kernel of weft's uses them."""
+    """Whether the current device has 8-bit floating point numbers. No kernel of weft's uses them.
+
+    Returns
+    -------
+    bool
+        What ``cuda.get_current_device().supports_fp8`` is.
+
+    Examples
+    --------
+    >>> cuda.is_fp8_supported() == cuda.get_current_device().supports_fp8
+    True
+    """
     return get_current_device().supports_fp8
 
 
 def detect() -> bool:
-    """Print what devices there are, as Numba does; True if kernels run on one.
+    """Print what devices there are, as Numba does.
 
     Without a GPU the CPU stands in the list, which is no CUDA device.
+
+    Returns
+    -------
+    bool
+        Whether kernels run on one of them.
+
+    Examples
+    --------
+    >>> cuda.detect()  # doctest: +SKIP
+    Found 1 CUDA devices
+    id 0    b'NVIDIA H100 80GB HBM3'                              [SUPPORTED]
     """
     import sys
 

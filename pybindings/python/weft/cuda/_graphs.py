@@ -70,5 +70,15 @@ def graph() -> Graph:
     Graph
         ``launch(stream=0)`` runs it, ``set_args(number, *args)`` gives a launch other arguments of the same types, and
         ``launches`` tells of them.
+
+    Examples
+    --------
+    >>> x = cuda.to_device(np.ones(3))
+    >>> with cuda.graph() as graph:
+    ...     scale[1, 32](x, 2.0)
+    >>> graph.launch()
+    >>> graph.launch()
+    >>> print(x.copy_to_host())
+    [4. 4. 4.]
     """
     return Graph()

@@ -187,6 +187,13 @@ def intrinsic(signature: Any, ptx: str, *, pure: bool = False) -> Callable[[Call
     decorator
         Takes the Python function, which runs where a kernel is compiled for a CPU.
 
+    Raises
+    ------
+    TypeError
+        The signature is none, or the PTX no text; or it is no Python function.
+    CompileError
+        The signature has types that PTX cannot have.
+
     Examples
     --------
     >>> @cuda.intrinsic("int32(int32, int32)", "add.sat.s32 %0, %1, %2;", pure=True)

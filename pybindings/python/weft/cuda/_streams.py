@@ -28,7 +28,15 @@ class Handle(int):
 
 
 class Stream(StreamBase):
-    """A queue of work. Work in one stream runs in order."""
+    """A queue of work. Work in one stream runs in order.
+
+    Examples
+    --------
+    >>> stream = cuda.stream()
+    >>> with stream.auto_synchronize():
+    ...     x = cuda.to_device(np.ones(3), stream=stream)
+    ...     scale[1, 32, stream](x, 2.0)
+    """
 
     # Another library's stream, kept alive.
     _of: Any = None
@@ -139,7 +147,16 @@ def _status(error: Exception | None) -> int:
 
 
 class Event(EventBase):
-    """A point in a stream's work."""
+    """A point in a stream's work.
+
+    Examples
+    --------
+    >>> event = cuda.event()
+    >>> event.record()
+    >>> event.synchronize()
+    >>> event.query()
+    True
+    """
 
     def __new__(cls, timing: bool = True) -> Self:
         """Make an event; with ``timing=False`` one that costs less and has no time."""
@@ -147,27 +164,101 @@ class Event(EventBase):
 
 
 def stream() -> Stream:
-    """Make a new stream on the current device."""
+    """Make a new stream on the current device.
+
+    Returns
+    -------
+    Stream
+        Its work runs beside that of other streams.
+
+    Raises
+    ------
+    DriverError
+        The driver makes none.
+
+    Examples
+    --------
+    >>> stream = cuda.stream()
+    >>> x = cuda.to_device(np.ones(100), stream=stream)
+    >>> scale[1, 128, stream](x, 2.0)
+    >>> x.copy_to_host(stream=stream).sum()
+    np.float64(200.0)
+    """
     return Stream()
 
 
 def default_stream() -> Stream:
-    """Give the default stream, of the device that is current when it is used."""
+    """Give the default stream, of the device that is current when it is used.
+
+    Returns
+    -------
+    Stream
+        What is meant where no stream is named.
+
+    Examples
+    --------
+    >>> scale[1, 32, cuda.default_stream()](np.ones(3), 2.0)
+    """
     return Stream(handle=0)
 
 
 def legacy_default_stream() -> Stream:
-    """Give the default stream that all threads share."""
+    """Give the default stream that all threads share.
+
+    Returns
+    -------
+    Stream
+        CUDA's ``cudaStreamLegacy``.
+
+    Examples
+    --------
+    >>> cuda.legacy_default_stream()
+    <Legacy default CUDA stream>
+    """
     return Stream(handle=1)
 
 
 def per_thread_default_stream() -> Stream:
-    """Give the default stream of the calling thread."""
+    """Give the default stream of the calling thread.
+
+    Returns
+    -------
+    Stream
+        CUDA's ``cudaStreamPerThread``.
+
+    Examples
+    --------
+    >>> cuda.per_thread_default_stream()
+    <Per-thread default CUDA stream>
+    """
     return Stream(handle=2)
 
 
 def external_stream(ptr: int) -> Stream:
-    """Wrap a stream of another library by its handle; it is not destroyed."""
+    """Wrap a stream of another library by its handle; it is not destroyed.
+
+    Parameters
+    ----------
+    ptr
+        The handle: an address, as CuPy's ``stream.ptr`` and PyTorch's ``stream.cuda_stream`` are.
+
+    Returns
+    -------
+    Stream
+        Launches and copies take it as one of weft's.
+
+    Raises
+    ------
+    TypeError
+        It is no integer.
+    ValueError
+        It is negative, or has more than 64 bits.
+
+    Examples
+    --------
+    >>> import cupy  # doctest: +SKIP
+    >>> stream = cuda.external_stream(cupy.cuda.Stream().ptr)  # doctest: +SKIP
+    """
     if not isinstance(ptr, int):
         msg = f"ptr for external stream must be an int, not {type(ptr).__name__}"
         raise TypeError(msg)
@@ -191,12 +282,39 @@ def as_stream(stream: Any) -> Any:
 
 
 def event(timing: bool = True) -> Event:
-    """Make a new event; with ``timing=False`` one that costs less and has no time."""
+    """Make a new event.
+
+    Parameters
+    ----------
+    timing
+        False makes one that costs less and has no time.
+
+    Returns
+    -------
+    Event
+        Recorded nowhere yet.
+
+    Examples
+    --------
+    >>> done = cuda.event(timing=False)
+    >>> done.record()
+    >>> done.synchronize()
+    """
     return Event(timing)
 
 
 def event_elapsed_time(start: Event, end: Event) -> float:
     """Give the time between two recorded events in milliseconds.
+
+    Parameters
+    ----------
+    start, end
+        Events that were recorded, and that the streams have reached.
+
+    Returns
+    -------
+    float
+        Milliseconds.
 
     Raises
     ------
@@ -207,9 +325,10 @@ def event_elapsed_time(start: Event, end: Event) -> float:
     --------
     >>> start, end = cuda.event(), cuda.event()
     >>> start.record()
-    >>> kernel[blocks, threads](x)  # doctest: +SKIP
+    >>> scale[1, 32](cuda.to_device(np.ones(3)), 2.0)
     >>> end.record()
     >>> end.synchronize()
-    >>> milliseconds = cuda.event_elapsed_time(start, end)
+    >>> cuda.event_elapsed_time(start, end) > 0
+    True
     """
     return start.elapsed_time(end)

@@ -128,6 +128,45 @@ def overload(
 
     It is called with the types of a call's arguments and gives a function with its own parameters, or None. Where
     none is given, kernels do what they do without it: ``len`` of an array stays that.
+
+    Parameters
+    ----------
+    func
+        A function of Python's, of NumPy's or of a library.
+    target
+        ``"cuda"``, or ``"generic"``, which is asked behind all of those.
+    jit_options, inline
+        Options of `cuda.jit` for the functions that are chosen.
+    strict
+        A difference of the parameters' names is an error.
+    prefer_literal
+        Has no effect: texts come as they are, numbers as their types.
+
+    Returns
+    -------
+    decorator
+        It gives the function that it decorates.
+
+    Raises
+    ------
+    TypeError
+        ``func`` is no function, or a jitted one.
+
+    Examples
+    --------
+    >>> from weft.cuda.extending import overload
+    >>> def spread(values):
+    ...     return max(values) - min(values)
+    >>> @overload(spread)
+    ... def choose_spread(values):
+    ...     return lambda values: values.max() - values.min()
+    >>> @cuda.jit
+    ... def kernel(x, out):
+    ...     out[0] = spread(x)
+    >>> out = np.zeros(1)
+    >>> kernel[1, 1](np.array([3.0, -1.0, 4.0]), out)
+    >>> print(out)
+    [5.]
     """
     if isinstance(func, Dispatcher):
         msg = f"{func} is a jitted function, which kernels call as it is"
@@ -192,7 +231,42 @@ def overload_method(
     inline: str = "never",
     prefer_literal: bool = False,  # noqa: ARG001
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorate a function that chooses a method for the types of a class: ``overload_method(types.Array, "total")``."""
+    """Decorate a function that chooses a method for the types of a class.
+
+    Parameters
+    ----------
+    typ
+        A class of types, such as `weft.types.Array`.
+    attr
+        The name.
+    target
+        ``"cuda"``, or ``"generic"``, which is asked behind all of those.
+    jit_options, inline
+        Options of `cuda.jit` for the functions that are chosen.
+    strict
+        A difference of the parameters' names is an error.
+    prefer_literal
+        Has no effect: texts come as they are, numbers as their types.
+
+    Returns
+    -------
+    decorator
+        It gives the function that it decorates.
+
+    Examples
+    --------
+    >>> from weft.cuda.extending import overload_method
+    >>> @overload_method(weft.types.Array, "middle")
+    ... def choose_middle(array):
+    ...     return lambda array: array[array.size // 2]
+    >>> @cuda.jit
+    ... def kernel(x, out):
+    ...     out[0] = x.middle()
+    >>> out = np.zeros(1)
+    >>> kernel[1, 1](np.arange(5.0), out)
+    >>> print(out)
+    [2.]
+    """
     return _of_class("method", typ, attr, strict, {"inline": inline, **(jit_options or {})}, target)
 
 
@@ -206,12 +280,79 @@ def overload_attribute(
     inline: str = "never",
     prefer_literal: bool = False,  # noqa: ARG001
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorate a function that chooses a function of the object that gives an attribute of it."""
+    """Decorate a function that chooses a function of the object that gives an attribute of it.
+
+    Parameters
+    ----------
+    typ
+        A class of types, such as `weft.types.Array`.
+    attr
+        The name.
+    target
+        ``"cuda"``, or ``"generic"``, which is asked behind all of those.
+    jit_options, inline
+        Options of `cuda.jit` for the functions that are chosen.
+    strict
+        A difference of the parameters' names is an error.
+    prefer_literal
+        Has no effect: texts come as they are, numbers as their types.
+
+    Returns
+    -------
+    decorator
+        It gives the function that it decorates.
+
+    Examples
+    --------
+    >>> from weft.cuda.extending import overload_attribute
+    >>> @overload_attribute(weft.types.Array, "half")
+    ... def choose_half(array):
+    ...     return lambda array: array.size // 2
+    >>> @cuda.jit
+    ... def kernel(x, out):
+    ...     out[0] = x.half
+    >>> out = np.zeros(1)
+    >>> kernel[1, 1](np.arange(8.0), out)
+    >>> print(out)
+    [4.]
+    """
     return _of_class("attribute", typ, attr, strict, {"inline": inline, **(jit_options or {})}, target)
 
 
 def register_jitable(*args: Callable[..., Any], **options: Any) -> Any:
-    """Let kernels call a function that stays a plain one to Python: ``@register_jitable``, with options or without."""
+    """Let kernels call a function that stays a plain one to Python: ``@register_jitable``, with options or without.
+
+    Parameters
+    ----------
+    *args
+        The function, where it decorates without options.
+    **options
+        Options of `cuda.jit` for kernels that call it.
+
+    Returns
+    -------
+    function or decorator
+        The function itself.
+
+    Raises
+    ------
+    TypeError
+        It is no function of Python.
+
+    Examples
+    --------
+    >>> from weft.cuda.extending import register_jitable
+    >>> @register_jitable
+    ... def difference(a, b):
+    ...     return abs(a - b)
+    >>> @cuda.jit
+    ... def kernel(x, out):
+    ...     out[0] = difference(x[0], x[1])
+    >>> out = np.zeros(1)
+    >>> kernel[1, 1](np.array([3.0, -1.0]), out)
+    >>> print(out, difference(3, 5))
+    [4.] 2
+    """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         if not inspect.isfunction(function):
@@ -228,7 +369,24 @@ def register_jitable(*args: Callable[..., Any], **options: Any) -> Any:
 
 
 def is_jitted(function: object) -> bool:
-    """Say whether a function is one of `cuda.jit`."""
+    """Say whether a function is one of `cuda.jit`.
+
+    Parameters
+    ----------
+    function
+        Anything.
+
+    Returns
+    -------
+    bool
+        Numba's own functions are none.
+
+    Examples
+    --------
+    >>> from weft.cuda.extending import is_jitted
+    >>> is_jitted(scale), is_jitted(len)
+    (True, False)
+    """
     return isinstance(function, Dispatcher)
 
 

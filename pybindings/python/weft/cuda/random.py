@@ -52,6 +52,25 @@ def create_xoroshiro128p_states(n: int, seed: float, subsequence_start: int = 0,
     -------
     DeviceNDArray
         Shape ``(n,)``, dtype `xoroshiro128p_dtype`.
+
+    Raises
+    ------
+    ValueError
+        A number is negative.
+    DeviceMemoryError
+        The device has no memory left.
+
+    Examples
+    --------
+    >>> states = cuda.random.create_xoroshiro128p_states(64, seed=1)
+    >>> @cuda.jit
+    ... def draw(states, out):
+    ...     i = cuda.grid(1)
+    ...     out[i] = cuda.random.xoroshiro128p_uniform_float32(states, i)
+    >>> out = np.zeros(64, np.float32)
+    >>> draw[1, 64](states, out)
+    >>> bool((0 <= out).all() and (out < 1).all())
+    True
     """
     from weft.cuda._memory.making import device_array
 
@@ -73,6 +92,16 @@ def init_xoroshiro128p_states(states: DeviceNDArray, seed: float, subsequence_st
         How many states to leave out before the first.
     stream
         The stream to copy in.
+
+    Raises
+    ------
+    ValueError
+        The states have another number of dimensions than one.
+
+    Examples
+    --------
+    >>> states = cuda.random.create_xoroshiro128p_states(64, seed=1)
+    >>> cuda.random.init_xoroshiro128p_states(states, seed=2)
     """
     import numpy as np
 

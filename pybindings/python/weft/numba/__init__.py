@@ -24,6 +24,11 @@ def install(*, processes: bool = True) -> None:
     ----------
     processes
         Do so in the Python processes that this one starts, too: by a folder in their ``PYTHONPATH``.
+
+    Examples
+    --------
+    >>> weft.numba.install()  # doctest: +SKIP
+    >>> from numba import cuda  # weft's  # doctest: +SKIP
     """
     global _installed
     if _installed is None:
@@ -34,7 +39,14 @@ def install(*, processes: bool = True) -> None:
 
 
 def uninstall() -> None:
-    """Take back what `install` did: the next import of `numba.cuda` is what it would have been without it."""
+    """Take back what `install` did: the next import of `numba.cuda` is what it would have been without it.
+
+    Examples
+    --------
+    >>> weft.numba.uninstall()
+    >>> weft.numba.is_installed()
+    False
+    """
     global _installed
     if _installed is not None:
         from weft.numba import _settings
@@ -45,7 +57,18 @@ def uninstall() -> None:
 
 
 def is_installed() -> bool:
-    """Whether `numba.cuda` means weft in this process."""
+    """Whether `numba.cuda` means weft in this process.
+
+    Returns
+    -------
+    bool
+        It is True behind `install`, and under ``python -m weft.numba``.
+
+    Examples
+    --------
+    >>> weft.numba.is_installed()
+    False
+    """
     return _installed is not None
 
 

@@ -72,6 +72,21 @@ def compile(  # its name in numba.cuda
     -------
     tuple
         The PTX, and the type of what the function returns.
+
+    Raises
+    ------
+    CompileError
+        weft cannot compile the function; the text shows the line.
+    TypeError, ValueError
+        An option or the signature is none.
+    NotImplementedError
+        What is asked for is not made: LTO-IR, another ABI.
+
+    Examples
+    --------
+    >>> ptx, returns = cuda.compile(lambda x: x + 1, "float32(float32)", cc=(9, 0), abi_info={"abi_name": "inc"})
+    >>> ".func" in ptx, returns
+    (True, float32)
     """
     _check(output, abi, device=device, forceinline=forceinline)
     options = {"device": device, "fastmath": fastmath, "launch_bounds": launch_bounds}
@@ -111,7 +126,45 @@ def compile_for_current_device(
     forceinline: bool = False,
     launch_bounds: int | Sequence[int] | None = None,
 ) -> tuple[str, Type]:
-    """Compile as `compile` does, for the current device."""
+    """Compile as `compile` does, for the current device.
+
+    Parameters
+    ----------
+    pyfunc
+        The function, jitted or not.
+    sig
+        A signature, or None for the annotations of the parameters.
+    debug, lineinfo, fastmath, opt, forceinline, launch_bounds
+        As options of `cuda.jit`.
+    device
+        Compile a device function; False compiles a kernel.
+    abi
+        ``"c"``, as functions of CUDA C++ with C linkage, or ``"numba"``, as numba-cuda's.
+    abi_info
+        ``{"abi_name": symbol}`` names the symbol.
+    output
+        ``"ptx"``.
+
+    Returns
+    -------
+    (str, Type)
+        The PTX, and the type that the function returns.
+
+    Raises
+    ------
+    CompileError
+        weft cannot compile the function; the text shows the line.
+    TypeError, ValueError
+        An option or the signature is none.
+    NotImplementedError
+        What is asked for is not made: LTO-IR, another ABI.
+
+    Examples
+    --------
+    >>> ptx, returns = cuda.compile_for_current_device(lambda x: x + 1, "int32(int32)")
+    >>> returns
+    int32
+    """
     return compile(
         pyfunc,
         sig,
@@ -143,7 +196,47 @@ def compile_ptx(
     forceinline: bool = False,
     launch_bounds: int | Sequence[int] | None = None,
 ) -> tuple[str, Type]:
-    """Compile as `compile` does: a kernel, or with ``device=True`` a device function with numba-cuda's ABI."""
+    """Compile as `compile` does: a kernel, or with ``device=True`` a device function with numba-cuda's ABI.
+
+    Parameters
+    ----------
+    pyfunc
+        The function, jitted or not.
+    sig
+        A signature, or None for the annotations of the parameters.
+    debug, lineinfo, fastmath, opt, forceinline, launch_bounds
+        As options of `cuda.jit`.
+    device
+        Compile a device function; False compiles a kernel.
+    cc
+        The compute capability, such as ``(9, 0)``; ``WEFT_DEFAULT_PTX_CC`` unless given.
+    abi
+        ``"c"``, as functions of CUDA C++ with C linkage, or ``"numba"``, as numba-cuda's.
+    abi_info
+        ``{"abi_name": symbol}`` names the symbol.
+
+    Returns
+    -------
+    (str, Type)
+        The PTX, and the type that the function returns.
+
+    Raises
+    ------
+    CompileError
+        weft cannot compile the function; the text shows the line.
+    TypeError, ValueError
+        An option or the signature is none.
+    NotImplementedError
+        What is asked for is not made: LTO-IR, another ABI.
+
+    Examples
+    --------
+    >>> def fill(x):
+    ...     x[cuda.grid(1)] = 1
+    >>> ptx, _ = cuda.compile_ptx(fill, "void(float32[::1])", cc=(9, 0))
+    >>> ".visible .entry" in ptx
+    True
+    """
     return compile(
         pyfunc,
         sig,
@@ -173,7 +266,45 @@ def compile_ptx_for_current_device(
     forceinline: bool = False,
     launch_bounds: int | Sequence[int] | None = None,
 ) -> tuple[str, Type]:
-    """Compile as `compile_ptx` does, for the current device."""
+    """Compile as `compile_ptx` does, for the current device.
+
+    Parameters
+    ----------
+    pyfunc
+        The function, jitted or not.
+    sig
+        A signature, or None for the annotations of the parameters.
+    debug, lineinfo, fastmath, opt, forceinline, launch_bounds
+        As options of `cuda.jit`.
+    device
+        Compile a device function; False compiles a kernel.
+    abi
+        ``"c"``, as functions of CUDA C++ with C linkage, or ``"numba"``, as numba-cuda's.
+    abi_info
+        ``{"abi_name": symbol}`` names the symbol.
+
+    Returns
+    -------
+    (str, Type)
+        The PTX, and the type that the function returns.
+
+    Raises
+    ------
+    CompileError
+        weft cannot compile the function; the text shows the line.
+    TypeError, ValueError
+        An option or the signature is none.
+    NotImplementedError
+        What is asked for is not made: LTO-IR, another ABI.
+
+    Examples
+    --------
+    >>> def fill(x):
+    ...     x[cuda.grid(1)] = 1
+    >>> ptx, _ = cuda.compile_ptx_for_current_device(fill, "void(float32[::1])")
+    >>> ".visible .entry" in ptx
+    True
+    """
     return compile(
         pyfunc,
         sig,
@@ -208,6 +339,45 @@ def compile_all(
     """Compile as `compile` does; the first of the pair is a list of all code that the function needs.
 
     Behind the function's own code stand `LinkableCode` objects: what functions are linked with that it calls.
+
+    Parameters
+    ----------
+    pyfunc
+        The function, jitted or not.
+    sig
+        A signature, or None for the annotations of the parameters.
+    debug, lineinfo, fastmath, opt, forceinline, launch_bounds
+        As options of `cuda.jit`.
+    device
+        Compile a device function; False compiles a kernel.
+    cc
+        The compute capability, such as ``(9, 0)``; ``WEFT_DEFAULT_PTX_CC`` unless given.
+    abi
+        ``"c"``, as functions of CUDA C++ with C linkage, or ``"numba"``, as numba-cuda's.
+    abi_info
+        ``{"abi_name": symbol}`` names the symbol.
+    output
+        ``"ptx"``; Numba's default is LTO-IR, which weft does not make.
+
+    Returns
+    -------
+    (list, Type)
+        The PTX and `LinkableCode` objects, and the type that the function returns.
+
+    Raises
+    ------
+    CompileError
+        weft cannot compile the function; the text shows the line.
+    TypeError, ValueError
+        An option or the signature is none.
+    NotImplementedError
+        What is asked for is not made: LTO-IR, another ABI.
+
+    Examples
+    --------
+    >>> code, returns = cuda.compile_all(lambda x: x + 1, "int32(int32)", output="ptx")
+    >>> len(code), returns
+    (1, int32)
     """
     from weft.cuda._code.link import gather
 

@@ -245,10 +245,17 @@ def declare_device(
     DeclaredFunction
         It is a decorator, too: of the Python function that a kernel calls in its place on a CPU.
 
+    Raises
+    ------
+    TypeError
+        The signature is none, or has types that are not passed: arrays, records.
+    ValueError
+        The symbol or the ABI is none.
+
     Examples
     --------
     >>> @cuda.declare_device("mul_f32_f32", "float32(float32, float32)", link="functions.cu")
-    ... def mul(x, y):
+    ... def mul(x, y):  # what a kernel for a CPU calls
     ...     return x * y
     """
     if abi not in _ABIS:

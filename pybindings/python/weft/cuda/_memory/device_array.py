@@ -30,7 +30,11 @@ _GAPS = 1 << 16
 
 
 class DeviceNDArray(Shapes, Operators, DeviceArrayBase):
-    """An array in device memory. Make one with `cuda.to_device` or `cuda.device_array`."""
+    """An array in device memory. Make one with `cuda.to_device` or `cuda.device_array`.
+
+    >>> print((cuda.to_device(np.arange(3)) * 2).copy_to_host())
+    [0 2 4]
+    """
 
     # The stream that copies use where none is named.
     stream: Any = 0

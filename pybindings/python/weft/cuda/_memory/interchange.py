@@ -43,6 +43,11 @@ def from_dlpack(obj: Any, stream: Any = 0) -> DeviceNDArray:
         The stream that will use the array: it waits for what the other library has queued. Copies of the array use it,
         too.
 
+    Returns
+    -------
+    DeviceNDArray
+        Over the same memory, with the shape, dtype and strides of the array.
+
     Raises
     ------
     TypeError
@@ -51,6 +56,11 @@ def from_dlpack(obj: Any, stream: Any = 0) -> DeviceNDArray:
         ``obj`` cannot be exported, as a tensor of PyTorch's cannot whose gradients are recorded.
     LaunchError
         Kernels do not reach the memory: it is the host's, and they run on a GPU; or the other way round.
+
+    Examples
+    --------
+    >>> import torch  # doctest: +SKIP
+    >>> x = cuda.from_dlpack(torch.ones(1000, device="cuda"))  # doctest: +SKIP
     """
     if isinstance(obj, DeviceNDArray):
         return obj

@@ -206,6 +206,25 @@ def open_ipc_array(
         Strides in bytes; those of order "C" if None.
     offset
         Where the first element is, in bytes from the start of the allocation.
+
+    Yields
+    ------
+    DeviceNDArray
+        Over the other process's memory; it is closed when no array of it is left.
+
+    Raises
+    ------
+    TypeError
+        The handle is none.
+    ValueError
+        It has not 64 bytes.
+    DriverError
+        The driver does not open it: the process that made it has ended, or is this one.
+
+    Examples
+    --------
+    >>> with cuda.open_ipc_array(handle, 1000, np.float32) as x:  # doctest: +SKIP
+    ...     scale[4, 256](x, 2.0)
     """
     from weft.cuda._devices import current_context
 

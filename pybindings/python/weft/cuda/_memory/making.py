@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 
 from weft import _weft
@@ -12,14 +11,12 @@ from weft.cuda._streams import as_stream, external_stream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     import numpy as np
 
-    from weft._weft import HostMemory
     from weft.cuda._memory.device_array import Order
-    from weft.cuda._memory.mapped import Lent, ManagedNDArray, MappedNDArray
 
 
 def device_array(
@@ -34,15 +31,20 @@ def device_array(
     Parameters
     ----------
     shape
-        Extents.
+        Extents: an integer or a sequence of them.
     dtype
         Element type; float64 unless given.
     strides
-        Strides in bytes; those of ``order`` unless given.
+        Strides in bytes, one for each dimension; those of ``order`` unless given.
     order
         ``"C"`` or ``"F"``.
     stream
         The stream that allocates, and that copies of the array use.
+
+    Returns
+    -------
+    DeviceNDArray
+        Of that shape and dtype, on the current device.
 
     Raises
     ------
@@ -63,7 +65,7 @@ def device_array(
         plain: DeviceNDArray | None = _weft.new_array(DeviceNDArray, shape, dtype)
         if plain is not None:
             return plain
-    extents, element, steps, nbytes = _layout(shape, dtype, strides, order)
+    extents, element, steps, nbytes = layout_of(shape, dtype, strides, order)
     memory = Memory(nbytes, stream)
     array = DeviceNDArray(memory, memory.address, extents, steps, element, memory.device)
     if stream:
@@ -71,7 +73,7 @@ def device_array(
     return array
 
 
-def _layout(shape: Any, dtype: Any, strides: Any, order: str) -> tuple[list[int], np.dtype[Any], list[int], int]:
+def layout_of(shape: Any, dtype: Any, strides: Any, order: str) -> tuple[list[int], np.dtype[Any], list[int], int]:
     """Give the extents, the dtype, the strides and the size in bytes of a new array."""
     import numpy as np
 
@@ -120,7 +122,34 @@ def _check_order(order: str) -> None:
 
 
 def device_array_like(ary: Any, stream: Any = 0) -> DeviceNDArray:
-    """Make a device array with the shape, dtype and order of another array."""
+    """Make a device array with the shape, dtype and order of another array.
+
+    Parameters
+    ----------
+    ary
+        An array of NumPy's or of a device, a record, or what becomes an array.
+    stream
+        The stream that allocates, and that copies of the array use; that of ``ary`` unless given.
+
+    Returns
+    -------
+    DeviceNDArray or DeviceRecord
+        With the shape, dtype and order of ``ary``, without gaps.
+
+    Raises
+    ------
+    TypeError
+        No kernel can have the dtype.
+    DeviceMemoryError
+        The device has no memory left.
+
+    Examples
+    --------
+    >>> x = cuda.to_device(np.ones((3, 4), np.float32))
+    >>> out = cuda.device_array_like(x)
+    >>> out.shape, out.dtype
+    ((3, 4), dtype('float32'))
+    """
     import numpy as np
 
     if isinstance(ary, (np.void, DeviceRecord)) and ary.dtype.names:
@@ -145,6 +174,11 @@ def to_device(obj: Any, stream: Any = 0, copy: bool = True, to: DeviceNDArray | 
         Copy the elements; False only allocates.
     to
         An array to copy into, instead of a new one.
+
+    Returns
+    -------
+    DeviceNDArray or DeviceRecord
+        With the shape, dtype and order of ``obj``; ``to`` if that was given, and ``obj`` if it is on the device.
 
     Raises
     ------
@@ -217,7 +251,23 @@ def auto_device(
 
 
 def is_cuda_array(obj: Any) -> bool:
-    """Whether an object has ``__cuda_array_interface__`` or is a device array."""
+    """Whether an object has ``__cuda_array_interface__`` or is a device array.
+
+    Parameters
+    ----------
+    obj
+        Anything.
+
+    Returns
+    -------
+    bool
+        Of NumPy's arrays it is False, also where kernels run on the CPU.
+
+    Examples
+    --------
+    >>> cuda.is_cuda_array(cuda.to_device(np.ones(3))), cuda.is_cuda_array(np.ones(3))
+    (True, False)
+    """
     return isinstance(obj, DeviceNDArray) or hasattr(obj, "__cuda_array_interface__")
 
 
@@ -230,6 +280,24 @@ def as_cuda_array(obj: Any, sync: bool = True) -> DeviceNDArray:
         The object; the array keeps it, or its memory. NumPy's arrays are not on the device, wherever kernels run.
     sync
         Wait for the stream that the object names.
+
+    Returns
+    -------
+    DeviceNDArray
+        Over the same memory, with the shape, dtype and strides of the object; ``obj`` if it is one.
+
+    Raises
+    ------
+    TypeError
+        The object has neither, or no kernel can have its dtype.
+    LaunchError
+        The memory is a GPU's, and kernels run on the CPU.
+
+    Examples
+    --------
+    >>> import cupy  # doctest: +SKIP
+    >>> x = cuda.as_cuda_array(cupy.ones(1000))  # doctest: +SKIP
+    >>> scale[4, 256](x, 2.0)  # what CuPy's array has is doubled  # doctest: +SKIP
     """
     from weft.cuda._memory.interchange import as_device_array, exports
 
@@ -248,7 +316,37 @@ def as_cuda_array(obj: Any, sync: bool = True) -> DeviceNDArray:
 
 
 def from_cuda_array_interface(desc: dict[str, Any], owner: Any = None, sync: bool = True) -> DeviceNDArray:
-    """Make a device array of a ``__cuda_array_interface__`` dictionary, without a copy."""
+    """Make a device array of a ``__cuda_array_interface__`` dictionary, without a copy.
+
+    Parameters
+    ----------
+    desc
+        The dictionary: ``shape``, ``typestr``, ``data``, and ``strides`` in bytes.
+    owner
+        What the array keeps alive: whose memory it is.
+    sync
+        Wait for the stream that the dictionary names.
+
+    Returns
+    -------
+    DeviceNDArray
+        Over the same memory.
+
+    Raises
+    ------
+    LaunchError
+        Kernels run on the CPU, which does not reach the memory.
+    ValueError
+        An entry is missing or wrong.
+    TypeError
+        No kernel can have the dtype.
+
+    Examples
+    --------
+    >>> import cupy  # doctest: +SKIP
+    >>> theirs = cupy.ones(1000)  # doctest: +SKIP
+    >>> x = cuda.from_cuda_array_interface(theirs.__cuda_array_interface__, owner=theirs)  # doctest: +SKIP
+    """
     from weft import config
     from weft.errors import LaunchError
 
@@ -262,172 +360,3 @@ def from_cuda_array_interface(desc: dict[str, Any], owner: Any = None, sync: boo
         if sync and config.CUDA_ARRAY_INTERFACE_SYNC:
             array.stream.synchronize()
     return array
-
-
-def pinned_array(
-    shape: int | Sequence[int], dtype: Any = None, strides: Sequence[int] | None = None, order: Order = "C"
-) -> np.ndarray[Any, Any]:
-    """Make a NumPy array in page-locked memory, which a GPU copies from and to without a detour.
-
-    Parameters
-    ----------
-    shape
-        Extents.
-    dtype
-        Element type; float64 unless given.
-    strides
-        Strides in bytes; those of ``order`` unless given.
-    order
-        ``"C"`` or ``"F"``.
-
-    Raises
-    ------
-    MemoryError
-        There is no such memory left.
-    """
-    import numpy as np
-
-    made: np.ndarray[Any, Any] = _shared(np.ndarray, shape, dtype, strides, order)
-    return made
-
-
-def pinned_array_like(ary: Any) -> np.ndarray[Any, Any]:
-    """Make a page-locked NumPy array with the shape, dtype and order of another."""
-    shape, dtype, strides = _like(ary)
-    return pinned_array(shape, dtype, strides)
-
-
-def mapped_array(
-    shape: int | Sequence[int],
-    dtype: Any = None,
-    strides: Sequence[int] | None = None,
-    order: Order = "C",
-    stream: Any = 0,
-    portable: bool = False,  # noqa: ARG001
-    wc: bool = False,  # noqa: ARG001
-) -> MappedNDArray:
-    """Make a NumPy array in memory of the host that kernels read and write there, without a copy.
-
-    Kernels that run write it at any time: wait for them before looking at it.
-
-    Parameters
-    ----------
-    shape
-        Extents.
-    dtype
-        Element type; float64 unless given.
-    strides
-        Strides in bytes; those of ``order`` unless given.
-    order
-        ``"C"`` or ``"F"``.
-    stream
-        The stream that copies of the array use.
-    portable
-        Has no effect: it always is.
-    wc
-        Has no effect: the host can read the memory, too.
-    """
-    from weft.cuda._memory.mapped import MappedNDArray
-
-    made: MappedNDArray = _shared(MappedNDArray, shape, dtype, strides, order, stream)
-    return made
-
-
-def mapped_array_like(ary: Any, stream: Any = 0, portable: bool = False, wc: bool = False) -> MappedNDArray:
-    """Make a `mapped_array` with the shape, dtype and order of another."""
-    shape, dtype, strides = _like(ary)
-    return mapped_array(shape, dtype, strides, stream=stream, portable=portable, wc=wc)
-
-
-def managed_array(
-    shape: int | Sequence[int],
-    dtype: Any = None,
-    strides: Sequence[int] | None = None,
-    order: Order = "C",
-    stream: Any = 0,
-    attach_global: bool = True,
-) -> ManagedNDArray:
-    """Make a NumPy array in memory that moves to where it is used, host or device.
-
-    The same as `mapped_array` but for that; ``attach_global=False`` says that the host uses it first.
-    """
-    from weft.cuda._memory.mapped import ManagedNDArray
-
-    options = {"managed": True, "attach_global": attach_global}
-    made: ManagedNDArray = _shared(ManagedNDArray, shape, dtype, strides, order, stream, **options)
-    return made
-
-
-def _like(ary: Any) -> tuple[Any, Any, Any]:
-    """Give shape, dtype and strides of an array without gaps that is like another."""
-    import numpy as np
-
-    if not hasattr(ary, "strides"):
-        ary = np.asarray(ary)
-    return ary.shape, ary.dtype, _weft.dense_strides(ary.shape, ary.strides, ary.dtype.itemsize)
-
-
-def _shared(of: Any, shape: Any, dtype: Any, strides: Any, order: str, stream: Any = 0, **options: bool) -> Any:
-    """Make an array of a class of NumPy's in memory that host and device share."""
-    import numpy as np
-
-    from weft.cuda._memory.mapped import Block, allocate
-
-    extents, element, steps, nbytes = _layout(shape, dtype, strides, order)
-    memory = allocate(nbytes, mapped=of is not np.ndarray, **options)
-    # NumPy's arrays keep what their memory is of.
-    array = np.ndarray.__new__(of, extents, element, np.asarray(Block(memory)), strides=steps)
-    if of is not np.ndarray:
-        array._memory = memory
-        array.stream = as_stream(stream)
-    return array
-
-
-@contextlib.contextmanager
-def pinned(*arylist: np.ndarray[Any, Any]) -> Iterator[None]:
-    """Lock the pages of NumPy arrays while a block runs."""
-    locked = [_lock(array, mapped=False) for array in arylist]
-    try:
-        yield
-    finally:
-        locked.clear()
-
-
-@contextlib.contextmanager
-def mapped(*arylist: np.ndarray[Any, Any], stream: Any = 0) -> Iterator[DeviceNDArray | list[DeviceNDArray]]:
-    """Make device arrays of NumPy arrays, for kernels that use them where they are, while a block runs.
-
-    Gives one device array for one array, and a list for several. They are of no use after the block.
-    """
-    made = []
-    owners: list[list[Any]] = []
-    for array in arylist:
-        memory = _lock(array, mapped=True)
-        # The names that the block gave stay behind it: the memory is let go by its owner.
-        owners.append([memory, array])
-        device = DeviceNDArray(
-            owners[-1], memory.device_address, array.shape, array.strides, array.dtype, memory.device,
-            not array.flags.writeable,
-        )  # fmt: skip
-        if stream:
-            device.stream = as_stream(stream)
-        made.append(device)
-        del memory
-    try:
-        yield made[0] if len(made) == 1 else made
-    finally:
-        _weft.synchronize()
-        for owner in owners:
-            del owner[0]
-
-
-def _lock(array: np.ndarray[Any, Any], *, mapped: bool) -> HostMemory | Lent:
-    from weft.cuda._memory.mapped import lock
-
-    if not hasattr(array, "flags"):
-        msg = f"an array of NumPy's can be page-locked, not {type(array).__name__}: make it with `np.asarray`"
-        raise TypeError(msg)
-    if not array.flags.forc:
-        msg = "only an array in one piece can be page-locked"
-        raise ValueError(msg)
-    return lock(array, mapped=mapped)

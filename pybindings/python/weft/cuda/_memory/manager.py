@@ -169,8 +169,15 @@ def set_memory_manager(mm_plugin: type[BaseCUDAMemoryManager]) -> None:
 
     Raises
     ------
+    TypeError
+        It is no class.
     RuntimeError
         It is of another version of the interface than 1.
+
+    Examples
+    --------
+    >>> from rmm.allocators.numba import RMMNumbaManager  # doctest: +SKIP
+    >>> cuda.set_memory_manager(RMMNumbaManager)  # doctest: +SKIP
     """
     global _class
 

@@ -186,33 +186,181 @@ class Operators(_Array):
         self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None,
         where: Any = True,
     ) -> DeviceNDArray:  # fmt: skip
-        """Multiply elements along axes; see `sum`."""
+        """Multiply elements along axes; see `sum`.
+
+        Parameters
+        ----------
+        axis
+            An axis, a tuple of them, or None for all.
+        dtype
+            The type that is computed in, and of the result.
+        out
+            A device array for the result.
+        keepdims
+            Keep the axes, with one element each.
+        initial
+            What the result begins with.
+        where
+            A mask of the elements that count, of the host or a device.
+
+        Returns
+        -------
+        DeviceNDArray
+            As `sum` gives it.
+
+        Examples
+        --------
+        >>> x = cuda.to_device(np.arange(6.0).reshape(2, 3))
+        >>> print(x.prod(axis=0).copy_to_host())
+        [ 0.  4. 10.]
+        """
         return _reduce("multiply", self, axis, dtype, out, keepdims, initial, where)
 
     def min(
         self, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
     ) -> DeviceNDArray:
-        """Give the smallest elements along axes, NaN where one is; see `sum`. With `where`, `initial` must be given."""
+        """Give the smallest elements along axes, NaN where one is; see `sum`. With `where`, `initial` must be given.
+
+        Parameters
+        ----------
+        axis
+            An axis, a tuple of them, or None for all.
+        out
+            A device array for the result.
+        keepdims
+            Keep the axes, with one element each.
+        initial
+            What the result begins with.
+        where
+            A mask of the elements that count, of the host or a device.
+
+        Returns
+        -------
+        DeviceNDArray
+            A view of one element, without axes, where all are reduced.
+
+        Examples
+        --------
+        >>> x = cuda.to_device(np.arange(6.0).reshape(2, 3))
+        >>> print(x.min(axis=1).copy_to_host())
+        [0. 3.]
+        """
         return _reduce("minimum", self, axis, None, out, keepdims, initial, where)
 
     def max(
         self, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
     ) -> DeviceNDArray:
-        """Give the largest elements along axes, NaN where one is; see `min`."""
+        """Give the largest elements along axes, NaN where one is; see `min`.
+
+        Parameters
+        ----------
+        axis
+            An axis, a tuple of them, or None for all.
+        out
+            A device array for the result.
+        keepdims
+            Keep the axes, with one element each.
+        initial
+            What the result begins with.
+        where
+            A mask of the elements that count, of the host or a device.
+
+        Returns
+        -------
+        DeviceNDArray
+            A view of one element, without axes, where all are reduced.
+
+        Examples
+        --------
+        >>> x = cuda.to_device(np.arange(6.0).reshape(2, 3))
+        >>> print(x.max(axis=0).copy_to_host())
+        [3. 4. 5.]
+        """
         return _reduce("maximum", self, axis, None, out, keepdims, initial, where)
 
     def any(self, axis: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = True) -> DeviceNDArray:
-        """Give whether elements along axes are true, one at least; see `sum`."""
+        """Give whether elements along axes are true, one at least; see `sum`.
+
+        Parameters
+        ----------
+        axis
+            An axis, a tuple of them, or None for all.
+        out
+            A device array for the result.
+        keepdims
+            Keep the axes, with one element each.
+        where
+            A mask of the elements that count, of the host or a device.
+
+        Returns
+        -------
+        DeviceNDArray
+            Of bools.
+
+        Examples
+        --------
+        >>> x = cuda.to_device(np.arange(6.0).reshape(2, 3))
+        >>> print(x.any(axis=0).copy_to_host())
+        [ True  True  True]
+        """
         return _reduce("logical_or", self, axis, None, out, keepdims, None, where)
 
     def all(self, axis: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = True) -> DeviceNDArray:
-        """Give whether all elements along axes are true; see `sum`."""
+        """Give whether all elements along axes are true; see `sum`.
+
+        Parameters
+        ----------
+        axis
+            An axis, a tuple of them, or None for all.
+        out
+            A device array for the result.
+        keepdims
+            Keep the axes, with one element each.
+        where
+            A mask of the elements that count, of the host or a device.
+
+        Returns
+        -------
+        DeviceNDArray
+            Of bools.
+
+        Examples
+        --------
+        >>> x = cuda.to_device(np.arange(6.0).reshape(2, 3))
+        >>> print(x.all(axis=0).copy_to_host())
+        [False  True  True]
+        """
         return _reduce("logical_and", self, axis, None, out, keepdims, None, where)
 
     def mean(
         self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = True
     ) -> DeviceNDArray:
-        """Give the means along axes; of integers as float64, of no elements NaN. See `sum`."""
+        """Give the means along axes; of integers as float64, of no elements NaN. See `sum`.
+
+        Parameters
+        ----------
+        axis
+            An axis, a tuple of them, or None for all.
+        dtype
+            The type that is computed in, and of the result.
+        out
+            A device array for the result.
+        keepdims
+            Keep the axes, with one element each.
+        where
+            A mask of the elements that count, of the host or a device.
+
+        Returns
+        -------
+        DeviceNDArray
+            As `sum` gives it.
+
+        Examples
+        --------
+        >>> x = cuda.to_device(np.arange(6.0).reshape(2, 3))
+        >>> print(x.mean(axis=1).copy_to_host())
+        [1. 4.]
+        """
         from weft.cuda._ufunc import statistics
 
         found: DeviceNDArray = statistics.mean(self, axis, dtype, out, keepdims, where)
@@ -222,7 +370,34 @@ class Operators(_Array):
         self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False, *,
         where: Any = True,
     ) -> DeviceNDArray:  # fmt: skip
-        """Give the variances along axes: means of squared distances from the mean, by the count less `ddof`."""
+        """Give the variances along axes: means of squared distances from the mean, by the count less `ddof`.
+
+        Parameters
+        ----------
+        axis
+            An axis, a tuple of them, or None for all.
+        dtype
+            The type that is computed in, and of the result.
+        out
+            A device array for the result.
+        keepdims
+            Keep the axes, with one element each.
+        ddof
+            What is taken from the number of elements that is divided by.
+        where
+            A mask of the elements that count, of the host or a device.
+
+        Returns
+        -------
+        DeviceNDArray
+            As `sum` gives it.
+
+        Examples
+        --------
+        >>> x = cuda.to_device(np.arange(6.0).reshape(2, 3))
+        >>> print(x.var(axis=0).copy_to_host())
+        [2.25 2.25 2.25]
+        """
         from weft.cuda._ufunc import statistics
 
         found: DeviceNDArray = statistics.var(self, axis, dtype, out, ddof, keepdims, where)
@@ -232,21 +407,90 @@ class Operators(_Array):
         self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False, *,
         where: Any = True,
     ) -> DeviceNDArray:  # fmt: skip
-        """Give the standard deviations along axes: the roots of `var`."""
+        """Give the standard deviations along axes: the roots of `var`.
+
+        Parameters
+        ----------
+        axis
+            An axis, a tuple of them, or None for all.
+        dtype
+            The type that is computed in, and of the result.
+        out
+            A device array for the result.
+        keepdims
+            Keep the axes, with one element each.
+        ddof
+            What is taken from the number of elements that is divided by.
+        where
+            A mask of the elements that count, of the host or a device.
+
+        Returns
+        -------
+        DeviceNDArray
+            As `sum` gives it.
+
+        Examples
+        --------
+        >>> x = cuda.to_device(np.arange(6.0).reshape(2, 3))
+        >>> print(x.std(axis=0).copy_to_host())
+        [1.5 1.5 1.5]
+        """
         from weft.cuda._ufunc import statistics
 
         found: DeviceNDArray = statistics.var(self, axis, dtype, out, ddof, keepdims, where, root=True)
         return found
 
     def argmin(self, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> DeviceNDArray:
-        """Give where the first of the smallest elements along an axis is, or the first NaN; None: of all in C order."""
+        """Give where the first of the smallest elements along an axis is, or the first NaN; None: of all in C order.
+
+        Parameters
+        ----------
+        axis
+            An axis, or None for the array as one row.
+        out
+            A device array for the result.
+        keepdims
+            Keep the axes, with one element each.
+
+        Returns
+        -------
+        DeviceNDArray
+            Of int64.
+
+        Examples
+        --------
+        >>> x = cuda.to_device(np.arange(6.0).reshape(2, 3))
+        >>> print(x.argmin(axis=1).copy_to_host())
+        [0 0]
+        """
         from weft.cuda._ufunc import statistics
 
         found: DeviceNDArray = statistics.place("minimum", self, axis, out, keepdims)
         return found
 
     def argmax(self, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> DeviceNDArray:
-        """Give where the first of the largest elements along an axis is; see `argmin`."""
+        """Give where the first of the largest elements along an axis is; see `argmin`.
+
+        Parameters
+        ----------
+        axis
+            An axis, or None for the array as one row.
+        out
+            A device array for the result.
+        keepdims
+            Keep the axes, with one element each.
+
+        Returns
+        -------
+        DeviceNDArray
+            Of int64.
+
+        Examples
+        --------
+        >>> x = cuda.to_device(np.arange(6.0).reshape(2, 3))
+        >>> print(x.argmax(axis=1).copy_to_host())
+        [2 2]
+        """
         from weft.cuda._ufunc import statistics
 
         found: DeviceNDArray = statistics.place("maximum", self, axis, out, keepdims)

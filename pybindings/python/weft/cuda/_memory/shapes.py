@@ -55,12 +55,30 @@ class Shapes(_Array):
     def reshape(self, *newshape: Any, order: Order = "C") -> DeviceNDArray:
         """Make a view with other extents; one of them may be -1.
 
+        Parameters
+        ----------
+        *newshape
+            Extents, or a tuple of them; one may be -1.
+        order
+            ``"C"``, ``"F"`` or ``"A"``.
+
+        Returns
+        -------
+        DeviceNDArray
+            A view.
+
         Raises
         ------
         ValueError
             The extents are not of as many elements.
         NotImplementedError
             Elements would have to be copied, which NumPy does and numba does not: `copy` or `flatten` first.
+
+        Examples
+        --------
+        >>> x = cuda.to_device(np.arange(6.0).reshape(2, 3))
+        >>> print(x.reshape(3, -1).shape)
+        (3, 2)
         """
         given = newshape[0] if len(newshape) == 1 and not hasattr(newshape[0], "__index__") else newshape
         try:
@@ -86,7 +104,26 @@ class Shapes(_Array):
         return self._view(self.address, shape, strides)
 
     def ravel(self, order: Order = "C", stream: Any = 0) -> DeviceNDArray:
-        """Make a view with one dimension; `flatten` makes a copy."""
+        """Make a view with one dimension; `flatten` makes a copy.
+
+        Parameters
+        ----------
+        order
+            ``"C"``, ``"F"`` or ``"A"``.
+        stream
+            The stream that copies of the view use.
+
+        Returns
+        -------
+        DeviceNDArray
+            A view.
+
+        Examples
+        --------
+        >>> x = cuda.to_device(np.arange(6.0).reshape(2, 3))
+        >>> print(x.ravel().shape)
+        (6,)
+        """
         if order not in ("C", "F", "A"):
             msg = f"order must be 'C', 'F' or 'A', not {order!r}"
             raise ValueError(msg)
@@ -97,7 +134,24 @@ class Shapes(_Array):
         return view.bind(stream) if stream else view
 
     def flatten(self, order: Literal["C", "F", "A", "K"] = "C") -> DeviceNDArray:
-        """Make a copy with one dimension: in C or Fortran order, in its own of the two (A), or as in memory (K)."""
+        """Make a copy with one dimension: in C or Fortran order, in its own of the two (A), or as in memory (K).
+
+        Parameters
+        ----------
+        order
+            ``"C"``, ``"F"``, ``"A"`` or ``"K"``, as of NumPy's.
+
+        Returns
+        -------
+        DeviceNDArray
+            A copy.
+
+        Examples
+        --------
+        >>> x = cuda.to_device(np.arange(6.0).reshape(2, 3))
+        >>> print(x.flatten("F").copy_to_host())
+        [0. 3. 1. 4. 2. 5.]
+        """
         from weft.cuda._memory import copies
         from weft.cuda._memory.ordering import ordered
 
@@ -176,7 +230,22 @@ class Shapes(_Array):
         return fresh
 
     def fill(self, value: Any, stream: Any = 0) -> None:
-        """Write a number, or another element, to all places."""
+        """Write a number, or another element, to all places.
+
+        Parameters
+        ----------
+        value
+            What becomes an element.
+        stream
+            The stream that writes.
+
+        Examples
+        --------
+        >>> x = cuda.to_device(np.arange(6.0).reshape(2, 3))
+        >>> x.fill(7)
+        >>> print(x.copy_to_host()[0])
+        [7. 7. 7.]
+        """
         import numpy as np
 
         if np.ndim(value):
@@ -187,7 +256,24 @@ class Shapes(_Array):
         copies.assign(self, value, stream)  # type: ignore[arg-type]
 
     def item(self, *args: Any) -> Any:
-        """Copy an element to the host as a number of Python's: the only one, or one by its index or indices."""
+        """Copy an element to the host as a number of Python's: the only one, or one by its index or indices.
+
+        Parameters
+        ----------
+        *args
+            Nothing, the number of an element in C order, or an index for each axis.
+
+        Returns
+        -------
+        int, float, complex or bool
+            Python's.
+
+        Examples
+        --------
+        >>> x = cuda.to_device(np.arange(6.0).reshape(2, 3))
+        >>> x.item(1, 2)
+        5.0
+        """
         index: Any = args[0] if len(args) == 1 else args
         if not args:
             if self.size != 1:
@@ -242,7 +328,24 @@ class Shapes(_Array):
         return self._view(self.address + number * dtype.itemsize, self.shape, self.strides, dtype)
 
     def swapaxes(self, axis1: int, axis2: int) -> DeviceNDArray:
-        """Make a view with two dimensions exchanged."""
+        """Make a view with two dimensions exchanged.
+
+        Parameters
+        ----------
+        axis1, axis2
+            Two axes.
+
+        Returns
+        -------
+        DeviceNDArray
+            A view.
+
+        Examples
+        --------
+        >>> x = cuda.to_device(np.arange(6.0).reshape(2, 3))
+        >>> x.swapaxes(0, 1).shape
+        (3, 2)
+        """
         axes = list(range(self.ndim))
         for axis in (axis1, axis2):
             if not -self.ndim <= axis < self.ndim:
@@ -254,7 +357,24 @@ class Shapes(_Array):
         return self.transpose(axes)
 
     def transpose(self, axes: Sequence[int] | None = None) -> DeviceNDArray:
-        """Make a view with the dimensions in another order, reversed unless given."""
+        """Make a view with the dimensions in another order, reversed unless given.
+
+        Parameters
+        ----------
+        *axes
+            The axes in their new order, or a tuple of them.
+
+        Returns
+        -------
+        DeviceNDArray
+            A view.
+
+        Examples
+        --------
+        >>> x = cuda.to_device(np.arange(6.0).reshape(2, 3))
+        >>> x.transpose().shape
+        (3, 2)
+        """
         given = tuple(range(self.ndim))[::-1] if axes is None else tuple(axes)
         axes = [axis % max(self.ndim, 1) for axis in given]
         if sorted(axes) != list(range(self.ndim)):
@@ -269,7 +389,24 @@ class Shapes(_Array):
         return self.transpose()
 
     def view(self, dtype: Any) -> DeviceNDArray:
-        """Make a view with the same memory read as another dtype."""
+        """Make a view with the same memory read as another dtype.
+
+        Parameters
+        ----------
+        dtype
+            A dtype; of another size only where the last axis has no gaps.
+
+        Returns
+        -------
+        DeviceNDArray
+            A view.
+
+        Examples
+        --------
+        >>> x = cuda.to_device(np.arange(6.0).reshape(2, 3))
+        >>> x.view(np.int64).dtype
+        dtype('int64')
+        """
         dtype = _weft.as_dtype(dtype)
         shape, strides = list(self.shape), list(self.strides)
         if dtype.itemsize != self.itemsize:
@@ -290,7 +427,26 @@ class Shapes(_Array):
         return self._view(self.address, shape, strides, dtype)
 
     def squeeze(self, axis: int | tuple[int, ...] | None = None, stream: Any = 0) -> DeviceNDArray:
-        """Make a view without dimensions of one element."""
+        """Make a view without dimensions of one element.
+
+        Parameters
+        ----------
+        axis
+            An axis of one element, a tuple of them, or None for all of these.
+        stream
+            The stream that copies of the view use.
+
+        Returns
+        -------
+        DeviceNDArray
+            A view.
+
+        Examples
+        --------
+        >>> x = cuda.to_device(np.arange(6.0).reshape(2, 3))
+        >>> x[:1].squeeze(0).shape
+        (3,)
+        """
         axes = range(self.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
         drop = {at % max(self.ndim, 1) for at in axes if axis is not None or self.shape[at] == 1}
         if any(self.shape[at] != 1 for at in drop):
@@ -303,10 +459,28 @@ class Shapes(_Array):
     def split(self, section: int, stream: Any = 0) -> Iterator[DeviceNDArray]:
         """Give views of ``section`` elements each; the last may have fewer.
 
+        Parameters
+        ----------
+        section
+            Elements of a view.
+        stream
+            The stream that copies of the views use.
+
+        Returns
+        -------
+        iterator of DeviceNDArray
+            Views.
+
         Raises
         ------
         ValueError
             The section is no number of elements, or the array is not one-dimensional and in one piece.
+
+        Examples
+        --------
+        >>> x = cuda.to_device(np.arange(6.0).reshape(2, 3))
+        >>> [part.shape for part in cuda.to_device(np.arange(5)).split(2)]
+        [(2,), (2,), (1,)]
         """
         if section < 1:
             msg = f"section, the number of elements of each part, must be 1 or more, not {section}"

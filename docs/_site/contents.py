@@ -1,0 +1,111 @@
+"""The table of contents of the site, made of docs/README.md, and links of pages that lead out of docs/."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+LINK = re.compile(r"\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
+TOKEN = re.compile(rf"```.*?```|(?P<link>{LINK.pattern})|`[^`\n]*`", re.DOTALL)
+
+
+def with_links(text: str, change: Callable[[str, str], str]) -> str:
+    """The text with its links, those in code apart, as `change(label, target)` has them."""
+
+    def replaced(match: re.Match[str]) -> str:
+        return change(*LINK.fullmatch(match["link"]).groups()) if match["link"] else match[0]
+
+    return TOKEN.sub(replaced, text)
+
+
+def make_home(contents: Path, home: Path, made: dict[str, list[str]]) -> None:
+    """Write the first page: the text of docs/README.md with a hidden table of contents of each part's links.
+
+    `made` has the pages that are made when the site is built, by the part's heading.
+    """
+    lines = contents.read_text().splitlines()
+    parts: dict[str, list[str]] = {}
+    heading = ""
+    for line in lines:
+        if line.startswith("## "):
+            heading = line.removeprefix("## ")
+            parts[heading] = []
+        elif heading and line.startswith("- "):
+            for _, target in LINK.findall(line)[:1]:
+                if "://" not in target:
+                    parts[heading].append(page_of(target))
+    for part, pages in made.items():
+        parts[part] += pages
+    text = "\n".join(lines) + "\n"
+    for part, pages in parts.items():
+        if pages:
+            text += f"\n```{{toctree}}\n:hidden:\n:caption: {part}\n\n" + "\n".join(pages) + "\n```\n"
+    home.write_text(text)
+
+
+def page_of(target: str) -> str:
+    """Sphinx's name of a page that docs/README.md links to."""
+    if target == "../CHANGELOG.md":
+        return "changelog"
+    if target.endswith("/"):
+        return f"{target}index"
+    return re.sub(r"\.(md|ipynb)$", "", target)
+
+
+def make_index(folder: Path, title: str) -> None:
+    """Write a folder's page: links to all of its pages, by their names."""
+    pages = sorted(page.stem for page in folder.glob("*.md"))
+    toctree = "```{toctree}\n\n" + "\n".join(pages) + "\n```\n"
+    (folder / "index.md").write_text(f"# {title}\n\n{toctree}")
+
+
+def repository() -> str | None:
+    """Where the project's files can be read, if the package says so."""
+    text = (Path(__file__).resolve().parents[2] / "pybindings" / "pyproject.toml").read_text()
+    found: str | None = tomllib.loads(text)["project"].get("urls", {}).get("Repository")
+    return found
+
+
+def outside(text: str, page: Path, docs: Path, url: str | None) -> str:
+    """Links that lead out of the site: to the repository, where its address is known, else their text alone.
+
+    `page` is where the text stands, `docs` the folder that the site is made of.
+    """
+
+    def changed(label: str, target: str) -> str:
+        same = f"[{label}]({target})"
+        path, _, _ = target.partition("#")
+        if "://" in target or not path:
+            return same
+        there = (page.parent / path).resolve()
+        if there == docs.parent / "CHANGELOG.md" or there == docs / "README.md":
+            name = "changelog.md" if there.name == "CHANGELOG.md" else "index.md"
+            up = "../" * (len(page.relative_to(docs).parts) - 1)
+            return f"[{label}]({up}{name})"
+        if there.is_relative_to(docs) and there.is_file():
+            return same
+        if there == docs / "design":
+            return f"[{label}]({path}index.md)"
+        inside = there.relative_to(docs.parent)
+        if url:
+            return f"[{label}]({url}/blob/main/{inside})"
+        return f"{label} (`{inside}`)" if label.strip("`") != str(inside) else label
+
+    return with_links(text, changed)
+
+
+def fix_links(source: Path, root: Path) -> None:
+    """Do so for all pages that were gathered in a folder from docs/."""
+    url = repository()
+    for page in source.rglob("*.md"):
+        inside = page.relative_to(source)
+        # Links are meant from where the page stands in the repository.
+        stands = {"changelog.md": root / "CHANGELOG.md", "index.md": root / "docs" / "README.md"}
+        text = page.read_text()
+        if inside.name == "changelog.md":
+            text = re.sub(r"\]\(docs/", "](", text)
+            page.write_text(outside(text, root / "docs" / inside, root / "docs", url))
+        else:
+            page.write_text(outside(text, stands.get(str(inside), root / "docs" / inside), root / "docs", url))

@@ -1,0 +1,153 @@
+"""The gallery: what each program of examples/ prints and draws, its text, and the PTX of its kernels.
+
+Each runs on the CPU in a folder of its own, and says afterwards which kernels it has launched for which types. `weft
+emit` makes PTX of these from the program's file; where it cannot see a kernel there, as one that a function makes, the
+kernel is asked itself.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+TARGET = "sm_90"
+NEEDS = {"14_mpi_monte_carlo": "mpi4py.MPI"}
+# Kernels that other processes launch than the one that is watched.
+ELSEWHERE = {"13_dask_stencil": [("blur", "void(array(float32, 2d, C), array(float32, 2d, C))")]}
+# Runs a program as `python program.py` does, and then writes what its kernels were compiled for.
+WATCH = """
+import gc, json, runpy, sys
+from weft.cuda import Dispatcher
+
+program, report = sys.argv[1:]
+sys.argv = [program]
+held = runpy.run_path(program, run_name="__main__")
+kernels = []
+for found in gc.get_objects():
+    if not isinstance(found, Dispatcher) or found.device or not found.signatures:
+        continue
+    if found.py_func.__code__.co_filename != program:
+        continue
+    for types in found.signatures:
+        signature = f"void({', '.join(map(str, types))})"
+        plain = found.py_func.__qualname__ == found.__name__
+        asm = None if plain else found.inspect_asm(types)
+        line = found.py_func.__code__.co_firstlineno
+        kernels.append({"name": found.__name__, "signature": signature, "plain": plain, "asm": asm, "line": line})
+kernels.sort(key=lambda kernel: kernel["line"])
+with open(report, "w") as file:
+    json.dump(kernels, file)
+"""
+
+
+def make(folder: Path, examples: Path, *, run: bool = True) -> None:
+    """Write a page for each example, and one of all."""
+    folder.mkdir(parents=True)
+    index = [
+        "# Gallery\n",
+        "The programs of `examples/`, each with what it prints, the picture that it makes, and its kernels as PTX for"
+        f" `{TARGET}`. All were run on the CPU when these pages were built.\n",
+    ]
+    names = []
+    for path in sorted(examples.glob("[0-9]*.py")):
+        title, first = titled(path)
+        page, pictures = page_of(path, title, first, folder, run=run)
+        (folder / f"{path.stem}.md").write_text(page)
+        names.append(path.stem)
+        index.append(f"## [{title}]({path.stem}.md)\n\n{first}\n")
+        index += [f"![{title}]({picture.name})\n" for picture in pictures[-1:]]
+    index.append("```{toctree}\n:hidden:\n\n" + "\n".join(names) + "\n```\n")
+    (folder / "index.md").write_text("\n".join(index))
+
+
+def titled(path: Path) -> tuple[str, str]:
+    """The title of an example and the first sentence of it."""
+    text = path.read_text()
+    first = re.match(r'"""(.*?)(?:"""|\n\n)', text, re.DOTALL)
+    sentence = " ".join(first[1].split()) if first else ""
+    return path.stem[3:].replace("_", " ").capitalize(), sentence
+
+
+def page_of(path: Path, title: str, first: str, folder: Path, *, run: bool) -> tuple[str, list[Path]]:
+    """The page of an example and its pictures, which are put beside it."""
+    parts = [f"# {title}\n", f"{first}\n"]
+    pictures: list[Path] = []
+    kernels: list[dict[str, str]] = []
+    module = NEEDS.get(path.stem)
+    if not run:
+        parts.append("It was not run when this page was built.\n")
+    elif module and (why := missing(module)):
+        parts.append(f"It was not run when this page was built: {why}.\n")
+    else:
+        printed, kernels, pictures = ran(path, folder)
+        parts += ["## What it prints\n", fenced("output", printed)]
+        parts += [f"![What {path.name} draws: {picture.stem}]({picture.name})\n" for picture in pictures]
+    parts += ["## The program\n", f"`examples/{path.name}`\n", fenced("python", path.read_text())]
+    if kernels:
+        parts.append("## PTX\n")
+    for kernel in kernels:
+        parts += [f"`{kernel['name']}` for `{kernel['signature']}`, {kernel['made']}:\n"]
+        parts.append(fenced("ptx", kernel["ptx"]))
+    return "\n".join(parts), pictures
+
+
+def missing(module: str) -> str | None:
+    """Why a module cannot be imported, or None."""
+    done = subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True, text=True, check=False)
+    return f"{module.partition('.')[0]} is not there" if done.returncode else None
+
+
+def fenced(language: str, text: str) -> str:
+    """A block of code."""
+    return f"````{language}\n{text.rstrip()}\n````\n"
+
+
+def ran(path: Path, folder: Path) -> tuple[str, list[dict[str, str]], list[Path]]:
+    """Run an example: what it prints, its kernels with their PTX, and its pictures, moved to the folder."""
+    with tempfile.TemporaryDirectory() as scratch:
+        program = Path(scratch) / path.name
+        program.write_text(path.read_text())
+        watch, report = Path(scratch) / "watch.py", Path(scratch) / "report.json"
+        # A file, for programs start processes that import the first module again.
+        watch.write_text(f"if __name__ == '__main__':\n{indented(WATCH)}\n")
+        done = subprocess.run(
+            [sys.executable, watch, program, report], capture_output=True, text=True, timeout=600, check=False
+        )
+        if done.returncode:
+            raise SystemExit(f"{path.name} failed:\n{done.stdout}{done.stderr}")
+        kernels = json.loads(report.read_text())
+        for name, signature in ELSEWHERE.get(path.stem, []):
+            kernels.append({"name": name, "signature": signature, "plain": True})
+        for kernel in kernels:
+            if kernel["plain"]:
+                command = ["emit", program.name, "--kernel", kernel["name"], "--sig", kernel["signature"]]
+                kernel["made"] = f"by `weft emit {path.name} --kernel {kernel['name']} --sig … --target {TARGET}`"
+                kernel["ptx"] = emitted(command, scratch)
+                if ".entry" not in kernel["ptx"]:
+                    raise SystemExit(f"{path.name}: weft {' '.join(command)} gave no PTX")
+            else:
+                kernel["made"] = "by `inspect_asm`, for the GPU that the CPU stands for"
+                kernel["ptx"] = kernel["asm"]
+        pictures = []
+        for picture in sorted((Path(scratch) / "out").glob("*.png")):
+            pictures.append(folder / picture.name)
+            pictures[-1].write_bytes(picture.read_bytes())
+    return done.stdout.replace(scratch, "."), kernels, pictures
+
+
+def emitted(command: list[str], scratch: str) -> str:
+    """PTX by the command."""
+    command = [sys.executable, "-m", "weft", *command, "--target", TARGET]
+    done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr}")
+    return done.stdout
+
+
+def indented(text: str) -> str:
+    """The text as the body of a block."""
+    return "".join(f"    {line}\n" if line else "\n" for line in text.splitlines())

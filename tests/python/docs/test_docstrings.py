@@ -1,0 +1,153 @@
+"""Docstrings of what programs call say what they take, give and raise, and their examples do what they show.
+
+What programs call is what docs/_site/api.py puts on the pages of the API.
+"""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import io
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import weft
+import weft.numba
+import weft.workers
+from weft import cuda, guvectorize, vectorize
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "docs" / "_site"))
+import api
+
+pytestmark = pytest.mark.cpu  # what examples show is of the CPU
+
+
+@cuda.jit
+def scale(x, factor):
+    i = cuda.grid(1)
+    if i < x.size:
+        x[i] *= factor
+
+
+@cuda.jit
+def add(x, y, out):
+    i = cuda.grid(1)
+    if i < out.size:
+        out[i] = x[i] + y[i]
+
+
+NAMES = {"np": np, "weft": weft, "cuda": cuda, "vectorize": vectorize, "guvectorize": guvectorize}
+NAMES |= {"scale": scale, "add": add}
+
+
+def described() -> dict[str, object]:
+    """What is on the API's pages, by its path; members of classes, too."""
+    found: dict[str, object] = {}
+    for _, _, names in api.PAGES.values():
+        for name in names:
+            path = name if name.startswith("weft.") else f"weft.cuda.{name}"
+            module, _, last = path.rpartition(".")
+            value = getattr(importlib.import_module(module), last)
+            if inspect.ismodule(value):
+                for member in getattr(value, "__all__", dir(value)):
+                    if not member.startswith("_"):
+                        found[f"{path}.{member}"] = getattr(value, member)
+            else:
+                found[path] = value
+    for path, value in list(found.items()):
+        if isinstance(value, type) and value.__module__.startswith("weft"):
+            bases = [base for base in value.__mro__ if base.__module__.startswith("weft")]
+            members = {name for base in bases for name in vars(base) if not name.startswith("_")}
+            found |= {f"{path}.{name}": getattr(value, name) for name in sorted(members)}
+    return {path: value for path, value in found.items() if inspect.getdoc(value)}
+
+
+DESCRIBED = described()
+FUNCTIONS = [
+    path
+    for path, value in DESCRIBED.items()
+    if inspect.isfunction(value) and path.count(".") == (3 if ".random." in path or ".extending." in path else 2)
+]
+
+
+def test_every_name_for_programs_has_a_page() -> None:
+    assert api.missing() == []
+
+
+def test_there_are_many() -> None:
+    assert len(DESCRIBED) > 300
+    assert len(FUNCTIONS) > 60
+
+
+@pytest.mark.parametrize("path", FUNCTIONS)
+def test_a_function_says_all_of_it(path: str) -> None:
+    function = DESCRIBED[path]
+    text = inspect.getdoc(function) or ""
+    signature = inspect.signature(function)
+    missing = []
+    if signature.parameters and "Parameters\n---" not in text:
+        missing.append("Parameters")
+    for name in signature.parameters if "Parameters\n---" in text else ():
+        if name not in {"unknown", "options", "source", "args", "kwargs"} and name not in text:
+            missing.append(f"the parameter {name}")
+    returns = signature.return_annotation
+    if returns not in (None, "None") and "Returns\n---" not in text and "Yields\n---" not in text:
+        missing.append("Returns")
+    if "Examples\n---" not in text:
+        missing.append("Examples")
+    assert not missing, f"{path}: {missing}"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Context",
+        "Device",
+        "DeviceNDArray",
+        "Dispatcher",
+        "Event",
+        "ForAll",
+        "In",
+        "InOut",
+        "Kernel",
+        "Out",
+        "Reduce",
+        "Signature",
+        "Stream",
+        "Type",
+    ],
+)
+def test_a_class_has_an_example(name: str) -> None:
+    assert ">>>" in (inspect.getdoc(getattr(cuda, name)) or "")
+
+
+def examples() -> list[doctest.DocTest]:
+    parser = doctest.DocTestParser()
+    made = []
+    seen: set[str] = set()
+    for path, value in DESCRIBED.items():
+        text = inspect.getdoc(value) or ""
+        if ">>>" in text and text not in seen and not isinstance(value, int):
+            seen.add(text)
+            made.append(parser.get_doctest(text, dict(NAMES), path, path, 0))
+    return made
+
+
+@pytest.mark.parametrize("example", examples(), ids=lambda example: example.name)
+# Examples are short, and let warnings be: of arrays that a launch copies, and of a device that stands in.
+@pytest.mark.filterwarnings("ignore")
+def test_an_example_does_what_it_shows(example: doctest.DocTest, tmp_path: Path) -> None:
+    said = io.StringIO()
+    # Kernels of examples have no file: their text is what doctest gives `linecache`.
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    outcome = runner.run(example, out=said.write)
+    assert outcome.failed == 0, said.getvalue()
+
+
+def test_most_examples_run() -> None:
+    ran = [line for example in examples() for line in example.examples if doctest.SKIP not in line.options]
+    skipped = [line for example in examples() for line in example.examples if doctest.SKIP in line.options]
+    assert len(ran) > 4 * len(skipped)
