@@ -37,6 +37,7 @@ const WAYS_OUT: &[(&str, &str)] = &[
     ("list comprehension", "write a loop that fills an array: `cuda.local.array(shape, dtype)`"),
     ("set", "use a tuple: `x in (1, 2, 3)`"),
     ("set comprehension", "write a loop that fills an array: `cuda.local.array(shape, dtype)`"),
+    ("template string", "write an f-string: `f\"…\"`"),
 ];
 
 /// The help where a whole array stands for its elements.
@@ -139,7 +140,11 @@ mod tests {
     /// Whatever the parser refuses has a way out of its own, and there is none for what it takes.
     #[test]
     fn each_refusal_has_a_way_out() {
-        let parser = concat!(include_str!("../syntax/parse/convert.rs"), include_str!("../syntax/parse/matching.rs"));
+        let parser = concat!(
+            include_str!("../syntax/parse/convert.rs"),
+            include_str!("../syntax/parse/formatted.rs"),
+            include_str!("../syntax/parse/matching.rs")
+        );
         let mut refused: Vec<&str> =
             parser.split("::Unsupported(").skip(1).filter_map(|rest| rest.trim_start().split('"').nth(1)).collect();
         let mut known: Vec<&str> = WAYS_OUT.iter().map(|(name, _)| *name).collect();
