@@ -75,6 +75,11 @@ const AXES: [&str; 4] = ["cuda.threadIdx", "cuda.blockIdx", "cuda.blockDim", "cu
 /// What to write where one of them stands for a part of it.
 const AXIS: &str = "write `.x`, `.y` or `.z`";
 
+/// What to write where an index or extent with three parts stands for one of them.
+pub(super) fn instead_of_parts(ty: &Ty) -> Option<&'static str> {
+    AXES.contains(&ty.to_string().as_str()).then_some(AXIS)
+}
+
 /// What to do with an operand that is no number, if that is known.
 pub(super) fn instead_of_operand(value: &Value) -> Option<&'static str> {
     match value {
@@ -89,6 +94,22 @@ pub(super) fn instead_of_operand(value: &Value) -> Option<&'static str> {
         | Value::Static(_)
         | Value::Poison => None,
     }
+}
+
+/// The names of the types of numbers that a module has.
+pub(super) fn types_of(module: &str) -> Vec<&'static str> {
+    let mut names = Vec::new();
+    for row in weft_artifact::NUMBERS {
+        match module {
+            "numpy" => names.extend(row.numpy),
+            "weft" | "weft.types" | "weft.cuda" => {
+                names.push(row.name);
+                names.extend(row.others);
+            }
+            _ => {}
+        }
+    }
+    names
 }
 
 /// What else a kernel has of a library of which it does not have a name.

@@ -11,7 +11,7 @@ use std::{ops::Range, sync::Arc};
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
     prelude::*,
-    types::{PyComplex, PyComplexMethods, PyString, PyTuple},
+    types::{PyComplex, PyComplexMethods, PyString, PyTuple, PyType},
 };
 use weft_artifact::{ALIGNED, ArrayType, Complex, DType, Facts, Number, Scalar};
 use weft_runtime::Buffer;
@@ -457,7 +457,10 @@ impl Arguments {
         } else if let Ok(int) = arg.extract::<u64>() {
             self.push_number(Number::U64, int, 0);
         } else {
-            return Err(PyValueError::new_err(format!("Int value is too large: {arg}")));
+            let message = format!(
+                "Int value is too large: {arg}; integers of kernels have 64 bits: pass it as a float, or in parts"
+            );
+            return Err(errors::exception(arg.py(), "IntegerTooLargeError", (message,)));
         }
         Ok(())
     }
@@ -581,8 +584,11 @@ fn class(arg: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
 
 fn not_an_argument(arg: &Bound<'_, PyAny>) -> PyErr {
     let name = arg.get_type().fully_qualified_name().map_or_else(|_| "object".to_owned(), |name| name.to_string());
+    let is_number = !arg.is_instance_of::<PyType>() && arg.hasattr(intern!(arg.py(), "__float__")).unwrap_or(false);
+    let way_out =
+        if is_number { "; a number of another class is passed as `float(…)` or `int(…)` of it" } else { "" };
     PyTypeError::new_err(format!(
-        "{} {name} cannot be passed to a kernel; pass numbers, texts, None, NumPy arrays, device arrays, and tuples, named tuples and dataclasses of them",
+        "{} {name} cannot be passed to a kernel; pass numbers, texts, None, NumPy arrays, device arrays, and tuples, named tuples and dataclasses of them{way_out}",
         weft_artifact::article(&name)
     ))
 }

@@ -152,6 +152,9 @@ class DeviceNDArray(Shapes, Operators, DeviceArrayBase):
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Any]:
+        if not self.ndim:
+            msg = "iteration over a device array of 0 dimensions: `.item()` gives its element"
+            raise TypeError(msg)
         return (self[index] for index in range(len(self)))
 
     def __repr__(self) -> str:
@@ -313,6 +316,10 @@ class DeviceNDArray(Shapes, Operators, DeviceArrayBase):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self.setitem(key, value)
+
+    def __delitem__(self, key: Any) -> None:
+        msg = "elements of a device array cannot be deleted: it keeps its size"
+        raise TypeError(msg)
 
     def setitem(self, key: Any, value: Any, stream: Any = 0) -> None:
         """Write an element or a part of the array; the value is broadcast, and converted, as in NumPy.

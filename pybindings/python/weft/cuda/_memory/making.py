@@ -177,6 +177,9 @@ def to_device(obj: Any, stream: Any = 0, copy: bool = True, to: DeviceNDArray | 
                 "copies what is in it then"
             )
             raise TypeError(msg)
+        if not isinstance(to, DeviceNDArray):
+            msg = f"`to` must be a device array to copy into, not {type(to).__name__}: `cuda.device_array` makes one"
+            raise TypeError(msg)
         to.copy_to_device(obj if hasattr(obj, "dtype") else np.asarray(obj), stream)
         return to
     if isinstance(obj, DeviceNDArray):
@@ -374,6 +377,9 @@ def _shared(of: Any, shape: Any, dtype: Any, strides: Any, order: str, stream: A
     from weft.cuda._memory.mapped import Block, allocate
 
     extents, element, steps, nbytes = _layout(shape, dtype, strides, order)
+    if element.hasobject:
+        msg = f"memory that host and device share cannot have elements of dtype {element}, which are Python objects"
+        raise TypeError(msg)
     memory = allocate(nbytes, mapped=of is not np.ndarray, **options)
     # NumPy's arrays keep what their memory is of.
     array = np.ndarray.__new__(of, extents, element, np.asarray(Block(memory)), strides=steps)
