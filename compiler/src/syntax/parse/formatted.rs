@@ -83,7 +83,7 @@ impl Scanner<'_> {
         self.replace(start..start + quotes, opening.quote);
         self.replace(start + quotes..end - quotes, b'x');
         self.replace(end - quotes..end, opening.quote);
-        self.strings.insert(start, Formatted { end, template: opening.template, parts });
+        self.strings.insert(start, Formatted { end, template: opening.is_template(), parts });
         Ok(end)
     }
 

@@ -43,9 +43,23 @@ pub(super) struct Opening {
     pub(super) quote: u8,
     pub(super) triple: bool,
     pub(super) raw: bool,
-    /// An f-string or a t-string.
-    formatted: bool,
-    pub(super) template: bool,
+    kind: Kind,
+}
+
+/// What a string is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Plain,
+    /// An f-string.
+    Formatted,
+    /// A t-string.
+    Template,
+}
+
+impl Opening {
+    pub(super) fn is_template(&self) -> bool {
+        self.kind == Kind::Template
+    }
 }
 
 impl<'a> Scanner<'a> {
@@ -188,15 +202,18 @@ impl<'a> Scanner<'a> {
             quote,
             triple,
             raw: letters.contains(&b'r'),
-            formatted: letters.contains(&b'f') || letters.contains(&b't'),
-            template: letters.contains(&b't'),
+            kind: match (letters.contains(&b'f'), letters.contains(&b't')) {
+                (true, _) => Kind::Formatted,
+                (false, true) => Kind::Template,
+                (false, false) => Kind::Plain,
+            },
         })
     }
 
     /// Goes over a string, rewrites it if it is a formatted one, and gives its end.
     pub(super) fn string(&mut self, start: usize, depth: usize) -> Result<usize, Stop> {
         match self.opening(start) {
-            Some(opening) if opening.formatted => self.formatted(start, &opening, depth),
+            Some(opening) if opening.kind != Kind::Plain => self.formatted(start, &opening, depth),
             _ => self.plain_end(start).ok_or(Stop::Open(start)),
         }
     }

@@ -102,7 +102,7 @@ CASES = [
     call("dev(3).item(9)", "IndexError", "9"),
     call("dev(3).item()", "ValueError", "size 1|one element|single"),
     call("len(cuda.to_device(np.array(1.0)))", "TypeError", "0-d|unsized|dimension"),
-    call("next(iter(cuda.to_device(np.array(1.0))))", "TypeError", "0-d|iterat"),
+    call("next(iter(cuda.to_device(np.array(1.0))))", "TypeError", "0 dimensions"),
     # Other libraries' arrays, and memory of the host.
     call("cuda.as_cuda_array(x())", "TypeError", "interface|ndarray", "to_device"),
     call("cuda.as_cuda_array(None)", "TypeError", "interface|None"),

@@ -152,9 +152,6 @@ class DeviceNDArray(Shapes, Operators, DeviceArrayBase):
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Any]:
-        if not self.ndim:
-            msg = "iteration over a device array of 0 dimensions: `.item()` gives its element"
-            raise TypeError(msg)
         return (self[index] for index in range(len(self)))
 
     def __repr__(self) -> str:
