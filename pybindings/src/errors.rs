@@ -23,9 +23,9 @@ use std::{cell::RefCell, ffi::CString};
 
 use pyo3::{
     call::PyCallArgs,
-    exceptions::{PyKeyboardInterrupt, PyValueError},
+    exceptions::{PyKeyboardInterrupt, PyTypeError, PyValueError},
     prelude::*,
-    types::{PyBool, PyFloat, PyString, PyTuple},
+    types::{PyBool, PyFloat, PyString, PyTuple, PyType},
 };
 use weft_artifact::{FaultArg, Place, Raised};
 use weft_compiler::{
@@ -58,6 +58,25 @@ pub(crate) fn diagnostics(py: Python<'_>, diagnostics: &[Diagnostic], sources: &
     };
     let text = render_text(diagnostics, sources, false);
     exception(py, class, (text, render_json(diagnostics, sources)))
+}
+
+/// The exception of an integer that no kernel takes.
+pub(crate) fn too_large(value: &Bound<'_, PyAny>) -> PyErr {
+    let message =
+        format!("Int value is too large: {value}; integers of kernels have 64 bits: pass it as a float, or in parts");
+    exception(value.py(), "IntegerTooLargeError", (message,))
+}
+
+/// The exception of an object of a class that no kernel takes.
+pub(crate) fn not_an_argument(arg: &Bound<'_, PyAny>) -> PyErr {
+    let name = arg.get_type().fully_qualified_name().map_or_else(|_| "object".to_owned(), |name| name.to_string());
+    let is_number = !arg.is_instance_of::<PyType>() && arg.hasattr("__float__").unwrap_or(false);
+    let way_out =
+        if is_number { "; a number of another class is passed as `float(…)` or `int(…)` of it" } else { "" };
+    PyTypeError::new_err(format!(
+        "{} {name} cannot be passed to a kernel; pass numbers, texts, None, NumPy arrays, device arrays, and tuples, named tuples and dataclasses of them{way_out}",
+        weft_artifact::article(&name)
+    ))
 }
 
 thread_local! {

@@ -24,11 +24,26 @@ const DRAWS: &str = "kernels draw with `xoroshiro128p_uniform_float32(states, i)
 const FILLS: &str = "write `cuda.device_array(shape, dtype)` and `.fill(value)`, or `cuda.to_device(array)` of NumPy's";
 const JITS: &str = "write `cuda.jit`, after `from weft import cuda`; what runs on the host stays Python";
 const MAKES: &str = "make the array with `cuda.local.array(shape, dtype)`, or outside and pass it";
+const OUTSIDE: &str = "it is the host's: call it outside of the kernel, before or after the launch";
 const QUEUES: &str = "streams and events are the host's: `kernel[grid, block, stream](…)` launches in one";
 const READS: &str = "write `.copy_to_host()`";
+const RESIZES: &str =
+    "an array keeps its size: make one with `cuda.device_array(shape, dtype)`, and copy into its parts";
+const SORTS: &str =
+    "sort on the host, `np.sort(array.copy_to_host())`, or in kernels with `cuda.coop.block.radix_sort_keys`";
+const STEPS: &str = "a loop over `cuda.atomic.cas(array, index, old, value)` makes any step";
 const THREADS: &str = "the threads of a grid are the loop: `i = cuda.grid(1)`";
 
 const ROWS: &[Row] = &[
+    (None, "weft.cuda.atomic.div", STEPS),
+    (None, "weft.cuda.atomic.mul", STEPS),
+    (None, "weft.cuda.const.array", "write `cuda.const.array_like(array)`, of an array that is known"),
+    (None, "weft.cuda.random.normal", DRAWS),
+    (None, "weft.cuda.random.rand", DRAWS),
+    (None, "weft.cuda.random.randint", DRAWS),
+    (None, "weft.cuda.random.randn", DRAWS),
+    (None, "weft.cuda.random.random", DRAWS),
+    (None, "weft.cuda.random.uniform", DRAWS),
     // CUDA's older names, without a mask.
     (
         None,
@@ -66,6 +81,37 @@ const ROWS: &[Row] = &[
         "write `cuda.shfl_xor_sync(0xFFFFFFFF, value, lane_mask)`, of which the first says the lanes that take part",
     ),
     // The host's, in a kernel.
+    (KERNEL, "weft.cuda.as_cuda_array", OUTSIDE),
+    (KERNEL, "weft.cuda.benchmark", OUTSIDE),
+    (KERNEL, "weft.cuda.close", OUTSIDE),
+    (KERNEL, "weft.cuda.compile", OUTSIDE),
+    (KERNEL, "weft.cuda.compile_ptx", OUTSIDE),
+    (KERNEL, "weft.cuda.current_context", OUTSIDE),
+    (KERNEL, "weft.cuda.declare_device", OUTSIDE),
+    (KERNEL, "weft.cuda.default_stream", OUTSIDE),
+    (KERNEL, "weft.cuda.detect", OUTSIDE),
+    (KERNEL, "weft.cuda.event_elapsed_time", OUTSIDE),
+    (KERNEL, "weft.cuda.external_stream", OUTSIDE),
+    (KERNEL, "weft.cuda.from_dlpack", OUTSIDE),
+    (KERNEL, "weft.cuda.get_current_device", OUTSIDE),
+    (KERNEL, "weft.cuda.gpus", OUTSIDE),
+    (KERNEL, "weft.cuda.graph", OUTSIDE),
+    (KERNEL, "weft.cuda.guvectorize", OUTSIDE),
+    (KERNEL, "weft.cuda.is_available", OUTSIDE),
+    (KERNEL, "weft.cuda.is_cuda_array", OUTSIDE),
+    (KERNEL, "weft.cuda.jit", OUTSIDE),
+    (KERNEL, "weft.cuda.legacy_default_stream", OUTSIDE),
+    (KERNEL, "weft.cuda.list_devices", OUTSIDE),
+    (KERNEL, "weft.cuda.mapped", OUTSIDE),
+    (KERNEL, "weft.cuda.open_ipc_array", OUTSIDE),
+    (KERNEL, "weft.cuda.per_thread_default_stream", OUTSIDE),
+    (KERNEL, "weft.cuda.pinned", OUTSIDE),
+    (KERNEL, "weft.cuda.profile_start", OUTSIDE),
+    (KERNEL, "weft.cuda.profile_stop", OUTSIDE),
+    (KERNEL, "weft.cuda.reduce", OUTSIDE),
+    (KERNEL, "weft.cuda.select_device", OUTSIDE),
+    (KERNEL, "weft.cuda.set_memory_manager", OUTSIDE),
+    (KERNEL, "weft.cuda.vectorize", OUTSIDE),
     (KERNEL, "weft.cuda.device_array", MAKES),
     (KERNEL, "weft.cuda.device_array_like", MAKES),
     (KERNEL, "weft.cuda.event", QUEUES),
@@ -104,13 +150,24 @@ const ROWS: &[Row] = &[
     (HOST, "weft.set_num_threads", "set `WEFT_CPU_THREADS` before the program starts"),
     (HOST, "weft.stencil", "write a kernel that reads the neighbors of `cuda.grid(n)`"),
     // Other libraries', on the host.
+    (HOST, "weft.cuda.DeviceNDArray.append", RESIZES),
+    (HOST, "weft.cuda.DeviceNDArray.argsort", SORTS),
     (HOST, "weft.cuda.DeviceNDArray.asnumpy", READS),
+    (HOST, "weft.cuda.DeviceNDArray.clone", "write `.copy()`"),
     (HOST, "weft.cuda.DeviceNDArray.cpu", READS),
     (HOST, "weft.cuda.DeviceNDArray.cuda", "it is on the device; `cuda.to_device(array)` copies one of the host's"),
     (HOST, "weft.cuda.DeviceNDArray.get", READS),
     (HOST, "weft.cuda.DeviceNDArray.numpy", READS),
+    (HOST, "weft.cuda.DeviceNDArray.resize", RESIZES),
     (HOST, "weft.cuda.DeviceNDArray.set", "write `.copy_to_device(array)`"),
+    (HOST, "weft.cuda.DeviceNDArray.sort", SORTS),
+    (HOST, "weft.cuda.DeviceNDArray.to", "write `.copy_to_host()`, or `.astype(dtype)` for another dtype"),
     (HOST, "weft.cuda.DeviceNDArray.to_host", READS),
+    (HOST, "weft.cuda.Event.elapsed", "write `first.elapsed_time(last)`"),
+    (HOST, "weft.cuda.Stream.sync", "write `.synchronize()`"),
+    (HOST, "weft.cuda.Stream.wait_event", "write `event.wait(stream)`"),
+    (HOST, "weft.cuda.device_synchronize", "write `cuda.synchronize()`"),
+    (HOST, "weft.cuda.sync", "write `cuda.synchronize()`"),
     (HOST, "weft.cuda.arange", FILLS),
     (HOST, "weft.cuda.array", "write `cuda.to_device(array)`, or `cuda.device_array(shape, dtype)`"),
     (HOST, "weft.cuda.asarray", "write `cuda.to_device(array)`; `cuda.as_cuda_array(obj)` does not copy"),

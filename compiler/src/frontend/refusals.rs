@@ -37,6 +37,7 @@ const WAYS_OUT: &[(&str, &str)] = &[
     ("list comprehension", "write a loop that fills an array: `cuda.local.array(shape, dtype)`"),
     ("set", "use a tuple: `x in (1, 2, 3)`"),
     ("set comprehension", "write a loop that fills an array: `cuda.local.array(shape, dtype)`"),
+    ("template string", "write an f-string: `f\"…\"`"),
 ];
 
 /// The help where a whole array stands for its elements.
@@ -74,6 +75,11 @@ const AXES: [&str; 4] = ["cuda.threadIdx", "cuda.blockIdx", "cuda.blockDim", "cu
 /// What to write where one of them stands for a part of it.
 const AXIS: &str = "write `.x`, `.y` or `.z`";
 
+/// What to write where an index or extent with three parts stands for one of them.
+pub(super) fn instead_of_parts(ty: &Ty) -> Option<&'static str> {
+    AXES.contains(&ty.to_string().as_str()).then_some(AXIS)
+}
+
 /// What to do with an operand that is no number, if that is known.
 pub(super) fn instead_of_operand(value: &Value) -> Option<&'static str> {
     match value {
@@ -88,6 +94,22 @@ pub(super) fn instead_of_operand(value: &Value) -> Option<&'static str> {
         | Value::Static(_)
         | Value::Poison => None,
     }
+}
+
+/// The names of the types of numbers that a module has.
+pub(super) fn types_of(module: &str) -> Vec<&'static str> {
+    let mut names = Vec::new();
+    for row in weft_artifact::NUMBERS {
+        match module {
+            "numpy" => names.extend(row.numpy),
+            "weft" | "weft.types" | "weft.cuda" => {
+                names.push(row.name);
+                names.extend(row.others);
+            }
+            _ => {}
+        }
+    }
+    names
 }
 
 /// What else a kernel has of a library of which it does not have a name.
@@ -139,7 +161,11 @@ mod tests {
     /// Whatever the parser refuses has a way out of its own, and there is none for what it takes.
     #[test]
     fn each_refusal_has_a_way_out() {
-        let parser = concat!(include_str!("../syntax/parse/convert.rs"), include_str!("../syntax/parse/matching.rs"));
+        let parser = concat!(
+            include_str!("../syntax/parse/convert.rs"),
+            include_str!("../syntax/parse/formatted.rs"),
+            include_str!("../syntax/parse/matching.rs")
+        );
         let mut refused: Vec<&str> =
             parser.split("::Unsupported(").skip(1).filter_map(|rest| rest.trim_start().split('"').nth(1)).collect();
         let mut known: Vec<&str> = WAYS_OUT.iter().map(|(name, _)| *name).collect();

@@ -105,11 +105,21 @@ pub struct JitOption {
     pub read: Option<ReadOption>,
 }
 
+/// The name of a field of a field.
+macro_rules! last {
+    ($field:ident) => {
+        stringify!($field)
+    };
+    ($outer:ident.$field:ident) => {
+        stringify!($field)
+    };
+}
+
 /// Reads a truth into a field.
 macro_rules! truth {
     ($($field:ident).+) => {
         Some(|options: &mut JitOptions, value: &OptionValue| {
-            options.$($field).+ = value.truth();
+            options.$($field).+ = value.switch(last!($($field).+))?;
             Ok(())
         })
     };
@@ -174,7 +184,7 @@ pub const JIT_OPTIONS: &[JitOption] = &[
         changes: (true, true),
         doc: "The same.",
         read: Some(|options, value| {
-            options.inline |= value.truth();
+            options.inline |= value.switch("forceinline")?;
             Ok(())
         }),
         ..NO_CODE
@@ -193,7 +203,7 @@ pub const JIT_OPTIONS: &[JitOption] = &[
         flag: Flag::Switch("debug"),
         doc: "Line tables and unoptimized code, and Python's rules: `raise`, `assert`, divisions by zero and bad indices of tuples raise exceptions. A launch waits for its end, and raises the first of them.",
         read: Some(|options, value| {
-            options.code.debug = value.truth();
+            options.code.debug = value.switch("debug")?;
             options.code.lineinfo |= options.code.debug;
             options.code.opt &= !options.code.debug;
             Ok(())
@@ -207,7 +217,7 @@ pub const JIT_OPTIONS: &[JitOption] = &[
         doc: "Optimize; on unless `debug`.",
         read: Some(|options, value| {
             if *value != OptionValue::None {
-                options.code.opt = value.truth();
+                options.code.opt = value.switch("opt")?;
             }
             Ok(())
         }),
@@ -221,7 +231,7 @@ pub const JIT_OPTIONS: &[JitOption] = &[
         flag: Flag::Switch("lineinfo"),
         doc: "Line tables for profilers.",
         read: Some(|options, value| {
-            options.code.lineinfo |= value.truth();
+            options.code.lineinfo |= value.switch("lineinfo")?;
             Ok(())
         }),
     },
@@ -230,7 +240,7 @@ pub const JIT_OPTIONS: &[JitOption] = &[
         allowed: "bool",
         doc: "Whether kernels are kept on the disk for the next time; if it is not given, as the setting WEFT_CACHE says.",
         read: Some(|options, value| {
-            options.no_cache = *value != OptionValue::None && !value.truth();
+            options.no_cache = *value != OptionValue::None && !value.switch("cache")?;
             Ok(())
         }),
         ..NO_CODE
@@ -408,6 +418,14 @@ impl JitOptions {
 }
 
 impl OptionValue {
+    /// What an option that is on or off is. A text is a mistake: `"no"` would be on.
+    fn switch(&self, option: &str) -> Result<bool, Refusal> {
+        match self {
+            Self::Str(_) => Err(Refusal::Type(format!("{option} must be True or False, not {self}"))),
+            Self::None | Self::Bool(_) | Self::Int(_) | Self::Tuple(_) | Self::Other { .. } => Ok(self.truth()),
+        }
+    }
+
     /// What Python's `bool` says of it.
     pub fn truth(&self) -> bool {
         match self {

@@ -67,6 +67,10 @@ class InternalError(CompileError):
     """A fault of weft's own. Please report it with the text."""
 
 
+class IntegerTooLargeError(WeftError, OverflowError, ValueError):
+    """An integer with more than 64 bits, which no kernel takes."""
+
+
 class KernelReturnsError(CompileError, TypeError):
     """A kernel that returns a value."""
 
@@ -171,6 +175,7 @@ __all__ = [
     "DeviceWarning",
     "DriverError",
     "EventError",
+    "IntegerTooLargeError",
     "InternalError",
     "InvalidConfigWarning",
     "KernelReturnsError",

@@ -425,3 +425,12 @@ __all__ = [
     "voidptr",
     *_numbers,
 ]
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Say which name is meant."""
+        from weft._missing import missing
+
+        raise missing(f"module {__name__!r}", f"{__name__}.{name}", __all__)

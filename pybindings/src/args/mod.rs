@@ -457,7 +457,7 @@ impl Arguments {
         } else if let Ok(int) = arg.extract::<u64>() {
             self.push_number(Number::U64, int, 0);
         } else {
-            return Err(PyValueError::new_err(format!("Int value is too large: {arg}")));
+            return Err(errors::too_large(arg));
         }
         Ok(())
     }
@@ -493,7 +493,7 @@ impl Arguments {
             if arg.hasattr(intern!(arg.py(), "__array_interface__"))? {
                 return self.push_array_interface(arg);
             }
-            return Err(not_an_argument(arg));
+            return Err(errors::not_an_argument(arg));
         };
         self.push_opened(array, arg.clone().unbind());
         Ok(())
@@ -529,7 +529,7 @@ impl Arguments {
     /// The element of an array of no dimensions, by address.
     fn push_place(&mut self, object: &Bound<'_, PyAny>) -> PyResult<()> {
         let Some(array) = HostArray::open(object)? else {
-            return Err(not_an_argument(object));
+            return Err(errors::not_an_argument(object));
         };
         self.key.push(key::record(array.dtype));
         let cell = self.cells.len();
@@ -577,14 +577,6 @@ fn class(arg: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
     }
     let number = classes.number_of_type(arg).or_else(|| numpy::is_bfloat16(arg).then_some(Number::BF16));
     Ok(number.map(DType::from))
-}
-
-fn not_an_argument(arg: &Bound<'_, PyAny>) -> PyErr {
-    let name = arg.get_type().fully_qualified_name().map_or_else(|_| "object".to_owned(), |name| name.to_string());
-    PyTypeError::new_err(format!(
-        "{} {name} cannot be passed to a kernel; pass numbers, texts, None, NumPy arrays, device arrays, and tuples, named tuples and dataclasses of them",
-        weft_artifact::article(&name)
-    ))
 }
 
 /// The weft type of anything that a kernel takes, as `typeof` gives it.

@@ -43,7 +43,11 @@ impl Interface {
         cells: &mut Vec<u64>,
     ) -> PyResult<Self> {
         let first = cells.len();
-        let read = read(interface.cast::<PyDict>()?, owner, max_ndim, cells);
+        let Ok(fields) = interface.cast::<PyDict>() else {
+            let message = format!("its __cuda_array_interface__ must be a dict, not {}", interface.get_type());
+            return Err(PyTypeError::new_err(message));
+        };
+        let read = read(fields, owner, max_ndim, cells);
         if read.is_err() {
             cells.truncate(first);
         }
@@ -80,7 +84,15 @@ fn read<'py>(
     cells.push(address);
     let extents = cells.len();
     for extent in shape.iter_borrowed() {
-        cells.push(extent.extract()?);
+        let Ok(extent) = extent.extract::<i64>().map(u64::try_from) else {
+            let message = format!("the extents of its __cuda_array_interface__ must be integers, got shape {shape}");
+            return Err(PyTypeError::new_err(message));
+        };
+        let Ok(extent) = extent else {
+            let message = format!("the extents of its __cuda_array_interface__ cannot be negative, got shape {shape}");
+            return Err(PyValueError::new_err(message));
+        };
+        cells.push(extent);
     }
     let item = dtype.size_bytes();
     match optional(intern!(py, "strides"))? {

@@ -272,7 +272,8 @@ pub(crate) fn stream_of(stream: Option<&Bound<'_, PyAny>>) -> PyResult<Given> {
 fn not_a_stream(stream: &Bound<'_, PyAny>) -> PyErr {
     let name = stream.get_type().name().map_or_else(|_| String::new(), |name| name.to_string());
     PyTypeError::new_err(format!(
-        "a stream must be 0, a weft.cuda stream, or an object with `__cuda_stream__`, `cuda_stream` or `ptr`, not {name}"
+        "a stream must be 0, a weft.cuda stream, or an object with `__cuda_stream__`, `cuda_stream` or `ptr`, not {name}; \
+         `cuda.stream()` makes one, `cuda.external_stream(pointer)` one of a handle"
     ))
 }
 

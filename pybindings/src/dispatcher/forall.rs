@@ -33,15 +33,35 @@ pub(crate) struct ForAll {
 impl ForAll {
     pub(crate) fn new(
         dispatcher: Py<Dispatcher>,
-        ntasks: i64,
-        thread_per_block: u32,
+        ntasks: &Bound<'_, PyAny>,
+        thread_per_block: Option<&Bound<'_, PyAny>>,
         stream: Option<Py<PyAny>>,
         sharedmem: u32,
     ) -> PyResult<Self> {
-        let ntasks = u64::try_from(ntasks)
-            .map_err(|_| PyValueError::new_err(format!("Can't create ForAll with negative task count: {ntasks}")))?;
+        let count = integer(ntasks, "ntasks")?;
+        let ntasks = u64::try_from(count).map_err(|_| {
+            let message = format!("Can't create ForAll with negative task count: {count}; ntasks is 0 or more");
+            PyValueError::new_err(message)
+        })?;
+        let threads = thread_per_block.map_or(Ok(0), |threads| integer(threads, "tpb"))?;
+        let thread_per_block = u32::try_from(threads).map_err(|_| {
+            let message = format!("tpb is the threads of a block, or 0 for weft to choose, not {threads}");
+            PyValueError::new_err(message)
+        })?;
         Ok(Self { dispatcher, ntasks, thread_per_block, stream, sharedmem })
     }
+}
+
+/// An argument that is an integer.
+fn integer(value: &Bound<'_, PyAny>, name: &str) -> PyResult<i64> {
+    value.extract().map_err(|error: PyErr| {
+        let message = format!("{name} must be an integer, got {value}");
+        if error.is_instance_of::<PyTypeError>(value.py()) {
+            PyTypeError::new_err(message)
+        } else {
+            PyValueError::new_err(message)
+        }
+    })
 }
 
 #[pymethods]

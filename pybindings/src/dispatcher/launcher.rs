@@ -262,7 +262,7 @@ pub(crate) fn launch_config(
     let shared_bytes = match sharedmem {
         None => 0,
         Some(bytes) => bytes.extract().map_err(|error: PyErr| {
-            let message = format!("sharedmem must be a number of bytes from 0 to 2**32 - 1, got {bytes}");
+            let message = format!("sharedmem must be an integer number of bytes from 0 to 2**32 - 1, got {bytes}");
             if error.is_instance_of::<PyTypeError>(bytes.py()) {
                 PyTypeError::new_err(message)
             } else {
@@ -271,7 +271,14 @@ pub(crate) fn launch_config(
         })?,
     };
     let cluster = match cluster {
-        Some(cluster) if !cluster.is_none() => dimensions(cluster, "cluster")?,
+        Some(cluster) if !cluster.is_none() => {
+            let blocks = dimensions(cluster, "cluster")?;
+            if blocks.contains(&0) {
+                let message = format!("cluster must have at least 1 block in each direction, got {blocks:?}");
+                return Err(PyValueError::new_err(message));
+            }
+            blocks
+        }
         Some(_) | None => LaunchConfig::ALONE,
     };
     let (grid, block) = (dimensions(griddim, "griddim")?, dimensions(blockdim, "blockdim")?);
@@ -300,7 +307,9 @@ fn wrong_dimensions(value: &Bound<'_, PyAny>, name: &str) -> PyErr {
     if !(1..=3).contains(&items.len()) {
         return PyValueError::new_err(format!("{name} must be a sequence of 1, 2 or 3 integers, got {shown}"));
     }
-    if items.iter().any(|item| !item.hasattr("__index__").is_ok_and(|has| has)) {
+    // An array has `__index__` for the case that it is one integer.
+    let is_integer = |item: &Bound<'_, PyAny>| item.call_method0("__index__").is_ok();
+    if !items.iter().all(is_integer) {
         let of_floats = items.iter().any(PyAnyMethods::is_instance_of::<PyFloat>);
         let way_out = if of_floats { ": `//` divides integers without making floats" } else { "" };
         return PyTypeError::new_err(format!("{name} must be a sequence of integers, got {shown}{way_out}"));

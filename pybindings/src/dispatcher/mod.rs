@@ -54,6 +54,9 @@ use crate::{
 const UNCONFIGURED: &str = "Kernel launch configuration was not specified. Use the syntax:\n\n\
     kernel_function[blockspergrid, threadsperblock](arg0, arg1, ..., argn)\n";
 
+/// What is shown where the configuration has not two items.
+const TOO_FEW: &str = "must specify at least the griddim and blockdim: write `kernel[griddim, blockdim](…)`";
+
 /// A jitted function: `kernel[griddim, blockdim, stream, sharedmem, cluster](*args)` launches it, and kernels call it.
 ///
 /// A grid and a block are an integer or a tuple of up to three; `sharedmem` is the dynamic shared memory of a block in
@@ -201,7 +204,7 @@ impl Dispatcher {
 
     fn __getitem__<'py>(slf: &Bound<'py, Self>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Launcher>> {
         let Ok(items) = index.cast::<PyTuple>() else {
-            return Err(PyTypeError::new_err("must specify at least the griddim and blockdim"));
+            return Err(PyTypeError::new_err(TOO_FEW));
         };
         if items.len() > 5 {
             let message = format!(
@@ -211,7 +214,7 @@ impl Dispatcher {
             return Err(PyValueError::new_err(message));
         }
         if items.len() < 2 {
-            return Err(PyValueError::new_err("must specify at least the griddim and blockdim"));
+            return Err(PyValueError::new_err(TOO_FEW));
         }
         // Asking for an item that is not there would make an exception, which takes longer than all the rest.
         let optional = |index| if index < items.len() { items.get_item(index).map(Some) } else { Ok(None) };
@@ -233,18 +236,20 @@ impl Dispatcher {
         cluster: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, Launcher>> {
         if griddim.is_none() || blockdim.is_none() {
-            return Err(PyValueError::new_err(UNCONFIGURED));
+            let name = if griddim.is_none() { "griddim" } else { "blockdim" };
+            let message = format!("{UNCONFIGURED}\n{name} must be an integer or a tuple of up to three, not None");
+            return Err(PyValueError::new_err(message));
         }
         Self::launcher(slf, launch_config(griddim, blockdim, sharedmem, cluster)?, stream, advise)
     }
 
     /// A one-dimensional launch over `ntasks` threads: `kernel.forall(x.size)(x, 2.0)`. Blocks have `tpb` threads, or
     /// with 0 as many as fill the device; `sharedmem` is bytes. `ValueError`: `ntasks` is negative.
-    #[pyo3(signature = (ntasks, tpb=0, stream=None, sharedmem=0))]
+    #[pyo3(signature = (ntasks, tpb=None, stream=None, sharedmem=0), text_signature = "($self, ntasks, tpb=0, stream=None, sharedmem=0)")]
     fn forall<'py>(
         slf: &Bound<'py, Self>,
-        ntasks: i64,
-        tpb: u32,
+        ntasks: &Bound<'py, PyAny>,
+        tpb: Option<&Bound<'py, PyAny>>,
         stream: Option<Py<PyAny>>,
         sharedmem: u32,
     ) -> PyResult<Bound<'py, ForAll>> {

@@ -54,12 +54,13 @@ def test_wrong_clusters() -> None:
     for cluster, text in (
         (3, r"grid \(8, 1, 1\) is not of whole clusters \(3, 1, 1\)"),
         ((1, 2), r"grid \(8, 1, 1\) is not of whole clusters \(1, 2, 1\)"),
-        (0, r"cluster \(0, 1, 1\) has no blocks"),
     ):
         with pytest.raises(weft.LaunchError, match=text):
             number[8, 128, 0, 0, cluster](x)
     with pytest.raises(weft.LaunchError, match=r"cluster \(64, 1, 1\) has 64 blocks; .* allows \d+"):
         number[64, 16, 0, 0, 64](x)
+    with pytest.raises(ValueError, match="cluster must have at least 1 block in each direction"):
+        number[8, 128, 0, 0, 0]
     with pytest.raises(TypeError, match="cluster must be a sequence of integers"):
         number[8, 128, 0, 0, 2.0]
     with pytest.raises(ValueError, match="cluster must be a sequence of 1, 2 or 3 integers"):

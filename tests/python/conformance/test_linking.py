@@ -343,9 +343,11 @@ def test_the_declaration_is_an_object():
             cuda.declare_device("bar", sig)
     with pytest.raises(NotImplementedError, match="Unsupported ABI"):
         cuda.declare_device("bar", "int32()", abi="rust")
-    for name in ("", "a b", "1a", "_", "a.b", "é", 3):
+    for name in ("", "a b", "1a", "_", "a.b", "é"):
         with pytest.raises(ValueError, match="is no symbol"):
             cuda.declare_device(name, "int32()")
+    with pytest.raises(TypeError, match="name must be the name of a function, a str, not int"):
+        cuda.declare_device(3, "int32()")
     assert cuda.declare_device("_Z3addii$1", "int32(int32, int32)").name == "_Z3addii$1"
 
 

@@ -105,6 +105,8 @@ impl FnLowerer<'_> {
             diagnostic = diagnostic.help(instead);
         } else if let Some(near) = diagnostic::closest(attr, intrinsics::members(path)) {
             diagnostic = diagnostic.help(format!("did you mean `{shown}.{near}`?"));
+        } else if let Some(near) = diagnostic::closest(attr, refusals::types_of(path)) {
+            diagnostic = diagnostic.help(format!("did you mean `{shown}.{near}`?"));
         } else if let Some(listed) = refusals::listed(intrinsics::members(path)) {
             diagnostic = diagnostic.help(format!("it has {listed}"));
         } else {
@@ -244,6 +246,8 @@ impl FnLowerer<'_> {
             diagnostic = diagnostic.help(instead);
         } else if let Some(near) = diagnostic::closest(attr, known()) {
             diagnostic = diagnostic.help(format!("did you mean `.{near}`?"));
+        } else if ty.chars().is_some() {
+            diagnostic = diagnostic.help("a kernel prints texts, adds and compares them: make others of them outside");
         } else if attr == "astype" && ty.number().is_some() {
             diagnostic = diagnostic.help("call the type: `np.int32(x)`");
         } else if let Some(listed) = refusals::listed(known()) {

@@ -9,7 +9,7 @@ use crate::{
         lowerer::FnLowerer,
         object::{ObjectKind, Static},
         prelude::is_own,
-        promote,
+        promote, refusals,
         value::Value,
     },
     ir::{BinaryOp, Built, Const, ExprId},
@@ -202,6 +202,8 @@ impl FnLowerer<'_> {
                     diagnostic.help("convert it: `int(…)` truncates; `//` divides integers without making floats");
             } else if ty.scalar() == Some(Scalar::Bool) {
                 diagnostic = diagnostic.help("convert it: `int(…)`");
+            } else {
+                diagnostic = diagnostic.help_if(refusals::instead_of_parts(&ty));
             }
             self.report(diagnostic);
             return None;

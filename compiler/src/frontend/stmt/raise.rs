@@ -13,7 +13,7 @@ use crate::{
     },
     ir::UnaryOp,
     source::Span,
-    syntax::ast::Expr,
+    syntax::ast::{Constant, Expr, ExprKind},
 };
 
 impl FnLowerer<'_> {
@@ -55,6 +55,12 @@ impl FnLowerer<'_> {
                 self.report(diagnostic.help("a kernel catches no exceptions: name the one to raise"));
                 None
             }
+            // What is no exception whatever its parts are.
+            Some(value) if is_plain(value) => {
+                let diagnostic = Diagnostic::error(Code::BadOperand, value.span, "what is raised here is no exception");
+                self.report(diagnostic.help("raise an exception class, or a call of one"));
+                None
+            }
             // Nobody hears of it: what it is made of is not evaluated.
             Some(_) if !self.reports().raises => Some(Exception { class: String::new(), args: None }),
             Some(value) => {
@@ -76,4 +82,10 @@ impl FnLowerer<'_> {
         }
         self.env = None;
     }
+}
+
+/// Whether an expression is a number, a text or a container that is written there.
+fn is_plain(value: &Expr) -> bool {
+    let is_container = matches!(value.kind, ExprKind::Tuple(_) | ExprKind::List(_) | ExprKind::Compare { .. });
+    is_container || matches!(&value.kind, ExprKind::Constant(constant) if *constant != Constant::None)
 }

@@ -3,6 +3,7 @@
 use rustpython_parser::ast::{self as py, Ranged};
 use unicode_normalization::UnicodeNormalization;
 
+use super::formatted::Formatteds;
 use crate::{
     diagnostic::{Code, Diagnostic},
     source::Span,
@@ -26,19 +27,21 @@ const MAX_CHAIN: usize = 2000;
 
 /// Converts trees of one text.
 pub(super) struct Converter<'a> {
-    text: &'a str,
+    pub(super) text: &'a str,
     /// Bytes that were put in front of the text for the parser.
     shift: u32,
-    file: u32,
+    pub(super) file: u32,
     /// The class around the text, whose name goes into its private names.
     class: Option<&'a str>,
+    /// What the strings were that are plain ones to the parser.
+    pub(super) formatted: &'a Formatteds,
     depth: u32,
     too_deep: bool,
 }
 
 impl<'a> Converter<'a> {
-    pub(super) fn new(text: &'a str, shift: u32, file: u32) -> Self {
-        Self { text, shift, file, class: None, depth: 0, too_deep: false }
+    pub(super) fn new(text: &'a str, shift: u32, file: u32, formatted: &'a Formatteds) -> Self {
+        Self { text, shift, file, class: None, formatted, depth: 0, too_deep: false }
     }
 
     /// For a text in a class.
@@ -55,6 +58,11 @@ impl<'a> Converter<'a> {
             }
             _ => name,
         }
+    }
+
+    /// Whether a tree was nested so deeply that dropping it could exhaust the stack.
+    pub(super) fn is_too_deep(&self) -> bool {
+        self.too_deep
     }
 
     /// Drops a parser's tree, unless it is nested so deeply that dropping it could exhaust the stack: then it leaks.
@@ -335,6 +343,9 @@ impl<'a> Converter<'a> {
     fn expr_kind(&mut self, expr: &py::Expr, span: Span) -> Result<ExprKind> {
         Ok(match expr {
             py::Expr::Name(node) => ExprKind::Name(self.name(&node.id)),
+            py::Expr::Constant(node) if node.value.is_str() && self.is_formatted(span) => {
+                self.formatted_literal(span)?
+            }
             py::Expr::Constant(node) => ExprKind::Constant(constant(&node.value)),
             py::Expr::BinOp(node) => self.binary(node)?,
             py::Expr::UnaryOp(node) => ExprKind::Unary { op: unary_op(node.op), operand: self.boxed(&node.operand)? },
@@ -367,50 +378,11 @@ impl<'a> Converter<'a> {
             py::Expr::Await(_) => ExprKind::Unsupported("coroutine (`await`)"),
             py::Expr::Yield(_) => ExprKind::Unsupported("`yield`"),
             py::Expr::YieldFrom(_) => ExprKind::Unsupported("`yield from`"),
-            py::Expr::JoinedStr(node) => self.formatted(&node.values, span)?,
-            py::Expr::FormattedValue(_) => self.formatted(std::slice::from_ref(expr), span)?,
-        })
-    }
-
-    /// A formatted string literal: `f"a{x!r:>{w}}"` is `"a{0!r:>{1}}".format(x, w)`.
-    fn formatted(&mut self, parts: &[py::Expr], span: Span) -> Result<ExprKind> {
-        let (mut text, mut args) = (String::new(), Vec::new());
-        self.template(parts, false, &mut text, &mut args)?;
-        let value = Expr { kind: ExprKind::Constant(Constant::Str(text)), span };
-        let func = ExprKind::Attribute { value: Box::new(value), attr: "format".to_owned() };
-        Ok(ExprKind::Call { func: Box::new(Expr { kind: func, span }), args, keywords: Vec::new() })
-    }
-
-    /// The template of parts of a formatted string literal, or of a format in one, and its arguments.
-    fn template(&mut self, parts: &[py::Expr], within: bool, text: &mut String, args: &mut Vec<Expr>) -> Result<()> {
-        for part in parts {
-            match part {
-                py::Expr::Constant(node) => {
-                    let py::Constant::Str(plain) = &node.value else { continue };
-                    // A format has no braces of its own.
-                    let doubled = |text: &str| text.replace('{', "{{").replace('}', "}}");
-                    text.push_str(&if within { plain.clone() } else { doubled(plain) });
-                }
-                py::Expr::FormattedValue(node) => {
-                    let value = self.expr(&node.value)?;
-                    text.push('{');
-                    text.push_str(&args.len().to_string());
-                    args.push(value);
-                    if let Some(letter) = node.conversion.to_char() {
-                        text.extend(['!', letter]);
-                    }
-                    if let Some(format) = node.format_spec.as_deref() {
-                        text.push(':');
-                        let inner = if let py::Expr::JoinedStr(inner) = format { &inner.values } else { &Vec::new() };
-                        self.template(inner, true, text, args)?;
-                    }
-                    text.push('}');
-                }
-                py::Expr::JoinedStr(inner) => self.template(&inner.values, within, text, args)?,
-                other => args.push(self.expr(other)?),
+            py::Expr::JoinedStr(_) | py::Expr::FormattedValue(_) => {
+                // They are plain strings to the parser.
+                return Err(Box::new(Diagnostic::error(Code::Syntax, span, "weft cannot read this f-string")));
             }
-        }
-        Ok(())
+        })
     }
 
     fn binary(&mut self, node: &py::ExprBinOp) -> Result<ExprKind> {

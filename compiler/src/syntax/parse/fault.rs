@@ -96,10 +96,8 @@ fn lexical_sentence(error: &LexicalErrorType) -> (String, Option<String>) {
         LexicalErrorType::Eof => {
             ("the text ends in the middle of a statement".into(), Some("a bracket or a string may be open".into()))
         }
-        LexicalErrorType::FStringError(fault) => (
-            format!("weft cannot read this f-string: {fault}"),
-            Some("f-strings with the same quotes inside (Python 3.12) are not read: use the other ones".into()),
-        ),
+        // Formatted strings are plain ones to the parser.
+        LexicalErrorType::FStringError(fault) => (format!("weft cannot read this f-string: {fault}"), None),
         LexicalErrorType::OtherError(text) if text.contains("EOL") => {
             ("a string does not end on its line".into(), None)
         }
@@ -129,7 +127,7 @@ fn token_text(tok: &Tok, text: &str, span: Span) -> String {
 
 /// The token that starts at an offset: a word, a number or one character. At a line's end it is the place after its
 /// last character.
-fn token_at(text: &str, offset: u32, file: u32) -> Span {
+pub(super) fn token_at(text: &str, offset: u32, file: u32) -> Span {
     let mut start = offset as usize;
     while !text.is_char_boundary(start) {
         start -= 1;

@@ -9,6 +9,7 @@ use rustpython_parser::ast as py;
 
 use super::convert::{Converter, Result, identifier};
 use crate::{
+    diagnostic::{Code, Diagnostic},
     source::Span,
     syntax::{
         ast::{CmpOp, Constant, Expr, ExprKind, Stmt, StmtKind},
@@ -80,7 +81,14 @@ impl Converter<'_> {
             span,
         };
         match pattern {
-            py::Pattern::MatchValue(node) => out.tests.push(equal(CmpOp::Eq, self.expr(&node.value)?)),
+            py::Pattern::MatchValue(node) => {
+                let value = self.expr(&node.value)?;
+                if self.is_formatted(value.span) {
+                    let fault = Diagnostic::error(Code::Syntax, value.span, "a formatted string cannot be a pattern");
+                    return Err(Box::new(fault.help("compare with it in a guard: `case x if x == f\"…\":`")));
+                }
+                out.tests.push(equal(CmpOp::Eq, value));
+            }
             py::Pattern::MatchSingleton(node) => {
                 let value = match &node.value {
                     py::Constant::None => Constant::None,

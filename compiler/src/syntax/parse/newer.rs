@@ -1,75 +1,103 @@
 //! Writes what is newer than the parser's grammar as something that it can read, with every other byte where it was.
 //!
-//! So a file with such a statement is known to be Python, and where its statements begin and end. f-strings with any
-//! expression in them (Python 3.12) and t-strings (3.14) become plain strings of the same length, `except A, B:`
-//! (3.14) becomes `except A| B:`, and defaults of type parameters (3.13) are left out.
+//! f-strings (which Python 3.12 has with any expression in them) and t-strings (3.14) become plain strings of the same
+//! length, and [`formatted`](super::formatted) keeps what they say; `except A, B:` (3.14) becomes `except A| B:`, which
+//! no kernel can have either, and defaults of type parameters (3.13), which mean nothing to a kernel, are left out.
 
 use std::ops::Range;
 
-/// A text for the parser, and the expressions of f-strings and of defaults of types, which are not in it.
+use super::formatted::{Fault, Formatteds, Stop};
+
+/// A text for the parser.
 #[derive(Debug, Default)]
 pub(super) struct Older {
     pub(super) text: String,
-    /// Byte ranges of the text that came in.
-    pub(super) fields: Vec<Range<usize>>,
+    /// The formatted strings, which are plain ones in the text.
+    pub(super) strings: Formatteds,
 }
 
-/// Rewrites a text. Gives none if nothing in it is newer than the parser.
-pub(super) fn older(text: &str) -> Option<Older> {
-    let mut scanner =
-        Scanner { text: text.as_bytes(), out: text.as_bytes().to_vec(), fields: Vec::new(), changed: false };
-    scanner.code(0);
+/// Rewrites a text, in front of which the parser will have `shift` bytes. What is wrong with a formatted string, or
+/// with the default of a type parameter, comes beside a text that is rewritten up to there.
+pub(super) fn older(text: &str, file: u32, shift: u32) -> (Older, Option<Fault>) {
+    let mut scanner = Scanner::new(text, file, shift);
+    let fault = scanner.code();
     // Only whole strings and single ASCII characters are replaced, by ASCII.
-    let written = String::from_utf8(scanner.out).ok()?;
-    scanner.changed.then_some(Older { text: written, fields: scanner.fields })
+    let written = String::from_utf8(scanner.out).unwrap_or_else(|_| text.to_owned());
+    (Older { text: written, strings: scanner.strings }, fault)
 }
 
-struct Scanner<'a> {
-    text: &'a [u8],
-    out: Vec<u8>,
-    fields: Vec<Range<usize>>,
-    changed: bool,
+pub(super) struct Scanner<'a> {
+    pub(super) source: &'a str,
+    /// The same, as bytes.
+    pub(super) text: &'a [u8],
+    pub(super) file: u32,
+    pub(super) shift: u32,
+    pub(super) out: Vec<u8>,
+    pub(super) strings: Formatteds,
 }
 
 /// A string's beginning.
-struct Opening {
+pub(super) struct Opening {
     /// Where its text begins.
-    inside: usize,
-    quote: u8,
-    triple: bool,
-    raw: bool,
-    /// An f-string or a t-string.
-    formatted: bool,
+    pub(super) inside: usize,
+    pub(super) quote: u8,
+    pub(super) triple: bool,
+    pub(super) raw: bool,
+    kind: Kind,
 }
 
-impl Scanner<'_> {
-    fn at(&self, index: usize) -> u8 {
+/// What a string is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Plain,
+    /// An f-string.
+    Formatted,
+    /// A t-string.
+    Template,
+}
+
+impl Opening {
+    pub(super) fn is_template(&self) -> bool {
+        self.kind == Kind::Template
+    }
+}
+
+impl<'a> Scanner<'a> {
+    pub(super) fn new(source: &'a str, file: u32, shift: u32) -> Self {
+        let text = source.as_bytes();
+        Self { source, text, file, shift, out: text.to_vec(), strings: Formatteds::new() }
+    }
+
+    pub(super) fn at(&self, index: usize) -> u8 {
         self.text.get(index).copied().unwrap_or(0)
     }
 
-    fn starts(&self, index: usize, text: &[u8]) -> bool {
+    pub(super) fn starts(&self, index: usize, text: &[u8]) -> bool {
         self.text.get(index..).is_some_and(|rest| rest.starts_with(text))
     }
 
     /// Goes over statements.
-    fn code(&mut self, start: usize) {
-        let mut at = start;
+    fn code(&mut self) -> Option<Fault> {
+        let mut at = 0;
         while at < self.text.len() {
-            match self.at(at) {
-                b'#' => at = self.line_end(at),
-                _ if self.opening(at).is_some() => match self.string(at, 0) {
-                    Some(end) => at = end,
-                    // It has no end: the parser says so.
-                    None => return,
-                },
-                byte if is_word(byte) => at = self.word(at),
-                _ => at += 1,
+            let next = match self.at(at) {
+                b'#' => Ok(self.line_end(at)),
+                _ if self.opening(at).is_some() => self.string(at, 0),
+                byte if is_word(byte) => self.word(at),
+                _ => Ok(at + 1),
+            };
+            match next {
+                Ok(next) => at = next,
+                // It has no end: the parser says so.
+                Err(Stop::Open(_)) => return None,
+                Err(Stop::Fault(diagnostic)) => return Some(Fault { within: at, diagnostic }),
             }
         }
+        None
     }
 
     /// Goes over a name, a number or a keyword, and rewrites what a keyword begins.
-    fn word(&mut self, start: usize) -> usize {
+    fn word(&mut self, start: usize) -> Result<usize, Stop> {
         let end = self.word_end(start);
         match self.text.get(start..end) {
             Some(b"except") => self.exceptions(end),
@@ -77,12 +105,12 @@ impl Scanner<'_> {
                 let name = self.blanks_end(end);
                 let bracket = self.blanks_end(self.word_end(name));
                 if name > end && bracket > name && self.at(bracket) == b'[' {
-                    self.type_parameters(bracket);
+                    return self.type_parameters(bracket);
                 }
             }
             _ => {}
         }
-        end
+        Ok(end)
     }
 
     /// `except A, B:`, from behind `except`; one with `as` needs parentheses.
@@ -110,8 +138,8 @@ impl Scanner<'_> {
         }
     }
 
-    /// `[T: int = str, *Ts = *tuple[int]]`, from its first bracket.
-    fn type_parameters(&mut self, start: usize) {
+    /// `[T: int = str, *Ts = *tuple[int]]`, from its first bracket to its last.
+    fn type_parameters(&mut self, start: usize) -> Result<usize, Stop> {
         let (mut at, mut depth, mut default) = (start, 0_u32, None);
         while at < self.text.len() {
             match self.at(at) {
@@ -119,13 +147,10 @@ impl Scanner<'_> {
                     at = self.line_end(at);
                     continue;
                 }
-                _ if self.opening(at).is_some() => match self.string_end(at, 0) {
-                    Some(end) => {
-                        at = end;
-                        continue;
-                    }
-                    None => return,
-                },
+                _ if self.opening(at).is_some() => {
+                    at = self.string(at, 0)?;
+                    continue;
+                }
                 byte if is_word(byte) => {
                     at = self.word_end(at);
                     continue;
@@ -136,24 +161,28 @@ impl Scanner<'_> {
                     if depth == 1
                         && let Some(from) = default.take()
                     {
-                        self.fields.push(from + 1..at);
+                        // One of a `*Ts` may have a star, which needs no comma here.
+                        let blanks = self.space_end(from + 1);
+                        let star = usize::from(self.at(blanks) == b'*');
+                        let _checked = self.expression(blanks + star..at)?;
                         self.replace(from..at, b' ');
                     }
                     if end != b',' {
                         depth = depth.saturating_sub(1);
                     }
                     if depth == 0 {
-                        return;
+                        return Ok(at + 1);
                     }
                 }
                 _ => {}
             }
             at += 1;
         }
+        Ok(at)
     }
 
     /// The beginning of a string here, with its prefix.
-    fn opening(&self, start: usize) -> Option<Opening> {
+    pub(super) fn opening(&self, start: usize) -> Option<Opening> {
         let before = start.checked_sub(1).map_or(0, |before| self.at(before));
         let prefix = (start..start + 3).take_while(|&at| self.at(at).is_ascii_alphabetic()).count();
         let quote = self.at(start + prefix);
@@ -173,37 +202,29 @@ impl Scanner<'_> {
             quote,
             triple,
             raw: letters.contains(&b'r'),
-            formatted: letters.contains(&b'f') || letters.contains(&b't'),
+            kind: match (letters.contains(&b'f'), letters.contains(&b't')) {
+                (true, _) => Kind::Formatted,
+                (false, true) => Kind::Template,
+                (false, false) => Kind::Plain,
+            },
         })
     }
 
     /// Goes over a string, rewrites it if it is a formatted one, and gives its end.
-    fn string(&mut self, start: usize, depth: usize) -> Option<usize> {
-        let opening = self.opening(start)?;
-        if !opening.formatted {
-            return self.string_end(start, depth);
+    pub(super) fn string(&mut self, start: usize, depth: usize) -> Result<usize, Stop> {
+        match self.opening(start) {
+            Some(opening) if opening.kind != Kind::Plain => self.formatted(start, &opening, depth),
+            _ => self.plain_end(start).ok_or(Stop::Open(start)),
         }
-        let known = self.fields.len();
-        let Some(end) = self.formatted_end(&opening, depth) else {
-            self.fields.truncate(known);
-            return None;
-        };
-        // The quotes come first, where the prefix was: what stands in column 0 stays there.
-        let quotes = if opening.triple { 3 } else { 1 };
-        self.replace(start..start + quotes, opening.quote);
-        self.replace(start + quotes..end - quotes, b'x');
-        Some(end)
     }
 
-    /// The end of a string that is not rewritten.
-    fn string_end(&mut self, start: usize, depth: usize) -> Option<usize> {
+    /// The end of a string that is not a formatted one, if one begins here and ends.
+    pub(super) fn plain_end(&self, start: usize) -> Option<usize> {
         let opening = self.opening(start)?;
-        if opening.formatted {
-            return self.formatted_end(&opening, depth);
-        }
         let mut at = opening.inside;
         while at < self.text.len() {
             match self.at(at) {
+                b'\\' if self.starts(at + 1, b"\r\n") => at += 3,
                 b'\\' => at += 2,
                 b'\n' if !opening.triple => return None,
                 _ => match self.closing(at, &opening) {
@@ -215,96 +236,17 @@ impl Scanner<'_> {
         None
     }
 
-    fn closing(&self, at: usize, opening: &Opening) -> Option<usize> {
+    pub(super) fn closing(&self, at: usize, opening: &Opening) -> Option<usize> {
         let length = if opening.triple { 3 } else { 1 };
         self.starts(at, &[opening.quote; 3][..length]).then_some(at + length)
     }
 
-    /// The end of an f-string; notes its expressions.
-    fn formatted_end(&mut self, opening: &Opening, depth: usize) -> Option<usize> {
-        let mut at = opening.inside;
-        while at < self.text.len() {
-            match self.at(at) {
-                b'\\' if !opening.raw && self.starts(at, b"\\N{") => {
-                    at += self.text.get(at..)?.iter().position(|&byte| byte == b'}')? + 1;
-                }
-                b'\\' if matches!(self.at(at + 1), b'{' | b'}') => at += 1,
-                b'\\' => at += 2,
-                b'\n' if !opening.triple => return None,
-                open @ (b'{' | b'}') if self.at(at + 1) == open => at += 2,
-                b'{' => at = self.field(at + 1, opening, depth)?,
-                b'}' => return None,
-                _ => match self.closing(at, opening) {
-                    Some(end) => return Some(end),
-                    None => at += 1,
-                },
-            }
-        }
-        None
-    }
-
-    /// From behind the brace of `{expression=!r:format}` to behind its last.
-    fn field(&mut self, start: usize, opening: &Opening, depth: usize) -> Option<usize> {
-        /// More than Python takes.
-        const MOST: usize = 150;
-        let (mut at, mut brackets) = (start, 0_u32);
-        let mut end = None;
-        if depth > MOST {
-            return None;
-        }
-        loop {
-            let byte = *self.text.get(at)?;
-            match byte {
-                b'#' => at = self.line_end(at),
-                _ if self.opening(at).is_some() => at = self.string_end(at, depth + 1)?,
-                _ if is_word(byte) => at = self.word_end(at),
-                b'!' | b'=' | b'<' | b'>' if self.at(at + 1) == b'=' => at += 2,
-                b'(' | b'[' | b'{' => {
-                    brackets += 1;
-                    at += 1;
-                }
-                b'}' | b':' | b'!' | b'=' if brackets == 0 => {
-                    end = end.or(Some(at));
-                    match byte {
-                        b'}' => break,
-                        b':' => {
-                            at = self.format(at + 1, opening, depth)?;
-                            break;
-                        }
-                        _ => at += 1,
-                    }
-                }
-                b')' | b']' | b'}' => {
-                    brackets = brackets.checked_sub(1)?;
-                    at += 1;
-                }
-                _ => at += 1,
-            }
-        }
-        self.fields.push(start..end?);
-        Some(at + 1)
-    }
-
-    /// Behind the colon of a field, to the brace that ends it.
-    fn format(&mut self, start: usize, opening: &Opening, depth: usize) -> Option<usize> {
-        let mut at = start;
-        loop {
-            match *self.text.get(at)? {
-                b'{' => at = self.field(at + 1, opening, depth + 1)?,
-                b'}' => return Some(at),
-                b'\n' if !opening.triple => return None,
-                _ if self.closing(at, opening).is_some() => return None,
-                _ => at += 1,
-            }
-        }
-    }
-
-    fn line_end(&self, at: usize) -> usize {
+    pub(super) fn line_end(&self, at: usize) -> usize {
         let rest = self.text.get(at..).unwrap_or_default();
         at + rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len())
     }
 
-    fn word_end(&self, at: usize) -> usize {
+    pub(super) fn word_end(&self, at: usize) -> usize {
         let rest = self.text.get(at..).unwrap_or_default();
         at + rest.iter().position(|&byte| !is_word(byte)).unwrap_or(rest.len())
     }
@@ -314,8 +256,13 @@ impl Scanner<'_> {
         at + rest.iter().position(|byte| !matches!(byte, b' ' | b'\t')).unwrap_or(rest.len())
     }
 
-    fn replace(&mut self, range: Range<usize>, by: u8) {
-        self.changed |= !range.is_empty();
+    /// Behind blanks and line ends.
+    pub(super) fn space_end(&self, at: usize) -> usize {
+        let rest = self.text.get(at..).unwrap_or_default();
+        at + rest.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(rest.len())
+    }
+
+    pub(super) fn replace(&mut self, range: Range<usize>, by: u8) {
         for byte in self.out.get_mut(range).into_iter().flatten() {
             *byte = by;
         }
@@ -323,6 +270,6 @@ impl Scanner<'_> {
 }
 
 /// A letter, a digit, an underscore, or part of a character beyond ASCII.
-fn is_word(byte: u8) -> bool {
+pub(super) fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }

@@ -6,7 +6,7 @@
 
 use rustpython_parser::ast::{self as py, Ranged};
 
-use super::convert::Converter;
+use super::{Suite, convert::Converter};
 use crate::diagnostic::{Code, Diagnostic};
 
 /// Where a statement stands.
@@ -30,8 +30,9 @@ enum Of {
 }
 
 /// Finds all that is misplaced, in the order of the text.
-pub(super) fn faults(suite: &[py::Stmt], text: &str, file: u32) -> Vec<Diagnostic> {
-    let converter = Converter::new(text, 0, file);
+pub(super) fn faults(suite: &Suite, text: &str, file: u32) -> Vec<Diagnostic> {
+    let converter = Converter::new(text, suite.shift, file, &suite.strings);
+    let suite = suite.stmts.as_slice();
     let mut faults = Vec::new();
     let mut pending = vec![(suite, Place::default())];
     let first = first_futures(suite);

@@ -9,6 +9,14 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
 
+def _checked(hint: type, array: Any) -> Any:
+    """Give an array back, or refuse what there is nothing to copy of."""
+    if array is None:
+        msg = f"cuda.{hint.__name__} must be given an array to copy, not None; None is passed as it is"
+        raise TypeError(msg)
+    return array
+
+
 class In(CopyHint):
     """An array that the kernel reads: copied to the device only.
 
@@ -22,7 +30,7 @@ class In(CopyHint):
 
     def __new__(cls, array: Any) -> Self:
         """Wrap an array."""
-        return super().__new__(cls, array, copy_in=True, copy_out=False)
+        return super().__new__(cls, _checked(cls, array), copy_in=True, copy_out=False)
 
 
 class Out(CopyHint):
@@ -38,7 +46,7 @@ class Out(CopyHint):
 
     def __new__(cls, array: Any) -> Self:
         """Wrap an array."""
-        return super().__new__(cls, array, copy_in=False, copy_out=True)
+        return super().__new__(cls, _checked(cls, array), copy_in=False, copy_out=True)
 
 
 class InOut(Out):
@@ -54,7 +62,7 @@ class InOut(Out):
 
     def __new__(cls, array: Any) -> Self:
         """Wrap an array."""
-        return CopyHint.__new__(cls, array, copy_in=True, copy_out=True)
+        return CopyHint.__new__(cls, _checked(cls, array), copy_in=True, copy_out=True)
 
 
 def wrap_arg(value: Any, default: type[CopyHint] = InOut) -> CopyHint:

@@ -75,6 +75,13 @@ class Context:
         with self.device:
             _weft.synchronize()
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            from weft._missing import missing
+
+            raise missing("a context", f"weft.cuda.Context.{name}", dir(self))
+
     def prepare_for_use(self) -> None:
         """Open the device, and make its memory manager, if that was not done yet."""
         _weft.n_pending(self.device.id)

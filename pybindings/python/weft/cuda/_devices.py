@@ -211,6 +211,13 @@ class DeviceList:
     def __repr__(self) -> str:
         return f"<{len(self)} devices>"
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            from weft._missing import missing
+
+            raise missing("cuda.gpus", f"weft.cuda.gpus.{name}", dir(self))
+
 
 gpus = DeviceList()
 
@@ -283,6 +290,9 @@ def select_device(device_id: int | None) -> Device:
     """
     if device_id is None:
         return get_current_device()
+    if not hasattr(device_id, "__index__"):
+        msg = f"device_id must be the number of a device, an integer, not {type(device_id).__name__}"
+        raise TypeError(msg)
     if device_id < 0:
         msg = f"there is no device {device_id}"
         raise IndexError(msg)

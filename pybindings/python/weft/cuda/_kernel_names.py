@@ -11,6 +11,7 @@ from weft._weft import intrinsics
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any, NoReturn
 
     from weft.cuda._intrinsic_names import AtomicNames
@@ -37,6 +38,17 @@ class KernelName:
 
     def __index__(self) -> int:
         self._refuse()
+
+    def __iter__(self) -> Iterator[Any]:
+        self._refuse()
+
+    def _operand(self, _other: Any = None) -> Any:
+        self._refuse()
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _operand
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __getitem__ = _operand
+    __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __and__ = __rand__ = __or__ = __ror__ = _operand
+    __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __xor__ = __rxor__ = __invert__ = _operand
 
     def __reduce__(self) -> str:
         # Pickled by name; members of a group are reached through it.

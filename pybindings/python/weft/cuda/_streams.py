@@ -41,6 +41,11 @@ class Stream(StreamBase):
     # Another library's stream, kept alive.
     _of: Any = None
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise _missing("Stream", self, name)
+
     @property
     def handle(self) -> Handle:
         """The driver's handle."""
@@ -161,6 +166,18 @@ class Event(EventBase):
     def __new__(cls, timing: bool = True) -> Self:
         """Make an event; with ``timing=False`` one that costs less and has no time."""
         return super().__new__(cls, timing)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise _missing("Event", self, name)
+
+
+def _missing(what: str, owner: object, name: str) -> Exception:
+    """Make the error of an attribute that a stream or an event does not have."""
+    from weft._missing import missing
+
+    return missing(f"{what!r} object", f"weft.cuda.{what}.{name}", dir(owner))
 
 
 def stream() -> Stream:

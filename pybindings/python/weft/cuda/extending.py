@@ -205,6 +205,10 @@ def _paths(func: Any) -> list[str]:
 def _of_class(
     kind: str, cls: type, name: str, strict: bool, options: dict[str, Any], target: str
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    if not isinstance(cls, type):
+        msg = f"typ must be a class of types, such as `types.Array`, not {cls!r}"
+        raise TypeError(msg)
+
     def decorate(choose: Callable[..., Any]) -> Callable[..., Any]:
         def chosen(*args: Any, **kwargs: Any) -> Any:
             return choose(*args, **kwargs) if isinstance(args[0], cls) else None

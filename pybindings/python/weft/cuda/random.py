@@ -105,6 +105,16 @@ def init_xoroshiro128p_states(states: DeviceNDArray, seed: float, subsequence_st
     """
     import numpy as np
 
+    from weft._weft import DeviceArrayBase
+
+    given: Any = states
+    if not (is_array := isinstance(given, DeviceArrayBase)) or given.dtype != _dtype():
+        what = f"an array of {given.dtype}" if is_array else type(given).__name__
+        msg = (
+            f"`states` must be a device array of dtype `xoroshiro128p_dtype`, not {what}: "
+            "`create_xoroshiro128p_states(n, seed)` makes one"
+        )
+        raise TypeError(msg)
     if len(states.shape) != 1:
         msg = f"states must be an array of one dimension, not of {len(states.shape)}"
         raise ValueError(msg)
@@ -170,8 +180,17 @@ def _init_state(states: Any, index: int, seed: int) -> None:
     states[index] = (z ^ z >> 31, z ^ z >> 31)
 
 
+def _words(states: Any, index: int) -> Any:
+    """Give the two words of a state."""
+    words = states[index].item()
+    if not isinstance(words, tuple):
+        msg = f"`states` must be an array of dtype `xoroshiro128p_dtype`, not of {states.dtype}"
+        raise TypeError(msg)
+    return words
+
+
 def _next(states: Any, index: int) -> int:
-    s0, s1 = (int(word) for word in states[index].item())
+    s0, s1 = (int(word) for word in _words(states, index))
     mixed = s0 ^ s1
     states[index] = (_rotl(s0, 55) ^ mixed ^ (mixed << 14 & _WORD), _rotl(mixed, 36))
     return s0 + s1 & _WORD
@@ -181,7 +200,7 @@ def _jump(states: Any, index: int) -> None:
     sums = [0, 0]
     for bit in range(128):
         if _JUMP >> bit & 1:
-            sums = [total ^ int(word) for total, word in zip(sums, states[index].item(), strict=True)]
+            sums = [total ^ int(word) for total, word in zip(sums, _words(states, index), strict=True)]
         _next(states, index)
     states[index] = tuple(sums)
 

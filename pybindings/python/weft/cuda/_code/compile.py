@@ -403,7 +403,7 @@ def compile_all(
 
 def _check(output: str, abi: str, *, device: bool, forceinline: bool) -> None:
     if output not in ("ptx", "ltoir"):
-        msg = f"Unsupported output type: {output}"
+        msg = f"Unsupported output type: {output}; 'ptx' and 'ltoir' are known"
         raise NotImplementedError(msg)
     if forceinline and output != "ltoir":
         msg = "Can only designate forced inlining in LTO-IR"
@@ -412,7 +412,7 @@ def _check(output: str, abi: str, *, device: bool, forceinline: bool) -> None:
         msg = "Cannot force-inline kernels"
         raise ValueError(msg)
     if abi not in ("c", "numba"):
-        msg = f"Unsupported ABI: {abi}"
+        msg = f"Unsupported ABI: {abi}; 'c' and 'numba' are known"
         raise NotImplementedError(msg)
     if abi == "c" and not device:
         msg = "The C ABI is not supported for kernels"

@@ -261,6 +261,9 @@ def declare_device(
     if abi not in _ABIS:
         msg = f"Unsupported ABI: {abi}; declare_device() knows {' and '.join(map(repr, _ABIS))}"
         raise NotImplementedError(msg)
+    if not isinstance(name, str):
+        msg = f"name must be the name of a function, a str, not {type(name).__name__}"
+        raise TypeError(msg)
     if not _is_symbol(name):
         msg = f'{name!r} is no symbol; a function of CUDA C++ has a plain one if it is `extern "C"`'
         raise ValueError(msg)
@@ -331,7 +334,7 @@ def gather(links: Sequence[str | LinkableCode]) -> list[LinkableCode]:
         extension = os.path.splitext(path)[1]  # noqa: PTH122
         if extension[1:] not in _KINDS:
             what = f"extension {extension}" if extension else "no extension"
-            msg = f"Don't know how to link file with {what}"
+            msg = f"Don't know how to link file with {what}: {link}; what can be linked ends in {', '.join(_KINDS)}"
             raise RuntimeError(msg)
         try:
             found[path] = LinkableCode.from_path(link)

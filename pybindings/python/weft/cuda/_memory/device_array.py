@@ -318,6 +318,10 @@ class DeviceNDArray(Shapes, Operators, DeviceArrayBase):
     def __setitem__(self, key: Any, value: Any) -> None:
         self.setitem(key, value)
 
+    def __delitem__(self, key: Any) -> None:
+        msg = "elements of a device array cannot be deleted: it keeps its size"
+        raise TypeError(msg)
+
     def setitem(self, key: Any, value: Any, stream: Any = 0) -> None:
         """Write an element or a part of the array; the value is broadcast, and converted, as in NumPy.
 

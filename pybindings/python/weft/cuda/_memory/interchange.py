@@ -64,6 +64,9 @@ def from_dlpack(obj: Any, stream: Any = 0) -> DeviceNDArray:
     """
     if isinstance(obj, DeviceNDArray):
         return obj
+    if not hasattr(obj, "__dlpack__") and type(obj).__name__ != "PyCapsule":
+        msg = f"{type(obj).__name__} has no `__dlpack__`: pass another library's array, or copy with `cuda.to_device`"
+        raise TypeError(msg)
     return of_tensor(_weft.read_dlpack(obj, int(stream)), stream)
 
 

@@ -242,6 +242,9 @@ def _shared(of: Any, shape: Any, dtype: Any, strides: Any, order: str, stream: A
     from weft.cuda._memory.mapped import Block, allocate
 
     extents, element, steps, nbytes = layout_of(shape, dtype, strides, order)
+    if element.hasobject:
+        msg = f"memory that host and device share cannot have elements of dtype {element}, which are Python objects"
+        raise TypeError(msg)
     memory = allocate(nbytes, mapped=of is not np.ndarray, **options)
     # NumPy's arrays keep what their memory is of.
     array = np.ndarray.__new__(of, extents, element, np.asarray(Block(memory)), strides=steps)

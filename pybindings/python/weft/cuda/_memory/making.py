@@ -211,6 +211,9 @@ def to_device(obj: Any, stream: Any = 0, copy: bool = True, to: DeviceNDArray | 
                 "copies what is in it then"
             )
             raise TypeError(msg)
+        if not isinstance(to, DeviceNDArray):
+            msg = f"`to` must be a device array to copy into, not {type(to).__name__}: `cuda.device_array` makes one"
+            raise TypeError(msg)
         to.copy_to_device(obj if hasattr(obj, "dtype") else np.asarray(obj), stream)
         return to
     if isinstance(obj, DeviceNDArray):

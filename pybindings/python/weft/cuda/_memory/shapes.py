@@ -87,6 +87,9 @@ class Shapes(_Array):
             msg = f"the extents of a shape are integers, not {given!r}"
             raise TypeError(msg) from None
         known: int = math.prod(extent for extent in shape if extent >= 0)
+        if shape.count(-1) > 1:
+            msg = f"only one extent can be -1, which is then found: got {tuple(given)}"
+            raise ValueError(msg)
         if shape.count(-1) == 1 and known and self.size % known == 0:
             shape[shape.index(-1)] = self.size // known
         if any(extent < 0 for extent in shape) or math.prod(shape) != self.size:
@@ -377,8 +380,9 @@ class Shapes(_Array):
         """
         given = tuple(range(self.ndim))[::-1] if axes is None else tuple(axes)
         axes = [axis % max(self.ndim, 1) for axis in given]
-        if sorted(axes) != list(range(self.ndim)):
-            msg = f"invalid axes list {given}"
+        in_range = all(-self.ndim <= axis < self.ndim for axis in given)
+        if not in_range or sorted(axes) != list(range(self.ndim)):
+            msg = f"invalid axes list {given}: it must name each of {self.ndim} axes once"
             raise ValueError(msg)
         shape = [self.shape[axis] for axis in axes]
         return self._view(self.address, shape, [self.strides[axis] for axis in axes])

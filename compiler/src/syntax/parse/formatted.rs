@@ -1,0 +1,452 @@
+//! f-strings and t-strings, as Python 3.12 (PEP 701) and 3.14 (PEP 750) have them: with any expression in their fields,
+//! their own quotes, backslashes, comments and lines too.
+//!
+//! rustpython-parser reads those of Python 3.11 only. So [`newer`](super::newer) leaves a plain string of the same
+//! length where one stands, and what is read here is kept under the place where it begins: its texts, and its fields,
+//! parsed at their places in the user's own text. The converter makes a call of `format` of them.
+
+use std::{collections::BTreeMap, ops::Range};
+
+use rustpython_parser::{Mode, ParseError, ast as py};
+
+use super::{
+    convert::{Converter, Result},
+    fault,
+    newer::{Opening, Scanner, is_word},
+};
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    source::Span,
+    syntax::ast::{Constant, Expr, ExprKind},
+};
+
+/// The formatted strings of a text, by where they begin.
+pub(super) type Formatteds = BTreeMap<usize, Formatted>;
+
+/// One formatted string, without those beside it that make one literal with it.
+#[derive(Debug)]
+pub(super) struct Formatted {
+    /// Behind its last quote.
+    end: usize,
+    /// A t-string: no text.
+    template: bool,
+    parts: Vec<Part>,
+}
+
+#[derive(Debug)]
+enum Part {
+    Text(String),
+    Field {
+        value: Box<py::Expr>,
+        /// The letter behind `!`.
+        conversion: Option<char>,
+        /// What stands behind `:`.
+        format: Vec<Part>,
+    },
+}
+
+/// What is wrong with a formatted string.
+pub(super) struct Fault {
+    /// Where the outermost one begins.
+    pub(super) within: usize,
+    pub(super) diagnostic: Box<Diagnostic>,
+}
+
+/// Why reading ended.
+pub(super) enum Stop {
+    /// A plain string has no end: the parser says so, and better where it stands in no field.
+    Open(usize),
+    Fault(Box<Diagnostic>),
+}
+
+type Read<T> = std::result::Result<T, Stop>;
+
+/// Formatted strings in one another: more than Python takes.
+const MOST: usize = 150;
+
+/// The text of a part, with its escapes as the source has them.
+#[derive(Default)]
+struct Piece {
+    start: usize,
+    raw: String,
+}
+
+impl Scanner<'_> {
+    /// Reads a formatted string and leaves a plain one in its place; gives its end.
+    pub(super) fn formatted(&mut self, start: usize, opening: &Opening, depth: usize) -> Read<usize> {
+        if depth > MOST {
+            return Err(self.wrong(start, "formatted strings are nested too deeply here"));
+        }
+        let (parts, end) = self.parts(opening, depth)?;
+        // The quotes come first, where the prefix was: what stands in column 0 stays there.
+        let quotes = if opening.triple { 3 } else { 1 };
+        self.replace(start..start + quotes, opening.quote);
+        self.replace(start + quotes..end - quotes, b'x');
+        self.replace(end - quotes..end, opening.quote);
+        self.strings.insert(start, Formatted { end, template: opening.is_template(), parts });
+        Ok(end)
+    }
+
+    fn wrong(&self, at: usize, message: impl Into<String>) -> Stop {
+        let span = fault::token_at(self.source, at as u32, self.file);
+        Stop::Fault(Box::new(Diagnostic::error(Code::Syntax, span, message)))
+    }
+
+    fn wrong_with_help(&self, at: usize, message: impl Into<String>, help: &str) -> Stop {
+        match self.wrong(at, message) {
+            Stop::Fault(diagnostic) => Stop::Fault(Box::new((*diagnostic).help(help))),
+            open @ Stop::Open(_) => open,
+        }
+    }
+
+    fn open_string(&self, at: usize, opening: &Opening) -> Stop {
+        let end = if opening.triple { self.text.len() } else { self.line_end(at) };
+        self.wrong(end, if opening.triple { "a string does not end" } else { "a string does not end on its line" })
+    }
+
+    /// The texts and fields of a string, to behind its last quote.
+    fn parts(&mut self, opening: &Opening, depth: usize) -> Read<(Vec<Part>, usize)> {
+        let mut at = opening.inside;
+        let (mut parts, mut piece) = (Vec::new(), Piece { start: at, raw: String::new() });
+        loop {
+            if let Some(end) = self.closing(at, opening) {
+                self.flush(&mut piece, opening, &mut parts)?;
+                return Ok((parts, end));
+            }
+            match self.at(at) {
+                open @ (b'{' | b'}') if self.at(at + 1) == open => {
+                    piece.raw.push(char::from(open));
+                    at += 2;
+                }
+                b'{' => {
+                    self.flush(&mut piece, opening, &mut parts)?;
+                    at = self.field(at, opening, depth, 0, &mut parts)?;
+                    piece.start = at;
+                }
+                b'}' => {
+                    let help = "write `}}` for a brace of the text";
+                    return Err(self.wrong_with_help(at, "this `}` ends no field of the f-string", help));
+                }
+                _ => at = self.literal_character(at, opening, &mut piece)?,
+            }
+        }
+    }
+
+    /// Takes a character, or an escape, that means itself.
+    fn literal_character(&self, at: usize, opening: &Opening, piece: &mut Piece) -> Read<usize> {
+        let byte = self.at(at);
+        let next = self.at(at + 1);
+        let mut end = at + self.character(at);
+        match byte {
+            _ if at >= self.text.len() => return Err(self.open_string(opening.inside, opening)),
+            b'\n' | b'\r' if !opening.triple => return Err(self.open_string(at, opening)),
+            b'\r' => {
+                piece.raw.push('\n');
+                return Ok(if next == b'\n' { at + 2 } else { at + 1 });
+            }
+            b'\\' if matches!(next, b'{' | b'}') && !opening.raw => {
+                // A brace ends the escape: the backslash is one.
+                piece.raw.push_str("\\\\");
+                return Ok(end);
+            }
+            b'\\' if matches!(next, b'{' | b'}') => {}
+            b'\\' if !opening.raw && self.starts(at, b"\\N{") => {
+                let name = self.text.get(at..).and_then(|rest| rest.iter().position(|&byte| byte == b'}'));
+                end = name.map_or(self.text.len(), |length| at + length + 1);
+            }
+            b'\\' if self.starts(at + 1, b"\r\n") => end = at + 3,
+            b'\\' => end = (at + 1 + self.character(at + 1)).min(self.text.len()),
+            // The quotes around the piece will be three.
+            byte if byte == opening.quote && !opening.raw => piece.raw.push('\\'),
+            _ => {}
+        }
+        piece.raw.push_str(&self.source.get(at..end).unwrap_or("").replace("\r\n", "\n"));
+        Ok(end)
+    }
+
+    /// The bytes of a character.
+    fn character(&self, at: usize) -> usize {
+        self.source.get(at..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8)
+    }
+
+    /// Ends a piece of text: its escapes mean what they mean in a plain string.
+    fn flush(&self, piece: &mut Piece, opening: &Opening, parts: &mut Vec<Part>) -> Read<()> {
+        let raw = std::mem::take(&mut piece.raw);
+        if raw.is_empty() {
+            return Ok(());
+        }
+        let text = if opening.raw || !raw.contains('\\') {
+            raw
+        } else {
+            let quotes = String::from_utf8_lossy(&[opening.quote; 3]).into_owned();
+            match plain(&format!("{quotes}{raw}{quotes}")) {
+                Ok(text) => text,
+                Err(error) => {
+                    let located = ParseError { offset: (piece.start as u32).into(), ..error };
+                    return Err(Stop::Fault(Box::new(fault::diagnose(&located, self.source, 0, self.file))));
+                }
+            }
+        };
+        parts.push(Part::Text(text));
+        Ok(())
+    }
+
+    /// `{expression=!r:format}`, to behind its last brace.
+    fn field(
+        &mut self,
+        brace: usize,
+        opening: &Opening,
+        depth: usize,
+        nested: usize,
+        parts: &mut Vec<Part>,
+    ) -> Read<usize> {
+        let (mut at, mut brackets, mut comments) = (brace + 1, Vec::new(), Vec::new());
+        let end = loop {
+            let byte = self.at(at);
+            match byte {
+                _ if at >= self.text.len() => {
+                    let help = "write `{{` for a brace of the text";
+                    return Err(self.wrong_with_help(brace, "the field that begins here does not end", help));
+                }
+                b'#' => {
+                    comments.push(at..self.line_end(at));
+                    at = self.line_end(at);
+                }
+                _ if self.opening(at).is_some() => {
+                    // The quote that ends the string around a field begins none where nothing closes it.
+                    at = self.string(at, depth + 1).map_err(|stop| match stop {
+                        Stop::Open(place) => {
+                            let help = "a field ends in `}`; write `{{` for a brace of the text";
+                            self.wrong_with_help(place, "a string begins in this field and does not end", help)
+                        }
+                        Stop::Fault(fault) => Stop::Fault(fault),
+                    })?;
+                }
+                _ if is_word(byte) => at = self.word_end(at),
+                b'!' | b'=' | b'<' | b'>' if self.at(at + 1) == b'=' => at += 2,
+                b'(' | b'[' | b'{' => {
+                    brackets.push(byte);
+                    at += 1;
+                }
+                b'}' | b':' | b'!' | b'=' if brackets.is_empty() => break at,
+                b')' | b']' | b'}' => {
+                    let opened = match byte {
+                        b')' => b'(',
+                        b']' => b'[',
+                        _ => b'{',
+                    };
+                    if brackets.pop() != Some(opened) {
+                        let message = "a bracket is closed that was not opened, or by the wrong kind";
+                        return Err(self.wrong(at, message));
+                    }
+                    at += 1;
+                }
+                _ => at += 1,
+            }
+        };
+        let value = Box::new(self.expression(brace + 1..end)?);
+        let mut shown = false;
+        if self.at(at) == b'=' {
+            shown = true;
+            at = self.comments_end(at + 1, &mut comments);
+            // Without comments, as CPython shows it.
+            let mut text = String::new();
+            let mut from = brace + 1;
+            for comment in comments.drain(..).chain(std::iter::once(at..at)) {
+                text.push_str(self.source.get(from..comment.start).unwrap_or(""));
+                from = comment.end;
+            }
+            parts.push(Part::Text(text.replace("\r\n", "\n")));
+        }
+        let mut conversion = None;
+        if self.at(at) == b'!' {
+            let letter = self.at(at + 1);
+            if !matches!(letter, b's' | b'r' | b'a') || self.word_end(at + 1) != at + 2 {
+                let help = "write `!r`, `!s` or `!a`, or `!=` to compare";
+                return Err(self.wrong_with_help(at, "the `!` in this field has no conversion behind it", help));
+            }
+            conversion = Some(char::from(letter));
+            at = self.comments_end(at + 2, &mut comments);
+        }
+        let mut format = Vec::new();
+        let mut has_format = false;
+        if self.at(at) == b':' {
+            has_format = true;
+            at = self.format(at + 1, opening, depth, nested, &mut format)?;
+        }
+        if self.at(at) != b'}' {
+            let help = "a field is `{value}`, `{value!r}`, `{value:format}`, or `{value=}`";
+            return Err(self.wrong_with_help(at, "the field does not end here", help));
+        }
+        if shown && !has_format {
+            conversion = conversion.or(Some('r'));
+        }
+        parts.push(Part::Field { value, conversion, format });
+        Ok(at + 1)
+    }
+
+    /// Behind blanks, line ends and comments.
+    fn comments_end(&self, start: usize, comments: &mut Vec<Range<usize>>) -> usize {
+        let mut at = self.space_end(start);
+        while self.at(at) == b'#' {
+            comments.push(at..self.line_end(at));
+            at = self.space_end(self.line_end(at));
+        }
+        at
+    }
+
+    /// Behind the colon of a field, to the brace that ends it.
+    fn format(
+        &mut self,
+        start: usize,
+        opening: &Opening,
+        depth: usize,
+        nested: usize,
+        parts: &mut Vec<Part>,
+    ) -> Read<usize> {
+        let mut at = start;
+        let mut piece = Piece { start, raw: String::new() };
+        loop {
+            if self.closing(at, opening).is_some() {
+                let help = "a field ends in `}`; write `{{` for a brace of the text";
+                return Err(self.wrong_with_help(at, "the string ends in the format of a field", help));
+            }
+            match self.at(at) {
+                // Two are what CPython takes.
+                b'{' if nested >= 2 => return Err(self.wrong(at, "fields in formats are nested too deeply here")),
+                b'{' => {
+                    self.flush(&mut piece, opening, parts)?;
+                    at = self.field(at, opening, depth, nested + 1, parts)?;
+                    piece.start = at;
+                }
+                b'}' => {
+                    self.flush(&mut piece, opening, parts)?;
+                    return Ok(at);
+                }
+                _ => at = self.literal_character(at, opening, &mut piece)?,
+            }
+        }
+    }
+
+    /// Parses an expression of the text, in which strings are plain by now.
+    pub(super) fn expression(&self, range: Range<usize>) -> Read<py::Expr> {
+        let written = self.out.get(range.clone()).and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or("");
+        let (first, end) = (range.start as u32, range.end as u32);
+        if written.lines().map(str::trim).all(|line| line.is_empty() || line.starts_with('#')) {
+            let span = Span { file: self.file, start: end, end };
+            let fault = Diagnostic::error(Code::Syntax, span, "an expression is missing here");
+            return Err(Stop::Fault(Box::new(fault)));
+        }
+        // Between parentheses it may have lines, and a comment at its end.
+        let parsed = rustpython_parser::parse_starts_at(
+            &format!("({written}\n)"),
+            Mode::Expression,
+            "",
+            (first + self.shift).saturating_sub(1).into(),
+        );
+        match parsed {
+            Ok(py::Mod::Expression(module)) => {
+                let mut converter = Converter::new(self.source, self.shift, self.file, &self.strings);
+                match converter.expr(&module.body) {
+                    Ok(_) => Ok(*module.body),
+                    // It is nested too deeply, as the tree that is dropped with a string must not be.
+                    Err(fault) => {
+                        converter.release(module);
+                        Err(Stop::Fault(fault))
+                    }
+                }
+            }
+            // `Mode::Expression` gives an expression.
+            Ok(_) => Err(self.wrong(range.start, "this is not an expression")),
+            Err(error) => {
+                let offset = u32::from(error.offset).clamp(first + self.shift, end + self.shift);
+                let located = ParseError { offset: offset.into(), ..error };
+                Err(Stop::Fault(Box::new(fault::diagnose(&located, self.source, self.shift, self.file))))
+            }
+        }
+    }
+}
+
+/// The value of a plain string's text, with its quotes.
+fn plain(text: &str) -> std::result::Result<String, ParseError> {
+    match rustpython_parser::parse(text, Mode::Expression, "")? {
+        py::Mod::Expression(module) => Ok(match *module.body {
+            py::Expr::Constant(py::ExprConstant { value: py::Constant::Str(value), .. }) => value,
+            // Quotes and what stands between them are a string.
+            _ => String::new(),
+        }),
+        _ => Ok(String::new()),
+    }
+}
+
+impl Converter<'_> {
+    /// Whether a formatted string is part of the literal that stands here.
+    pub(super) fn is_formatted(&self, span: Span) -> bool {
+        self.formatted.range(span.start as usize..span.end as usize).next().is_some()
+    }
+
+    /// A literal with formatted strings in it: `f"a{x!r:>{w}}"` is `"a{0!r:>{1}}".format(x, w)`.
+    pub(super) fn formatted_literal(&mut self, span: Span) -> Result<ExprKind> {
+        let (mut text, mut args) = (String::new(), Vec::new());
+        let formatted = self.formatted;
+        let (mut templates, mut others) = (false, false);
+        let scanner = Scanner::new(self.text, self.file, 0);
+        let mut at = span.start as usize;
+        while at < span.end as usize {
+            if let Some(string) = formatted.get(&at) {
+                templates |= string.template;
+                others |= !string.template;
+                self.template(&string.parts, false, &mut text, &mut args)?;
+                at = string.end;
+            } else if let Some(end) = scanner.plain_end(at) {
+                others = true;
+                let value = plain(self.text.get(at..end).unwrap_or("")).unwrap_or_default();
+                text.push_str(&doubled(&value));
+                at = end;
+            } else if scanner.at(at) == b'#' {
+                at = scanner.line_end(at);
+            } else {
+                at += 1;
+            }
+        }
+        if templates && others {
+            let message = "a t-string cannot stand beside other strings";
+            return Err(Box::new(Diagnostic::error(Code::Syntax, span, message).help("write `+` between them")));
+        }
+        if templates {
+            return Ok(ExprKind::Unsupported("template string"));
+        }
+        let value = Expr { kind: ExprKind::Constant(Constant::Str(text)), span };
+        let func = ExprKind::Attribute { value: Box::new(value), attr: "format".to_owned() };
+        Ok(ExprKind::Call { func: Box::new(Expr { kind: func, span }), args, keywords: Vec::new() })
+    }
+
+    /// The template of parts of a formatted string, or of a format in one, and its arguments.
+    fn template(&mut self, parts: &[Part], within: bool, text: &mut String, args: &mut Vec<Expr>) -> Result<()> {
+        for part in parts {
+            match part {
+                // A format has no braces of its own.
+                Part::Text(plain) => text.push_str(&if within { plain.clone() } else { doubled(plain) }),
+                Part::Field { value, conversion, format } => {
+                    let value = self.expr(value)?;
+                    text.push('{');
+                    text.push_str(&args.len().to_string());
+                    args.push(value);
+                    if let Some(letter) = conversion {
+                        text.extend(['!', *letter]);
+                    }
+                    if !format.is_empty() {
+                        text.push(':');
+                        self.template(format, true, text, args)?;
+                    }
+                    text.push('}');
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn doubled(text: &str) -> String {
+    text.replace('{', "{{").replace('}', "}}")
+}
