@@ -50,6 +50,8 @@ pub(super) struct Lowerer {
     pub(super) asks: Vec<Ask>,
     /// The request promises that no index of an array is negative.
     pub(super) no_wraparound: bool,
+    /// The code tells of what it does.
+    pub(super) sanitize: bool,
     /// Which exceptions the request wants to hear of.
     pub(super) reports: Reports,
     /// The request asks for notes.

@@ -84,12 +84,14 @@ fn lowered(request: &Request, reports: state::Reports, ptx: bool) -> lowerer::Lo
     let overloads = request.overloads.clone();
     let notes = request.options.notes;
     let no_wraparound = !request.options.wraparound;
+    let sanitize = !ptx && !request.options.sanitize.is_empty();
     let mut lowerer = lowerer::Lowerer {
         ptx,
         root,
         overloads,
         most_threads,
         no_wraparound,
+        sanitize,
         reports,
         notes,
         ..lowerer::Lowerer::default()

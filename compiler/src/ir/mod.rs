@@ -43,7 +43,7 @@ pub use module::{
     CallPlace, ConstantArray, External, FaultSite, Function, FunctionKind, InlinePtx, Local, LocalArray, LocalKind,
     Module, SharedArray, SharedKind,
 };
-pub use op::{AtomicOp, Elements, Memory, Op, OpRow, Operand, Order, Reduction, Scope, Together};
+pub use op::{AtomicOp, Check, Elements, Memory, Op, OpRow, Operand, Order, Reduction, Scope, Together};
 pub use stmt::{Block, Stmt, StmtKind};
 pub use types::{Space, Type};
 pub use verify::verify;

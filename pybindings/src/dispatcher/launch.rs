@@ -153,7 +153,7 @@ fn run(
     if let Some(raised) = stopped {
         return Err(raised);
     }
-    launched.map_err(|error| errors::runtime(py, &error))?;
+    errors::launched(py, launched)?;
     // Where the first copy says what a kernel has raised, the others are made all the same.
     let mut finished = Ok(());
     for item in staging.staged {

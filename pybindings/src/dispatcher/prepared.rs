@@ -98,7 +98,7 @@ impl Prepared {
         });
         match stopped {
             Some(raised) => Err(raised),
-            None => launched.map_err(|error| errors::runtime(py, &error)),
+            None => errors::launched(py, launched),
         }
     }
 

@@ -12,15 +12,16 @@ use std::{
     mem,
     ops::Range,
     ptr,
-    sync::atomic::Ordering,
+    sync::{PoisonError, atomic::Ordering},
     thread,
     time::{Duration, Instant},
 };
 
 use corosensei::{Coroutine, CoroutineResult, Yielder, stack::Stack};
-use weft_artifact::{HostConfig, HostContext, HostWatch};
+use weft_artifact::{HostChecks, HostConfig, HostContext, HostWatch};
 
 use super::{
+    checks::{CHECKS, Checked, Patience, Watched},
     fault::{self, Record},
     interrupt::leaves,
     machine,
@@ -31,6 +32,7 @@ use super::{
     together::Together,
     wild::{self, Culprit, Seat, Wild},
 };
+use crate::sanitize::Launch;
 
 /// Turns of loops between two stops of a thread that meets no barrier.
 const TURNS: u64 = 64;
@@ -78,9 +80,11 @@ enum Stop {
 
 /// A thread as its code sees it. The context comes first, so that a call back finds the rest.
 #[repr(C)]
-struct Thread {
+pub(super) struct Thread {
     context: HostContext,
     yielder: *const Yielder<(), Stop>,
+    /// To the launch's sanitizer.
+    pub(super) watched: Watched,
     /// Of the thread of the system, or null.
     seat: *const Seat,
 }
@@ -137,6 +141,8 @@ type Fiber = Coroutine<(), Stop, (), BlockStack>;
 struct Block {
     /// Its linear number.
     number: u64,
+    /// Its slot in the launch's sanitizer.
+    slot: usize,
     fibers: Vec<Fiber>,
     /// What the fibers point to.
     _threads: Vec<Thread>,
@@ -173,6 +179,10 @@ pub(super) struct Fibers<'a> {
     /// Of that, what functions that call themselves take below the lowest address, if there are some.
     pub(super) below_bytes: Option<usize>,
     pub(super) together: &'a Together,
+    /// Where sanitized code is told of.
+    pub(super) checks: Option<&'a Checked>,
+    /// Where dynamic shared memory begins.
+    pub(super) dynamic: usize,
 }
 
 impl Fibers<'_> {
@@ -184,6 +194,9 @@ impl Fibers<'_> {
     /// is not the memory for one; none was then taken.
     pub(super) fn run(&self, next: &mut dyn FnMut() -> Option<Range<u64>>, watch: *const HostWatch) -> bool {
         let config = HostConfig { words: *self.config, watch };
+        let mut checks = self.checks.map(|checks| checks.lock().unwrap_or_else(PoisonError::into_inner));
+        let checks: *mut Launch = checks.as_deref_mut().map_or(ptr::null_mut(), ptr::from_mut);
+        let mut patience = Patience::default();
         let seat = wild::seat();
         // The handler of a signal launches inside of another launch.
         let outer = seat.as_deref().map(Seat::leave);
@@ -208,18 +221,38 @@ impl Fibers<'_> {
                     rooms.free.push(room);
                     break;
                 };
-                live.push(self.begin(block, room, &config, seat.as_deref()));
+                live.push(self.begin(block, room, &config, seat.as_deref(), checks));
             }
             let mut all = Turn::default();
             for block in &mut live {
-                let Some(turn) = block.turn(watch, self.together) else { break 'launch };
+                let Some(turn) = block.turn(watch, self.together, checks) else { break 'launch };
                 all = Turn { moved: all.moved || turn.moved, busy: all.busy || turn.busy };
             }
             for index in (0..live.len()).rev() {
                 if live[index].is_done() {
+                    // SAFETY: it is null, or this launch's, and no fiber runs now.
+                    let checks = unsafe { checks.as_mut() };
+                    let turn = self.together.grid_turn();
                     self.together.block_ended();
-                    rooms.free.push(live.remove(index).end());
+                    let block = live.remove(index);
+                    if let Some(checks) = checks {
+                        checks.end(block.slot);
+                        if turn != self.together.grid_turn() {
+                            checks.grid_met();
+                        }
+                    }
+                    rooms.free.push(block.end());
                 }
+            }
+            // SAFETY: as above.
+            if let Some(checks) = unsafe { checks.as_mut() }
+                && !live.is_empty()
+                && patience.is_over(checks, all.busy || !worker.all_begun)
+            {
+                for block in &live {
+                    checks.stuck(block.slot, &threads_in(&block.states, |state| state != State::Done));
+                }
+                break 'launch;
             }
             let more = worker.look(self.together, all, live.len(), live.len() * self.n_threads());
             let mut begun = 0;
@@ -230,7 +263,7 @@ impl Fibers<'_> {
                     worker.all_begun = true;
                     break;
                 };
-                live.push(self.begin(block, room, &config, seat.as_deref()));
+                live.push(self.begin(block, room, &config, seat.as_deref(), checks));
                 begun += 1;
             }
             worker.began(self.together, begun, more);
@@ -256,9 +289,21 @@ impl Fibers<'_> {
     }
 
     /// Makes the threads of a block.
-    fn begin(&self, block: u64, mut room: Room, config: &HostConfig, seat: Option<&Seat>) -> Block {
+    fn begin(
+        &self,
+        block: u64,
+        mut room: Room,
+        config: &HostConfig,
+        seat: Option<&Seat>,
+        checks: *mut Launch,
+    ) -> Block {
         let n_threads = self.n_threads();
         let stacks = mem::take(&mut room.stacks);
+        // SAFETY: it is null, or this launch's, and no fiber runs now.
+        let slot = unsafe { checks.as_mut() }.map_or(0, |checks| {
+            let scratch = room.scratch.start().addr() as u64;
+            checks.begin(block, scratch, self.scratch_bytes as u64, self.dynamic as u64)
+        });
         let context = |(thread, stack): (usize, &BlockStack)| HostContext {
             slots: self.slots.as_ptr(),
             config: ptr::from_ref(config),
@@ -276,10 +321,16 @@ impl Fibers<'_> {
             fault: fault::fault,
             called: fault::called,
             record: Record::pointer(self.record),
+            checks: if checks.is_null() { HostChecks::NONE } else { CHECKS },
         };
         let seat = seat.map_or(ptr::null(), ptr::from_ref);
-        let mut threads: Vec<Thread> =
-            stacks.iter().enumerate().map(|at| Thread { context: context(at), yielder: ptr::null(), seat }).collect();
+        let thread = |(number, stack): (usize, &BlockStack)| Thread {
+            context: context((number, stack)),
+            yielder: ptr::null(),
+            watched: if checks.is_null() { Watched::nobody() } else { Watched::new(checks, slot, number) },
+            seat,
+        };
+        let mut threads: Vec<Thread> = stacks.iter().enumerate().map(thread).collect();
         let start = threads.as_mut_ptr();
         let entry = self.entry;
         let kernel = ptr::from_ref(self.kernel);
@@ -303,6 +354,7 @@ impl Fibers<'_> {
         }
         Block {
             number: block,
+            slot,
             fibers,
             _threads: threads,
             first: start,
@@ -374,7 +426,7 @@ impl Worker {
 
 impl Block {
     /// Resumes each thread that can go on, once. `None` if the launch was given up.
-    fn turn(&mut self, watch: *const HostWatch, together: &Together) -> Option<Turn> {
+    fn turn(&mut self, watch: *const HostWatch, together: &Together, checks: *mut Launch) -> Option<Turn> {
         let mut turn = Turn::default();
         let mut asked = false;
         if self.at_grid.is_some_and(|turn| together.grid_turn() != turn) {
@@ -421,10 +473,16 @@ impl Block {
             self.answer();
         }
         if turn.moved {
-            release(&mut self.states);
+            // SAFETY: it is null, or this launch's, and no fiber runs now.
+            let mut checks = unsafe { checks.as_mut() };
+            release(&mut self.states, checks.as_deref_mut().map(|checks| (checks, self.slot)));
             let at_grid = self.states.contains(&State::AtGrid);
             if at_grid && self.states.iter().all(|state| matches!(state, State::AtGrid | State::Done)) {
-                self.at_grid = Some(together.come_to_grid());
+                let turn = together.come_to_grid();
+                self.at_grid = Some(turn);
+                if let Some(checks) = checks.filter(|_| together.grid_turn() != turn) {
+                    checks.grid_met();
+                }
             }
             self.n_ready = self.states.iter().filter(|state| **state == State::Ready).count();
         }
@@ -468,9 +526,9 @@ impl Block {
 }
 
 /// Lets the threads of a block go on that wait together and are all there; `true` if there are some.
-fn release(block: &mut [State]) -> bool {
+fn release(block: &mut [State], mut checks: Option<(&mut Launch, usize)>) -> bool {
     let mut released = false;
-    for warp in block.chunks_mut(WARP) {
+    for (number, warp) in block.chunks_mut(WARP).enumerate() {
         let in_mask = |mask: u32, lane: usize| mask >> lane & 1 == 1;
         let masks: Vec<u32> =
             warp.iter().filter_map(|s| if let State::AtWarp(mask) = s { Some(*mask) } else { None }).collect();
@@ -479,22 +537,54 @@ fn release(block: &mut [State]) -> bool {
                 !in_mask(mask, lane) || *state == State::AtWarp(mask) || *state == State::Done
             };
             if warp.iter().enumerate().all(here) {
+                if let Some((checks, slot)) = &mut checks {
+                    let lanes = |is: State| threads_in(warp, |state| state == is).iter().fold(0, |all, lane| all | 1 << lane);
+                    let met = lanes(State::AtWarp(mask));
+                    if met != 0 {
+                        checks.warp_met(*slot, number, mask, met, lanes(State::Done));
+                    }
+                }
                 released |= go_on(warp, State::AtWarp(mask));
             }
         }
     }
     if block.iter().all(|state| matches!(state, State::AtBlock | State::Done)) {
+        let met = threads_in(block, |state| state == State::AtBlock);
+        if let Some((checks, slot)) = checks.as_mut().filter(|_| !met.is_empty()) {
+            checks.block_met(*slot, &met, &threads_in(block, |state| state == State::Done));
+        }
         released |= go_on(block, State::AtBlock);
     }
     // Threads that wait for each other at different barriers would do so for ever, and mean nothing: those of warps,
     // whose mask may name threads that are elsewhere, go on.
     if !released && block.iter().all(|state| *state != State::Ready) {
+        if let Some((checks, slot)) = &mut checks {
+            give_up(block, checks, *slot);
+        }
         for state in block.iter_mut().filter(|state| matches!(state, State::AtWarp(_))) {
             *state = State::Ready;
             released = true;
         }
     }
     released
+}
+
+/// Tells of lanes that wait for others which do not come.
+fn give_up(block: &[State], checks: &mut Launch, slot: usize) {
+    let elsewhere = threads_in(block, |state| !matches!(state, State::AtWarp(_) | State::Done));
+    for (number, warp) in block.chunks(WARP).enumerate() {
+        let mask = |lane: usize| if let State::AtWarp(mask) = warp[lane] { mask } else { 0 };
+        let waiting = threads_in(warp, |state| matches!(state, State::AtWarp(_)));
+        let waiting: Vec<_> = waiting.into_iter().map(|lane| (number * WARP + lane, mask(lane))).collect();
+        if !waiting.is_empty() {
+            checks.warp_given_up(slot, number, &waiting, &elsewhere);
+        }
+    }
+}
+
+/// The threads of a block whose states are some.
+fn threads_in(block: &[State], is: impl Fn(State) -> bool) -> Vec<usize> {
+    block.iter().enumerate().filter(|(_, state)| is(**state)).map(|(thread, _)| thread).collect()
 }
 
 fn go_on(threads: &mut [State], from: State) -> bool {

@@ -1,0 +1,31 @@
+"""A plugin of pytest's: ``pytest --weft-sanitize`` runs the tests' kernels under the sanitizer, and tests with findings fail."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def pytest_addoption(parser: Any) -> None:
+    """Add the option."""
+    parser.getgroup("weft").addoption(
+        "--weft-sanitize",
+        nargs="?",
+        const="all",
+        default=None,
+        metavar="TOOLS",
+        help="run weft's kernels on the CPU under the sanitizer: all, or some of memcheck,racecheck,initcheck,synccheck "
+        "(write --weft-sanitize=TOOLS)",
+    )
+
+
+def pytest_configure(config: Any) -> None:
+    """Set what weft reads at the first use of a device, which is a test's."""
+    tools = config.getoption("--weft-sanitize")
+    if tools is not None:
+        os.environ["WEFT_SANITIZE"] = tools
+        os.environ["WEFT_DEVICE"] = "cpu"
+        os.environ.setdefault("WEFT_SANITIZE_ACTION", "raise")
