@@ -214,14 +214,7 @@ pub struct HostChecks {
 impl HostChecks {
     /// Those of code that tells nothing.
     pub const NONE: Self = {
-        extern "C" fn access(
-            _: *const HostContext,
-            _: u32,
-            pointer: *mut u8,
-            _: u32,
-            _: u64,
-            _: u32,
-        ) -> *mut u8 {
+        extern "C" fn access(_: *const HostContext, _: u32, pointer: *mut u8, _: u32, _: u64, _: u32) -> *mut u8 {
             pointer
         }
         extern "C" fn event(_: *const HostContext, _: u32, _: u32, _: u64, _: u64) {}

@@ -27,8 +27,9 @@ use pyo3::{
 };
 use weft_compiler::diagnostic::closest;
 use weft_runtime::{
-    DeviceChoice, Error, Executor, Libdevice, Settings, Toolkit, cpu, cuda, sanitize,
+    DeviceChoice, Error, Executor, Libdevice, Settings, Toolkit, cpu, cuda,
     progress::{self, Place},
+    sanitize,
 };
 
 use self::host_code::Loader;

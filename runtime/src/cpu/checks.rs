@@ -12,7 +12,9 @@ use crate::sanitize::{Argument, Launch, Told, Verdict, Who};
 pub(super) const CHECKS: HostChecks = HostChecks { access, event };
 
 /// Turns of all threads, in which nothing changes, after which those that wait do so for ever.
-const PATIENCE: u32 = 4096;
+const PATIENCE: u32 = 8192;
+/// Turns after which threads that are in loops are taken to wait.
+const WAITS: u32 = 4;
 
 /// Where accesses go that must touch no memory of the program's.
 #[repr(C, align(64))]
@@ -77,6 +79,14 @@ extern "C" fn event(context: *const HostContext, site: u32, kind: u32, a: u64, b
     }
 }
 
+/// A thread lets others go on.
+pub(super) fn paused(launch: *mut Launch, slot: usize, thread: usize) {
+    // SAFETY: it is null, or the launch's, and no fiber runs now.
+    if let Some(launch) = unsafe { launch.as_mut() } {
+        launch.paused(Who { slot, thread });
+    }
+}
+
 /// Looks whether a launch gets on.
 #[derive(Debug, Default)]
 pub(super) struct Patience {
@@ -85,14 +95,23 @@ pub(super) struct Patience {
 }
 
 impl Patience {
-    /// After a turn of all threads: whether those that wait do so for ever. `busy` says that some do not only wait.
-    pub(super) fn is_over(&mut self, launch: &Launch, busy: bool) -> bool {
+    /// After a turn of all threads.
+    pub(super) fn look(&mut self, launch: &Launch) {
         let changes = launch.changes();
-        if busy || changes != self.changes {
+        if changes == self.changes {
+            self.turns += 1;
+        } else {
             *self = Self { changes, turns: 0 };
-            return false;
         }
-        self.turns += 1;
+    }
+
+    /// Whether all threads that are in loops seem to wait.
+    pub(super) fn waits(&self) -> bool {
+        self.turns > WAITS
+    }
+
+    /// Whether those that wait do so for ever.
+    pub(super) fn is_over(&self) -> bool {
         self.turns > PATIENCE
     }
 }
@@ -153,6 +172,10 @@ fn packed(shape: &[u64], item: u64, first_fastest: bool) -> Vec<i64> {
         strides[axis] = next;
         next = next.saturating_mul(shape[axis].cast_signed());
     };
-    if first_fastest { (0..shape.len()).for_each(&mut set) } else { (0..shape.len()).rev().for_each(&mut set) }
+    if first_fastest {
+        (0..shape.len()).for_each(&mut set)
+    } else {
+        (0..shape.len()).rev().for_each(&mut set)
+    }
     strides
 }

@@ -21,7 +21,7 @@ use corosensei::{Coroutine, CoroutineResult, Yielder, stack::Stack};
 use weft_artifact::{HostChecks, HostConfig, HostContext, HostWatch};
 
 use super::{
-    checks::{CHECKS, Checked, Patience, Watched},
+    checks::{self, CHECKS, Checked, Patience, Watched},
     fault::{self, Record},
     interrupt::leaves,
     machine,
@@ -245,14 +245,15 @@ impl Fibers<'_> {
                 }
             }
             // SAFETY: as above.
-            if let Some(checks) = unsafe { checks.as_mut() }
-                && !live.is_empty()
-                && patience.is_over(checks, all.busy || !worker.all_begun)
-            {
-                for block in &live {
-                    checks.stuck(block.slot, &threads_in(&block.states, |state| state != State::Done));
+            if let Some(checks) = unsafe { checks.as_mut() } {
+                patience.look(checks);
+                all.busy &= !patience.waits();
+                if patience.is_over() && worker.all_begun && !live.is_empty() {
+                    for block in &live {
+                        checks.stuck(block.slot, &threads_in(&block.states, |state| state != State::Done));
+                    }
+                    break 'launch;
                 }
-                break 'launch;
             }
             let more = worker.look(self.together, all, live.len(), live.len() * self.n_threads());
             let mut begun = 0;
@@ -440,7 +441,10 @@ impl Block {
         let threads = self.fibers.iter_mut().zip(&mut self.states).enumerate();
         for (thread, (fiber, state)) in threads.filter(|(_, (_, state))| **state == State::Ready) {
             match fiber.resume(()) {
-                CoroutineResult::Yield(Stop::Pause { waits }) => turn.busy |= !waits,
+                CoroutineResult::Yield(Stop::Pause { waits }) => {
+                    turn.busy |= !waits;
+                    checks::paused(checks, self.slot, thread);
+                }
                 CoroutineResult::Yield(Stop::Block) => *state = State::AtBlock,
                 CoroutineResult::Yield(Stop::Warp(mask)) => *state = State::AtWarp(mask),
                 CoroutineResult::Yield(Stop::Site(site)) => *state = State::AtSite(site),
@@ -538,7 +542,8 @@ fn release(block: &mut [State], mut checks: Option<(&mut Launch, usize)>) -> boo
             };
             if warp.iter().enumerate().all(here) {
                 if let Some((checks, slot)) = &mut checks {
-                    let lanes = |is: State| threads_in(warp, |state| state == is).iter().fold(0, |all, lane| all | 1 << lane);
+                    let lanes =
+                        |is: State| threads_in(warp, |state| state == is).iter().fold(0, |all, lane| all | 1 << lane);
                     let met = lanes(State::AtWarp(mask));
                     if met != 0 {
                         checks.warp_met(*slot, number, mask, met, lanes(State::Done));

@@ -7,6 +7,9 @@ use super::meet::Meeting;
 /// Threads of a warp.
 pub(super) const WARP: usize = 32;
 
+/// Places that a loop may look at which waits.
+pub(super) const RECENT: usize = 4;
+
 /// What is known of threads: their accesses before a time are before everything that whoever knows it does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Vector {
@@ -86,6 +89,10 @@ pub(super) struct Thread {
     pub(super) meeting: Meeting,
     /// The site of its last access to memory that others see.
     pub(super) last: Option<u32>,
+    /// Where its last accesses went: who waits looks at the same places again and again.
+    pub(super) recent: [u64; RECENT],
+    /// Accesses since it last let others go on.
+    pub(super) since: u32,
     /// It has left by a `return`.
     pub(super) returned: bool,
     /// Its last index that was out of bounds.

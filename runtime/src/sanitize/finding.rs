@@ -66,8 +66,17 @@ impl Findings {
         self.all.is_empty()
     }
 
+    /// All of them. What is read before it is written only because nothing orders the two is a race, and no more.
     pub(super) fn take(self) -> Vec<Finding> {
-        self.all
+        let races = self.all.iter().filter(|finding| finding.tool == "racecheck");
+        let raced: Vec<(String, u32)> = races
+            .flat_map(|finding| finding.accesses.iter().map(|place| (place.site.file.clone(), place.site.line)))
+            .collect();
+        let is_raced =
+            |place: &Place| raced.iter().any(|(file, line)| (file, *line) == (&place.site.file, place.site.line));
+        let mut all = self.all;
+        all.retain(|finding| finding.tool != "initcheck" || !finding.accesses.iter().any(is_raced));
+        all
     }
 }
 

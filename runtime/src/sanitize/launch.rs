@@ -10,7 +10,7 @@ use super::{
     meet::Meeting,
     memory::{self, Bytes},
     races::{Now, Race},
-    shadow::{ATOMIC, ByAddress, OF_BLOCK, Shadow, When},
+    shadow::{ATOMIC, ByAddress, OF_BLOCK, STEP, Shadow, When},
 };
 
 /// So far from [`HostChecks::NOWHERE`] lies what an index out of bounds led to.
@@ -164,6 +164,14 @@ impl Launch {
         }
     }
 
+    /// A thread lets others go on, in a loop: one that looks at no memory gets on by itself.
+    pub fn paused(&mut self, who: Who) {
+        let Some(thread) = self.thread(who) else { return };
+        if std::mem::take(&mut thread.since) == 0 {
+            self.changes += 1;
+        }
+    }
+
     /// How often something has changed that a thread may wait for.
     pub fn changes(&self) -> u64 {
         self.changes
@@ -208,7 +216,8 @@ impl Launch {
             }
             EventKind::MEETS | EventKind::LANES => {
                 let mask = a as u32;
-                let how = if kind == EventKind::LANES { (b as u8, (b >> 8) as u8, (b >> 16) as u32) } else { (0, 0, 32) };
+                let how =
+                    if kind == EventKind::LANES { (b as u8, (b >> 8) as u8, (b >> 16) as u32) } else { (0, 0, 32) };
                 thread.meeting = Meeting { site: Some(site), mask, how };
                 let is_of_warp = self.site(site).is_some_and(|site| site.kind.is_of_warp());
                 if is_of_warp && mask >> (who.thread % 32) & 1 == 0 {
@@ -240,7 +249,11 @@ impl Launch {
         let in_scratch = address.checked_sub(block.start).filter(|offset| *offset < block.len);
         if let Some(offset) = in_scratch
             && offset < block.dynamic
-            && self.sites.shared.iter().any(|shared| !shared.is_program && offset.wrapping_sub(shared.offset) < shared.bytes)
+            && self
+                .sites
+                .shared
+                .iter()
+                .any(|shared| !shared.is_program && offset.wrapping_sub(shared.offset) < shared.bytes)
         {
             return Verdict::Goes;
         }
@@ -256,6 +269,12 @@ impl Launch {
         let before = now();
         if let Some(thread) = self.thread(who) {
             thread.last = Some(site);
+            thread.since += 1;
+            if !thread.recent.contains(&address) {
+                thread.recent.rotate_right(1);
+                thread.recent[0] = address;
+                self.changes += 1;
+            }
         }
         if bits & AccessBits::ATOMIC != 0 {
             self.changes += u64::from(self.seen.insert(address, before) != Some(before));
@@ -334,6 +353,9 @@ impl Launch {
         let mut how = 0;
         if bits & AccessBits::ATOMIC != 0 {
             how |= ATOMIC;
+            if bits & AccessBits::WRITES != 0 {
+                how |= STEP;
+            }
         }
         if bits & AccessBits::BLOCK_SCOPE != 0 {
             how |= OF_BLOCK;
@@ -346,18 +368,19 @@ impl Launch {
             how,
             site,
         };
-        let now = Now { thread, when };
         let writes = bits & AccessBits::WRITES != 0;
-        let mut found = None;
+        let now = Now { thread, when };
+        let mut found = [None; 2];
         let (mut at, end) = (address, address.saturating_add(bytes));
         while at < end {
             let part = Shadow::in_page(at, end - at);
             for cell in self.shadow.cells(at, part) {
-                found = found.or(now.meet(cell, writes));
+                let [write, other] = now.meet(cell, writes);
+                found = [found[0].or(write), found[1].or(other)];
             }
             at += part;
         }
-        if let Some(race) = found {
+        for race in found.into_iter().flatten() {
             self.found_race(who, told, race, same && race.was_write && writes);
         }
     }
@@ -416,7 +439,8 @@ impl Launch {
         let Some(mut place) = self.place(who, site, None) else { return };
         let mut places = Vec::new();
         let Some(index_site) = self.site(bad.site).cloned() else { return };
-        let array = if index_site.array.is_empty() { "the array".to_owned() } else { format!("`{}`", index_site.array) };
+        let array =
+            if index_site.array.is_empty() { "the array".to_owned() } else { format!("`{}`", index_site.array) };
         let message = format!(
             "index {} is out of bounds for axis {} of {array}, which has {}",
             bad.index,
@@ -501,7 +525,8 @@ impl Launch {
         };
         let both_atomic = place.site.kind == SiteKind::Atomic && earlier.site.kind == SiteKind::Atomic;
         let help = if both_atomic {
-            "a step with `scope=\"block\"` is atomic among the threads of its block only: use the device's scope".to_owned()
+            "a step with `scope=\"block\"` is atomic among the threads of its block only: use the device's scope"
+                .to_owned()
         } else {
             help
         };

@@ -56,9 +56,7 @@ impl Launch {
             self.found_meeting(
                 "barrier divergence",
                 &[(Who { slot, thread: one }, site), (Who { slot, thread: two }, there)],
-                |a, b| {
-                    format!("threads of a block are at different barriers: {a} at one, {b} at the other")
-                },
+                |a, b| format!("threads of a block are at different barriers: {a} at one, {b} at the other"),
                 "let all threads of the block come to the same barrier",
             );
         }
@@ -137,8 +135,7 @@ impl Launch {
         });
         if let Some((two, there)) = other {
             // `syncwarp` may be met at several places, as long as all of them are one.
-            let both_barriers =
-                kind == SiteKind::WarpBarrier && self.site(there).is_some_and(|site| site.kind == kind);
+            let both_barriers = kind == SiteKind::WarpBarrier && self.site(there).is_some_and(|site| site.kind == kind);
             if !both_barriers {
                 self.found_meeting(
                     "warp divergence",
@@ -161,11 +158,7 @@ impl Launch {
             let Some(Meeting { how, site: Some(site), .. }) = self.meeting(slot, thread) else { continue };
             let Some(source) = source(thread % WARP, how) else { continue };
             if here >> source & 1 == 0 {
-                let named = if mask >> source & 1 == 0 {
-                    "which the mask does not name"
-                } else {
-                    "which is not there"
-                };
+                let named = if mask >> source & 1 == 0 { "which the mask does not name" } else { "which is not there" };
                 self.found_shuffle(who(thread), site, source, named);
                 break;
             }
@@ -182,9 +175,10 @@ impl Launch {
         for &(thread, mask) in waiting {
             let Some(Meeting { site: Some(site), .. }) = self.meeting(slot, thread) else { continue };
             // Who it waits for: a lane of the mask that is at another place, or at this one with another mask.
-            let other = waiting.iter().copied().filter(|&(other, others)| {
-                other != thread && mask >> (other % WARP) & 1 == 1 && others != mask
-            });
+            let other = waiting
+                .iter()
+                .copied()
+                .filter(|&(other, others)| other != thread && mask >> (other % WARP) & 1 == 1 && others != mask);
             let other = other.map(|(other, _)| other).next().or_else(|| {
                 let named = |other: &&usize| **other / WARP == warp && mask >> (**other % WARP) & 1 == 1;
                 elsewhere.iter().find(named).copied()

@@ -14,8 +14,8 @@
 mod clock;
 mod finding;
 mod launch;
-pub mod memory;
 mod meet;
+pub mod memory;
 mod races;
 mod shadow;
 #[cfg(test)]

@@ -46,31 +46,29 @@ impl Now<'_> {
         me.how & other.how & ATOMIC != 0 && ((me.how | other.how) & OF_BLOCK == 0 || me.block == other.block)
     }
 
+    /// Whether two accesses of which one writes race.
     fn races_with(&self, other: When) -> bool {
         !self.is_behind(other) && !self.is_atomic_with(other)
     }
 
-    /// What an access meets in a cell, which has it from then on.
-    pub(super) fn meet(&self, cell: &mut Cell, writes: bool) -> Option<Race> {
-        let mut race = None;
-        if let Some(other) = cell.write.when()
-            && self.races_with(other)
-        {
-            race = Some(Race { other, was_write: true });
-        }
-        if writes {
-            for reads in cell.reads {
-                if race.is_none() && reads.lanes != 0 && !self.all_behind(reads) {
-                    let other = reads.each().find(|&other| self.races_with(other));
-                    race = other.map(|other| Race { other, was_write: false });
-                }
+    /// What an access meets in a cell, which has it from then on: the last write, and others.
+    pub(super) fn meet(&self, cell: &mut Cell, writes: bool) -> [Option<Race>; 2] {
+        let written = cell.write.when().filter(|&other| self.races_with(other));
+        let mut other = None;
+        for reads in cell.reads {
+            let conflicts = reads.lanes != 0 && (writes || reads.writes()) && !self.all_behind(reads);
+            if conflicts && other.is_none() {
+                other = reads.each().find(|&other| self.races_with(other));
             }
+        }
+        // A step is kept beside the last plain write, which it does not hide.
+        if writes && self.when.how & ATOMIC == 0 {
             cell.write = Write::of(self.when);
             cell.reads = [Reads::default(); 2];
         } else {
             self.remember(cell);
         }
-        race
+        [written.map(|other| Race { other, was_write: true }), other.map(|other| Race { other, was_write: false })]
     }
 
     /// Reads of the present thread alone, as of most elements.
@@ -98,7 +96,8 @@ impl Now<'_> {
         // Two warps are enough to find a writer that is ordered behind one of them only; those of different blocks more so.
         let [first, second] = &mut cell.reads;
         let is_near = |a: &Reads, b: &Reads| a.block == b.block && a.warp == b.warp;
-        if is_near(first, second) || (first.block == second.block && read.block != first.block) {
+        let is_farther = is_near(first, second) || (first.block == second.block && read.block != first.block);
+        if (is_farther && !second.writes()) || (read.writes() && !(first.writes() && second.writes())) {
             *second = read;
         }
     }

@@ -16,6 +16,8 @@ const NEAR: usize = 256;
 /// Of an access: it was atomic, and so among the threads of a block only.
 pub(super) const ATOMIC: u8 = 1;
 pub(super) const OF_BLOCK: u8 = 2;
+/// An atomic step that writes: it is kept among the reads.
+pub(super) const STEP: u8 = 4;
 
 /// The last write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,7 +27,7 @@ pub(super) struct Write {
     pub(super) thread: u16,
     /// One more than the site; 0 if there is no write.
     site: u16,
-    /// The clock, and two bits of how.
+    /// The clock, and three bits of how.
     clock: u32,
 }
 
@@ -55,13 +57,13 @@ pub(super) struct When {
 impl Write {
     pub(super) fn of(when: When) -> Self {
         let When { block, thread, epoch, clock, how, site } = when;
-        Self { block, epoch, thread, site: packed(site), clock: clock << 2 | u32::from(how) }
+        Self { block, epoch, thread, site: packed(site), clock: clock << 3 | u32::from(how) }
     }
 
     pub(super) fn when(&self) -> Option<When> {
         let Self { block, epoch, thread, site, clock } = *self;
         let site = u32::from(site.checked_sub(1)?);
-        Some(When { block, thread, epoch, clock: clock >> 2, how: (clock & 3) as u8, site })
+        Some(When { block, thread, epoch, clock: clock >> 3, how: (clock & 7) as u8, site })
     }
 }
 
@@ -69,7 +71,12 @@ impl Reads {
     pub(super) fn of(when: When) -> Self {
         let When { block, thread, epoch, clock, how, site } = when;
         let (warp, lane) = (thread / 32, thread % 32);
-        Self { block, epoch, lanes: 1 << lane, warp, site: packed(site), clock: clock << 2 | u32::from(how) }
+        Self { block, epoch, lanes: 1 << lane, warp, site: packed(site), clock: clock << 3 | u32::from(how) }
+    }
+
+    /// Whether they are steps that write.
+    pub(super) fn writes(&self) -> bool {
+        self.clock & u32::from(STEP) != 0
     }
 
     /// Whether a read differs from these in its lane alone.
@@ -83,8 +90,8 @@ impl Reads {
             block: self.block,
             thread: self.warp * 32 + lane,
             epoch: self.epoch,
-            clock: self.clock >> 2,
-            how: (self.clock & 3) as u8,
+            clock: self.clock >> 3,
+            how: (self.clock & 7) as u8,
             site: u32::from(self.site).saturating_sub(1),
         })
     }

@@ -3,8 +3,8 @@
 use weft_artifact::{
     Access, ArgType, ArrayType, Artifact, Candidate, Chars, Class, ClassId, ClassKind, Coarsening, CodeFormat,
     Compound, DType, Factors, Facts, Fault, FaultArg, Faults, HostEntry, Kernel, Layout, Nested, Number, Numbers,
-    Param, Place, Record, RecordField, RuntimeSlot, Scalar, Slot, SlotField, SlotSource, SlotType, Time, TimeUnit,
-    Vector, Site, SiteKind, Sites, SharedPlace, Tools,
+    Param, Place, Record, RecordField, RuntimeSlot, Scalar, SharedPlace, Site, SiteKind, Sites, Slot, SlotField,
+    SlotSource, SlotType, Time, TimeUnit, Tools, Vector,
 };
 
 use super::{Bytes, Encode, Malformed, Reader, fields, variants, write_bytes};

@@ -13,9 +13,7 @@ use inkwell::{
     AddressSpace,
     values::{BasicValueEnum, IntValue, PointerValue},
 };
-use weft_artifact::{
-    AccessBits, EventKind, HostChecks, HostContext, SharedPlace, Site, SiteKind, Sites, Tools,
-};
+use weft_artifact::{AccessBits, EventKind, HostChecks, HostContext, SharedPlace, Site, SiteKind, Sites, Tools};
 
 use super::{hooks::HostHooks, offsets::Offsets};
 use crate::{
@@ -110,9 +108,7 @@ fn line_at(text: &str, at: usize) -> &str {
 /// What the source calls the array that an expression such as `a[i]`, `p.x[i]` or `cuda.atomic.add(a, i, 1)` is on; empty
 /// where it does not say.
 fn array_name(text: &str) -> String {
-    let is_name = |text: &str| {
-        !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '.')
-    };
+    let is_name = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '.');
     let name = match (text.find('['), text.find('(')) {
         (bracket, Some(paren)) if bracket.is_none_or(|bracket| paren < bracket) => {
             let args = text.get(paren + 1..).unwrap_or_default();
@@ -155,7 +151,11 @@ fn copied(function: &Function) -> Vec<Vec<LocalId>> {
                     good[local.index()] = false;
                 }
             }
-            StmtKind::If { .. } | StmtKind::Loop { .. } | StmtKind::Break | StmtKind::Continue | StmtKind::Return(_) => {}
+            StmtKind::If { .. }
+            | StmtKind::Loop { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_) => {}
         }
         for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
             if let ExprKind::Local(local) = function.exprs[id].kind
@@ -227,7 +227,12 @@ pub(super) fn event<'ctx>(
     let callee = check(emitter, context, offset_of!(HostChecks, event))?;
     let ty = llvm.void_type().fn_type(&[pointer.into(), int.into(), int.into(), long.into(), long.into()], false);
     let (site, kind) = (int.const_int(u64::from(site), false), int.const_int(u64::from(kind), false));
-    emitter.builder.build_indirect_call(ty, callee, &[context.into(), site.into(), kind.into(), a.into(), b.into()], "")?;
+    emitter.builder.build_indirect_call(
+        ty,
+        callee,
+        &[context.into(), site.into(), kind.into(), a.into(), b.into()],
+        "",
+    )?;
     Ok(())
 }
 
@@ -251,10 +256,8 @@ impl<'ctx> Telling<'_> {
         let llvm = emitter.cx.types.context;
         let (int, long, pointer) = (llvm.i32_type(), llvm.i64_type(), llvm.ptr_type(AddressSpace::default()));
         let callee = check(emitter, context, offset_of!(HostChecks, access))?;
-        let ty = pointer.fn_type(
-            &[pointer.into(), int.into(), pointer.into(), int.into(), long.into(), int.into()],
-            false,
-        );
+        let ty =
+            pointer.fn_type(&[pointer.into(), int.into(), pointer.into(), int.into(), long.into(), int.into()], false);
         let value = match told.value {
             Some(value) => word(emitter, value)?,
             None => long.const_zero(),
@@ -291,8 +294,7 @@ impl<'ctx> Telling<'_> {
         let Type::Ptr(element, space) = emitter.function.exprs[access.pointer].ty else {
             return internal("an access without a pointer");
         };
-        let Some(space) = of_space(space) else { return Ok(access.place) };
-        let mut bits = element.size_bytes() as u32 | space;
+        let mut bits = element.size_bytes() as u32 | of_space(space);
         if access.natural {
             bits |= AccessBits::NATURAL;
         }
@@ -325,7 +327,6 @@ impl<'ctx> Telling<'_> {
         else {
             return Ok(None);
         };
-        let Some(space) = of_space(*space) else { return Ok(None) };
         let (kind, doing) = match op {
             Op::Atomic { order, scope, .. } => (SiteKind::Atomic, atomic_bits(order, scope)),
             Op::Load(LoadHint::Volatile) => (SiteKind::Read, AccessBits::READS | AccessBits::ATOMIC),
@@ -333,7 +334,7 @@ impl<'ctx> Telling<'_> {
             Op::Store(_) => (SiteKind::Write, AccessBits::WRITES),
             _ => return Ok(None),
         };
-        let bits = element.size_bytes() as u32 | space | doing | AccessBits::NATURAL;
+        let bits = element.size_bytes() as u32 | of_space(*space) | doing | AccessBits::NATURAL;
         let value = if doing & AccessBits::ATOMIC == 0 { operands.get(1).map(|operand| operand.value) } else { None };
         let told = Told { kind, span: self.span.get(), place: *place, bits, value, copy: 0 };
         self.call(emitter, context, &told).map(Some)
@@ -407,12 +408,12 @@ impl<'ctx> Telling<'_> {
     }
 }
 
-/// What is told of a space; nothing of memory that nobody writes.
-fn of_space(space: Space) -> Option<u32> {
+/// What is told of a space.
+fn of_space(space: Space) -> u32 {
     match space {
-        Space::Global | Space::Shared | Space::Generic => Some(0),
-        Space::Local => Some(AccessBits::LOCAL),
-        Space::Constant => None,
+        Space::Global | Space::Shared | Space::Generic => 0,
+        // Nobody else writes either.
+        Space::Local | Space::Constant => AccessBits::LOCAL,
     }
 }
 

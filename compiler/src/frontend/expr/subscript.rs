@@ -224,12 +224,7 @@ impl FnLowerer<'_> {
     }
 
     /// Indices of which the sanitizer is told that are out of bounds, and whether none is, if it is to be told.
-    fn told(
-        &mut self,
-        array: &ArrayValue,
-        mut indices: Vec<Index>,
-        span: Span,
-    ) -> (Vec<Index>, Option<LocalId>) {
+    fn told(&mut self, array: &ArrayValue, mut indices: Vec<Index>, span: Span) -> (Vec<Index>, Option<LocalId>) {
         if !self.cx.sanitize || is_own(&self.def) || !indices.iter().any(|index| matches!(index, Index::At { .. })) {
             return (indices, None);
         }
