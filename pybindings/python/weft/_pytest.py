@@ -1,4 +1,4 @@
-"""A plugin of pytest's: ``pytest --weft-sanitize`` runs the tests' kernels under the sanitizer, and tests with findings fail."""
+"""A plugin of pytest's: with ``pytest --weft-sanitize``, tests fail in whose kernels the sanitizer finds something."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def pytest_addoption(parser: Any) -> None:
         const="all",
         default=None,
         metavar="TOOLS",
-        help="run weft's kernels on the CPU under the sanitizer: all, or some of memcheck,racecheck,initcheck,synccheck "
-        "(write --weft-sanitize=TOOLS)",
+        help="run weft's kernels on the CPU under the sanitizer: all, or with --weft-sanitize=TOOLS some of "
+        "memcheck,racecheck,initcheck,synccheck",
     )
 
 

@@ -1,4 +1,4 @@
-"""What becomes of the sanitizer's findings: an exception, a warning, or, for whoever collects them, an item of a list."""
+"""What becomes of the sanitizer's findings: an exception, a warning, or an item of a list of whoever collects them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import runpy
 import sys
 import traceback
 import warnings
+from pathlib import Path
 
 from weft.errors import SanitizerError, SanitizerWarning
 from weft.sanitize import Access, Finding
@@ -102,7 +103,7 @@ def run(argv: list[str]) -> int:
     if unknown:
         print(f"weft sanitize: there is no tool {unknown[0]!r}: {', '.join(TOOLS)} or all", file=sys.stderr)
         return 2
-    if not options.module and not os.path.isfile(options.program):
+    if not options.module and not Path(options.program).is_file():
         print(f"weft sanitize: there is no file {options.program}", file=sys.stderr)
         return 2
     # Settings are read at the first use of a device, which is the program's.
@@ -131,9 +132,7 @@ def _merged(findings: list[Finding]) -> list[Finding]:
         known = merged.get(key)
         if known is not None:
             count = known.count + finding.count
-            finding = Finding(
-                known.tool, known.kind, known.kernel, known.message, count, known.accesses, known.help
-            )
+            finding = Finding(known.tool, known.kind, known.kernel, known.message, count, known.accesses, known.help)
         merged[key] = finding
     return list(merged.values())
 
@@ -143,10 +142,10 @@ def _run_program(program: str, args: list[str], is_module: bool) -> int:
     sys.argv = [program, *args]
     try:
         if is_module:
-            sys.path.insert(0, os.getcwd())
+            sys.path.insert(0, str(Path.cwd()))
             runpy.run_module(program, run_name="__main__", alter_sys=True)
         else:
-            sys.path.insert(0, os.path.dirname(os.path.abspath(program)))
+            sys.path.insert(0, str(Path(program).resolve().parent))
             runpy.run_path(program, run_name="__main__")
     except SystemExit as exit:
         if exit.code is None or isinstance(exit.code, int):

@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from weft.sanitize import Finding
-
     from weft.numba.errors import *  # noqa: F403
+    from weft.sanitize import Finding
 
 
 class WeftError(Exception):

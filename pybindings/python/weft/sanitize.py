@@ -1,8 +1,8 @@
 """The sanitizer: ``python -m weft.sanitize program.py [args]``, and what it finds.
 
-It runs a Python program with its kernels on the CPU, where each access and each barrier is looked at, and prints what is
-wrong with them: accesses beside their array (memcheck), accesses that nothing orders (racecheck), memory that is used
-before it is written (initcheck), and barriers and operations of warps that some of their threads do not come to
+It runs a Python program with its kernels on the CPU, where each access and each barrier is looked at, and prints what
+is wrong with them: accesses beside their array (memcheck), accesses that nothing orders (racecheck), memory that is
+used before it is written (initcheck), and barriers and operations of warps that some of their threads do not come to
 (synccheck). It judges by what CUDA promises, not by the order in which the CPU happens to run threads.
 
 In a program, ``@cuda.jit(sanitize="all")`` checks one kernel and ``WEFT_SANITIZE=all`` all of them.

@@ -7,13 +7,14 @@ they may name besides. A clean one has neither.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
 from weft import cuda
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @dataclass(frozen=True)
@@ -26,14 +27,13 @@ class Case:
     block: Any
     args: Callable[[], tuple[Any, ...]]
     shared: int
-    cooperative: bool
 
     @property
     def name(self) -> str:
         return str(self.kernel.py_func.__name__)
 
     def lines(self, mark: str) -> set[int]:
-        """The lines with a mark, of the kernel and of all else in its file that is between it and the case before."""
+        """The lines with a mark."""
         source, first = inspect.getsourcelines(self.kernel.py_func)
         return {first + at for at, line in enumerate(source) if mark in line}
 
@@ -48,7 +48,7 @@ CASES: list[Case] = []
 def _case(tool: str | None, grid: Any, block: Any, args: Callable[[], tuple[Any, ...]], shared: int) -> Any:
     def decorate(function: Callable[..., Any]) -> Any:
         kernel = cuda.jit(function, sanitize="all")
-        CASES.append(Case(kernel, tool, grid, block, args, shared, False))
+        CASES.append(Case(kernel, tool, grid, block, args, shared))
         return kernel
 
     return decorate

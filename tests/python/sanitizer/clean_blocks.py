@@ -2,7 +2,6 @@
 
 import numpy as np
 from cases import clean, count, f32, i32
-
 from weft import cuda
 
 ALL = 0xFFFFFFFF
@@ -137,7 +136,7 @@ def double_buffer(a, out):
     s[0, i] = a[i]
     cuda.syncthreads()
     now = 0
-    for t in range(4):
+    for _ in range(4):
         s[1 - now, i] = s[now, 63 - i] + 1
         now = 1 - now
         cuda.syncthreads()

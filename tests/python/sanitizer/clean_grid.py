@@ -2,7 +2,6 @@
 
 import numpy as np
 from cases import clean, count, f32, i32, new
-
 from weft import cuda
 
 TABLE = np.arange(8, dtype=np.float32)

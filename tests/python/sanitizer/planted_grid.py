@@ -2,7 +2,6 @@
 
 import numpy as np
 from cases import count, f32, i32, planted
-
 from weft import cuda
 
 

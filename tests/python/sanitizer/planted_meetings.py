@@ -1,8 +1,6 @@
 """Kernels whose barriers, masks and waits go wrong."""
 
-import numpy as np
 from cases import f32, i32, planted
-
 from weft import cuda
 
 ALL = 0xFFFFFFFF

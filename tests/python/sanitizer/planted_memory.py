@@ -2,7 +2,6 @@
 
 import numpy as np
 from cases import count, f32, i32, new, planted
-
 from weft import cuda
 
 TABLE = np.arange(8, dtype=np.float32)

@@ -2,7 +2,6 @@
 
 import numpy as np
 from cases import count, f32, i32, planted
-
 from weft import cuda
 
 POINT = np.dtype([("x", np.float32), ("y", np.float32)], align=True)
@@ -376,7 +375,7 @@ def double_buffer_with_one_buffer(a, out):
     i = cuda.threadIdx.x
     s[0, i] = a[i]
     cuda.syncthreads()
-    for t in range(4):
+    for _ in range(4):
         s[0, i] = s[0, 63 - i] + 1  # fault
         cuda.syncthreads()
     out[i] = s[0, i]
@@ -389,7 +388,7 @@ def double_buffer_without_barrier(a, out):
     s[0, i] = a[i]
     cuda.syncthreads()
     now = 0
-    for t in range(4):
+    for _ in range(4):
         s[1 - now, i] = s[now, 63 - i] + 1  # fault
         now = 1 - now
     cuda.syncthreads()

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 import weft.errors
 
 HERE = Path(__file__).parent
@@ -38,7 +37,10 @@ def test_a_planted_fault_is_found_at_its_lines(case: cases.Case) -> None:
     assert lines <= faults | case.lines("# may"), text
     assert faults <= lines, f"{sorted(faults - lines)} not found\n{text}"
     for finding in found:
-        assert finding.kernel == case.name and finding.count > 0 and finding.message and finding.help
+        assert finding.kernel == case.name
+        assert finding.count > 0
+        assert finding.message
+        assert finding.help
         assert all(access.text.strip() and access.file.endswith(".py") for access in finding.accesses)
 
 
