@@ -127,6 +127,8 @@ pub struct Site {
     pub array: String,
     /// The Python function.
     pub function: String,
+    /// It is in weft's own code, of which nothing is told.
+    pub is_own: bool,
 }
 
 /// An array of the block's scratch memory.

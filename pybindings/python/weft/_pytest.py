@@ -10,21 +10,21 @@ if TYPE_CHECKING:
 
 
 def pytest_addoption(parser: Any) -> None:
-    """Add the option."""
-    parser.getgroup("weft").addoption(
-        "--weft-sanitize",
-        nargs="?",
-        const="all",
-        default=None,
+    """Add the options."""
+    group = parser.getgroup("weft")
+    group.addoption(
+        "--weft-sanitize", action="store_true", help="run weft's kernels on the CPU, under the sanitizer"
+    )
+    group.addoption(
+        "--weft-sanitize-tools",
         metavar="TOOLS",
-        help="run weft's kernels on the CPU under the sanitizer: all, or with --weft-sanitize=TOOLS some of "
-        "memcheck,racecheck,initcheck,synccheck",
+        help="the same with some of memcheck,racecheck,initcheck,synccheck",
     )
 
 
 def pytest_configure(config: Any) -> None:
     """Set what weft reads at the first use of a device, which is a test's."""
-    tools = config.getoption("--weft-sanitize")
+    tools = config.getoption("--weft-sanitize-tools") or ("all" if config.getoption("--weft-sanitize") else None)
     if tools is not None:
         os.environ["WEFT_SANITIZE"] = tools
         os.environ["WEFT_DEVICE"] = "cpu"

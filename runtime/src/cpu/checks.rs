@@ -173,9 +173,9 @@ fn packed(shape: &[u64], item: u64, first_fastest: bool) -> Vec<i64> {
         next = next.saturating_mul(shape[axis].cast_signed());
     };
     if first_fastest {
-        (0..shape.len()).for_each(&mut set)
+        (0..shape.len()).for_each(&mut set);
     } else {
-        (0..shape.len()).rev().for_each(&mut set)
+        (0..shape.len()).rev().for_each(&mut set);
     }
     strides
 }

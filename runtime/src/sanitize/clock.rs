@@ -156,6 +156,7 @@ pub(super) struct Released {
 
 /// An atomic step as far as it orders something.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Step {
     pub(super) acquires: bool,
     pub(super) releases: bool,

@@ -51,6 +51,9 @@ pub(super) struct Findings {
 impl Findings {
     /// Adds one, or counts it where its lines are known; `class` is what tells findings of the same lines apart.
     pub(super) fn add(&mut self, class: &'static str, sites: &[&Site], make: impl FnOnce() -> Finding) {
+        if sites.iter().any(|site| site.is_own) {
+            return;
+        }
         let mut lines: Vec<_> = sites.iter().map(|site| (site.file.clone(), site.line)).collect();
         lines.sort();
         lines.dedup();

@@ -1,11 +1,9 @@
 //! Where threads meet: barriers, and what the lanes of a warp do together.
 
-use std::sync::Arc;
-
 use weft_artifact::{Site, SiteKind};
 
 use super::{
-    clock::{WARP, join},
+    clock::{Thread, WARP, join},
     finding::{self, Finding, Place},
     launch::{Launch, Who},
 };
@@ -27,20 +25,10 @@ impl Launch {
         let Some(block) = self.blocks.get_mut(slot) else { return };
         block.epoch += 1;
         let epoch = block.epoch;
-        let mut known = None;
+        share(&mut block.threads, threads);
         for &thread in threads {
-            let Some(thread) = block.threads.get_mut(thread) else { continue };
-            // A barrier is taken for what ends an atomic step's wait, too: everybody writes so.
-            thread.acquire(false);
-            if let Some(own) = &thread.known {
-                join(&mut known, own);
-            }
-        }
-        for &thread in threads {
-            let Some(thread) = block.threads.get_mut(thread) else { continue };
-            thread.epoch = epoch;
-            if let Some(known) = &known {
-                thread.known = Some(Arc::clone(known));
+            if let Some(thread) = block.threads.get_mut(thread) {
+                thread.epoch = epoch;
             }
         }
         if !self.checks_meetings() {
@@ -94,13 +82,9 @@ impl Launch {
     fn lanes_known(&mut self, slot: usize, threads: &[usize]) {
         let Some(block) = self.blocks.get_mut(slot) else { return };
         let mut lanes = [0_u32; WARP];
-        let mut known = None;
+        share(&mut block.threads, threads);
         for &thread in threads {
             let Some(state) = block.threads.get_mut(thread) else { continue };
-            state.acquire(false);
-            if let Some(own) = &state.known {
-                join(&mut known, own);
-            }
             for (clock, own) in lanes.iter_mut().zip(state.lanes.iter().flat_map(|lanes| lanes.iter())) {
                 *clock = (*clock).max(*own);
             }
@@ -115,9 +99,6 @@ impl Launch {
                 none => *none = Some(Box::new(lanes)),
             }
             state.clock += 1;
-            if let Some(known) = &known {
-                state.known = Some(Arc::clone(known));
-            }
         }
     }
 
@@ -254,9 +235,12 @@ impl Launch {
         }
     }
 
-    /// It has come to the kernel's end, by no `return`.
+    /// It has done something, and then come to the kernel's end by no `return`. Who does nothing is as good as returned.
     fn has_left(&self, slot: usize, thread: usize) -> bool {
-        self.blocks.get(slot).and_then(|block| block.threads.get(thread)).is_some_and(|thread| !thread.returned)
+        self.blocks
+            .get(slot)
+            .and_then(|block| block.threads.get(thread))
+            .is_some_and(|thread| !thread.returned && (thread.last.is_some() || thread.epoch > 0))
     }
 
     fn found_meeting(
@@ -267,7 +251,7 @@ impl Launch {
         help: &str,
     ) {
         let told: Vec<Place> = places.iter().filter_map(|&(who, site)| self.place(who, site, None)).collect();
-        let name = |at: usize| told.get(at).map_or_else(String::new, |place| thread_name(place));
+        let name = |at: usize| told.get(at).map_or_else(String::new, thread_name);
         let message = message(&name(0), &name(1));
         let kernel = self.kernel.clone();
         let sites: Vec<&Site> = told.iter().map(|place| &place.site).collect();
@@ -349,6 +333,31 @@ impl Launch {
             count: 1,
             accesses: places,
         });
+    }
+}
+
+/// Threads that meet know what each has acquired, and release what each has released: who fences what it wrote may leave the
+/// step to another one. Meeting is taken for the fence behind an atomic step, too: everybody writes so.
+fn share(all: &mut [Thread], threads: &[usize]) {
+    let (mut known, mut released, mut to_block) = (None, None, None);
+    for &thread in threads {
+        let Some(thread) = all.get_mut(thread) else { continue };
+        thread.acquire(false);
+        let own = [&thread.known, &thread.released, &thread.released_to_block];
+        for (shared, own) in [&mut known, &mut released, &mut to_block].into_iter().zip(own) {
+            if let Some(own) = own {
+                join(shared, own);
+            }
+        }
+    }
+    if known.is_none() && to_block.is_none() {
+        return;
+    }
+    for &thread in threads {
+        let Some(thread) = all.get_mut(thread) else { continue };
+        thread.known.clone_from(&known);
+        thread.released.clone_from(&released);
+        thread.released_to_block.clone_from(&to_block);
     }
 }
 

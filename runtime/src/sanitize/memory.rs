@@ -77,7 +77,7 @@ impl Bytes {
         let to = start.saturating_add(bytes).min(self.start + self.len).saturating_sub(self.start);
         let mut at = from;
         while at < to {
-            if at % 64 == 0 && to - at >= 64 {
+            if at.is_multiple_of(64) && to - at >= 64 {
                 if let Some(word) = self.unwritten.get((at / 64) as usize) {
                     word.store(0, Ordering::Relaxed);
                 }

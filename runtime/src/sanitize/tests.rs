@@ -39,6 +39,7 @@ fn launch(tools: Tools, threads: u32, blocks: u32) -> Launch {
         text: "    x[i]".to_owned(),
         array: "x".to_owned(),
         function: "kernel".to_owned(),
+        is_own: false,
     };
     let shared = vec![SharedPlace { offset: 0, bytes: 256, name: "s".to_owned(), item: 4, is_program: true }];
     let sites = Sites { tools, sites: kinds.into_iter().enumerate().map(site).collect(), shared };
@@ -198,6 +199,11 @@ fn shared_memory_is_unwritten_at_first() {
 #[test]
 fn barriers_at_different_places_are_told() {
     let mut run = launch(Tools::SYNCCHECK, 2, 1);
+    run.event(Who { slot: 0, thread: 0 }, BARRIER, EventKind::MEETS, u64::MAX, 0);
+    run.block_met(0, &[0], &[1]);
+    assert!(!run.has_found());
+    let mut run = launch(Tools::SYNCCHECK, 2, 1);
+    access(&mut run, 0, 1, WRITE, GLOBAL, WRITES);
     run.event(Who { slot: 0, thread: 0 }, BARRIER, EventKind::MEETS, u64::MAX, 0);
     run.block_met(0, &[0], &[1]);
     assert_eq!(kinds(&mut run), ["barrier not reached"]);

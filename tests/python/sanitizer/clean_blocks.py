@@ -492,3 +492,19 @@ def votes_and_syncwarp(a, out):
 def one_thread(x):
     for k in range(1, 8):
         x[k] += x[k - 1]
+
+
+@clean(1, 50, lambda: (f32(48),))
+def guard_around_a_barrier(x):
+    i = cuda.threadIdx.x
+    if i < x.size:
+        x[i] += 1
+        cuda.syncthreads()
+        x[i] += 1
+
+
+@clean(1, 40, lambda: (f32(36), f32(36)))
+def guard_around_votes(a, out):
+    i = cuda.threadIdx.x
+    if i < a.size:
+        out[i] = cuda.popc(cuda.ballot_sync(ALL, a[i] > 0))

@@ -53,6 +53,7 @@ def barrier_behind_break(out):
 @planted("synccheck", 1, 64, lambda: (f32(64), i32(64)))
 def count_in_a_branch(a, out):
     i = cuda.threadIdx.x
+    out[i] = 0
     if i < 40:
         out[i] = cuda.syncthreads_count(a[i] > 0)  # fault
 
@@ -67,15 +68,6 @@ def different_barriers(out):
     else:
         cuda.syncthreads()  # fault
         cuda.syncthreads()  # may
-
-
-@planted("synccheck", 1, 50, lambda: (f32(48),))
-def guard_around_a_barrier(x):
-    i = cuda.threadIdx.x
-    if i < x.size:
-        x[i] += 1
-        cuda.syncthreads()  # fault
-        x[i] += 1
 
 
 @planted("synccheck", 1, 32, lambda: (f32(32),))
@@ -103,6 +95,7 @@ def shuffle_in_a_branch_names_all(a, out):
 @planted("synccheck", 1, 32, lambda: (f32(32), f32(32)))
 def ballot_in_a_branch_names_all(a, out):
     i = cuda.threadIdx.x
+    out[i] = 0
     if i % 2:
         out[i] = cuda.ballot_sync(ALL, a[i] > 0)  # fault
 
@@ -205,5 +198,6 @@ def lock_taken_twice(lock):
 @planted("synccheck", 1, 32, lambda: (f32(32), f32(32)))
 def match_in_a_branch_names_all(a, out):
     i = cuda.threadIdx.x
+    out[i] = 0
     if i < 30:
         out[i] = cuda.match_any_sync(ALL, i // 8)  # fault

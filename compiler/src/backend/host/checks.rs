@@ -22,7 +22,7 @@ use crate::{
         Check, ExprId, ExprKind, FuncId, Function, LoadHint, LocalId, Module, Op, Order, Scope, SharedKind, Shuffle,
         Space, StmtKind, Type, for_each_expr_of_stmt, for_each_stmt,
     },
-    source::Span,
+    source::{Origin, Span},
 };
 
 /// What is known of a kernel that is told of.
@@ -90,6 +90,7 @@ impl<'a> Recorder<'a> {
             text: text.to_owned(),
             array: array_name(covered),
             function: function.to_owned(),
+            is_own: file.is_some_and(|file| file.origin == Origin::Prelude),
         };
         let mut sites = self.sites.borrow_mut();
         let number = sites.len() as u32;
