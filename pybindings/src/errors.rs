@@ -148,15 +148,19 @@ pub(crate) fn runtime(py: Python<'_>, error: &Error) -> PyErr {
     }
 }
 
-/// What came of a launch: findings of the sanitizer may be told in another way than by an exception.
+/// What came of a launch: findings of the sanitizer are told in another way than by an exception, if they are not to raise one.
 ///
 /// # Errors
 ///
 /// The exception of an error, and of findings if they are to raise one.
-pub(crate) fn launched(py: Python<'_>, launched: Result<(), Error>) -> PyResult<()> {
+pub(crate) fn launched(
+    py: Python<'_>,
+    launched: Result<(), Error>,
+    raises: impl FnOnce() -> PyResult<bool>,
+) -> PyResult<()> {
     match launched {
         Ok(()) => Ok(()),
-        Err(error) if error.kind == ErrorKind::Sanitizer => match found(py, &error, false)? {
+        Err(error) if error.kind == ErrorKind::Sanitizer => match found(py, &error, raises()?)? {
             Some(error) => Err(error),
             None => Ok(()),
         },
@@ -165,7 +169,7 @@ pub(crate) fn launched(py: Python<'_>, launched: Result<(), Error>) -> PyResult<
 }
 
 /// Tells what the sanitizer has found; gives the exception that the launch raises, if it raises one.
-fn found(py: Python<'_>, error: &Error, always: bool) -> PyResult<Option<PyErr>> {
+fn found(py: Python<'_>, error: &Error, raises: bool) -> PyResult<Option<PyErr>> {
     let all = PyList::empty(py);
     for finding in &error.findings {
         let Finding { tool, kind, kernel, message, help, count, accesses } = finding;
@@ -178,7 +182,6 @@ fn found(py: Python<'_>, error: &Error, always: bool) -> PyResult<Option<PyErr>>
         }
         all.append((*tool, *kind, kernel, message, help, *count, places))?;
     }
-    let raises = always || crate::devices::settings(py)?.sanitize_raises;
     let told = py.import("weft._sanitizer")?.call_method1("told", (all, raises))?;
     Ok(if told.is_none() { None } else { Some(PyErr::from_value(told)) })
 }

@@ -24,6 +24,7 @@ use crate::{
 
 /// What is lowered so far.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Lowerer {
     pub(super) module: Module,
     pub(super) sources: SourceMap,

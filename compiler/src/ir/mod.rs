@@ -16,6 +16,7 @@
 
 mod arena;
 mod build;
+mod check_op;
 mod circles;
 mod class;
 mod effects;
@@ -32,6 +33,7 @@ mod warp_op;
 
 pub use arena::{Arena, Handle};
 pub use build::{Builder, Built};
+pub use check_op::Check;
 pub use circles::Circles;
 pub use class::{Arith, Base, Class, Leaf, Operands, OperandsIter, Unit};
 pub use effects::{Effects, Touches};
@@ -43,7 +45,7 @@ pub use module::{
     CallPlace, ConstantArray, External, FaultSite, Function, FunctionKind, InlinePtx, Local, LocalArray, LocalKind,
     Module, SharedArray, SharedKind,
 };
-pub use op::{AtomicOp, Check, Elements, Memory, Op, OpRow, Operand, Order, Reduction, Scope, Together};
+pub use op::{AtomicOp, Elements, Memory, Op, OpRow, Operand, Order, Reduction, Scope, Together};
 pub use stmt::{Block, Stmt, StmtKind};
 pub use types::{Space, Type};
 pub use verify::verify;

@@ -4,10 +4,10 @@
 //! its operands and results, the memory that it touches, and which threads have to come to it together. So a new
 //! operation is a variant with its row here, and its instructions in the back ends' `op`.
 
-use weft_artifact::{Scalar, SiteKind};
+use weft_artifact::Scalar;
 
 use super::{
-    CallPlaceId, Clock, ConstantId, ExternalId, FaultId, LoadHint, PtxId, Shuffle, StoreHint, Type, Vote,
+    CallPlaceId, Check, Clock, ConstantId, ExternalId, FaultId, LoadHint, PtxId, Shuffle, StoreHint, Type, Vote,
     WarpReduction, warp_op::OF_WARP,
 };
 
@@ -81,20 +81,6 @@ pub enum Op {
     FaultCall(CallPlaceId),
     /// Tells the sanitizer something. Only the host's own code has it, and only where it was asked for.
     Check(Check),
-}
-
-/// What the sanitizer is told, besides the accesses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Check {
-    /// An index of an axis is out of bounds; takes the index and the extent.
-    Bounds(u8),
-    /// The thread comes to a barrier of this kind, which is next; takes the mask of its lanes.
-    Meets(SiteKind),
-    /// The thread comes to an operation of its warp, which is next. Takes the mask, and of a shuffle (else 0) by how much, and
-    /// the width.
-    Lanes(SiteKind, Option<Shuffle>),
-    /// The kernel's thread returns.
-    Returns,
 }
 
 /// Atomic read-modify-write functions.
@@ -434,22 +420,7 @@ impl Op {
                 ptx: &["st.volatile"],
                 ..ORDERS
             },
-            Self::Check(check) => OpRow {
-                name: match check {
-                    Check::Bounds(_) => "check.bounds",
-                    Check::Meets(_) => "check.meets",
-                    Check::Lanes(..) => "check.lanes",
-                    Check::Returns => "check.returns",
-                },
-                operands: match check {
-                    Check::Bounds(_) => &[Operand::Is(Type::I64), Operand::Is(Type::I64)],
-                    Check::Meets(_) => &[Operand::Is(Type::I32)],
-                    Check::Lanes(..) => &[Operand::Is(Type::I32), Operand::Is(Type::I32), Operand::Is(Type::I32)],
-                    Check::Returns => &[],
-                },
-                outside: true,
-                ..ORDERS
-            },
+            Self::Check(check) => check.row(),
         }
     }
 }

@@ -17,6 +17,7 @@ mod print;
 mod rooms;
 mod scratch;
 mod stacks;
+mod states;
 mod stream;
 mod together;
 mod wild;

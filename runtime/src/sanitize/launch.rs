@@ -5,6 +5,7 @@ use std::sync::Arc;
 use weft_artifact::{AccessBits, EventKind, HostChecks, Site, SiteKind, Sites, Tools};
 
 use super::{
+    argument::Argument,
     clock::{Bad, Released, Step, Thread},
     finding::{Finding, Findings, Place, between, triple},
     meet::Meeting,
@@ -23,21 +24,6 @@ pub struct Shape {
     pub grid: [u32; 3],
     /// `blockDim`.
     pub block: [u32; 3],
-}
-
-/// An array that the kernel was given, to say which of its elements an address is.
-#[derive(Clone, Debug, Default)]
-pub struct Argument {
-    /// The parameter.
-    pub name: String,
-    /// Its first element.
-    pub start: u64,
-    /// Bytes of an element.
-    pub item: u64,
-    /// Its extents.
-    pub shape: Vec<u64>,
-    /// Bytes from one element to the next, by axis.
-    pub strides: Vec<i64>,
 }
 
 /// A thread of a block that lives.
@@ -239,7 +225,7 @@ impl Launch {
 
     /// An access; `now` reads what lies there.
     pub fn access(&mut self, who: Who, told: Told, now: impl FnOnce() -> u64) -> Verdict {
-        let Told { site, address, bits, value, copy } = told;
+        let Told { site, address, bits, value, .. } = told;
         let bytes = u64::from(bits & AccessBits::SIZE);
         if address.abs_diff(HostChecks::NOWHERE) < NOWHERE_ROOM {
             self.found_bounds(who, site);
@@ -287,9 +273,6 @@ impl Launch {
         }
         if bits & AccessBits::ATOMIC != 0 {
             self.order(who, address, bits);
-        }
-        if copy != 0 && !self.has(Tools::INITCHECK) {
-            debug_assert!(bits & AccessBits::ATOMIC == 0, "an atomic step copies");
         }
         Verdict::Goes
     }
@@ -551,31 +534,6 @@ impl Launch {
             count: 1,
             accesses: vec![place, earlier],
         });
-    }
-}
-
-impl Argument {
-    /// The index of the element that an address lies in.
-    fn index(&self, address: u64) -> Option<Vec<i64>> {
-        let mut left = address.wrapping_sub(self.start).cast_signed();
-        if self.shape.contains(&0) {
-            return None;
-        }
-        // From the longest stride to the shortest, each forward.
-        let mut axes: Vec<usize> = (0..self.shape.len()).collect();
-        axes.sort_by_key(|&axis| std::cmp::Reverse(self.strides.get(axis).copied().unwrap_or(0).unsigned_abs()));
-        let mut index = vec![0_i64; self.shape.len()];
-        for axis in axes {
-            let (stride, extent) = (*self.strides.get(axis)?, self.shape.get(axis)?.cast_signed());
-            let backwards = stride < 0;
-            if stride == 0 || (backwards && self.shape.len() > 1) {
-                continue;
-            }
-            let at = (left / stride).clamp(0, extent - 1);
-            index[axis] = at;
-            left -= at * stride;
-        }
-        (0..self.item.cast_signed()).contains(&left).then_some(index)
     }
 }
 

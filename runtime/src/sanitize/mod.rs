@@ -11,6 +11,7 @@
 //! since, or an acquire has seen a release behind it ([`clock::Vector`]). All blocks run at a time. Shuffles and votes
 //! order nothing.
 
+mod argument;
 mod clock;
 mod finding;
 mod launch;
@@ -21,5 +22,6 @@ mod shadow;
 #[cfg(test)]
 mod tests;
 
+pub use argument::Argument;
 pub use finding::{Finding, Place};
-pub use launch::{Argument, Launch, Shape, Told, Verdict, Who};
+pub use launch::{Launch, Shape, Told, Verdict, Who};

@@ -17,7 +17,7 @@ use weft_artifact::{AccessBits, EventKind, HostChecks, HostContext, SharedPlace,
 
 use super::{hooks::HostHooks, offsets::Offsets};
 use crate::{
-    backend::llvm::{Access, FunctionEmitter, OperandValue, Result, internal},
+    backend::llvm::{Access, FunctionEmitter, OperandValue, Result, int, internal},
     ir::{
         Check, ExprId, ExprKind, FuncId, Function, LoadHint, LocalId, Module, Op, Order, Scope, SharedKind, Shuffle,
         Space, StmtKind, Type, for_each_expr_of_stmt, for_each_stmt,
@@ -134,14 +134,16 @@ fn copied(function: &Function) -> Vec<Vec<LocalId>> {
     for_each_stmt(&function.body, &mut |stmt| {
         let mut spare: Option<ExprId> = None;
         match &stmt.kind {
-            StmtKind::Assign(local, value) => match function.exprs[*value].kind {
-                ExprKind::Load(..) => loaded[local.index()] = true,
-                ExprKind::Local(from) => {
+            StmtKind::Assign(local, value) => {
+                if let Some(from) = function.local(*value) {
                     links.push((*local, from));
                     spare = Some(*value);
+                } else if matches!(function.exprs[*value].kind, ExprKind::Load(..)) {
+                    loaded[local.index()] = true;
+                } else {
+                    good[local.index()] = false;
                 }
-                _ => good[local.index()] = false,
-            },
+            }
             StmtKind::Store { value, .. } => {
                 if matches!(function.exprs[*value].kind, ExprKind::Local(_)) {
                     spare = Some(*value);
@@ -328,12 +330,15 @@ impl<'ctx> Telling<'_> {
         else {
             return Ok(None);
         };
-        let (kind, doing) = match op {
-            Op::Atomic { order, scope, .. } => (SiteKind::Atomic, atomic_bits(order, scope)),
-            Op::Load(LoadHint::Volatile) => (SiteKind::Read, AccessBits::READS | AccessBits::ATOMIC),
-            Op::Load(_) => (SiteKind::Read, AccessBits::READS),
-            Op::Store(_) => (SiteKind::Write, AccessBits::WRITES),
-            _ => return Ok(None),
+        let (kind, doing) = if let Op::Atomic { order, scope, .. } = op {
+            (SiteKind::Atomic, atomic_bits(order, scope))
+        } else if let Op::Load(hint) = op {
+            let atomic = if hint == LoadHint::Volatile { AccessBits::ATOMIC } else { 0 };
+            (SiteKind::Read, AccessBits::READS | atomic)
+        } else if let Op::Store(_) = op {
+            (SiteKind::Write, AccessBits::WRITES)
+        } else {
+            return Ok(None);
         };
         let bits = element.size_bytes() as u32 | of_space(*space) | doing | AccessBits::NATURAL;
         let value = if doing & AccessBits::ATOMIC == 0 { operands.get(1).map(|operand| operand.value) } else { None };
@@ -383,30 +388,29 @@ impl<'ctx> Telling<'_> {
             Check::Returns => event(emitter, context, (site(SiteKind::End), EventKind::RETURNS), zero, zero),
         }
     }
+}
 
-    /// A fence.
-    pub(super) fn fence(
-        &self,
-        emitter: &FunctionEmitter<'_, 'ctx>,
-        context: PointerValue<'ctx>,
-        scope: Scope,
-    ) -> Result<()> {
-        let long = emitter.cx.types.context.i64_type();
-        let of_block = long.const_int(u64::from(scope == Scope::Block), false);
-        event(emitter, context, (0, EventKind::FENCE), of_block, long.const_zero())
-    }
+/// A fence.
+pub(super) fn fence<'ctx>(
+    emitter: &FunctionEmitter<'_, 'ctx>,
+    context: PointerValue<'ctx>,
+    scope: Scope,
+) -> Result<()> {
+    let long = emitter.cx.types.context.i64_type();
+    let of_block = long.const_int(u64::from(scope == Scope::Block), false);
+    event(emitter, context, (0, EventKind::FENCE), of_block, long.const_zero())
+}
 
-    /// The local arrays of a function, at its start.
-    pub(super) fn arrays(&self, emitter: &FunctionEmitter<'_, 'ctx>, hooks: &HostHooks<'_, 'ctx>) -> Result<()> {
-        let long = emitter.cx.types.context.i64_type();
-        for ((_, array), place) in emitter.function.local_arrays.iter().zip(hooks.arrays.borrow().iter()) {
-            let Some(place) = place else { continue };
-            let address = emitter.builder.build_ptr_to_int(*place, long, "")?;
-            let bytes = long.const_int(array.len.saturating_mul(array.elem.size_bytes()), false);
-            event(emitter, hooks.frame.get().context, (0, EventKind::LOCAL), address, bytes)?;
-        }
-        Ok(())
+/// The local arrays of a function, at its start.
+pub(super) fn arrays<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, hooks: &HostHooks<'_, 'ctx>) -> Result<()> {
+    let long = emitter.cx.types.context.i64_type();
+    for ((_, array), place) in emitter.function.local_arrays.iter().zip(hooks.arrays.borrow().iter()) {
+        let Some(place) = place else { continue };
+        let address = emitter.builder.build_ptr_to_int(*place, long, "")?;
+        let bytes = long.const_int(array.len.saturating_mul(array.elem.size_bytes()), false);
+        event(emitter, hooks.frame.get().context, (0, EventKind::LOCAL), address, bytes)?;
     }
+    Ok(())
 }
 
 /// What is told of a space.
@@ -436,16 +440,11 @@ fn atomic_bits(order: Order, scope: Scope) -> u32 {
 fn word<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, value: BasicValueEnum<'ctx>) -> Result<IntValue<'ctx>> {
     let llvm = emitter.cx.types.context;
     let builder = &emitter.builder;
-    let bits = match value {
-        BasicValueEnum::IntValue(int) => int,
-        BasicValueEnum::FloatValue(float) => {
-            let int = if float.get_type() == llvm.f64_type() { llvm.i64_type() } else { llvm.i32_type() };
-            match builder.build_bit_cast(float, int, "")? {
-                BasicValueEnum::IntValue(int) => int,
-                _ => return internal("a float without bits"),
-            }
-        }
-        _ => return internal("a value of several numbers is stored at once"),
+    let bits = if let BasicValueEnum::FloatValue(float) = value {
+        let int = if float.get_type() == llvm.f64_type() { llvm.i64_type() } else { llvm.i32_type() };
+        builder.build_bit_cast(float, int, "")?
+    } else {
+        value
     };
-    Ok(builder.build_int_z_extend_or_bit_cast(bits, llvm.i64_type(), "")?)
+    Ok(builder.build_int_z_extend_or_bit_cast(int(bits)?, llvm.i64_type(), "")?)
 }

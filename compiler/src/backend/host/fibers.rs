@@ -15,7 +15,7 @@ use inkwell::{
 use weft_artifact::HostContext;
 
 use super::{
-    checks::{Recorder, Telling},
+    checks::{self, Recorder, Telling},
     entry::{frame, place_of, receive},
     hooks::{Frame, HostHooks},
     offsets::Offsets,
@@ -115,8 +115,8 @@ pub(super) fn emit(
     emitter.builder.build_unconditional_branch(first)?;
     emitter.builder.position_at_end(first);
     receive(&emitter, function, slots)?;
-    if let Some(telling) = &hooks.telling {
-        telling.arrays(&emitter, &hooks)?;
+    if hooks.telling.is_some() {
+        checks::arrays(&emitter, &hooks)?;
     }
     emitter.emit_block(&function.body)?;
     emitter.finish()

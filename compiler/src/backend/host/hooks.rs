@@ -12,7 +12,13 @@ use inkwell::{
 };
 use weft_artifact::{HostContext, Scalar};
 
-use super::{checks::Telling, clock, fibers, offsets::Offsets, plan::Polling, stop::Watch};
+use super::{
+    checks::{self, Telling},
+    clock, fibers,
+    offsets::Offsets,
+    plan::Polling,
+    stop::Watch,
+};
 use crate::{
     analysis::Fixed,
     backend::llvm::{
@@ -309,7 +315,7 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
         if let Some(telling) = &self.telling {
             let context = self.frame.get().context;
             if let Op::Fence(scope) = op {
-                telling.fence(emitter, context, scope)?;
+                checks::fence(emitter, context, scope)?;
             }
             if let Some(place) = telling.of_op(emitter, context, op, operands)? {
                 moved.extend_from_slice(operands);

@@ -285,8 +285,8 @@ fn device_function(
         arrays.push(Some(array_alloca(cx, &emitter.builder, array)?));
     }
     *hooks.arrays.borrow_mut() = arrays;
-    if let Some(telling) = &hooks.telling {
-        telling.arrays(&emitter, &hooks)?;
+    if hooks.telling.is_some() {
+        checks::arrays(&emitter, &hooks)?;
     }
     for (index, &local) in function.params.iter().enumerate() {
         let Some(param) = value.get_nth_param((hidden + index) as u32) else {
