@@ -12,9 +12,7 @@ if TYPE_CHECKING:
 def pytest_addoption(parser: Any) -> None:
     """Add the options."""
     group = parser.getgroup("weft")
-    group.addoption(
-        "--weft-sanitize", action="store_true", help="run weft's kernels on the CPU, under the sanitizer"
-    )
+    group.addoption("--weft-sanitize", action="store_true", help="run weft's kernels on the CPU, under the sanitizer")
     group.addoption(
         "--weft-sanitize-tools",
         metavar="TOOLS",
