@@ -1,6 +1,6 @@
 //! The compiler, stage by stage.
 
-use weft_artifact::{ArgType, Artifact, Factors};
+use weft_artifact::{ArgType, Artifact, Factors, Tools};
 
 use crate::{
     backend,
@@ -55,6 +55,7 @@ pub fn check(request: &Request) -> Result<Outcome<Checked>, Failure> {
         };
         module.confined = request.options.confined;
         module.facts = request.options.facts;
+        module.sanitize = sanitize(request);
         (module.coarsen, _) = coarsen(request);
         match passes::run(&mut module, &request.target, |_| {}).and_then(|()| backend::check(&module, request)) {
             Ok(()) => Ok(Outcome::Made(checked)),
@@ -123,6 +124,11 @@ fn coarsen(request: &Request) -> (Factors, bool) {
     if request.options.entry == Entry::Launch { (coarsen, choose) } else { (Factors::NONE, false) }
 }
 
+/// What a CPU's code is to check; a GPU's checks nothing.
+fn sanitize(request: &Request) -> Tools {
+    if matches!(request.target, Target::Host(_)) { request.options.sanitize } else { Tools::NONE }
+}
+
 fn stages(request: &Request) -> Result<Outcome<Output>, Failure> {
     stage::begin(Stage::FrontEnd);
     let frontend::Lowered { mut module, warnings, sources } = match frontend::lower(request)? {
@@ -132,6 +138,7 @@ fn stages(request: &Request) -> Result<Outcome<Output>, Failure> {
     let fail = |diagnostic: Diagnostic| Failure { diagnostics: vec![diagnostic], sources: sources.clone() };
     module.confined = request.options.confined;
     module.facts = request.options.facts;
+    module.sanitize = sanitize(request);
     (module.coarsen, module.choose) = coarsen(request);
     stage::begin(Stage::Passes);
     let estimates = module.choose;

@@ -16,6 +16,7 @@
 //! | `ErrorKind::NoTool` | `NvrtcSupportError` |
 //! | `ErrorKind::Value` | `ValueError` |
 //! | `ErrorKind::Raised` | what a kernel has raised |
+//! | `ErrorKind::Sanitizer` | `SanitizerError`, or a warning |
 //! | `ErrorKind::Interrupted` | `KeyboardInterrupt` (where a signal's handler raised something else, that) |
 //! | `ErrorKind::Internal` | `InternalError` |
 
@@ -25,14 +26,17 @@ use pyo3::{
     call::PyCallArgs,
     exceptions::{PyKeyboardInterrupt, PyTypeError, PyValueError},
     prelude::*,
-    types::{PyBool, PyFloat, PyString, PyTuple, PyType},
+    types::{PyBool, PyFloat, PyList, PyString, PyTuple, PyType},
 };
-use weft_artifact::{FaultArg, Place, Raised};
+use weft_artifact::{FaultArg, Place as Line, Raised};
 use weft_compiler::{
     diagnostic::{Code, Diagnostic, Failure, render_json, render_text},
     source::SourceMap,
 };
-use weft_runtime::{Error, ErrorKind};
+use weft_runtime::{
+    Error, ErrorKind,
+    sanitize::{Finding, Place},
+};
 
 /// An exception of a class in `weft.errors`.
 pub(crate) fn exception<'py>(py: Python<'py>, class: &str, args: impl PyCallArgs<'py>) -> PyErr {
@@ -155,13 +159,55 @@ pub(crate) fn runtime(py: Python<'_>, error: &Error) -> PyErr {
             Some(Ok(error) | Err(error)) => error,
             None => exception(py, "InternalError", (message,)),
         },
+        ErrorKind::Sanitizer => match found(py, error, true) {
+            Ok(Some(error)) | Err(error) => error,
+            Ok(None) => exception(py, "SanitizerError", (message,)),
+        },
         ErrorKind::Internal => exception(py, "InternalError", (message,)),
     }
 }
 
+/// What came of a launch: findings of the sanitizer are told in another way than by an exception, if they are not to raise one.
+///
+/// # Errors
+///
+/// The exception of an error, and of findings if they are to raise one.
+pub(crate) fn launched(
+    py: Python<'_>,
+    launched: Result<(), Error>,
+    raises: impl FnOnce() -> PyResult<bool>,
+) -> PyResult<()> {
+    match launched {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind == ErrorKind::Sanitizer => match found(py, &error, raises()?)? {
+            Some(error) => Err(error),
+            None => Ok(()),
+        },
+        Err(error) => Err(runtime(py, &error)),
+    }
+}
+
+/// Tells what the sanitizer has found; gives the exception that the launch raises, if it raises one.
+fn found(py: Python<'_>, error: &Error, raises: bool) -> PyResult<Option<PyErr>> {
+    let all = PyList::empty(py);
+    for finding in &error.findings {
+        let Finding { tool, kind, kernel, message, help, count, accesses } = finding;
+        let places = PyList::empty(py);
+        for Place { site, what, index, thread, block } in accesses {
+            let at = (&site.file, site.line, site.column, site.width, &site.text, &site.function);
+            let index = index.as_ref().map(|index| PyTuple::new(py, index)).transpose()?;
+            let (thread, block) = (PyTuple::new(py, thread)?, PyTuple::new(py, block)?);
+            places.append((at, *what, &site.array, index, thread, block))?;
+        }
+        all.append((*tool, *kind, kernel, message, help, *count, places))?;
+    }
+    let told = py.import("weft._sanitizer")?.call_method1("told", (all, raises))?;
+    Ok(if told.is_none() { None } else { Some(PyErr::from_value(told)) })
+}
+
 /// The exception that a kernel has raised.
 fn raised(py: Python<'_>, raised: &Raised) -> PyResult<PyErr> {
-    let place = |place: &Place| (place.file.clone(), place.line, place.function.clone());
+    let place = |place: &Line| (place.file.clone(), place.line, place.function.clone());
     let args = match raised.message() {
         Some(message) => PyTuple::new(py, [message])?,
         None => arguments(py, &raised.fault.args)?,

@@ -4,6 +4,8 @@ use std::fmt;
 
 use weft_artifact::Raised;
 
+use crate::sanitize::Finding;
+
 /// Which exception a caller should make of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
@@ -31,6 +33,8 @@ pub enum ErrorKind {
     Interrupted,
     /// A kernel has raised an exception.
     Raised,
+    /// The sanitizer has found something.
+    Sanitizer,
     /// A fault of weft's own.
     Internal,
 }
@@ -46,12 +50,20 @@ pub struct Error {
     pub driver_code: Option<u32>,
     /// The exception, if a kernel has raised one.
     pub raised: Option<Box<Raised>>,
+    /// What the sanitizer has found.
+    pub findings: Vec<Finding>,
 }
 
 impl Error {
     /// An error that is not from a driver call.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), driver_code: None, raised: None }
+        Self { kind, message: message.into(), driver_code: None, raised: None, findings: Vec::new() }
+    }
+
+    /// What the sanitizer has found in a launch of a kernel.
+    pub(crate) fn found(kernel: &str, findings: Vec<Finding>) -> Self {
+        let message = format!("the sanitizer has found {} in `{kernel}`", findings.len());
+        Self { findings, ..Self::new(ErrorKind::Sanitizer, message) }
     }
 
     /// The exception that a kernel has raised.

@@ -15,6 +15,7 @@ pub mod progress;
 mod random;
 mod ranges;
 mod rows;
+pub mod sanitize;
 mod settings;
 mod size;
 mod toolkit;

@@ -11,7 +11,14 @@
 
 use std::sync::Arc;
 
-use crate::{factors::Factors, facts::Facts, fault::Faults, number::Scalar, types::ArgType};
+use crate::{
+    factors::Factors,
+    facts::Facts,
+    fault::Faults,
+    number::Scalar,
+    sanitize::{HostChecks, Sites},
+    types::ArgType,
+};
 
 /// The form of [`Artifact::code`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -77,6 +84,8 @@ pub struct Kernel {
     pub gains: Facts,
     /// The faults that it reports, if it reports some.
     pub faults: Option<Arc<Faults>>,
+    /// What sanitized code tells, if it is that.
+    pub sanitize: Option<Arc<Sites>>,
     /// What the host executor lays out for each worker; `None` for PTX.
     pub host: Option<HostEntry>,
 }
@@ -202,6 +211,8 @@ pub struct HostContext {
     pub called: extern "C" fn(*const HostContext, u32),
     /// The runtime's record of the launch's fault, for its own call backs.
     pub record: *const (),
+    /// What sanitized code calls.
+    pub checks: HostChecks,
 }
 
 impl HostContext {
@@ -254,6 +265,7 @@ impl HostContext {
             fault: no_fault,
             called: no_call,
             record: std::ptr::null(),
+            checks: HostChecks::NONE,
         }
     }
 }

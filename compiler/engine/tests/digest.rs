@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use weft_artifact::{
     ArgType, ArrayType, Chars, Class, ClassId, ClassKind, Compound, DType, Factors, Facts, Layout, MachineCode, Nested,
-    Number, Record, Scalar, Time, Vector,
+    Number, Record, Scalar, Time, Tools, Vector,
 };
 use weft_compiler::{
     request::{
@@ -440,6 +440,8 @@ fn every_change_gives_another_digest() {
         options(Options { exceptions: true, ..base() }),
         options(Options { debug: true, ..base() }),
         options(Options { boundscheck: true, ..base() }),
+        options(Options { sanitize: Tools::ALL, ..base() }),
+        options(Options { sanitize: Tools::MEMCHECK, ..base() }),
         options(Options { wraparound: false, ..base() }),
         options(Options { opt: false, ..base() }),
         options(Options { driver_isa: Some((8, 4)), ..base() }),

@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use weft_artifact::{
     Access, ArgType, ArrayType, Artifact, Candidate, Chars, Class, ClassId, ClassKind, Coarsening, CodeFormat,
     Compound, DType, Factors, Facts, Fault, FaultArg, Faults, HostEntry, Kernel, Layout, Nested, Number, Numbers,
-    Param, Place, Record, RecordField, Scalar, Slot, SlotField, SlotSource, SlotType, Time, Vector,
+    Param, Place, Record, RecordField, Scalar, SharedPlace, Site, SiteKind, Sites, Slot, SlotField, SlotSource,
+    SlotType, Time, Tools, Vector,
 };
 use weft_compiler::{
     diagnostic::{Code, Diagnostic, Severity},
@@ -84,6 +85,35 @@ fn types() -> Vec<ArgType> {
     all
 }
 
+fn sites() -> Sites {
+    let site = |kind: SiteKind| Site {
+        kind,
+        file: "kernel.py".to_owned(),
+        line: 3,
+        column: 5,
+        width: 4,
+        text: "    x[i] = 1".to_owned(),
+        array: "x".to_owned(),
+        function: "kernel".to_owned(),
+        is_own: kind == SiteKind::End,
+    };
+    let kinds = [
+        SiteKind::Read,
+        SiteKind::Write,
+        SiteKind::Atomic,
+        SiteKind::Barrier,
+        SiteKind::WarpBarrier,
+        SiteKind::GridBarrier,
+        SiteKind::Shuffle,
+        SiteKind::Vote,
+        SiteKind::Match,
+        SiteKind::WarpReduce,
+        SiteKind::End,
+    ];
+    let shared = vec![SharedPlace { offset: 16, bytes: 64, name: "s".to_owned(), item: 4, is_program: true }];
+    Sites { tools: Tools::ALL, sites: kinds.map(site).to_vec(), shared }
+}
+
 fn faults() -> Faults {
     let place = |line| Place { file: "k.py".to_owned(), line, function: "ƒ".to_owned() };
     let fault = |numbers, args| Fault { class: "builtins.ValueError".to_owned(), args, numbers, place: place(3) };
@@ -146,9 +176,10 @@ fn everything() -> Output {
         },
         gains: Facts { small: true, nonneg: false, disjoint: false, aligned: true },
         faults: Some(Arc::new(faults())),
+        sanitize: Some(Arc::new(sites())),
         host: Some(host),
     };
-    let plain = Kernel { faults: None, host: None, max_threads: None, ..kernel.clone() };
+    let plain = Kernel { faults: None, sanitize: None, host: None, max_threads: None, ..kernel.clone() };
     let mut sources = SourceMap::default();
     for (name, origin) in [("k.py", Origin::User), ("prelude.py", Origin::Prelude)] {
         let file =

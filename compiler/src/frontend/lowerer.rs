@@ -25,6 +25,7 @@ use crate::{
 
 /// What is lowered so far.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Lowerer {
     pub(super) module: Module,
     pub(super) sources: SourceMap,
@@ -51,6 +52,8 @@ pub(super) struct Lowerer {
     pub(super) asks: Vec<Ask>,
     /// The request promises that no index of an array is negative.
     pub(super) no_wraparound: bool,
+    /// The code tells of what it does.
+    pub(super) sanitize: bool,
     /// Which exceptions the request wants to hear of.
     pub(super) reports: Reports,
     /// The request asks for notes.

@@ -87,12 +87,14 @@ fn lowered_for(request: &Request, variables: Option<Vec<Variable>>) -> lowerer::
     let overloads = request.overloads.clone();
     let notes = request.options.notes;
     let no_wraparound = !request.options.wraparound;
+    let sanitize = !ptx && !request.options.sanitize.is_empty();
     let mut lowerer = lowerer::Lowerer {
         ptx,
         root,
         overloads,
         most_threads,
         no_wraparound,
+        sanitize,
         reports,
         notes,
         variables,

@@ -16,6 +16,7 @@
 
 mod arena;
 mod build;
+mod check_op;
 mod circles;
 mod class;
 mod effects;
@@ -32,6 +33,7 @@ mod warp_op;
 
 pub use arena::{Arena, Handle};
 pub use build::{Builder, Built};
+pub use check_op::Check;
 pub use circles::Circles;
 pub use class::{Arith, Base, Class, Leaf, Operands, OperandsIter, Unit};
 pub use effects::{Effects, Touches};

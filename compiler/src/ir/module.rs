@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use weft_artifact::{
     ArgItem, ArgType, ArrayType, Coarsening, Factors, Facts, FaultArg, Numbers, Param, Scalar, SlotSource, SlotType,
-    Which,
+    Tools, Which,
 };
 
 use super::{
@@ -57,6 +57,8 @@ pub struct Module {
     pub choose: bool,
     /// How many one does: a pass says.
     pub coarsening: Coarsening,
+    /// The code tells of its accesses, for these checks.
+    pub sanitize: Tools,
     /// Largest alignment in bytes that arrays in dynamic shared memory need.
     pub dynamic_shared_align: u64,
     /// The files that spans refer to.

@@ -7,7 +7,7 @@
 use weft_artifact::Scalar;
 
 use super::{
-    CallPlaceId, Clock, ConstantId, ExternalId, FaultId, LoadHint, PtxId, Shuffle, StoreHint, Type, Vote,
+    CallPlaceId, Check, Clock, ConstantId, ExternalId, FaultId, LoadHint, PtxId, Shuffle, StoreHint, Type, Vote,
     WarpReduction, warp_op::OF_WARP,
 };
 
@@ -79,6 +79,8 @@ pub enum Op {
     Fault(FaultId),
     /// Adds a call to the fault that is reported, if what a callee gave is 2.
     FaultCall(CallPlaceId),
+    /// Tells the sanitizer something. Only the host's own code has it, and only where it was asked for.
+    Check(Check),
 }
 
 /// Atomic read-modify-write functions.
@@ -418,6 +420,7 @@ impl Op {
                 ptx: &["st.volatile"],
                 ..ORDERS
             },
+            Self::Check(check) => check.row(),
         }
     }
 }

@@ -112,7 +112,8 @@ fn sees_others(function: &Function) -> bool {
                 | Op::Nanosleep
                 | Op::Breakpoint
                 | Op::Fault(_)
-                | Op::FaultCall(_) => false,
+                | Op::FaultCall(_)
+                | Op::Check(_) => false,
             };
         }
     });

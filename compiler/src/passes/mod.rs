@@ -14,6 +14,7 @@ mod fold_temps;
 mod lower_reductions;
 mod narrow;
 mod prove_nonneg;
+mod sanitize;
 mod split_signs;
 #[cfg(test)]
 mod tests;
@@ -36,6 +37,8 @@ pub struct Pass {
     pub run: fn(&mut Module),
     /// Which targets need it.
     pub targets: Targets,
+    /// Code that tells of its accesses needs it, too: the others would move them, or do away with some.
+    pub sanitized: bool,
     /// It estimates factors where they are to be [chosen](Module::choose).
     pub estimates: bool,
     /// Why it stands where it stands.
@@ -56,9 +59,18 @@ pub enum Targets {
 /// Every pass, in order.
 pub const PASSES: &[Pass] = &[
     Pass {
+        name: "sanitize",
+        run: sanitize::run,
+        targets: Targets::Host,
+        sanitized: true,
+        estimates: false,
+        why_here: "first: tells of what the program has, before that is taken apart; does nothing where nobody asks",
+    },
+    Pass {
         name: "split_signs",
         run: split_signs::run,
         targets: Targets::Nvptx,
+        sanitized: false,
         estimates: false,
         why_here: "first: the proofs find what it makes provable; a CPU's indices are 64 bits wide, and their wraps cost little",
     },
@@ -66,6 +78,7 @@ pub const PASSES: &[Pass] = &[
         name: "prove_nonneg",
         run: prove_nonneg::run,
         targets: Targets::All,
+        sanitized: false,
         estimates: false,
         why_here: "before all that reads what it makes dead: an index without its wrap no longer reads the extent, which may then be dead",
     },
@@ -73,6 +86,7 @@ pub const PASSES: &[Pass] = &[
         name: "fold_temps",
         run: fold_temps::run,
         targets: Targets::All,
+        sanitized: false,
         estimates: false,
         why_here: "after the proofs, which may rest on a mark of a temporary; leaves dead assignments",
     },
@@ -80,6 +94,7 @@ pub const PASSES: &[Pass] = &[
         name: "drop_dead",
         run: drop_dead::run,
         targets: Targets::All,
+        sanitized: false,
         estimates: false,
         why_here: "after what makes code dead, before what looks at which locals are read",
     },
@@ -87,6 +102,7 @@ pub const PASSES: &[Pass] = &[
         name: "coarsen",
         run: coarsen::run,
         targets: Targets::All,
+        sanitized: false,
         estimates: true,
         why_here: "after the proofs, which know the threads of the program; before what writes guards of its own, unrolls or narrows",
     },
@@ -94,6 +110,7 @@ pub const PASSES: &[Pass] = &[
         name: "confine",
         run: confine::run,
         targets: Targets::Host,
+        sanitized: false,
         estimates: false,
         why_here: "after the proofs and with few temporaries; before drop_dead_params, since it asks for extents that may be unread",
     },
@@ -101,6 +118,7 @@ pub const PASSES: &[Pass] = &[
         name: "drop_dead_params",
         run: drop_dead_params::run,
         targets: Targets::All,
+        sanitized: false,
         estimates: false,
         why_here: "needs dead assignments gone; a slot that is not passed costs nothing at launch",
     },
@@ -108,6 +126,7 @@ pub const PASSES: &[Pass] = &[
         name: "unroll_strided",
         run: unroll_strided::run,
         targets: Targets::Nvptx,
+        sanitized: false,
         estimates: false,
         why_here: "after what makes loop bodies small; the CPU hides latency by itself and vectorises over threads",
     },
@@ -115,6 +134,7 @@ pub const PASSES: &[Pass] = &[
         name: "narrow",
         run: narrow::run,
         targets: Targets::Nvptx,
+        sanitized: false,
         estimates: false,
         why_here: "after unroll_strided, which looks for 64-bit counters",
     },
@@ -129,6 +149,7 @@ pub const PASSES: &[Pass] = &[
         name: "lower_reductions",
         run: lower_reductions::run,
         targets: Targets::Host,
+        sanitized: true,
         estimates: false,
         why_here: "after drop_dead, which finds the values that nobody reads; the CPU's barriers carry none",
     },
@@ -136,6 +157,7 @@ pub const PASSES: &[Pass] = &[
         name: "access",
         run: access::run,
         targets: Targets::All,
+        sanitized: true,
         estimates: false,
         why_here: "behind all that changes code: describes the accesses that are left",
     },
@@ -143,6 +165,7 @@ pub const PASSES: &[Pass] = &[
         name: "facts",
         run: facts::run,
         targets: Targets::Nvptx,
+        sanitized: false,
         estimates: false,
         why_here: "last: asks what is read and written; the CPU's code takes nothing for granted",
     },
@@ -167,7 +190,9 @@ impl Targets {
 /// `E0901` with the IR attached if the front end or a pass left an invalid module.
 pub fn run(module: &mut Module, target: &Target, tell: impl Fn(&Pass)) -> Result<(), Diagnostic> {
     check(module, "the front end")?;
-    for pass in PASSES.iter().filter(|pass| pass.targets.contains(target)) {
+    let is_plain = module.sanitize.is_empty();
+    let needed = |pass: &&Pass| pass.targets.contains(target) && (is_plain || pass.sanitized);
+    for pass in PASSES.iter().filter(needed) {
         stop::check();
         tell(pass);
         (pass.run)(module);

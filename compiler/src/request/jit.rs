@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use weft_artifact::{Factors, NoFactors};
+use weft_artifact::{Factors, NoFactors, Tools};
 
 use super::{GpuBody, LaunchBounds, Options, Typing};
 use crate::diagnostic;
@@ -33,6 +33,8 @@ pub struct JitOptions {
     pub typing: Option<Typing>,
     /// What stands for a device function on GPUs; no option, but `cuda.intrinsic` and `cuda.declare_device` say it.
     pub gpu: Option<GpuBody>,
+    /// The decorator says what is checked, be it nothing.
+    pub says_sanitize: bool,
     /// The options that change code. Libdevice, the CPU's threads and the entry are none of a decorator's.
     pub code: Options,
 }
@@ -338,6 +340,18 @@ pub const JIT_OPTIONS: &[JitOption] = &[
         ..NO_CODE
     },
     JitOption {
+        name: "sanitize",
+        allowed: "'all', a text or tuple of 'memcheck', 'racecheck', 'initcheck' and 'synccheck', bool, or None: what `WEFT_SANITIZE` says",
+        changes: (false, true),
+        doc: "What the sanitizer checks of launches, which are to run on the CPU: accesses beside their array, races, memory that is used before it is written, and barriers and operations of warps that part of their threads does not come to. A launch with findings raises a `weft.errors.SanitizerError`.",
+        read: Some(|options, value| {
+            options.says_sanitize = *value != OptionValue::None;
+            options.code.sanitize = sanitize(value)?;
+            Ok(())
+        }),
+        ..NO_CODE
+    },
+    JitOption {
         name: "wraparound",
         default: "True",
         allowed: "bool",
@@ -461,6 +475,30 @@ impl Refusal {
         match self {
             Self::Type(message) | Self::Value(message) | Self::Removed(message) => message,
         }
+    }
+}
+
+fn sanitize(value: &OptionValue) -> Result<Tools, Refusal> {
+    let message = || {
+        let names = Tools::NAMES.map(|(name, _)| format!("'{name}'")).join(", ");
+        format!("sanitize must be 'all', a bool, or some of {names}, not {value}")
+    };
+    match value {
+        OptionValue::None | OptionValue::Bool(false) => Ok(Tools::NONE),
+        OptionValue::Bool(true) => Ok(Tools::ALL),
+        OptionValue::Str(text) => Tools::parse(text).ok_or_else(|| Refusal::Value(message())),
+        OptionValue::Tuple(items) => items.iter().try_fold(Tools::NONE, |tools, item| match item {
+            OptionValue::Str(text) => {
+                let more = Tools::parse(text).ok_or_else(|| Refusal::Value(message()))?;
+                Ok(Tools(tools.0 | more.0))
+            }
+            OptionValue::None
+            | OptionValue::Bool(_)
+            | OptionValue::Int(_)
+            | OptionValue::Tuple(_)
+            | OptionValue::Other { .. } => Err(Refusal::Type(message())),
+        }),
+        OptionValue::Int(_) | OptionValue::Other { .. } => Err(Refusal::Type(message())),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weft_artifact::{Factors, Facts};
+use weft_artifact::{Factors, Facts, Tools};
 
 /// Options that change code.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +20,8 @@ pub struct Options {
     pub boundscheck: bool,
     /// An index of an array that is negative counts from its end; else no index is negative.
     pub wraparound: bool,
+    /// The code tells of its accesses, for these checks; the host only.
+    pub sanitize: Tools,
     /// Run the optimiser; off is for looking at unoptimised code.
     pub opt: bool,
     /// What the code is bound to be launched with.
@@ -58,6 +60,7 @@ impl Default for Options {
             debug: false,
             boundscheck: false,
             wraparound: true,
+            sanitize: Tools::NONE,
             opt: true,
             launch_bounds: None,
             max_registers: None,

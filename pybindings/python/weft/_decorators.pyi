@@ -37,6 +37,7 @@ class Options(TypedDict, total=False):
     shared_memory_carveout: int | str | None
     extensions: Sequence[Any] | None
     boundscheck: bool | None
+    sanitize: str | Sequence[str] | bool | None
     wraparound: bool
     exceptions: bool
     typing: Literal["numba", "numpy"] | None

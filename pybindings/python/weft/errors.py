@@ -25,9 +25,11 @@ from weft.numba.errors import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from weft.numba.errors import *  # noqa: F403
+    from weft.sanitize import Finding
 
 
 class WeftError(Exception):
@@ -140,8 +142,36 @@ class KernelRuntimeError(DriverError):
     """A kernel failed while it ran."""
 
 
+class SanitizerError(WeftError):
+    """What the sanitizer has found in a launch; the text shows each finding with its lines.
+
+    Parameters
+    ----------
+    message
+        The text.
+    findings
+        The findings.
+
+    Attributes
+    ----------
+    findings : list of weft.sanitize.Finding
+    """
+
+    def __init__(self, message: str, findings: Sequence[Finding] = ()) -> None:
+        Exception.__init__(self, message, findings)
+        self.message = message
+        self.findings: list[Finding] = list(findings)
+
+    def __str__(self) -> str:
+        return self.message
+
+
 class WeftWarning(Warning):
     """The base of weft's warnings."""
+
+
+class SanitizerWarning(WeftWarning):
+    """What the sanitizer has found in a launch, with ``WEFT_SANITIZE_ACTION=warn``."""
 
 
 class PerformanceWarning(WeftWarning, NumbaPerformanceWarning):
@@ -193,6 +223,8 @@ __all__ = [
     "NvrtcSupportError",
     "PerformanceWarning",
     "RemovedOptionError",
+    "SanitizerError",
+    "SanitizerWarning",
     "SourceError",
     "TypingError",
     "UnsupportedError",

@@ -29,6 +29,7 @@ use weft_compiler::diagnostic::closest;
 use weft_runtime::{
     DeviceChoice, Error, Executor, Libdevice, Settings, Toolkit, cpu, cuda,
     progress::{self, Place},
+    sanitize,
 };
 
 use crate::errors;
@@ -125,7 +126,11 @@ fn devices() -> Result<&'static Devices, Error> {
 
 fn choose() -> Result<Devices, Error> {
     let settings = read_settings()?;
-    let count = if settings.device == DeviceChoice::Cpu { 0 } else { cuda::device_count() };
+    if !settings.sanitize.is_empty() {
+        sanitize::memory::watch();
+    }
+    let is_sanitized = settings.device == DeviceChoice::Auto && !settings.sanitize.is_empty();
+    let count = if settings.device == DeviceChoice::Cpu || is_sanitized { 0 } else { cuda::device_count() };
     if settings.device == DeviceChoice::Cuda && count == 0 {
         // Opening says what is missing: the driver or a device.
         cuda::open(settings, 0)?;

@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
-use weft_artifact::{Factors, Facts};
+use weft_artifact::{Factors, Facts, Tools};
 use weft_compiler::{request::JitOptions, target::needs::isa_of_driver};
 use weft_runtime::{CoarsenChoice, LaunchConfig, Stream};
 
@@ -92,6 +92,11 @@ impl Dispatcher {
         let settings = devices::settings(py)?;
         let device = devices::current(py)?;
         let is_gpu = device.kind() == "cuda";
+        let is_sanitized = if jit.says_sanitize { jit.code.sanitize } else { settings.sanitize } != Tools::NONE;
+        if is_gpu && is_sanitized {
+            let message = "the sanitizer checks kernels on the CPU: set WEFT_DEVICE=cpu before the first use of weft";
+            return Err(crate::errors::launch(py, message));
+        }
         jit.code.driver_isa = if is_gpu { isa_of_driver(device.attributes().driver_version) } else { None };
         jit.code.facts = if settings.launch_facts && is_gpu { Facts::ALL } else { Facts::NONE };
         let wanted = match settings.coarsen {

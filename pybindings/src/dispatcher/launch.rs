@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     args::{Arguments, NO_STREAM, convert},
-    devices::recording,
+    devices::{self, recording},
     errors,
 };
 
@@ -153,7 +153,7 @@ fn run(
     if let Some(raised) = stopped {
         return Err(raised);
     }
-    launched.map_err(|error| errors::runtime(py, &error))?;
+    errors::launched(py, launched, || Ok(devices::settings(py)?.sanitize_raises))?;
     // Where the first copy says what a kernel has raised, the others are made all the same.
     let mut finished = Ok(());
     for item in staging.staged {

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     args::Arguments,
-    devices::{recording, stream::Given},
+    devices::{self, recording, stream::Given},
     errors,
 };
 
@@ -98,7 +98,7 @@ impl Prepared {
         });
         match stopped {
             Some(raised) => Err(raised),
-            None => launched.map_err(|error| errors::runtime(py, &error)),
+            None => errors::launched(py, launched, || Ok(devices::settings(py)?.sanitize_raises)),
         }
     }
 

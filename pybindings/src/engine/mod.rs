@@ -97,6 +97,9 @@ pub(crate) fn compile(
     let mut options = jit.code.clone();
     options.notes = devices::settings(py)?.typing_notes;
     if matches!(target, Target::Host(_)) {
+        if !jit.says_sanitize {
+            options.sanitize = devices::settings(py)?.sanitize;
+        }
         options.cpu_threads = match devices::settings(py)?.cpu_strategy {
             CpuStrategy::Auto => CpuThreads::Auto,
             CpuStrategy::Loops => CpuThreads::Loops,

@@ -11,6 +11,8 @@ use weft_compiler::{
     target::{self, SMS, Sm},
 };
 
+use weft_runtime::sanitize::memory;
+
 use crate::{devices, errors};
 
 /// Reads the options of a dispatcher: those of `cuda.jit` that are given, and what stands for its function on GPUs.
@@ -30,6 +32,10 @@ pub(crate) fn read(options: &Bound<'_, PyDict>) -> PyResult<JitOptions> {
         Refusal::Value(message) => PyValueError::new_err(message),
         Refusal::Removed(message) => errors::exception(options.py(), "RemovedOptionError", (message,)),
     })?;
+    if !jit.code.sanitize.is_empty() {
+        // Memory that is given out from here on is known not to be written.
+        memory::watch();
+    }
     Ok(jit)
 }
 

@@ -29,6 +29,7 @@ use crate::{
     graph::{Graph, Node, Place, Replayed},
     progress, ranges,
     rows::Rows,
+    sanitize::memory,
     settings::Settings,
 };
 
@@ -148,6 +149,8 @@ impl Executor for CpuExecutor {
 
     fn allocate_host(&self, bytes: u64, _kind: HostKind) -> Result<Arc<dyn HostMemory>, Error> {
         let memory = CpuBuffer::new(bytes.max(1), self.shared.attributes.total_memory, &self.kept)?;
+        // The host writes it without a word.
+        memory::written(memory.address(), bytes.max(1));
         Ok(Arc::new(CpuHostMemory { address: memory.address(), bytes, _memory: Some(memory) }))
     }
 
@@ -164,6 +167,7 @@ impl Executor for CpuExecutor {
     fn copy_to_device(&self, to: u64, from: &[u8], stream: Option<&dyn Stream>) -> Result<(), Error> {
         check_stream(stream)?;
         let _range = ranges::copy("copy host to device", from.len() as u64);
+        memory::written(to, from.len() as u64);
         progress::copy("copying from host to device", from.len(), |piece| {
             let to = to + piece.start as u64;
             copy::copy_to_device(&self.shared.pool, to, from.get(piece).unwrap_or_default())
@@ -176,6 +180,7 @@ impl Executor for CpuExecutor {
         }
         check_stream(stream)?;
         let _range = ranges::copy("copy host to device", rows.width.saturating_mul(rows.count));
+        (0..rows.count).for_each(|row| memory::written(to + row * rows.to_pitch, rows.width));
         progress::copy_rows("copying from host to device", rows, |first, piece| {
             (first..first + piece.count).try_for_each(|row| {
                 copy::copy_to_device(&self.shared.pool, to + row * rows.to_pitch, rows.of(from, row)?)
@@ -196,6 +201,7 @@ impl Executor for CpuExecutor {
     fn copy_on_device(&self, to: u64, from: u64, bytes: u64, stream: Option<&dyn Stream>) -> Result<(), Error> {
         check_stream(stream)?;
         let _range = ranges::copy("copy device to device", bytes);
+        memory::copied(to, from, bytes);
         copy::copy_on_device(&self.shared.pool, to, from, bytes)
     }
 
@@ -205,6 +211,7 @@ impl Executor for CpuExecutor {
         // All of it is memory of this process.
         (0..count).try_for_each(|row| {
             let (to, from) = (to.address + row * to_pitch, from.address + row * from_pitch);
+            memory::copied(to, from, width);
             copy::copy_on_device(&self.shared.pool, to, from, width)
         })
     }
@@ -212,6 +219,7 @@ impl Executor for CpuExecutor {
     fn fill(&self, to: u64, value: u8, bytes: u64, stream: Option<&dyn Stream>) -> Result<(), Error> {
         check_stream(stream)?;
         let _range = ranges::copy("set", bytes);
+        memory::written(to, bytes);
         copy::fill(&self.shared.pool, to, value, bytes)
     }
 

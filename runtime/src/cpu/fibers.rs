@@ -12,15 +12,16 @@ use std::{
     mem,
     ops::Range,
     ptr,
-    sync::atomic::Ordering,
+    sync::{PoisonError, atomic::Ordering},
     thread,
     time::{Duration, Instant},
 };
 
 use corosensei::{Coroutine, CoroutineResult, Yielder, stack::Stack};
-use weft_artifact::{HostConfig, HostContext, HostWatch};
+use weft_artifact::{HostChecks, HostConfig, HostContext, HostWatch};
 
 use super::{
+    checks::{self, CHECKS, Checked, Patience, Watched},
     fault::{self, Record},
     interrupt::leaves,
     machine,
@@ -28,16 +29,16 @@ use super::{
     print,
     rooms::{MOST_KEPT, Room, Rooms},
     stacks::BlockStack,
+    states::{State, WARP, go_on, release, threads_in},
     together::Together,
     wild::{self, Culprit, Seat, Wild},
 };
+use crate::sanitize::Launch;
 
 /// Turns of loops between two stops of a thread that meets no barrier.
 const TURNS: u64 = 64;
 /// Bytes at the end of a stack, its guard among them, that are left to signals and to what calls back.
 const RESERVE: usize = 96 << 10;
-/// Threads of a warp.
-const WARP: usize = 32;
 /// A thread uses about so much of its stack, beside local arrays, and of its context.
 const USED_BYTES: u64 = 9 << 10;
 /// Loops that are not known to wait, and in which no thread has come to a barrier or its end for so long, may wait.
@@ -78,9 +79,11 @@ enum Stop {
 
 /// A thread as its code sees it. The context comes first, so that a call back finds the rest.
 #[repr(C)]
-struct Thread {
+pub(super) struct Thread {
     context: HostContext,
     yielder: *const Yielder<(), Stop>,
+    /// To the launch's sanitizer.
+    pub(super) watched: Watched,
     /// Of the thread of the system, or null.
     seat: *const Seat,
 }
@@ -120,23 +123,14 @@ fn suspend(context: *mut HostContext, stop: Stop) {
     }
 }
 
-/// Where a thread stands.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
-    Ready,
-    AtBlock,
-    AtWarp(u32),
-    AtSite(u32),
-    AtGrid,
-    Done,
-}
-
 type Fiber = Coroutine<(), Stop, (), BlockStack>;
 
 /// A block that has begun and not ended.
 struct Block {
     /// Its linear number.
     number: u64,
+    /// Its slot in the launch's sanitizer.
+    slot: usize,
     fibers: Vec<Fiber>,
     /// What the fibers point to.
     _threads: Vec<Thread>,
@@ -173,6 +167,10 @@ pub(super) struct Fibers<'a> {
     /// Of that, what functions that call themselves take below the lowest address, if there are some.
     pub(super) below_bytes: Option<usize>,
     pub(super) together: &'a Together,
+    /// Where sanitized code is told of.
+    pub(super) checks: Option<&'a Checked>,
+    /// Where dynamic shared memory begins.
+    pub(super) dynamic: usize,
 }
 
 impl Fibers<'_> {
@@ -184,6 +182,9 @@ impl Fibers<'_> {
     /// is not the memory for one; none was then taken.
     pub(super) fn run(&self, next: &mut dyn FnMut() -> Option<Range<u64>>, watch: *const HostWatch) -> bool {
         let config = HostConfig { words: *self.config, watch };
+        let mut checks = self.checks.map(|checks| checks.lock().unwrap_or_else(PoisonError::into_inner));
+        let checks: *mut Launch = checks.as_deref_mut().map_or(ptr::null_mut(), ptr::from_mut);
+        let mut patience = Patience::default();
         let seat = wild::seat();
         // The handler of a signal launches inside of another launch.
         let outer = seat.as_deref().map(Seat::leave);
@@ -208,17 +209,38 @@ impl Fibers<'_> {
                     rooms.free.push(room);
                     break;
                 };
-                live.push(self.begin(block, room, &config, seat.as_deref()));
+                live.push(self.begin(block, room, &config, seat.as_deref(), checks));
             }
             let mut all = Turn::default();
             for block in &mut live {
-                let Some(turn) = block.turn(watch, self.together) else { break 'launch };
+                let Some(turn) = block.turn(watch, self.together, checks) else { break 'launch };
                 all = Turn { moved: all.moved || turn.moved, busy: all.busy || turn.busy };
             }
             for index in (0..live.len()).rev() {
                 if live[index].is_done() {
+                    // SAFETY: it is null, or this launch's, and no fiber runs now.
+                    let checks = unsafe { checks.as_mut() };
+                    let turn = self.together.grid_turn();
                     self.together.block_ended();
-                    rooms.free.push(live.remove(index).end());
+                    let block = live.remove(index);
+                    if let Some(checks) = checks {
+                        checks.end(block.slot);
+                        if turn != self.together.grid_turn() {
+                            checks.grid_met();
+                        }
+                    }
+                    rooms.free.push(block.end());
+                }
+            }
+            // SAFETY: as above.
+            if let Some(checks) = unsafe { checks.as_mut() } {
+                patience.look(checks);
+                all.busy &= !patience.waits();
+                if patience.is_over() && worker.all_begun && !live.is_empty() {
+                    for block in &live {
+                        checks.stuck(block.slot, &threads_in(&block.states, |state| state != State::Done));
+                    }
+                    break 'launch;
                 }
             }
             let more = worker.look(self.together, all, live.len(), live.len() * self.n_threads());
@@ -230,7 +252,7 @@ impl Fibers<'_> {
                     worker.all_begun = true;
                     break;
                 };
-                live.push(self.begin(block, room, &config, seat.as_deref()));
+                live.push(self.begin(block, room, &config, seat.as_deref(), checks));
                 begun += 1;
             }
             worker.began(self.together, begun, more);
@@ -256,9 +278,21 @@ impl Fibers<'_> {
     }
 
     /// Makes the threads of a block.
-    fn begin(&self, block: u64, mut room: Room, config: &HostConfig, seat: Option<&Seat>) -> Block {
+    fn begin(
+        &self,
+        block: u64,
+        mut room: Room,
+        config: &HostConfig,
+        seat: Option<&Seat>,
+        checks: *mut Launch,
+    ) -> Block {
         let n_threads = self.n_threads();
         let stacks = mem::take(&mut room.stacks);
+        // SAFETY: it is null, or this launch's, and no fiber runs now.
+        let slot = unsafe { checks.as_mut() }.map_or(0, |checks| {
+            let scratch = room.scratch.start().addr() as u64;
+            checks.begin(block, scratch, self.scratch_bytes as u64, self.dynamic as u64)
+        });
         let context = |(thread, stack): (usize, &BlockStack)| HostContext {
             slots: self.slots.as_ptr(),
             config: ptr::from_ref(config),
@@ -276,10 +310,16 @@ impl Fibers<'_> {
             fault: fault::fault,
             called: fault::called,
             record: Record::pointer(self.record),
+            checks: if checks.is_null() { HostChecks::NONE } else { CHECKS },
         };
         let seat = seat.map_or(ptr::null(), ptr::from_ref);
-        let mut threads: Vec<Thread> =
-            stacks.iter().enumerate().map(|at| Thread { context: context(at), yielder: ptr::null(), seat }).collect();
+        let thread = |(number, stack): (usize, &BlockStack)| Thread {
+            context: context((number, stack)),
+            yielder: ptr::null(),
+            watched: if checks.is_null() { Watched::nobody() } else { Watched::new(checks, slot, number) },
+            seat,
+        };
+        let mut threads: Vec<Thread> = stacks.iter().enumerate().map(thread).collect();
         let start = threads.as_mut_ptr();
         let entry = self.entry;
         let kernel = ptr::from_ref(self.kernel);
@@ -303,6 +343,7 @@ impl Fibers<'_> {
         }
         Block {
             number: block,
+            slot,
             fibers,
             _threads: threads,
             first: start,
@@ -374,7 +415,7 @@ impl Worker {
 
 impl Block {
     /// Resumes each thread that can go on, once. `None` if the launch was given up.
-    fn turn(&mut self, watch: *const HostWatch, together: &Together) -> Option<Turn> {
+    fn turn(&mut self, watch: *const HostWatch, together: &Together, checks: *mut Launch) -> Option<Turn> {
         let mut turn = Turn::default();
         let mut asked = false;
         if self.at_grid.is_some_and(|turn| together.grid_turn() != turn) {
@@ -388,7 +429,10 @@ impl Block {
         let threads = self.fibers.iter_mut().zip(&mut self.states).enumerate();
         for (thread, (fiber, state)) in threads.filter(|(_, (_, state))| **state == State::Ready) {
             match fiber.resume(()) {
-                CoroutineResult::Yield(Stop::Pause { waits }) => turn.busy |= !waits,
+                CoroutineResult::Yield(Stop::Pause { waits }) => {
+                    turn.busy |= !waits;
+                    checks::paused(checks, self.slot, thread);
+                }
                 CoroutineResult::Yield(Stop::Block) => *state = State::AtBlock,
                 CoroutineResult::Yield(Stop::Warp(mask)) => *state = State::AtWarp(mask),
                 CoroutineResult::Yield(Stop::Site(site)) => *state = State::AtSite(site),
@@ -421,10 +465,16 @@ impl Block {
             self.answer();
         }
         if turn.moved {
-            release(&mut self.states);
+            // SAFETY: it is null, or this launch's, and no fiber runs now.
+            let mut checks = unsafe { checks.as_mut() };
+            release(&mut self.states, checks.as_deref_mut().map(|checks| (checks, self.slot)));
             let at_grid = self.states.contains(&State::AtGrid);
             if at_grid && self.states.iter().all(|state| matches!(state, State::AtGrid | State::Done)) {
-                self.at_grid = Some(together.come_to_grid());
+                let turn = together.come_to_grid();
+                self.at_grid = Some(turn);
+                if let Some(checks) = checks.filter(|_| together.grid_turn() != turn) {
+                    checks.grid_met();
+                }
             }
             self.n_ready = self.states.iter().filter(|state| **state == State::Ready).count();
         }
@@ -465,43 +515,4 @@ impl Block {
         }
         self.room
     }
-}
-
-/// Lets the threads of a block go on that wait together and are all there; `true` if there are some.
-fn release(block: &mut [State]) -> bool {
-    let mut released = false;
-    for warp in block.chunks_mut(WARP) {
-        let in_mask = |mask: u32, lane: usize| mask >> lane & 1 == 1;
-        let masks: Vec<u32> =
-            warp.iter().filter_map(|s| if let State::AtWarp(mask) = s { Some(*mask) } else { None }).collect();
-        for mask in masks {
-            let here = |(lane, state): (usize, &State)| {
-                !in_mask(mask, lane) || *state == State::AtWarp(mask) || *state == State::Done
-            };
-            if warp.iter().enumerate().all(here) {
-                released |= go_on(warp, State::AtWarp(mask));
-            }
-        }
-    }
-    if block.iter().all(|state| matches!(state, State::AtBlock | State::Done)) {
-        released |= go_on(block, State::AtBlock);
-    }
-    // Threads that wait for each other at different barriers would do so for ever, and mean nothing: those of warps,
-    // whose mask may name threads that are elsewhere, go on.
-    if !released && block.iter().all(|state| *state != State::Ready) {
-        for state in block.iter_mut().filter(|state| matches!(state, State::AtWarp(_))) {
-            *state = State::Ready;
-            released = true;
-        }
-    }
-    released
-}
-
-fn go_on(threads: &mut [State], from: State) -> bool {
-    let mut some = false;
-    for state in threads.iter_mut().filter(|state| **state == from) {
-        *state = State::Ready;
-        some = true;
-    }
-    some
 }

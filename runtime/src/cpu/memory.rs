@@ -12,6 +12,7 @@ use super::kept::{self, Kept};
 use crate::{
     error::{Error, ErrorKind},
     executor::{Buffer, HostMemory, Lent},
+    sanitize,
     size::show_bytes,
 };
 
@@ -115,6 +116,7 @@ impl CpuBuffer {
                 format!("cannot allocate {}: this machine has {}", show_bytes(bytes), show_bytes(total_memory)),
             ));
         };
+        sanitize::memory::given(allocation.start().expose_provenance() as u64, bytes);
         let kept = if allocation.len() < kept::SMALLEST { Weak::new() } else { Arc::downgrade(kept) };
         Ok(Self { allocation: Some(allocation), bytes, kept })
     }
@@ -122,6 +124,9 @@ impl CpuBuffer {
 
 impl Drop for CpuBuffer {
     fn drop(&mut self) {
+        if let Some(allocation) = &self.allocation {
+            sanitize::memory::taken_back(allocation.start().addr() as u64);
+        }
         if let (Some(allocation), Some(kept)) = (self.allocation.take(), self.kept.upgrade()) {
             kept.keep(allocation);
         }

@@ -1,6 +1,7 @@
 //! The CPU executor: blocks over all cores, in this process. Every call does its work before it returns.
 
 mod behind;
+mod checks;
 mod copy;
 mod depth;
 mod executor;
@@ -16,6 +17,7 @@ mod print;
 mod rooms;
 mod scratch;
 mod stacks;
+mod states;
 mod stream;
 mod together;
 mod wild;

@@ -1,11 +1,16 @@
 //! Loaded code and launches.
 #![expect(unsafe_code, reason = "calls code that was compiled at run time")]
 
-use std::{any::Any, ops::Range, sync::Arc};
+use std::{
+    any::Any,
+    ops::Range,
+    sync::{Arc, Mutex, PoisonError},
+};
 
-use weft_artifact::{Artifact, CodeFormat, Factors, Faults, HostConfig, HostContext, HostWatch, Kernel};
+use weft_artifact::{Artifact, CodeFormat, Factors, Faults, HostConfig, HostContext, HostWatch, Kernel, Sites};
 
 use super::{
+    checks::{self, Checked},
     depth::{self, lowest},
     fault::{self, Pending, Record},
     fibers::{Fibers, blocks_in_memory},
@@ -22,6 +27,7 @@ use crate::{
     launch::{self, KernelLimits},
     occupancy::USUAL_BLOCK,
     ranges,
+    sanitize::{self, Shape},
 };
 
 /// The entry of a kernel; see `weft_artifact`.
@@ -111,6 +117,7 @@ impl Module for CpuModule {
             below_bytes: usize::try_from(layout.below_bytes).unwrap_or(usize::MAX),
             x_axis: usize::from(layout.x_axis),
             faults: kernel.faults.clone(),
+            sanitized: kernel.sanitize.as_ref().map(|sites| Box::new((Arc::clone(sites), kernel.clone()))),
             cost: Cost::default(),
             shared: Arc::clone(&self.shared),
             _code: Arc::clone(&self.code),
@@ -137,6 +144,8 @@ struct CpuKernel {
     x_axis: usize,
     /// The faults that it reports.
     faults: Option<Arc<Faults>>,
+    /// The sites of sanitized code, and what it is called with.
+    sanitized: Option<Box<(Arc<Sites>, Kernel)>>,
     cost: Cost,
     shared: Arc<Shared>,
     /// Keeps the code loaded.
@@ -213,7 +222,14 @@ impl LoadedKernel for CpuKernel {
         // Three extents that were checked against the device's limits: at most 2^63.
         let n_blocks = grid_x as u64 * grid_y as u64 * grid_z as u64;
         let record = self.faults.as_ref().map(|_| Box::new(Record::new()));
+        let checks = self.sanitized.as_deref().map(|(sites, kernel)| {
+            let shape = Shape { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z] };
+            let arguments = checks::arguments(kernel, cells);
+            Mutex::new(sanitize::Launch::new(Arc::clone(sites), &self.limits.name, shape, arguments))
+        });
         let launch = Launch {
+            checks: checks.as_ref(),
+            dynamic: self.fixed_scratch,
             kernel: &self.limits.name,
             entry: self.entry,
             record: record.as_deref(),
@@ -228,7 +244,8 @@ impl LoadedKernel for CpuKernel {
         let n_threads = n_blocks.saturating_mul(block_x as u64 * block_y as u64 * block_z as u64);
         let pool = &self.shared.pool;
         let ran = match self.stack_bytes {
-            Some(_) if n_threads <= MOST_ALONE => {
+            // One thread of the system tells the sanitizer.
+            Some(_) if n_threads <= MOST_ALONE || checks.is_some() => {
                 pool.run(&Alone { launch: &launch, n_blocks }, 1, &Cost::default(), poll)
             }
             // Blocks may wait for later ones: no thread stops after some, whatever the last launch has cost.
@@ -272,6 +289,12 @@ impl LoadedKernel for CpuKernel {
             }
             self.shared.pending.keep(error);
         }
+        if let Some(checks) = &checks {
+            let mut checks = checks.lock().unwrap_or_else(PoisonError::into_inner);
+            if checks.has_found() {
+                return Err(Error::found(&self.limits.name, checks.take()));
+            }
+        }
         ran.map_err(|mut error| {
             if error.kind == ErrorKind::Interrupted {
                 error.message = format!("the launch of `{}` was interrupted", self.limits.name);
@@ -296,6 +319,10 @@ impl Work for Alone<'_> {
 
 /// One launch, shared by the threads that run it.
 struct Launch<'a> {
+    /// Where sanitized code is told of.
+    checks: Option<&'a Checked>,
+    /// Where dynamic shared memory begins.
+    dynamic: usize,
     /// Its name.
     kernel: &'a str,
     entry: Entry,
@@ -328,6 +355,8 @@ extern "C" fn deep(context: *mut HostContext) {
 impl Launch<'_> {
     fn fibers(&self) -> Option<Fibers<'_>> {
         let Self {
+            checks,
+            dynamic,
             kernel,
             entry,
             record,
@@ -341,6 +370,8 @@ impl Launch<'_> {
         } = self;
         let stack_bytes = (*stack_bytes)?;
         Some(Fibers {
+            checks: *checks,
+            dynamic: *dynamic,
             kernel,
             entry: *entry,
             record: *record,

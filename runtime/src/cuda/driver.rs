@@ -369,7 +369,7 @@ impl Driver {
             701 | 720 | clusters::INVALID_SIZE => ErrorKind::Launch,
             _ => ErrorKind::Driver,
         };
-        Error { kind, message, driver_code: Some(code), raised: None }
+        Error { kind, message, driver_code: Some(code), raised: None, findings: Vec::new() }
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
     path::{self, PathBuf},
 };
 
-use weft_artifact::Factors;
+use weft_artifact::{Factors, Tools};
 
 use crate::error::{Error, ErrorKind};
 
@@ -119,6 +119,10 @@ pub struct Settings {
     pub debug: bool,
     /// `WEFT_BOUNDSCHECK`: what `boundscheck` is where `cuda.jit` is not told.
     pub boundscheck: bool,
+    /// `WEFT_SANITIZE`: what is checked of kernels where `cuda.jit` is not told.
+    pub sanitize: Tools,
+    /// `WEFT_SANITIZE_ACTION`: a launch with findings raises an error; else it warns.
+    pub sanitize_raises: bool,
     /// `WEFT_TIMING`: print how long the phases of each kernel's first launch take.
     pub timing: bool,
     /// `WEFT_TYPING_NOTES`: where Numba's typing makes numbers wider is told as a warning.
@@ -216,6 +220,8 @@ impl Default for Settings {
             copy_threads: None,
             debug: false,
             boundscheck: false,
+            sanitize: Tools::NONE,
+            sanitize_raises: true,
             timing: false,
             typing_notes: false,
             progress: ProgressChoice::Auto,

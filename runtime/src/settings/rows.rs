@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroUsize, path::PathBuf};
 
-use weft_artifact::Factors;
+use weft_artifact::{Factors, Tools};
 
 use super::{CoarsenChoice, CpuStrategy, DeviceChoice, FileChoice, ProgressChoice, Setting};
 
@@ -226,6 +226,30 @@ pub const SETTINGS: &[Setting] = &[
         allowed: SWITCH,
         doc: "What `boundscheck` is where `cuda.jit` is not told: with `1`, an index of an array that is out of bounds raises an `IndexError` that names its line. A program may change it: `weft.config.BOUNDSCHECK`.",
         parse: |settings, value| switch(&mut settings.boundscheck, value),
+    },
+    Setting {
+        name: "WEFT_SANITIZE",
+        default: "0",
+        allowed: "0, all, or some of memcheck, racecheck, initcheck and synccheck with commas between",
+        doc: "What the sanitizer checks of kernels where `cuda.jit` is not told. It runs them on the CPU: with `auto`, `WEFT_DEVICE` is the CPU then. A launch with findings raises a `weft.errors.SanitizerError`.",
+        parse: |settings, value| {
+            settings.sanitize = Tools::parse(value)?;
+            Some(())
+        },
+    },
+    Setting {
+        name: "WEFT_SANITIZE_ACTION",
+        default: "raise",
+        allowed: "raise or warn",
+        doc: "What a launch does in which the sanitizer has found something: it raises a `SanitizerError`, or gives a `SanitizerWarning` and goes on.",
+        parse: |settings, value| {
+            settings.sanitize_raises = match value {
+                "raise" => true,
+                "warn" => false,
+                _ => return None,
+            };
+            Some(())
+        },
     },
     Setting {
         name: "WEFT_TIMING",

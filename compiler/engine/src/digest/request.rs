@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use weft_artifact::{Factors, Facts};
+use weft_artifact::{Factors, Facts, Tools};
 use weft_compiler::{
     request::{
         Abi, Answer, Ask, Captured, CapturedArray, CpuThreads, Entry, External, Foreign, FunctionDef, Given, GpuBody,
@@ -39,6 +39,7 @@ impl Feed {
             debug,
             boundscheck,
             wraparound,
+            sanitize: Tools(sanitize),
             opt,
             launch_bounds,
             cpu_threads,
@@ -71,6 +72,7 @@ impl Feed {
         for flag in flags {
             self.flag(*flag);
         }
+        self.tag(*sanitize);
         let Factors { threads, blocks } = coarsen;
         for factor in threads.iter().chain(blocks) {
             self.number(u64::from(*factor));

@@ -3,8 +3,8 @@
 use weft_artifact::{
     Access, ArgType, ArrayType, Artifact, Candidate, Chars, Class, ClassId, ClassKind, Coarsening, CodeFormat,
     Compound, DType, Factors, Facts, Fault, FaultArg, Faults, HostEntry, Kernel, Layout, Nested, Number, Numbers,
-    Param, Place, Record, RecordField, RuntimeSlot, Scalar, Slot, SlotField, SlotSource, SlotType, Time, TimeUnit,
-    Vector,
+    Param, Place, Record, RecordField, RuntimeSlot, Scalar, SharedPlace, Site, SiteKind, Sites, Slot, SlotField,
+    SlotSource, SlotType, Time, TimeUnit, Tools, Vector,
 };
 
 use super::{Bytes, Encode, Malformed, Reader, fields, variants, write_bytes};
@@ -42,8 +42,24 @@ fields!(Kernel {
     coarsening,
     gains,
     faults,
+    sanitize,
     host,
 });
+fields!(Sites { tools, sites, shared });
+fields!(Site { kind, file, line, column, width, text, array, function, is_own });
+fields!(SharedPlace { offset, bytes, name, item, is_program });
+variants!(SiteKind { 0 => Read, 1 => Write, 2 => Atomic, 3 => Barrier, 4 => WarpBarrier, 5 => GridBarrier, 6 => Shuffle, 7 => Vote, 8 => Match, 9 => WarpReduce, 10 => End });
+
+impl Encode for Tools {
+    fn write(&self, out: &mut Vec<u8>) {
+        let Self(bits) = self;
+        bits.write(out);
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(Self(Encode::read(from)?))
+    }
+}
 fields!(Param { name, ty, access });
 fields!(Access { reads, writes });
 fields!(Facts { small, nonneg, disjoint, aligned });

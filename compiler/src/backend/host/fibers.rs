@@ -5,7 +5,7 @@
 
 #![expect(unsafe_code, reason = "inkwell's getelementptr is unsafe")]
 
-use std::mem::offset_of;
+use std::{cell::Cell, mem::offset_of};
 
 use inkwell::{
     IntPredicate,
@@ -15,6 +15,7 @@ use inkwell::{
 use weft_artifact::HostContext;
 
 use super::{
+    checks::{self, Recorder, Telling},
     entry::{frame, place_of, receive},
     hooks::{Frame, HostHooks},
     offsets::Offsets,
@@ -79,6 +80,7 @@ pub(super) fn emit(
     offsets: &Offsets,
     polling: &Polling,
     symbol: &str,
+    recorder: Option<&Recorder<'_>>,
 ) -> Result<()> {
     let function = &cx.ir.functions[id];
     let pointer = cx.types.pointer(ir::Space::Generic);
@@ -98,6 +100,7 @@ pub(super) fn emit(
     let fixed = Fixed::of(function, &function.body);
     let mut hooks = HostHooks::new(offsets, Frame { thread, block, ..outside }, (polling, &fixed));
     hooks.stacks = true;
+    hooks.telling = recorder.map(|recorder| Telling { recorder, function: id, span: Cell::new(function.span) });
     hooks.next_site.set(HostHooks::first_site(id));
     let mut emitter = FunctionEmitter::new(cx, function, value, &hooks);
     let first = emitter.current()?;
@@ -112,6 +115,9 @@ pub(super) fn emit(
     emitter.builder.build_unconditional_branch(first)?;
     emitter.builder.position_at_end(first);
     receive(&emitter, function, slots)?;
+    if hooks.telling.is_some() {
+        checks::arrays(&emitter, &hooks)?;
+    }
     emitter.emit_block(&function.body)?;
     emitter.finish()
 }

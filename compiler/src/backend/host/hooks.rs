@@ -12,11 +12,17 @@ use inkwell::{
 };
 use weft_artifact::{HostContext, Scalar};
 
-use super::{clock, fibers, offsets::Offsets, plan::Polling, stop::Watch};
+use super::{
+    checks::{self, Telling},
+    clock, fibers,
+    offsets::Offsets,
+    plan::Polling,
+    stop::Watch,
+};
 use crate::{
     analysis::Fixed,
     backend::llvm::{
-        FunctionEmitter, Hooks, OperandValue, Result, Types,
+        Access, FunctionEmitter, Hooks, OperandValue, Result, Types,
         atomic::{instruction, parts},
         float, int, internal,
     },
@@ -24,6 +30,7 @@ use crate::{
         AtomicOp, FuncId, LoadHint, LocalArrayId, Op, Order, Scope, SharedId, Space, SpecialRegister, Stmt, StoreHint,
         Type,
     },
+    source::Span,
 };
 
 /// What a thread knows of itself: an `i32` each, but for the memory.
@@ -111,6 +118,8 @@ pub(super) struct HostHooks<'a, 'ctx> {
     pub arrays: RefCell<Vec<Option<PointerValue<'ctx>>>>,
     /// Where a kernel's `return` goes; a device function returns to its caller.
     pub return_to: Cell<Option<BasicBlock<'ctx>>>,
+    /// The sanitizer is told.
+    pub telling: Option<Telling<'a>>,
     /// Each thread has a stack of its own.
     pub stacks: bool,
     /// Where threads look up.
@@ -133,6 +142,7 @@ impl<'a, 'ctx> HostHooks<'a, 'ctx> {
             frame: Cell::new(frame),
             arrays: RefCell::default(),
             return_to: Cell::new(None),
+            telling: None,
             stacks: false,
             polling,
             fixed,
@@ -303,7 +313,25 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
         op: Op,
         operands: &[OperandValue<'ctx>],
     ) -> Result<Vec<BasicValueEnum<'ctx>>> {
+        let mut moved = Vec::new();
+        let mut operands = operands;
+        if let Some(telling) = &self.telling {
+            let context = self.frame.get().context;
+            if let Op::Fence(scope) = op {
+                checks::fence(emitter, context, scope)?;
+            }
+            if let Some(place) = telling.of_op(emitter, context, op, operands)? {
+                moved.extend_from_slice(operands);
+                moved[0].value = place.into();
+                operands = &moved;
+            }
+        }
         match op {
+            Op::Check(check) => {
+                let Some(telling) = &self.telling else { return internal(format!("a {op} that nobody asked for")) };
+                telling.check(emitter, self.frame.get().context, check, operands)?;
+                Ok(Vec::new())
+            }
             Op::Atomic { op, .. } if points_to_shared(operands) => Ok(vec![emitter.emit_unshared(op, operands)?]),
             // The name of LLVM's system scope is empty: all threads are threads of one process.
             Op::Atomic { op, order, scope: Scope::Block | Scope::Device | Scope::System } => {
@@ -378,6 +406,19 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
                 emitter.builder.build_fence(AtomicOrdering::SequentiallyConsistent, false, "")?;
                 Ok(Vec::new())
             }
+        }
+    }
+
+    fn at(&self, span: Span) {
+        if let Some(telling) = &self.telling {
+            telling.span.set(span);
+        }
+    }
+
+    fn access(&self, emitter: &FunctionEmitter<'_, 'ctx>, access: &Access<'ctx>) -> Result<PointerValue<'ctx>> {
+        match &self.telling {
+            Some(telling) => telling.access(emitter, self.frame.get().context, access),
+            None => Ok(access.place),
         }
     }
 

@@ -3,6 +3,7 @@
 //! [`plan`] cuts the kernel at its barriers and says where values live; [`offsets`] places them in scratch memory;
 //! [`entry`], [`nodes`] and [`threads`] emit it. The design is in `docs/design/cpu-barriers.md`.
 
+mod checks;
 mod clock;
 pub(crate) mod cpu;
 mod entry;
@@ -19,13 +20,15 @@ mod stop;
 mod tests;
 mod threads;
 
+use std::{cell::Cell, sync::Arc};
+
 use inkwell::{
     OptimizationLevel,
     builder::Builder,
     targets::{CodeModel, FileType, RelocMode},
     values::PointerValue,
 };
-use weft_artifact::{Artifact, CodeFormat, HostEntry};
+use weft_artifact::{Artifact, CodeFormat, HostEntry, Kernel, Sites};
 
 use super::{
     Emitted, kernel_of, kernel_record,
@@ -44,6 +47,7 @@ use crate::{
     request::{CpuThreads, HostCpu, Keep, Options, Request},
     stage::{self, Stage},
 };
+use checks::{Recorder, Telling};
 use hooks::{Frame, HostHooks};
 use offsets::Offsets;
 use parallel::Parallel;
@@ -69,7 +73,7 @@ pub(super) fn emit(module: &Module, request: &Request, cpu: &HostCpu) -> Result<
         format: CodeFormat::HostObject,
         target: "host".to_owned(),
         code: compiled.object,
-        kernels: vec![kernel_record(module, kernel, request, Some(host))],
+        kernels: vec![Kernel { sanitize: compiled.sites, ..kernel_record(module, kernel, request, Some(host)) }],
     };
     Ok(Emitted { artifact, llvm: compiled.llvm, asm: compiled.asm })
 }
@@ -77,6 +81,7 @@ pub(super) fn emit(module: &Module, request: &Request, cpu: &HostCpu) -> Result<
 /// A compiled kernel.
 #[derive(Debug)]
 struct Compiled {
+    sites: Option<Arc<Sites>>,
     object: Vec<u8>,
     asm: Option<String>,
     llvm: Option<String>,
@@ -122,6 +127,8 @@ impl Strategy {
         let kernel = kernel_of(module)?.0;
         let of_grid = Effects::of_function(&Effects::of_module(module), kernel).together == Together::Grid;
         let fibers = match options.cpu_threads {
+            // Each thread comes to its operations as the program has them.
+            CpuThreads::Auto | CpuThreads::Loops if !module.sanitize.is_empty() => true,
             CpuThreads::Auto | CpuThreads::Loops if of_grid => true,
             CpuThreads::Auto => {
                 Waiting::of(module, &circles).in_module(module)
@@ -166,6 +173,7 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
         Strategy::Fibers(module, _, offsets, _) => (module.as_ref(), offsets, true, 0),
     };
     let entry = symbol(&kernel_of(module)?.1.name);
+    let recorder = (!module.sanitize.is_empty()).then(|| Recorder::of(emitted));
     stage::begin(Stage::SetUp);
     let finished = shim::with_context(|context| {
         let level = if options.opt { OptimizationLevel::Aggressive } else { OptimizationLevel::None };
@@ -187,7 +195,9 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
         let parallel = Parallel::new(context)?;
         match &strategy {
             Strategy::Loops(plan, offsets) => build(&cx, plan, offsets, &parallel)?,
-            Strategy::Fibers(_, kernel, offsets, polling) => build_fibers(&cx, *kernel, offsets, polling)?,
+            Strategy::Fibers(_, kernel, offsets, polling) => {
+                build_fibers(&cx, *kernel, offsets, polling, recorder.as_ref())?;
+            }
         }
         let emit: &[FileType] = if keep.asm { &[FileType::Object, FileType::Assembly] } else { &[FileType::Object] };
         let job = Job {
@@ -213,7 +223,9 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
         Strategy::Loops(plan, _) => plan.x_axis,
         Strategy::Fibers(..) => 0,
     };
-    Ok(Compiled { object, asm, llvm, dynamic_offset: offsets.dynamic_offset, x_axis, has_stacks, depth })
+    let sites = recorder.map(|recorder| Arc::new(recorder.sites(module.sanitize, offsets)));
+    let dynamic_offset = offsets.dynamic_offset;
+    Ok(Compiled { sites, object, asm, llvm, dynamic_offset, x_axis, has_stacks, depth })
 }
 
 /// Declares and fills every function, callees first.
@@ -228,20 +240,26 @@ fn build<'ctx>(cx: &ModuleContext<'_, 'ctx>, plan: &Plan, offsets: &Offsets, par
             return internal(format!("@{} is a kernel, but not the module's", function.name));
         } else if !Effects::of_function(&plan.effects, id).synchronizes() {
             // Those with a barrier are part of the kernel by now.
-            device_function(cx, id, offsets, &plan.polling, false)?;
+            device_function(cx, id, offsets, &plan.polling, false, None)?;
         }
     }
     Ok(())
 }
 
 /// Declares and fills every function of a kernel whose threads have stacks.
-fn build_fibers(cx: &ModuleContext<'_, '_>, kernel: FuncId, offsets: &Offsets, polling: &Polling) -> Result<()> {
+fn build_fibers(
+    cx: &ModuleContext<'_, '_>,
+    kernel: FuncId,
+    offsets: &Offsets,
+    polling: &Polling,
+    recorder: Option<&Recorder<'_>>,
+) -> Result<()> {
     cx.declare_circles(&Frame::types(&cx.types))?;
     for (id, function) in cx.ir.functions.iter() {
         if id == kernel {
-            fibers::emit(cx, id, offsets, polling, &symbol(&function.name))?;
+            fibers::emit(cx, id, offsets, polling, &symbol(&function.name), recorder)?;
         } else {
-            device_function(cx, id, offsets, polling, true)?;
+            device_function(cx, id, offsets, polling, true, recorder)?;
         }
     }
     Ok(())
@@ -254,6 +272,7 @@ fn device_function(
     offsets: &Offsets,
     polling: &Polling,
     stacks: bool,
+    recorder: Option<&Recorder<'_>>,
 ) -> Result<()> {
     let function = &cx.ir.functions[id];
     let value = cx.declare_device(id, &Frame::types(&cx.types))?;
@@ -261,6 +280,7 @@ fn device_function(
     let fixed = Fixed::of(function, &function.body);
     let mut hooks = HostHooks::new(offsets, frame, (polling, &fixed));
     hooks.stacks = stacks;
+    hooks.telling = recorder.map(|recorder| Telling { recorder, function: id, span: Cell::new(function.span) });
     hooks.next_site.set(HostHooks::first_site(id));
     let mut emitter = FunctionEmitter::new(cx, function, value, &hooks);
     if !stacks {
@@ -273,6 +293,9 @@ fn device_function(
         arrays.push(Some(array_alloca(cx, &emitter.builder, array)?));
     }
     *hooks.arrays.borrow_mut() = arrays;
+    if hooks.telling.is_some() {
+        checks::arrays(&emitter, &hooks)?;
+    }
     for (index, &local) in function.params.iter().enumerate() {
         let Some(param) = value.get_nth_param((hidden + index) as u32) else {
             return internal(format!("@{} has too few parameters", function.name));

@@ -15,7 +15,7 @@ use inkwell::{
 };
 use weft_artifact::Scalar;
 
-use super::{Hooks, ModuleContext, OperandValue, Result, internal};
+use super::{Access, Hooks, ModuleContext, OperandValue, Result, internal};
 use crate::{
     ir::{self, Align, Const, ExprId, ExprKind, FuncId, LocalId, MathFn, Op, Stmt, StmtKind, Type},
     stop,
@@ -46,6 +46,8 @@ pub(crate) struct FunctionEmitter<'a, 'ctx> {
     pub loops: Vec<LoopTargets<'ctx>>,
     /// The position is in a loop's step, where additions to counters saturate.
     pub in_step: bool,
+    /// The local that the expression which is emitted next is assigned to.
+    pub assigned: std::cell::Cell<Option<LocalId>>,
     /// What the target does differently.
     pub hooks: &'a dyn Hooks<'ctx>,
 }
@@ -68,6 +70,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
             places: vec![None; function.locals.len()],
             loops: Vec::new(),
             in_step: false,
+            assigned: std::cell::Cell::new(None),
             hooks,
         };
         emitter.locate(function.span);
@@ -122,6 +125,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
                 break;
             }
             self.locate(stmt.span);
+            self.hooks.at(stmt.span);
             self.emit_stmt(stmt, block.get(..index).unwrap_or_default())?;
         }
         Ok(())
@@ -133,13 +137,28 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
         match &stmt.kind {
             StmtKind::Assign(local, assigned) => {
                 let value = if self.in_step { self.saturated_step(*local, *assigned)? } else { None };
+                if matches!(self.function.exprs[*assigned].kind, ExprKind::Load(..)) {
+                    self.assigned.set(Some(*local));
+                }
                 let value = value.map_or_else(|| self.emit_expr(*assigned), Ok)?;
                 self.set_local(*local, value)?;
             }
             StmtKind::Store { pointer, value, align } => {
                 let pointer_value = self.emit_pointer(*pointer)?;
-                let value = self.emit_expr(*value)?;
+                let stored = *value;
+                let value = self.emit_expr(stored)?;
                 let value = self.to_memory(value)?;
+                let pointer_value = self.hooks.access(
+                    self,
+                    &Access {
+                        span: stmt.span,
+                        pointer: *pointer,
+                        place: pointer_value,
+                        taken: None,
+                        stored: Some((stored, value)),
+                        natural: *align == Align::Natural,
+                    },
+                )?;
                 let value = if self.cx.ptx && is_loose(*align) { self.as_bits(value)? } else { value };
                 let store = self.builder.build_store(pointer_value, value)?;
                 set_align(store, self.element(*pointer)?, *align)?;
@@ -329,8 +348,20 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
                 }
             }
             ExprKind::Load(pointer, align) => {
+                let taken = self.assigned.take();
                 let element = self.element(*pointer)?;
-                let pointer = self.emit_pointer(*pointer)?;
+                let place = self.emit_pointer(*pointer)?;
+                let pointer = self.hooks.access(
+                    self,
+                    &Access {
+                        span: expr.span,
+                        pointer: *pointer,
+                        place,
+                        taken,
+                        stored: None,
+                        natural: *align == Align::Natural,
+                    },
+                )?;
                 let value = self.builder.build_load(types.memory(Type::Scalar(element))?, pointer, "")?;
                 if let Some(load) = value.as_instruction_value() {
                     set_align(load, element, *align)?;

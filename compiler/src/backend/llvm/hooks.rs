@@ -3,7 +3,10 @@
 use inkwell::values::{BasicMetadataValueEnum, BasicValue, BasicValueEnum, FloatValue, IntValue, PointerValue};
 
 use super::{Division, FunctionEmitter, Result};
-use crate::ir::{ExprId, FuncId, LocalArrayId, MathFn, Op, SharedId, SpecialRegister, Stmt, Type};
+use crate::{
+    ir::{ExprId, FuncId, LocalArrayId, LocalId, MathFn, Op, SharedId, SpecialRegister, Stmt, Type},
+    source::Span,
+};
 
 /// An operand of an operation.
 #[derive(Clone, Copy, Debug)]
@@ -12,6 +15,23 @@ pub(crate) struct OperandValue<'ctx> {
     pub ty: Type,
     /// Its value; `Bool` as `i1`.
     pub value: BasicValueEnum<'ctx>,
+}
+
+/// A plain access to an element.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Access<'ctx> {
+    /// Where it stands.
+    pub span: Span,
+    /// The expression of the pointer.
+    pub pointer: ExprId,
+    /// Its value.
+    pub place: PointerValue<'ctx>,
+    /// The local that takes what is loaded, and nothing else of it.
+    pub taken: Option<LocalId>,
+    /// What is stored, and its expression.
+    pub stored: Option<(ExprId, BasicValueEnum<'ctx>)>,
+    /// It lies at a multiple of its size.
+    pub natural: bool,
 }
 
 /// A target's answers while a function is emitted. Each method emits at the position of the emitter's builder.
@@ -39,6 +59,14 @@ pub(crate) trait Hooks<'ctx> {
     /// Whether a load reads memory each time it is met, whatever was read before.
     fn reads_anew(&self, _load: ExprId) -> bool {
         false
+    }
+
+    /// What is emitted next comes from here.
+    fn at(&self, _span: Span) {}
+
+    /// Before an access to an element: where it goes.
+    fn access(&self, _emitter: &FunctionEmitter<'_, 'ctx>, access: &Access<'ctx>) -> Result<PointerValue<'ctx>> {
+        Ok(access.place)
     }
 
     /// Before another turn of a loop with this body and step.

@@ -22,6 +22,7 @@ mod store;
 mod subscript;
 mod text;
 mod time;
+mod within;
 
 pub(super) use call::{Args, shown_types};
 pub(super) use index::Index;

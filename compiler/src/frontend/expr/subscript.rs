@@ -124,9 +124,11 @@ impl FnLowerer<'_> {
         let indices = self.expand_ellipsis(array, indices, span)?;
         let indices = self.without_wraps(indices, span)?;
         let indices = self.checked(array, indices, span);
+        let (indices, within) = self.told(array, indices, span);
         let elements = indices.len() == array.ty.ndim && indices.iter().all(|index| matches!(index, Index::At { .. }));
         if elements && array.ty.layout != Layout::Any {
-            return Some(Selected::Element(self.contiguous_element(array, &indices, span)));
+            let pointer = self.contiguous_element(array, &indices, span);
+            return Some(Selected::Element(self.if_within(pointer, within, span)));
         }
         let mut offset: Option<ExprId> = None;
         let mut shape = Vec::new();
@@ -178,6 +180,7 @@ impl FnLowerer<'_> {
             None => data,
             Some(bytes) => self.b.expr(ExprKind::ByteOffset { base: data, bytes }, array.ty.pointer(), span),
         };
+        let pointer = self.if_within(pointer, within, span);
         if elements {
             return Some(Selected::Element(pointer));
         }

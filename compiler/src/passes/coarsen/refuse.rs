@@ -95,6 +95,7 @@ fn reason(op: Op) -> Option<&'static str> {
         Op::Clock(Clock::Cycles32 | Clock::Cycles64 | Clock::Nanoseconds) => Some("it reads a clock"),
         Op::Nanosleep => Some("it sleeps"),
         Op::Breakpoint => Some("it has a breakpoint"),
+        Op::Check(_) => Some("it is sanitized"),
         Op::Fault(_) | Op::FaultCall(_) => Some("it raises exceptions"),
     }
 }

@@ -51,6 +51,7 @@ def jit(
     shared_memory_carveout: int | str | None = None,
     extensions: Any = None,
     boundscheck: bool | None = None,
+    sanitize: str | Sequence[str] | bool | None = None,
     wraparound: bool = True,
     exceptions: bool = False,
     typing: str | None = None,

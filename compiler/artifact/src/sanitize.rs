@@ -1,0 +1,241 @@
+//! What sanitized code for the CPU tells the runtime: its accesses and where threads meet, by numbers of sites.
+//!
+//! Only code that was compiled for it calls [`HostChecks`]; its kernel has [`Sites`], so that a number is a place again.
+
+use crate::artifact::HostContext;
+
+/// The checks, as bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Tools(pub u8);
+
+impl Tools {
+    /// No check.
+    pub const NONE: Self = Self(0);
+    /// Every check.
+    pub const ALL: Self = Self(15);
+    /// Accesses beside their array.
+    pub const MEMCHECK: Self = Self(1);
+    /// Accesses that nothing orders.
+    pub const RACECHECK: Self = Self(2);
+    /// Memory that is used before it is written.
+    pub const INITCHECK: Self = Self(4);
+    /// Barriers and what the threads of a warp do together.
+    pub const SYNCCHECK: Self = Self(8);
+
+    /// By their names, which are compute-sanitizer's.
+    pub const NAMES: [(&'static str, Self); 4] = [
+        ("memcheck", Self::MEMCHECK),
+        ("racecheck", Self::RACECHECK),
+        ("initcheck", Self::INITCHECK),
+        ("synccheck", Self::SYNCCHECK),
+    ];
+
+    /// Whether all of some are among them.
+    pub const fn has(self, tools: Self) -> bool {
+        self.0 & tools.0 == tools.0
+    }
+
+    /// Whether there is none.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// `all`, or names with commas between; `None` if one is no name. `0` and an empty text are none.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text.trim() {
+            "" | "0" | "none" => return Some(Self::NONE),
+            "1" | "all" => return Some(Self::ALL),
+            _ => {}
+        }
+        text.split(',').try_fold(Self::NONE, |tools, name| {
+            let (_, tool) = Self::NAMES.iter().find(|(known, _)| *known == name.trim())?;
+            Some(Self(tools.0 | tool.0))
+        })
+    }
+}
+
+/// What happens at a site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SiteKind {
+    /// An element is read.
+    Read,
+    /// An element is written.
+    Write,
+    /// An atomic step.
+    Atomic,
+    /// A barrier of the block.
+    Barrier,
+    /// `syncwarp`.
+    WarpBarrier,
+    /// A barrier of the grid.
+    GridBarrier,
+    /// A shuffle.
+    Shuffle,
+    /// A vote.
+    Vote,
+    /// `match_any_sync` and `match_all_sync`.
+    Match,
+    /// A reduction of a warp's values.
+    WarpReduce,
+    /// A `return`, or the end of the kernel.
+    End,
+}
+
+impl SiteKind {
+    /// For people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Atomic => "atomic",
+            Self::Barrier => "barrier",
+            Self::WarpBarrier => "syncwarp",
+            Self::GridBarrier => "grid barrier",
+            Self::Shuffle => "shuffle",
+            Self::Vote => "vote",
+            Self::Match => "match",
+            Self::WarpReduce => "warp reduction",
+            Self::End => "end",
+        }
+    }
+
+    /// Threads of a warp meet there.
+    pub const fn is_of_warp(self) -> bool {
+        match self {
+            Self::WarpBarrier | Self::Shuffle | Self::Vote | Self::Match | Self::WarpReduce => true,
+            Self::Read | Self::Write | Self::Atomic | Self::Barrier | Self::GridBarrier | Self::End => false,
+        }
+    }
+}
+
+/// A place in a kernel that is told of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// What happens there.
+    pub kind: SiteKind,
+    /// The file's name.
+    pub file: String,
+    /// From 1.
+    pub line: u32,
+    /// From 1.
+    pub column: u32,
+    /// How many characters it covers on its line.
+    pub width: u32,
+    /// The line's text.
+    pub text: String,
+    /// The array as the source calls it; empty where that is not known.
+    pub array: String,
+    /// The Python function.
+    pub function: String,
+    /// It is in weft's own code, of which nothing is told.
+    pub is_own: bool,
+}
+
+/// An array of the block's scratch memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedPlace {
+    /// Bytes from the start.
+    pub offset: u64,
+    /// Its size.
+    pub bytes: u64,
+    /// What the source calls it.
+    pub name: String,
+    /// Bytes of an element.
+    pub item: u64,
+    /// The program's own; else what a pass has made, which nobody checks.
+    pub is_program: bool,
+}
+
+/// All that is told of a sanitized kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sites {
+    /// What is checked.
+    pub tools: Tools,
+    /// The places, by their numbers.
+    pub sites: Vec<Site>,
+    /// The arrays of fixed size in scratch memory.
+    pub shared: Vec<SharedPlace>,
+}
+
+/// What an access is besides its kind; bits of the word that [`HostChecks::access`] is given.
+#[derive(Clone, Copy, Debug)]
+pub struct AccessBits;
+
+impl AccessBits {
+    /// The access's size in bytes.
+    pub const SIZE: u32 = 0xff;
+    /// It reads.
+    pub const READS: u32 = 1 << 8;
+    /// It writes.
+    pub const WRITES: u32 = 1 << 9;
+    /// It is atomic.
+    pub const ATOMIC: u32 = 1 << 10;
+    /// Among the threads of the block only.
+    pub const BLOCK_SCOPE: u32 = 1 << 11;
+    /// It acquires.
+    pub const ACQUIRES: u32 = 1 << 12;
+    /// It releases.
+    pub const RELEASES: u32 = 1 << 13;
+    /// The memory is the thread's own.
+    pub const LOCAL: u32 = 1 << 14;
+    /// It must lie at a multiple of its size.
+    pub const NATURAL: u32 = 1 << 15;
+}
+
+/// What else a thread tells.
+#[derive(Clone, Copy, Debug)]
+pub struct EventKind;
+
+impl EventKind {
+    /// An index is out of bounds: the index and the extent; the axis is in the higher bits.
+    pub const BOUNDS: u32 = 0;
+    /// A fence; the first number is 1 if it is for the block only.
+    pub const FENCE: u32 = 1;
+    /// A local array begins: its address and bytes.
+    pub const LOCAL: u32 = 2;
+    /// The thread comes to a barrier; the first number is the mask.
+    pub const MEETS: u32 = 3;
+    /// The thread comes to an operation of its warp, which orders nothing: the mask, and for a shuffle how, by how much, and
+    /// the width (a byte each).
+    pub const LANES: u32 = 4;
+    /// The thread returns before the kernel's end.
+    pub const RETURNS: u32 = 5;
+}
+
+/// What sanitized code calls. Both may be called on a fiber's stack.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct HostChecks {
+    /// Before an access: the site, the address, [`AccessBits`], the bits of what is written, and the number of the value that
+    /// is copied (0 for none). Gives where the access is to go.
+    pub access: extern "C" fn(*const HostContext, u32, *mut u8, u32, u64, u32) -> *mut u8,
+    /// Something else: the site, [`EventKind`] and two numbers.
+    pub event: extern "C" fn(*const HostContext, u32, u32, u64, u64),
+}
+
+impl HostChecks {
+    /// Those of code that tells nothing.
+    pub const NONE: Self = {
+        extern "C" fn access(_: *const HostContext, _: u32, pointer: *mut u8, _: u32, _: u64, _: u32) -> *mut u8 {
+            pointer
+        }
+        extern "C" fn event(_: *const HostContext, _: u32, _: u32, _: u64, _: u64) {}
+        Self { access, event }
+    };
+    /// Where accesses go whose index was told to be out of bounds: no memory of anybody's lies within 2^61 of it.
+    pub const NOWHERE: u64 = 1 << 62;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Tools;
+
+    #[test]
+    fn tools_have_names() {
+        assert_eq!(Tools::parse("all"), Some(Tools::ALL));
+        assert_eq!(Tools::parse("memcheck, synccheck"), Some(Tools(9)));
+        assert_eq!(Tools::parse("memchk"), None);
+        assert!(Tools::ALL.has(Tools::RACECHECK) && !Tools::MEMCHECK.has(Tools::RACECHECK));
+        assert!(Tools::parse("0").is_some_and(Tools::is_empty));
+    }
+}

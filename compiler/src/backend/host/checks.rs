@@ -1,0 +1,450 @@
+//! Code that tells the sanitizer of its accesses: the calls, and the table of the places that they name.
+//!
+//! An access goes where the runtime says, which is where it would go but for those that must not be. What a kernel was
+//! not asked to tell leaves no trace in its code.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::HashMap,
+    mem::offset_of,
+};
+
+use inkwell::{
+    AddressSpace,
+    values::{BasicValueEnum, IntValue, PointerValue},
+};
+use weft_artifact::{AccessBits, EventKind, HostChecks, HostContext, SharedPlace, Site, SiteKind, Sites, Tools};
+
+use super::{hooks::HostHooks, offsets::Offsets};
+use crate::{
+    backend::llvm::{Access, FunctionEmitter, OperandValue, Result, int, internal},
+    ir::{
+        Check, ExprId, ExprKind, FuncId, Function, LoadHint, LocalId, Module, Op, Order, Scope, SharedKind, Shuffle,
+        Space, StmtKind, Type, for_each_expr_of_stmt, for_each_stmt,
+    },
+    source::{Origin, Span},
+};
+
+/// What is known of a kernel that is told of.
+pub(super) struct Recorder<'a> {
+    module: &'a Module,
+    sites: RefCell<Vec<Site>>,
+    known: RefCell<HashMap<(SiteKind, Span, String), u32>>,
+    /// Values that are only copied, by function and local, have numbers.
+    copies: HashMap<(FuncId, LocalId), u32>,
+}
+
+impl<'a> Recorder<'a> {
+    pub(super) fn of(module: &'a Module) -> Self {
+        let mut copies = HashMap::new();
+        let mut next = 1;
+        for (id, function) in module.functions.iter() {
+            for class in copied(function) {
+                for local in class {
+                    copies.insert((id, local), next);
+                }
+                next += 1;
+            }
+        }
+        Self { module, sites: RefCell::default(), known: RefCell::default(), copies }
+    }
+
+    /// The table, when all code is there.
+    pub(super) fn sites(&self, tools: Tools, offsets: &Offsets) -> Sites {
+        let place = |(id, array): (_, &crate::ir::SharedArray)| {
+            let item = array.elem.size_bytes();
+            Some(SharedPlace {
+                offset: offsets.shared(id)?,
+                bytes: array.len.saturating_mul(array.elem.size_bytes()),
+                name: array.name.clone(),
+                item,
+                is_program: array.kind == SharedKind::Program,
+            })
+        };
+        let shared = self.module.shared.iter().filter_map(place).collect();
+        if let Some(kernel) = self.module.kernel() {
+            // Where its threads end that do not return before.
+            self.site(SiteKind::End, kernel.span, &kernel.name);
+        }
+        Sites { tools, sites: self.sites.borrow().clone(), shared }
+    }
+
+    /// The number of a place.
+    fn site(&self, kind: SiteKind, span: Span, function: &str) -> u32 {
+        let key = (kind, span, function.to_owned());
+        if let Some(&known) = self.known.borrow().get(&key) {
+            return known;
+        }
+        let sources = &self.module.sources;
+        let file = sources.file(span);
+        let (line, column) = file.map_or((0, 0), |file| file.line_column(span.start));
+        let text = file.map_or("", |file| line_at(&file.text, span.start as usize));
+        let covered = sources.text(span);
+        let width = covered.lines().next().unwrap_or_default().chars().count().max(1) as u32;
+        let site = Site {
+            kind,
+            file: file.map(|file| file.name.clone()).unwrap_or_default(),
+            line,
+            column,
+            width,
+            text: text.to_owned(),
+            array: array_name(covered),
+            function: function.to_owned(),
+            is_own: file.is_some_and(|file| file.origin == Origin::Prelude),
+        };
+        let mut sites = self.sites.borrow_mut();
+        let number = sites.len() as u32;
+        sites.push(site);
+        self.known.borrow_mut().insert(key, number);
+        number
+    }
+}
+
+/// The line of a text in which a byte lies.
+fn line_at(text: &str, at: usize) -> &str {
+    let start = text.get(..at).and_then(|head| head.rfind('\n')).map_or(0, |newline| newline + 1);
+    text.get(start..).and_then(|rest| rest.lines().next()).unwrap_or_default()
+}
+
+/// What the source calls the array that an expression such as `a[i]`, `p.x[i]` or `cuda.atomic.add(a, i, 1)` is on; empty
+/// where it does not say.
+fn array_name(text: &str) -> String {
+    let is_name = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '.');
+    let name = match (text.find('['), text.find('(')) {
+        (bracket, Some(paren)) if bracket.is_none_or(|bracket| paren < bracket) => {
+            let args = text.get(paren + 1..).unwrap_or_default();
+            args.split([',', ')', '[']).next().unwrap_or_default().trim()
+        }
+        (Some(bracket), _) => text.get(..bracket).unwrap_or_default().trim(),
+        (None, _) => text.trim(),
+    };
+    if is_name(name) { name.to_owned() } else { String::new() }
+}
+
+/// Locals that hold what was loaded until it is stored, and are used for nothing else: those that are assigned to each other
+/// together.
+fn copied(function: &Function) -> Vec<Vec<LocalId>> {
+    let n = function.locals.len();
+    let mut good = vec![true; n];
+    let mut loaded = vec![false; n];
+    let mut links: Vec<(LocalId, LocalId)> = Vec::new();
+    for param in &function.params {
+        good[param.index()] = false;
+    }
+    for_each_stmt(&function.body, &mut |stmt| {
+        let mut spare: Option<ExprId> = None;
+        match &stmt.kind {
+            StmtKind::Assign(local, value) => {
+                if let Some(from) = function.local(*value) {
+                    links.push((*local, from));
+                    spare = Some(*value);
+                } else if matches!(function.exprs[*value].kind, ExprKind::Load(..)) {
+                    loaded[local.index()] = true;
+                } else {
+                    good[local.index()] = false;
+                }
+            }
+            StmtKind::Store { value, .. } => {
+                if matches!(function.exprs[*value].kind, ExprKind::Local(_)) {
+                    spare = Some(*value);
+                }
+            }
+            StmtKind::Op { results, .. } | StmtKind::Call { results, .. } => {
+                for local in results {
+                    good[local.index()] = false;
+                }
+            }
+            StmtKind::If { .. }
+            | StmtKind::Loop { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_) => {}
+        }
+        for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
+            if let ExprKind::Local(local) = function.exprs[id].kind
+                && Some(id) != spare
+            {
+                good[local.index()] = false;
+            }
+        });
+    });
+    // What is linked with a bad one is bad.
+    loop {
+        let mut changed = false;
+        for (a, b) in &links {
+            let both = good[a.index()] && good[b.index()];
+            changed |= good[a.index()] != both || good[b.index()] != both;
+            good[a.index()] = both;
+            good[b.index()] = both;
+        }
+        if !changed {
+            break;
+        }
+    }
+    let mut class: Vec<usize> = (0..n).collect();
+    for (a, b) in links.iter().filter(|(a, b)| good[a.index()] && good[b.index()]) {
+        let (from, to) = (class[a.index()], class[b.index()]);
+        for one in class.iter_mut().filter(|one| **one == from) {
+            *one = to;
+        }
+    }
+    let mut classes: HashMap<usize, Vec<LocalId>> = HashMap::new();
+    for (id, _) in function.locals.iter().filter(|(id, _)| good[id.index()]) {
+        classes.entry(class[id.index()]).or_default().push(id);
+    }
+    let mut classes: Vec<_> = classes.into_values().filter(|class| class.iter().any(|id| loaded[id.index()])).collect();
+    classes.sort_by_key(|class| class.first().map(|id| id.index()));
+    classes
+}
+
+/// What one function's hooks need to tell of it.
+pub(super) struct Telling<'a> {
+    pub(super) recorder: &'a Recorder<'a>,
+    pub(super) function: FuncId,
+    /// The place of the present statement.
+    pub(super) span: Cell<Span>,
+}
+
+/// The address of one of the context's checks.
+fn check<'ctx>(
+    emitter: &FunctionEmitter<'_, 'ctx>,
+    context: PointerValue<'ctx>,
+    offset: usize,
+) -> Result<PointerValue<'ctx>> {
+    let at = (offset_of!(HostContext, checks) + offset) as u64;
+    let place = super::hooks::known_offset(emitter, context, at)?;
+    let pointer = emitter.cx.types.context.ptr_type(AddressSpace::default());
+    Ok(emitter.builder.build_load(pointer, place, "check")?.into_pointer_value())
+}
+
+/// Calls the context's `event`.
+pub(super) fn event<'ctx>(
+    emitter: &FunctionEmitter<'_, 'ctx>,
+    context: PointerValue<'ctx>,
+    (site, kind): (u32, u32),
+    a: IntValue<'ctx>,
+    b: IntValue<'ctx>,
+) -> Result<()> {
+    let llvm = emitter.cx.types.context;
+    let (int, long, pointer) = (llvm.i32_type(), llvm.i64_type(), llvm.ptr_type(AddressSpace::default()));
+    let callee = check(emitter, context, offset_of!(HostChecks, event))?;
+    let ty = llvm.void_type().fn_type(&[pointer.into(), int.into(), int.into(), long.into(), long.into()], false);
+    let (site, kind) = (int.const_int(u64::from(site), false), int.const_int(u64::from(kind), false));
+    emitter.builder.build_indirect_call(
+        ty,
+        callee,
+        &[context.into(), site.into(), kind.into(), a.into(), b.into()],
+        "",
+    )?;
+    Ok(())
+}
+
+/// An access as the runtime is told of it.
+struct Told<'ctx> {
+    kind: SiteKind,
+    span: Span,
+    place: PointerValue<'ctx>,
+    bits: u32,
+    value: Option<BasicValueEnum<'ctx>>,
+    copy: u32,
+}
+
+impl<'ctx> Telling<'_> {
+    fn call(
+        &self,
+        emitter: &FunctionEmitter<'_, 'ctx>,
+        context: PointerValue<'ctx>,
+        told: &Told<'ctx>,
+    ) -> Result<PointerValue<'ctx>> {
+        let llvm = emitter.cx.types.context;
+        let (int, long, pointer) = (llvm.i32_type(), llvm.i64_type(), llvm.ptr_type(AddressSpace::default()));
+        let callee = check(emitter, context, offset_of!(HostChecks, access))?;
+        let ty =
+            pointer.fn_type(&[pointer.into(), int.into(), pointer.into(), int.into(), long.into(), int.into()], false);
+        let value = match told.value {
+            Some(value) => word(emitter, value)?,
+            None => long.const_zero(),
+        };
+        let site = self.recorder.site(told.kind, told.span, &emitter.function.name);
+        let args = [
+            context.into(),
+            int.const_int(u64::from(site), false).into(),
+            told.place.into(),
+            int.const_int(u64::from(told.bits), false).into(),
+            value.into(),
+            int.const_int(u64::from(told.copy), false).into(),
+        ];
+        let call = emitter.builder.build_indirect_call(ty, callee, &args, "place")?;
+        match call.try_as_basic_value().basic() {
+            Some(BasicValueEnum::PointerValue(place)) => Ok(place),
+            _ => internal("an access goes nowhere"),
+        }
+    }
+
+    /// The number of a value that is only copied.
+    fn copy(&self, function: &Function, expr: ExprId) -> u32 {
+        let local = function.local(expr);
+        local.and_then(|local| self.recorder.copies.get(&(self.function, local))).copied().unwrap_or(0)
+    }
+
+    /// A plain access.
+    pub(super) fn access(
+        &self,
+        emitter: &FunctionEmitter<'_, 'ctx>,
+        context: PointerValue<'ctx>,
+        access: &Access<'ctx>,
+    ) -> Result<PointerValue<'ctx>> {
+        let Type::Ptr(element, space) = emitter.function.exprs[access.pointer].ty else {
+            return internal("an access without a pointer");
+        };
+        let mut bits = element.size_bytes() as u32 | of_space(space);
+        if access.natural {
+            bits |= AccessBits::NATURAL;
+        }
+        let (kind, copy) = match access.stored {
+            Some((stored, _)) => {
+                bits |= AccessBits::WRITES;
+                (SiteKind::Write, self.copy(emitter.function, stored))
+            }
+            None => {
+                bits |= AccessBits::READS;
+                let copies = &self.recorder.copies;
+                let copy = access.taken.and_then(|local| copies.get(&(self.function, local)).copied());
+                (SiteKind::Read, copy.unwrap_or(0))
+            }
+        };
+        let value = access.stored.map(|(_, value)| value);
+        self.call(emitter, context, &Told { kind, span: access.span, place: access.place, bits, value, copy })
+    }
+
+    /// An access of an operation; its operands, the first of which is where it goes.
+    pub(super) fn of_op(
+        &self,
+        emitter: &FunctionEmitter<'_, 'ctx>,
+        context: PointerValue<'ctx>,
+        op: Op,
+        operands: &[OperandValue<'ctx>],
+    ) -> Result<Option<PointerValue<'ctx>>> {
+        let Some(OperandValue { ty: Type::Ptr(element, space), value: BasicValueEnum::PointerValue(place) }) =
+            operands.first()
+        else {
+            return Ok(None);
+        };
+        let (kind, doing) = if let Op::Atomic { order, scope, .. } = op {
+            (SiteKind::Atomic, atomic_bits(order, scope))
+        } else if let Op::Load(hint) = op {
+            let atomic = if hint == LoadHint::Volatile { AccessBits::ATOMIC } else { 0 };
+            (SiteKind::Read, AccessBits::READS | atomic)
+        } else if let Op::Store(_) = op {
+            (SiteKind::Write, AccessBits::WRITES)
+        } else {
+            return Ok(None);
+        };
+        let bits = element.size_bytes() as u32 | of_space(*space) | doing | AccessBits::NATURAL;
+        let value = if doing & AccessBits::ATOMIC == 0 { operands.get(1).map(|operand| operand.value) } else { None };
+        let told = Told { kind, span: self.span.get(), place: *place, bits, value, copy: 0 };
+        self.call(emitter, context, &told).map(Some)
+    }
+
+    /// A check of the module's.
+    pub(super) fn check(
+        &self,
+        emitter: &FunctionEmitter<'_, 'ctx>,
+        context: PointerValue<'ctx>,
+        check: Check,
+        operands: &[OperandValue<'ctx>],
+    ) -> Result<()> {
+        let long = emitter.cx.types.context.i64_type();
+        let zero = long.const_zero();
+        let int = |index: usize| match operands.get(index) {
+            Some(OperandValue { value: BasicValueEnum::IntValue(value), .. }) => {
+                Ok(emitter.builder.build_int_z_extend_or_bit_cast(*value, long, "")?)
+            }
+            _ => internal("a check without its numbers"),
+        };
+        let span = self.span.get();
+        let site = |kind| self.recorder.site(kind, span, &emitter.function.name);
+        match check {
+            Check::Bounds(axis) => {
+                let kind = EventKind::BOUNDS | u32::from(axis) << 8;
+                event(emitter, context, (site(SiteKind::Read), kind), int(0)?, int(1)?)
+            }
+            Check::Meets(kind) => event(emitter, context, (site(kind), EventKind::MEETS), int(0)?, zero),
+            Check::Lanes(kind, shuffle) => {
+                let how = shuffle.map_or(0, |shuffle| match shuffle {
+                    Shuffle::Index => 1,
+                    Shuffle::Up => 2,
+                    Shuffle::Down => 3,
+                    Shuffle::Xor => 4,
+                });
+                // How in the lowest byte, by how much in the second, the width from there on.
+                let builder = &emitter.builder;
+                let byte = |value| builder.build_and(value, long.const_int(31, false), "");
+                let by = builder.build_left_shift(byte(int(1)?)?, long.const_int(8, false), "")?;
+                let width = builder.build_left_shift(int(2)?, long.const_int(16, false), "")?;
+                let packed = builder.build_or(builder.build_or(by, width, "")?, long.const_int(how, false), "")?;
+                event(emitter, context, (site(kind), EventKind::LANES), int(0)?, packed)
+            }
+            Check::Returns => event(emitter, context, (site(SiteKind::End), EventKind::RETURNS), zero, zero),
+        }
+    }
+}
+
+/// A fence.
+pub(super) fn fence<'ctx>(
+    emitter: &FunctionEmitter<'_, 'ctx>,
+    context: PointerValue<'ctx>,
+    scope: Scope,
+) -> Result<()> {
+    let long = emitter.cx.types.context.i64_type();
+    let of_block = long.const_int(u64::from(scope == Scope::Block), false);
+    event(emitter, context, (0, EventKind::FENCE), of_block, long.const_zero())
+}
+
+/// The local arrays of a function, at its start.
+pub(super) fn arrays<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, hooks: &HostHooks<'_, 'ctx>) -> Result<()> {
+    let long = emitter.cx.types.context.i64_type();
+    for ((_, array), place) in emitter.function.local_arrays.iter().zip(hooks.arrays.borrow().iter()) {
+        let Some(place) = place else { continue };
+        let address = emitter.builder.build_ptr_to_int(*place, long, "")?;
+        let bytes = long.const_int(array.len.saturating_mul(array.elem.size_bytes()), false);
+        event(emitter, hooks.frame.get().context, (0, EventKind::LOCAL), address, bytes)?;
+    }
+    Ok(())
+}
+
+/// What is told of a space.
+fn of_space(space: Space) -> u32 {
+    match space {
+        Space::Global | Space::Shared | Space::Generic => 0,
+        // Nobody else writes either.
+        Space::Local | Space::Constant => AccessBits::LOCAL,
+    }
+}
+
+fn atomic_bits(order: Order, scope: Scope) -> u32 {
+    let mut bits = AccessBits::READS | AccessBits::WRITES | AccessBits::ATOMIC;
+    if scope == Scope::Block {
+        bits |= AccessBits::BLOCK_SCOPE;
+    }
+    if order.acquires() {
+        bits |= AccessBits::ACQUIRES;
+    }
+    if order.releases() {
+        bits |= AccessBits::RELEASES;
+    }
+    bits
+}
+
+/// The bits of a number in a word.
+fn word<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, value: BasicValueEnum<'ctx>) -> Result<IntValue<'ctx>> {
+    let llvm = emitter.cx.types.context;
+    let builder = &emitter.builder;
+    let bits = if let BasicValueEnum::FloatValue(float) = value {
+        let int = if float.get_type() == llvm.f64_type() { llvm.i64_type() } else { llvm.i32_type() };
+        builder.build_bit_cast(float, int, "")?
+    } else {
+        value
+    };
+    Ok(builder.build_int_z_extend_or_bit_cast(int(bits)?, llvm.i64_type(), "")?)
+}

@@ -1,0 +1,41 @@
+//! Operations that tell the sanitizer something.
+
+use weft_artifact::SiteKind;
+
+use super::{OpRow, Operand, Shuffle, Type, op::ORDERS};
+
+/// What the sanitizer is told, besides the accesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Check {
+    /// An index of an axis is out of bounds; takes the index and the extent.
+    Bounds(u8),
+    /// The thread comes to a barrier of this kind, which is next; takes the mask of its lanes.
+    Meets(SiteKind),
+    /// The thread comes to an operation of its warp, which is next. Takes the mask, and of a shuffle (else 0) by how much, and
+    /// the width.
+    Lanes(SiteKind, Option<Shuffle>),
+    /// The kernel's thread returns.
+    Returns,
+}
+
+impl Check {
+    /// What there is to know of the operation.
+    pub(super) const fn row(self) -> OpRow {
+        OpRow {
+            name: match self {
+                Self::Bounds(_) => "check.bounds",
+                Self::Meets(_) => "check.meets",
+                Self::Lanes(..) => "check.lanes",
+                Self::Returns => "check.returns",
+            },
+            operands: match self {
+                Self::Bounds(_) => &[Operand::Is(Type::I64), Operand::Is(Type::I64)],
+                Self::Meets(_) => &[Operand::Is(Type::I32)],
+                Self::Lanes(..) => &[Operand::Is(Type::I32), Operand::Is(Type::I32), Operand::Is(Type::I32)],
+                Self::Returns => &[],
+            },
+            outside: true,
+            ..ORDERS
+        }
+    }
+}

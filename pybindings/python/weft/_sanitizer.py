@@ -1,0 +1,160 @@
+"""What becomes of the sanitizer's findings: an exception, a warning, or an item of a list of whoever collects them."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import runpy
+import sys
+import traceback
+import warnings
+from pathlib import Path
+
+from weft.errors import SanitizerError, SanitizerWarning
+from weft.sanitize import Access, Finding
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+
+# Whoever collects findings instead of having launches raise them.
+_COLLECTED: list[Finding] | None = None
+
+
+def told(found: list[tuple[Any, ...]], raises: bool) -> SanitizerError | None:
+    """Take the findings of a launch; gives what the launch is to raise."""
+    findings = [_finding(*one) for one in found]
+    if _COLLECTED is not None:
+        _COLLECTED.extend(findings)
+        return None
+    message = "\n\n".join(["the sanitizer has found:", *map(shown, findings)])
+    if raises:
+        return SanitizerError(message, findings)
+    warnings.warn(message, SanitizerWarning, stacklevel=2)
+    return None
+
+
+def _finding(
+    tool: str, kind: str, kernel: str, message: str, help: str, count: int, places: list[tuple[Any, ...]]
+) -> Finding:
+    accesses = []
+    for (file, line, column, width, text, function), what, array, index, thread, block in places:
+        function = function.partition("$")[0]
+        accesses.append(Access(file, line, column, what, array, index, thread, block, width, text, function))
+    return Finding(tool, kind, kernel, message, count, accesses, help)
+
+
+@contextlib.contextmanager
+def collected() -> Iterator[list[Finding]]:
+    """Collect the findings of launches, which then raise nothing."""
+    global _COLLECTED
+    before, _COLLECTED = _COLLECTED, []
+    try:
+        yield _COLLECTED
+    finally:
+        _COLLECTED = before
+
+
+def shown(finding: Finding) -> str:
+    """Give a finding as weft shows errors: the lines, with what is done there underlined."""
+    lines = [f"error[{finding.tool}]: {finding.message}"]
+    gutter = max((len(str(access.line)) for access in finding.accesses), default=1)
+    for index, access in enumerate(finding.accesses):
+        arrow = "-->" if index == 0 else ":::"
+        lines.append(f"{'':{gutter}}{arrow} {access.file}:{access.line}:{access.column}")
+        who = f"thread {access.thread} of block {access.block}"
+        mark = "^" if index == 0 else "-"
+        column, width = max(access.column, 1), max(access.width, 1)
+        width = min(width, max(len(access.text) - column + 1, 1))
+        lines.append(f"{'':{gutter}} |")
+        lines.append(f"{access.line:>{gutter}} | {access.text}")
+        lines.append(f"{'':{gutter}} | {'':{column - 1}}{mark * width} {access.what} by {who}")
+    lines.append(f"{'':{gutter}} |")
+    if finding.help:
+        lines.append(f"{'':{gutter}} = help: {finding.help}")
+    times = "once" if finding.count == 1 else f"{finding.count} times"
+    lines.append(f"{'':{gutter}} = note: {finding.kind} in `{finding.kernel}`, seen {times}")
+    return "\n".join(lines)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="weft sanitize",
+        description="Run a Python program with its kernels on the CPU, and print what is wrong with them.",
+        epilog="Exits with 1 if something was found, else as the program does.",
+    )
+    parser.add_argument("--tool", default="all", metavar="TOOLS", help=f"all, or some of {','.join(TOOLS)}")
+    parser.add_argument("--json", action="store_true", help="print the findings as a JSON array to the standard output")
+    parser.add_argument("-m", dest="module", action="store_true", help="the program is a module")
+    parser.add_argument("program", help="a Python file, or with -m a module")
+    parser.add_argument("args", nargs=argparse.REMAINDER, help="its arguments")
+    return parser
+
+
+def run(argv: list[str]) -> int:
+    """Run a program under the sanitizer, print what was found, and give the exit code."""
+    options = _parser().parse_args(argv)
+    unknown = [tool for tool in options.tool.split(",") if tool.strip() not in (*TOOLS, "all")]
+    if unknown:
+        print(f"weft sanitize: there is no tool {unknown[0]!r}: {', '.join(TOOLS)} or all", file=sys.stderr)
+        return 2
+    if not options.module and not Path(options.program).is_file():
+        print(f"weft sanitize: there is no file {options.program}", file=sys.stderr)
+        return 2
+    # Settings are read at the first use of a device, which is the program's.
+    os.environ["WEFT_SANITIZE"] = options.tool
+    os.environ["WEFT_DEVICE"] = "cpu"
+    with collected() as findings:
+        code = _run_program(options.program, options.args, options.module)
+        findings = _merged(findings)
+    if options.json:
+        print(json.dumps([finding.as_dict() for finding in findings], indent=2))
+    else:
+        for finding in findings:
+            print(shown(finding), end="\n\n", file=sys.stderr)
+    count = len(findings)
+    what = {0: "nothing", 1: "1 fault"}.get(count, f"{count} faults")
+    print(f"weft sanitize: {what} found", file=sys.stderr)
+    return 1 if findings else code
+
+
+def _merged(findings: list[Finding]) -> list[Finding]:
+    """Make one of those that several launches have found at the same places."""
+    merged: dict[tuple[Any, ...], Finding] = {}
+    for finding in findings:
+        places = tuple(sorted({(access.file, access.line) for access in finding.accesses}))
+        key = (finding.tool, finding.kind, finding.kernel, places)
+        known = merged.get(key)
+        if known is not None:
+            count = known.count + finding.count
+            finding = Finding(known.tool, known.kind, known.kernel, known.message, count, known.accesses, known.help)
+        merged[key] = finding
+    return list(merged.values())
+
+
+def _run_program(program: str, args: list[str], is_module: bool) -> int:
+    before = sys.argv[:], sys.path[:]
+    sys.argv = [program, *args]
+    try:
+        if is_module:
+            sys.path.insert(0, str(Path.cwd()))
+            runpy.run_module(program, run_name="__main__", alter_sys=True)
+        else:
+            sys.path.insert(0, str(Path(program).resolve().parent))
+            runpy.run_path(program, run_name="__main__")
+    except SystemExit as exit:
+        if exit.code is None or isinstance(exit.code, int):
+            return exit.code or 0
+        print(exit.code, file=sys.stderr)
+        return 1
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    finally:
+        sys.argv, sys.path[:] = before
+    return 0

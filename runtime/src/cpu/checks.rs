@@ -1,0 +1,181 @@
+//! What sanitized code calls: it is handed to the launch's [sanitizer](crate::sanitize), and where threads meet, too.
+#![expect(unsafe_code, reason = "is called by code that was compiled at run time, and reads what is to be overwritten")]
+
+use std::{cell::UnsafeCell, ptr, sync::Mutex};
+
+use weft_artifact::{AccessBits, ArgType, HostChecks, HostContext, Kernel, Layout, SlotField, SlotSource};
+
+use super::fibers::Thread;
+use crate::sanitize::{Argument, Launch, Told, Verdict, Who};
+
+/// The checks that sanitized code calls.
+pub(super) const CHECKS: HostChecks = HostChecks { access, event };
+
+/// Turns of all threads, in which nothing changes, after which those that wait do so for ever.
+const PATIENCE: u32 = 8192;
+/// Turns after which threads that are in loops are taken to wait.
+const WAITS: u32 = 4;
+
+/// Where accesses go that must touch no memory of the program's.
+#[repr(C, align(64))]
+struct Nowhere(UnsafeCell<[u8; 64]>);
+
+// SAFETY: what is written there is never meant.
+unsafe impl Sync for Nowhere {}
+
+static NOWHERE: Nowhere = Nowhere(UnsafeCell::new([0; 64]));
+
+/// Who a thread is to the launch's sanitizer.
+#[derive(Clone, Copy)]
+pub(super) struct Watched {
+    /// Null where nobody asked.
+    launch: *mut Launch,
+    who: Who,
+}
+
+impl Watched {
+    /// Nobody asked.
+    pub(super) const fn nobody() -> Self {
+        Self { launch: ptr::null_mut(), who: Who { slot: 0, thread: 0 } }
+    }
+
+    pub(super) const fn new(launch: *mut Launch, slot: usize, thread: usize) -> Self {
+        Self { launch, who: Who { slot, thread } }
+    }
+}
+
+extern "C" fn access(
+    context: *const HostContext,
+    site: u32,
+    pointer: *mut u8,
+    bits: u32,
+    value: u64,
+    copy: u32,
+) -> *mut u8 {
+    // SAFETY: the context of a fiber is the first field of its `Thread`, which outlives the fiber.
+    let Watched { launch, who } = unsafe { (*context.cast::<Thread>()).watched };
+    // SAFETY: it is null, or the launch's, which this thread of the system alone uses while it runs.
+    let Some(launch) = (unsafe { launch.as_mut() }) else { return pointer };
+    let told = Told { site, address: pointer.addr() as u64, bits, value, copy };
+    let read = || {
+        let bytes = (bits & AccessBits::SIZE).min(8) as usize;
+        let mut word = [0_u8; 8];
+        // SAFETY: the access is about to go there, with so many bytes.
+        unsafe { ptr::copy_nonoverlapping(pointer, word.as_mut_ptr(), bytes) };
+        u64::from_le_bytes(word)
+    };
+    match launch.access(who, told, read) {
+        Verdict::Goes => pointer,
+        Verdict::Nowhere => NOWHERE.0.get().cast::<u8>(),
+    }
+}
+
+extern "C" fn event(context: *const HostContext, site: u32, kind: u32, a: u64, b: u64) {
+    // SAFETY: as above.
+    let Watched { launch, who } = unsafe { (*context.cast::<Thread>()).watched };
+    // SAFETY: as above.
+    if let Some(launch) = unsafe { launch.as_mut() } {
+        launch.event(who, site, kind, a, b);
+    }
+}
+
+/// A thread lets others go on.
+pub(super) fn paused(launch: *mut Launch, slot: usize, thread: usize) {
+    // SAFETY: it is null, or the launch's, and no fiber runs now.
+    if let Some(launch) = unsafe { launch.as_mut() } {
+        launch.paused(Who { slot, thread });
+    }
+}
+
+/// Looks whether a launch gets on.
+#[derive(Debug, Default)]
+pub(super) struct Patience {
+    changes: u64,
+    turns: u32,
+}
+
+impl Patience {
+    /// After a turn of all threads.
+    pub(super) fn look(&mut self, launch: &Launch) {
+        let changes = launch.changes();
+        if changes == self.changes {
+            self.turns += 1;
+        } else {
+            *self = Self { changes, turns: 0 };
+        }
+    }
+
+    /// Whether all threads that are in loops seem to wait.
+    pub(super) fn waits(&self) -> bool {
+        self.turns > WAITS
+    }
+
+    /// Whether those that wait do so for ever.
+    pub(super) fn is_over(&self) -> bool {
+        self.turns > PATIENCE
+    }
+}
+
+/// A launch's sanitizer, for the one thread of the system that runs it.
+pub(super) type Checked = Mutex<Launch>;
+
+/// The arrays of a launch, by its cells.
+pub(super) fn arguments(kernel: &Kernel, cells: &[u64]) -> Vec<Argument> {
+    let mut all: Vec<Argument> = Vec::new();
+    let mut of: Vec<(u32, usize)> = Vec::new();
+    for (slot, cell) in kernel.slots.iter().zip(kernel.first_cells()) {
+        let SlotSource::Argument { param, path, field } = &slot.source else { continue };
+        let (Some(&value), Some(known)) = (cells.get(cell), kernel.params.get(*param as usize)) else { continue };
+        let ArgType::Array(array) = &known.ty else { continue };
+        if !path.is_empty() {
+            continue;
+        }
+        let at = match of.iter().find(|(of, _)| of == param) {
+            Some(&(_, at)) => at,
+            None => {
+                let item = array.dtype.size_bytes();
+                all.push(Argument { name: known.name.clone(), item, ..Argument::default() });
+                of.push((*param, all.len() - 1));
+                all.len() - 1
+            }
+        };
+        let Some(argument) = all.get_mut(at) else { continue };
+        match field {
+            SlotField::Data => argument.start = value,
+            SlotField::Shape(_) => argument.shape.push(value),
+            SlotField::Stride(_) => argument.strides.push(value.cast_signed()),
+            SlotField::Value
+            | SlotField::Real
+            | SlotField::Imag
+            | SlotField::Start
+            | SlotField::Room
+            | SlotField::Least
+            | SlotField::Limit => {}
+        }
+    }
+    for (param, at) in of {
+        let (Some(argument), Some(known)) = (all.get_mut(at), kernel.params.get(param as usize)) else { continue };
+        let ArgType::Array(array) = &known.ty else { continue };
+        if argument.strides.len() != argument.shape.len() {
+            argument.strides = packed(&argument.shape, argument.item, array.layout == Layout::F);
+        }
+    }
+    all.retain(|argument| argument.start != 0);
+    all
+}
+
+/// The strides of an array without gaps.
+fn packed(shape: &[u64], item: u64, first_fastest: bool) -> Vec<i64> {
+    let mut strides = vec![0; shape.len()];
+    let mut next = item.cast_signed();
+    let mut set = |axis: usize| {
+        strides[axis] = next;
+        next = next.saturating_mul(shape[axis].cast_signed());
+    };
+    if first_fastest {
+        (0..shape.len()).for_each(&mut set);
+    } else {
+        (0..shape.len()).rev().for_each(&mut set);
+    }
+    strides
+}

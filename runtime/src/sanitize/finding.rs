@@ -1,0 +1,99 @@
+//! What the sanitizer finds: one finding for each pair of lines, with a count.
+
+use std::collections::HashMap;
+
+use weft_artifact::Site;
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// `memcheck`, `racecheck`, `initcheck` or `synccheck`.
+    pub tool: &'static str,
+    /// What is wrong, in a word or two.
+    pub kind: &'static str,
+    /// The kernel.
+    pub kernel: String,
+    /// What is wrong, in a sentence.
+    pub message: String,
+    /// What would mend it.
+    pub help: String,
+    /// How often it was seen.
+    pub count: u64,
+    /// The places, the one that was seen last first.
+    pub accesses: Vec<Place>,
+}
+
+/// A thread at a place in the source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Where.
+    pub site: Site,
+    /// What it does there: "read", "write", "atomic", "barrier", ….
+    pub what: &'static str,
+    /// The index of the element, where it is known.
+    pub index: Option<Vec<i64>>,
+    /// `threadIdx`.
+    pub thread: [u32; 3],
+    /// `blockIdx`.
+    pub block: [u32; 3],
+}
+
+/// By what findings are one: the tool, the kind, and the lines.
+type Key = (&'static str, &'static str, Vec<(String, u32)>);
+
+/// All findings of a launch.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    all: Vec<Finding>,
+    known: HashMap<Key, usize>,
+}
+
+impl Findings {
+    /// Adds one, or counts it where its lines are known; `class` is what tells findings of the same lines apart.
+    pub(super) fn add(&mut self, class: &'static str, sites: &[&Site], make: impl FnOnce() -> Finding) {
+        if sites.iter().any(|site| site.is_own) {
+            return;
+        }
+        let mut lines: Vec<_> = sites.iter().map(|site| (site.file.clone(), site.line)).collect();
+        lines.sort();
+        lines.dedup();
+        let at = self.known.len();
+        let at = *self.known.entry(("", class, lines)).or_insert(at);
+        match self.all.get_mut(at) {
+            Some(known) => known.count += 1,
+            None => self.all.push(make()),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// All of them. What is read before it is written only because nothing orders the two is a race, and no more.
+    pub(super) fn take(self) -> Vec<Finding> {
+        let races = self.all.iter().filter(|finding| finding.tool == "racecheck");
+        let raced: Vec<(String, u32)> = races
+            .flat_map(|finding| finding.accesses.iter().map(|place| (place.site.file.clone(), place.site.line)))
+            .collect();
+        let is_raced =
+            |place: &Place| raced.iter().any(|(file, line)| (file, *line) == (&place.site.file, place.site.line));
+        let mut all = self.all;
+        all.retain(|finding| finding.tool != "initcheck" || !finding.accesses.iter().any(is_raced));
+        all
+    }
+}
+
+/// `(1, 2, 3)`.
+pub(super) fn triple([x, y, z]: [u32; 3]) -> String {
+    format!("({x}, {y}, {z})")
+}
+
+/// Where between two lines something belongs.
+pub(super) fn between(a: &Site, b: &Site) -> String {
+    let (first, last) = (a.line.min(b.line), a.line.max(b.line));
+    if first == last || a.file != b.file {
+        format!("before line {last} is reached again")
+    } else {
+        format!("between lines {first} and {last}")
+    }
+}

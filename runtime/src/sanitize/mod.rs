@@ -1,0 +1,27 @@
+//! The sanitizer: what a launch on the CPU tells of its accesses, judged by what CUDA promises and not by the order in
+//! which the CPU happens to run threads.
+//!
+//! [`Launch`] is the state of one launch; whoever runs threads tells it of each access and of where they meet. It
+//! touches no memory of the program's, and knows neither a compiler nor an executor. [`memory`] has what lives longer
+//! than a launch: which bytes of the device's memory were ever written.
+//!
+//! *What is ordered.* A thread's accesses are numbered by its *epoch*, the barriers of its block that it has passed, and
+//! its *clock*, which goes on where it gives others something to wait for: a `syncwarp`, a release. An access is before
+//! another one if the other's thread knows of it: it is its own, its block has passed a barrier since, its warp has met
+//! since, or an acquire has seen a release behind it ([`clock::Vector`]). All blocks run at a time. Shuffles and votes
+//! order nothing.
+
+mod argument;
+mod clock;
+mod finding;
+mod launch;
+mod meet;
+pub mod memory;
+mod races;
+mod shadow;
+#[cfg(test)]
+mod tests;
+
+pub use argument::Argument;
+pub use finding::{Finding, Place};
+pub use launch::{Launch, Shape, Told, Verdict, Who};

@@ -1,0 +1,225 @@
+//! The sanitizer by itself: launches that are told access by access.
+
+use std::sync::Arc;
+
+use weft_artifact::{AccessBits, EventKind, HostChecks, SharedPlace, Site, SiteKind, Sites, Tools};
+
+use super::{Argument, Finding, Launch, Shape, Told, Verdict, Who};
+
+const READS: u32 = AccessBits::READS | 4;
+const WRITES: u32 = AccessBits::WRITES | 4;
+const STEP: u32 = AccessBits::READS | AccessBits::WRITES | AccessBits::ATOMIC | 4;
+/// Scratch memory of the blocks, and global memory.
+const SCRATCH: u64 = 1 << 20;
+const GLOBAL: u64 = 1 << 30;
+/// The sites.
+const READ: u32 = 0;
+const WRITE: u32 = 1;
+const ATOMIC: u32 = 2;
+const BARRIER: u32 = 3;
+const SYNCWARP: u32 = 4;
+const SHUFFLE: u32 = 5;
+
+fn launch(tools: Tools, threads: u32, blocks: u32) -> Launch {
+    let kinds = [
+        SiteKind::Read,
+        SiteKind::Write,
+        SiteKind::Atomic,
+        SiteKind::Barrier,
+        SiteKind::WarpBarrier,
+        SiteKind::Shuffle,
+        SiteKind::End,
+    ];
+    let site = |(line, kind): (usize, SiteKind)| Site {
+        kind,
+        file: "kernel.py".to_owned(),
+        line: line as u32 + 1,
+        column: 5,
+        width: 4,
+        text: "    x[i]".to_owned(),
+        array: "x".to_owned(),
+        function: "kernel".to_owned(),
+        is_own: false,
+    };
+    let shared = vec![SharedPlace { offset: 0, bytes: 256, name: "s".to_owned(), item: 4, is_program: true }];
+    let sites = Sites { tools, sites: kinds.into_iter().enumerate().map(site).collect(), shared };
+    let shape = Shape { grid: [blocks, 1, 1], block: [threads, 1, 1] };
+    let argument = Argument { name: "x".to_owned(), start: GLOBAL, item: 4, shape: vec![4, 8], strides: vec![32, 4] };
+    let mut launch = Launch::new(Arc::new(sites), "kernel", shape, vec![argument]);
+    for block in 0..blocks {
+        let slot = launch.begin(u64::from(block), SCRATCH + 4096 * u64::from(block), 512, 256);
+        assert_eq!(slot, block as usize);
+    }
+    launch
+}
+
+fn access(launch: &mut Launch, slot: usize, thread: usize, site: u32, address: u64, bits: u32) -> Verdict {
+    let told = Told { site, address, bits, value: thread as u64 + 1, copy: 0 };
+    launch.access(Who { slot, thread }, told, || 0)
+}
+
+fn kinds(launch: &mut Launch) -> Vec<&'static str> {
+    launch.take().iter().map(|finding| finding.kind).collect()
+}
+
+#[test]
+fn a_barrier_orders_a_block() {
+    let mut run = launch(Tools::RACECHECK, 64, 1);
+    access(&mut run, 0, 0, WRITE, SCRATCH, WRITES);
+    run.block_met(0, &(0..64).collect::<Vec<_>>(), &[]);
+    access(&mut run, 0, 40, READ, SCRATCH, READS);
+    assert!(!run.has_found());
+    access(&mut run, 0, 3, WRITE, SCRATCH, WRITES);
+    let found = run.take();
+    let [Finding { kind, count, accesses, .. }] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!((*kind, *count), ("race within a block", 1));
+    assert_eq!((accesses[0].thread, accesses[1].thread), ([3, 0, 0], [40, 0, 0]));
+    assert_eq!((accesses[0].site.line, accesses[1].site.line), (2, 1));
+    assert_eq!(accesses[0].index, Some(vec![0]));
+}
+
+#[test]
+fn a_syncwarp_orders_the_lanes_that_it_names() {
+    let mut run = launch(Tools::RACECHECK, 32, 1);
+    access(&mut run, 0, 0, WRITE, SCRATCH, WRITES);
+    for thread in [0, 1] {
+        run.event(Who { slot: 0, thread }, SYNCWARP, EventKind::MEETS, 3, 0);
+    }
+    run.warp_met(0, 0, 3, 3, 0);
+    access(&mut run, 0, 1, READ, SCRATCH, READS);
+    assert!(!run.has_found());
+    access(&mut run, 0, 2, READ, SCRATCH, READS);
+    assert_eq!(kinds(&mut run), ["race within a warp"]);
+}
+
+#[test]
+fn a_shuffle_orders_nothing() {
+    let mut run = launch(Tools::RACECHECK, 32, 1);
+    access(&mut run, 0, 0, WRITE, SCRATCH, WRITES);
+    for thread in 0..32 {
+        run.event(Who { slot: 0, thread }, SHUFFLE, EventKind::LANES, 0xffff_ffff, 1 | 32 << 16);
+    }
+    run.warp_met(0, 0, u32::MAX, u32::MAX, 0);
+    access(&mut run, 0, 1, READ, SCRATCH, READS);
+    assert_eq!(kinds(&mut run), ["race within a warp"]);
+}
+
+#[test]
+fn fences_and_steps_order_blocks() {
+    let fence = |run: &mut Launch, slot| run.event(Who { slot, thread: 0 }, 0, EventKind::FENCE, 0, 0);
+    for (release, acquire, races) in [(true, true, 0), (false, true, 1), (true, false, 1)] {
+        let mut run = launch(Tools::RACECHECK, 1, 2);
+        access(&mut run, 0, 0, WRITE, GLOBAL, WRITES);
+        if release {
+            fence(&mut run, 0);
+        }
+        access(&mut run, 0, 0, ATOMIC, GLOBAL + 64, STEP);
+        access(&mut run, 1, 0, ATOMIC, GLOBAL + 64, STEP);
+        if acquire {
+            fence(&mut run, 1);
+        }
+        access(&mut run, 1, 0, READ, GLOBAL, READS);
+        assert_eq!(run.take().len(), races, "{release} {acquire}");
+    }
+}
+
+#[test]
+fn steps_of_a_block_race_between_blocks() {
+    let mut run = launch(Tools::RACECHECK, 1, 2);
+    for slot in [0, 1] {
+        access(&mut run, slot, 0, ATOMIC, GLOBAL, STEP | AccessBits::BLOCK_SCOPE);
+    }
+    assert_eq!(kinds(&mut run), ["race between blocks"]);
+    let mut run = launch(Tools::RACECHECK, 1, 2);
+    for slot in [0, 1] {
+        access(&mut run, slot, 0, ATOMIC, GLOBAL, STEP);
+    }
+    assert!(!run.has_found());
+}
+
+#[test]
+fn a_step_does_not_hide_the_write_before_it() {
+    let mut run = launch(Tools::RACECHECK, 64, 1);
+    access(&mut run, 0, 0, WRITE, SCRATCH, WRITES);
+    access(&mut run, 0, 0, ATOMIC, SCRATCH, STEP);
+    access(&mut run, 0, 40, ATOMIC, SCRATCH, STEP);
+    assert_eq!(kinds(&mut run), ["race within a block"]);
+}
+
+#[test]
+fn bytes_of_one_word_are_apart() {
+    let mut run = launch(Tools::RACECHECK, 64, 1);
+    for thread in 0..64 {
+        access(&mut run, 0, thread, WRITE, GLOBAL + thread as u64, AccessBits::WRITES | 1);
+    }
+    assert!(!run.has_found());
+    access(&mut run, 0, 0, READ, GLOBAL + 60, READS);
+    assert_eq!(run.take().len(), 1);
+}
+
+#[test]
+fn the_grids_barrier_orders_everything() {
+    let mut run = launch(Tools::RACECHECK, 1, 2);
+    access(&mut run, 0, 0, WRITE, GLOBAL, WRITES);
+    run.grid_met();
+    access(&mut run, 1, 0, READ, GLOBAL, READS);
+    assert!(!run.has_found());
+}
+
+#[test]
+fn an_index_out_of_bounds_goes_nowhere() {
+    let mut run = launch(Tools::ALL, 1, 1);
+    run.event(Who { slot: 0, thread: 0 }, WRITE, EventKind::BOUNDS | 1 << 8, 9, 8);
+    let verdict = access(&mut run, 0, 0, WRITE, HostChecks::NOWHERE - 36, WRITES);
+    assert_eq!(verdict, Verdict::Nowhere);
+    let found = run.take();
+    let [Finding { tool: "memcheck", message, accesses, .. }] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!(message, "index 9 is out of bounds for axis 1 of `x`, which has 8 elements");
+    assert_eq!((accesses.len(), &accesses[0].index), (1, &Some(vec![9])));
+}
+
+#[test]
+fn shared_memory_is_unwritten_at_first() {
+    let mut run = launch(Tools::INITCHECK, 1, 1);
+    access(&mut run, 0, 0, WRITE, SCRATCH, WRITES);
+    access(&mut run, 0, 0, READ, SCRATCH, READS);
+    assert!(!run.has_found());
+    // A copy is no use; what was copied is as unwritten as what it was copied from.
+    let copy = |run: &mut Launch, site, address, bits| {
+        let told = Told { site, address, bits, value: 0, copy: 7 };
+        run.access(Who { slot: 0, thread: 0 }, told, || 0);
+    };
+    copy(&mut run, READ, SCRATCH + 8, READS);
+    copy(&mut run, WRITE, SCRATCH, WRITES);
+    assert!(!run.has_found());
+    access(&mut run, 0, 0, READ, SCRATCH, READS);
+    assert_eq!(kinds(&mut run), ["uninitialized"]);
+}
+
+#[test]
+fn barriers_at_different_places_are_told() {
+    let mut run = launch(Tools::SYNCCHECK, 2, 1);
+    run.event(Who { slot: 0, thread: 0 }, BARRIER, EventKind::MEETS, u64::MAX, 0);
+    run.block_met(0, &[0], &[1]);
+    assert!(!run.has_found());
+    let mut run = launch(Tools::SYNCCHECK, 2, 1);
+    access(&mut run, 0, 1, WRITE, GLOBAL, WRITES);
+    run.event(Who { slot: 0, thread: 0 }, BARRIER, EventKind::MEETS, u64::MAX, 0);
+    run.block_met(0, &[0], &[1]);
+    assert_eq!(kinds(&mut run), ["barrier not reached"]);
+    let mut run = launch(Tools::SYNCCHECK, 2, 1);
+    run.event(Who { slot: 0, thread: 1 }, 0, EventKind::RETURNS, 0, 0);
+    run.event(Who { slot: 0, thread: 0 }, BARRIER, EventKind::MEETS, u64::MAX, 0);
+    run.block_met(0, &[0], &[1]);
+    assert!(!run.has_found());
+}
+
+#[test]
+fn elements_have_indices() {
+    let mut run = launch(Tools::RACECHECK, 64, 1);
+    access(&mut run, 0, 0, WRITE, GLOBAL + 32 * 2 + 4 * 3, WRITES);
+    access(&mut run, 0, 40, WRITE, GLOBAL + 32 * 2 + 4 * 3, WRITES);
+    let found = run.take();
+    assert_eq!(found[0].accesses[0].index, Some(vec![2, 3]));
+    assert!(found[0].message.starts_with("`x[2, 3]`: written by thread (0, 0, 0)"), "{}", found[0].message);
+}

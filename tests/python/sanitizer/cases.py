@@ -1,0 +1,84 @@
+"""Kernels for the sanitizer: how they are declared, launched, and where their faults are.
+
+A kernel with a fault has the comment ``# fault`` on each line that the findings must name, and ``# may`` on lines that
+they may name besides. A clean one has neither.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from weft import cuda
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel, its launch, and the tool that is to find something; None if nothing is wrong."""
+
+    kernel: Any
+    tool: str | None
+    grid: Any
+    block: Any
+    args: Callable[[], tuple[Any, ...]]
+    shared: int
+
+    @property
+    def name(self) -> str:
+        return str(self.kernel.py_func.__name__)
+
+    def lines(self, mark: str) -> set[int]:
+        """The lines with a mark."""
+        source, first = inspect.getsourcelines(self.kernel.py_func)
+        return {first + at for at, line in enumerate(source) if mark in line}
+
+    def launch(self) -> None:
+        """Launch it once."""
+        self.kernel[self.grid, self.block, 0, self.shared](*self.args())
+
+
+CASES: list[Case] = []
+
+
+def _case(tool: str | None, grid: Any, block: Any, args: Callable[[], tuple[Any, ...]], shared: int) -> Any:
+    def decorate(function: Callable[..., Any]) -> Any:
+        kernel = cuda.jit(function, sanitize="all")
+        CASES.append(Case(kernel, tool, grid, block, args, shared))
+        return kernel
+
+    return decorate
+
+
+def planted(tool: str, grid: Any, block: Any, args: Callable[[], tuple[Any, ...]], shared: int = 0) -> Any:
+    """Declare a kernel with a fault that a tool is to find."""
+    return _case(tool, grid, block, args, shared)
+
+
+def clean(grid: Any, block: Any, args: Callable[[], tuple[Any, ...]], shared: int = 0) -> Any:
+    """Declare a kernel in which nothing is to be found."""
+    return _case(None, grid, block, args, shared)
+
+
+def f32(*shape: int) -> np.ndarray[Any, Any]:
+    """Ones."""
+    return np.ones(shape, np.float32)
+
+
+def i32(*shape: int) -> np.ndarray[Any, Any]:
+    """Zeros."""
+    return np.zeros(shape, np.int32)
+
+
+def count(n: int) -> np.ndarray[Any, Any]:
+    """0, 1, 2, …."""
+    return np.arange(n, dtype=np.int32)
+
+
+def new(*shape: int, dtype: Any = np.float32) -> Any:
+    """Memory of the device that nobody has written."""
+    return cuda.device_array(shape, dtype)

@@ -1,0 +1,170 @@
+"""How the sanitizer is asked, and how it answers: options, settings, exceptions, the command and pytest's plugin."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+import weft.errors
+from weft import cuda
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.cpu
+
+RACY = """
+import numpy as np
+from weft import cuda
+
+
+@cuda.jit
+def racy(a, out):
+    s = cuda.shared.array(64, np.float32)
+    i = cuda.threadIdx.x
+    s[i] = a[i]
+    out[i] = s[63 - i]
+
+
+a = np.ones(64, np.float32)
+for _ in range(2):
+    racy[1, 64](a, a.copy())
+print("came to the end")
+"""
+
+
+def _run(*command: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("WEFT_SANITIZE")}
+    environment |= {"WEFT_DEVICE": "cpu", **variables}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    path = tmp_path / "program.py"
+    path.write_text(RACY)
+    return path
+
+
+def test_a_finding_says_who_did_what_and_where() -> None:
+    @cuda.jit(sanitize="all")
+    def racy(a, out):
+        s = cuda.shared.array(64, np.float32)
+        i = cuda.threadIdx.x
+        s[i] = a[i]
+        out[i] = s[63 - i]
+
+    a = np.ones(64, np.float32)
+    with pytest.raises(weft.errors.SanitizerError) as caught:
+        racy[1, 64](a, a.copy())
+    (finding,) = caught.value.findings
+    assert (finding.tool, finding.kind, finding.kernel) == ("racecheck", "race within a block", "racy")
+    assert finding.count == 64
+    write, read = finding.accesses
+    first = racy.py_func.__code__.co_firstlineno
+    assert (write.line, write.what, write.array) == (first + 4, "write", "s")
+    assert (read.line, read.what, read.array) == (first + 5, "read", "s")
+    assert write.file == read.file == __file__
+    assert write.text[write.column - 1 : write.column - 1 + write.width] == "s[i]"
+    assert write.index == read.index
+    assert write.thread[1:] == (0, 0)
+    assert write.block == (0, 0, 0)
+    assert f"between lines {first + 4} and {first + 5}" in finding.help
+    assert str(finding) in str(caught.value)
+    assert "^^^^ write by thread" in str(finding)
+
+
+def test_one_tool_finds_its_own_alone() -> None:
+    def beyond_and_unwritten(out):
+        s = cuda.shared.array(8, np.float32)
+        i = cuda.threadIdx.x
+        out[i + 1] = s[i] + 1
+
+    found = {}
+    for tool in ("memcheck", "initcheck", "racecheck", ("memcheck", "initcheck"), True, False):
+        try:
+            cuda.jit(beyond_and_unwritten, sanitize=tool)[1, 8](np.ones(8, np.float32))
+            found[tool] = []
+        except weft.errors.SanitizerError as error:
+            found[tool] = sorted({finding.tool for finding in error.findings})
+    both = ["initcheck", "memcheck"]
+    assert list(found.values()) == [["memcheck"], ["initcheck"], [], both, both, []]
+
+
+def test_nothing_is_written_out_of_bounds() -> None:
+    @cuda.jit(sanitize="memcheck")
+    def store(x, at):
+        x[at] = 7
+
+    around = np.zeros(64, np.float32)
+    for at in (-40, -9, 8, 20, 1 << 40):
+        with pytest.raises(weft.errors.SanitizerError, match=f"index {at} is out of bounds for axis 0 of `x`"):
+            store[1, 1](around[16:24], at)
+    assert not around.any()
+
+
+@pytest.mark.parametrize("value", ["memchk", "racecheck,oops", ("memcheck", "x")])
+def test_a_tool_that_there_is_not_is_an_error(value: object) -> None:
+    with pytest.raises(ValueError, match=r"sanitize must be 'all', a bool, or some of 'memcheck'"):
+        cuda.jit(lambda x: None, sanitize=value)
+    with pytest.raises(TypeError, match="sanitize must be"):
+        cuda.jit(lambda x: None, sanitize=3)
+
+
+def test_the_setting_checks_all_kernels(program: Path) -> None:
+    ran = _run(sys.executable, str(program), WEFT_SANITIZE="all")
+    assert ran.returncode == 1
+    assert "weft.errors.SanitizerError" in ran.stderr
+    assert "error[racecheck]" in ran.stderr
+    ran = _run(sys.executable, str(program), WEFT_SANITIZE="memcheck,synccheck")
+    assert ran.returncode == 0
+    assert "came to the end" in ran.stdout
+    ran = _run(sys.executable, str(program), WEFT_SANITIZE="all", WEFT_SANITIZE_ACTION="warn")
+    assert ran.returncode == 0
+    assert "came to the end" in ran.stdout
+    assert "SanitizerWarning" in ran.stderr
+    ran = _run(sys.executable, str(program), WEFT_SANITIZE="some")
+    assert ran.returncode == 1
+    assert "WEFT_SANITIZE" in ran.stderr
+
+
+def test_the_command_prints_all_and_exits_with_1(program: Path) -> None:
+    ran = _run(sys.executable, "-m", "weft.sanitize", str(program))
+    assert ran.returncode == 1
+    assert "came to the end" in ran.stdout
+    assert "error[racecheck]" in ran.stderr
+    assert "seen 128 times" in ran.stderr
+    assert "1 fault found" in ran.stderr
+    ran = _run(sys.executable, "-m", "weft", "sanitize", "--tool", "memcheck", str(program))
+    assert ran.returncode == 0
+    assert "nothing found" in ran.stderr
+
+
+def test_the_command_gives_json(program: Path) -> None:
+    program.write_text(RACY.replace('print("came to the end")', "raise SystemExit(3)"))
+    ran = _run(sys.executable, "-m", "weft.sanitize", "--json", str(program))
+    (finding,) = json.loads(ran.stdout)
+    assert finding["tool"] == "racecheck"
+    assert finding["count"] == 128
+    assert ran.returncode == 1
+    assert [access["line"] for access in finding["accesses"]] == [10, 11]
+    program.write_text("import sys\nsys.exit(int(sys.argv[1]))")
+    assert _run(sys.executable, "-m", "weft.sanitize", str(program), "5").returncode == 5
+    assert _run(sys.executable, "-m", "weft.sanitize", str(program) + "x").returncode == 2
+    assert _run(sys.executable, "-m", "weft.sanitize", "--tool", "nonsense", str(program)).returncode == 2
+
+
+def test_pytest_has_a_plugin(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text("def test_it():\n" + "".join(f"    {line}\n" for line in RACY.splitlines()))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
+    assert _run(*command).returncode == 0
+    command.insert(4, "--weft-sanitize")
+    ran = _run(*command)
+    assert ran.returncode == 1
+    assert "SanitizerError" in ran.stdout
+    assert "error[racecheck]" in ran.stdout
