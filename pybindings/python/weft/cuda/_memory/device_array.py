@@ -32,8 +32,7 @@ _GAPS = 1 << 16
 class DeviceNDArray(Shapes, Operators, DeviceArrayBase):
     """An array in device memory. Make one with `cuda.to_device` or `cuda.device_array`.
 
-    >>> print((cuda.to_device(np.arange(3)) * 2).copy_to_host())
-    [0 2 4]
+    >>> assert (cuda.to_device(np.arange(3)) * 2).copy_to_host().tolist() == [0, 2, 4]
     """
 
     # The stream that copies use where none is named.
@@ -194,8 +193,7 @@ class DeviceNDArray(Shapes, Operators, DeviceArrayBase):
         if ary is None:
             if _weft.is_recording():
                 msg = (
-                    "`ary` is missing, an array to copy into: while a graph is recorded there is no result yet, and "
-                    "`array.copy_to_host(out)` is what each launch of the graph writes"
+                    "`ary` is missing: in a recording `array.copy_to_host(out)` is what each launch of the graph writes"
                 )
                 raise RuntimeError(msg)
             return _read(self, stream)
