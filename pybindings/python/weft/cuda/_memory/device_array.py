@@ -183,8 +183,7 @@ class DeviceNDArray(Shapes, Operators, DeviceArrayBase):
         TypeError
             ``ary`` is no array of NumPy's, or has another dtype.
         ValueError
-            It has a shape that does not fit, or is read-only; or a graph is recorded, and its elements lie in another
-            order.
+            Its shape does not fit, or it is read-only; or a graph is recorded, and its elements lie in another order.
         RuntimeError
             There is no ``ary``, and a graph is recorded: see `cuda.graph`.
         """
@@ -192,9 +191,7 @@ class DeviceNDArray(Shapes, Operators, DeviceArrayBase):
 
         if ary is None:
             if _weft.is_recording():
-                msg = (
-                    "`ary` is missing: in a recording `array.copy_to_host(out)` is what each launch of the graph writes"
-                )
+                msg = "`ary` is missing: a graph is recorded, whose launches write `array.copy_to_host(out)`"
                 raise RuntimeError(msg)
             return _read(self, stream)
         if not isinstance(ary, np.ndarray):
