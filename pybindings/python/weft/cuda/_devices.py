@@ -338,11 +338,7 @@ def defer_cleanup() -> contextlib.AbstractContextManager[None]:
     Examples
     --------
     >>> with cuda.defer_cleanup():
-    ...     for _ in range(3):
-    ...         cuda.to_device(np.ones(10)).copy_to_host().sum()
-    np.float64(10.0)
-    np.float64(10.0)
-    np.float64(10.0)
+    ...     scale[1, 32](cuda.to_device(np.ones(3)), 2.0)
     """
     return current_context().defer_cleanup()
 

@@ -32,8 +32,7 @@ _GAPS = 1 << 16
 class DeviceNDArray(Shapes, Operators, DeviceArrayBase):
     """An array in device memory. Make one with `cuda.to_device` or `cuda.device_array`.
 
-    >>> print((cuda.to_device(np.arange(3)) * 2).copy_to_host())
-    [0 2 4]
+    >>> assert (cuda.to_device(np.arange(3)) * 2).copy_to_host().tolist() == [0, 2, 4]
     """
 
     # The stream that copies use where none is named.
@@ -184,8 +183,7 @@ class DeviceNDArray(Shapes, Operators, DeviceArrayBase):
         TypeError
             ``ary`` is no array of NumPy's, or has another dtype.
         ValueError
-            It has a shape that does not fit, or is read-only; or a graph is recorded, and its elements lie in another
-            order.
+            Its shape does not fit, or it is read-only; or a graph is recorded, and its elements lie in another order.
         RuntimeError
             There is no ``ary``, and a graph is recorded: see `cuda.graph`.
         """
@@ -193,10 +191,7 @@ class DeviceNDArray(Shapes, Operators, DeviceArrayBase):
 
         if ary is None:
             if _weft.is_recording():
-                msg = (
-                    "`ary` is missing, an array to copy into: while a graph is recorded there is no result yet, and "
-                    "`array.copy_to_host(out)` is what each launch of the graph writes"
-                )
+                msg = "`ary` is missing: a graph is recorded, whose launches write `array.copy_to_host(out)`"
                 raise RuntimeError(msg)
             return _read(self, stream)
         if not isinstance(ary, np.ndarray):
