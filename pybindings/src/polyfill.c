@@ -83,6 +83,11 @@ old_stat(fstat, __fxstat, stat, int file)
 old_stat(stat64, __xstat64, stat64, const char *restrict file)
 old_stat(lstat64, __lxstat64, stat64, const char *restrict file)
 old_stat(fstat64, __fxstat64, stat64, int file)
+extern int old_fstatat64(int version, int folder, const char *file, struct stat64 *found, int flags);
+__asm__(".symver old_fstatat64, __fxstatat64@GLIBC_2.4");
+hidden int fstatat64(int folder, const char *restrict file, struct stat64 *restrict found, int flags) {
+  return old_fstatat64(STAT_VERSION, folder, file, found, flags);
+}
 extern int old_mknod(int version, const char *file, mode_t mode, dev_t *device);
 __asm__(".symver old_mknod, __xmknod@GLIBC_2.2.5");
 hidden int mknod(const char *file, mode_t mode, dev_t device) {

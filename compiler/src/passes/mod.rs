@@ -142,6 +142,7 @@ pub const PASSES: &[Pass] = &[
         name: "narrow_on_host",
         run: narrow::run_on_host,
         targets: Targets::Host,
+        sanitized: false,
         estimates: false,
         why_here: "after confine, which clamps indices of 64 bits; before lower_reductions, whose masks have their width",
     },

@@ -321,7 +321,7 @@ pub const JIT_OPTIONS: &[JitOption] = &[
         name: "shared_memory_carveout",
         allowed: "'default', 'MaxL1', 'MaxShared' or int from -1 to 100",
         doc: "How much of the memory that is both shared memory and cache the kernel would like as shared memory: percent, `'MaxL1'` for 0, `'MaxShared'` for 100, `'default'` or -1 for the driver's choice. Launches that need more get more. Without effect on a CPU.",
-        read: Some(|options, value| carveout(value).map(|percent| options.carveout = percent)),
+        read: Some(|options, value| carveout::carveout(value).map(|percent| options.carveout = percent)),
         ..NO_CODE
     },
     JitOption {
@@ -592,24 +592,6 @@ fn typing(value: &OptionValue) -> Result<Option<Typing>, Refusal> {
     }
 }
 
-fn carveout(value: &OptionValue) -> Result<Option<i8>, Refusal> {
-    const NAMES: [(&str, i8); 3] = [("default", -1), ("maxl1", 0), ("maxshared", 100)];
-    match value {
-        OptionValue::None => Ok(None),
-        OptionValue::Int(percent @ -1..=100) => Ok(Some(*percent as i8)),
-        OptionValue::Str(name) => match NAMES.iter().find(|(known, _)| *known == name.to_lowercase()) {
-            Some((_, percent)) => Ok(Some(*percent)),
-            None => {
-                let message = format!("Invalid carveout value: {value}; must be 'default', 'MaxL1' or 'MaxShared'");
-                Err(Refusal::Value(message))
-            }
-        },
-        OptionValue::Int(_) => Err(Refusal::Value(format!("Carveout value must be between -1 and 100, got {value}"))),
-        OptionValue::Bool(_) | OptionValue::Tuple(_) | OptionValue::Other { .. } => {
-            Err(Refusal::Type(format!("shared_memory_carveout must be a str or an int, not {value}")))
-        }
-    }
-}
-
+mod carveout;
 #[cfg(test)]
 mod tests;

@@ -17,6 +17,7 @@ use super::{
     forms::{Form, Forms},
     guards::Peeler,
     shape::{Guard, Interior, Range, Segment},
+    sums::{Between, Known, LARGEST_CONSTANT, Sum},
 };
 use crate::{
     analysis::any_expr,
@@ -32,80 +33,11 @@ const MOST_EXPRS: usize = 1500;
 /// Most conditions of an interior; each is computed for every row.
 const MOST_CONDITIONS: usize = 16;
 
-/// Most parts of a sum.
-const MOST_TERMS: usize = 6;
-
 /// Parts of sums are smaller than this, so that sums are exact in 64 bits.
 const LARGEST_TERM: i128 = 1 << 59;
 
-/// The same of constants.
-const LARGEST_CONSTANT: i128 = 1 << 40;
-
 /// A bound that is no larger is where an array begins, not where it ends.
 const NEAR_ZERO: i128 = 64;
-
-/// Parts that are added or subtracted, and a constant.
-#[derive(Clone, Debug, Default)]
-struct Sum {
-    terms: Vec<(ExprId, bool)>,
-    constant: i128,
-}
-
-/// An integer is at least the one sum and at most the other.
-#[derive(Clone, Debug)]
-struct Between {
-    low: Sum,
-    high: Sum,
-}
-
-/// What is known of a value in the interior.
-#[derive(Clone, Debug)]
-enum Known {
-    Integer(Between),
-    Bool(bool),
-}
-
-impl Sum {
-    fn constant(constant: i128) -> Self {
-        Self { terms: Vec::new(), constant }
-    }
-
-    fn term(id: ExprId) -> Self {
-        Self { terms: vec![(id, false)], constant: 0 }
-    }
-
-    fn negated(&self) -> Self {
-        Self { terms: self.terms.iter().map(|&(id, minus)| (id, !minus)).collect(), constant: -self.constant }
-    }
-
-    fn plus(&self, other: &Self) -> Option<Self> {
-        let terms: Vec<_> = self.terms.iter().chain(&other.terms).copied().collect();
-        let constant = self.constant + other.constant;
-        (terms.len() <= MOST_TERMS && constant.abs() <= LARGEST_CONSTANT).then_some(Self { terms, constant })
-    }
-
-    fn plus_constant(&self, by: i128) -> Option<Self> {
-        self.plus(&Self::constant(by))
-    }
-}
-
-impl Between {
-    fn constant(value: i128) -> Self {
-        Self::one(Sum::constant(value))
-    }
-
-    fn one(sum: Sum) -> Self {
-        Self { low: sum.clone(), high: sum }
-    }
-
-    fn plus(&self, other: &Self) -> Option<Self> {
-        Some(Self { low: self.low.plus(&other.low)?, high: self.high.plus(&other.high)? })
-    }
-
-    fn negated(&self) -> Self {
-        Self { low: self.high.negated(), high: self.low.negated() }
-    }
-}
 
 /// Gives a segment its interior, if it has one that is worth a copy of the body. Guards are off already.
 pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment) {

@@ -248,6 +248,7 @@ fn may_move(op: Op) -> bool {
         | Op::Nanosleep
         | Op::Breakpoint
         | Op::Fault(_)
-        | Op::FaultCall(_) => false,
+        | Op::FaultCall(_)
+        | Op::Check(_) => false,
     }
 }

@@ -20,6 +20,7 @@ mod segments;
 mod select;
 mod shape;
 mod strided;
+mod sums;
 mod uniform;
 mod walk;
 pub(crate) mod warps;
