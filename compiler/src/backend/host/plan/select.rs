@@ -5,8 +5,8 @@
 use crate::{
     analysis::{Fixed, for_each_mention},
     ir::{
-        Arith, BinaryOp, Block, Class, Expr, ExprId, ExprKind, Function, Local, LocalId, LocalKind, Stmt, StmtKind,
-        Type, for_each_expr,
+        Arith, BinaryOp, Block, Class, Expr, ExprId, ExprKind, Function, Leaf, Local, LocalId, LocalKind, Stmt,
+        StmtKind, Type, for_each_expr,
     },
     source::Span,
 };
@@ -14,12 +14,19 @@ use crate::{
 /// The arms of a branch compute at most this much together: anything but reading a local or a constant counts.
 const MOST: u32 = 32;
 
+/// Branches inside branches are converted so many times, from the inside out.
+const ROUNDS: u32 = 8;
+
 /// Converts what is worth it in a kernel's body.
 pub(super) fn convert(function: &mut Function, body: &mut Block) {
-    let fixed = Fixed::of(function, body);
-    let mut mentions = vec![0_u32; function.locals.len()];
-    for_each_mention(function, body, &mut |local| mentions[local.index()] += 1);
-    Convert { function, fixed, mentions }.list(body);
+    for _ in 0..ROUNDS {
+        let fixed = Fixed::of(function, body);
+        let mut mentions = vec![0_u32; function.locals.len()];
+        for_each_mention(function, body, &mut |local| mentions[local.index()] += 1);
+        if !(Convert { function, fixed, mentions }).list(body) {
+            return;
+        }
+    }
 }
 
 struct Convert<'a> {
@@ -37,17 +44,20 @@ struct Arm {
 }
 
 impl Convert<'_> {
-    fn list(&mut self, list: &mut Block) {
+    /// Converts the innermost branches of a list; whether there were some.
+    fn list(&mut self, list: &mut Block) -> bool {
+        let mut changed = false;
         let mut out = Block::with_capacity(list.len());
         for mut stmt in std::mem::take(list) {
+            let mut inside = false;
             if let StmtKind::If { then: first, otherwise: second, .. } | StmtKind::Loop { body: first, step: second } =
                 &mut stmt.kind
             {
-                self.list(first);
-                self.list(second);
+                inside = self.list(first) | self.list(second);
             }
+            changed |= inside;
             let short = match &stmt.kind {
-                StmtKind::If { then, otherwise, .. } => self.is_short(then, otherwise),
+                StmtKind::If { then, otherwise, .. } => !inside && self.is_short(then, otherwise),
                 StmtKind::Assign(..)
                 | StmtKind::Store { .. }
                 | StmtKind::Op { .. }
@@ -59,11 +69,13 @@ impl Convert<'_> {
             };
             if let (true, StmtKind::If { cond, then, otherwise }) = (short, &stmt.kind) {
                 self.branch(*cond, then, otherwise, stmt.span, &mut out);
+                changed = true;
             } else {
                 out.push(stmt);
             }
         }
         *list = out;
+        changed
     }
 
     fn is_short(&self, then: &[Stmt], otherwise: &[Stmt]) -> bool {
@@ -103,16 +115,39 @@ impl Convert<'_> {
             then.assigned.iter().chain(&otherwise.assigned).map(|&(local, _)| local).collect();
         changed.sort_unstable();
         changed.dedup();
-        out.extend(then.body);
-        out.extend(otherwise.body);
+        out.extend(then.body.iter().cloned());
+        out.extend(otherwise.body.iter().cloned());
         for local in changed {
-            let end = |arm: &[(LocalId, LocalId)]| arm.iter().find(|(of, _)| *of == local).map_or(local, |&(_, at)| at);
-            let (yes, no) = (end(&then.assigned), end(&otherwise.assigned));
             let ty = self.function.locals[local].ty;
             let cond = self.read(decided, span);
-            let (yes, no) = (self.read(yes, span), self.read(no, span));
+            let (yes, no) = (self.end(&then, local, span), self.end(&otherwise, local, span));
             let value = self.function.exprs.push(Expr { kind: ExprKind::Select(cond, yes, no), ty, span });
             out.push(Stmt { kind: StmtKind::Assign(local, value), span });
+        }
+    }
+
+    /// What a local is at an arm's end. A constant is itself: of `and` and `or` over comparisons bounds are made.
+    fn end(&mut self, arm: &Arm, local: LocalId, span: Span) -> ExprId {
+        let last = arm.assigned.iter().find(|(of, _)| *of == local).map_or(local, |&(_, at)| at);
+        let constant = arm.body.iter().find_map(|stmt| match stmt.kind {
+            StmtKind::Assign(to, value) if to == last => match self.function.class(value) {
+                Class::Leaf(Leaf::Const(constant)) => Some(constant),
+                Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => None,
+            },
+            StmtKind::Assign(..)
+            | StmtKind::Store { .. }
+            | StmtKind::Op { .. }
+            | StmtKind::Call { .. }
+            | StmtKind::If { .. }
+            | StmtKind::Loop { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_) => None,
+        });
+        let ty = self.function.locals[local].ty;
+        match constant {
+            Some(constant) => self.function.exprs.push(Expr { kind: ExprKind::Const(constant), ty, span }),
+            None => self.read(last, span),
         }
     }
 

@@ -200,6 +200,34 @@ def k(seeds, steps, out):
 }
 
 #[test]
+fn chained_comparisons_are_bounds() {
+    let source = "
+def k(a, out):
+    x, y = cuda.grid(2)
+    h, w = a.shape
+    if 0 < x < w - 1 and 0 < y < h - 1:
+        out[y, x] = a[y - 1, x] + a[y + 1, x] + a[y, x - 1] + a[y, x + 1]
+";
+    let plan = Plan::of(&module(source, "void(int64[:,::1], int64[:,::1])"), true).expect("a kernel");
+    let crate::backend::host::plan::Node::Segment(segment) = &plan.cut.nodes[0] else { panic!("one segment") };
+    let guard = segment.guard.as_ref().expect("a guard");
+    assert_eq!((guard.ranges.len(), guard.rows.len()), (2, 2), "{guard:?}");
+    let kernel = kernel(source, "void(int64[:,::1], int64[:,::1])");
+    let (rows, columns) = (9, 37);
+    let mut a: Vec<i64> = (0..(rows * columns) as i64).map(|at| at * 7 % 31).collect();
+    let mut out = vec![-1_i64; rows * columns];
+    kernel.launch([3, 2, 1], [16, 8, 1], 0, &[matrix(&mut a, rows, columns), matrix(&mut out, rows, columns)]);
+    for y in 0..rows {
+        for x in 0..columns {
+            let inside = y > 0 && y + 1 < rows && x > 0 && x + 1 < columns;
+            let at = |y: usize, x: usize| a[y * columns + x];
+            let expected = if inside { at(y - 1, x) + at(y + 1, x) + at(y, x - 1) + at(y, x + 1) } else { -1 };
+            assert_eq!(out[y * columns + x], expected, "({y}, {x})");
+        }
+    }
+}
+
+#[test]
 fn conditions_with_a_name_are_bounds() {
     let source = "
 def k(wall, out):
