@@ -154,7 +154,8 @@ class SanitizerError(WeftError):
 
     Attributes
     ----------
-    findings : list of weft.sanitize.Finding
+    findings : list
+        Each is a ``weft.sanitize.Finding``: ``tool``, ``kind``, ``kernel``, ``message``, ``count`` and ``accesses``.
     """
 
     def __init__(self, message: str, findings: Sequence[Finding] = ()) -> None:
