@@ -35,7 +35,7 @@ enum Place {
 
 /// What a launch's `blockDim.x` must be for neighboring blocks to be joined; `None` if they may not be.
 pub(super) fn extents(module: &Module, effects: &[Effects]) -> Option<Extents> {
-    if effects.iter().any(|effects| effects.synchronizes()) {
+    if effects.iter().any(|effects| effects.synchronizes()) || !may_move_all(module) {
         return None;
     }
     let mut extents = Extents::new();
@@ -88,9 +88,6 @@ impl<'a> Walk<'a> {
         let mut stays = stable && !self.places.contains(&Place::More);
         self.known.fill(None);
         for_each_stmt(&self.function.body, &mut |stmt| {
-            if let StmtKind::Op { op, .. } = stmt.kind {
-                stays &= may_move(op);
-            }
             let assigns = matches!(stmt.kind, StmtKind::Assign(..));
             for root in stmt.kind.exprs() {
                 stays &= match self.place(root) {
