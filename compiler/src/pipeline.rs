@@ -138,6 +138,7 @@ fn stages(request: &Request) -> Result<Outcome<Output>, Failure> {
     let fail = |diagnostic: Diagnostic| Failure { diagnostics: vec![diagnostic], sources: sources.clone() };
     module.confined = request.options.confined;
     module.facts = request.options.facts;
+    module.short_extents.clone_from(&request.options.short_extents);
     module.sanitize = sanitize(request);
     (module.coarsen, module.choose) = coarsen(request);
     stage::begin(Stage::Passes);

@@ -178,7 +178,7 @@ fn the_same_request_has_the_same_digest_in_every_process() {
     // What is fed changes only on purpose: files that hold digests become worthless then.
     assert_eq!(
         Digest::for_build(&sample(), ["test", "build", "library"]).to_string(),
-        "046a7c6394263e9b844984f26f1e6d9dae40888a00f317c828b1736c2caa8c34"
+        "1723951c4ff578f741eb6f066296537b116595299b9f3e0543c641243f6b4a2e"
     );
 }
 
@@ -444,6 +444,9 @@ fn every_change_gives_another_digest() {
         options(Options { sanitize: Tools::MEMCHECK, ..base() }),
         options(Options { wraparound: false, ..base() }),
         options(Options { opt: false, ..base() }),
+        options(Options { short_extents: vec![(0, 3)], ..base() }),
+        options(Options { short_extents: vec![(1, 3)], ..base() }),
+        options(Options { short_extents: vec![(0, 4)], ..base() }),
         options(Options { driver_isa: Some((8, 4)), ..base() }),
         options(Options { driver_isa: Some((9, 0)), ..base() }),
         options(Options { launch_bounds: None, ..base() }),

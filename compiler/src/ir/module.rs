@@ -45,6 +45,8 @@ pub struct Module {
     pub cooperative: bool,
     /// What holds of every launch.
     pub facts: Facts,
+    /// By parameter: the last extent of an array that the launch has which the code is compiled for, where that is short.
+    pub short_extents: Vec<(u32, u8)>,
     /// The facts that the code is better for: passes find out.
     pub gains: Facts,
     /// Writes beside the arrays of the kernel's arguments are to do nothing, if that is possible.

@@ -38,6 +38,9 @@ pub struct Options {
     /// What holds of every launch of the code; NVPTX only. Of arrays whose number is not known, such as addresses, nothing is
     /// taken for granted.
     pub facts: Facts,
+    /// By argument: the last extent of an array, where it is [short](Self::SHORT) in the launch that the code is compiled for:
+    /// it has a copy for launches like that. The host only; the code is right for all launches.
+    pub short_extents: Vec<(u32, u8)>,
     /// Say where Numba's typing makes numbers wider, among the warnings.
     pub notes: bool,
     /// So many threads are one of a launch, if that is possible ([`weft_artifact::Kernel::coarsening`]).
@@ -49,6 +52,11 @@ pub struct Options {
     pub driver_isa: Option<(u32, u32)>,
     /// Who calls the code.
     pub entry: Entry,
+}
+
+impl Options {
+    /// The extents that are worth a copy of the code.
+    pub const SHORT: std::ops::RangeInclusive<u64> = 2..=4;
 }
 
 impl Default for Options {
@@ -68,6 +76,7 @@ impl Default for Options {
             libdevice: None,
             confined: false,
             facts: Facts::NONE,
+            short_extents: Vec::new(),
             notes: false,
             coarsen: Factors::NONE,
             choose: false,

@@ -21,6 +21,7 @@ use super::{
     coarsened::Wanted,
     launcher::Launcher,
     overload::{Found, Overload, Resolved},
+    small,
 };
 use crate::{
     args::{Arguments, convert},
@@ -53,6 +54,13 @@ pub(super) struct Lookups {
     pub(super) hits: u64,
     /// So often one was compiled.
     pub(super) misses: u64,
+}
+
+/// What is likely to hold of the launches that a kernel is compiled for.
+struct Likely {
+    facts: Facts,
+    /// By argument: the last extent of an array, where it is short.
+    short_extents: Vec<(u32, u8)>,
 }
 
 impl State {
@@ -149,14 +157,17 @@ impl Dispatcher {
     fn resolve_new(slf: &Bound<'_, Self>, arguments: &Arguments) -> PyResult<Resolved> {
         let (py, this, words) = (slf.py(), slf.get(), arguments.key.as_slice());
         let given = key::decode(words);
-        let likely = arguments.likely(weft_artifact::are_nonneg(&given, &arguments.cells));
+        let likely = Likely {
+            facts: arguments.likely(weft_artifact::are_nonneg(&given, &arguments.cells)),
+            short_extents: small::short_extents(&given, &arguments.cells),
+        };
         this.check_count(given.len())?;
         if this.jit.device {
             return Err(this.no_kernel());
         }
         devices::announce(py)?;
         let (args, casts) = if this.declared.is_empty() { (given, Vec::new()) } else { this.choose(&given)? };
-        Self::overload_for(slf, &args, likely)?.resolve(py, words, casts)
+        Self::overload_for(slf, &args, &likely)?.resolve(py, words, casts)
     }
 
     /// The declared signature that fits best, and the conversions to it.
@@ -207,11 +218,11 @@ impl Dispatcher {
 
     /// The same, without its code where a launch may need another.
     pub(super) fn known_overload(slf: &Bound<'_, Self>, args: &[ArgType]) -> PyResult<Arc<Overload>> {
-        Self::overload_for(slf, args, Facts::ALL)
+        Self::overload_for(slf, args, &Likely { facts: Facts::ALL, short_extents: Vec::new() })
     }
 
-    /// The same, for launches of which such facts are likely to hold.
-    fn overload_for(slf: &Bound<'_, Self>, args: &[ArgType], likely: Facts) -> PyResult<Arc<Overload>> {
+    /// The same, for launches of which this is likely to hold.
+    fn overload_for(slf: &Bound<'_, Self>, args: &[ArgType], likely: &Likely) -> PyResult<Arc<Overload>> {
         let (py, this) = (slf.py(), slf.get());
         if let Some(known) = this.compiled(args) {
             return Ok(known);
@@ -249,7 +260,7 @@ impl Dispatcher {
         function: &Arc<FunctionDef>,
         args: &[ArgType],
         found: Found,
-        likely: Facts,
+        likely: &Likely,
     ) -> PyResult<Arc<Overload>> {
         let lock = slf.py().import("weft.cuda._code.link")?.getattr("LOCK")?;
         lock.call_method0("acquire")?;
@@ -266,14 +277,18 @@ impl Dispatcher {
         function: &Arc<FunctionDef>,
         args: &[ArgType],
         found: Found,
-        likely: Facts,
+        likely: &Likely,
     ) -> PyResult<Arc<Overload>> {
         let this = slf.get();
         // Code of other languages may ask for its thread.
         let is_linked = !found.links.is_empty();
         let (mut jit, wanted) = this.plain(slf.py())?;
         let most = jit.code.facts;
-        jit.code.facts = Facts::likeliest(likely).and(most);
+        jit.code.facts = Facts::likeliest(likely.facts).and(most);
+        // A GPU's threads are no vectors.
+        if devices::current(slf.py())?.kind() == "cpu" {
+            jit.code.short_extents.clone_from(&likely.short_extents);
+        }
         let mut compiled = Overload::compile(slf, Definition::of(Arc::clone(function)), args, &jit, found)?;
         compiled.most = most;
         if !is_linked {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use weft_artifact::{ArgType, ArrayType, Facts, Layout, SMALL_EXTENT, Scalar, Slot, SlotField, SlotSource, SlotType};
+use weft_compiler::request::Options;
 use weft_runtime::LaunchConfig;
 
 use super::{
@@ -56,6 +57,24 @@ pub(super) fn signs(slots: &[Slot], cells: &[u32]) -> Box<[Sign]> {
         ) => None,
     };
     with_cells(slots, cells).filter_map(sign).collect()
+}
+
+/// By argument: the last extent of an array, where a launch with these cells has a [short](Options::SHORT) one.
+pub(super) fn short_extents(given: &[ArgType], cells: &[u64]) -> Vec<(u32, u8)> {
+    let (mut found, mut at) = (Vec::new(), 0);
+    for (param, ty) in (0..).zip(given) {
+        if let ArgType::Array(array) = ty
+            && array.ndim > 1
+            && array.layout == Layout::C
+            && let Some(&last) = cells.get(at + usize::from(array.ndim))
+            && Options::SHORT.contains(&last)
+            && let Ok(extent) = u8::try_from(last)
+        {
+            found.push((param, extent));
+        }
+        ty.for_each_leaf(&mut |_, leaf| at += leaf.cells());
+    }
+    found
 }
 
 /// The integers of 64 bits among what a kernel takes, `cells` being where each of its slots is taken from.

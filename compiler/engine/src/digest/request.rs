@@ -47,6 +47,7 @@ impl Feed {
             libdevice,
             confined,
             facts: Facts { small, nonneg, disjoint, aligned },
+            short_extents,
             notes,
             coarsen,
             choose,
@@ -76,6 +77,11 @@ impl Feed {
         let Factors { threads, blocks } = coarsen;
         for factor in threads.iter().chain(blocks) {
             self.number(u64::from(*factor));
+        }
+        self.number(short_extents.len() as u64);
+        for (param, extent) in short_extents {
+            self.number(u64::from(*param));
+            self.number(u64::from(*extent));
         }
         self.optional(*launch_bounds, |feed, LaunchBounds { threads, blocks, cluster }| {
             feed.number(u64::from(threads));

@@ -16,6 +16,8 @@
 //! So are locals that are larger, if only their lower halves are ever read ([`halves`]); and those that fit `uint32` and are no
 //! more than that: states of random number generators, hashes.
 //!
+//! Unsigned integers of 64 bits become signed first, where no value of theirs differs ([`signs`]).
+//!
 //! Clamps of floats that became integers are computed in 32 bits where they fit ([`saturated`]).
 //!
 //! On a CPU, where vectors of 32 bits have twice as many elements, only what says no [place](places) becomes narrow: indices
@@ -28,6 +30,7 @@ mod address;
 mod halves;
 mod places;
 mod saturated;
+mod signs;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,6 +53,7 @@ const UNROLLED: i128 = 64;
 
 /// Runs the pass for a CPU.
 pub(super) fn run_on_host(module: &mut Module) {
+    signs::make_signed(module);
     let ranges = Ranges::of(module);
     for ((_, function), ranges) in module.functions.iter_mut().zip(&ranges) {
         let kept = places::places(function);
@@ -59,6 +63,7 @@ pub(super) fn run_on_host(module: &mut Module) {
 
 /// Runs the pass.
 pub(super) fn run(module: &mut Module) {
+    signs::make_signed(module);
     let ranges = Ranges::of(module);
     let reaches = Reaches::of(module);
     let functions = module.functions.iter().zip(&ranges);

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Expressions of the largest value that is asked for again.
-const MOST: usize = 24;
+const MOST: usize = 64;
 
 /// What is asked for again.
 struct Named {

@@ -18,6 +18,7 @@ use super::{
     guards::Peeler,
     shape::{Guard, Interior, Range, Segment},
     sums::{Between, Known, LARGEST_CONSTANT, Sum},
+    walk::counter,
 };
 use crate::{
     analysis::any_expr,
@@ -51,8 +52,8 @@ pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment) {
         return;
     }
     let before = peeler.function.exprs.len();
-    let bounds = segment.guard.iter().flat_map(|guard| &guard.ranges).map(|range| range.bound).collect();
-    let mut walk = Walk { peeler, bounds, known: BTreeMap::new(), nonneg: Vec::new(), parts: Vec::new(), gains: 0 };
+    let ranges = segment.guard.iter().flat_map(|guard| &guard.ranges).copied().collect();
+    let mut walk = Walk { peeler, ranges, known: BTreeMap::new(), nonneg: Vec::new(), parts: Vec::new(), gains: 0 };
     let body = walk.block(&segment.body);
     let (gains, nonneg) = (walk.gains, std::mem::take(&mut walk.nonneg));
     let guard = if gains == 0 { None } else { walk.guard(&nonneg) };
@@ -60,14 +61,19 @@ pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment) {
         peeler.function.exprs.truncate(before);
         return;
     };
+    if guard.is_empty() {
+        // The segment's own guard says it all.
+        segment.body = body;
+        return;
+    }
     peeler.complete(&mut guard);
     segment.interior = Some(Interior { guard, body });
 }
 
 struct Walk<'a, 'b> {
     peeler: &'a mut Peeler<'b>,
-    /// What the segment's guard compares with.
-    bounds: Vec<ExprId>,
+    /// What the segment's guard compares.
+    ranges: Vec<Range>,
     /// Of locals, at the position.
     known: BTreeMap<LocalId, Known>,
     /// What is taken for granted: sums that are not negative.
@@ -171,7 +177,8 @@ impl Walk<'_, '_> {
     }
 
     fn turns(&mut self, body: &[Stmt], step: &[Stmt]) -> StmtKind {
-        let first = self.counter(body, step).map(|(local, limit)| (local, limit, self.known.get(&local).cloned()));
+        let first =
+            counter(self.function(), body, step).map(|(local, limit)| (local, limit, self.known.get(&local).cloned()));
         self.forget(body);
         self.forget(step);
         let outside = self.known.clone();
@@ -191,26 +198,6 @@ impl Walk<'_, '_> {
         done.extend(self.block(rest));
         self.known = outside;
         StmtKind::Loop { body: done, step: self.copied(step) }
-    }
-
-    /// The counter of `for` and its limit: tested first, and one more after each turn.
-    fn counter(&self, body: &[Stmt], step: &[Stmt]) -> Option<(LocalId, ExprId)> {
-        let function = self.function();
-        let kind = |id: ExprId| &function.exprs[id].kind;
-        let [Stmt { kind: StmtKind::Assign(local, sum), .. }] = step else { return None };
-        let ExprKind::Binary(BinaryOp::Add | BinaryOp::AddExact, a, b) = *kind(*sum) else { return None };
-        let one = matches!(kind(b), ExprKind::Const(Const::Int(1)));
-        if !one || function.local(a) != Some(*local) || function.locals[*local].ty != Type::I64 {
-            return None;
-        }
-        let (test, rest) = body.split_first()?;
-        let StmtKind::If { cond, then, otherwise } = &test.kind else { return None };
-        let leaves = matches!(then.as_slice(), [Stmt { kind: StmtKind::Break, .. }]) && otherwise.is_empty();
-        let ExprKind::Unary(UnaryOp::Not, holds) = *kind(*cond) else { return None };
-        let ExprKind::Compare(CompareOp::Lt, counter, limit) = *kind(holds) else { return None };
-        let mut assigned = false;
-        for_each_stmt(rest, &mut |stmt| assigned |= stmt.kind.assigned().contains(local));
-        (leaves && !assigned && function.local(counter) == Some(*local)).then_some((*local, limit))
     }
 
     /// Statements as they are, of expressions of their own.
@@ -345,7 +332,7 @@ impl Walk<'_, '_> {
                 let Some((value, by)) = integer(0).zip(integer(1)) else { return nothing };
                 // An index that runs around is tested against the same size; one that is taken apart into a row and a
                 // column is not.
-                let around = self.bounds.iter().any(|&bound| self.alike(bound, size));
+                let around = self.ranges.iter().any(|range| self.alike(range.bound, size));
                 if !around || !self.steps(value) || self.steps(by) {
                     return nothing;
                 }
@@ -418,6 +405,9 @@ impl Walk<'_, '_> {
         if sum.terms.is_empty() {
             return sum.constant >= 0;
         }
+        if self.is_asked_for(&sum, value, bound) {
+            return true;
+        }
         // Of both ends: what lies between them is exact where they are.
         let ends = [&value.low, &value.high, &bound.low, &bound.high];
         for &(id, _) in ends.into_iter().flat_map(|end| &end.terms) {
@@ -438,6 +428,42 @@ impl Walk<'_, '_> {
             self.nonneg.push(sum);
         }
         few
+    }
+
+    /// Whether the segment's guard lets only threads through for which a sum is not negative. The two that it is the
+    /// difference of are plain values, so that none of them is the sum of others, which may wrap.
+    fn is_asked_for(&self, sum: &Sum, value: &Between, bound: &Between) -> bool {
+        let plain = |between: &Between| match between.low.terms.as_slice() {
+            [] => between.low.constant == between.high.constant && between.high.terms.is_empty(),
+            [(_, minus)] => !minus && between.low.constant == 0 && between.high.is(&between.low),
+            [_, ..] => false,
+        };
+        plain(value)
+            && plain(bound)
+            && self.ranges.iter().any(|range| {
+                // `value - bound >= apart`, or `bound - value >= apart`.
+                let (is_above, apart) = match range.op {
+                    CompareOp::Ge => (true, 0),
+                    CompareOp::Gt => (true, 1),
+                    CompareOp::Le => (false, 0),
+                    CompareOp::Lt => (false, 1),
+                    CompareOp::Eq | CompareOp::Ne => return false,
+                };
+                let constant = self.function().int(range.bound);
+                let parts = if constant.is_some() { 1 } else { 2 };
+                let has = |id: ExprId, negative: bool| {
+                    sum.terms.iter().any(|&(term, minus)| minus == negative && self.alike(term, id))
+                };
+                let least = match constant {
+                    Some(constant) if is_above => constant.saturating_add(apart),
+                    Some(constant) => constant.saturating_neg().saturating_add(apart),
+                    None => apart,
+                };
+                sum.terms.len() == parts
+                    && has(range.value, !is_above)
+                    && (constant.is_some() || has(range.bound, is_above))
+                    && least.saturating_add(sum.constant) >= 0
+            })
     }
 
     /// Whether a value grows from thread to thread.

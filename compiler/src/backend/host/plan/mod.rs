@@ -6,6 +6,7 @@ mod again;
 mod axes;
 mod cells;
 mod crossing;
+mod dead;
 mod forms;
 mod guards;
 mod inline;
@@ -19,8 +20,10 @@ mod regions;
 mod segments;
 mod select;
 mod shape;
+mod short;
 mod strided;
 mod sums;
+mod turns;
 mod uniform;
 mod walk;
 pub(crate) mod warps;
@@ -80,7 +83,9 @@ impl Plan {
         let mut function = module.functions[kernel].clone();
         copy_assigned_params(&mut function);
         let mut body = std::mem::take(&mut function.body);
+        let is_choice = opt && short::copy(&module, &mut function, &mut body);
         if opt {
+            turns::write_out(&mut function, &module.constants, &mut body);
             select::convert(&mut function, &mut body);
             again::substitute(&mut function, &mut body);
         }
@@ -93,8 +98,11 @@ impl Plan {
             let cut = segments::cut(&mut function, &body, &uniformity, &regions);
             (uniformity, cut)
         } else {
-            (all_own(&function), segments::whole(body))
+            (all_own(&function), segments::whole(body, is_choice))
         };
+        if opt {
+            dead::drop_unread(&function, &fixed, &mut cut.nodes);
+        }
         let crossing = crossing::analyse(&function, &mut cut.nodes, &uniformity, &fixed, &effects);
         let mut peeler = guards::Peeler {
             function: &mut function,

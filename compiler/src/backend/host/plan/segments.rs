@@ -15,10 +15,19 @@ use crate::{
     ir::{Block, Function, Local, LocalId, LocalKind, Stmt, StmtKind, Type, for_each_stmt},
 };
 
-/// A kernel without a barrier: one segment.
-pub(crate) fn whole(body: Block) -> Cut {
-    let segment = Segment { body, ..Segment::default() };
-    Cut { nodes: vec![Node::Segment(Box::new(segment))], masks: 0, alive: None }
+/// A kernel without a barrier: one segment, or one of two where the body is a choice that a launch makes.
+pub(crate) fn whole(mut body: Block, is_choice: bool) -> Cut {
+    let segment = |body: Block| vec![Node::Segment(Box::new(Segment { body, ..Segment::default() }))];
+    let nodes = match body.pop() {
+        Some(Stmt { kind: StmtKind::If { cond, then, otherwise }, .. }) if is_choice => {
+            vec![Node::If { cond, then: segment(then), otherwise: segment(otherwise) }]
+        }
+        last => {
+            body.extend(last);
+            segment(body)
+        }
+    };
+    Cut { nodes, masks: 0, alive: None }
 }
 
 /// Cuts a body. New locals, for conditions, are added to the function.

@@ -38,6 +38,11 @@ impl Sum {
         Self { terms: vec![(id, false)], constant: 0 }
     }
 
+    /// Whether both have the very same parts.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        self.terms == other.terms && self.constant == other.constant
+    }
+
     pub(super) fn negated(&self) -> Self {
         Self { terms: self.terms.iter().map(|&(id, minus)| (id, !minus)).collect(), constant: -self.constant }
     }

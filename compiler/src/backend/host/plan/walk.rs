@@ -1,7 +1,10 @@
 //! Small questions about statements that several steps of the plan ask.
 
 use crate::{
-    ir::{Block, Op, Stmt, StmtKind, Together, for_each_stmt},
+    ir::{
+        BinaryOp, Block, CompareOp, Const, ExprId, ExprKind, Function, LocalId, Op, Stmt, StmtKind, Together, Type,
+        UnaryOp, for_each_stmt,
+    },
     source::Span,
 };
 
@@ -46,6 +49,25 @@ pub(crate) fn list_at<'a>(body: &'a mut Block, path: &[usize]) -> Option<&'a mut
         }
     }
     Some(list)
+}
+
+/// The counter of a `for` over 64-bit integers and its limit: tested first, and one more after each turn.
+pub(crate) fn counter(function: &Function, body: &[Stmt], step: &[Stmt]) -> Option<(LocalId, ExprId)> {
+    let kind = |id: ExprId| &function.exprs[id].kind;
+    let [Stmt { kind: StmtKind::Assign(local, sum), .. }] = step else { return None };
+    let ExprKind::Binary(BinaryOp::Add | BinaryOp::AddExact, a, b) = *kind(*sum) else { return None };
+    let one = matches!(kind(b), ExprKind::Const(Const::Int(1)));
+    if !one || function.local(a) != Some(*local) || function.locals[*local].ty != Type::I64 {
+        return None;
+    }
+    let (test, rest) = body.split_first()?;
+    let StmtKind::If { cond, then, otherwise } = &test.kind else { return None };
+    let leaves = matches!(then.as_slice(), [Stmt { kind: StmtKind::Break, .. }]) && otherwise.is_empty();
+    let ExprKind::Unary(UnaryOp::Not, holds) = *kind(*cond) else { return None };
+    let ExprKind::Compare(CompareOp::Lt, counter, limit) = *kind(holds) else { return None };
+    let mut assigned = false;
+    for_each_stmt(rest, &mut |stmt| assigned |= stmt.kind.assigned().contains(local));
+    (leaves && !assigned && function.local(counter) == Some(*local)).then_some((*local, limit))
 }
 
 /// Marks the end of a turn: any order of threads between cuts is right.

@@ -98,6 +98,13 @@ pub(super) fn llvm(source: &str, signature: &str, cpu: &str) -> String {
     output(source, signature, Target::Host(cpu_for_code(cpu))).llvm.expect("it was asked for")
 }
 
+/// The same where a launch has arrays with short last extents, by argument.
+pub(super) fn llvm_for_short(source: &str, signature: &str, cpu: &str, short_extents: Vec<(u32, u8)>) -> String {
+    let mut request = request(source, signature, Target::Host(cpu_for_code(cpu)));
+    request.options.short_extents = short_extents;
+    compiled(&request).llvm.expect("it was asked for")
+}
+
 /// The module that the back end gets.
 pub(super) fn module(source: &str, signature: &str) -> Module {
     let request = request(source, signature, Target::Host(cpu()));

@@ -1,6 +1,6 @@
 //! Kernels without barriers: thread loops that vectorise, and guards in their bounds.
 
-use super::harness::{Arg, array, kernel, llvm, matrix};
+use super::harness::{Arg, array, kernel, llvm, llvm_for_short, matrix};
 
 const SAXPY: &str = "
 def saxpy(a, x, y, out):
@@ -291,4 +291,35 @@ fn math_functions_need_nothing_from_outside() {
             }
         }
     }
+}
+
+#[test]
+fn sums_of_bytes_have_no_64_bits() {
+    let source = "
+def k(a, out):
+    i = cuda.grid(1)
+    if i < out.size:
+        s = a[i] + a[i + 1] + a[i + 2]
+        out[i] = 1 if s == 3 or s > 200 else 0
+";
+    let llvm = llvm(source, "void(uint8[::1], uint8[::1])", "x86-64-v3");
+    assert!(llvm.contains("x i32>") && !llvm.contains("x i64> "), "{llvm}");
+}
+
+#[test]
+fn colors_of_a_picture_are_loaded_as_vectors() {
+    let source = "
+def k(a, out):
+    i, j = cuda.grid(2)
+    h, w, channels = a.shape
+    if i < h and j < w:
+        out[i, j] = a[i, j, 0] * 0.25 + a[i, j, 1] * 0.5 + a[i, j, 2]
+";
+    let vectors = |short_extents: Vec<(u32, u8)>| {
+        let signature = "void(float64[:,:,::1], float64[:,::1])";
+        llvm_for_short(source, signature, "x86-64-v3", short_extents).contains("load <12 x double>")
+    };
+    assert!(vectors(vec![(0, 3)]));
+    assert!(!vectors(Vec::new()));
+    assert!(!vectors(vec![(1, 3)]), "no last extent of that array");
 }
