@@ -15,7 +15,7 @@ use super::{
     hooks::{Frame, HostHooks},
     offsets::Offsets,
     parallel::Parallel,
-    plan::{MAX_THREADS, Plan},
+    plan::{MAX_ROW, MAX_THREADS, Plan},
     stop::Watch,
 };
 use crate::{
@@ -348,7 +348,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             Some(most) => {
                 let left_of_row = builder.build_int_nuw_sub(grid_x, block[0], "")?;
                 let left = builder.build_int_nuw_sub(start.last, number.as_basic_value().into_int_value(), "")?;
-                let left = self.choose("llvm.umin", left, long.const_int(MAX_THREADS, false).into())?;
+                let left = self.choose("llvm.umin", left, long.const_int(MAX_ROW, false).into())?;
                 let left = self.emitter.builder.build_int_truncate(left, int, "")?;
                 let width = self.choose("llvm.umin", left_of_row, left.into())?;
                 self.choose("llvm.umin", width, most.into())?
@@ -393,8 +393,9 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         // What threads keep in scratch memory has room for a block's.
         let keeps =
             !self.plan.crossing.locals.is_empty() || !self.plan.crossing.arrays.is_empty() || self.plan.cut.masks > 0;
-        let limit = int.const_int(MAX_THREADS, false);
-        let mut most = builder.build_int_unsigned_div(limit, if keeps { self.threads } else { extent }, "joined")?;
+        // What a row of many turns touches in one of them is then in one piece.
+        let (limit, of) = if keeps { (MAX_THREADS, self.threads) } else { (MAX_ROW, extent) };
+        let mut most = builder.build_int_unsigned_div(int.const_int(limit, false), of, "joined")?;
         for &asked in extents {
             let (asked, one) = (int.const_int(asked.cast_unsigned(), true), int.const_int(1, false));
             let holds = builder.build_int_compare(IntPredicate::EQ, extent, asked, "")?;

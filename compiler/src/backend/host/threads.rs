@@ -266,8 +266,11 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             self.compute(local)?;
         }
         let mut values = GuardValues { ranges: Vec::new(), rows: Vec::new() };
-        for &Range { value, op, bound, wraps } in &guard.ranges {
-            values.ranges.push(RangeValues { value: self.wide(value)?, op, bound: self.wide(bound)?, wraps });
+        for &Range { value, op, bound, times, wraps } in &guard.ranges {
+            let (value, bound) = (self.wide(value)?, self.wide(bound)?);
+            let times = bound.get_type().const_int(times.cast_unsigned(), true);
+            let bound = self.emitter.builder.build_int_nsw_mul(bound, times, "")?;
+            values.ranges.push(RangeValues { value, op, bound, wraps });
         }
         for &(cond, negated) in &guard.rows {
             values.rows.push((self.emitter.emit_int(cond)?, negated));

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use weft_artifact::{EXTENT_BITS, Scalar, SlotField, SlotSource};
 
-use super::shape::{MAX_THREADS, Parts, Range};
+use super::shape::{MAX_ROW, Parts, Range};
 use crate::{
     analysis::Fixed,
     ir::{
@@ -95,10 +95,33 @@ impl Forms<'_> {
         let (value, op, bound) = match (self.form(a), self.form(b)) {
             (Form::Step, Form::Same) => (a, op, b),
             (Form::Same, Form::Step) => (b, mirrored(op), a),
-            _ => return None,
+            (Form::Other, Form::Same) => return self.quotient(a, op, b),
+            (Form::Same, Form::Other) => return self.quotient(b, mirrored(op), a),
+            (Form::Same, Form::Same) | (Form::Step | Form::Other, _) => return None,
         };
         let wraps = self.bits(value, &Cell::new(EFFORT)) > NO_WRAP;
-        (op != CompareOp::Ne).then_some(Range { value, op, bound, wraps })
+        (op != CompareOp::Ne).then_some(Range { value, op, bound, times: 1, wraps })
+    }
+
+    /// The range of a quotient: `cuda.grid(1) // 32 < n` is `cuda.grid(1) < n * 32`.
+    fn quotient(&self, mut value: ExprId, op: CompareOp, bound: ExprId) -> Option<Range> {
+        while let Some(known) = self.function.local(value).and_then(|local| self.fixed.value(local)) {
+            value = known;
+        }
+        let ExprKind::Binary(divide, step, by) = self.function.exprs[value].kind else { return None };
+        let by = i64::try_from(self.function.int(by)?).ok()?;
+        let times = if matches!(divide, BinaryOp::FloorDiv | BinaryOp::DivNonneg) && by > 0 {
+            by
+        } else if divide == BinaryOp::Shr && (0..i64::from(SMALL)).contains(&by) {
+            1 << by
+        } else {
+            return None;
+        };
+        let wide = self.function.exprs[step].ty == Type::I64 && self.form(step) == Form::Step;
+        let fits = |id: ExprId, more: u32| self.bits(id, &Cell::new(EFFORT)) + more <= NO_WRAP;
+        let exact = fits(step, 0) && fits(bound, i64::BITS - times.leading_zeros());
+        let whole = matches!(op, CompareOp::Lt | CompareOp::Ge);
+        (wide && exact && whole).then_some(Range { value: step, op, bound, times, wraps: false })
     }
 
     /// Whether an integer is known to be small enough for sums of a few to be exact in 64 bits.
@@ -123,7 +146,7 @@ impl Forms<'_> {
                 None => unknown,
             },
             Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(_) | SpecialRegister::BlockDim(_))) => {
-                MAX_THREADS.ilog2() + 1
+                MAX_ROW.ilog2() + 1
             }
             Class::Leaf(Leaf::Special(_)) => i32::BITS - 1,
             Class::Arith(Arith::Convert(a)) if self.function.exprs[a].ty.scalar().is_some_and(Scalar::is_int) => {

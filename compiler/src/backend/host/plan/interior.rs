@@ -52,7 +52,8 @@ pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment) {
         return;
     }
     let before = peeler.function.exprs.len();
-    let ranges = segment.guard.iter().flat_map(|guard| &guard.ranges).copied().collect();
+    let ranges =
+        segment.guard.iter().flat_map(|guard| &guard.ranges).filter(|range| range.times == 1).copied().collect();
     let mut walk = Walk { peeler, ranges, known: BTreeMap::new(), nonneg: Vec::new(), parts: Vec::new(), gains: 0 };
     let body = walk.block(&segment.body);
     let (gains, nonneg) = (walk.gains, std::mem::take(&mut walk.nonneg));
@@ -533,7 +534,7 @@ impl Walk<'_, '_> {
                 Some((value, minus)) => {
                     let bound = self.built(&if minus { rest } else { rest.negated() }, at);
                     let op = if minus { CompareOp::Le } else { CompareOp::Ge };
-                    guard.ranges.push(Range { value: self.copy(value), op, bound, wraps: false });
+                    guard.ranges.push(Range { value: self.copy(value), op, bound, times: 1, wraps: false });
                 }
                 None => {
                     let value = self.built(&rest, at);

@@ -30,7 +30,7 @@ pub(crate) mod warps;
 
 pub(crate) use crossing::Crossing;
 pub(crate) use polling::Polling;
-pub(crate) use shape::{Cut, Guard, Interior, MAX_THREADS, MaskId, Node, Range, Segment};
+pub(crate) use shape::{Cut, Guard, Interior, MAX_ROW, MAX_THREADS, MaskId, Node, Range, Segment};
 
 use crate::{
     analysis::Fixed,

@@ -5,6 +5,9 @@ use crate::ir::{Block, CompareOp, ExprId, LocalId};
 /// Threads a block can have.
 pub(crate) const MAX_THREADS: u64 = 1024;
 
+/// Threads of a row of joined blocks that keep nothing.
+pub(crate) const MAX_ROW: u64 = 16 * MAX_THREADS;
+
 /// A byte for each thread that says whether it takes part; by number.
 pub(crate) type MaskId = u32;
 
@@ -158,7 +161,7 @@ impl Guard {
     }
 }
 
-/// `value op bound`, where `value` grows by one from thread to thread.
+/// `value op bound * times`, where `value` grows by one from thread to thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Range {
     /// The left side; `I32` or `I64`.
@@ -167,6 +170,8 @@ pub(crate) struct Range {
     pub op: CompareOp,
     /// The right side, of the same type; the same for the whole row.
     pub bound: ExprId,
+    /// So often. The product is no larger than an integer.
+    pub times: i64,
     /// The value may pass the largest integer within a row, and go on from the smallest.
     pub wraps: bool,
 }

@@ -10,9 +10,12 @@ use std::collections::BTreeMap;
 use weft_artifact::{ArgItem, SlotField, SlotSource};
 
 use super::turns;
-use crate::ir::{
-    BinaryOp, Block, CompareOp, Const, Expr, ExprId, ExprKind, Function, LocalId, Module, Stmt, StmtKind, Type,
-    for_each_expr_of_stmt, for_each_stmt, for_each_stmt_mut,
+use crate::{
+    analysis::Fixed,
+    ir::{
+        BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, LocalId, Module, Stmt, StmtKind,
+        Type, for_each_expr, for_each_expr_of_block, for_each_expr_of_stmt, for_each_stmt, for_each_stmt_mut,
+    },
 };
 
 /// Expressions of the largest body that has a copy.
@@ -35,7 +38,7 @@ pub(super) fn copy(module: &Module, function: &mut Function, body: &mut Block) -
         });
     });
     let Some(span) = body.first().map(|stmt| stmt.span) else { return false };
-    if asks.is_empty() || exprs > MOST_EXPRS {
+    if asks.is_empty() || exprs > MOST_EXPRS || !is_between_threads(function, body, &known) {
         return false;
     }
     let asked: Vec<(LocalId, i128)> =
@@ -63,6 +66,25 @@ pub(super) fn copy(module: &Module, function: &mut Function, body: &mut Block) -
     let otherwise = std::mem::take(body);
     body.push(Stmt { kind: StmtKind::If { cond, then, otherwise }, span });
     true
+}
+
+/// Whether such an extent lies between what neighboring threads touch: it is a factor of an index, and the other one says
+/// which thread it is. Elsewhere nothing is gained.
+fn is_between_threads(function: &Function, body: &Block, known: &BTreeMap<LocalId, i128>) -> bool {
+    let fixed = Fixed::of(function, body);
+    let mut found = false;
+    for_each_expr_of_block(function, body, &mut |id| {
+        let Class::Address { by, .. } = function.class(id) else { return };
+        for_each_expr(function, by, &mut |part| {
+            let ExprKind::Binary(BinaryOp::Mul | BinaryOp::MulExact, a, b) = function.exprs[part].kind else { return };
+            for (extent, other) in [(a, b), (b, a)] {
+                let is_extent = function.local(extent).is_some_and(|local| known.contains_key(&local));
+                let of_thread = fixed.dependence(function, other);
+                found |= is_extent && (of_thread.x || of_thread.row);
+            }
+        });
+    });
+    found
 }
 
 /// The extent that a slot of the kernel is likely to have.

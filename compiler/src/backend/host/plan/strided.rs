@@ -7,7 +7,7 @@
 use super::{
     forms::{Form, Forms},
     regions,
-    shape::MAX_THREADS,
+    shape::MAX_ROW,
     walk::{Path, cut_here, holds_barrier, list_at},
 };
 use crate::{
@@ -273,7 +273,7 @@ impl Build<'_> {
     fn limit(&mut self, bound: ExprId, step: ExprId) -> (ExprId, Option<(LocalId, ExprId)>) {
         let local = Local::new("limit", LocalKind::Variable, Type::I64);
         let local = self.function.locals.push(local);
-        let most = self.i64(ExprKind::Const(Const::Int(i128::from(i64::MAX) - i128::from(MAX_THREADS))));
+        let most = self.i64(ExprKind::Const(Const::Int(i128::from(i64::MAX) - i128::from(MAX_ROW))));
         let step = self.copy(step);
         let most = self.i64(ExprKind::Binary(BinaryOp::Sub, most, step));
         let value = self.i64(ExprKind::Binary(BinaryOp::Min, bound, most));
