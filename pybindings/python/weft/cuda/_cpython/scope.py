@@ -391,7 +391,8 @@ class _Scope(_Names):
         self._module = module
 
     def __getitem__(self, name: str) -> Any:
-        return meaning(self._module[name])
+        # What a debugger has put here is its own.
+        return meaning(self._module[name]) if name in self._module else super().__getitem__(name)
 
 
 # By the identity of the globals and of the functions, as of the present launch.
