@@ -267,6 +267,36 @@ def test_device_functions_signatures_and_ufuncs(passes):
     )
 
 
+def test_pointers(passes):
+    passes(
+        """
+        @cuda.jit("int64(CPointer(int64), int64)", device=True)
+        def second(p, i):
+            return p[i + 1]
+
+        @cuda.jit("void(CPointer(int64), int64[:])")
+        def kernel(p, out):
+            p[0] = 7
+            out[0] = second(p, 0)
+
+        x, out = np.arange(5, 8), np.zeros(1, np.int64)
+        kernel[1, 1](x.ctypes.data, out)
+        assert x.tolist() == [7, 6, 7] and out[0] == 6
+
+        @cuda.jit
+        def wrong(x):
+            x[0] = second(x[0], 0)
+
+        try:
+            wrong[1, 1](x)
+        except TypeError as error:
+            assert "only a launch makes one of an address" in str(error)
+        else:
+            raise AssertionError
+        """
+    )
+
+
 def test_an_exception_names_thread_block_and_kernel(tmp_path):
     done = run(
         """

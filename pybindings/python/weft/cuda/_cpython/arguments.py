@@ -8,6 +8,7 @@ import enum
 import numpy as np
 
 from weft import _weft
+from weft.cuda._cpython import threads
 from weft.cuda._cpython.arrays import Pointer, Record, array, device_array, dtype_of
 from weft.cuda._cpython.scalars import SCALARS, number, plain
 
@@ -62,6 +63,12 @@ def converted(value: Any, kind: _weft.Type) -> Any:
     if value is not None and kind.kind == "optional":
         return converted(value, kind.type)
     if kind.kind == "pointer" and not isinstance(value, Pointer):
+        if threads.is_running():
+            msg = f"a pointer ({text}) is declared, and {value!r} is none: only a launch makes one of an address"
+            raise TypeError(msg)
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+            msg = f"a pointer ({text}) is declared: pass an address, an int, not {type(value).__name__}"
+            raise TypeError(msg)
         return Pointer(value, dtype_of(kind.dtype)) if text.startswith("CPointer") else SCALARS["int64"](value)
     if isinstance(value, tuple) and kind.kind in ("tuple", "unituple") and len(value) == len(kind):
         return tuple(converted(item, each) for item, each in zip(value, kind, strict=True))
