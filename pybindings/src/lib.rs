@@ -44,7 +44,7 @@ mod _weft {
         command::run_command,
         devices::{
             config, current_device_id, device_attribute, device_attributes, device_count, device_kind,
-            device_of_address, is_chosen,
+            device_of_address, interprets_kernels, is_chosen,
             manager::{memory_managers, use_memory_managers},
             memory_info, profile, progress_limits,
             recording::is_recording,

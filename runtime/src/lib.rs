@@ -34,6 +34,7 @@ pub use random::xoroshiro128p_states;
 pub use ranges::{Category, Range, range};
 pub use rows::Rows;
 pub use settings::{
-    CoarsenChoice, CpuStrategy, DeviceChoice, FileChoice, InForce, ProgressChoice, SETTINGS, Setting, Settings,
+    CoarsenChoice, CpuStrategy, DebugPlace, DeviceChoice, FileChoice, InForce, ProgressChoice, SETTINGS, Setting,
+    Settings,
 };
 pub use toolkit::Toolkit;

@@ -37,8 +37,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--device",
         action="append",
-        choices=(*DEVICES, "all"),
-        help="device to test: cpu, cuda or all; may be given several times (default: cpu, and cuda if there is a GPU)",
+        choices=(*DEVICES, "python", "all"),
+        help="device to test: cpu, cuda or all; may be given several times (default: cpu, and cuda if there is a GPU); "
+        "python runs kernels by Python's interpreter, for which not all tests are made",
     )
     parser.addoption(
         "--cpu-strategy",

@@ -17,6 +17,11 @@ use weft_compiler::intrinsics::{Arg, Intrinsic, Lowering, More, Ptx, Returns, Si
 
 use crate::support::emit;
 
+/// Whether only the code of a GPU has it, for a debugger.
+fn is_for_debuggers(row: &Intrinsic) -> bool {
+    row.path == "builtins.breakpoint"
+}
+
 /// A kernel that calls a name once for each signature: its text and its own signature.
 fn kernel_for(row: &Intrinsic, signatures: &[Signature]) -> (String, String) {
     let mut types = Vec::new();
@@ -27,7 +32,8 @@ fn kernel_for(row: &Intrinsic, signatures: &[Signature]) -> (String, String) {
     }
     let text = format!(
         "import cmath\nimport math\nimport operator\n\nimport numpy\nimport weft\nfrom weft import cuda\n\n\n\
-         @cuda.jit\ndef row({}):\n    {}\n",
+         @cuda.jit{}\ndef row({}):\n    {}\n",
+        if is_for_debuggers(row) { "(debug=True, opt=False)" } else { "" },
         params.join(", "),
         body.join("\n    ")
     );
@@ -134,6 +140,7 @@ fn compiled(row: &'static Intrinsic, folder: &Path) -> (usize, Vec<String>) {
             Err(fault) => faults.push(format!("{} {sig}:\n{fault}", row.path)),
         }
         match emit(path, "row", Some(&sig), "host", "asm") {
+            Err(fault) if is_for_debuggers(row) => assert!(fault.contains("WEFT_DEVICE=python"), "{fault}"),
             Ok(assembly) => assert!(assembly.contains("row"), "{} {sig}: no code", row.path),
             Err(fault) => faults.push(format!("{} {sig} for the host:\n{fault}", row.path)),
         }

@@ -26,6 +26,9 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Explain a diagnostic code such as E0203, or a name in kernels; without a code, list them.
     Explain(ExplainArgs),
+    /// Run a Python program with its kernels on the CPU, and say what is wrong with their accesses, races, uninitialized memory
+    /// and barriers. It is a part of the Python package.
+    Sanitize(SanitizeArgs),
     /// List the CUDA devices and the CPU.
     Devices,
     /// Look whether weft works on this machine: driver, devices, tools, cache and settings; say what is wrong, and how to mend
@@ -44,6 +47,26 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: CacheCommand,
     },
+}
+
+/// `weft sanitize`, which `weft/_sanitizer.py` reads once more.
+#[derive(Debug, Args)]
+#[expect(dead_code, reason = "for the help and for shells: Python reads the words")]
+pub(crate) struct SanitizeArgs {
+    /// What to look for: memcheck, racecheck, initcheck, synccheck, several with commas between, or all.
+    #[arg(long, value_name = "TOOLS", default_value = "all")]
+    tool: String,
+    /// The findings as JSON, on the standard output.
+    #[arg(long)]
+    json: bool,
+    /// The program is a module's name, as of `python -m`.
+    #[arg(short = 'm')]
+    module: bool,
+    /// The program.
+    program: PathBuf,
+    /// Its arguments.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    args: Vec<String>,
 }
 
 /// `weft completions`.

@@ -136,6 +136,7 @@ pub fn run(
         Command::Emit(args) => args.json,
         Command::Check(args) => args.json || args.format() == CheckFormat::Json,
         Command::Explain(_)
+        | Command::Sanitize(_)
         | Command::Devices
         | Command::Doctor(_)
         | Command::Settings(_)
@@ -154,6 +155,12 @@ pub fn run(
         Command::Emit(args) => emit::emit(&args, surroundings, color, stdout, stderr),
         Command::Check(args) => check::check(&args, color, stdout, stderr),
         Command::Explain(args) => explain::explain(&args, stdout),
+        // The package's command does it before it comes here.
+        Command::Sanitize(_) => Err(Stop::Usage(
+            "`weft sanitize` runs a Python program: install the Python package, and write `weft sanitize` before other words, \
+             or `python -m weft.sanitize`"
+                .to_owned(),
+        )),
         Command::Devices => devices::devices(surroundings, stdout),
         Command::Doctor(args) => doctor::doctor(&args, surroundings, stdout),
         Command::Completions(args) => completions::completions(&args, stdout),

@@ -11,7 +11,7 @@ pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
             && candidate.len() > 1
             && match length {
                 0 | 1 => false,
-                2 => candidate.chars().next() == name.chars().next(),
+                2 => candidate.to_lowercase().chars().next() == name.to_lowercase().chars().next(),
                 _ => true,
             }
     };

@@ -54,6 +54,8 @@ pub(super) struct Lowerer {
     pub(super) no_wraparound: bool,
     /// The code tells of what it does.
     pub(super) sanitize: bool,
+    /// Breakpoints may stand in the code: a debugger of the GPU is expected.
+    pub(super) stops: bool,
     /// Which exceptions the request wants to hear of.
     pub(super) reports: Reports,
     /// The request asks for notes.

@@ -32,6 +32,7 @@ mod typing;
 mod value;
 mod variables;
 mod weak;
+mod words;
 
 pub use expr::no_builtin;
 pub use variables::{Variable, variables};
@@ -90,6 +91,8 @@ fn lowered_for(request: &Request, variables: Option<Vec<Variable>>) -> lowerer::
     let sanitize = !ptx && !request.options.sanitize.is_empty();
     let mut lowerer = lowerer::Lowerer {
         ptx,
+        // Whoever runs code for other programs may have any debugger.
+        stops: ptx && (request.options.debug || matches!(request.options.entry, Entry::Foreign(_))),
         root,
         overloads,
         most_threads,
@@ -117,7 +120,8 @@ fn lowered_for(request: &Request, variables: Option<Vec<Variable>>) -> lowerer::
 /// As [`lower`].
 pub fn result_type(request: &Request) -> Result<Outcome<Option<ArgType>>, Failure> {
     let overloads = request.overloads.clone();
-    let mut lowerer = lowerer::Lowerer { overloads, ..lowerer::Lowerer::default() };
+    // What a function returns does not depend on where it runs.
+    let mut lowerer = lowerer::Lowerer { overloads, stops: true, ..lowerer::Lowerer::default() };
     let found = function::lower_result(&mut lowerer, request);
     finished(lowerer).map(|outcome| outcome.map(|_| found))
 }

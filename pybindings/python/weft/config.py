@@ -26,6 +26,12 @@ CUDA_DEFAULT_PTX_CC: tuple[int, int]
 # What `debug` is where `cuda.jit` is not told (WEFT_DEBUG).
 DEBUG: int
 
+# In which thread of a block breakpoints of kernels stop with WEFT_DEVICE=python (WEFT_DEBUG_THREAD); None for any.
+DEBUG_THREAD: tuple[int, int, int] | None
+
+# In which block they do (WEFT_DEBUG_BLOCK); None for any.
+DEBUG_BLOCK: tuple[int, int, int] | None
+
 # What `boundscheck` is where `cuda.jit` is not told (WEFT_BOUNDSCHECK).
 BOUNDSCHECK: int
 
@@ -33,7 +39,7 @@ BOUNDSCHECK: int
 TYPE_CHECKING = False
 if not TYPE_CHECKING:
 
-    def __getattr__(name: str) -> int | str | tuple[int, int]:
+    def __getattr__(name: str) -> int | str | tuple[int, ...] | None:
         # The first time only: an environment that makes no sense is no reason for an import to fail.
         if name not in __annotations__:
             from weft._missing import missing
@@ -41,7 +47,7 @@ if not TYPE_CHECKING:
             raise missing(f"module {__name__!r}", f"{__name__}.{name}", __annotations__)
         for setting, default in _weft.config().items():
             globals().setdefault(setting, default)
-        value: int | str | tuple[int, int] = globals()[name]
+        value: int | str | tuple[int, ...] | None = globals()[name]
         return value
 
     def __dir__() -> list[str]:

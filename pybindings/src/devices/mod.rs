@@ -130,7 +130,7 @@ fn choose() -> Result<Devices, Error> {
         sanitize::memory::watch();
     }
     let is_sanitized = settings.device == DeviceChoice::Auto && !settings.sanitize.is_empty();
-    let count = if settings.device == DeviceChoice::Cpu || is_sanitized { 0 } else { cuda::device_count() };
+    let count = if settings.device.is_host() || is_sanitized { 0 } else { cuda::device_count() };
     if settings.device == DeviceChoice::Cuda && count == 0 {
         // Opening says what is missing: the driver or a device.
         cuda::open(settings, 0)?;
@@ -207,6 +207,8 @@ pub(crate) fn config(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     ] {
         dict.set_item(name, u8::from(value))?;
     }
+    dict.set_item("DEBUG_THREAD", settings.debug_thread)?;
+    dict.set_item("DEBUG_BLOCK", settings.debug_block)?;
     dict.set_item("CUDA_DEFAULT_PTX_CC", settings.default_ptx_cc)?;
     dict.set_item("CUDA_NVRTC_EXTRA_SEARCH_PATHS", &settings.nvrtc_extra_search_paths)?;
     Ok(dict)
@@ -244,7 +246,7 @@ pub(crate) fn announce(py: Python<'_>) -> PyResult<()> {
             errors::advise(py, "InvalidConfigWarning", &message)?;
         }
     }
-    let chosen = devices().is_ok_and(|devices| devices.cuda || devices.settings.device == DeviceChoice::Cpu);
+    let chosen = devices().is_ok_and(|devices| devices.cuda || devices.settings.device.is_host());
     if chosen || ANNOUNCED.swap(true, Ordering::Relaxed) {
         return Ok(());
     }
@@ -282,6 +284,17 @@ pub(crate) fn is_cuda(py: Python<'_>) -> PyResult<bool> {
 #[pyfunction]
 pub(crate) fn shares_arrays(py: Python<'_>) -> PyResult<bool> {
     Ok(is_cuda(py)? || !cuda::has_driver())
+}
+
+/// Whether Python's interpreter runs the kernels of this process.
+pub(crate) fn interprets() -> bool {
+    matches!(DEVICES.get(), Some(Ok(devices)) if devices.settings.device == DeviceChoice::Python)
+}
+
+/// Whether Python's interpreter runs the kernels of this process.
+#[pyfunction]
+pub(crate) fn interprets_kernels(py: Python<'_>) -> PyResult<bool> {
+    Ok(settings(py)?.device == DeviceChoice::Python)
 }
 
 /// How many devices there are; the CPU is one.

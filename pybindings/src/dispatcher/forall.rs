@@ -10,7 +10,10 @@ use weft_runtime::{LaunchConfig, USUAL_BLOCK};
 use super::{Dispatcher, around};
 use crate::{
     args::Arguments,
-    devices::stream::{Given, stream_of},
+    devices::{
+        self,
+        stream::{Given, stream_of},
+    },
     errors,
 };
 
@@ -74,7 +77,10 @@ impl ForAll {
         let dispatcher = self.dispatcher.bind(py);
         let args = dispatcher.get().complete(args, kwargs)?;
         let extended = around::extend(dispatcher, &args, self.stream.as_ref())?;
-        let block = if self.thread_per_block == 0 {
+        let block = if self.thread_per_block == 0 && devices::interprets() {
+            // Nothing is compiled that could say how many fit.
+            USUAL_BLOCK
+        } else if self.thread_per_block == 0 {
             let mut arguments = Arguments::default();
             let pushed = arguments.push_all(&extended.args);
             pushed.map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;

@@ -99,6 +99,9 @@ fn run(
     arguments.order = if is_recorded { NO_STREAM } else { stream.map_or(0, Stream::order) };
     arguments.stream = Some(stream.map_or(0, Stream::handle));
     arguments.push_all(args).map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
+    if devices::interprets() && interpret(dispatcher, config, args, is_recorded)? {
+        return Ok(());
+    }
     let resolved = match by {
         By::Types => Dispatcher::resolve(dispatcher, arguments)?,
         By::Launcher(launcher) => Dispatcher::resolve_for(dispatcher, arguments, Some((launcher, args)))?,
@@ -164,6 +167,24 @@ fn run(
         return py.detach(|| executor.tell_faults(stream)).map_err(|error| errors::runtime(py, &error));
     }
     finished
+}
+
+/// Has Python's interpreter run a launch; false for a kernel of weft's own, which runs as ever.
+///
+/// # Errors
+///
+/// What the kernel raises; `LaunchError` for a launch that no device can run.
+fn interpret(
+    dispatcher: &Bound<'_, Dispatcher>,
+    config: &LaunchConfig,
+    args: &Bound<'_, PyTuple>,
+    is_recorded: bool,
+) -> PyResult<bool> {
+    let py = dispatcher.py();
+    let run = py.import(intern!(py, "weft.cuda._cpython"))?.getattr(intern!(py, "launch"))?;
+    let LaunchConfig { grid, block, shared_bytes, cluster } = *config;
+    let shape = (<(u32, u32, u32)>::from(grid), <(u32, u32, u32)>::from(block), <(u32, u32, u32)>::from(cluster));
+    run.call1((dispatcher, shape, shared_bytes, args, is_recorded))?.extract()
 }
 
 /// Makes a launch's slots of its arguments' cells, and gives the kernel's variant for such a launch if they are for one.

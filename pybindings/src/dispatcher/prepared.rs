@@ -74,7 +74,7 @@ impl Prepared {
 impl Prepared {
     /// Launches with the arguments as they were read.
     fn __call__(&self, py: Python<'_>) -> PyResult<()> {
-        if recording::is_active() {
+        if recording::is_active() || devices::interprets() {
             let stream = self.stream.on_current(py)?;
             let (dispatcher, args) = (self.dispatcher.bind(py), self.args.bind(py));
             return launch::start(dispatcher, &self.config, stream.as_deref(), args, &By::Types);

@@ -35,6 +35,7 @@ use crate::{
 /// To be called in a process that was forked off one that has launched: the threads of that one are not there.
 pub fn after_fork() {
     interrupt::after_fork();
+    wild::after_fork();
 }
 
 /// Opens the CPU as a device. Starts no thread: the first launch of several blocks or large copy does.

@@ -25,7 +25,23 @@ pub enum DeviceChoice {
     Cuda,
     /// The CPU.
     Cpu,
+    /// Python's interpreter, on memory of the CPU.
+    Python,
 }
+
+impl DeviceChoice {
+    /// Whether no GPU is to be used, whatever there is.
+    #[must_use]
+    pub fn is_host(self) -> bool {
+        match self {
+            Self::Auto | Self::Cuda => false,
+            Self::Cpu | Self::Python => true,
+        }
+    }
+}
+
+/// `WEFT_DEBUG_THREAD` and `WEFT_DEBUG_BLOCK`: an index (x, y, z), or `None` for all.
+pub type DebugPlace = Option<(u32, u32, u32)>;
 
 /// `WEFT_CPU_STRATEGY`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -117,6 +133,10 @@ pub struct Settings {
     pub copy_threads: Option<NonZeroUsize>,
     /// `WEFT_DEBUG`: what `debug` is where `cuda.jit` is not told.
     pub debug: bool,
+    /// `WEFT_DEBUG_THREAD`: the thread of a block in which a breakpoint of a kernel stops.
+    pub debug_thread: DebugPlace,
+    /// `WEFT_DEBUG_BLOCK`: the block in which it does.
+    pub debug_block: DebugPlace,
     /// `WEFT_BOUNDSCHECK`: what `boundscheck` is where `cuda.jit` is not told.
     pub boundscheck: bool,
     /// `WEFT_SANITIZE`: what is checked of kernels where `cuda.jit` is not told.
@@ -219,6 +239,8 @@ impl Default for Settings {
             memory_manager: None,
             copy_threads: None,
             debug: false,
+            debug_thread: Some((0, 0, 0)),
+            debug_block: Some((0, 0, 0)),
             boundscheck: false,
             sanitize: Tools::NONE,
             sanitize_raises: true,
@@ -352,6 +374,10 @@ mod tests {
     #[test]
     fn values_are_read() {
         assert_eq!(with("WEFT_DEVICE", "cpu").map(|s| s.device), Ok(DeviceChoice::Cpu));
+        assert_eq!(with("WEFT_DEVICE", "python").map(|s| s.device), Ok(DeviceChoice::Python));
+        assert_eq!(with("WEFT_DEBUG_THREAD", "3").map(|s| s.debug_thread), Ok(Some((3, 0, 0))));
+        assert_eq!(with("WEFT_DEBUG_BLOCK", "3, 2,1").map(|s| s.debug_block), Ok(Some((3, 2, 1))));
+        assert_eq!(with("WEFT_DEBUG_BLOCK", "any").map(|s| s.debug_block), Ok(None));
         assert_eq!(with("WEFT_DEVICE", " cuda ").map(|s| s.device), Ok(DeviceChoice::Cuda));
         assert_eq!(with("WEFT_CPU_COMPUTE_CAPABILITY", "8.6").map(|s| s.cpu_compute_capability), Ok((8, 6)));
         assert_eq!(with("WEFT_DEFAULT_PTX_CC", "8.0").map(|s| s.default_ptx_cc), Ok((8, 0)));
@@ -410,6 +436,9 @@ mod tests {
     fn a_bad_value_names_variable_value_and_choices() {
         for (name, value) in [
             ("WEFT_DEVICE", "gpu"),
+            ("WEFT_DEBUG_THREAD", "1,2,3,4"),
+            ("WEFT_DEBUG_THREAD", "-1"),
+            ("WEFT_DEBUG_BLOCK", "all"),
             ("WEFT_CPU_COMPUTE_CAPABILITY", "9"),
             ("WEFT_CPU_COMPUTE_CAPABILITY", "9.x"),
             ("WEFT_CPU_COMPUTE_CAPABILITY", "+9.0"),

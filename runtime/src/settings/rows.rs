@@ -4,20 +4,21 @@ use std::{num::NonZeroUsize, path::PathBuf};
 
 use weft_artifact::{Factors, Tools};
 
-use super::{CoarsenChoice, CpuStrategy, DeviceChoice, FileChoice, ProgressChoice, Setting};
+use super::{CoarsenChoice, CpuStrategy, DebugPlace, DeviceChoice, FileChoice, ProgressChoice, Setting};
 
 /// Every setting.
 pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_DEVICE",
         default: "auto",
-        allowed: "auto, cuda or cpu",
-        doc: "Where kernels run. `auto` takes the GPU if there is one and else the CPU; `cuda` demands a GPU.",
+        allowed: "auto, cuda, cpu or python",
+        doc: "Where kernels run. `auto` takes the GPU if there is one and else the CPU; `cuda` demands a GPU. With `python` Python's interpreter runs them, one thread after the other and very slowly, so that `breakpoint()`, `pdb` and the debugger of an editor work in a kernel.",
         parse: |settings, value| {
             settings.device = match value {
                 "auto" => DeviceChoice::Auto,
                 "cuda" => DeviceChoice::Cuda,
                 "cpu" => DeviceChoice::Cpu,
+                "python" => DeviceChoice::Python,
                 _ => return None,
             };
             Some(())
@@ -221,6 +222,20 @@ pub const SETTINGS: &[Setting] = &[
         parse: |settings, value| switch(&mut settings.debug, value),
     },
     Setting {
+        name: "WEFT_DEBUG_THREAD",
+        default: "0,0,0",
+        allowed: PLACE,
+        doc: "In which thread of a block `breakpoint()` and `pdb.set_trace()` of a kernel stop with `WEFT_DEVICE=python`: its `threadIdx`, or `any`. In other threads they do nothing. A program may change it: `weft.config.DEBUG_THREAD`, a tuple of three, or `None` for any.",
+        parse: |settings, value| place(&mut settings.debug_thread, value),
+    },
+    Setting {
+        name: "WEFT_DEBUG_BLOCK",
+        default: "0,0,0",
+        allowed: PLACE,
+        doc: "In which block they do: its `blockIdx`, or `any`. A program may change it: `weft.config.DEBUG_BLOCK`.",
+        parse: |settings, value| place(&mut settings.debug_block, value),
+    },
+    Setting {
         name: "WEFT_BOUNDSCHECK",
         default: "0",
         allowed: SWITCH,
@@ -355,6 +370,22 @@ fn switch(setting: &mut bool, value: &str) -> Option<()> {
         "0" => false,
         "1" => true,
         _ => return None,
+    };
+    Some(())
+}
+
+/// What the index of a thread or of a block can be.
+const PLACE: &str = "any, or x, y and z with commas between, such as 3,0,0 or 3";
+
+fn place(setting: &mut DebugPlace, text: &str) -> Option<()> {
+    *setting = match text {
+        "any" => None,
+        _ => {
+            let mut parts = text.split(',').map(|part| small_number(part.trim()));
+            let mut next = || parts.next().unwrap_or(Some(0));
+            let index = (next()?, next()?, next()?);
+            Some(parts.next().is_none().then_some(index)?)
+        }
     };
     Some(())
 }

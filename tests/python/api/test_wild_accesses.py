@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -130,6 +131,38 @@ def test_on_the_threads_of_the_pool(options):
         """,
         *options,
         WEFT_CPU_THREADS="4",
+    )
+
+
+def test_threads_of_the_pool_wait_for_the_handler(tmp_path):
+    """The first launch of a process may come to many threads before one of them has installed the handler."""
+    if not (compiler := shutil.which("cc")):
+        pytest.skip("there is no C compiler")
+    source, library = tmp_path / "slow.c", tmp_path / "slow.so"
+    source.write_text("""
+        #define _GNU_SOURCE
+        #include <dlfcn.h>
+        #include <signal.h>
+        #include <unistd.h>
+        typedef int install(int, const struct sigaction *, struct sigaction *);
+        int sigaction(int signal, const struct sigaction *action, struct sigaction *before) {
+            if (signal == SIGSEGV) usleep(30000);
+            return ((install *)dlsym(RTLD_NEXT, "sigaction"))(signal, action, before);
+        }
+        """)
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+    passes(
+        """
+        @cuda.jit
+        def most(x, at):
+            if cuda.blockIdx.x >= 1000:
+                x[cuda.grid(1) + at] = 1.0
+
+        x = cuda.to_device(np.zeros(8))
+        fails(lambda: most[100_000, 64](x, FAR), "`most` has written to memory")
+        """,
+        WEFT_CPU_THREADS="4",
+        LD_PRELOAD=str(library),
     )
 
 

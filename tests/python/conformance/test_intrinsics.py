@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import weft
 from harness import assert_exact, launch, like_python, module
 from weft import cuda
 
@@ -165,10 +166,14 @@ def stops(x):
     x[0] += 1
 
 
-def test_a_breakpoint_is_nothing_on_the_cpu(request):
-    if request.config.getoption("--device") != "cpu":
-        pytest.skip("a GPU without a debugger ends the kernel")
-    assert launch(stops, 1, 1, np.zeros(1))[0][0] == 1
+def test_a_breakpoint_is_an_error_in_compiled_code():
+    with pytest.raises(weft.CompileError, match="WEFT_DEVICE=python") as raised:
+        launch(stops, 1, 1, np.zeros(1))
+    assert "error[E0308]" in str(raised.value)
+    assert "breakpoint()" in str(raised.value)
+    debugged = cuda.jit(stops.py_func, debug=True, opt=False)
+    ptx, _ = cuda.compile_ptx(debugged.py_func, (weft.float64[:],), debug=True, opt=False, cc=(8, 0))
+    assert "brkpt" in ptx
 
 
 HINTS = [("ldca", "stcg"), ("ldcg", "stcs"), ("ldcs", "stwb"), ("ldlu", "stwt"), ("ldcv", "stcg")]

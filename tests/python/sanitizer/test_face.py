@@ -168,3 +168,17 @@ def test_pytest_has_a_plugin(tmp_path: Path) -> None:
     assert ran.returncode == 1
     assert "SanitizerError" in ran.stdout
     assert "error[racecheck]" in ran.stdout
+
+
+def test_the_command_names_it_in_its_help_and_to_shells():
+    weft = [sys.executable, "-c", "import sys; from weft._cli import main; sys.exit(main())"]
+    assert "\n  sanitize " in _run(*weft, "--help").stdout
+    ours, words = _run(*weft, "sanitize", "--help").stdout, _run(*weft, "completions", "bash").stdout
+    of_clap = _run(*weft, "help", "sanitize").stdout
+    for option in ("--tool", "--json", "-m"):
+        assert option in ours
+        assert option in of_clap
+    assert "weft__sanitize" in words or "weft__subcmd__sanitize" in words
+    told = _run(*weft, "--color", "never", "sanitize", "program.py")
+    assert told.returncode == 2
+    assert "python -m weft.sanitize" in told.stderr

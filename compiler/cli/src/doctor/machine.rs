@@ -131,12 +131,12 @@ pub(super) fn driver(hardware: &Hardware, settings: &Settings, findings: &mut Fi
     let severity = match settings.device {
         DeviceChoice::Cuda => Severity::Error,
         DeviceChoice::Auto if found.is_some() || hardware.has_gpu() => Severity::Warning,
-        DeviceChoice::Auto | DeviceChoice::Cpu => return,
+        DeviceChoice::Auto | DeviceChoice::Cpu | DeviceChoice::Python => return,
     };
     let help = hardware.mend(&error, found.is_some());
     let help = match settings.device {
         DeviceChoice::Cuda => format!("{help}. Or unset WEFT_DEVICE, which demands a GPU"),
-        DeviceChoice::Auto | DeviceChoice::Cpu => help.to_owned(),
+        DeviceChoice::Auto | DeviceChoice::Cpu | DeviceChoice::Python => help.to_owned(),
     };
     findings.problem(severity, error.message, help);
 }
@@ -150,7 +150,7 @@ pub(super) fn devices(
 ) {
     let mut section = Section::new("Devices");
     let count = cuda::device_count();
-    let uses_gpu = settings.device != DeviceChoice::Cpu && count > 0;
+    let uses_gpu = !settings.device.is_host() && count > 0;
     let host_cpu = host.clone().unwrap_or_else(|_| weft_compiler::host_cpu());
     for ordinal in 0..count {
         let id = format!("cuda:{ordinal}");

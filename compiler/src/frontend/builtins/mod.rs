@@ -33,7 +33,7 @@ use super::{
     value::Value,
 };
 use crate::{
-    diagnostic::Code,
+    diagnostic::{Code, Diagnostic},
     intrinsics::{Arg, Custom, Intrinsic, Lowering, Returns},
     ir::{LocalId, MathFn, Op, Shuffle, StmtKind as Ir, Type},
     source::Span,
@@ -219,10 +219,26 @@ impl FnLowerer<'_> {
         Some(())
     }
 
+    /// A breakpoint where no debugger would stop: nothing on a CPU, and the end of the kernel on a GPU.
+    fn no_breakpoint(&mut self, span: Span) -> Value {
+        let help = "run the program with the environment variable WEFT_DEVICE=python: Python's interpreter then runs the kernel, and \
+                    pdb stops here, in the thread that WEFT_DEBUG_THREAD and WEFT_DEBUG_BLOCK name";
+        let message = "no debugger of Python's can stop in compiled code";
+        let diagnostic = Diagnostic::error(Code::NotInTarget, span, message).help(help);
+        self.report(if self.cx.ptx {
+            diagnostic.note("with `cuda.jit(debug=True)` it is the `brkpt` of a GPU, at which cuda-gdb stops")
+        } else {
+            diagnostic
+        })
+    }
+
     /// An operation on what its arguments are.
     fn operation(&mut self, row: &'static Intrinsic, op: Op, args: Args, span: Span) -> Value {
         if let Op::Atomic { op, .. } = op {
             return self.atomic(row, op, args, span);
+        }
+        if op == Op::Breakpoint && !self.cx.stops {
+            return self.no_breakpoint(span);
         }
         if let Some([Arg::Array(_), ..]) = row.signatures.first().map(|sig| sig.args) {
             return self.on_element(row, op, args, span);

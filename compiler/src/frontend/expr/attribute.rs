@@ -11,6 +11,7 @@ use crate::{
         refusals,
         ty::{ArrayTy, Ty, shown_path},
         value::{ArrayValue, Atom, Known, Value},
+        words,
     },
     intrinsics::{self, Lowering},
     ir::BinaryOp,
@@ -103,6 +104,8 @@ impl FnLowerer<'_> {
             Diagnostic::error(Code::NoSuchAttribute, span, format!("`{shown}` has no `{attr}` that a kernel can use"));
         if let Some(instead) = diagnostic::instead(Place::Kernel, &full) {
             diagnostic = diagnostic.help(instead);
+        } else if let Some(own) = words::of_cuda(attr).filter(|_| path == "weft.cuda") {
+            diagnostic = diagnostic.help(format!("write `{own}`"));
         } else if let Some(near) = diagnostic::closest(attr, intrinsics::members(path)) {
             diagnostic = diagnostic.help(format!("did you mean `{shown}.{near}`?"));
         } else if let Some(near) = diagnostic::closest(attr, refusals::types_of(path)) {

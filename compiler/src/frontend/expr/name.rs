@@ -11,6 +11,7 @@ use crate::{
         object::{Exception, ObjectKind, Static},
         ty::shown_path,
         value::{Known, Value},
+        words,
     },
     intrinsics,
     request::{Captured, Unsupported, dtype_of_path},
@@ -64,7 +65,9 @@ impl FnLowerer<'_> {
             }
             diagnostic::closest(name, candidates).map(str::to_owned)
         };
-        if let Some(near) = near {
+        if let Some(own) = words::of_cuda(name) {
+            diagnostic = diagnostic.help(format!("write `{own}`, after `from weft import cuda`"));
+        } else if let Some(near) = near {
             diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
         }
         self.report(diagnostic)
@@ -144,6 +147,10 @@ impl FnLowerer<'_> {
             Captured::Unsupported(kind, what) => {
                 let diagnostic = unusable(name, what, span);
                 self.report(match kind {
+                    Unsupported::PlainFunction if name == "set_trace" || name.ends_with(".set_trace") => diagnostic.help(
+                        "run the program with the environment variable WEFT_DEVICE=python, where the debugger stops here; or write \
+                         `breakpoint()`",
+                    ),
                     Unsupported::PlainFunction => {
                         diagnostic.help(format!("decorate `{name}` with `@cuda.jit` (a device function)"))
                     }

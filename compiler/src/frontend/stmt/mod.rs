@@ -9,7 +9,13 @@ mod r#return;
 mod unset;
 mod r#while;
 
-use super::{lowerer::FnLowerer, refusals};
+use super::{
+    lowerer::FnLowerer,
+    object::Static,
+    refusals,
+    ty::shown_path,
+    value::{Known, Value},
+};
 use crate::{
     diagnostic::{Code, Diagnostic},
     ir::StmtKind as Ir,
@@ -43,7 +49,8 @@ impl FnLowerer<'_> {
             StmtKind::AugAssign { target, op, value } => self.aug_assign(target, *op, value, span),
             StmtKind::Expr(expr) => {
                 if !matches!(expr.kind, ExprKind::Constant(_)) {
-                    self.expr_or_none(expr);
+                    let value = self.expr_or_none(expr);
+                    self.check_called(expr, &value);
                 }
             }
             StmtKind::If { test, body, orelse } => self.if_statement(test, body, orelse, span),
@@ -95,6 +102,22 @@ impl FnLowerer<'_> {
     }
 
     /// `del name`: from here on it has no value.
+    /// Reports a function that is a statement by itself: its call was meant.
+    fn check_called(&mut self, expr: &Expr, value: &Value) {
+        let name = if let Value::Static(Static::Known(Known::Row(row))) = value {
+            shown_path(row.path)
+        } else if let Value::Static(Static::Function(def)) = value {
+            def.ast.name.as_str()
+        } else {
+            return;
+        };
+        if matches!(expr.kind, ExprKind::Name(_) | ExprKind::Attribute { .. }) {
+            let message = format!("`{name}` is named here, and not called: nothing happens");
+            let diagnostic = Diagnostic::error(Code::ArgumentCount, expr.span, message);
+            self.report(diagnostic.help(format!("write `{name}()`, with its arguments")));
+        }
+    }
+
     fn delete(&mut self, target: &Expr) {
         match &target.kind {
             ExprKind::Name(name) => {

@@ -30,7 +30,7 @@ pub(super) const BUILTINS: &[Intrinsic] = &[
         signatures: &[Signature { args: &[], returns: Returns::Nothing }],
         lowering: Lowering::Op(Op::Breakpoint),
         ptx: Ptx::Operation,
-        doc: "Stops a debugger of the GPU; nothing on the CPU. PTX ISA, `brkpt`.",
+        doc: "With `WEFT_DEVICE=python`, Python's debugger stops. In compiled code an error, but for PTX with `debug=True`: there it stops cuda-gdb. PTX ISA, `brkpt`.",
     },
     row(
         "builtins.all",

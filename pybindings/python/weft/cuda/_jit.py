@@ -14,6 +14,7 @@ from weft._weft import (
     check_options,
     current_device_id,
     device_attributes,
+    interprets_kernels,
     jit_options,
     parse_signature,
     typeof_value,
@@ -157,8 +158,10 @@ def _make(
             if str(signature.return_type) != "none":
                 msg = "CUDA kernel must have void return type."
                 raise TypeError(msg)
-            dispatcher.compile(signature)
-        dispatcher.disable_compile()
+            if not interprets_kernels():
+                dispatcher.compile(signature)
+        if not interprets_kernels():
+            dispatcher.disable_compile()
     return dispatcher
 
 

@@ -18,6 +18,7 @@ use std::{
     mem, ptr,
     rc::Rc,
     sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering},
+    thread,
 };
 
 use libc::{
@@ -129,6 +130,11 @@ thread_local! {
     static MINE: Option<Taken> = take();
 }
 
+/// In the child of a fork: if another thread of the parent's was about to install the handler, nobody does now.
+pub(crate) fn after_fork() {
+    let _unfinished = INSTALLED.compare_exchange(UNDER_WAY, FAILED, Ordering::AcqRel, Ordering::Acquire);
+}
+
 /// This thread's seat: made, and the handler installed, when it is first asked for. `None` if the thread is ending, or the
 /// system refuses: wild accesses then end the process.
 pub(crate) fn seat() -> Option<Rc<Seat>> {
@@ -229,10 +235,14 @@ unsafe extern "C" fn enter(entry: Entry, context: *mut HostContext, call: *const
     )
 }
 
-/// Installs the handler; `false` if it is not there yet, since another thread is at it, or the system has refused.
+/// Installs the handler, or waits until the thread that is at it has done so: the first launch comes here on several threads
+/// at once, and none may run a kernel before it is there. `false` if the system refuses.
 #[cold]
 fn install() -> bool {
     if INSTALLED.compare_exchange(NOT_YET, UNDER_WAY, Ordering::AcqRel, Ordering::Acquire).is_err() {
+        while INSTALLED.load(Ordering::Acquire) == UNDER_WAY {
+            thread::yield_now();
+        }
         return INSTALLED.load(Ordering::Acquire) == DONE;
     }
     let mut key: pthread_key_t = 0;

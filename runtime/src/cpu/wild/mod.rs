@@ -12,9 +12,9 @@ mod other;
 use std::fmt::Write;
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-pub(super) use linux::{Seat, call, outside, seat};
+pub(super) use linux::{Seat, after_fork, call, outside, seat};
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-pub(super) use other::{Seat, call, outside, seat};
+pub(super) use other::{Seat, after_fork, call, outside, seat};
 
 /// Addresses below this one are a null pointer and an offset: no system maps them.
 const NULL_END: usize = 64 << 10;

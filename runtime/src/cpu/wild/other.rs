@@ -25,6 +25,9 @@ impl Seat {
     pub(crate) fn come_back(&self, _frame: Frame) {}
 }
 
+/// Nothing to do.
+pub(crate) fn after_fork() {}
+
 /// There are none.
 pub(crate) fn seat() -> Option<Rc<Seat>> {
     None
