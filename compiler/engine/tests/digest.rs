@@ -436,6 +436,7 @@ fn every_change_gives_another_digest() {
         host("", "znver4", ""),
         host("", "", "+avx2"),
         options(Options { fastmath: true, ..base() }),
+        options(Options { reproducible: true, ..base() }),
         options(Options { lineinfo: true, ..base() }),
         options(Options { exceptions: true, ..base() }),
         options(Options { debug: true, ..base() }),

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use weft_artifact::{Factors, NoFactors, Tools};
+use weft_artifact::{Factors, NoFactors};
 
 use super::{GpuBody, LaunchBounds, Options, Typing};
 use crate::diagnostic;
@@ -257,6 +257,25 @@ pub const JIT_OPTIONS: &[JitOption] = &[
         read: truth!(code.fastmath),
     },
     JitOption {
+        name: "reproducible",
+        allowed: "bool, or None: what `WEFT_REPRODUCIBLE` says",
+        changes: (true, true),
+        flag: Flag::Switch("reproducible"),
+        doc: "The same bits on every GPU and on the CPU: a product is fused with a sum where the program writes both in one expression and nowhere else, math functions are one implementation's, and a NaN that is computed has one form. What cannot be so, such as atomics on floats, is a `ReproducibilityWarning` with its line. Not together with `fastmath`.",
+        read: Some(|options, value| {
+            options.code.reproducible = value.switch("reproducible")?;
+            if options.code.reproducible && options.code.fastmath {
+                return Err(Refusal::Value(
+                    "reproducible=True and fastmath=True contradict each other: what fastmath relaxes is another thing on \
+                     each device; leave one of them out, or say reproducible=False where WEFT_REPRODUCIBLE asks for it"
+                        .to_owned(),
+                ));
+            }
+            Ok(())
+        }),
+        ..NO_CODE
+    },
+    JitOption {
         name: "max_registers",
         allowed: "int from 16 to 255",
         changes: (true, false),
@@ -346,7 +365,7 @@ pub const JIT_OPTIONS: &[JitOption] = &[
         doc: "What the sanitizer checks of launches, which are to run on the CPU: accesses beside their array, races, memory that is used before it is written, and barriers and operations of warps that part of their threads does not come to. A launch with findings raises a `weft.errors.SanitizerError`.",
         read: Some(|options, value| {
             options.says_sanitize = *value != OptionValue::None;
-            options.code.sanitize = sanitize(value)?;
+            options.code.sanitize = sanitize::sanitize(value)?;
             Ok(())
         }),
         ..NO_CODE
@@ -478,30 +497,6 @@ impl Refusal {
     }
 }
 
-fn sanitize(value: &OptionValue) -> Result<Tools, Refusal> {
-    let message = || {
-        let names = Tools::NAMES.map(|(name, _)| format!("'{name}'")).join(", ");
-        format!("sanitize must be 'all', a bool, or some of {names}, not {value}")
-    };
-    match value {
-        OptionValue::None | OptionValue::Bool(false) => Ok(Tools::NONE),
-        OptionValue::Bool(true) => Ok(Tools::ALL),
-        OptionValue::Str(text) => Tools::parse(text).ok_or_else(|| Refusal::Value(message())),
-        OptionValue::Tuple(items) => items.iter().try_fold(Tools::NONE, |tools, item| match item {
-            OptionValue::Str(text) => {
-                let more = Tools::parse(text).ok_or_else(|| Refusal::Value(message()))?;
-                Ok(Tools(tools.0 | more.0))
-            }
-            OptionValue::None
-            | OptionValue::Bool(_)
-            | OptionValue::Int(_)
-            | OptionValue::Tuple(_)
-            | OptionValue::Other { .. } => Err(Refusal::Type(message())),
-        }),
-        OptionValue::Int(_) | OptionValue::Other { .. } => Err(Refusal::Type(message())),
-    }
-}
-
 fn coarsen(value: &OptionValue) -> Result<Factors, Refusal> {
     let message = || {
         format!(
@@ -593,5 +588,6 @@ fn typing(value: &OptionValue) -> Result<Option<Typing>, Refusal> {
 }
 
 mod carveout;
+mod sanitize;
 #[cfg(test)]
 mod tests;

@@ -29,6 +29,9 @@ DEBUG: int
 # What `boundscheck` is where `cuda.jit` is not told (WEFT_BOUNDSCHECK).
 BOUNDSCHECK: int
 
+# What `reproducible` is where `cuda.jit` is not told (WEFT_REPRODUCIBLE).
+REPRODUCIBLE: int
+
 
 TYPE_CHECKING = False
 if not TYPE_CHECKING:

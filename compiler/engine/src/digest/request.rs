@@ -34,6 +34,7 @@ impl Feed {
     pub(super) fn options(&mut self, options: &Options) {
         let Options {
             fastmath,
+            reproducible,
             lineinfo,
             exceptions,
             debug,
@@ -55,6 +56,7 @@ impl Feed {
         } = options;
         let flags = [
             fastmath,
+            reproducible,
             lineinfo,
             exceptions,
             debug,
