@@ -162,14 +162,13 @@ fn hold_factors(function: &Function, block: &mut Block, taken: &BTreeMap<LocalId
     let mut index = 0;
     while index < block.len() {
         let span = block[index].span;
-        let held = match &mut block[index].kind {
-            StmtKind::Assign(local, value) => taken.get(local).copied().zip(factors(function, *value)),
-            other => {
-                for inner in other.blocks_mut().into_iter().flatten() {
-                    hold_factors(function, inner, taken);
-                }
-                None
-            }
+        for inner in block[index].kind.blocks_mut().into_iter().flatten() {
+            hold_factors(function, inner, taken);
+        }
+        let held = if let StmtKind::Assign(local, value) = block[index].kind {
+            taken.get(&local).copied().zip(factors(function, value))
+        } else {
+            None
         };
         if let Some(((left, right), (a, b))) = held {
             block[index].kind = StmtKind::Assign(left, a);

@@ -46,7 +46,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, np.ndarray]:
 def test_bits_are_those_of_another_cpu(name, results, tmp_path):
     if name.startswith("x86-64") and os.uname().machine != "x86_64":
         pytest.skip("another architecture")
-    if name == "x86-64-v3" and " fma " not in Path("/proc/cpuinfo").read_text():
+    if name == "x86-64-v3" and " fma " not in Path("/proc/cpuinfo").read_text(encoding="utf-8"):
         pytest.skip("this CPU fuses no products")
     other = run("cpu", tmp_path / "other.npz", **OTHERS[name])
     assert len(results) > 20 * len(CASES)
