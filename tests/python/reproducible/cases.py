@@ -241,7 +241,7 @@ def stencil(x, out):
 @cuda.jit(reproducible=True)
 def strided(x, out):
     start, step = cuda.grid(1), cuda.gridsize(1)
-    total = x[0] * x[1]
+    total = x[start] * x[start] - 0.5
     for i in range(start, x.size, step):
         total = total * 0.99 + x[i] * x[i]
         x[i] = x[i] * total - x[i] / 3.0
