@@ -218,6 +218,35 @@ def test_a_reduction_says_for_itself():
     assert config.REPRODUCIBLE == 0
 
 
+SHAPES = [(1,), (70,), (513,), (100_003,), (2_200_000,), (3, 50_000), (50_000, 3), (900, 700), (40, 64), (9, 1000, 33)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_a_thread_of_the_cpu_takes_the_steps_of_a_gpus_block(shape, monkeypatch):
+    """Its kernels of reductions give the bits of those that are made for GPUs."""
+    from weft.cuda import _reduce
+    from weft.cuda._ufunc import rows
+
+    monkeypatch.setattr(config, "REPRODUCIBLE", 1)
+    mixed = weft.vectorize(["float32(float32, float32)", "float64(float64, float64)"], target="cuda")(
+        lambda a, b: a * 0.75 + b
+    )
+    for kind in (np.float32, np.float64):
+        x = np.random.default_rng(10).normal(size=shape).astype(kind)
+
+        def results(x: np.ndarray = x) -> list[np.ndarray]:
+            axes = (None, *range(x.ndim), tuple(range(x.ndim))[-2:])
+            return [np.asarray(mixed.reduce(x, axis=axis)) for axis in axes]
+
+        own = results()
+        with monkeypatch.context() as patch:
+            for module_ in (_reduce, rows):
+                patch.setattr(module_, "on_cpu", lambda: False)
+            gpus = results()
+        for one, two in zip(own, gpus, strict=True):
+            assert one.tobytes() == two.tobytes()
+
+
 def test_functions_of_the_hardware_are_functions():
     """`fast.exp2` of a GPU is another number on each; the function is within a few ulps."""
 
