@@ -56,7 +56,7 @@ fn of_op(function: &Function, op: Op, args: &[ExprId], is_read: bool) -> Option<
             match step {
                 AtomicOp::Add | AtomicOp::Sub if element.is_float() => of(
                     format!("{} of {element}", name()),
-                    "each sum is rounded, and threads come in another order each time",
+                    "each sum is rounded, and the threads come in no fixed order",
                     Some(
                         "add integers, such as fixed-point numbers, or have cuda.coop or cuda.reduce put the values together, \
                          whose order does not change",
@@ -64,7 +64,7 @@ fn of_op(function: &Function, op: Op, args: &[ExprId], is_read: bool) -> Option<
                 ),
                 AtomicOp::Exchange | AtomicOp::Cas => of(
                     name(),
-                    "threads come in another order each time",
+                    "the threads come in no fixed order",
                     Some("leave it where what the kernel computes does not depend on who is first"),
                 ),
                 AtomicOp::Add
@@ -82,7 +82,7 @@ fn of_op(function: &Function, op: Op, args: &[ExprId], is_read: bool) -> Option<
                 {
                     of(
                         format!("what {} gives", name()),
-                        "threads come in another order each time",
+                        "the threads come in no fixed order",
                         Some("leave it where what the kernel computes does not depend on who is first"),
                     )
                 }

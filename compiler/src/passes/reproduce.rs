@@ -37,7 +37,7 @@ pub(super) fn run(module: &mut Module) {
     }
 }
 
-/// What a temporary with one assignment is assigned, and how often it is read.
+/// What a temporary, or a part of a variable, with one assignment is assigned, and how often it is read.
 struct Temp {
     value: ExprId,
     n_read: u32,
@@ -127,7 +127,9 @@ fn fuse(function: &mut Function, temps: &BTreeMap<LocalId, Temp>) {
                 return Some(found);
             }
             let local = function.local(id)?;
-            let temp = temps.get(&local).filter(|temp| temp.n_read == 1)?;
+            // A part is one of a variable.
+            let is_temp = function.locals[local].kind == LocalKind::Temp;
+            let temp = temps.get(&local).filter(|temp| is_temp && temp.n_read == 1)?;
             let (a, b) = factors(function, temp.value)?;
             let held = |function: &mut Function, factor: ExprId| {
                 let local = function.locals.push(Local::new("t", LocalKind::Temp, function.exprs[factor].ty));

@@ -70,12 +70,20 @@ def test_a_product_in_a_variable_is_rounded():
         def kernel(xs, ys, out):
             i = cuda.grid(1)
             product = xs[i] * ys[i]
-            out[i] = product + xs[i]
+            pair = (xs[i] * ys[i], xs[i])
+            out[i, 0] = product + xs[i]
+            out[i, 1] = pair[0] + pair[1]
+            out[i, 2] = times(xs[i], ys[i]) + xs[i]
+
+        @cuda.jit(device=True)
+        def times(x, y):
+            return x * y
     """
     xs, ys = NUMBERS
-    out = np.zeros_like(xs)
+    out = np.zeros((xs.size, 3))
     module(source).kernel[3, 100](xs, ys, out)
-    assert np.array_equal(out, xs * ys + xs)
+    for column in out.T:
+        assert np.array_equal(column, xs * ys + xs)
 
 
 def test_operators_are_those_of_ieee_754():
