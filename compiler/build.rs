@@ -31,6 +31,7 @@ const CPP: &[&str] = &[
     "src/backend/llvm/gate.cpp",
     "src/backend/llvm/frames.cpp",
     "src/backend/llvm/cpu.cpp",
+    "src/backend/llvm/decided.cpp",
     "src/backend/nvptx/differences.cpp",
     "src/backend/nvptx/divisions.cpp",
     "src/backend/nvptx/switches.cpp",

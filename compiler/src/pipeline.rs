@@ -56,6 +56,7 @@ pub fn check(request: &Request) -> Result<Outcome<Checked>, Failure> {
         module.confined = request.options.confined;
         module.facts = request.options.facts;
         module.sanitize = sanitize(request);
+        module.reproducible = request.options.reproducible;
         (module.coarsen, _) = coarsen(request);
         match passes::run(&mut module, &request.target, |_| {}).and_then(|()| backend::check(&module, request)) {
             Ok(()) => Ok(Outcome::Made(checked)),
@@ -140,6 +141,7 @@ fn stages(request: &Request) -> Result<Outcome<Output>, Failure> {
     module.facts = request.options.facts;
     module.short_extents.clone_from(&request.options.short_extents);
     module.sanitize = sanitize(request);
+    module.reproducible = request.options.reproducible;
     (module.coarsen, module.choose) = coarsen(request);
     stage::begin(Stage::Passes);
     let estimates = module.choose;

@@ -27,6 +27,7 @@ PROGRAMS = {
         ("cpu_saxpy.py",),
         ("cpu_warps.py",),
         ("operations.py",),
+        ("reproducible.py",),
         ("import_time.py",),
     ),
     "cuda": (
@@ -34,6 +35,7 @@ PROGRAMS = {
         ("kernels.py", "--restrict", "--set", "second"),
         ("arrays.py",),
         ("operations.py",),
+        ("reproducible.py",),
         ("coop.py",),
         ("coop_sorts.py",),
         ("compile.py",),

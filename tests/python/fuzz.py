@@ -3,9 +3,14 @@
 
     python tests/python/fuzz.py --first 0 --count 20000 --device cpu
     python tests/python/fuzz.py --minimize 1234
+    python tests/python/fuzz.py --count 20000 --device cpu --keep bits.txt
+    python tests/python/fuzz.py --device cuda --against bits.txt
 
 A program fails if its results differ from the oracle's, if weft rejects it, if it ends the process, or if it does not
 end within `--timeout` seconds. Failures are printed with seed and program as they come; the last line counts.
+
+With `--keep` programs are compiled with `WEFT_REPRODUCIBLE=1`, and a file gets a digest of the bits of each; a run with
+`--against` computes those of the same programs, on another device, and a program fails whose bits are others.
 """
 
 from __future__ import annotations
@@ -22,7 +27,7 @@ import traceback
 import warnings
 from pathlib import Path
 
-GOOD = ("passed", "inexact", "meaningless")  # what may come of a program
+GOOD = ("passed", "inexact", "meaningless", "unordered")  # what may come of a program
 ORACLE = 5.0  # seconds of the processor's that the oracle may take: most programs take it a hundredth of one
 STACK = 16 << 10  # bytes that a GPU's thread may have of stack
 LIFE = 400  # programs that a process runs before the next takes over: compiled kernels stay in memory
@@ -44,6 +49,8 @@ def options() -> argparse.Namespace:
     parser.add_argument("--with", dest="always", help="rare features that every program has, with commas")
     parser.add_argument("--without", help="rare features that they may not have, with commas")
     parser.add_argument("--until", type=int, help="stop after so many failures")
+    parser.add_argument("--keep", metavar="FILE", help="write digests of the bits that reproducible programs leave")
+    parser.add_argument("--against", metavar="FILE", help="compare with the digests that another run has kept")
     parser.add_argument("--quiet", action="store_true", help="print no programs")
     parser.add_argument("--minimize", type=int, metavar="SEED", help="make the failing program of a seed small")
     return parser.parse_args()
@@ -92,14 +99,45 @@ def run(program: object, *, optimized: bool = True) -> str:
     return "passed"
 
 
+def bits(program: object, wanted: str | None) -> str:
+    """`passed` and the digest of a program's bits, or why there is none, or how it differs from the wanted one."""
+    from random_bits import Unordered, digest, is_meaningful
+
+    def endless(*_: object) -> None:
+        raise TimeoutError
+
+    if wanted is None:
+        signal.signal(signal.SIGVTALRM, endless)
+        try:
+            signal.setitimer(signal.ITIMER_VIRTUAL, ORACLE)
+            try:
+                if not is_meaningful(program):
+                    return "meaningless"
+            finally:
+                signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        except TimeoutError:
+            return "meaningless"
+    try:
+        found = digest(program)
+    except Unordered:
+        return "unordered"
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    if wanted not in (None, found):
+        return f"bits differ: {found} where {wanted} was kept"
+    return f"passed {found}"
+
+
 def written(program: object) -> str:
     """A program as it is printed."""
     head = f"# {', '.join(program.features)}; launched with {program.grid}, {program.block}"
     return f"{head}\n{program.source}"
 
 
-def work(seeds: object, results: object, chosen: tuple[str, ...], optimize: int) -> None:
-    """A process: takes seeds until there are none and answers each."""
+def work(
+    seeds: object, results: object, chosen: tuple[str, ...], optimize: int, digests: dict[int, str] | None
+) -> None:
+    """A process: takes seeds until there are none and answers each; with digests, by the one that it leaves."""
     warnings.simplefilter("ignore")
     gc.set_threshold(200_000, 20, 20)  # trees are many and do not stay
     import linecache
@@ -108,7 +146,8 @@ def work(seeds: object, results: object, chosen: tuple[str, ...], optimize: int)
     from random_check import EXACT
     from random_programs import generate
 
-    numeric._BINARY.update(EXACT)
+    if digests is None:
+        numeric._BINARY.update(EXACT)
     grow_stacks()
     while (seed := seeds.recv()) is not None:
         try:
@@ -116,8 +155,11 @@ def work(seeds: object, results: object, chosen: tuple[str, ...], optimize: int)
         except Exception:
             results.send((seed, f"the generator failed\n{traceback.format_exc()}", ""))
             continue
-        outcome = run(program, optimized=seed % optimize == 0)
-        results.send((seed, outcome, "" if outcome in GOOD else written(program)))
+        if digests is None:
+            outcome = run(program, optimized=seed % optimize == 0)
+        else:
+            outcome = bits(program, digests.get(seed))
+        results.send((seed, outcome, "" if outcome.split()[0] in GOOD else written(program)))
         rewrite._functions.clear()
         linecache.clearcache()
 
@@ -176,8 +218,10 @@ def sweep(asked: argparse.Namespace, chosen: tuple[str, ...]) -> int:
     """Runs all seeds; the number of those that failed."""
     context = multiprocessing.get_context("spawn")
     counts = dict.fromkeys((*GOOD, "failed"), 0)
-    waiting = iter(range(asked.first, asked.first + asked.count))
-    workers: list[Worker] = [Worker(context, chosen, asked.optimize) for _ in range(asked.jobs)]
+    kept = kept_digests(asked)
+    waiting = iter(kept or range(asked.first, asked.first + asked.count))
+    workers: list[Worker] = [Worker(context, chosen, asked.optimize, kept) for _ in range(asked.jobs)]
+    file = Path(asked.keep).open("w", encoding="utf-8", buffering=1) if asked.keep else None
     start = last = time.monotonic()
     for worker in workers:
         worker.give(next(waiting, None))
@@ -188,6 +232,9 @@ def sweep(asked: argparse.Namespace, chosen: tuple[str, ...]) -> int:
             if worker.seed is None or (found := worker.result(asked.timeout)) is None:
                 continue
             outcome, text = found
+            outcome, _, digest = outcome.partition(" ") if outcome.startswith("passed ") else (outcome, "", "")
+            if file and digest:
+                print(worker.seed, digest, file=file)
             counts[outcome if outcome in counts else "failed"] += 1
             total = sum(counts.values())
             if outcome not in counts:
@@ -204,7 +251,7 @@ def sweep(asked: argparse.Namespace, chosen: tuple[str, ...]) -> int:
                 if following is None:
                     worker.seed = None
                     continue
-                workers[place] = worker = Worker(context, chosen, asked.optimize)
+                workers[place] = worker = Worker(context, chosen, asked.optimize, kept)
             worker.give(following)
         if time.monotonic() - last > 60:
             last = time.monotonic()
@@ -212,9 +259,19 @@ def sweep(asked: argparse.Namespace, chosen: tuple[str, ...]) -> int:
             print(f"fuzz: {done} programs, {counts['failed']} failed, {done / (last - start):.1f} a second", flush=True)
     seconds = time.monotonic() - start
     done = sum(counts.values())
-    print(f"\nfuzz: {counts['passed']} passed, {counts['failed']} failed, {counts['inexact']} inexact, "
-          f"{counts['meaningless']} meaningless in {seconds:.0f} s, {done / seconds:.1f} a second")  # fmt: skip
+    if file:
+        file.close()
+    told = ", ".join(f"{counts[name]} {name}" for name in ("passed", "failed", *GOOD[1:]))
+    print(f"\nfuzz: {told} in {seconds:.0f} s, {done / seconds:.1f} a second")
     return counts["failed"]
+
+
+def kept_digests(asked: argparse.Namespace) -> dict[int, str] | None:
+    """The digests by seed that are compared with, none of those that are made, and nothing of an ordinary run."""
+    if asked.against:
+        lines = Path(asked.against).read_text(encoding="utf-8").splitlines()
+        return {int(seed): digest for seed, digest in map(str.split, lines)}
+    return {} if asked.keep else None
 
 
 def source(seed: int, chosen: tuple[str, ...]) -> str:
@@ -234,6 +291,8 @@ def main() -> int:
     if asked.device == "cpu" and asked.jobs > 1:
         os.environ.setdefault("WEFT_CPU_THREADS", "1")  # the programs themselves run side by side
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    if asked.keep or asked.against:
+        os.environ["WEFT_REPRODUCIBLE"] = "1"
     if asked.strategy:
         os.environ["WEFT_CPU_STRATEGY"] = asked.strategy
     warnings.simplefilter("ignore")

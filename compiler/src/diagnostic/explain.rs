@@ -30,6 +30,7 @@ pub fn explain(code: Code) -> &'static str {
         Code::BadAssignment => include_str!("explain/E0216.md"),
         Code::ReturnTypes => include_str!("explain/E0217.md"),
         Code::Widened => include_str!("explain/E0219.md"),
+        Code::NotReproducible => include_str!("explain/E0220.md"),
         Code::OutOfRange => include_str!("explain/E0218.md"),
         Code::BadSignature => include_str!("explain/E0301.md"),
         Code::NoSignature => include_str!("explain/E0302.md"),
@@ -55,7 +56,13 @@ mod tests {
             assert!(page.starts_with(&title), "{}: the title is not `{}`", code.number(), title.trim_end());
             // What the command says of itself has its code in JSON only.
             let own = code == Code::Usage;
-            let severity = if code == Code::Widened { "note" } else { "error" };
+            let severity = if code == Code::Widened {
+                "note"
+            } else if code == Code::NotReproducible {
+                "warning"
+            } else {
+                "error"
+            };
             let message = format!("\n```text\n{severity}{}", if own { ": " } else { "[" });
             let sections = ["\n## Wrong\n", message.as_str(), "\n## Right\n", "\n## Why\n"];
             let places: Vec<_> = sections.iter().map(|section| page.find(section)).collect();

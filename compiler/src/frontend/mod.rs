@@ -24,6 +24,7 @@ mod prelude;
 mod print;
 mod promote;
 mod refusals;
+mod reproducible;
 mod shapes;
 mod state;
 mod stmt;
@@ -71,7 +72,13 @@ pub fn lower(request: &Request) -> Result<Outcome<Lowered>, Failure> {
         });
         lowerer.diagnostics.extend(found);
     }
-    finished(lowerer)
+    let mut outcome = finished(lowerer)?;
+    if let Outcome::Made(lowered) = &mut outcome
+        && request.options.reproducible
+    {
+        reproducible::warn(lowered);
+    }
+    Ok(outcome)
 }
 
 /// Lowers a request's function into a lowerer, which has what is wrong with it; it keeps what its variables are, if there is

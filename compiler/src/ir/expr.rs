@@ -199,7 +199,8 @@ macro_rules! math_fns {
         /// Pure functions on one float type; `F16` and `BF16` are computed as `F32` and rounded, but for `Fma`, which rounds
         /// once, and without `Nextafter`. Results are floats of the same type, except `Isnan`, `Isinf` and `Isfinite`
         /// (`Bool`), `FrexpExponent` (`I32`) and `Bits`: a float's bits as an unsigned integer of its size, of which
-        /// `OfBits` makes the float. `Ldexp` takes an `I32` second argument. What [`MathFn::rounded`] knows is of `F32`
+        /// `OfBits` makes the float. `CanonicalNan` is the number itself, but of every NaN the positive quiet one without
+        /// digits. `Ldexp` takes an `I32` second argument. What [`MathFn::rounded`] knows is of `F32`
         /// and `F64`, what [`MathFn::is_of_integers`] says takes integers, and what [`MathFn::is_fast`] says `F32`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum MathFn {
@@ -225,7 +226,7 @@ macro_rules! math_fns {
 
 math_fns! {
     Acos "acos" 1, Acosh "acosh" 1, Asin "asin" 1, Asinh "asinh" 1, Atan "atan" 1, Atan2 "atan2" 2, Atanh "atanh" 1,
-    Bits "bits" 1, Cbrt "cbrt" 1, Ceil "ceil" 1, Copysign "copysign" 2, Cos "cos" 1, Cosh "cosh" 1, Erf "erf" 1, Erfc "erfc" 1, Exp "exp" 1,
+    Bits "bits" 1, CanonicalNan "canonical_nan" 1, Cbrt "cbrt" 1, Ceil "ceil" 1, Copysign "copysign" 2, Cos "cos" 1, Cosh "cosh" 1, Erf "erf" 1, Erfc "erfc" 1, Exp "exp" 1,
     Exp2 "exp2" 1, Expm1 "expm1" 1, Floor "floor" 1, Fma "fma" 3, Fmod "fmod" 2,
     FrexpMantissa "frexp.mantissa" 1, FrexpExponent "frexp.exponent" 1, Gamma "gamma" 1,
     Hypot "hypot" 2, Isfinite "isfinite" 1, Isinf "isinf" 1, Isnan "isnan" 1, Ldexp "ldexp" 2, Lgamma "lgamma" 1,

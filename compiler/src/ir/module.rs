@@ -61,6 +61,8 @@ pub struct Module {
     pub coarsening: Coarsening,
     /// The code tells of its accesses, for these checks.
     pub sanitize: Tools,
+    /// The same bits on every target: a pass decides what targets would.
+    pub reproducible: bool,
     /// Largest alignment in bytes that arrays in dynamic shared memory need.
     pub dynamic_shared_align: u64,
     /// The files that spans refer to.

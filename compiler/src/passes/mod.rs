@@ -14,6 +14,7 @@ mod fold_temps;
 mod lower_reductions;
 mod narrow;
 mod prove_nonneg;
+mod reproduce;
 mod sanitize;
 mod split_signs;
 #[cfg(test)]
@@ -59,12 +60,20 @@ pub enum Targets {
 /// Every pass, in order.
 pub const PASSES: &[Pass] = &[
     Pass {
+        name: "reproduce",
+        run: reproduce::run,
+        targets: Targets::All,
+        sanitized: true,
+        estimates: false,
+        why_here: "first: what the front end made is the same for every target; does nothing where nobody asks",
+    },
+    Pass {
         name: "sanitize",
         run: sanitize::run,
         targets: Targets::Host,
         sanitized: true,
         estimates: false,
-        why_here: "first: tells of what the program has, before that is taken apart; does nothing where nobody asks",
+        why_here: "before the others: tells of what the program has, before that is taken apart; does nothing where nobody asks",
     },
     Pass {
         name: "split_signs",
@@ -72,7 +81,7 @@ pub const PASSES: &[Pass] = &[
         targets: Targets::Nvptx,
         sanitized: false,
         estimates: false,
-        why_here: "first: the proofs find what it makes provable; a CPU's indices are 64 bits wide, and their wraps cost little",
+        why_here: "before the proofs, which find what it makes provable; a CPU's indices are 64 bits wide, and their wraps cost little",
     },
     Pass {
         name: "prove_nonneg",

@@ -6,9 +6,9 @@
 
 use std::fmt;
 
-use weft_artifact::{Factors, NoFactors, Tools};
+use weft_artifact::{Factors, NoFactors};
 
-use super::{GpuBody, LaunchBounds, Options, Typing};
+use super::{GpuBody, Options, Typing};
 use crate::diagnostic;
 
 /// What a decorator says of a function, its signatures apart.
@@ -254,7 +254,22 @@ pub const JIT_OPTIONS: &[JitOption] = &[
         changes: (true, true),
         flag: Flag::Switch("fastmath"),
         doc: "Relaxed floating point: denormals are zero, division and functions are approximate, sums are reordered.",
-        read: truth!(code.fastmath),
+        read: Some(|options, value| {
+            options.code.fastmath = value.switch("fastmath")?;
+            options.code.contradiction()
+        }),
+    },
+    JitOption {
+        name: "reproducible",
+        allowed: "bool, or None: what `WEFT_REPRODUCIBLE` says",
+        changes: (true, true),
+        flag: Flag::Switch("reproducible"),
+        doc: "The same bits on every GPU and on the CPU: a product is fused with a sum where the program writes both in one expression and nowhere else, math functions are one implementation's, and a NaN that is computed has one form. What cannot be so, such as atomics on floats, is a `ReproducibilityWarning` with its line. Not together with `fastmath`.",
+        read: Some(|options, value| {
+            options.code.reproducible = value.switch("reproducible")?;
+            options.code.contradiction()
+        }),
+        ..NO_CODE
     },
     JitOption {
         name: "max_registers",
@@ -283,7 +298,7 @@ pub const JIT_OPTIONS: &[JitOption] = &[
         flag: Flag::Value("launch-bounds", "THREADS[,BLOCKS[,CLUSTER]]"),
         doc: "The most threads of a block; or a tuple of that, the fewest blocks on a multiprocessor and the most blocks of a cluster.",
         read: Some(|options, value| {
-            options.code.launch_bounds = launch_bounds(value)?;
+            options.code.launch_bounds = bounds::launch_bounds(value)?;
             Ok(())
         }),
         ..NO_CODE
@@ -346,7 +361,7 @@ pub const JIT_OPTIONS: &[JitOption] = &[
         doc: "What the sanitizer checks of launches, which are to run on the CPU: accesses beside their array, races, memory that is used before it is written, and barriers and operations of warps that part of their threads does not come to. A launch with findings raises a `weft.errors.SanitizerError`.",
         read: Some(|options, value| {
             options.says_sanitize = *value != OptionValue::None;
-            options.code.sanitize = sanitize(value)?;
+            options.code.sanitize = sanitize::sanitize(value)?;
             Ok(())
         }),
         ..NO_CODE
@@ -431,6 +446,20 @@ impl JitOptions {
     }
 }
 
+impl Options {
+    /// The command's flags and a decorator's options come from two places.
+    fn contradiction(&self) -> Result<(), Refusal> {
+        if self.reproducible && self.fastmath {
+            return Err(Refusal::Value(
+                "reproducible=True and fastmath=True contradict each other: what fastmath relaxes is another thing on each \
+                 device; leave one of them out, or say reproducible=False where WEFT_REPRODUCIBLE asks for it"
+                    .to_owned(),
+            ));
+        }
+        Ok(())
+    }
+}
+
 impl OptionValue {
     /// What an option that is on or off is. A text is a mistake: `"no"` would be on.
     fn switch(&self, option: &str) -> Result<bool, Refusal> {
@@ -478,30 +507,6 @@ impl Refusal {
     }
 }
 
-fn sanitize(value: &OptionValue) -> Result<Tools, Refusal> {
-    let message = || {
-        let names = Tools::NAMES.map(|(name, _)| format!("'{name}'")).join(", ");
-        format!("sanitize must be 'all', a bool, or some of {names}, not {value}")
-    };
-    match value {
-        OptionValue::None | OptionValue::Bool(false) => Ok(Tools::NONE),
-        OptionValue::Bool(true) => Ok(Tools::ALL),
-        OptionValue::Str(text) => Tools::parse(text).ok_or_else(|| Refusal::Value(message())),
-        OptionValue::Tuple(items) => items.iter().try_fold(Tools::NONE, |tools, item| match item {
-            OptionValue::Str(text) => {
-                let more = Tools::parse(text).ok_or_else(|| Refusal::Value(message()))?;
-                Ok(Tools(tools.0 | more.0))
-            }
-            OptionValue::None
-            | OptionValue::Bool(_)
-            | OptionValue::Int(_)
-            | OptionValue::Tuple(_)
-            | OptionValue::Other { .. } => Err(Refusal::Type(message())),
-        }),
-        OptionValue::Int(_) | OptionValue::Other { .. } => Err(Refusal::Type(message())),
-    }
-}
-
 fn coarsen(value: &OptionValue) -> Result<Factors, Refusal> {
     let message = || {
         format!(
@@ -540,44 +545,6 @@ fn coarsen(value: &OptionValue) -> Result<Factors, Refusal> {
     Ok(Factors::of_threads(factors))
 }
 
-fn launch_bounds(value: &OptionValue) -> Result<Option<LaunchBounds>, Refusal> {
-    let values = match value {
-        OptionValue::None => return Ok(None),
-        OptionValue::Tuple(values) => values.as_slice(),
-        OptionValue::Bool(_) | OptionValue::Int(_) | OptionValue::Str(_) | OptionValue::Other { .. } => {
-            std::slice::from_ref(value)
-        }
-    };
-    if !(1..=3).contains(&values.len()) {
-        return Err(Refusal::Value(format!(
-            "Got {} launch bounds: {value}. A maximum of three are supported: \
-             (max_threads_per_block, min_blocks_per_sm, max_blocks_per_cluster)",
-            values.len()
-        )));
-    }
-    let message = || {
-        format!(
-            "launch_bounds must be the most threads of a block, from 1, or a tuple of that, the fewest blocks on a \
-             multiprocessor and the most of a cluster, not {value}"
-        )
-    };
-    let mut bounds = [None; 3];
-    for (place, (bound, value)) in bounds.iter_mut().zip(values).enumerate() {
-        *bound = match value {
-            OptionValue::Int(count @ 1..=0x7fff_ffff) => Some(*count as u32),
-            OptionValue::Int(_) => return Err(Refusal::Value(message())),
-            OptionValue::None if place > 0 => None,
-            OptionValue::None
-            | OptionValue::Bool(_)
-            | OptionValue::Str(_)
-            | OptionValue::Tuple(_)
-            | OptionValue::Other { .. } => return Err(Refusal::Type(message())),
-        };
-    }
-    let [threads, blocks, cluster] = bounds;
-    Ok(threads.map(|threads| LaunchBounds { threads, blocks, cluster }))
-}
-
 fn typing(value: &OptionValue) -> Result<Option<Typing>, Refusal> {
     let message = || format!("typing must be 'numba' or 'numpy', not {value}");
     match value {
@@ -592,6 +559,8 @@ fn typing(value: &OptionValue) -> Result<Option<Typing>, Refusal> {
     }
 }
 
+mod bounds;
 mod carveout;
+mod sanitize;
 #[cfg(test)]
 mod tests;

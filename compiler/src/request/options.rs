@@ -10,6 +10,9 @@ use weft_artifact::{Factors, Facts, Tools};
 pub struct Options {
     /// Relaxed floating point: flush denormals, approximate division and functions, reassociation.
     pub fastmath: bool,
+    /// The same bits on every target: products and sums are fused where the IR says so, math is libclc's, and a NaN that was
+    /// computed has one form. Not together with `fastmath`.
+    pub reproducible: bool,
     /// Line tables for profilers.
     pub lineinfo: bool,
     /// `raise` and `assert` are reported; else they end their thread.
@@ -63,6 +66,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             fastmath: false,
+            reproducible: false,
             lineinfo: false,
             exceptions: false,
             debug: false,

@@ -29,6 +29,7 @@ class Options(TypedDict, total=False):
     lineinfo: bool
     cache: bool | None
     fastmath: bool
+    reproducible: bool | None
     max_registers: int | None
     launch_bounds: int | Sequence[int] | None
     coarsen: int | Sequence[int] | str | None

@@ -6,6 +6,7 @@ from typing import Any, Generic, Self, SupportsIndex, TypeAlias, final, overload
 from numpy import dtype
 from typing_extensions import ParamSpec, TypeVar, disjoint_base
 
+from weft._compare import Comparison
 from weft._source import Text
 from weft.cuda._code.results import CodeLibrary, CompileResult
 from weft.cuda._code.stats import CompileStats
@@ -321,6 +322,7 @@ class Dispatcher(Generic[_P, _R]):
 class _LaunchConfiguration(Generic[_P]):
     def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> None: ...
     def prepare(self, *args: _P.args, **kwargs: _P.kwargs) -> PreparedLaunch: ...
+    def compare(self, *args: _P.args, **kwargs: _P.kwargs) -> Comparison: ...
     @property
     def pre_launch_callbacks(self) -> list[Callable[[Kernel, _LaunchConfiguration], Any]]: ...
     @property

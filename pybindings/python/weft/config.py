@@ -35,6 +35,9 @@ DEBUG_BLOCK: tuple[int, int, int] | None
 # What `boundscheck` is where `cuda.jit` is not told (WEFT_BOUNDSCHECK).
 BOUNDSCHECK: int
 
+# What `reproducible` is where `cuda.jit` is not told (WEFT_REPRODUCIBLE).
+REPRODUCIBLE: int
+
 
 TYPE_CHECKING = False
 if not TYPE_CHECKING:

@@ -187,6 +187,10 @@ class CompileWarning(WeftWarning):
     """Something in a kernel that is likely not meant."""
 
 
+class ReproducibilityWarning(CompileWarning):
+    """Something in a kernel of ``reproducible=True`` that does not give the same bits everywhere."""
+
+
 class LinkerWarning(WeftWarning, UserWarning):
     """What the compiler of code says that is linked with a kernel."""
 
@@ -224,6 +228,7 @@ __all__ = [
     "NvrtcSupportError",
     "PerformanceWarning",
     "RemovedOptionError",
+    "ReproducibilityWarning",
     "SanitizerError",
     "SanitizerWarning",
     "SourceError",

@@ -204,6 +204,7 @@ pub(crate) fn config(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         ("CUDA_ARRAY_INTERFACE_SYNC", settings.array_interface_sync),
         ("DEBUG", settings.debug),
         ("BOUNDSCHECK", settings.boundscheck),
+        ("REPRODUCIBLE", settings.reproducible),
     ] {
         dict.set_item(name, u8::from(value))?;
     }

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use weft_artifact::{ArgType, Factors};
 use weft_compiler::{
     Poll,
-    diagnostic::render_text,
+    diagnostic::{Code, render_text},
     pipeline::Output,
     request::{CpuThreads, FunctionDef, JitOptions, Keep, Options, Outcome, Overloads, Request, Target},
 };
@@ -76,7 +76,14 @@ impl Compiled {
         if warnings.is_empty() || jit.code.confined || jit.code.coarsen != Factors::NONE {
             return Ok(());
         }
-        errors::warn(py, "CompileWarning", &render_text(warnings, sources, false))
+        let (bits, others): (Vec<_>, Vec<_>) =
+            warnings.iter().cloned().partition(|warning| warning.code == Code::NotReproducible);
+        for (class, warnings) in [("CompileWarning", others), ("ReproducibilityWarning", bits)] {
+            if !warnings.is_empty() {
+                errors::warn(py, class, &render_text(&warnings, sources, false))?;
+            }
+        }
+        Ok(())
     }
 }
 

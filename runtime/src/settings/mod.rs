@@ -139,6 +139,8 @@ pub struct Settings {
     pub debug_block: DebugPlace,
     /// `WEFT_BOUNDSCHECK`: what `boundscheck` is where `cuda.jit` is not told.
     pub boundscheck: bool,
+    /// `WEFT_REPRODUCIBLE`: what `reproducible` is where `cuda.jit` is not told.
+    pub reproducible: bool,
     /// `WEFT_SANITIZE`: what is checked of kernels where `cuda.jit` is not told.
     pub sanitize: Tools,
     /// `WEFT_SANITIZE_ACTION`: a launch with findings raises an error; else it warns.
@@ -242,6 +244,7 @@ impl Default for Settings {
             debug_thread: Some((0, 0, 0)),
             debug_block: Some((0, 0, 0)),
             boundscheck: false,
+            reproducible: false,
             sanitize: Tools::NONE,
             sanitize_raises: true,
             timing: false,
@@ -393,6 +396,7 @@ mod tests {
         assert_eq!(paths.as_deref(), Ok("/a:/b"));
         assert_eq!(with("WEFT_DEBUG", "1").map(|s| s.debug), Ok(true));
         assert_eq!(with("WEFT_BOUNDSCHECK", "1").map(|s| s.boundscheck), Ok(true));
+        assert_eq!(with("WEFT_REPRODUCIBLE", "1").map(|s| s.reproducible), Ok(true));
         assert_eq!(with("WEFT_WARN_ON_IMPLICIT_COPY", "0").map(|s| s.warn_on_implicit_copy), Ok(false));
         assert_eq!(with("WEFT_LOW_OCCUPANCY_WARNINGS", "0").map(|s| s.low_occupancy_warnings), Ok(false));
         assert_eq!(with("WEFT_CUDA_ARRAY_INTERFACE_SYNC", "0").map(|s| s.array_interface_sync), Ok(false));

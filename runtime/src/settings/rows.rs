@@ -243,6 +243,13 @@ pub const SETTINGS: &[Setting] = &[
         parse: |settings, value| switch(&mut settings.boundscheck, value),
     },
     Setting {
+        name: "WEFT_REPRODUCIBLE",
+        default: "0",
+        allowed: SWITCH,
+        doc: "What `reproducible` is where `cuda.jit` is not told: with `1`, kernels give the same bits on every GPU and on the CPU, `cuda.reduce`, ufuncs and device arrays among them. A program may change it for the kernels that it makes from then on: `weft.config.REPRODUCIBLE`.",
+        parse: |settings, value| switch(&mut settings.reproducible, value),
+    },
+    Setting {
         name: "WEFT_SANITIZE",
         default: "0",
         allowed: "0, all, or some of memcheck, racecheck, initcheck and synccheck with commas between",

@@ -45,13 +45,14 @@ impl Examine<'_> {
             let jobs = kernels::jobs(program, *kernel, self.given, &mut captures);
             bare += usize::from(jobs.is_empty());
             for job in jobs {
+                let reproducible = job.kernel.jit.options.code.reproducible;
                 report.add(&kernels::returning(&job).into_iter().collect::<Vec<_>>(), &sources);
                 let request = Request {
                     function: job.def,
                     overloads: Overloads::default(),
                     args: job.signature.args,
                     target: TARGET,
-                    options: Options { notes: self.notes, ..Options::default() },
+                    options: Options { notes: self.notes, reproducible, ..Options::default() },
                     keep: Keep::default(),
                 };
                 let checked = match self.engine.check(&request) {

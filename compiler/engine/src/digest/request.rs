@@ -34,6 +34,7 @@ impl Feed {
     pub(super) fn options(&mut self, options: &Options) {
         let Options {
             fastmath,
+            reproducible,
             lineinfo,
             exceptions,
             debug,
@@ -56,6 +57,7 @@ impl Feed {
         } = options;
         let flags = [
             fastmath,
+            reproducible,
             lineinfo,
             exceptions,
             debug,

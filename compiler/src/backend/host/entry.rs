@@ -102,7 +102,7 @@ pub(super) fn declare<'ctx>(cx: &ModuleContext<'_, 'ctx>) -> FunctionValue<'ctx>
     let (pointer, long) = (cx.types.pointer(ir::Space::Generic), context.i64_type());
     let (pointer, long) = (pointer.into(), long.into());
     let ty = context.void_type().fn_type(&[pointer, pointer, long, long, pointer, pointer], false);
-    let value = cx.module.add_function("blocks", ty, Some(Linkage::Internal));
+    let value = cx.module.add_function("weft$blocks", ty, Some(Linkage::Internal));
     cx.attribute(value, "nounwind");
     cx.attribute(value, "noinline");
     for index in [0, 1, 4] {

@@ -46,7 +46,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let params: Vec<BasicMetadataTypeEnum<'ctx>> =
             types.iter().map(|&ty: &BasicTypeEnum<'ctx>| ty.into()).collect();
         let ty = cx.types.context.void_type().fn_type(&params, false);
-        let value = cx.module.add_function("segment", ty, Some(Linkage::Internal));
+        let value = cx.module.add_function("weft$segment", ty, Some(Linkage::Internal));
         for name in ["nounwind", "noinline"] {
             cx.attribute(value, name);
         }

@@ -1,7 +1,7 @@
 //! Operators, comparisons and conversions, as `ir/expr.rs` says what they compute.
 //!
 //! Float operators carry the flag `contract`, so that a product and a sum become one fused multiply-add, as in numba;
-//! with `fastmath` all flags. Integer arithmetic wraps, so it has no flags.
+//! with `fastmath` all flags and with `reproducible` none. Integer arithmetic wraps, so it has no flags.
 
 use inkwell::{
     FloatPredicate, IntPredicate,
@@ -28,6 +28,10 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
 
     /// Sets the request's flags on a float instruction; a folded constant has none.
     pub(crate) fn flagged(&self, value: FloatValue<'ctx>) -> Result<FloatValue<'ctx>> {
+        if self.cx.options.reproducible {
+            // A pass has fused what is to be fused.
+            return Ok(value);
+        }
         let flags = if self.cx.options.fastmath { FastMathFlags::all() } else { FastMathFlags::AllowContract };
         if let Some(instruction) = value.as_instruction() {
             let set = instruction.set_fast_math_flags(flags);

@@ -305,13 +305,15 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             AtomicOp::Max | AtomicOp::Min => {
                 let beyond = if op == AtomicOp::Max { FloatPredicate::OLT } else { FloatPredicate::OGT };
                 let (a, b) = (self.comparable(old, element)?, self.comparable(value, element)?);
-                select(builder.build_float_compare(beyond, a, b, "")?, value, old)
+                let beyond = builder.build_float_compare(beyond, a, b, "")?;
+                select(self.or_beyond_of_zeros(beyond, op == AtomicOp::Max, a, b)?, value, old)
             }
             AtomicOp::NanMax | AtomicOp::NanMin => {
                 // True of a NaN in memory, and of a value that is one.
                 let beyond = if op == AtomicOp::NanMax { FloatPredicate::ULT } else { FloatPredicate::UGT };
                 let (a, b) = (self.comparable(old, element)?, self.comparable(value, element)?);
                 let beyond = builder.build_float_compare(beyond, a, b, "")?;
+                let beyond = self.or_beyond_of_zeros(beyond, op == AtomicOp::NanMax, a, b)?;
                 let number = builder.build_float_compare(FloatPredicate::ORD, b, b, "")?;
                 select(builder.build_and(beyond, number, "")?, value, old)
             }
@@ -337,6 +339,25 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
                 select(builder.build_int_compare(IntPredicate::EQ, a, b, "")?, value, old)
             }
         }
+    }
+
+    /// The comparison of an extreme, and, where bits are to be the same in every order of the threads, -0 below +0.
+    fn or_beyond_of_zeros(
+        &self,
+        beyond: IntValue<'ctx>,
+        largest: bool,
+        old: FloatValue<'ctx>,
+        value: FloatValue<'ctx>,
+    ) -> Result<IntValue<'ctx>> {
+        if !self.cx.options.reproducible {
+            return Ok(beyond);
+        }
+        let builder = &self.builder;
+        let equal = builder.build_float_compare(FloatPredicate::OEQ, old, value, "")?;
+        // Equal numbers have one form, but for zero.
+        let order = if largest { IntPredicate::SLT } else { IntPredicate::SGT };
+        let signs = builder.build_int_compare(order, self.bits(old.into())?, self.bits(value.into())?, "")?;
+        Ok(builder.build_or(beyond, builder.build_and(equal, signs, "")?, "")?)
     }
 
     /// `cmpxchg` of words: what was there, and whether it was swapped.

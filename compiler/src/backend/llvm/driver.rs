@@ -149,6 +149,9 @@ fn link_library(cx: &ModuleContext<'_, '_>, machine: &Machine, attributes: &[(&s
     }
     if cx.library == Library::Libclc {
         cx.saturate_conversions()?;
+        if cx.options.reproducible {
+            shim::decide_floats(cx.module);
+        }
     }
     for function in cx.module.get_functions() {
         if function.get_linkage() == Linkage::LinkOnceODR {

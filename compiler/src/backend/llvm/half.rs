@@ -293,6 +293,9 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             let [a, b, c] = *args else { return internal("a fused product without three operands") };
             return self.half_fma(scalar, a, b, c);
         }
+        if function == MathFn::CanonicalNan {
+            return self.canonical_half(scalar, first_of(args)?);
+        }
         if function == MathFn::Nextafter {
             return internal("the neighbor of a 16-bit float");
         }
@@ -310,6 +313,19 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             | BasicValueEnum::VectorValue(_)
             | BasicValueEnum::ScalableVectorValue(_)) => Ok(other),
         }
+    }
+
+    /// A number of a 16-bit type, of every NaN the positive one without digits.
+    fn canonical_half(&self, scalar: Scalar, value: BasicValueEnum<'ctx>) -> Result<BasicValueEnum<'ctx>> {
+        let builder = &self.builder;
+        let word = self.cx.types.context.i16_type();
+        let number = |value: u64| word.const_int(value, false);
+        let bits = int(builder.build_bit_cast(value, word, "")?)?;
+        let magnitude = builder.build_and(bits, number(0x7fff), "")?;
+        let infinity = number(scalar.float_bits(f64::INFINITY));
+        let is_nan = builder.build_int_compare(IntPredicate::SGT, magnitude, infinity, "")?;
+        let bits = builder.build_select(is_nan, number(scalar.float_bits(f64::NAN)), bits, "")?;
+        Ok(builder.build_bit_cast(bits, value.get_type(), "")?)
     }
 
     /// `a * b + c`, rounded once.
@@ -349,4 +365,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         let bits = int(builder.build_select(moves, other, bits, "")?)?;
         self.narrow_double(float(builder.build_bit_cast(bits, double, "")?)?, scalar)
     }
+}
+
+fn first_of<'ctx>(args: &[BasicValueEnum<'ctx>]) -> Result<BasicValueEnum<'ctx>> {
+    args.first().copied().map_or_else(|| internal("a function of nothing"), Ok)
 }

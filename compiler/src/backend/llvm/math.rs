@@ -62,6 +62,7 @@ fn way(function: MathFn) -> Way {
         MathFn::Trunc => Way::Intrinsic("llvm.trunc"),
         MathFn::Bits
         | MathFn::OfBits
+        | MathFn::CanonicalNan
         | MathFn::FrexpMantissa
         | MathFn::FrexpExponent
         | MathFn::Isfinite
@@ -174,11 +175,12 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             }
             Way::Inline => self.inline_math(function, float(first)?),
             Way::Library(name) => self.library_math(function, name, args),
-            Way::Fast(MathFn::DivRn, _) if !self.cx.ptx => match *args {
+            // An approximation is another one on each GPU.
+            Way::Fast(MathFn::DivRn, _) if !self.cx.ptx || self.cx.options.reproducible => match *args {
                 [a, b] => Ok(self.builder.build_float_div(float(a)?, float(b)?, "")?.into()),
                 _ => internal("a quotient of two numbers"),
             },
-            Way::Fast(exact, _) if !self.cx.ptx => self.emit_math(exact, args),
+            Way::Fast(exact, _) if !self.cx.ptx || self.cx.options.reproducible => self.emit_math(exact, args),
             Way::Fast(_, name) => {
                 let flush = if self.cx.options.fastmath { ".ftz" } else { "" };
                 // One is overloaded on its type.
@@ -262,6 +264,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         let magnitude = || float(self.call_intrinsic("llvm.fabs", &[a.into()])?);
         let predicate = match function {
             MathFn::Isnan => return Ok(self.builder.build_float_compare(FloatPredicate::UNO, a, a, "")?.into()),
+            MathFn::CanonicalNan => return Ok(self.canonical_nan(a)?.into()),
             MathFn::Isinf => FloatPredicate::OEQ,
             MathFn::Isfinite => FloatPredicate::OLT,
             MathFn::FrexpMantissa => return Ok(self.frexp(a)?.0.into()),
@@ -269,6 +272,25 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             other => return internal(format!("{} is not computed in place", other.name())),
         };
         Ok(self.builder.build_float_compare(predicate, magnitude()?, infinity, "")?.into())
+    }
+
+    /// A number, of every NaN the positive one without digits. By its bits: of floats LLVM takes `x < 0 ? NaN : sqrt(x)`, which
+    /// it makes of a comparison of the root with itself, for the root, since to it all NaNs are one.
+    fn canonical_nan(&self, a: FloatValue<'ctx>) -> Result<FloatValue<'ctx>> {
+        let (builder, context) = (&self.builder, self.cx.types.context);
+        let single = a.get_type() == context.f32_type();
+        let (ty, magnitude, infinity, nan) = if single {
+            let (infinity, nan) = (f32::INFINITY.to_bits(), f32::NAN.to_bits());
+            (context.i32_type(), u64::from(u32::MAX >> 1), u64::from(infinity), u64::from(nan))
+        } else {
+            (context.i64_type(), u64::MAX >> 1, f64::INFINITY.to_bits(), f64::NAN.to_bits())
+        };
+        let number = |value: u64| ty.const_int(value, false);
+        let bits = int(builder.build_bit_cast(a, ty, "")?)?;
+        let magnitude = builder.build_and(bits, number(magnitude), "")?;
+        let is_nan = builder.build_int_compare(IntPredicate::SGT, magnitude, number(infinity), "")?;
+        let bits = builder.build_select(is_nan, number(nan), bits, "")?;
+        float(builder.build_bit_cast(bits, a.get_type(), "")?)
     }
 
     /// C's `frexp`: mantissa in [0.5, 1) and exponent; zero, infinity and NaN stay as they are, with exponent 0.

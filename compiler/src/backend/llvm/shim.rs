@@ -40,6 +40,7 @@ unsafe extern "C" {
     fn weft_gate_large(is_huge: c_int);
     fn weft_unroll(back: LLVMValueRef);
     fn weft_split_blocks(module: LLVMModuleRef);
+    fn weft_decide_floats(module: LLVMModuleRef);
     fn weft_size(module: LLVMModuleRef, instructions: *mut u64) -> u64;
     fn weft_turn_by_turn(module: LLVMModuleRef);
     fn weft_look_before_spinning(module: LLVMModuleRef);
@@ -180,6 +181,12 @@ pub(crate) fn keep_in_branches(module: &Module<'_>) {
 pub(crate) fn split_blocks(module: &Module<'_>) {
     // SAFETY: the module is alive and complete, and nobody else uses it.
     unsafe { weft_split_blocks(module.as_mut_ptr()) };
+}
+
+/// Leaves a target no choice in how floats are computed: what it may fuse is fused, and nothing is approximated.
+pub(crate) fn decide_floats(module: &Module<'_>) {
+    // SAFETY: the module is alive and complete, and nobody else uses it.
+    unsafe { weft_decide_floats(module.as_mut_ptr()) };
 }
 
 /// How large a module is.

@@ -81,7 +81,11 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, chosen: Chos
         stage::begin(Stage::LlvmIr);
         let llvm_module = LeakyModule::new(context.create_module(&kernel.name));
         machine.prepare(&llvm_module);
-        let library = if request.options.libdevice.is_some() { Library::Libdevice } else { Library::Libclc };
+        let library = match request.options.libdevice {
+            // The host has no libdevice.
+            Some(_) if !request.options.reproducible => Library::Libdevice,
+            Some(_) | None => Library::Libclc,
+        };
         if request.options.fastmath && library == Library::Libdevice {
             let on = context.i32_type().const_int(1, false);
             llvm_module.add_basic_value_flag("nvvm-reflect-ftz", FlagBehavior::Override, on);

@@ -3,6 +3,7 @@
 mod fold_temps;
 mod narrow;
 mod prove_nonneg;
+mod reproduce;
 
 use weft_artifact::{Access, ArgType, ArrayType, Layout, Param, Scalar, SlotField, SlotSource};
 

@@ -43,3 +43,13 @@ fn what_an_option_does_not_take_is_told_with_its_name() {
     );
     assert!(refused("bind", OptionValue::None).1.message().contains("always loaded"));
 }
+
+#[test]
+fn what_relaxes_floats_contradicts_the_same_bits() {
+    let both = [("reproducible", OptionValue::Bool(true)), ("fastmath", OptionValue::Bool(true))];
+    let (_, refusal) = JitOptions::default().take(&both).expect_err("both");
+    assert!(refusal.message().contains("contradict each other"), "{refusal:?}");
+    // One after the other, as a decorator's and the command's.
+    let mut options = options(&both[..1]);
+    assert!(options.take(&both[1..]).is_err());
+}

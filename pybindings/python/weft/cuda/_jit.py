@@ -44,6 +44,7 @@ def jit(
     cache: bool | None = None,
     *,
     fastmath: bool = False,
+    reproducible: bool | None = None,
     max_registers: int | None = None,
     launch_bounds: int | Sequence[int] | None = None,
     coarsen: int | Sequence[int] | str | None = None,
@@ -97,6 +98,7 @@ def jit(
     del options["func_or_sig"], options["source"]
     options["debug"] = bool(config.DEBUG) if debug is None else debug
     options["boundscheck"] = bool(config.BOUNDSCHECK) if boundscheck is None else boundscheck
+    options["reproducible"] = bool(config.REPRODUCIBLE) if reproducible is None else reproducible
     if callable(inline):
         # Numba asks a function of it whether to put code into its callers; here LLVM decides that.
         options["inline"] = "never"

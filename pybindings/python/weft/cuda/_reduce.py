@@ -2,7 +2,8 @@
 
 A first launch leaves as many values as it has blocks, a second one makes one of them. On a GPU neighboring threads read
 neighboring elements, several each before the first is needed; on the CPU a thread goes over a piece of the array, and
-keeps as many values as the machine computes at once.
+keeps as many values as the machine computes at once. Where bits are to be the same everywhere, a thread of the CPU does
+what the threads of a GPU's block do, as if each device had the same number of multiprocessors.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import functools
 import operator
 
-from weft import _weft, cuda
+from weft import _weft, config, cuda
 from weft._weft import Signature
 from weft.cuda._devices import get_current_device
 from weft.cuda._jit import device_function, jit
@@ -34,6 +35,9 @@ BLOCKS = 4
 LANES = 256
 PIECES = 4
 LEAST = 1 << 14
+
+# Where bits are to be the same everywhere: the multiprocessors of the device that the order of steps is made for.
+_REPRODUCIBLE_CORES = 128
 
 
 def meeting(core: Dispatcher, dtype: Any) -> Dispatcher:
@@ -88,7 +92,7 @@ def piece_by_piece(core: Dispatcher, dtype: Any) -> Dispatcher:
     return made
 
 
-def _tiles(core: Dispatcher, dtype: Any) -> Dispatcher:
+def _tiles(core: Dispatcher, dtype: Any, reproducible: bool) -> Dispatcher:
     """Make the kernel for GPUs: a block goes from tile to tile, and a thread reads eight elements of each.
 
     A block has `THREADS` threads and a tile of its own at least; or it is the only one, with no more threads than
@@ -125,7 +129,54 @@ def _tiles(core: Dispatcher, dtype: Any) -> Dispatcher:
         if t == 0:
             partials[cuda.blockIdx.x] = core(value, start) if ends else value
 
-    made: Dispatcher = jit(reduce_tiles)
+    made: Dispatcher = jit(reduce_tiles, reproducible=reproducible)
+    return made
+
+
+def _tiles_by_one(core: Dispatcher, dtype: Any) -> Dispatcher:
+    """Make the kernel for the CPU that takes the steps of `_tiles` in their order: one thread is a block of `lanes`."""
+
+    @jit(device=True, inline=True)
+    def fold(kept, tile, lanes, begins):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        # Parts, whose indices count from 0: loops over them are vectorized.
+        a, b, c, d = tile, tile[THREADS:], tile[2 * THREADS :], tile[3 * THREADS :]
+        e, f, g, h = tile[4 * THREADS :], tile[5 * THREADS :], tile[6 * THREADS :], tile[7 * THREADS :]
+        if begins:
+            for t in range(lanes):
+                left = core(core(a[t], b[t]), core(c[t], d[t]))
+                kept[t] = core(left, core(core(e[t], f[t]), core(g[t], h[t])))
+        else:
+            for t in range(lanes):
+                left = core(core(a[t], b[t]), core(c[t], d[t]))
+                kept[t] = core(kept[t], core(left, core(core(e[t], f[t]), core(g[t], h[t]))))
+
+    def reduce_tiles(count, array, partials, start, ends, lanes):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        block, blocks = cuda.blockIdx.x, cuda.gridDim.x
+        kept = cuda.local.array(THREADS, dtype)
+        full = count // _TILE
+        first = 0
+        if block < full:
+            fold(kept, array[block * _TILE :], lanes, True)
+            for number in range(block + blocks, full, blocks):
+                fold(kept, array[number * _TILE :], lanes, False)
+        else:
+            for t in range(lanes):
+                kept[t] = array[t]
+            first = 1
+        if block == full % blocks:
+            rest = array[full * _TILE :]
+            for k in range(first, 8):
+                for t in range(min(lanes, rest.size - k * THREADS)):
+                    kept[t] = core(kept[t], rest[t + k * THREADS])
+        active = lanes
+        while active > 1:
+            half = (active + 1) // 2
+            for t in range(active - half):
+                kept[t] = core(kept[t], kept[t + half])
+            active = half
+        partials[block] = core(kept[0], start) if ends else kept[0]
+
+    made: Dispatcher = jit(reduce_tiles, reproducible=True)
     return made
 
 
@@ -139,7 +190,7 @@ def _pieces(core: Dispatcher, dtype: Any) -> Dispatcher:
         value = reduced(array[count * block // blocks : count * (block + 1) // blocks], lanes)
         partials[block] = core(value, start) if ends else value
 
-    made: Dispatcher = jit(reduce_pieces)
+    made: Dispatcher = jit(reduce_pieces, reproducible=False)
     return made
 
 
@@ -151,6 +202,9 @@ class Reduce:
     functor
         A function of two elements, which must be associative and commutative: the order in which it is applied is not
         said, and differs between devices. Also one that kernels know, such as ``max`` or ``operator.mul``.
+    reproducible
+        Whether the order is one for all devices, and the function gives the same bits on all of them; if it is None, as
+        ``weft.config.REPRODUCIBLE`` says when the reduction is called.
 
     Examples
     --------
@@ -159,21 +213,25 @@ class Reduce:
     np.float64(10.0)
     """
 
-    def __init__(self, functor: Callable[[Any, Any], Any]) -> None:
+    def __init__(self, functor: Callable[[Any, Any], Any], *, reproducible: bool | None = None) -> None:
         self._functor = device_function(_defined(functor))
-        self._kernels: dict[tuple[Any, bool], Dispatcher] = {}
+        self._reproducible = reproducible
+        self._kernels: dict[tuple[Any, bool, bool], Dispatcher] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Reduce, (self._functor,)
+        return functools.partial(Reduce, reproducible=self._reproducible), (self._functor,)
 
-    def _kernel(self, dtype: np.dtype[Any], pieces: bool) -> Dispatcher:
-        kernel = self._kernels.get((dtype, pieces))
+    def _kernel(self, dtype: np.dtype[Any], pieces: bool, reproducible: bool) -> Dispatcher:
+        kernel = self._kernels.get((dtype, pieces, reproducible))
         if kernel is None:
             ty = _weft.from_dtype(dtype)
             core = jit([Signature(ty, (ty, ty))], device=True, inline=True)(self._functor)
             core.result_type((ty, ty))  # What is wrong with the function is said of it alone.
-            kernel = _pieces(core, ty) if pieces else _tiles(core, ty)
-            self._kernels[dtype, pieces] = kernel
+            if pieces:
+                kernel = _tiles_by_one(core, ty) if reproducible else _pieces(core, ty)
+            else:
+                kernel = _tiles(core, ty, reproducible)
+            self._kernels[dtype, pieces, reproducible] = kernel
         return kernel
 
     def __call__(self, arr: Any, size: int | None = None, res: Any = None, init: Any = None, stream: Any = 0) -> Any:
@@ -235,25 +293,37 @@ class Reduce:
 
         array = placing.on_device(array, None, stream)
         count = array.size
-        pieces = in_pieces()
+        reproducible = bool(config.REPRODUCIBLE if self._reproducible is None else self._reproducible)
+        pieces = on_cpu()
         dtype = array.dtype if dtype is None else dtype
-        kernel = self._kernel(dtype, pieces)
-        if pieces:
-            threads, blocks = 1, min(PIECES * cores(), -(-count // LEAST))
+        kernel = self._kernel(dtype, pieces, reproducible)
+        if pieces and not reproducible:
+            blocks = min(PIECES * cores(), -(-count // LEAST))
+            threads, last = 1, 1
         else:
-            threads = min(count, THREADS)
-            blocks = min(BLOCKS * cores(), max(count // _TILE, 1))
-        rest = (LANES,) if pieces else ()
+            blocks = min(BLOCKS * (_REPRODUCIBLE_CORES if reproducible else cores()), max(count // _TILE, 1))
+            threads, last = min(count, THREADS), min(blocks, THREADS)
+        launched = functools.partial(_launched, kernel, stream, pieces, reproducible)
         own = res is None
         out = device_array(1, dtype, stream=stream) if own else placing.read(res)
         if blocks == 1:
-            kernel.configure(1, threads, stream, advise=False)(count, array, out, start, ends, *rest)
+            launched(1, threads, count, array, out, start, ends)
         else:
             partials = device_array(blocks, dtype, stream=stream)
-            kernel.configure(blocks, threads, stream, advise=False)(count, array, partials, start, False, *rest)
-            last = 1 if pieces else min(blocks, THREADS)
-            kernel.configure(1, last, stream, advise=False)(blocks, partials, out, start, ends, *rest)
+            launched(blocks, threads, count, array, partials, start, False)
+            launched(1, last, blocks, partials, out, start, ends)
         return out.getitem(0, stream=stream) if own else None
+
+
+def _launched(
+    kernel: Dispatcher, stream: Any, by_one: bool, reproducible: bool, blocks: int, threads: int, *args: Any
+) -> None:
+    """Launch a kernel of a reduction; one thread of the CPU has the lanes, or does what a block's threads do."""
+    if by_one:
+        lanes = threads if reproducible else LANES
+        kernel.configure(blocks, 1, stream, advise=False)(*args, lanes)
+    else:
+        kernel.configure(blocks, threads, stream, advise=False)(*args)
 
 
 def _defined(functor: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -267,9 +337,13 @@ def _defined(functor: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return applied
 
 
-def in_pieces() -> bool:
-    """Whether one thread has a piece of the array for itself, as on the CPU."""
+def on_cpu() -> bool:
     return _weft.device_kind() == "cpu"
+
+
+def in_pieces() -> bool:
+    """Whether one thread has a piece of the array for itself, as on the CPU, if it may go its own way."""
+    return on_cpu() and not config.REPRODUCIBLE
 
 
 @functools.cache
@@ -279,7 +353,8 @@ def _cores_of(device: int) -> int:
 
 
 def cores() -> int:
-    return _cores_of(_weft.current_device_id())
+    """How many multiprocessors the device has, or is taken to have."""
+    return _REPRODUCIBLE_CORES if config.REPRODUCIBLE else _cores_of(_weft.current_device_id())
 
 
 reduce = Reduce

@@ -131,6 +131,7 @@ fn one_type_functions() -> impl Iterator<Item = MathFn> {
             function,
             MathFn::Bits
                 | MathFn::OfBits
+                | MathFn::CanonicalNan
                 | MathFn::Fma
                 | MathFn::Ldexp
                 | MathFn::FrexpMantissa

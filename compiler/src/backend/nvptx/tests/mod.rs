@@ -7,6 +7,7 @@ mod loads;
 mod memory;
 mod operators;
 mod options;
+mod reproducible;
 
 use std::{env, fs, process::Command};
 

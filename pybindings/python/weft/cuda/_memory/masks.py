@@ -10,7 +10,7 @@ import numpy as np
 
 from weft.cuda._memory import index_kernels
 from weft.cuda._memory.making import device_array, to_device
-from weft.cuda._reduce import in_pieces
+from weft.cuda._reduce import on_cpu
 from weft.cuda._ufunc.elements import BLOCK, configured, converted, flat
 
 TYPE_CHECKING = False
@@ -40,7 +40,7 @@ def places_of(mask: DeviceNDArray, stream: Any) -> DeviceNDArray:
 
 def _starts(numbers: DeviceNDArray, count: int, stream: Any) -> tuple[DeviceNDArray, int]:
     """Give for each piece of an array the sum of all before it, behind the last the sum of all; and how long one is."""
-    piece = _LONG if in_pieces() else _SHORT
+    piece = _LONG if on_cpu() else _SHORT
     pieces = -(-count // piece)
     sums = device_array(pieces + 1, np.int64, stream=stream)
     _launch(index_kernels.piece_sums(), pieces, stream)(count, piece, numbers, sums[:pieces])
@@ -54,5 +54,5 @@ def _starts(numbers: DeviceNDArray, count: int, stream: Any) -> tuple[DeviceNDAr
 
 
 def _launch(kernel: Any, threads: int, stream: Any) -> Any:
-    block = 1 if in_pieces() else BLOCK
+    block = 1 if on_cpu() else BLOCK
     return configured(kernel, -(-threads // block), block, stream)

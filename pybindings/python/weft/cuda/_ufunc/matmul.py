@@ -17,7 +17,7 @@ from weft.cuda._memory import copies
 from weft.cuda._memory.device_array import DeviceNDArray
 from weft.cuda._memory.making import as_cuda_array, device_array, is_cuda_array, to_device
 from weft.cuda._memory.ordering import ordered
-from weft.cuda._reduce import in_pieces
+from weft.cuda._reduce import on_cpu
 from weft.cuda._ufunc import placing
 from weft.cuda._ufunc.elements import configured
 from weft.cuda._ufunc.results import writable
@@ -49,7 +49,8 @@ def _tiles(ty: Any, wide: Any) -> Dispatcher:
                 total += wide(of_a[y, k]) * wide(of_b[k, x])
             cuda.syncthreads()
         if i < rows and j < columns:
-            out[i, j] = total
+            # A product that underflows leaves -0, unless zeros from beyond the edge are added.
+            out[i, j] = total + wide(0)
 
     made: Dispatcher = jit(multiply)
     return made
@@ -73,7 +74,7 @@ def _pieces(wide: Any) -> Dispatcher:
                     sums[lane] += factor * wide(row[lane])
             into = out[i, first : first + wanted]
             for lane in range(wanted):
-                into[lane] = sums[lane]
+                into[lane] = sums[lane] + wide(0)
 
     made: Dispatcher = jit(multiply)
     return made
@@ -170,7 +171,7 @@ def _launch(a: DeviceNDArray, b: DeviceNDArray, out: DeviceNDArray, stream: Any)
     # Products of bools are `and`, sums `or`: of more than 255 of them, too.
     wide = {"b": np.dtype(np.int64)}.get(dtype.kind, np.dtype(np.float32) if dtype == np.float16 else dtype)
     ty, sums = _weft.from_dtype(dtype), _weft.from_dtype(wide)
-    if in_pieces():
+    if on_cpu():
         high = -(-rows // 65535)
         grid = (-(-columns // ABREAST), -(-rows // high), high)
         configured(_pieces(sums), grid, 1, stream)(columns, count, a, b, out, ABREAST)

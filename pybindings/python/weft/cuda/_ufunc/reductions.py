@@ -10,7 +10,7 @@ import operator
 
 import numpy as np
 
-from weft import _weft
+from weft import _weft, config
 from weft.cuda._memory.device_array import DeviceNDArray
 from weft.cuda._ufunc import placing
 from weft.cuda._ufunc.elements import BLOCK, cast, chosen, configured, converted, flat, same
@@ -333,6 +333,9 @@ def _rows_of(
 ) -> Any:
     """Give an array whose last axis is all of those that are reduced."""
     moved = array.transpose([*kept, *axes])
+    if config.REPRODUCIBLE and isinstance(moved, np.ndarray):
+        # What a GPU copies a CPU reads where it is: of the steps in memory the order of a reduction depends.
+        moved = np.ascontiguousarray(moved)
     if len(axes) == 1:
         return moved
     if isinstance(moved, DeviceNDArray) and not moved.is_c_contiguous():

@@ -27,6 +27,10 @@ DOWN_DEEP = 4
 # Threads of a block down columns, at most; columns that a thread has at once on the CPU, at most.
 DOWN = 16
 ABREAST = 1024
+# Threads of a block along rows, at most.
+THREADS = 256
+# The same where it does what a GPU's block does.
+LINE = 128
 
 
 @jit(device=True, inline=True)  # type: ignore[untyped-decorator]
@@ -112,6 +116,79 @@ def along(core: Dispatcher, dtype: Any, lanes: int, deep: int) -> Dispatcher:
     return made
 
 
+def along_by_one(core: Dispatcher, dtype: Any, deep: int) -> Dispatcher:
+    """Make the kernel for the CPU that takes the steps of `along` in their order.
+
+    One thread has a part of a row, and does the work of `warps` of `across` lanes.
+    """
+
+    @jit(device=True, inline=True)
+    def several(row, at, across):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        # Parts, whose indices count from 0: loops over them are vectorized.
+        return row[at:], row[at + across :], row[at + 2 * across :], row[at + 3 * across :]
+
+    @jit(device=True, inline=True)
+    def fold(kept, row, at, across, begins):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        a, b, c, d = several(row, at, across)
+        if deep == 4:
+            for x in range(across):
+                value = core(core(a[x], b[x]), core(c[x], d[x]))
+                kept[x] = value if begins else core(kept[x], value)
+        else:
+            e, f, g, h = several(row, at + 4 * across, across)
+            for x in range(across):
+                left = core(core(a[x], b[x]), core(c[x], d[x]))
+                value = core(left, core(core(e[x], f[x]), core(g[x], h[x])))
+                kept[x] = value if begins else core(kept[x], value)
+
+    @jit(device=True, inline=True)
+    def together(kept, width):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        half = width // 2
+        while half > 0:
+            for lane in range(half):
+                kept[lane] = core(kept[lane], kept[lane + half])
+            half //= 2
+
+    def reduce_rows(pieces, share, more, steps, extents, array, out, warps, across):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        kept = cuda.local.array(THREADS, dtype)
+        block = type(pieces)(cuda.blockIdx.x)
+        index, number = place(block // pieces, steps, extents), np.int64(block % pieces)
+        row = array[index]
+        begin, end = part(number, pieces, share, more, np.uint64(WARP), row.size)
+        first, last, width = np.int64(begin), np.int64(end), across * warps
+        if first + deep * width <= last:
+            for warp in range(warps):
+                fold(kept[warp * across :], row, first + warp * deep * across, across, True)
+            first += deep * width
+            while first + deep * width <= last:
+                for warp in range(warps):
+                    fold(kept[warp * across :], row, first + warp * deep * across, across, False)
+                first += deep * width
+        else:
+            line = row[first:]
+            for x in range(width):
+                kept[x] = line[x]
+            first += width
+        if deep > 4 and first + 4 * width <= last:
+            a, b, c, d = several(row, first, width)
+            for x in range(width):
+                kept[x] = core(kept[x], core(core(a[x], b[x]), core(c[x], d[x])))
+            first += 4 * width
+        while first < last:
+            line = row[first:]
+            for x in range(min(width, last - first)):
+                kept[x] = core(kept[x], line[x])
+            first += width
+        for warp in range(warps):
+            together(kept[warp * across :], across)
+            kept[warp] = kept[warp * across]
+        together(kept, warps)
+        out[index][number] = kept[0]
+
+    made: Dispatcher = jit(reduce_rows, reproducible=True)
+    return made
+
+
 def by_pieces(core: Dispatcher, dtype: Any) -> Dispatcher:
     """Make the same for the CPU: a block is one thread."""
     reduced = piece_by_piece(core, dtype)
@@ -178,6 +255,69 @@ def down_tiles(core: Dispatcher, dtype: Any) -> Dispatcher:
             out[index][np.uint64(number), j] = shared[0, x]
 
     made: Dispatcher = jit(reduce_columns)
+    return made
+
+
+def down_by_one(core: Dispatcher, dtype: Any) -> Dispatcher:
+    """Make the kernel for the CPU that takes the steps of `down_tiles` in their order.
+
+    One thread has `width` columns, and the work of all `height` threads down.
+    """
+
+    @jit(device=True, inline=True)
+    def fold(kept, y, rows, at, step, left, own, begins):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        # Parts, whose indices count from 0: loops over them are vectorized.
+        a, b, c, d = rows[at][left:], rows[at + step][left:], rows[at + 2 * step][left:], rows[at + 3 * step][left:]
+        line = kept[y]
+        if begins:
+            for j in range(own):
+                line[j] = core(core(a[j], b[j]), core(c[j], d[j]))
+        else:
+            for j in range(own):
+                line[j] = core(line[j], core(core(a[j], b[j]), core(c[j], d[j])))
+
+    def reduce_columns(count, pieces, share, more, steps, extents, array, out, height, width):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        block = type(pieces)(cuda.blockIdx.z) * type(pieces)(cuda.gridDim.y) + type(pieces)(cuda.blockIdx.y)
+        if block >= count:
+            return
+        kept = cuda.local.array((DOWN, LINE), dtype)
+        index, number = place(block // pieces, steps, extents), np.int64(block % pieces)
+        rows = array[index]
+        begin, end = part(number, pieces, share, more, np.uint64(1), len(rows))
+        first, last = np.int64(begin), np.int64(end)
+        left = width * cuda.blockIdx.x
+        own = min(width, rows.shape[1] - left)
+        tile = DOWN_DEEP * height
+        if first + tile <= last:
+            for y in range(height):
+                fold(kept, y, rows, first + y, height, left, own, True)
+            first += tile
+            while first + tile <= last:
+                for y in range(height):
+                    fold(kept, y, rows, first + y, height, left, own, False)
+                first += tile
+        else:
+            for y in range(height):
+                line, row = kept[y], rows[first + y][left:]
+                for j in range(own):
+                    line[j] = row[j]
+            first += height
+        for at in range(first, last):
+            line, row = kept[(at - first) % height], rows[at][left:]
+            for j in range(own):
+                line[j] = core(line[j], row[j])
+        active = height
+        while active > 1:
+            active //= 2
+            for y in range(active):
+                line, other = kept[y], kept[y + active]
+                for j in range(own):
+                    line[j] = core(line[j], other[j])
+        line, row = kept[0], out[index][number][left:]
+        for j in range(own):
+            row[j] = line[j]
+
+    made: Dispatcher = jit(reduce_columns, reproducible=True)
     return made
 
 

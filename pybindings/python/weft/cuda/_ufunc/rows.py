@@ -2,7 +2,8 @@
 
 Where the axis is the one that memory goes along, a few lanes of a warp, some warps or some blocks have a row. Where
 memory goes along another axis, the threads of a block go down columns side by side. Else a thread has a row. What
-several blocks made of one row, a second launch makes one value.
+several blocks made of one row, a second launch makes one value. Where bits are to be the same everywhere, a thread of
+the CPU does what a block of a GPU does.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ from __future__ import annotations
 import numpy as np
 
 from weft.cuda._memory.making import device_array
-from weft.cuda._reduce import LANES, LEAST, PIECES, cores, in_pieces
+from weft.cuda._reduce import LANES, LEAST, PIECES, cores, in_pieces, on_cpu
 from weft.cuda._ufunc import placing, row_kernels
 from weft.cuda._ufunc.gufunc import GUfunc
 from weft.cuda._ufunc.kernels import along
-from weft.cuda._ufunc.row_kernels import ABREAST, DOWN, WARP
+from weft.cuda._ufunc.row_kernels import ABREAST, DOWN, LINE, WARP
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,16 +89,22 @@ class RowReduction(GUfunc):
             warps *= 2
         rows = _THREADS // lanes if warps == 1 else 1
         blocks = -(-int(count) // rows)
-        if blocks > _GRID_X:
+        if (int(count) * parts if on_cpu() else blocks) > _GRID_X:
             return False
         into = out
         if parts > 1:
             into = device_array((*extents, parts), array.dtype, stream=stream)
         share, more = divmod(length // WARP, parts)
-        kernel = self._kernel_for(row_kernels.along, lanes, deep)
-        kernel.configure((blocks, parts), (lanes * warps, rows), stream, advise=False)(
-            count, np.uint64(share), np.uint64(more), steps, rest, array, into
-        )
+        if on_cpu():
+            kernel = self._kernel_for(row_kernels.along_by_one, deep)
+            kernel.configure(int(count) * parts, 1, stream, advise=False)(
+                type(count)(parts), np.uint64(share), np.uint64(more), steps, rest, array, into, warps, lanes
+            )
+        else:
+            kernel = self._kernel_for(row_kernels.along, lanes, deep)
+            kernel.configure((blocks, parts), (lanes * warps, rows), stream, advise=False)(
+                count, np.uint64(share), np.uint64(more), steps, rest, array, into
+            )
         if parts > 1:
             self._launch(extents, (into, out), stream)
         return True
@@ -148,6 +155,14 @@ class RowReduction(GUfunc):
             down *= 2
         while down > _LEAST_DOWN and share < _LONG * down and int(count) * wide * parts * down >= 2 * _FULL * cores():
             down //= 2
+        if on_cpu():
+            blocks = int(count) * parts
+            grid = (-(-array.shape[-1] // LINE), min(blocks, _GRID), -(-blocks // _GRID))
+            self._kernel_for(row_kernels.down_by_one).configure(grid, 1, stream, advise=False)(
+                type(count)(blocks), type(count)(parts), np.uint64(share), np.uint64(more), steps, rest, array, out,
+                down, LINE,
+            )  # fmt: skip
+            return
         grid = (wide * parts, min(int(count), _GRID), -(-int(count) // _GRID))
         self._kernel_for(row_kernels.down_tiles).configure(grid, (WARP, down), stream, advise=False)(
             count, np.uint32(wide), np.uint64(share), np.uint64(more), steps, rest, array, out

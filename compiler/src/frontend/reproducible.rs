@@ -1,0 +1,130 @@
+//! What of a kernel cannot give the same bits everywhere, although it is to: a warning at its line.
+//!
+//! Two kinds: what a step gives that depends on which thread was first, and what only its device knows. Races are no
+//! concern of this file: no sound kernel has one.
+
+use std::collections::BTreeSet;
+
+use super::Lowered;
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    ir::{AtomicOp, ExprId, Function, LocalId, Op, StmtKind, Type, for_each_expr_of_block, for_each_stmt},
+    source::Span,
+};
+
+/// Adds the warnings of a lowered kernel and of the functions that it calls.
+pub(super) fn warn(lowered: &mut Lowered) {
+    let mut found = BTreeSet::new();
+    for (_, function) in lowered.module.functions.iter() {
+        of_function(function, &mut found);
+    }
+    for (span, Found { what, why, help }) in found {
+        let message = format!("{what} is not reproducible: {why}");
+        lowered.warnings.push(Diagnostic::warning(Code::NotReproducible, span, message).help_if(help));
+    }
+    lowered.warnings.sort_by_key(|warning| warning.span);
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Found {
+    what: String,
+    why: &'static str,
+    help: Option<&'static str>,
+}
+
+fn of_function(function: &Function, found: &mut BTreeSet<(Span, Found)>) {
+    let mut read = BTreeSet::new();
+    for_each_expr_of_block(function, &function.body, &mut |id| read.extend(function.local(id)));
+    for_each_stmt(&function.body, &mut |stmt| {
+        let StmtKind::Op { op, results, args } = &stmt.kind else { return };
+        let is_read = results.iter().any(|local: &LocalId| read.contains(local));
+        if let Some(what) = of_op(function, *op, args, is_read) {
+            found.insert((stmt.span, what));
+        }
+    });
+}
+
+fn of_op(function: &Function, op: Op, args: &[ExprId], is_read: bool) -> Option<Found> {
+    let name = || op.row().name.to_owned();
+    let of = |what: String, why, help| Some(Found { what, why, help });
+    match op {
+        Op::Atomic { op: step, .. } => {
+            let element = match args.first().map(|&pointer| function.exprs[pointer].ty) {
+                Some(Type::Ptr(element, _)) => element,
+                Some(Type::Scalar(_)) | None => return None,
+            };
+            match step {
+                AtomicOp::Add | AtomicOp::Sub if element.is_float() => of(
+                    format!("{} of {element}", name()),
+                    "each sum is rounded, and the threads come in no fixed order",
+                    Some(
+                        "add integers, such as fixed-point numbers, or have cuda.coop or cuda.reduce put the values together, \
+                         whose order does not change",
+                    ),
+                ),
+                AtomicOp::Exchange | AtomicOp::Cas => of(
+                    name(),
+                    "the threads come in no fixed order",
+                    Some("leave it where what the kernel computes does not depend on who is first"),
+                ),
+                AtomicOp::Add
+                | AtomicOp::Sub
+                | AtomicOp::And
+                | AtomicOp::Or
+                | AtomicOp::Xor
+                | AtomicOp::Max
+                | AtomicOp::Min
+                | AtomicOp::NanMax
+                | AtomicOp::NanMin
+                | AtomicOp::Inc
+                | AtomicOp::Dec
+                    if is_read =>
+                {
+                    of(
+                        format!("what {} gives", name()),
+                        "the threads come in no fixed order",
+                        Some("leave it where what the kernel computes does not depend on who is first"),
+                    )
+                }
+                AtomicOp::Add
+                | AtomicOp::Sub
+                | AtomicOp::And
+                | AtomicOp::Or
+                | AtomicOp::Xor
+                | AtomicOp::Max
+                | AtomicOp::Min
+                | AtomicOp::NanMax
+                | AtomicOp::NanMin
+                | AtomicOp::Inc
+                | AtomicOp::Dec => None,
+            }
+        }
+        Op::Clock(_) => of("a clock".to_owned(), "it has another time each time", None),
+        Op::ActiveMask => of(
+            "activemask".to_owned(),
+            "which lanes are at a place together is the device's choice",
+            Some("say which lanes take part: a mask that is known, or a vote over one"),
+        ),
+        Op::Ptx { .. } => of("PTX".to_owned(), "a CPU runs the Python function in its place", None),
+        Op::External(_) => of("code of another language".to_owned(), "weft does not know what it computes", None),
+        Op::Barrier
+        | Op::GridBarrier
+        | Op::BarrierReduce(_)
+        | Op::WarpBarrier
+        | Op::Shuffle(_)
+        | Op::Vote(_)
+        | Op::MatchAny
+        | Op::MatchAll
+        | Op::WarpReduce(_)
+        | Op::LaneBits(_)
+        | Op::Fence(_)
+        | Op::Print(_)
+        | Op::Nanosleep
+        | Op::Breakpoint
+        | Op::Load(_)
+        | Op::Store(_)
+        | Op::Fault(_)
+        | Op::FaultCall(_)
+        | Op::Check(_) => None,
+    }
+}
