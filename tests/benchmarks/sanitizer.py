@@ -1,8 +1,8 @@
 """Times kernels on the CPU under the sanitizer beside the same without it, and measures what it remembers.
 
-The kernels of suite/ at small sizes, and the launches of each program of examples/ whose kernels are functions of its own. A
-process measures one of the two; a time is the least of several launches, of an example the sum of its launches. Memory is what
-the process has grown by, over the bytes of the kernel's arrays.
+The kernels of suite/ at small sizes, and the launches of each program of examples/ whose kernels call no functions of its
+own. A process measures one of the two; a time is the least of several launches, of an example the sum of its launches.
+Memory is what the process has grown by, over the bytes of the kernel's arrays.
 """
 
 from __future__ import annotations

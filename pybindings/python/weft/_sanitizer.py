@@ -55,7 +55,7 @@ def _call(file: str, line: int, column: int, width: int, text: str, function: st
 
 
 def _in_source(function: str) -> str:
-    """What the source calls a function, of which there may be several specializations."""
+    """Give what the source calls a function, of which there may be several specializations."""
     name, dot, number = function.partition("$")[0].rpartition(".")
     return name if dot and number.isdigit() else function.partition("$")[0]
 
@@ -85,14 +85,17 @@ def shown(finding: Finding) -> str:
         lines.append(f"{'':{gutter}} |")
         lines.append(f"{access.line:>{gutter}} | {access.text}")
         lines.append(f"{'':{gutter}} | {'':{column - 1}}{mark * width} {access.what} by {who}")
-        for call in access.calls:
-            lines.append(f"{'':{gutter}} | called in `{call.function}` at {call.file}:{call.line}:{call.column}: {call.text.strip()}")
+        lines.extend(f"{'':{gutter}} | {_called(call)}" for call in access.calls)
     lines.append(f"{'':{gutter}} |")
     if finding.help:
         lines.append(f"{'':{gutter}} = help: {finding.help}")
     times = "once" if finding.count == 1 else f"{finding.count} times"
     lines.append(f"{'':{gutter}} = note: {finding.kind} in `{finding.kernel}`, seen {times}")
     return "\n".join(lines)
+
+
+def _called(call: Call) -> str:
+    return f"called in `{call.function}` at {call.file}:{call.line}:{call.column}: {call.text.strip()}"
 
 
 def _parser() -> argparse.ArgumentParser:

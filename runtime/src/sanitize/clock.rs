@@ -117,10 +117,18 @@ pub(super) struct Bad {
 }
 
 impl Thread {
-    /// A thread that begins.
-    pub(super) fn begin(&mut self) {
-        let locals = std::mem::take(&mut self.locals);
-        *self = Self { clock: 1, locals, ..Self::default() };
+    /// A thread that begins, where another one may have been; `orders` if that may have acquired or released something.
+    pub(super) fn begin(&mut self, orders: bool) {
+        (self.epoch, self.clock, self.depth) = (0, 1, Depth::default());
+        (self.last, self.bad, self.meeting) = (None, None, Meeting::default());
+        (self.has_looked, self.returned, self.recent) = (false, false, [0; RECENT]);
+        self.lanes = None;
+        self.copies.clear();
+        self.unwritten.clear();
+        if orders {
+            let locals = std::mem::take(&mut self.locals);
+            *self = Self { clock: 1, locals, ..Self::default() };
+        }
     }
 
     /// What it does from here on is told apart from what it has done.

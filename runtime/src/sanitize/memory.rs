@@ -64,6 +64,14 @@ impl Bytes {
         (low | high) as u8 & mask(bytes)
     }
 
+    /// Whether these bytes, which lie at a multiple of their number, are its and were written.
+    #[inline]
+    pub(super) fn is_written(&self, address: u64, bytes: u64) -> bool {
+        let at = address.wrapping_sub(self.start);
+        let word = if at < self.len { self.unwritten.get((at / 64) as usize) } else { None };
+        word.is_some_and(|bits| (bits.load(Ordering::Relaxed) >> (at % 64)) as u8 & mask(bytes) == 0)
+    }
+
     /// Sets which of up to eight bytes were not written; gives which were not before.
     #[inline]
     pub(super) fn write(&self, address: u64, bytes: u64, unwritten: u8) -> u8 {
@@ -118,6 +126,7 @@ impl Bytes {
 }
 
 /// So many low bits.
+#[inline]
 fn mask(bytes: u64) -> u8 {
     if bytes >= 8 { u8::MAX } else { (1 << bytes) - 1 }
 }

@@ -11,6 +11,7 @@
 //! since, or an acquire has seen a release behind it ([`clock::Vector`]). All blocks run at a time. Shuffles and votes
 //! order nothing.
 
+mod access;
 mod argument;
 mod calls;
 mod clock;

@@ -60,6 +60,74 @@ impl Now<'_> {
         !self.is_behind(other) && !self.is_atomic_with(other)
     }
 
+    /// Whether nothing that it may race with was done to a cell but by its own thread.
+    #[inline]
+    fn is_alone(&self, write: &Write) -> bool {
+        let me = &self.when;
+        let is_own = write.block == me.block && (write.thread() == me.thread || write.epoch < me.epoch);
+        is_own || !self.counts(write.block)
+    }
+
+    /// A plain write, if nothing was done to its cell that it has to be held against.
+    #[inline]
+    pub(super) fn writes_plainly(&self, page: &mut Page, cell: usize) -> bool {
+        let [first, second] = &mut page.reads;
+        let is_read = |reads: &mut Vec<Reads>| match reads.get_mut(cell) {
+            Some(reads) if reads.lanes != 0 => {
+                let conflicts = !self.all_behind(reads);
+                if !conflicts {
+                    reads.lanes = 0;
+                }
+                conflicts
+            }
+            Some(_) | None => false,
+        };
+        let Some(write) = page.writes.get_mut(cell) else { return false };
+        if !self.is_alone(write) || is_read(first) || is_read(second) {
+            return false;
+        }
+        *write = Write::of(&self.when);
+        true
+    }
+
+    /// A plain read, if nothing was done to its cell that it has to be held against.
+    #[inline]
+    pub(super) fn reads_plainly(&self, page: &mut Page, cell: usize) -> bool {
+        if page.writes.get(cell).is_some_and(|write| !self.is_alone(write)) {
+            return false;
+        }
+        let [first, second] = &mut page.reads;
+        let Some(first) = first.get_mut(cell) else { return false };
+        let read = Reads::of(&self.when);
+        if first.takes(&read) && first.lanes != 0 {
+            first.lanes |= read.lanes;
+            return true;
+        }
+        if first.writes() {
+            return false;
+        }
+        if first.lanes == 0 || self.all_behind(first) {
+            *first = read;
+            return true;
+        }
+        let Some(second) = second.get_mut(cell) else { return false };
+        if second.writes() {
+            return false;
+        }
+        if second.takes(&read) && second.lanes != 0 {
+            second.lanes |= read.lanes;
+            return true;
+        }
+        if second.lanes == 0 || self.all_behind(second) {
+            *second = read;
+            return true;
+        }
+        // Two other warps of the block are enough.
+        let me = &self.when;
+        let are_of_block = first.block == me.block && second.block == me.block && first.warp() != second.warp();
+        are_of_block && self.thread.lanes.is_none() && self.thread.known.is_none()
+    }
+
     /// What an access meets in a cell, which has it from then on: the last write, and others.
     #[inline]
     pub(super) fn meet(&self, page: &mut Page, cell: usize, writes: bool) -> Option<[Option<Race>; 2]> {

@@ -11,7 +11,7 @@ use std::{
 };
 
 /// Bytes of memory of a page.
-pub(super) const PAGE: u64 = 512;
+pub(super) const PAGE: u64 = 2048;
 /// Pages that are found at once.
 const NEAR: usize = 1024;
 
@@ -45,6 +45,7 @@ pub(super) struct Spot(u32);
 impl Spot {
     const SITES: u32 = (1 << 18) - 1;
 
+    #[inline]
     pub(super) fn new(site: u32, calls: u32) -> Self {
         Self(calls << 18 | site.min(Self::SITES))
     }
@@ -81,11 +82,13 @@ pub(super) struct Reads {
 }
 
 impl Write {
+    #[inline]
     pub(super) fn of(when: &When) -> Self {
         let When { block, thread, epoch, clock, how, spot } = *when;
         Self { block, epoch, spot, who: clock << 13 | thread << 3 | how }
     }
 
+    #[inline]
     pub(super) const fn thread(&self) -> u32 {
         self.who >> 3 & 1023
     }
@@ -97,21 +100,25 @@ impl Write {
 }
 
 impl Reads {
+    #[inline]
     pub(super) fn of(when: &When) -> Self {
         let When { block, thread, epoch, clock, how, spot } = *when;
         Self { block, epoch, lanes: 1 << (thread % 32), spot, who: clock << 8 | thread / 32 << 3 | how }
     }
 
     /// Whether they are steps that write.
+    #[inline]
     pub(super) const fn writes(&self) -> bool {
         self.who & STEP != 0
     }
 
+    #[inline]
     pub(super) const fn warp(&self) -> u32 {
         self.who >> 3 & 31
     }
 
     /// Whether a read differs from these in its lane alone.
+    #[inline]
     pub(super) fn takes(&self, read: &Self) -> bool {
         (self.block, self.epoch, self.spot, self.who) == (read.block, read.epoch, read.spot, read.who)
     }
@@ -144,8 +151,15 @@ pub(super) struct Page {
 
 impl Page {
     /// Cells of a page.
+    #[inline]
     pub(super) const fn len(&self) -> usize {
         (PAGE >> self.shift) as usize
+    }
+
+    /// The cell of an access of its size that lies at a multiple of it.
+    #[inline]
+    pub(super) fn cell(&self, address: u64, bytes: u32) -> Option<usize> {
+        (bytes == 1 << self.shift).then_some(((address % PAGE) >> self.shift) as usize)
     }
 
     /// The cells of an access that lies in the page.
@@ -180,6 +194,12 @@ impl Page {
         let reads = self.reads.iter().map(Vec::capacity).sum::<usize>();
         self.writes.capacity() * size_of::<Write>() + reads * size_of::<Reads>() + size_of::<Self>()
     }
+}
+
+/// Where a page is found at once: arrays often begin at multiples of large powers of two.
+#[inline]
+const fn slot(number: u64) -> usize {
+    (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize % NEAR
 }
 
 /// Numbers of pages are spread well enough by a multiplication.
@@ -230,11 +250,19 @@ impl Shadow {
         *self = Self { launch: self.launch, ..Self::default() };
     }
 
+    /// The page of an address, if it was asked for lately.
+    #[inline]
+    pub(super) fn near(&mut self, address: u64) -> Option<&mut Page> {
+        let number = address / PAGE;
+        let (known, at) = self.near[slot(number)];
+        if known == number { self.pages.get_mut(at as usize) } else { None }
+    }
+
     /// The page of an address, which an access of so many bytes meets first.
     #[inline]
     pub(super) fn page(&mut self, address: u64, bytes: u64) -> Option<&mut Page> {
         let number = address / PAGE;
-        let slot = (number as usize) % NEAR;
+        let slot = slot(number);
         let at = if self.near[slot].0 == number {
             self.near[slot].1
         } else {
@@ -246,6 +274,7 @@ impl Shadow {
     }
 
     /// How many of an access's bytes lie in the page of its first.
+    #[inline]
     pub(super) fn in_page(address: u64, bytes: u64) -> u64 {
         bytes.min(PAGE - address % PAGE)
     }
@@ -269,7 +298,7 @@ impl Shadow {
 
 #[cfg(test)]
 mod tests {
-    use super::{Reads, Shadow, Spot, When, Write};
+    use super::{PAGE, Reads, Shadow, Spot, When, Write};
 
     #[test]
     fn cells_have_the_size_of_accesses() {
@@ -284,7 +313,7 @@ mod tests {
         // Accesses of eight bytes to elements of four.
         assert_eq!(cells(8192, 4), Some(0..1));
         assert_eq!(cells(8192, 8), Some(0..2));
-        assert_eq!(Shadow::in_page(510, 8), 2);
+        assert_eq!(Shadow::in_page(PAGE - 2, 8), 2);
     }
 
     #[test]
@@ -295,7 +324,7 @@ mod tests {
         page.writes = vec![Write::default(); page.len()];
         page.writes[1] = Write::of(&when);
         assert_eq!(page.cells(4101, 1), 5..6);
-        assert_eq!((page.writes[5].when(), page.writes[3].block, page.writes.len()), (when, 0, 512));
+        assert_eq!((page.writes[5].when(), page.writes[3].block, page.writes.len()), (when, 0, PAGE as usize));
     }
 
     #[test]

@@ -5,10 +5,11 @@
     python tests/python/sanitizer/mutation.py --only suite,04_    # what contains one of these
     python tests/python/sanitizer/mutation.py --list              # the mutants, without running them
 
-From the kernels of examples/, tests/python/acceptance/ and tests/benchmarks/ (at their tiny sizes) it deletes in turn each
-barrier, fence and `syncwarp`, a bit of each mask of lanes, each guard (a condition that compares with an extent, as
-`if i < n:`) and each initialization of an element of a shared or local array by a constant. Every mutant runs in a process of its own, under the sanitizer on the CPU. One that is not found is explained in
-`mutation_known.py`, or listed as unexplained: the program then exits with 1.
+From the kernels of examples/, tests/python/acceptance/ and tests/benchmarks/ (at their tiny sizes) it deletes in turn
+each barrier, fence and `syncwarp`, a bit of each mask of lanes, each guard (a condition that compares with an extent, as
+`if i < n:`) and each initialization of an element of a shared or local array by a constant. Every mutant runs in a
+process of its own, under the sanitizer on the CPU. One that is not found is explained in `mutation_known.py`, or listed
+as unexplained: the program then exits with 1.
 """
 
 from __future__ import annotations
@@ -232,9 +233,7 @@ def run(mutant: Mutant) -> str:
         env = os.environ | {"WEFT_SANITIZE": "all", "WEFT_DEVICE": "cpu", "PYTHONDONTWRITEBYTECODE": "1"}
         argv = command(mutant, Path(name))
         try:
-            ran = subprocess.run(
-                argv, env=env, cwd=name, capture_output=True, text=True, timeout=SECONDS, check=False
-            )
+            ran = subprocess.run(argv, env=env, cwd=name, capture_output=True, text=True, timeout=SECONDS, check=False)
         except subprocess.TimeoutExpired:
             return f"did not end within {SECONDS} s"
     if argv[1] == "-c":
@@ -250,7 +249,9 @@ def run(mutant: Mutant) -> str:
 def files(only: list[str]) -> list[Path]:
     places = ["examples/[0-9]*.py", "tests/python/acceptance/test_*.py"]
     places += ["tests/benchmarks/suite/*.py", "tests/benchmarks/second/*.py"]
-    every = [path for place in places for path in sorted(ROOT.glob(place)) if path.name not in ("__init__.py", "case.py")]
+    every = [
+        path for place in places for path in sorted(ROOT.glob(place)) if path.name not in ("__init__.py", "case.py")
+    ]
     return [path for path in every if not only or any(part in str(path) for part in only)]
 
 
@@ -264,7 +265,9 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
     parser.add_argument("--json", type=Path, help="the file that gets what came of each")
     options = parser.parse_args()
-    mutants = [mutant for path in files([part for part in options.only.split(",") if part]) for mutant in Cut(path).all()]
+    mutants = [
+        mutant for path in files([part for part in options.only.split(",") if part]) for mutant in Cut(path).all()
+    ]
     mutants = [mutant for mutant in mutants if options.kind in ("", mutant.kind)]
     if options.list:
         print(*(mutant.name for mutant in mutants), sep="\n")
