@@ -6,8 +6,8 @@
     python tests/python/sanitizer/mutation.py --list              # the mutants, without running them
 
 From the kernels of examples/, tests/python/acceptance/ and tests/benchmarks/ (at their tiny sizes) it deletes in turn
-each barrier, fence and `syncwarp`, a bit of each mask of lanes, each guard (a condition that compares with an extent, as
-`if i < n:`) and each initialization of an element of a shared or local array by a constant. Every mutant runs in a
+each barrier, fence and `syncwarp`, a bit of each mask of lanes, each guard (a condition that compares with an extent,
+as `if i < n:`) and each initialization of an element of a shared or local array by a constant. Every mutant runs in a
 process of its own, under the sanitizer on the CPU. One that is not found is explained in `mutation_known.py`, or listed
 as unexplained: the program then exits with 1.
 """
