@@ -46,6 +46,8 @@ class Mutant:
     """barrier, fence, syncwarp, mask, guard or initialization"""
     text: str
     """The line as it was."""
+    before: str
+    """The line before it."""
     source: str
     """The whole file as it is now."""
 
@@ -180,7 +182,8 @@ class Cut:
         data = self.text.encode()
         source = (data[:start] + new.encode() + data[end:]).decode()
         line = self.lines[node.lineno - 1].strip()
-        self.mutants.append(Mutant(self.path, node.lineno, kind, line, source))
+        before = self.lines[node.lineno - 2].strip()
+        self.mutants.append(Mutant(self.path, node.lineno, kind, line, before, source))
 
 
 BENCHMARK = """
@@ -192,10 +195,12 @@ module = importlib.import_module(sys.argv[2])
 with collected() as found:
     for case in module.CASES:
         work = case.work("tiny")
-        try:
-            case.make(cuda)[work.grid, work.block](*work.args)
-        except Exception as error:
-            print(f"{case.name}: {error}", file=sys.stderr)
+        for make in (case.make, case.narrow):
+            try:
+                if make is not None:
+                    make(cuda)[work.grid, work.block](*work.args)
+            except Exception as error:
+                print(f"{case.name}: {error}", file=sys.stderr)
 print(json.dumps([[finding.tool, finding.kind] for finding in found]))
 """
 
