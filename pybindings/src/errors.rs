@@ -28,7 +28,7 @@ use pyo3::{
     prelude::*,
     types::{PyBool, PyFloat, PyList, PyString, PyTuple, PyType},
 };
-use weft_artifact::{FaultArg, Place as Line, Raised};
+use weft_artifact::{FaultArg, Place as Line, Raised, Site};
 use weft_compiler::{
     diagnostic::{Code, Diagnostic, Failure, render_json, render_text},
     source::SourceMap,
@@ -193,11 +193,15 @@ fn found(py: Python<'_>, error: &Error, raises: bool) -> PyResult<Option<PyErr>>
     for finding in &error.findings {
         let Finding { tool, kind, kernel, message, help, count, accesses } = finding;
         let places = PyList::empty(py);
-        for Place { site, what, index, thread, block } in accesses {
-            let at = (&site.file, site.line, site.column, site.width, &site.text, &site.function);
+        let at = |site: &Site| {
+            let Site { file, line, column, width, text, function, .. } = site;
+            (file.clone(), *line, *column, *width, text.clone(), function.clone())
+        };
+        for Place { site, what, index, thread, block, calls } in accesses {
+            let calls: Vec<_> = calls.iter().map(at).collect();
             let index = index.as_ref().map(|index| PyTuple::new(py, index)).transpose()?;
             let (thread, block) = (PyTuple::new(py, thread)?, PyTuple::new(py, block)?);
-            places.append((at, *what, &site.array, index, thread, block))?;
+            places.append((at(site), *what, &site.array, index, thread, block, calls))?;
         }
         all.append((*tool, *kind, kernel, message, help, *count, places))?;
     }

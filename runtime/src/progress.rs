@@ -54,11 +54,20 @@ pub fn set_limits(after_ms: u64, from_bytes: u64) {
 pub struct Progress {
     place: Place,
     what: String,
-    /// Bytes, of a copy.
-    total: Option<u64>,
+    end: End,
     start: Instant,
     after: Duration,
     shown: Shown,
+}
+
+/// How much there is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Unknown,
+    /// Bytes, of a copy.
+    Bytes(u64),
+    /// Blocks, of a launch.
+    Blocks(u64),
 }
 
 /// What there is to be seen.
@@ -87,9 +96,16 @@ impl Progress {
         match place.choice {
             ProgressChoice::Never => None,
             ProgressChoice::Auto | ProgressChoice::Always => {
-                Some(Self::new(place, what(), None, Duration::from_millis(AFTER_MS.load(Ordering::Relaxed))))
+                Some(Self::new(place, what(), End::Unknown, Duration::from_millis(AFTER_MS.load(Ordering::Relaxed))))
             }
         }
+    }
+
+    /// A launch of so many blocks, such as `sanitizing saxpy`, if progress may be wanted.
+    pub fn of_blocks(what: impl FnOnce() -> String, blocks: u64) -> Option<Self> {
+        let mut progress = Self::of_work(what)?;
+        progress.end = End::Blocks(blocks);
+        Some(progress)
     }
 
     /// A copy of so many bytes, such as `copying from host to device`, if it is large and progress of copies is wanted.
@@ -100,12 +116,12 @@ impl Progress {
         let place = *PLACE.get()?;
         match place.choice {
             ProgressChoice::Never | ProgressChoice::Auto => None,
-            ProgressChoice::Always => Some(Self::new(place, what.to_owned(), Some(bytes), Duration::ZERO)),
+            ProgressChoice::Always => Some(Self::new(place, what.to_owned(), End::Bytes(bytes), Duration::ZERO)),
         }
     }
 
-    fn new(place: Place, what: String, total: Option<u64>, after: Duration) -> Self {
-        Self { place, what, total, start: Instant::now(), after, shown: Shown::NotYet }
+    fn new(place: Place, what: String, end: End, after: Duration) -> Self {
+        Self { place, what, end, start: Instant::now(), after, shown: Shown::NotYet }
     }
 
     /// To be called often, with what the work does now.
@@ -127,10 +143,29 @@ impl Progress {
         }
     }
 
+    /// To be called often, with how many blocks of a launch are done.
+    pub fn done_blocks(&mut self, blocks: u64) {
+        if self.start.elapsed() < self.after {
+            return;
+        }
+        let detail = match self.end {
+            End::Blocks(all) => format!("{blocks} of {all} blocks"),
+            End::Unknown | End::Bytes(_) => format!("{blocks} blocks"),
+        };
+        self.look(&detail);
+        if let Shown::Line(bar) = &self.shown {
+            bar.set_position(blocks);
+        }
+    }
+
     fn appear(&self, detail: &str) -> Shown {
         if (self.place.is_terminal)() {
-            let bar = lines().add(ProgressBar::new(self.total.unwrap_or_default()));
-            bar.set_style(style(self.total.is_some()));
+            let all = match self.end {
+                End::Bytes(all) | End::Blocks(all) => all,
+                End::Unknown => 0,
+            };
+            let bar = lines().add(ProgressBar::new(all));
+            bar.set_style(style(self.end));
             return Shown::Line(bar);
         }
         match self.place.choice {
@@ -145,9 +180,9 @@ impl Progress {
     /// `compiling saxpy(float32): LLVM's passes, 3 s`.
     fn told(&self, detail: &str) -> String {
         let Self { what, start, .. } = self;
-        match self.total {
-            Some(total) => format!("{what}, {:.1} GB", total as f64 / 1e9),
-            None => format!("{what}: {detail}, {} s", start.elapsed().as_secs()),
+        match self.end {
+            End::Bytes(total) => format!("{what}, {:.1} GB", total as f64 / 1e9),
+            End::Unknown | End::Blocks(_) => format!("{what}: {detail}, {} s", start.elapsed().as_secs()),
         }
     }
 }
@@ -168,12 +203,12 @@ impl Drop for Progress {
     }
 }
 
-fn style(has_end: bool) -> ProgressStyle {
-    let template = if has_end {
-        "{spinner} weft: {msg} {bar:24} {percent:>3} % {bytes_per_sec}"
-    } else {
+fn style(end: End) -> ProgressStyle {
+    let template = match end {
+        End::Bytes(_) => "{spinner} weft: {msg} {bar:24} {percent:>3} % {bytes_per_sec}",
+        End::Blocks(_) => "{spinner} weft: {msg} {bar:24} {percent:>3} %",
         // Cut off where the terminal ends.
-        "{spinner} weft: {wide_msg}"
+        End::Unknown => "{spinner} weft: {wide_msg}",
     };
     ProgressStyle::with_template(template).expect("the braces are in pairs and the keys are the library's")
 }
@@ -232,12 +267,13 @@ mod tests {
 
     #[test]
     fn without_a_terminal_only_those_are_told_who_want_it() {
-        let mut short = Progress::new(place(ProgressChoice::Always), "short".to_owned(), None, Duration::from_hours(1));
+        let mut short =
+            Progress::new(place(ProgressChoice::Always), "short".to_owned(), End::Unknown, Duration::from_hours(1));
         short.look("a stage");
-        let mut long = Progress::new(place(ProgressChoice::Auto), "long".to_owned(), None, Duration::ZERO);
+        let mut long = Progress::new(place(ProgressChoice::Auto), "long".to_owned(), End::Unknown, Duration::ZERO);
         long.look("a stage");
         drop((short, long));
-        let mut told = Progress::new(place(ProgressChoice::Always), "told".to_owned(), None, Duration::ZERO);
+        let mut told = Progress::new(place(ProgressChoice::Always), "told".to_owned(), End::Unknown, Duration::ZERO);
         told.look("a stage");
         told.look("the next");
         drop(told);
@@ -249,7 +285,7 @@ mod tests {
 
     #[test]
     fn there_is_a_style_for_each_kind() {
-        let _ = (style(false), style(true));
+        let _ = [End::Unknown, End::Bytes(1), End::Blocks(1)].map(style);
     }
 
     #[test]

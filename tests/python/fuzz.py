@@ -5,6 +5,7 @@
     python tests/python/fuzz.py --minimize 1234
     python tests/python/fuzz.py --count 20000 --device cpu --keep bits.txt
     python tests/python/fuzz.py --device cuda --against bits.txt
+    python tests/python/fuzz.py --sanitize --count 10000
 
 A program fails if its results differ from the oracle's, if weft rejects it, if it ends the process, or if it does not
 end within `--timeout` seconds. Failures are printed with seed and program as they come; the last line counts.
@@ -39,6 +40,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--count", type=int, default=1000, help="how many seeds")
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument("--sanitize", action="store_true", help="under the sanitizer, which is to find nothing")
     parser.add_argument("--strategy", choices=["auto", "loops", "fibers"], help="how threads run on the CPU")
     parser.add_argument(
         "--optimize", type=int, default=1, metavar="N", help="have LLVM optimize every Nth program only"
@@ -295,6 +297,8 @@ def main() -> int:
         os.environ["WEFT_REPRODUCIBLE"] = "1"
     if asked.strategy:
         os.environ["WEFT_CPU_STRATEGY"] = asked.strategy
+    if asked.sanitize:
+        os.environ["WEFT_SANITIZE"] = "all"
     warnings.simplefilter("ignore")
     chosen = features(asked)
     if asked.minimize is not None:

@@ -213,6 +213,8 @@ pub struct HostContext {
     pub record: *const (),
     /// What sanitized code calls.
     pub checks: HostChecks,
+    /// The number of what the thread has read last of bytes that nobody has written; 0 if there is none since it asked.
+    pub unwritten: u32,
 }
 
 impl HostContext {
@@ -266,6 +268,7 @@ impl HostContext {
             called: no_call,
             record: std::ptr::null(),
             checks: HostChecks::NONE,
+            unwritten: 0,
         }
     }
 }

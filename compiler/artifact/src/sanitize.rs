@@ -79,6 +79,8 @@ pub enum SiteKind {
     WarpReduce,
     /// A `return`, or the end of the kernel.
     End,
+    /// A call of a function.
+    Call,
 }
 
 impl SiteKind {
@@ -96,6 +98,7 @@ impl SiteKind {
             Self::Match => "match",
             Self::WarpReduce => "warp reduction",
             Self::End => "end",
+            Self::Call => "call",
         }
     }
 
@@ -103,7 +106,9 @@ impl SiteKind {
     pub const fn is_of_warp(self) -> bool {
         match self {
             Self::WarpBarrier | Self::Shuffle | Self::Vote | Self::Match | Self::WarpReduce => true,
-            Self::Read | Self::Write | Self::Atomic | Self::Barrier | Self::GridBarrier | Self::End => false,
+            Self::Read | Self::Write | Self::Atomic | Self::Barrier | Self::GridBarrier | Self::End | Self::Call => {
+                false
+            }
         }
     }
 }
@@ -142,6 +147,8 @@ pub struct SharedPlace {
     pub name: String,
     /// Bytes of an element.
     pub item: u64,
+    /// Its extents.
+    pub shape: Vec<u64>,
     /// The program's own; else what a pass has made, which nobody checks.
     pub is_program: bool,
 }
@@ -200,6 +207,12 @@ impl EventKind {
     pub const LANES: u32 = 4;
     /// The thread returns before the kernel's end.
     pub const RETURNS: u32 = 5;
+    /// The thread calls a function, at the site.
+    pub const ENTERS: u32 = 6;
+    /// It has come back from it.
+    pub const LEAVES: u32 = 7;
+    /// What was read before is used: the first number is what [`HostContext::unwritten`] was behind it.
+    pub const USED: u32 = 8;
 }
 
 /// What sanitized code calls. Both may be called on a fiber's stack.
@@ -207,7 +220,7 @@ impl EventKind {
 #[derive(Clone, Copy, Debug)]
 pub struct HostChecks {
     /// Before an access: the site, the address, [`AccessBits`], the bits of what is written, and the number of the value that
-    /// is copied (0 for none). Gives where the access is to go.
+    /// is copied (0 for none, or [`Self::FOLLOWED`]). Gives where the access is to go.
     pub access: extern "C" fn(*const HostContext, u32, *mut u8, u32, u64, u32) -> *mut u8,
     /// Something else: the site, [`EventKind`] and two numbers.
     pub event: extern "C" fn(*const HostContext, u32, u32, u64, u64),
@@ -224,6 +237,8 @@ impl HostChecks {
     };
     /// Where accesses go whose index was told to be out of bounds: no memory of anybody's lies within 2^61 of it.
     pub const NOWHERE: u64 = 1 << 62;
+    /// The number of a value that may be used later: where bytes of it were not written, [`HostContext::unwritten`] is set.
+    pub const FOLLOWED: u32 = u32::MAX;
 }
 
 #[cfg(test)]

@@ -109,8 +109,10 @@ fn sites() -> Sites {
         SiteKind::Match,
         SiteKind::WarpReduce,
         SiteKind::End,
+        SiteKind::Call,
     ];
-    let shared = vec![SharedPlace { offset: 16, bytes: 64, name: "s".to_owned(), item: 4, is_program: true }];
+    let shared =
+        vec![SharedPlace { offset: 16, bytes: 64, name: "s".to_owned(), item: 4, shape: vec![4, 4], is_program: true }];
     Sites { tools: Tools::ALL, sites: kinds.map(site).to_vec(), shared }
 }
 

@@ -1,6 +1,7 @@
 //! What is known of a module from its IR alone: questions that passes and both back ends ask. Nothing here knows LLVM or a
 //! target, and what an analysis does not know it takes for the worst.
 
+mod copied;
 mod fixed;
 mod interval;
 mod quiet_turns;
@@ -11,6 +12,7 @@ mod rounds;
 mod waiting;
 mod walk;
 
+pub(crate) use copied::{Parts, copied};
 pub(crate) use fixed::Fixed;
 pub(crate) use interval::Interval;
 pub(crate) use ranges::Ranges;

@@ -16,6 +16,14 @@ pub enum Check {
     Lanes(SiteKind, Option<Shuffle>),
     /// The kernel's thread returns.
     Returns,
+    /// The thread calls a function, which is next.
+    Enters,
+    /// It has come back from it.
+    Leaves,
+    /// Gives the number of what the statement before it has read that nobody has written, or 0.
+    Unwritten,
+    /// What has such a number is used.
+    Used,
 }
 
 impl Check {
@@ -27,12 +35,26 @@ impl Check {
                 Self::Meets(_) => "check.meets",
                 Self::Lanes(..) => "check.lanes",
                 Self::Returns => "check.returns",
+                Self::Enters => "check.enters",
+                Self::Leaves => "check.leaves",
+                Self::Unwritten => "check.unwritten",
+                Self::Used => "check.used",
             },
             operands: match self {
                 Self::Bounds(_) => &[Operand::Is(Type::I64), Operand::Is(Type::I64)],
-                Self::Meets(_) => &[Operand::Is(Type::I32)],
+                Self::Meets(_) | Self::Used => &[Operand::Is(Type::I32)],
                 Self::Lanes(..) => &[Operand::Is(Type::I32), Operand::Is(Type::I32), Operand::Is(Type::I32)],
-                Self::Returns => &[],
+                Self::Returns | Self::Enters | Self::Leaves | Self::Unwritten => &[],
+            },
+            results: match self {
+                Self::Unwritten => &[Operand::Is(Type::I32)],
+                Self::Bounds(_)
+                | Self::Meets(_)
+                | Self::Lanes(..)
+                | Self::Returns
+                | Self::Enters
+                | Self::Leaves
+                | Self::Used => &[],
             },
             outside: true,
             ..ORDERS

@@ -191,6 +191,8 @@ pub struct SharedArray {
     pub elem: Scalar,
     /// Elements.
     pub len: u64,
+    /// Its extents, for people; empty if it has none of the program's.
+    pub shape: Vec<u64>,
     /// Alignment in bytes.
     pub align: u64,
     /// The call.

@@ -37,8 +37,15 @@ pub(super) fn run(module: &mut Module) {
         });
     }
     let Some(span) = first else { return };
-    let cell =
-        SharedArray { name: "reduced".to_owned(), kind: SharedKind::Cells, elem: Scalar::I32, len: 1, align: 4, span };
+    let cell = SharedArray {
+        name: "reduced".to_owned(),
+        kind: SharedKind::Cells,
+        elem: Scalar::I32,
+        len: 1,
+        shape: Vec::new(),
+        align: 4,
+        span,
+    };
     let cell = module.shared.push(cell);
     for (_, function) in module.functions.iter_mut() {
         let mut body = std::mem::take(&mut function.body);

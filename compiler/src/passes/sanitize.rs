@@ -1,12 +1,18 @@
 //! Tells the sanitizer of what the threads of a kernel do together, before the back end takes it apart.
 //!
 //! Before each barrier and each operation of a warp stands a check with its mask, before each `return` of the kernel one
-//! that says so. Accesses need none: the back end tells of them as it meets them.
+//! that says so, and around each call of a function that tells of something, so that it is known which calls led there.
+//! Accesses need none: the back end tells of them as it meets them.
 
-use weft_artifact::SiteKind;
+mod unwritten;
+
+use weft_artifact::{SiteKind, Tools};
 
 use crate::{
-    ir::{Block, Check, Const, Expr, ExprId, ExprKind, Function, Module, Op, Stmt, StmtKind, Type},
+    ir::{
+        Block, Check, Const, Expr, ExprId, ExprKind, Function, Module, Op, Stmt, StmtKind, Type,
+        for_each_expr_of_block, for_each_stmt,
+    },
     source::Span,
 };
 
@@ -16,25 +22,63 @@ pub(super) fn run(module: &mut Module) {
         return;
     }
     let kernel = module.kernel;
+    let telling = telling(module);
+    let follows = module.sanitize.has(Tools::INITCHECK);
     for (id, function) in module.functions.iter_mut() {
         let mut body = std::mem::take(&mut function.body);
-        tell(function, &mut body, Some(id) == kernel);
+        tell(function, &mut body, Some(id) == kernel, &telling);
         function.body = body;
+        if follows {
+            unwritten::follow(function);
+        }
     }
 }
 
-fn tell(function: &mut Function, block: &mut Block, is_kernel: bool) {
+/// Which functions tell of something, by their numbers.
+fn telling(module: &Module) -> Vec<bool> {
+    let mut tells: Vec<bool> = vec![false; module.functions.len()];
+    loop {
+        let mut changed = false;
+        for (id, function) in module.functions.iter().filter(|(id, _)| !tells[id.index()]).collect::<Vec<_>>() {
+            let mut some = false;
+            for_each_stmt(&function.body, &mut |stmt| {
+                some |= match &stmt.kind {
+                    StmtKind::Store { .. } | StmtKind::Op { .. } => true,
+                    StmtKind::Call { func, .. } => tells[func.index()],
+                    StmtKind::Assign(..)
+                    | StmtKind::If { .. }
+                    | StmtKind::Loop { .. }
+                    | StmtKind::Break
+                    | StmtKind::Continue
+                    | StmtKind::Return(_) => false,
+                };
+            });
+            for_each_expr_of_block(function, &function.body, &mut |id| {
+                some |= matches!(function.exprs[id].kind, ExprKind::Load(..));
+            });
+            changed |= some;
+            tells[id.index()] = some;
+        }
+        if !changed {
+            return tells;
+        }
+    }
+}
+
+fn tell(function: &mut Function, block: &mut Block, is_kernel: bool, telling: &[bool]) {
     let mut out = Block::with_capacity(block.len());
     for mut stmt in block.drain(..) {
         for inner in stmt.kind.blocks_mut().into_iter().flatten() {
-            tell(function, inner, is_kernel);
+            tell(function, inner, is_kernel, telling);
         }
+        let span = stmt.span;
+        let calls = matches!(stmt.kind, StmtKind::Call { func, .. } if telling[func.index()]);
         let check = match &stmt.kind {
             StmtKind::Op { op, args, .. } => of_op(function, *op, args, stmt.span),
             StmtKind::Return(_) => is_kernel.then(|| (Check::Returns, Vec::new())),
+            StmtKind::Call { .. } => calls.then(|| (Check::Enters, Vec::new())),
             StmtKind::Assign(..)
             | StmtKind::Store { .. }
-            | StmtKind::Call { .. }
             | StmtKind::If { .. }
             | StmtKind::Loop { .. }
             | StmtKind::Break
@@ -45,6 +89,10 @@ fn tell(function: &mut Function, block: &mut Block, is_kernel: bool) {
             out.push(Stmt { kind, span: stmt.span });
         }
         out.push(stmt);
+        if calls {
+            let kind = StmtKind::Op { op: Op::Check(Check::Leaves), results: Vec::new(), args: Vec::new() };
+            out.push(Stmt { kind, span });
+        }
     }
     *block = out;
 }

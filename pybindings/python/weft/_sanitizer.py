@@ -13,7 +13,7 @@ import warnings
 from pathlib import Path
 
 from weft.errors import SanitizerError, SanitizerWarning
-from weft.sanitize import Access, Finding
+from weft.sanitize import Access, Call, Finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,10 +43,21 @@ def _finding(
     tool: str, kind: str, kernel: str, message: str, help: str, count: int, places: list[tuple[Any, ...]]
 ) -> Finding:
     accesses = []
-    for (file, line, column, width, text, function), what, array, index, thread, block in places:
-        function = function.partition("$")[0]
-        accesses.append(Access(file, line, column, what, array, index, thread, block, width, text, function))
+    for (file, line, column, width, text, function), what, array, index, thread, block, calls in places:
+        function = _in_source(function)
+        chain = tuple(_call(*call) for call in calls)
+        accesses.append(Access(file, line, column, what, array, index, thread, block, width, text, function, chain))
     return Finding(tool, kind, kernel, message, count, accesses, help)
+
+
+def _call(file: str, line: int, column: int, width: int, text: str, function: str) -> Call:
+    return Call(file, line, column, width, text, _in_source(function))
+
+
+def _in_source(function: str) -> str:
+    """Give what the source calls a function, of which there may be several specializations."""
+    name, dot, number = function.partition("$")[0].rpartition(".")
+    return name if dot and number.isdigit() else function.partition("$")[0]
 
 
 @contextlib.contextmanager
@@ -74,12 +85,17 @@ def shown(finding: Finding) -> str:
         lines.append(f"{'':{gutter}} |")
         lines.append(f"{access.line:>{gutter}} | {access.text}")
         lines.append(f"{'':{gutter}} | {'':{column - 1}}{mark * width} {access.what} by {who}")
+        lines.extend(f"{'':{gutter}} | {_called(call)}" for call in access.calls)
     lines.append(f"{'':{gutter}} |")
     if finding.help:
         lines.append(f"{'':{gutter}} = help: {finding.help}")
     times = "once" if finding.count == 1 else f"{finding.count} times"
     lines.append(f"{'':{gutter}} = note: {finding.kind} in `{finding.kernel}`, seen {times}")
     return "\n".join(lines)
+
+
+def _called(call: Call) -> str:
+    return f"called in `{call.function}` at {call.file}:{call.line}:{call.column}: {call.text.strip()}"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -90,6 +106,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--tool", default="all", metavar="TOOLS", help=f"all, or some of {','.join(TOOLS)}")
     parser.add_argument("--json", action="store_true", help="print the findings as a JSON array to the standard output")
+    parser.add_argument(
+        "--ignore-same-value", action="store_true", help="say nothing of threads that write the same value at one place"
+    )
     parser.add_argument("-m", dest="module", action="store_true", help="the program is a module")
     parser.add_argument("program", help="a Python file, or with -m a module")
     parser.add_argument("args", nargs=argparse.REMAINDER, help="its arguments")
@@ -109,6 +128,8 @@ def run(argv: list[str]) -> int:
     # Settings are read at the first use of a device, which is the program's.
     os.environ["WEFT_SANITIZE"] = options.tool
     os.environ["WEFT_DEVICE"] = "cpu"
+    if options.ignore_same_value:
+        os.environ["WEFT_SANITIZE_SAME_VALUE"] = "ignore"
     with collected() as findings:
         code = _run_program(options.program, options.args, options.module)
         findings = _merged(findings)

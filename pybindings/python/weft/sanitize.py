@@ -18,7 +18,29 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-__all__ = ["Access", "Finding", "main"]
+__all__ = ["Access", "Call", "Finding", "main"]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call that led to an access.
+
+    Attributes
+    ----------
+    file, line, column, width
+        Where: line and column count from 1, the width is in characters.
+    text
+        The line.
+    function
+        The kernel or device function that calls.
+    """
+
+    file: str
+    line: int
+    column: int
+    width: int = 1
+    text: str = field(default="", repr=False)
+    function: str = ""
 
 
 @dataclass(frozen=True)
@@ -34,13 +56,15 @@ class Access:
     array
         The array as the source calls it; empty where that is not known.
     index
-        The index of the element, where it is known; of shared arrays it counts all elements.
+        The index of the element, where it is known.
     thread, block
         ``threadIdx`` and ``blockIdx``, as (x, y, z).
     text
         The line.
     function
         The kernel or device function.
+    calls
+        The calls that led there, the last one first; none in the kernel itself.
     """
 
     file: str
@@ -54,6 +78,7 @@ class Access:
     width: int = 1
     text: str = field(default="", repr=False)
     function: str = ""
+    calls: tuple[Call, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,10 @@ pub(super) const CHECKS: HostChecks = HostChecks { access, event };
 
 /// Turns of all threads, in which nothing changes, after which those that wait do so for ever.
 const PATIENCE: u32 = 8192;
+/// Turns after which it is looked at whether accesses change something.
+const QUIET: u32 = 16;
 /// Turns after which threads that are in loops are taken to wait.
-const WAITS: u32 = 4;
+const WAITS: u32 = QUIET + 4;
 
 /// Where accesses go that must touch no memory of the program's.
 #[repr(C, align(64))]
@@ -66,6 +68,11 @@ extern "C" fn access(
     };
     match launch.access(who, told, read) {
         Verdict::Goes => pointer,
+        Verdict::Unwritten(number) => {
+            // SAFETY: the running code got this context, which nobody else uses meanwhile.
+            unsafe { (*context.cast_mut()).unwritten = number };
+            pointer
+        }
         Verdict::Nowhere => NOWHERE.0.get().cast::<u8>(),
     }
 }
@@ -96,13 +103,14 @@ pub(super) struct Patience {
 
 impl Patience {
     /// After a turn of all threads.
-    pub(super) fn look(&mut self, launch: &Launch) {
+    pub(super) fn look(&mut self, launch: &mut Launch) {
         let changes = launch.changes();
         if changes == self.changes {
             self.turns += 1;
         } else {
             *self = Self { changes, turns: 0 };
         }
+        launch.look(self.turns >= QUIET);
     }
 
     /// Whether all threads that are in loops seem to wait.

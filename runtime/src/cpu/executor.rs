@@ -117,6 +117,7 @@ impl Executor for CpuExecutor {
     }
 
     fn free_pending(&self) -> Result<(), Error> {
+        memory::forget_freed();
         self.kept.free_all();
         Ok(())
     }

@@ -9,7 +9,7 @@
 )]
 
 use std::{
-    mem,
+    cell::Cell,
     ops::Range,
     ptr,
     sync::{PoisonError, atomic::Ordering},
@@ -23,7 +23,7 @@ use weft_artifact::{HostChecks, HostConfig, HostContext, HostWatch};
 use super::{
     checks::{self, CHECKS, Checked, Patience, Watched},
     fault::{self, Record},
-    interrupt::leaves,
+    interrupt::{is_raised, leaves},
     machine,
     module::Entry,
     print,
@@ -33,7 +33,7 @@ use super::{
     together::Together,
     wild::{self, Culprit, Seat, Wild},
 };
-use crate::sanitize::Launch;
+use crate::{progress::Progress, sanitize::Launch};
 
 /// Turns of loops between two stops of a thread that meets no barrier.
 const TURNS: u64 = 64;
@@ -125,17 +125,79 @@ fn suspend(context: *mut HostContext, stop: Stop) {
 
 type Fiber = Coroutine<(), Stop, (), BlockStack>;
 
+/// The threads of a block, for the fibers that run them: one after the other on one fiber, as long as none waits.
+struct Queue {
+    /// The first of them.
+    first: *mut Thread,
+    n_threads: usize,
+    /// The next that has not begun.
+    next: Cell<usize>,
+    /// The one that runs, or ran last.
+    current: Cell<usize>,
+}
+
+/// What a fiber runs threads with.
+#[derive(Clone, Copy)]
+struct Runner {
+    queue: *const Queue,
+    entry: Entry,
+    kernel: *const str,
+    seat: *const Seat,
+    watch: *const HostWatch,
+    /// What functions that call themselves take below the lowest address, if there are some.
+    below_bytes: Option<usize>,
+}
+
+impl Runner {
+    /// A fiber that runs the next thread, and those after it, until one waits.
+    fn fiber(self, stack: BlockStack) -> Fiber {
+        let lowest = self.below_bytes.map_or(0, |below| (stack.limit().get() + RESERVE + below) as u64);
+        Coroutine::with_stack(stack, move |yielder: &Yielder<(), Stop>, ()| {
+            // SAFETY: the queue outlives the fibers.
+            let queue = unsafe { &*self.queue };
+            // SAFETY: it is null, or lives as long as the launch runs on this thread of the system.
+            let seat = unsafe { self.seat.as_ref() };
+            // SAFETY: the kernel outlives the launch, and the launch this fiber.
+            let kernel = unsafe { &*self.kernel };
+            loop {
+                let index = queue.next.get();
+                if index >= queue.n_threads {
+                    break;
+                }
+                queue.next.set(index + 1);
+                queue.current.set(index);
+                let thread = queue.first.wrapping_add(index);
+                // SAFETY: the threads outlive the fibers, and each is used by its own alone.
+                unsafe { (*thread).yielder = ptr::from_ref(yielder) };
+                // SAFETY: as above.
+                unsafe { (*thread).context.lowest = lowest };
+                // SAFETY: the entry has this signature; the context is as the artifact says; the caller of the launch
+                // holds the memory that the slots point to.
+                if let Err(wild) = unsafe { wild::call(seat, self.entry, thread.cast::<HostContext>(), kernel) } {
+                    // It is not resumed.
+                    yielder.suspend(Stop::Wild(wild));
+                }
+                // SAFETY: the watch is this launch's.
+                if unsafe { is_raised(self.watch) } {
+                    break;
+                }
+            }
+        })
+    }
+}
+
 /// A block that has begun and not ended.
 struct Block {
     /// Its linear number.
     number: u64,
     /// Its slot in the launch's sanitizer.
     slot: usize,
-    fibers: Vec<Fiber>,
+    /// Of each thread that waits: what it runs on.
+    fibers: Vec<Option<Fiber>>,
+    runner: Runner,
+    queue: Box<Queue>,
     /// What the fibers point to.
     _threads: Vec<Thread>,
-    /// The first of them, as the fibers know it.
-    first: *mut Thread,
     states: Vec<State>,
     n_ready: usize,
     /// The turn of the grid's barrier at which all its threads wait that have not ended.
@@ -178,6 +240,10 @@ impl Fibers<'_> {
         self.config[3..6].iter().map(|&extent| extent as usize).product()
     }
 
+    fn n_blocks(&self) -> u64 {
+        self.config[..3].iter().map(|&extent| u64::from(extent)).product()
+    }
+
     /// Runs the blocks that `next` gives: one after the other, and more at a time where all threads wait. `false` if there
     /// is not the memory for one; none was then taken.
     pub(super) fn run(&self, next: &mut dyn FnMut() -> Option<Range<u64>>, watch: *const HostWatch) -> bool {
@@ -185,6 +251,12 @@ impl Fibers<'_> {
         let mut checks = self.checks.map(|checks| checks.lock().unwrap_or_else(PoisonError::into_inner));
         let checks: *mut Launch = checks.as_deref_mut().map_or(ptr::null_mut(), ptr::from_mut);
         let mut patience = Patience::default();
+        let mut progress = if checks.is_null() {
+            None
+        } else {
+            Progress::of_blocks(|| format!("sanitizing {}", self.kernel), self.n_blocks())
+        };
+        let mut n_done = 0;
         let seat = wild::seat();
         // The handler of a signal launches inside of another launch.
         let outer = seat.as_deref().map(Seat::leave);
@@ -223,6 +295,7 @@ impl Fibers<'_> {
                     let turn = self.together.grid_turn();
                     self.together.block_ended();
                     let block = live.remove(index);
+                    n_done += 1;
                     if let Some(checks) = checks {
                         checks.end(block.slot);
                         if turn != self.together.grid_turn() {
@@ -231,6 +304,9 @@ impl Fibers<'_> {
                     }
                     rooms.free.push(block.end());
                 }
+            }
+            if let Some(progress) = &mut progress {
+                progress.done_blocks(n_done);
             }
             // SAFETY: as above.
             if let Some(checks) = unsafe { checks.as_mut() } {
@@ -278,22 +354,14 @@ impl Fibers<'_> {
     }
 
     /// Makes the threads of a block.
-    fn begin(
-        &self,
-        block: u64,
-        mut room: Room,
-        config: &HostConfig,
-        seat: Option<&Seat>,
-        checks: *mut Launch,
-    ) -> Block {
+    fn begin(&self, block: u64, room: Room, config: &HostConfig, seat: Option<&Seat>, checks: *mut Launch) -> Block {
         let n_threads = self.n_threads();
-        let stacks = mem::take(&mut room.stacks);
         // SAFETY: it is null, or this launch's, and no fiber runs now.
         let slot = unsafe { checks.as_mut() }.map_or(0, |checks| {
             let scratch = room.scratch.start().addr() as u64;
             checks.begin(block, scratch, self.scratch_bytes as u64, self.dynamic as u64)
         });
-        let context = |(thread, stack): (usize, &BlockStack)| HostContext {
+        let context = |thread: usize| HostContext {
             slots: self.slots.as_ptr(),
             config: ptr::from_ref(config),
             first_block: block,
@@ -303,7 +371,7 @@ impl Fibers<'_> {
             turns: TURNS,
             wait,
             pause,
-            lowest: self.below_bytes.map_or(0, |below| (stack.limit().get() + RESERVE + below) as u64),
+            lowest: 0,
             deep,
             print: print::print,
             lanes: 0,
@@ -311,42 +379,33 @@ impl Fibers<'_> {
             called: fault::called,
             record: Record::pointer(self.record),
             checks: if checks.is_null() { HostChecks::NONE } else { CHECKS },
+            unwritten: 0,
         };
         let seat = seat.map_or(ptr::null(), ptr::from_ref);
-        let thread = |(number, stack): (usize, &BlockStack)| Thread {
-            context: context((number, stack)),
+        let thread = |number: usize| Thread {
+            context: context(number),
             yielder: ptr::null(),
             watched: if checks.is_null() { Watched::nobody() } else { Watched::new(checks, slot, number) },
             seat,
         };
-        let mut threads: Vec<Thread> = stacks.iter().enumerate().map(thread).collect();
-        let start = threads.as_mut_ptr();
-        let entry = self.entry;
-        let kernel = ptr::from_ref(self.kernel);
-        let mut fibers: Vec<Fiber> = Vec::with_capacity(n_threads);
-        for (index, stack) in stacks.into_iter().enumerate() {
-            let thread = start.wrapping_add(index);
-            fibers.push(Coroutine::with_stack(stack, move |yielder: &Yielder<(), Stop>, ()| {
-                // SAFETY: the threads outlive the fibers, and each is used by its own alone.
-                unsafe { (*thread).yielder = ptr::from_ref(yielder) };
-                // SAFETY: the kernel outlives the launch, and the launch this fiber.
-                let kernel = unsafe { &*kernel };
-                // SAFETY: it is null, or lives as long as the launch runs on this thread of the system.
-                let seat = unsafe { seat.as_ref() };
-                // SAFETY: the entry has this signature; the context is as the artifact says; the caller of the launch
-                // holds the memory that the slots point to.
-                if let Err(wild) = unsafe { wild::call(seat, entry, thread.cast::<HostContext>(), kernel) } {
-                    // It is not resumed.
-                    yielder.suspend(Stop::Wild(wild));
-                }
-            }));
-        }
+        let mut threads: Vec<Thread> = (0..n_threads).map(thread).collect();
+        let first = threads.as_mut_ptr();
+        let queue = Box::new(Queue { first, n_threads, next: Cell::new(0), current: Cell::new(0) });
+        let runner = Runner {
+            queue: &raw const *queue,
+            entry: self.entry,
+            kernel: ptr::from_ref(self.kernel),
+            seat,
+            watch: config.watch,
+            below_bytes: self.below_bytes,
+        };
         Block {
             number: block,
             slot,
-            fibers,
+            fibers: (0..n_threads).map(|_| None).collect(),
+            runner,
+            queue,
             _threads: threads,
-            first: start,
             states: vec![State::Ready; n_threads],
             n_ready: n_threads,
             at_grid: None,
@@ -426,27 +485,38 @@ impl Block {
         if self.n_ready == 0 {
             return Some(turn);
         }
-        let threads = self.fibers.iter_mut().zip(&mut self.states).enumerate();
-        for (thread, (fiber, state)) in threads.filter(|(_, (_, state))| **state == State::Ready) {
-            match fiber.resume(()) {
-                CoroutineResult::Yield(Stop::Pause { waits }) => {
+        let mut index = 0;
+        while index < self.states.len() {
+            if self.states[index] != State::Ready {
+                index += 1;
+                continue;
+            }
+            let Some((thread, stop)) = self.resume(index) else { return None };
+            // Those that were run on the way have come to their end: they have not begun before, as all that come behind a
+            // thread that begins.
+            self.states[index..thread].fill(State::Done);
+            turn.moved |= thread > index;
+            index = thread + 1;
+            let state = &mut self.states[thread];
+            match stop {
+                Some(Stop::Pause { waits }) => {
                     turn.busy |= !waits;
                     checks::paused(checks, self.slot, thread);
                 }
-                CoroutineResult::Yield(Stop::Block) => *state = State::AtBlock,
-                CoroutineResult::Yield(Stop::Warp(mask)) => *state = State::AtWarp(mask),
-                CoroutineResult::Yield(Stop::Site(site)) => *state = State::AtSite(site),
-                CoroutineResult::Yield(Stop::Grid) => *state = State::AtGrid,
-                CoroutineResult::Yield(Stop::Deep) => {
+                Some(Stop::Block) => *state = State::AtBlock,
+                Some(Stop::Warp(mask)) => *state = State::AtWarp(mask),
+                Some(Stop::Site(site)) => *state = State::AtSite(site),
+                Some(Stop::Grid) => *state = State::AtGrid,
+                Some(Stop::Deep) => {
                     together.give_up(watch);
                     return None;
                 }
-                CoroutineResult::Yield(Stop::Wild(wild)) => {
+                Some(Stop::Wild(wild)) => {
                     let blocks = (self.number, self.number + 1);
                     together.went_wild(watch, Culprit { wild, blocks, thread: Some(thread as u64) });
                     return None;
                 }
-                CoroutineResult::Return(()) => *state = State::Done,
+                None => *state = State::Done,
             }
             match state {
                 State::Ready => {}
@@ -481,6 +551,29 @@ impl Block {
         Some(turn)
     }
 
+    /// Runs a thread until it stops, and, if it begins and does not stop, those after it: gives the one that has stopped, and
+    /// why, or that has ended last. `None` if there is no stack.
+    fn resume(&mut self, index: usize) -> Option<(usize, Option<Stop>)> {
+        let waiting = self.fibers[index].take();
+        self.queue.current.set(index);
+        let mut fiber = match waiting {
+            Some(fiber) => fiber,
+            None => self.runner.fiber(self.room.stacks.pop()?),
+        };
+        let result = fiber.resume(());
+        let current = self.queue.current.get();
+        match result {
+            CoroutineResult::Yield(stop) => {
+                self.fibers[current] = Some(fiber);
+                Some((current, Some(stop)))
+            }
+            CoroutineResult::Return(()) => {
+                self.room.stacks.push(fiber.into_stack());
+                Some((current, None))
+            }
+        }
+    }
+
     /// Tells the threads that ask who is here, and lets them go on: those of a warp that came to the same place in this
     /// turn are there together.
     fn answer(&mut self) {
@@ -492,7 +585,7 @@ impl Block {
                 let lanes = together.iter().fold(0, |lanes, &lane| lanes | 1 << lane);
                 for &other in &together {
                     states[other] = State::Ready;
-                    let thread = self.first.wrapping_add(warp * WARP + other);
+                    let thread = self.queue.first.wrapping_add(warp * WARP + other);
                     // SAFETY: the block's vector has a thread for each state, and this one's fiber does not run.
                     unsafe { (*thread).context.lanes = lanes };
                 }
@@ -506,7 +599,7 @@ impl Block {
 
     /// Ends it, whether its threads have ended or not; gives its memory back.
     fn end(mut self) -> Room {
-        for mut fiber in self.fibers {
+        for mut fiber in self.fibers.into_iter().flatten() {
             if !fiber.done() {
                 // SAFETY: nothing on its stack is to be dropped: compiled code, and a call back that holds nothing.
                 unsafe { fiber.force_reset() };

@@ -41,6 +41,18 @@ pub(super) unsafe fn leaves(watch: *const HostWatch) -> bool {
     raised && unsafe { look(watch) } != 0
 }
 
+/// Whether the flag is raised: [`leaves`] is then to be asked, on the thread's own stack.
+///
+/// # Safety
+///
+/// It is the watch of the launch that this thread runs.
+pub(super) unsafe fn is_raised(watch: *const HostWatch) -> bool {
+    // SAFETY: the caller's promise.
+    let HostWatch { flag, .. } = unsafe { *watch };
+    // SAFETY: the flag is an atomic one, and lives as long as its watch.
+    unsafe { &*flag.cast::<AtomicU32>() }.load(Ordering::Relaxed) != 0
+}
+
 /// A thread that helps: its flag is the one that stops the launch.
 #[repr(C)]
 pub(super) struct Helper<'a> {

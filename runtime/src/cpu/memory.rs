@@ -4,6 +4,7 @@
 use std::{
     alloc::{self, Layout},
     any::Any,
+    mem,
     ptr::NonNull,
     sync::{Arc, Weak},
 };
@@ -124,9 +125,23 @@ impl CpuBuffer {
 
 impl Drop for CpuBuffer {
     fn drop(&mut self) {
-        if let Some(allocation) = &self.allocation {
-            sanitize::memory::taken_back(allocation.start().addr() as u64);
+        let Some(allocation) = self.allocation.take() else { return };
+        let start = allocation.start().addr() as u64;
+        let spare = Spare { allocation: Some(allocation), kept: mem::take(&mut self.kept) };
+        if sanitize::memory::is_noted(start) {
+            sanitize::memory::taken_back(start, Box::new(spare));
         }
+    }
+}
+
+/// Memory that nobody uses: dropped, it is kept for who allocates next, or freed.
+struct Spare {
+    allocation: Option<Allocation>,
+    kept: Weak<Kept>,
+}
+
+impl Drop for Spare {
+    fn drop(&mut self) {
         if let (Some(allocation), Some(kept)) = (self.allocation.take(), self.kept.upgrade()) {
             kept.keep(allocation);
         }

@@ -223,7 +223,8 @@ impl LoadedKernel for CpuKernel {
         let n_blocks = grid_x as u64 * grid_y as u64 * grid_z as u64;
         let record = self.faults.as_ref().map(|_| Box::new(Record::new()));
         let checks = self.sanitized.as_deref().map(|(sites, kernel)| {
-            let shape = Shape { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z] };
+            let same_values = sanitize::tells_same_values();
+            let shape = Shape { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], same_values };
             let arguments = checks::arguments(kernel, cells);
             Mutex::new(sanitize::Launch::new(Arc::clone(sites), &self.limits.name, shape, arguments))
         });

@@ -2,7 +2,11 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use super::meet::Meeting;
+use super::{
+    calls::Depth,
+    meet::Meeting,
+    shadow::{MOST_CLOCK, Spot},
+};
 
 /// Threads of a warp.
 pub(super) const WARP: usize = 32;
@@ -64,17 +68,27 @@ pub(super) fn join(into: &mut Option<Arc<Vector>>, other: &Arc<Vector>) {
     }
 }
 
-/// A thread while its block lives.
+/// A thread while its block lives. What each access asks for comes first.
 #[derive(Debug, Default)]
 pub(super) struct Thread {
     /// Barriers of the block that it has passed.
     pub(super) epoch: u32,
-    /// Goes on where it releases something.
+    /// Goes on where it releases something, up to [`MOST_CLOCK`].
     pub(super) clock: u32,
+    /// The function that it is in.
+    pub(super) depth: Depth,
     /// Of each lane of its warp: the clock up to which its accesses are known.
     pub(super) lanes: Option<Box<[u32; WARP]>>,
     /// What it has acquired.
     pub(super) known: Option<Arc<Vector>>,
+    /// Its last access to memory that others see.
+    pub(super) last: Option<Spot>,
+    /// It has accessed such memory since it last let others go on.
+    pub(super) has_looked: bool,
+    /// It has left by a `return`.
+    pub(super) returned: bool,
+    /// Where it meets others, or last has.
+    pub(super) meeting: Meeting,
     /// What atomic steps release: what it knew at its last fence, for all and for its block.
     pub(super) released: Option<Arc<Vector>>,
     pub(super) released_to_block: Option<Arc<Vector>>,
@@ -83,18 +97,12 @@ pub(super) struct Thread {
     pub(super) seen_of_block: Option<Arc<Vector>>,
     /// Values on their way from one place to another, by number: which of their bytes nobody has written.
     pub(super) copies: Vec<(u32, u8)>,
-    /// Its local arrays.
+    /// What it has read that nobody has written, and may use: where, and which address.
+    pub(super) unwritten: Vec<(Spot, u64)>,
+    /// Its local arrays. A thread of a later block takes them over, and clears them when they begin.
     pub(super) locals: Vec<super::memory::Bytes>,
-    /// Where it meets others, or last has.
-    pub(super) meeting: Meeting,
-    /// The site of its last access to memory that others see.
-    pub(super) last: Option<u32>,
     /// Where its last accesses went: who waits looks at the same places again and again.
     pub(super) recent: [u64; RECENT],
-    /// Accesses since it last let others go on.
-    pub(super) since: u32,
-    /// It has left by a `return`.
-    pub(super) returned: bool,
     /// Its last index that was out of bounds.
     pub(super) bad: Option<Bad>,
 }
@@ -102,13 +110,32 @@ pub(super) struct Thread {
 /// An index that was out of bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bad {
-    pub(super) site: u32,
+    pub(super) spot: Spot,
     pub(super) axis: u32,
     pub(super) index: i64,
     pub(super) extent: i64,
 }
 
 impl Thread {
+    /// A thread that begins, where another one may have been; `orders` if that may have acquired or released something.
+    pub(super) fn begin(&mut self, orders: bool) {
+        (self.epoch, self.clock, self.depth) = (0, 1, Depth::default());
+        (self.last, self.bad, self.meeting) = (None, None, Meeting::default());
+        (self.has_looked, self.returned, self.recent) = (false, false, [0; RECENT]);
+        self.lanes = None;
+        self.copies.clear();
+        self.unwritten.clear();
+        if orders {
+            let locals = std::mem::take(&mut self.locals);
+            *self = Self { clock: 1, locals, ..Self::default() };
+        }
+    }
+
+    /// What it does from here on is told apart from what it has done.
+    pub(super) fn tick(&mut self) {
+        self.clock = (self.clock + 1).min(MOST_CLOCK);
+    }
+
     /// What it knows now, as the thread with a number of a block.
     pub(super) fn snapshot(&self, block: u32, thread: u16) -> Vector {
         let mut vector = self.known.as_ref().map_or_else(Vector::default, |known| Vector::clone(known));
@@ -127,7 +154,7 @@ impl Thread {
     pub(super) fn fence(&mut self, block: u32, thread: u16, to_block: bool) {
         self.acquire(to_block);
         let vector = Arc::new(self.snapshot(block, thread));
-        self.clock += 1;
+        self.tick();
         if !to_block {
             self.released = Some(Arc::clone(&vector));
         }
@@ -178,7 +205,7 @@ impl Released {
         }
         let (wide, narrow) = if step.releases {
             let vector = Arc::new(thread.snapshot(block, number));
-            thread.clock += 1;
+            thread.tick();
             (Some(Arc::clone(&vector)).filter(|_| !step.of_block), Some(vector))
         } else {
             (thread.released.clone().filter(|_| !step.of_block), thread.released_to_block.clone())

@@ -36,6 +36,8 @@ pub struct Place {
     pub thread: [u32; 3],
     /// `blockIdx`.
     pub block: [u32; 3],
+    /// The calls that led there, the last one first.
+    pub calls: Vec<Site>,
 }
 
 /// By what findings are one: the tool, the kind, and the lines.

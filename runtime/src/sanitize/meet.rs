@@ -6,13 +6,14 @@ use super::{
     clock::{Thread, WARP, join},
     finding::{self, Finding, Place},
     launch::{Launch, Who},
+    shadow::Spot,
 };
 
 /// A thread's last word on whom it meets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Meeting {
     /// Where, if it is to meet somebody.
-    pub(super) site: Option<u32>,
+    pub(super) spot: Option<Spot>,
     pub(super) mask: u32,
     /// Of a shuffle: how, by how much, and the width.
     pub(super) how: (u8, u8, u32),
@@ -34,11 +35,12 @@ impl Launch {
         if !self.checks_meetings() {
             return;
         }
-        let first = threads.iter().find_map(|&thread| Some((thread, self.meeting(slot, thread)?.site?)));
+        let first = threads.iter().find_map(|&thread| Some((thread, self.meeting(slot, thread)?.spot?)));
         let Some((one, site)) = first else { return };
+        let at = self.line_of(site);
         let other = threads.iter().find_map(|&thread| {
-            let there = self.meeting(slot, thread)?.site?;
-            (there != site).then_some((thread, there))
+            let there = self.meeting(slot, thread)?.spot?;
+            (there != site && self.line_of(there) != at).then_some((thread, there))
         });
         if let Some((two, there)) = other {
             self.found_meeting(
@@ -56,10 +58,10 @@ impl Launch {
         self.forget_meetings(slot, threads);
     }
 
-    /// All blocks were at the grid's barrier.
+    /// All blocks were at the grid's barrier: what comes is behind all that was.
     pub fn grid_met(&mut self) {
         self.changes += 1;
-        self.shadow.clear();
+        self.take_numbers();
     }
 
     /// The lanes of a mask were at a barrier of their warp, or at what is taken apart into some; `here` are those that were.
@@ -67,8 +69,8 @@ impl Launch {
         self.changes += 1;
         let threads: Vec<usize> = lanes_of(here).map(|lane| warp * WARP + lane).collect();
         let Some(&one) = threads.first() else { return };
-        let Some(Meeting { site: Some(site), .. }) = self.meeting(slot, one) else { return };
-        let Some(kind) = self.site(site).map(|site| site.kind) else { return };
+        let Some(Meeting { spot: Some(site), .. }) = self.meeting(slot, one) else { return };
+        let Some(kind) = self.site(site.site()).map(|site| site.kind) else { return };
         if kind == SiteKind::WarpBarrier {
             self.lanes_known(slot, &threads);
         }
@@ -98,7 +100,7 @@ impl Launch {
                 Some(own) => **own = lanes,
                 none => *none = Some(Box::new(lanes)),
             }
-            state.clock += 1;
+            state.tick();
         }
     }
 
@@ -107,16 +109,18 @@ impl Launch {
         slot: usize,
         (warp, mask, here, ended): (usize, u32, u32, u32),
         threads: &[usize],
-        (one, site, kind): (usize, u32, SiteKind),
+        (one, site, kind): (usize, Spot, SiteKind),
     ) {
         let who = |thread: usize| Who { slot, thread };
+        let at = self.line_of(site);
         let other = threads.iter().find_map(|&thread| {
-            let there = self.meeting(slot, thread)?.site?;
-            (there != site).then_some((thread, there))
+            let there = self.meeting(slot, thread)?.spot?;
+            (there != site && self.line_of(there) != at).then_some((thread, there))
         });
         if let Some((two, there)) = other {
             // `syncwarp` may be met at several places, as long as all of them are one.
-            let both_barriers = kind == SiteKind::WarpBarrier && self.site(there).is_some_and(|site| site.kind == kind);
+            let both_barriers =
+                kind == SiteKind::WarpBarrier && self.site(there.site()).is_some_and(|site| site.kind == kind);
             if !both_barriers {
                 self.found_meeting(
                     "warp divergence",
@@ -132,11 +136,12 @@ impl Launch {
             let end = self.end_site();
             self.found_absent((who(one), site), (who(gone), end), mask);
         }
-        if kind != SiteKind::Shuffle {
+        // Weft's own functions do not use what they get from lanes that are not there.
+        if kind != SiteKind::Shuffle || self.site(site.site()).is_some_and(|site| site.is_own) {
             return;
         }
         for &thread in threads {
-            let Some(Meeting { how, site: Some(site), .. }) = self.meeting(slot, thread) else { continue };
+            let Some(Meeting { how, spot: Some(site), .. }) = self.meeting(slot, thread) else { continue };
             let Some(source) = source(thread % WARP, how) else { continue };
             if here >> source & 1 == 0 {
                 let named = if mask >> source & 1 == 0 { "which the mask does not name" } else { "which is not there" };
@@ -154,7 +159,7 @@ impl Launch {
             return;
         }
         for &(thread, mask) in waiting {
-            let Some(Meeting { site: Some(site), .. }) = self.meeting(slot, thread) else { continue };
+            let Some(Meeting { spot: Some(site), .. }) = self.meeting(slot, thread) else { continue };
             // Who it waits for: a lane of the mask that is at another place, or at this one with another mask.
             let other = waiting
                 .iter()
@@ -165,9 +170,9 @@ impl Launch {
                 elsewhere.iter().find(named).copied()
             });
             let Some(other) = other else { continue };
-            let Some(Meeting { site: Some(there), mask: others, .. }) = self.meeting(slot, other) else { continue };
+            let Some(Meeting { spot: Some(there), mask: others, .. }) = self.meeting(slot, other) else { continue };
             let places = [(Who { slot, thread }, site), (Who { slot, thread: other }, there)];
-            if there == site {
+            if self.line_of(there) == self.line_of(site) {
                 self.found_meeting(
                     "mask mismatch",
                     &places,
@@ -193,10 +198,10 @@ impl Launch {
         if !self.checks_meetings() {
             return;
         }
-        let mut places: Vec<(Who, u32)> = Vec::new();
+        let mut places: Vec<(Who, Spot)> = Vec::new();
         for &thread in waiting {
             let Some(state) = self.blocks.get(slot).and_then(|block| block.threads.get(thread)) else { continue };
-            let Some(site) = state.meeting.site.or(state.last) else { continue };
+            let Some(site) = state.meeting.spot.or(state.last) else { continue };
             if places.len() < 2 && !places.iter().any(|(_, known)| *known == site) {
                 places.push((Who { slot, thread }, site));
             }
@@ -218,6 +223,13 @@ impl Launch {
         );
     }
 
+    /// What tells places apart at which threads meet: where the function was called from, only if it is weft's own.
+    fn line_of(&self, spot: Spot) -> (u32, Option<u32>) {
+        let is_own = |site: u32| self.site(site).is_some_and(|site| site.is_own);
+        let mut calls = is_own(spot.site()).then(|| self.calls.sites(spot.chain())).into_iter().flatten();
+        (spot.site(), calls.find(|&call| !is_own(call)))
+    }
+
     fn checks_meetings(&self) -> bool {
         self.has(weft_artifact::Tools::SYNCCHECK)
     }
@@ -230,7 +242,7 @@ impl Launch {
         let Some(block) = self.blocks.get_mut(slot) else { return };
         for &thread in threads {
             if let Some(thread) = block.threads.get_mut(thread) {
-                thread.meeting.site = None;
+                thread.meeting.spot = None;
             }
         }
     }
@@ -246,7 +258,7 @@ impl Launch {
     fn found_meeting(
         &mut self,
         kind: &'static str,
-        places: &[(Who, u32)],
+        places: &[(Who, Spot)],
         message: impl FnOnce(&str, &str) -> String,
         help: &str,
     ) {
@@ -267,12 +279,19 @@ impl Launch {
         });
     }
 
-    fn found_missing(&mut self, one: Who, site: u32, left: Who, end: Option<Site>) {
+    fn found_missing(&mut self, one: Who, site: Spot, left: Who, end: Option<Site>) {
         let Some(place) = self.place(one, site, None) else { return };
         let mut places = vec![place];
         let gone = self.coordinates(left);
         if let Some(end) = end {
-            places.push(Place { what: "end", site: end, index: None, thread: gone.0, block: gone.1 });
+            places.push(Place {
+                what: "end",
+                site: end,
+                index: None,
+                thread: gone.0,
+                block: gone.1,
+                calls: Vec::new(),
+            });
         }
         let message = format!(
             "{} waits at a barrier that thread {} of its block has not come to",
@@ -287,12 +306,12 @@ impl Launch {
         );
     }
 
-    fn found_absent(&mut self, (one, site): (Who, u32), (gone, end): (Who, Option<Site>), mask: u32) {
+    fn found_absent(&mut self, (one, site): (Who, Spot), (gone, end): (Who, Option<Site>), mask: u32) {
         let Some(place) = self.place(one, site, None) else { return };
         let mut places = vec![place];
         let (thread, block) = self.coordinates(gone);
         if let Some(end) = end {
-            places.push(Place { what: "end", site: end, index: None, thread, block });
+            places.push(Place { what: "end", site: end, index: None, thread, block, calls: Vec::new() });
         }
         let message = format!(
             "{} names lane {} in the mask {mask:#x}, which has not come to the call",
@@ -302,7 +321,7 @@ impl Launch {
         self.add_meeting("lane missing", message, "name those lanes that come to the call", places);
     }
 
-    fn found_shuffle(&mut self, who: Who, site: u32, source: usize, named: &str) {
+    fn found_shuffle(&mut self, who: Who, site: Spot, source: usize, named: &str) {
         let Some(place) = self.place(who, site, None) else { return };
         let message = format!("{} takes the value of lane {source}, {named}", thread_name(&place));
         let help = "take values of lanes that the mask names and that come to the call";
@@ -310,7 +329,7 @@ impl Launch {
     }
 
     /// The mask of a call leaves out who calls.
-    pub(super) fn found_not_in_mask(&mut self, who: Who, site: u32, mask: u32) {
+    pub(super) fn found_not_in_mask(&mut self, who: Who, site: Spot, mask: u32) {
         if !self.checks_meetings() {
             return;
         }

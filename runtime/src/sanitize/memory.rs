@@ -4,7 +4,8 @@
 //! is written from then on. What was never noted counts as written.
 
 use std::{
-    collections::BTreeMap,
+    any::Any,
+    collections::{BTreeMap, VecDeque},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -27,6 +28,19 @@ impl Bytes {
         Self { start, len, unwritten: (0..words).map(|_| AtomicU64::new(u64::MAX)).collect() }
     }
 
+    /// Nobody has written any of its bytes again.
+    pub(super) fn clear(&mut self) {
+        for word in &mut self.unwritten {
+            *word.get_mut() = u64::MAX;
+        }
+    }
+
+    /// Whether it is this memory.
+    pub(super) const fn is(&self, start: u64, len: u64) -> bool {
+        self.start == start && self.len == len
+    }
+
+    #[inline]
     pub(super) fn contains(&self, address: u64, bytes: u64) -> bool {
         address.checked_sub(self.start).is_some_and(|at| at < self.len && bytes <= self.len - at)
     }
@@ -37,6 +51,7 @@ impl Bytes {
     }
 
     /// Which of up to eight bytes were not written: the lowest bit is the first.
+    #[inline]
     pub(super) fn read(&self, address: u64, bytes: u64) -> u8 {
         let at = address - self.start;
         let (word, bit) = ((at / 64) as usize, at % 64);
@@ -49,11 +64,31 @@ impl Bytes {
         (low | high) as u8 & mask(bytes)
     }
 
-    /// Sets which of up to eight bytes were not written.
-    pub(super) fn write(&self, address: u64, bytes: u64, unwritten: u8) {
-        for byte in 0..bytes {
-            self.set(address - self.start + byte, unwritten >> byte & 1 == 1);
+    /// Whether these bytes, which lie at a multiple of their number, are its and were written.
+    #[inline]
+    pub(super) fn is_written(&self, address: u64, bytes: u64) -> bool {
+        let at = address.wrapping_sub(self.start);
+        let word = if at < self.len { self.unwritten.get((at / 64) as usize) } else { None };
+        word.is_some_and(|bits| (bits.load(Ordering::Relaxed) >> (at % 64)) as u8 & mask(bytes) == 0)
+    }
+
+    /// Sets which of up to eight bytes were not written; gives which were not before.
+    #[inline]
+    pub(super) fn write(&self, address: u64, bytes: u64, unwritten: u8) -> u8 {
+        let before = self.read(address, bytes);
+        if before != unwritten {
+            for byte in 0..bytes {
+                self.set(address - self.start + byte, unwritten >> byte & 1 == 1);
+            }
         }
+        before
+    }
+
+    /// How many bytes of a range that it has nobody has written.
+    pub(super) fn count(&self, start: u64, bytes: u64) -> u32 {
+        let from = start.max(self.start) - self.start;
+        let to = start.saturating_add(bytes).min(self.start + self.len).saturating_sub(self.start);
+        (from..to).filter(|&at| self.is_unwritten(at)).count() as u32
     }
 
     fn set(&self, at: u64, unwritten: bool) {
@@ -91,6 +126,7 @@ impl Bytes {
 }
 
 /// So many low bits.
+#[inline]
 fn mask(bytes: u64) -> u8 {
     if bytes >= 8 { u8::MAX } else { (1 << bytes) - 1 }
 }
@@ -98,8 +134,24 @@ fn mask(bytes: u64) -> u8 {
 /// Memory of the device, by where it starts.
 pub(super) type Known = BTreeMap<u64, Arc<Bytes>>;
 
+/// Memory that the device has back, and does not use yet: whoever gave it keeps it so long.
+#[derive(Debug)]
+struct Freed {
+    ranges: BTreeMap<u64, u64>,
+    /// What keeps them, the first that was freed first.
+    kept: VecDeque<(u64, u64, Box<dyn Any + Send>)>,
+    bytes: u64,
+}
+
+/// So many bytes of freed memory are kept, so that accesses to them are known for what they are.
+const MOST_FREED: u64 = 256 << 20;
+
+/// So many pieces of it.
+const MOST_KEPT: usize = 1024;
+
 static ON: AtomicBool = AtomicBool::new(false);
 static KNOWN: Mutex<Known> = Mutex::new(Known::new());
+static FREED: Mutex<Freed> = Mutex::new(Freed { ranges: BTreeMap::new(), kept: VecDeque::new(), bytes: 0 });
 
 fn known() -> MutexGuard<'static, Known> {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -119,14 +171,48 @@ pub fn is_watched() -> bool {
 pub fn given(start: u64, bytes: u64) {
     if is_watched() && bytes > 0 {
         known().insert(start, Arc::new(Bytes::unwritten(start, bytes)));
+        FREED.lock().unwrap_or_else(PoisonError::into_inner).ranges.remove(&start);
     }
 }
 
-/// It has it back.
-pub fn taken_back(start: u64) {
-    if is_watched() {
-        known().remove(&start);
+/// It has it back. `memory` is what holds it, which is dropped when accesses to it need no longer be known for what they are.
+pub fn taken_back(start: u64, memory: Box<dyn Any + Send>) {
+    let Some(known) = known().remove(&start) else { return };
+    let mut freed = FREED.lock().unwrap_or_else(PoisonError::into_inner);
+    freed.ranges.insert(start, known.len);
+    freed.kept.push_back((start, known.len, memory));
+    freed.bytes += known.len;
+    let mut spare = Vec::new();
+    while (freed.bytes > MOST_FREED || freed.kept.len() > MOST_KEPT)
+        && let Some((start, bytes, memory)) = freed.kept.pop_front()
+    {
+        freed.ranges.remove(&start);
+        freed.bytes -= bytes;
+        spare.push(memory);
     }
+    // It is not ours: no lock is held when it ends.
+    drop(freed);
+    drop(spare);
+}
+
+/// Whether memory was noted when it was given out.
+pub fn is_noted(start: u64) -> bool {
+    is_watched() && known().contains_key(&start)
+}
+
+/// All that is kept of freed memory is free.
+pub fn forget_freed() {
+    let mut freed = FREED.lock().unwrap_or_else(PoisonError::into_inner);
+    let spare = std::mem::take(&mut freed.kept);
+    freed.ranges.clear();
+    freed.bytes = 0;
+    drop(freed);
+    drop(spare);
+}
+
+/// Freed memory now, as ranges.
+pub(super) fn freed() -> BTreeMap<u64, u64> {
+    FREED.lock().unwrap_or_else(PoisonError::into_inner).ranges.clone()
 }
 
 /// The host has written bytes.
@@ -167,6 +253,13 @@ pub fn copied(to: u64, from: u64, bytes: u64) {
 /// What is noted now.
 pub(super) fn now() -> Vec<Arc<Bytes>> {
     known().values().cloned().collect()
+}
+
+/// How many bytes of a range nobody has written, of memory in the order of its starts.
+pub(super) fn unwritten(all: &[Arc<Bytes>], start: u64, bytes: u64) -> u32 {
+    let behind = all.partition_point(|memory| memory.start < start.saturating_add(bytes));
+    let near = all.iter().take(behind).rev().take_while(|memory| memory.meets(start, bytes));
+    near.map(|memory| memory.count(start, bytes)).sum()
 }
 
 /// Of memory in the order of its starts, that which has these bytes.

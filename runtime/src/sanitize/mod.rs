@@ -11,9 +11,12 @@
 //! since, or an acquire has seen a release behind it ([`clock::Vector`]). All blocks run at a time. Shuffles and votes
 //! order nothing.
 
+mod access;
 mod argument;
+mod calls;
 mod clock;
 mod finding;
+mod found;
 mod launch;
 mod meet;
 pub mod memory;
@@ -22,6 +25,20 @@ mod shadow;
 #[cfg(test)]
 mod tests;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 pub use argument::Argument;
 pub use finding::{Finding, Place};
 pub use launch::{Launch, Shape, Told, Verdict, Who};
+
+static SAME_VALUES: AtomicBool = AtomicBool::new(true);
+
+/// Says whether races are told of in which threads write what is there already.
+pub fn tell_same_values(tell: bool) {
+    SAME_VALUES.store(tell, Ordering::Relaxed);
+}
+
+/// Whether they are.
+pub fn tells_same_values() -> bool {
+    SAME_VALUES.load(Ordering::Relaxed)
+}

@@ -2,7 +2,7 @@
 
 use super::{
     clock::{Thread, WARP},
-    shadow::{ATOMIC, Cell, OF_BLOCK, Reads, When, Write},
+    shadow::{ATOMIC, OF_BLOCK, Page, Reads, When, Write},
 };
 
 /// A thread that accesses memory.
@@ -10,6 +10,8 @@ use super::{
 pub(super) struct Now<'a> {
     pub(super) thread: &'a Thread,
     pub(super) when: When,
+    /// The blocks whose accesses count: the first one's number, and how many there are. Others are before all of them.
+    pub(super) blocks: (u32, u32),
 }
 
 /// What is found of an element.
@@ -22,6 +24,12 @@ pub(super) struct Race {
 }
 
 impl Now<'_> {
+    /// Whether the accesses of a block count.
+    #[inline]
+    fn counts(&self, block: u32) -> bool {
+        block.wrapping_sub(self.blocks.0) < self.blocks.1
+    }
+
     /// Whether an access is before this one.
     fn is_behind(&self, other: When) -> bool {
         let When { block, thread, epoch, clock, .. } = other;
@@ -30,14 +38,15 @@ impl Now<'_> {
             if thread == me.thread || epoch < me.epoch {
                 return true;
             }
-            if usize::from(thread) / WARP == usize::from(me.thread) / WARP
+            if thread as usize / WARP == me.thread as usize / WARP
                 && let Some(lanes) = &self.thread.lanes
-                && lanes[usize::from(thread) % WARP] >= clock
+                && lanes[thread as usize % WARP] >= clock
             {
                 return true;
             }
         }
-        self.thread.known.as_ref().is_some_and(|known| known.knows(block, thread, epoch, clock))
+        !self.counts(block)
+            || self.thread.known.as_ref().is_some_and(|known| known.knows(block, thread as u16, epoch, clock))
     }
 
     /// Whether both are atomic steps among threads that have both.
@@ -51,51 +60,156 @@ impl Now<'_> {
         !self.is_behind(other) && !self.is_atomic_with(other)
     }
 
+    /// Whether nothing that it may race with was done to a cell but by its own thread.
+    #[inline]
+    fn is_alone(&self, write: &Write) -> bool {
+        let me = &self.when;
+        let is_own = write.block == me.block && (write.thread() == me.thread || write.epoch < me.epoch);
+        is_own || !self.counts(write.block)
+    }
+
+    /// A plain write, if nothing was done to its cell that it has to be held against.
+    #[inline]
+    pub(super) fn writes_plainly(&self, page: &mut Page, cell: usize) -> bool {
+        let [first, second] = &mut page.reads;
+        let is_read = |reads: &mut Vec<Reads>| match reads.get_mut(cell) {
+            Some(reads) if reads.lanes != 0 => {
+                let conflicts = !self.all_behind(reads);
+                if !conflicts {
+                    reads.lanes = 0;
+                }
+                conflicts
+            }
+            Some(_) | None => false,
+        };
+        let Some(write) = page.writes.get_mut(cell) else { return false };
+        if !self.is_alone(write) || is_read(first) || is_read(second) {
+            return false;
+        }
+        *write = Write::of(&self.when);
+        true
+    }
+
+    /// A plain read, if nothing was done to its cell that it has to be held against.
+    #[inline]
+    pub(super) fn reads_plainly(&self, page: &mut Page, cell: usize) -> bool {
+        if page.writes.get(cell).is_some_and(|write| !self.is_alone(write)) {
+            return false;
+        }
+        let [first, second] = &mut page.reads;
+        let Some(first) = first.get_mut(cell) else { return false };
+        let read = Reads::of(&self.when);
+        if first.takes(&read) && first.lanes != 0 {
+            first.lanes |= read.lanes;
+            return true;
+        }
+        if first.writes() {
+            return false;
+        }
+        if first.lanes == 0 || self.all_behind(first) {
+            *first = read;
+            return true;
+        }
+        let Some(second) = second.get_mut(cell) else { return false };
+        if second.writes() {
+            return false;
+        }
+        if second.takes(&read) && second.lanes != 0 {
+            second.lanes |= read.lanes;
+            return true;
+        }
+        if second.lanes == 0 || self.all_behind(second) {
+            *second = read;
+            return true;
+        }
+        // Two other warps of the block are enough.
+        let me = &self.when;
+        let are_of_block = first.block == me.block && second.block == me.block && first.warp() != second.warp();
+        are_of_block && self.thread.lanes.is_none() && self.thread.known.is_none()
+    }
+
     /// What an access meets in a cell, which has it from then on: the last write, and others.
-    pub(super) fn meet(&self, cell: &mut Cell, writes: bool) -> [Option<Race>; 2] {
-        let written = cell.write.when().filter(|&other| self.races_with(other));
-        let mut other = None;
-        for reads in cell.reads {
+    #[inline]
+    pub(super) fn meet(&self, page: &mut Page, cell: usize, writes: bool) -> Option<[Option<Race>; 2]> {
+        let me = &self.when;
+        let mut found = [None; 2];
+        if let Some(write) = page.writes.get(cell) {
+            let is_own = write.block == me.block && (write.thread() == me.thread || write.epoch < me.epoch);
+            if !is_own && self.counts(write.block) {
+                found[0] = Some(write.when()).filter(|&other| self.races_with(other));
+            }
+        }
+        for reads in page.reads.iter().filter_map(|reads| reads.get(cell)) {
             let conflicts = reads.lanes != 0 && (writes || reads.writes()) && !self.all_behind(reads);
-            if conflicts && other.is_none() {
-                other = reads.each().find(|&other| self.races_with(other));
+            if conflicts && found[1].is_none() {
+                found[1] = reads.each().find(|&other| self.races_with(other));
             }
         }
         // A step is kept beside the last plain write, which it does not hide.
-        if writes && self.when.how & ATOMIC == 0 {
-            cell.write = Write::of(self.when);
-            cell.reads = [Reads::default(); 2];
+        if writes && me.how & ATOMIC == 0 {
+            let len = page.len();
+            if page.writes.is_empty() {
+                page.writes = vec![Write::default(); len];
+            }
+            if let Some(write) = page.writes.get_mut(cell) {
+                *write = Write::of(me);
+            }
+            for reads in &mut page.reads {
+                if let Some(reads) = reads.get_mut(cell) {
+                    reads.lanes = 0;
+                }
+            }
         } else {
-            self.remember(cell);
+            self.remember(page, cell);
         }
-        [written.map(|other| Race { other, was_write: true }), other.map(|other| Race { other, was_write: false })]
+        if found == [None; 2] {
+            return None;
+        }
+        let race = |other, was_write| Race { other, was_write };
+        Some([found[0].map(|other| race(other, true)), found[1].map(|other| race(other, false))])
     }
 
-    /// Reads of the present thread alone, as of most elements.
-    fn all_behind(&self, reads: Reads) -> bool {
+    /// Reads of blocks that are done with, of epochs before, or of the present thread alone, as of most elements.
+    #[inline]
+    fn all_behind(&self, reads: &Reads) -> bool {
         let me = &self.when;
-        reads.block == me.block
-            && (reads.epoch < me.epoch
-                || (reads.warp == me.thread / WARP as u16 && reads.lanes == 1 << (me.thread % WARP as u16)))
+        if reads.block != me.block {
+            return !self.counts(reads.block);
+        }
+        reads.epoch < me.epoch || (reads.warp() == me.thread / 32 && reads.lanes == 1 << (me.thread % 32))
     }
 
-    /// Keeps a read: with others of its warp, in place of those that are before it, or else of a second warp.
-    fn remember(&self, cell: &mut Cell) {
-        let read = Reads::of(self.when);
-        if let Some(same) = cell.reads.iter_mut().find(|reads| reads.takes(&read)) {
-            same.lanes |= read.lanes;
-            return;
+    /// Keeps a read: with others of its warp, in spot of those that are before it, or else of a second warp.
+    #[inline]
+    fn remember(&self, page: &mut Page, cell: usize) {
+        let read = Reads::of(&self.when);
+        let len = page.len();
+        for reads in &mut page.reads {
+            if reads.is_empty() {
+                *reads = vec![Reads::default(); len];
+            }
+            let Some(reads) = reads.get_mut(cell) else { return };
+            if reads.takes(&read) {
+                reads.lanes |= read.lanes;
+                return;
+            }
+            if self.is_free(reads) {
+                *reads = read;
+                return;
+            }
         }
-        let is_free = |reads: &Reads| {
-            reads.lanes == 0 || self.all_behind(*reads) || reads.each().all(|other| self.is_behind(other))
-        };
-        if let Some(free) = cell.reads.iter_mut().find(|reads| is_free(reads)) {
-            *free = read;
-            return;
-        }
-        // Two warps are enough to find a writer that is ordered behind one of them only; those of different blocks more so.
-        let [first, second] = &mut cell.reads;
-        let is_near = |a: &Reads, b: &Reads| a.block == b.block && a.warp == b.warp;
+        self.replace(page, cell, read);
+    }
+
+    fn is_free(&self, reads: &Reads) -> bool {
+        reads.lanes == 0 || self.all_behind(reads) || reads.each().all(|other| self.is_behind(other))
+    }
+
+    /// Two warps are enough to find a writer that is ordered behind one of them only; those of different blocks more so.
+    fn replace(&self, page: &mut Page, cell: usize, read: Reads) {
+        let [first, second] = &mut page.reads;
+        let (Some(first), Some(second)) = (first.get(cell), second.get_mut(cell)) else { return };
+        let is_near = |a: &Reads, b: &Reads| a.block == b.block && a.warp() == b.warp();
         let is_farther = is_near(first, second) || (first.block == second.block && read.block != first.block);
         if (is_farther && !second.writes()) || (read.writes() && !(first.writes() && second.writes())) {
             *second = read;

@@ -1,7 +1,9 @@
 //! What is remembered of memory: the last write and some reads of each element.
 //!
 //! A page of shadow has cells of one size, that of the first access to the page; the first access that is smaller, or
-//! does not lie at a multiple of it, makes them cells of a byte.
+//! does not lie at a multiple of it, makes them cells of a byte. Writes and reads lie apart, so that what is only read or only
+//! written takes no more than it needs. Nothing is ever cleared: blocks have numbers that none had before, by which cells of
+//! blocks that are done with are known.
 
 use std::{
     collections::HashMap,
@@ -9,26 +11,62 @@ use std::{
 };
 
 /// Bytes of memory of a page.
-const PAGE: u64 = 512;
+pub(super) const PAGE: u64 = 2048;
 /// Pages that are found at once.
-const NEAR: usize = 256;
+const NEAR: usize = 1024;
 
 /// Of an access: it was atomic, and so among the threads of a block only.
-pub(super) const ATOMIC: u8 = 1;
-pub(super) const OF_BLOCK: u8 = 2;
+pub(super) const ATOMIC: u32 = 1;
+pub(super) const OF_BLOCK: u32 = 2;
 /// An atomic step that writes: it is kept among the reads.
-pub(super) const STEP: u8 = 4;
+pub(super) const STEP: u32 = 4;
+
+/// Clocks beyond this one are not told apart.
+pub(super) const MOST_CLOCK: u32 = (1 << 19) - 1;
+
+/// An access by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct When {
+    /// The block's number among all that there were; 0 is no block's.
+    pub(super) block: u32,
+    pub(super) thread: u32,
+    pub(super) epoch: u32,
+    pub(super) clock: u32,
+    /// [`ATOMIC`], [`OF_BLOCK`] and [`STEP`].
+    pub(super) how: u32,
+    /// A site and the calls that led there.
+    pub(super) spot: Spot,
+}
+
+/// A site with the calls that led there: 18 bits of one, 14 of the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Spot(u32);
+
+impl Spot {
+    const SITES: u32 = (1 << 18) - 1;
+
+    #[inline]
+    pub(super) fn new(site: u32, calls: u32) -> Self {
+        Self(calls << 18 | site.min(Self::SITES))
+    }
+
+    pub(super) const fn site(self) -> u32 {
+        self.0 & Self::SITES
+    }
+
+    pub(super) const fn chain(self) -> u32 {
+        self.0 >> 18
+    }
+}
 
 /// The last write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Write {
     pub(super) block: u32,
     pub(super) epoch: u32,
-    pub(super) thread: u16,
-    /// One more than the site; 0 if there is no write.
-    site: u16,
-    /// The clock, and three bits of how.
-    clock: u32,
+    spot: Spot,
+    /// The clock, ten bits of the thread, three bits of how.
+    who: u32,
 }
 
 /// Reads of some lanes of a warp at one time.
@@ -38,82 +76,130 @@ pub(super) struct Reads {
     pub(super) epoch: u32,
     /// Which lanes; 0 if there is no read.
     pub(super) lanes: u32,
-    pub(super) warp: u16,
-    site: u16,
-    clock: u32,
-}
-
-/// What is packed of an access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct When {
-    pub(super) block: u32,
-    pub(super) thread: u16,
-    pub(super) epoch: u32,
-    pub(super) clock: u32,
-    pub(super) how: u8,
-    pub(super) site: u32,
+    spot: Spot,
+    /// The clock, five bits of the warp, three bits of how.
+    who: u32,
 }
 
 impl Write {
-    pub(super) fn of(when: When) -> Self {
-        let When { block, thread, epoch, clock, how, site } = when;
-        Self { block, epoch, thread, site: packed(site), clock: clock << 3 | u32::from(how) }
+    #[inline]
+    pub(super) fn of(when: &When) -> Self {
+        let When { block, thread, epoch, clock, how, spot } = *when;
+        Self { block, epoch, spot, who: clock << 13 | thread << 3 | how }
     }
 
-    pub(super) fn when(&self) -> Option<When> {
-        let Self { block, epoch, thread, site, clock } = *self;
-        let site = u32::from(site.checked_sub(1)?);
-        Some(When { block, thread, epoch, clock: clock >> 3, how: (clock & 7) as u8, site })
+    #[inline]
+    pub(super) const fn thread(&self) -> u32 {
+        self.who >> 3 & 1023
+    }
+
+    pub(super) fn when(&self) -> When {
+        let Self { block, epoch, spot, who } = *self;
+        When { block, thread: self.thread(), epoch, clock: who >> 13, how: who & 7, spot }
     }
 }
 
 impl Reads {
-    pub(super) fn of(when: When) -> Self {
-        let When { block, thread, epoch, clock, how, site } = when;
-        let (warp, lane) = (thread / 32, thread % 32);
-        Self { block, epoch, lanes: 1 << lane, warp, site: packed(site), clock: clock << 3 | u32::from(how) }
+    #[inline]
+    pub(super) fn of(when: &When) -> Self {
+        let When { block, thread, epoch, clock, how, spot } = *when;
+        Self { block, epoch, lanes: 1 << (thread % 32), spot, who: clock << 8 | thread / 32 << 3 | how }
     }
 
     /// Whether they are steps that write.
-    pub(super) fn writes(&self) -> bool {
-        self.clock & u32::from(STEP) != 0
+    #[inline]
+    pub(super) const fn writes(&self) -> bool {
+        self.who & STEP != 0
+    }
+
+    #[inline]
+    pub(super) const fn warp(&self) -> u32 {
+        self.who >> 3 & 31
     }
 
     /// Whether a read differs from these in its lane alone.
+    #[inline]
     pub(super) fn takes(&self, read: &Self) -> bool {
-        Self { lanes: 0, ..*self } == Self { lanes: 0, ..*read }
+        (self.block, self.epoch, self.spot, self.who) == (read.block, read.epoch, read.spot, read.who)
     }
 
     /// Each of them.
     pub(super) fn each(self) -> impl Iterator<Item = When> {
-        (0..32_u16).filter(move |lane| self.lanes >> lane & 1 == 1).map(move |lane| When {
-            block: self.block,
-            thread: self.warp * 32 + lane,
-            epoch: self.epoch,
-            clock: self.clock >> 3,
-            how: (self.clock & 7) as u8,
-            site: u32::from(self.site).saturating_sub(1),
+        let Self { block, epoch, lanes, spot, who } = self;
+        let warp = self.warp() * 32;
+        (0..32).filter(move |lane| lanes >> lane & 1 == 1).map(move |lane| When {
+            block,
+            thread: warp + lane,
+            epoch,
+            clock: who >> 8,
+            how: who & 7,
+            spot,
         })
     }
 }
 
-fn packed(site: u32) -> u16 {
-    u16::try_from(site + 1).unwrap_or(u16::MAX)
-}
-
-/// What is remembered of an element.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Cell {
-    pub(super) write: Write,
-    pub(super) reads: [Reads; 2],
-}
-
+/// A piece of memory and what is remembered of its elements. What has no cell yet has none at all.
 #[derive(Debug)]
-struct Page {
-    number: u64,
+pub(super) struct Page {
     /// Bytes of a cell, as a power of two.
     shift: u8,
-    cells: Vec<Cell>,
+    /// Its bytes that nobody has written, as far as a launch has counted them: the launch, and how many.
+    pub(super) unwritten: (u32, u32),
+    pub(super) writes: Vec<Write>,
+    pub(super) reads: [Vec<Reads>; 2],
+}
+
+impl Page {
+    /// Cells of a page.
+    #[inline]
+    pub(super) const fn len(&self) -> usize {
+        (PAGE >> self.shift) as usize
+    }
+
+    /// The cell of an access of its size that lies at a multiple of it.
+    #[inline]
+    pub(super) fn cell(&self, address: u64, bytes: u32) -> Option<usize> {
+        (bytes == 1 << self.shift).then_some(((address % PAGE) >> self.shift) as usize)
+    }
+
+    /// The cells of an access that lies in the page.
+    #[inline]
+    pub(super) fn cells(&mut self, address: u64, bytes: u64) -> std::ops::Range<usize> {
+        let offset = address % PAGE;
+        let size = 1_u64 << self.shift;
+        if bytes == size && offset & (size - 1) == 0 {
+            let first = (offset >> self.shift) as usize;
+            return first..first + 1;
+        }
+        if self.shift > 0 && (bytes < size || offset & (size - 1) != 0) {
+            self.split();
+        }
+        let first = (offset >> self.shift) as usize;
+        first..((offset + bytes).min(PAGE).div_ceil(1 << self.shift)) as usize
+    }
+
+    /// Makes cells of a byte.
+    #[cold]
+    fn split(&mut self) {
+        fn repeated<T: Copy>(cells: &[T], each: usize) -> Vec<T> {
+            cells.iter().flat_map(|cell| std::iter::repeat_n(*cell, each)).collect()
+        }
+        let each = 1 << self.shift;
+        self.writes = repeated(&self.writes, each);
+        self.reads = [repeated(&self.reads[0], each), repeated(&self.reads[1], each)];
+        self.shift = 0;
+    }
+
+    fn size(&self) -> usize {
+        let reads = self.reads.iter().map(Vec::capacity).sum::<usize>();
+        self.writes.capacity() * size_of::<Write>() + reads * size_of::<Reads>() + size_of::<Self>()
+    }
+}
+
+/// Where a page is found at once: arrays often begin at multiples of large powers of two.
+#[inline]
+const fn slot(number: u64) -> usize {
+    (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize % NEAR
 }
 
 /// Numbers of pages are spread well enough by a multiplication.
@@ -139,108 +225,113 @@ impl Hasher for Spread {
 /// A map by addresses.
 pub(super) type ByAddress<T> = HashMap<u64, T, BuildHasherDefault<Spread>>;
 
-/// What is remembered of all memory.
+/// What is remembered of all memory, also of launches before: it is kept, but never looked at.
 #[derive(Debug)]
 pub(super) struct Shadow {
     pages: Vec<Page>,
     places: ByAddress<u32>,
     near: Box<[(u64, u32); NEAR]>,
+    /// The number of the next block.
+    pub(super) next_block: u32,
+    /// The number of the last launch.
+    pub(super) launch: u32,
 }
 
 impl Default for Shadow {
     fn default() -> Self {
-        Self { pages: Vec::new(), places: ByAddress::default(), near: Box::new([(u64::MAX, 0); NEAR]) }
+        let near = Box::new([(u64::MAX, 0); NEAR]);
+        Self { pages: Vec::new(), places: ByAddress::default(), near, next_block: 1, launch: 0 }
     }
 }
 
 impl Shadow {
-    /// Forgets everything: what comes is behind all that was.
-    pub(super) fn clear(&mut self) {
-        for page in &mut self.pages {
-            page.cells.fill(Cell::default());
-        }
+    /// Nothing is remembered, and all numbers begin anew but the launch's.
+    pub(super) fn forget(&mut self) {
+        *self = Self { launch: self.launch, ..Self::default() };
     }
 
-    /// Forgets what was done with a range, which belongs to somebody else now.
-    pub(super) fn forget(&mut self, start: u64, bytes: u64) {
-        for number in start / PAGE..start.saturating_add(bytes).div_ceil(PAGE) {
-            if let Some(&at) = self.places.get(&number)
-                && let Some(page) = self.pages.get_mut(at as usize)
-            {
-                page.cells.fill(Cell::default());
-            }
-        }
-    }
-
-    /// The cells of an access of up to eight bytes, one after the other, and whether there are more; `at` is the byte to go
-    /// on with.
-    pub(super) fn cells(&mut self, address: u64, bytes: u64) -> &mut [Cell] {
+    /// The page of an address, if it was asked for lately.
+    #[inline]
+    pub(super) fn near(&mut self, address: u64) -> Option<&mut Page> {
         let number = address / PAGE;
-        let slot = (number as usize) % NEAR;
+        let (known, at) = self.near[slot(number)];
+        if known == number { self.pages.get_mut(at as usize) } else { None }
+    }
+
+    /// The page of an address, which an access of so many bytes meets first.
+    #[inline]
+    pub(super) fn page(&mut self, address: u64, bytes: u64) -> Option<&mut Page> {
+        let number = address / PAGE;
+        let slot = slot(number);
         let at = if self.near[slot].0 == number {
             self.near[slot].1
         } else {
-            let at = self.page(number, address, bytes);
+            let at = self.far(number, address, bytes);
             self.near[slot] = (number, at);
             at
         };
-        let Some(page) = self.pages.get_mut(at as usize) else { return &mut [] };
-        let offset = address % PAGE;
-        let size = 1 << page.shift;
-        if page.shift > 0 && (bytes < size || !offset.is_multiple_of(size)) {
-            page.split();
-        }
-        let first = (offset >> page.shift) as usize;
-        let behind = ((offset + bytes).min(PAGE).div_ceil(1 << page.shift)) as usize;
-        page.cells.get_mut(first..behind).unwrap_or_default()
+        self.pages.get_mut(at as usize)
     }
 
     /// How many of an access's bytes lie in the page of its first.
+    #[inline]
     pub(super) fn in_page(address: u64, bytes: u64) -> u64 {
         bytes.min(PAGE - address % PAGE)
     }
 
-    fn page(&mut self, number: u64, address: u64, bytes: u64) -> u32 {
+    #[cold]
+    fn far(&mut self, number: u64, address: u64, bytes: u64) -> u32 {
         let pages = &mut self.pages;
         *self.places.entry(number).or_insert_with(|| {
             let is_whole = bytes.is_power_of_two() && address.is_multiple_of(bytes);
             let shift = if is_whole { bytes.trailing_zeros().min(3) as u8 } else { 0 };
-            pages.push(Page { number, shift, cells: vec![Cell::default(); (PAGE >> shift) as usize] });
+            pages.push(Page { shift, unwritten: (0, 0), writes: Vec::new(), reads: [Vec::new(), Vec::new()] });
             (pages.len() - 1) as u32
         })
     }
-}
 
-impl Page {
-    /// Makes cells of a byte.
-    fn split(&mut self) {
-        debug_assert!(self.shift > 0, "page {} has cells of a byte", self.number);
-        let each = 1 << self.shift;
-        self.cells = self.cells.iter().flat_map(|cell| std::iter::repeat_n(*cell, each)).collect();
-        self.shift = 0;
+    /// Bytes that it takes.
+    pub(super) fn size(&self) -> usize {
+        self.pages.iter().map(Page::size).sum::<usize>() + self.places.capacity() * 16
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Shadow, When, Write};
+    use super::{PAGE, Reads, Shadow, Spot, When, Write};
 
     #[test]
     fn cells_have_the_size_of_accesses() {
         let mut shadow = Shadow::default();
-        assert_eq!(shadow.cells(4096, 4).len(), 1);
-        let when = When { block: 1, thread: 2, epoch: 3, clock: 4, how: 1, site: 5 };
-        shadow.cells(4096, 4)[0].write = Write::of(when);
-        assert_eq!(shadow.cells(4100, 4)[0].write.when(), None);
-        // A byte of it: each byte has what the element had.
-        let cells = shadow.cells(4098, 1);
-        assert_eq!((cells.len(), cells[0].write.when()), (1, Some(when)));
-        assert_eq!(shadow.cells(4096, 8).len(), 8);
-        shadow.forget(4096, 1);
-        assert_eq!(shadow.cells(4096, 4)[0].write.when(), None);
+        let mut cells = |address, bytes| shadow.page(address, bytes).map(|page| page.cells(address, bytes));
+        assert_eq!(cells(4096, 4), Some(0..1));
+        assert_eq!(cells(4100, 4), Some(1..2));
+        assert_eq!(cells(4104, 8), Some(2..4));
+        // A byte of it.
+        assert_eq!(cells(4098, 1), Some(2..3));
+        assert_eq!(cells(4096, 8), Some(0..8));
         // Accesses of eight bytes to elements of four.
-        assert_eq!(shadow.cells(8192, 4).len(), 1);
-        assert_eq!(shadow.cells(8192, 8).len(), 2);
-        assert_eq!(Shadow::in_page(510, 8), 2);
+        assert_eq!(cells(8192, 4), Some(0..1));
+        assert_eq!(cells(8192, 8), Some(0..2));
+        assert_eq!(Shadow::in_page(PAGE - 2, 8), 2);
+    }
+
+    #[test]
+    fn each_byte_has_what_its_element_had() {
+        let mut shadow = Shadow::default();
+        let when = When { block: 1, thread: 2, epoch: 3, clock: 4, how: 1, spot: Spot::new(5, 6) };
+        let page = shadow.page(4096, 4).expect("a page is made");
+        page.writes = vec![Write::default(); page.len()];
+        page.writes[1] = Write::of(&when);
+        assert_eq!(page.cells(4101, 1), 5..6);
+        assert_eq!((page.writes[5].when(), page.writes[3].block, page.writes.len()), (when, 0, PAGE as usize));
+    }
+
+    #[test]
+    fn accesses_are_packed_and_unpacked() {
+        let when = When { block: 9, thread: 1023, epoch: 7, clock: super::MOST_CLOCK, how: 7, spot: Spot::new(3, 4) };
+        assert_eq!(Write::of(&when).when(), when);
+        assert_eq!(Reads::of(&when).each().collect::<Vec<_>>(), [when]);
+        assert_eq!((when.spot.site(), when.spot.chain()), (3, 4));
     }
 }

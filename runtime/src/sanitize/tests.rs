@@ -19,6 +19,7 @@ const ATOMIC: u32 = 2;
 const BARRIER: u32 = 3;
 const SYNCWARP: u32 = 4;
 const SHUFFLE: u32 = 5;
+const CALL: u32 = 6;
 
 fn launch(tools: Tools, threads: u32, blocks: u32) -> Launch {
     let kinds = [
@@ -28,6 +29,7 @@ fn launch(tools: Tools, threads: u32, blocks: u32) -> Launch {
         SiteKind::Barrier,
         SiteKind::WarpBarrier,
         SiteKind::Shuffle,
+        SiteKind::Call,
         SiteKind::End,
     ];
     let site = |(line, kind): (usize, SiteKind)| Site {
@@ -41,9 +43,10 @@ fn launch(tools: Tools, threads: u32, blocks: u32) -> Launch {
         function: "kernel".to_owned(),
         is_own: false,
     };
-    let shared = vec![SharedPlace { offset: 0, bytes: 256, name: "s".to_owned(), item: 4, is_program: true }];
+    let shape = vec![4, 16];
+    let shared = vec![SharedPlace { offset: 0, bytes: 256, name: "s".to_owned(), item: 4, shape, is_program: true }];
     let sites = Sites { tools, sites: kinds.into_iter().enumerate().map(site).collect(), shared };
-    let shape = Shape { grid: [blocks, 1, 1], block: [threads, 1, 1] };
+    let shape = Shape { grid: [blocks, 1, 1], block: [threads, 1, 1], same_values: true };
     let argument = Argument { name: "x".to_owned(), start: GLOBAL, item: 4, shape: vec![4, 8], strides: vec![32, 4] };
     let mut launch = Launch::new(Arc::new(sites), "kernel", shape, vec![argument]);
     for block in 0..blocks {
@@ -75,7 +78,7 @@ fn a_barrier_orders_a_block() {
     assert_eq!((*kind, *count), ("race within a block", 1));
     assert_eq!((accesses[0].thread, accesses[1].thread), ([3, 0, 0], [40, 0, 0]));
     assert_eq!((accesses[0].site.line, accesses[1].site.line), (2, 1));
-    assert_eq!(accesses[0].index, Some(vec![0]));
+    assert_eq!(accesses[0].index, Some(vec![0, 0]));
 }
 
 #[test]
@@ -222,4 +225,58 @@ fn elements_have_indices() {
     let found = run.take();
     assert_eq!(found[0].accesses[0].index, Some(vec![2, 3]));
     assert!(found[0].message.starts_with("`x[2, 3]`: written by thread (0, 0, 0)"), "{}", found[0].message);
+}
+
+#[test]
+fn what_is_read_may_be_used_later() {
+    let mut run = launch(Tools::INITCHECK, 1, 1);
+    let who = Who { slot: 0, thread: 0 };
+    let told = Told { site: READ, address: SCRATCH + 8, bits: READS, value: 0, copy: HostChecks::FOLLOWED };
+    assert_eq!(run.access(who, told, || 0), Verdict::Unwritten(1));
+    assert!(!run.has_found());
+    run.event(who, 0, EventKind::USED, 1, 0);
+    let found = run.take();
+    assert_eq!((found[0].kind, &found[0].accesses[0].index), ("uninitialized", &Some(vec![0, 2])));
+    access(&mut run, 0, 0, WRITE, SCRATCH + 8, WRITES);
+    assert_eq!(run.access(who, told, || 0), Verdict::Goes);
+}
+
+#[test]
+fn accesses_have_the_calls_that_led_there() {
+    let mut run = launch(Tools::RACECHECK, 64, 1);
+    run.event(Who { slot: 0, thread: 0 }, CALL, EventKind::ENTERS, 0, 0);
+    access(&mut run, 0, 0, WRITE, GLOBAL, WRITES);
+    run.event(Who { slot: 0, thread: 0 }, 0, EventKind::LEAVES, 0, 0);
+    access(&mut run, 0, 40, WRITE, GLOBAL, WRITES);
+    access(&mut run, 0, 0, WRITE, GLOBAL, WRITES);
+    let found = run.take();
+    let lines = |at: usize| found[0].accesses[at].calls.iter().map(|call| call.line).collect::<Vec<_>>();
+    assert_eq!((lines(0), lines(1)), (vec![], vec![CALL + 1]));
+}
+
+#[test]
+fn same_values_need_not_be_told_of() {
+    for (same_values, n) in [(true, 1), (false, 0)] {
+        let mut run = launch(Tools::RACECHECK, 64, 1);
+        run.shape.same_values = same_values;
+        for thread in [0, 40] {
+            let told = Told { site: WRITE, address: GLOBAL, bits: WRITES, value: 7, copy: 0 };
+            run.access(Who { slot: 0, thread }, told, || 7);
+        }
+        assert_eq!(run.take().len(), n);
+    }
+}
+
+#[test]
+fn freed_memory_is_known() {
+    let start = 1 << 50;
+    super::memory::watch();
+    super::memory::given(start, 256);
+    super::memory::taken_back(start, Box::new(()));
+    let mut run = launch(Tools::MEMCHECK, 1, 1);
+    assert_eq!(access(&mut run, 0, 0, WRITE, start + 252, WRITES), Verdict::Nowhere);
+    assert_eq!(access(&mut run, 0, 0, WRITE, start + 256, WRITES), Verdict::Goes);
+    assert_eq!(kinds(&mut run), ["use after free"]);
+    super::memory::given(start, 256);
+    assert_eq!(super::memory::freed().get(&start), None);
 }

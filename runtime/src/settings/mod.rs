@@ -145,6 +145,8 @@ pub struct Settings {
     pub sanitize: Tools,
     /// `WEFT_SANITIZE_ACTION`: a launch with findings raises an error; else it warns.
     pub sanitize_raises: bool,
+    /// `WEFT_SANITIZE_SAME_VALUE`: races are told of in which threads write what is there already.
+    pub sanitize_same_value: bool,
     /// `WEFT_TIMING`: print how long the phases of each kernel's first launch take.
     pub timing: bool,
     /// `WEFT_TYPING_NOTES`: where Numba's typing makes numbers wider is told as a warning.
@@ -247,6 +249,7 @@ impl Default for Settings {
             reproducible: false,
             sanitize: Tools::NONE,
             sanitize_raises: true,
+            sanitize_same_value: true,
             timing: false,
             typing_notes: false,
             progress: ProgressChoice::Auto,

@@ -274,6 +274,20 @@ pub const SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "WEFT_SANITIZE_SAME_VALUE",
+        default: "report",
+        allowed: "report or ignore",
+        doc: "Whether the sanitizer tells of races in which two threads write the same value, which do no harm on today's GPUs.",
+        parse: |settings, value| {
+            settings.sanitize_same_value = match value {
+                "report" => true,
+                "ignore" => false,
+                _ => return None,
+            };
+            Some(())
+        },
+    },
+    Setting {
         name: "WEFT_TIMING",
         default: "0",
         allowed: SWITCH,
@@ -291,7 +305,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "WEFT_PROGRESS",
         default: "auto",
         allowed: "auto, 0 or 1",
-        doc: "Show how far long work is, in a line on the standard error that vanishes at its end. `auto` shows compilations that take more than 2 seconds, where Python's `sys.stderr` is the terminal. `1` shows copies of 1 GiB and more, too, and where there is no terminal writes a line of text at the beginning and one at the end.",
+        doc: "Show how far long work is, in a line on the standard error that vanishes at its end. `auto` shows compilations and launches under the sanitizer that take more than 2 seconds, where Python's `sys.stderr` is the terminal. `1` shows copies of 1 GiB and more, too, and where there is no terminal writes a line of text at the beginning and one at the end.",
         parse: |settings, value| {
             settings.progress = match value {
                 "auto" => ProgressChoice::Auto,

@@ -150,6 +150,26 @@ def test_a_long_compilation_is_shown_and_nothing_of_it_is_left(tmp_path) -> None
     assert left(written) == ["done"]
 
 
+SANITIZES = """
+@cuda.jit(sanitize="all")
+def counts(x):
+    i = cuda.grid(1)
+    for _ in range(20):
+        x[i] += 1
+
+x = np.zeros(1 << 16, np.int32)
+counts[1 << 10, 64](x)
+print(x.sum() >> 16)
+"""
+
+
+def test_a_long_launch_under_the_sanitizer_is_shown_and_nothing_of_it_is_left(tmp_path) -> None:
+    written, status = on_terminal(SANITIZES, tmp_path)
+    assert status == 0, written
+    assert re.search(r"weft: sanitizing counts: \d+ of 1024 blocks, \d+ s .*\d+ %", written)
+    assert left(written) == ["20"]
+
+
 def test_one_that_is_not_long_is_not_shown(tmp_path) -> None:
     written, status = on_terminal(COMPILES, tmp_path, after=600_000)
     assert (written, status) == ("done\r\n", 0)

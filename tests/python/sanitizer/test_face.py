@@ -182,3 +182,98 @@ def test_the_command_names_it_in_its_help_and_to_shells():
     told = _run(*weft, "--color", "never", "sanitize", "program.py")
     assert told.returncode == 2
     assert "python -m weft.sanitize" in told.stderr
+
+
+@cuda.jit(device=True)
+def put(s, i, v):
+    s[i] = v
+
+
+@cuda.jit(device=True)
+def put_two(s, i, v):
+    put(s, i, v)
+    put(s, i + 64, v)
+
+
+def test_an_access_has_the_calls_that_led_there() -> None:
+    @cuda.jit(sanitize="all")
+    def racy(out):
+        s = cuda.shared.array(128, np.float32)
+        i = cuda.threadIdx.x
+        put_two(s, i, i)
+        out[i] = s[63 - i]
+
+    with pytest.raises(weft.errors.SanitizerError) as caught:
+        racy[1, 64](np.ones(64, np.float32))
+    (finding,) = caught.value.findings
+    write, read = sorted(finding.accesses, key=lambda access: access.what, reverse=True)
+    assert (write.what, write.function, read.calls) == ("write", "put", ())
+    first = put_two.py_func.__code__.co_firstlineno
+    kernel = racy.py_func.__code__.co_firstlineno
+    assert [(call.line, call.function) for call in write.calls] == [(first + 2, "put_two"), (kernel + 4, "racy")]
+    assert "put_two(s, i, i)" in str(finding)
+    assert finding.as_dict()["accesses"]
+
+
+def test_shared_arrays_have_indices_by_axis() -> None:
+    @cuda.jit(sanitize="racecheck")
+    def racy(out):
+        tile = cuda.shared.array((2, 3, 4), np.complex64)
+        i = cuda.threadIdx.x
+        tile[1, 2, 3] = i
+        out[i] = i
+
+    with pytest.raises(weft.errors.SanitizerError) as caught:
+        racy[1, 2](np.ones(2, np.float32))
+    assert {access.index for finding in caught.value.findings for access in finding.accesses} == {(1, 2, 3)}
+
+
+SAME = """
+import numpy as np
+from weft import cuda
+
+
+@cuda.jit
+def flags(changed):
+    changed[0] = 1
+
+
+flags[1, 64](np.ones(1, np.int32))
+"""
+
+
+def test_writes_of_the_same_value_can_be_left_out(program: Path) -> None:
+    program.write_text(SAME)
+    assert "same value" in _run(sys.executable, str(program), WEFT_SANITIZE="all").stderr
+    assert _run(sys.executable, str(program), WEFT_SANITIZE="all", WEFT_SANITIZE_SAME_VALUE="ignore").returncode == 0
+    assert _run(sys.executable, str(program), WEFT_SANITIZE="all", WEFT_SANITIZE_SAME_VALUE="no").returncode == 1
+    command = [sys.executable, "-m", "weft.sanitize", "--ignore-same-value", str(program)]
+    assert _run(*command).returncode == 0
+
+
+class Seen:
+    """A view of memory that keeps nothing alive."""
+
+    def __init__(self, array: object) -> None:
+        self.__cuda_array_interface__ = array.__cuda_array_interface__
+
+
+@pytest.mark.parametrize("n", [8, 40_000])
+def test_memory_that_was_freed(n: int) -> None:
+    @cuda.jit(sanitize="memcheck")
+    def add(x):
+        x[cuda.grid(1)] += 1
+
+    add[1, 4](cuda.device_array(4))  # from here on memory is noted
+    array = cuda.to_device(np.ones(n))
+    view = Seen(array)
+    add[1, 8](view)
+    del array
+    with pytest.raises(weft.errors.SanitizerError, match="lies in memory that was freed") as caught:
+        add[1, 8](view)
+    assert {finding.kind for finding in caught.value.findings} == {"use after free"}
+    # What comes into its place later is something else.
+    others = [cuda.to_device(np.ones(n)) for _ in range(8)]
+    for other in others:
+        add[1, 8](other)
+    assert all(other.copy_to_host()[0] == 2 for other in others)

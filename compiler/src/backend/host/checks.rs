@@ -5,7 +5,7 @@
 
 use std::{
     cell::{Cell, RefCell},
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     mem::offset_of,
 };
 
@@ -17,10 +17,11 @@ use weft_artifact::{AccessBits, EventKind, HostChecks, HostContext, SharedPlace,
 
 use super::{hooks::HostHooks, offsets::Offsets};
 use crate::{
+    analysis::{Parts, copied},
     backend::llvm::{Access, FunctionEmitter, OperandValue, Result, int, internal},
     ir::{
-        Check, ExprId, ExprKind, FuncId, Function, LoadHint, LocalId, Module, Op, Order, Scope, SharedKind, Shuffle,
-        Space, StmtKind, Type, for_each_expr_of_stmt, for_each_stmt,
+        Block, Check, ExprId, FuncId, Function, LoadHint, LocalId, Module, Op, Order, Scope, SharedKind, Shuffle,
+        Space, StmtKind, Type,
     },
     source::{Origin, Span},
 };
@@ -32,13 +33,19 @@ pub(super) struct Recorder<'a> {
     known: RefCell<HashMap<(SiteKind, Span, String), u32>>,
     /// Values that are only copied, by function and local, have numbers.
     copies: HashMap<(FuncId, LocalId), u32>,
+    /// Pointers of loads behind whose statement it is asked whether they found what nobody has written.
+    followed: HashSet<(FuncId, ExprId)>,
 }
 
 impl<'a> Recorder<'a> {
     pub(super) fn of(module: &'a Module) -> Self {
         let mut copies = HashMap::new();
+        let mut followed = HashSet::new();
         let mut next = 1;
         for (id, function) in module.functions.iter() {
+            let mut loads = Vec::new();
+            add_followed(function, &function.body, &mut loads);
+            followed.extend(loads.into_iter().map(|load| (id, load)));
             for class in copied(function) {
                 for local in class {
                     copies.insert((id, local), next);
@@ -46,7 +53,7 @@ impl<'a> Recorder<'a> {
                 next += 1;
             }
         }
-        Self { module, sites: RefCell::default(), known: RefCell::default(), copies }
+        Self { module, sites: RefCell::default(), known: RefCell::default(), copies, followed }
     }
 
     /// The table, when all code is there.
@@ -58,6 +65,7 @@ impl<'a> Recorder<'a> {
                 bytes: array.len.saturating_mul(array.elem.size_bytes()),
                 name: array.name.clone(),
                 item,
+                shape: array.shape.clone(),
                 is_program: array.kind == SharedKind::Program,
             })
         };
@@ -88,7 +96,7 @@ impl<'a> Recorder<'a> {
             column,
             width,
             text: text.to_owned(),
-            array: array_name(covered),
+            array: if kind == SiteKind::Call { String::new() } else { array_name(covered) },
             function: function.to_owned(),
             is_own: file.is_some_and(|file| file.origin == Origin::Prelude),
         };
@@ -121,80 +129,20 @@ fn array_name(text: &str) -> String {
     if is_name(name) { name.to_owned() } else { String::new() }
 }
 
-/// Locals that hold what was loaded until it is stored, and are used for nothing else: those that are assigned to each other
-/// together.
-fn copied(function: &Function) -> Vec<Vec<LocalId>> {
-    let n = function.locals.len();
-    let mut good = vec![true; n];
-    let mut loaded = vec![false; n];
-    let mut links: Vec<(LocalId, LocalId)> = Vec::new();
-    for param in &function.params {
-        good[param.index()] = false;
-    }
-    for_each_stmt(&function.body, &mut |stmt| {
-        let mut spare: Option<ExprId> = None;
-        match &stmt.kind {
-            StmtKind::Assign(local, value) => {
-                if let Some(from) = function.local(*value) {
-                    links.push((*local, from));
-                    spare = Some(*value);
-                } else if matches!(function.exprs[*value].kind, ExprKind::Load(..)) {
-                    loaded[local.index()] = true;
-                } else {
-                    good[local.index()] = false;
-                }
-            }
-            StmtKind::Store { value, .. } => {
-                if matches!(function.exprs[*value].kind, ExprKind::Local(_)) {
-                    spare = Some(*value);
-                }
-            }
-            StmtKind::Op { results, .. } | StmtKind::Call { results, .. } => {
-                for local in results {
-                    good[local.index()] = false;
-                }
-            }
-            StmtKind::If { .. }
-            | StmtKind::Loop { .. }
-            | StmtKind::Break
-            | StmtKind::Continue
-            | StmtKind::Return(_) => {}
-        }
-        for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
-            if let ExprKind::Local(local) = function.exprs[id].kind
-                && Some(id) != spare
-            {
-                good[local.index()] = false;
-            }
-        });
-    });
-    // What is linked with a bad one is bad.
-    loop {
-        let mut changed = false;
-        for (a, b) in &links {
-            let both = good[a.index()] && good[b.index()];
-            changed |= good[a.index()] != both || good[b.index()] != both;
-            good[a.index()] = both;
-            good[b.index()] = both;
-        }
-        if !changed {
-            break;
+/// The pointers of loads behind whose statement stands [`Check::Unwritten`].
+fn add_followed(function: &Function, block: &Block, loads: &mut Vec<ExprId>) {
+    for (stmt, next) in block.iter().zip(block.iter().skip(1)) {
+        if let (StmtKind::Assign(_, value), StmtKind::Op { op: Op::Check(Check::Unwritten), .. }) =
+            (&stmt.kind, &next.kind)
+        {
+            loads.extend(Parts::of(function, *value).loads);
         }
     }
-    let mut class: Vec<usize> = (0..n).collect();
-    for (a, b) in links.iter().filter(|(a, b)| good[a.index()] && good[b.index()]) {
-        let (from, to) = (class[a.index()], class[b.index()]);
-        for one in class.iter_mut().filter(|one| **one == from) {
-            *one = to;
+    for stmt in block {
+        for inner in stmt.kind.blocks().into_iter().flatten() {
+            add_followed(function, inner, loads);
         }
     }
-    let mut classes: HashMap<usize, Vec<LocalId>> = HashMap::new();
-    for (id, _) in function.locals.iter().filter(|(id, _)| good[id.index()]) {
-        classes.entry(class[id.index()]).or_default().push(id);
-    }
-    let mut classes: Vec<_> = classes.into_values().filter(|class| class.iter().any(|id| loaded[id.index()])).collect();
-    classes.sort_by_key(|class| class.first().map(|id| id.index()));
-    classes
 }
 
 /// What one function's hooks need to tell of it.
@@ -308,9 +256,10 @@ impl<'ctx> Telling<'_> {
             }
             None => {
                 bits |= AccessBits::READS;
-                let copies = &self.recorder.copies;
+                let Recorder { copies, followed, .. } = self.recorder;
                 let copy = access.taken.and_then(|local| copies.get(&(self.function, local)).copied());
-                (SiteKind::Read, copy.unwrap_or(0))
+                let is_followed = followed.contains(&(self.function, access.pointer));
+                (SiteKind::Read, copy.unwrap_or(if is_followed { HostChecks::FOLLOWED } else { 0 }))
             }
         };
         let value = access.stored.map(|(_, value)| value);
@@ -353,9 +302,10 @@ impl<'ctx> Telling<'_> {
         context: PointerValue<'ctx>,
         check: Check,
         operands: &[OperandValue<'ctx>],
-    ) -> Result<()> {
+    ) -> Result<Vec<BasicValueEnum<'ctx>>> {
         let long = emitter.cx.types.context.i64_type();
         let zero = long.const_zero();
+        let nothing = |()| Vec::new();
         let int = |index: usize| match operands.get(index) {
             Some(OperandValue { value: BasicValueEnum::IntValue(value), .. }) => {
                 Ok(emitter.builder.build_int_z_extend_or_bit_cast(*value, long, "")?)
@@ -367,9 +317,9 @@ impl<'ctx> Telling<'_> {
         match check {
             Check::Bounds(axis) => {
                 let kind = EventKind::BOUNDS | u32::from(axis) << 8;
-                event(emitter, context, (site(SiteKind::Read), kind), int(0)?, int(1)?)
+                event(emitter, context, (site(SiteKind::Read), kind), int(0)?, int(1)?).map(nothing)
             }
-            Check::Meets(kind) => event(emitter, context, (site(kind), EventKind::MEETS), int(0)?, zero),
+            Check::Meets(kind) => event(emitter, context, (site(kind), EventKind::MEETS), int(0)?, zero).map(nothing),
             Check::Lanes(kind, shuffle) => {
                 let how = shuffle.map_or(0, |shuffle| match shuffle {
                     Shuffle::Index => 1,
@@ -383,9 +333,23 @@ impl<'ctx> Telling<'_> {
                 let by = builder.build_left_shift(byte(int(1)?)?, long.const_int(8, false), "")?;
                 let width = builder.build_left_shift(int(2)?, long.const_int(16, false), "")?;
                 let packed = builder.build_or(builder.build_or(by, width, "")?, long.const_int(how, false), "")?;
-                event(emitter, context, (site(kind), EventKind::LANES), int(0)?, packed)
+                event(emitter, context, (site(kind), EventKind::LANES), int(0)?, packed).map(nothing)
             }
-            Check::Returns => event(emitter, context, (site(SiteKind::End), EventKind::RETURNS), zero, zero),
+            Check::Returns => {
+                event(emitter, context, (site(SiteKind::End), EventKind::RETURNS), zero, zero).map(nothing)
+            }
+            Check::Enters => {
+                event(emitter, context, (site(SiteKind::Call), EventKind::ENTERS), zero, zero).map(nothing)
+            }
+            Check::Leaves => event(emitter, context, (0, EventKind::LEAVES), zero, zero).map(nothing),
+            Check::Used => event(emitter, context, (0, EventKind::USED), int(0)?, zero).map(nothing),
+            Check::Unwritten => {
+                let place = super::hooks::known_offset(emitter, context, offset_of!(HostContext, unwritten) as u64)?;
+                let word = emitter.cx.types.context.i32_type();
+                let number = emitter.builder.build_load(word, place, "unwritten")?;
+                emitter.builder.build_store(place, word.const_zero())?;
+                Ok(vec![number])
+            }
         }
     }
 }

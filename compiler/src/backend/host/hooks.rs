@@ -329,8 +329,7 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
         match op {
             Op::Check(check) => {
                 let Some(telling) = &self.telling else { return internal(format!("a {op} that nobody asked for")) };
-                telling.check(emitter, self.frame.get().context, check, operands)?;
-                Ok(Vec::new())
+                telling.check(emitter, self.frame.get().context, check, operands)
             }
             Op::Atomic { op, .. } if points_to_shared(operands) => Ok(vec![emitter.emit_unshared(op, operands)?]),
             // The name of LLVM's system scope is empty: all threads are threads of one process.

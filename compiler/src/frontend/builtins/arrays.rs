@@ -188,7 +188,9 @@ impl FnLowerer<'_> {
         let kind = if self.is_dry() {
             ExprKind::DynamicShared
         } else if ty.space == Space::Shared {
-            let declared = SharedArray { name, kind: SharedKind::Program, elem, len, align, span: self.at(span) };
+            let (kind, span) = (SharedKind::Program, self.at(span));
+            let extents = shape.iter().map(|extent| extent.unsigned_abs()).collect();
+            let declared = SharedArray { name, kind, elem, len, shape: extents, align, span };
             ExprKind::SharedBase(self.cx.module.shared.push(declared))
         } else {
             let id = self.b.function.local_arrays.push(LocalArray { name, elem, len, align, span });

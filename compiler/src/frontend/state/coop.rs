@@ -42,7 +42,15 @@ impl CoopMemory {
         let span = self.call.unwrap_or(here);
         let kind = SharedKind::Coop;
         let mut new = |name: &str| {
-            shared.push(SharedArray { name: name.to_owned(), kind, elem: Scalar::U8, len: 0, align: 16, span })
+            shared.push(SharedArray {
+                name: name.to_owned(),
+                kind,
+                elem: Scalar::U8,
+                len: 0,
+                shape: Vec::new(),
+                align: 16,
+                span,
+            })
         };
         let id = match piece {
             Piece::Scratch => *self.scratch.get_or_insert_with(|| new("coop")),

@@ -49,6 +49,7 @@ fn whole() -> Module {
         kind: SharedKind::Program,
         elem: Scalar::F32,
         len: 32,
+        shape: vec![32],
         align: 4,
         span: HERE,
     });

@@ -33,6 +33,8 @@ struct Called {
 pub(crate) struct Polling {
     functions: Vec<Called>,
     waiting: Waiting,
+    /// The code tells the sanitizer of itself: what stands around its loads hides what its loops wait for.
+    tells: bool,
 }
 
 impl Polling {
@@ -40,7 +42,8 @@ impl Polling {
     pub(crate) fn of(module: &Module) -> Self {
         let circles = Circles::of(module);
         let waiting = Waiting::of(module, &circles);
-        let mut this = Self { functions: Vec::with_capacity(module.functions.len()), waiting };
+        let tells = !module.sanitize.is_empty();
+        let mut this = Self { functions: Vec::with_capacity(module.functions.len()), waiting, tells };
         for (id, function) in module.functions.iter() {
             let fixed = Fixed::of(function, &function.body);
             let turns = this.turns(function, &fixed, &function.body);
@@ -70,6 +73,7 @@ impl Polling {
             || self.for_long(function, fixed, body)
             || self.for_long(function, fixed, step)
             || self.waits(function, body, step)
+            || (self.tells && has_way_out(body))
     }
 
     /// Whether a thread may wait in a loop for what another one writes.
@@ -128,6 +132,13 @@ impl Polling {
         }
         sum
     }
+}
+
+/// Whether a loop that starts with `if not test { break }` can be left in another way.
+fn has_way_out(body: &[Stmt]) -> bool {
+    let mut ways = 0;
+    for_each_stmt(body, &mut |stmt| ways += u32::from(matches!(stmt.kind, StmtKind::Break | StmtKind::Return(_))));
+    ways > 1
 }
 
 /// A loop that starts with `if not test { break }`, and whose turns each add one amount to a local.

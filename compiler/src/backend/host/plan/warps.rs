@@ -142,7 +142,15 @@ impl Cells {
 
     fn new_array(module: &mut Module, elem: Scalar, span: Span) -> SharedId {
         let name = "lanes".to_owned();
-        module.shared.push(SharedArray { name, kind: SharedKind::Cells, elem, len: CELLS, align: 64, span })
+        module.shared.push(SharedArray {
+            name,
+            kind: SharedKind::Cells,
+            elem,
+            len: CELLS,
+            shape: Vec::new(),
+            align: 64,
+            span,
+        })
     }
 
     /// The array that the next value of a type goes into.

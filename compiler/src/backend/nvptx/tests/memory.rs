@@ -23,6 +23,7 @@ impl KernelBuilder {
             kind: SharedKind::Program,
             elem,
             len,
+            shape: vec![len],
             align: elem.align_bytes(),
             span: SPAN,
         };

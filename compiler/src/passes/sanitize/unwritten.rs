@@ -1,0 +1,183 @@
+//! Follows what was read that nobody has written to where it is used.
+//!
+//! A use is a branch, an address, what is stored, and what operations and functions take. A local that may hold what was
+//! loaded, or what was computed of it, has a number beside it: that of the read which found bytes that nobody has written, 0 if
+//! there is none. What is loaded and stored as it is, is no use: the back end knows such locals by themselves.
+
+use std::collections::HashMap;
+
+use crate::{
+    analysis::{Parts, copied},
+    ir::{
+        Block, Check, CompareOp, Const, Expr, ExprId, ExprKind, Function, Local, LocalId, LocalKind, Op, Stmt,
+        StmtKind, Type, for_each_stmt,
+    },
+    source::Span,
+};
+
+/// Makes a function tell of its uses.
+pub(super) fn follow(function: &mut Function) {
+    let numbers = followed(function);
+    if numbers.is_empty() {
+        return;
+    }
+    let body = std::mem::take(&mut function.body);
+    let mut walk = Walk { function, numbers };
+    let span = walk.function.span;
+    let mut out = Block::with_capacity(body.len() + walk.numbers.len());
+    let mut numbers: Vec<LocalId> = walk.numbers.values().copied().collect();
+    numbers.sort_by_key(|number| number.index());
+    for number in numbers {
+        walk.assign_zero(number, span, &mut out);
+    }
+    walk.block(body, &mut out);
+    walk.function.body = out;
+}
+
+/// The locals that may hold what nobody has written, each with the local of its number.
+fn followed(function: &mut Function) -> HashMap<LocalId, LocalId> {
+    let n = function.locals.len();
+    let mut is_copied = vec![false; n];
+    for local in copied(function).into_iter().flatten() {
+        is_copied[local.index()] = true;
+    }
+    let mut assigned: Vec<(LocalId, Parts)> = Vec::new();
+    for_each_stmt(&function.body, &mut |stmt| {
+        if let StmtKind::Assign(local, value) = stmt.kind
+            && !is_copied[local.index()]
+        {
+            assigned.push((local, Parts::of(function, value)));
+        }
+    });
+    let mut holds = vec![false; n];
+    loop {
+        let mut changed = false;
+        for (local, parts) in &assigned {
+            let may = !parts.loads.is_empty() || parts.values.iter().any(|value| holds[value.index()]);
+            changed |= may && !holds[local.index()];
+            holds[local.index()] |= may;
+        }
+        if !changed {
+            break;
+        }
+    }
+    let all: Vec<LocalId> = function.locals.iter().map(|(id, _)| id).filter(|id| holds[id.index()]).collect();
+    let number = |local| (local, function.locals.push(Local::new("unwritten", LocalKind::Temp, Type::I32)));
+    all.into_iter().map(number).collect()
+}
+
+struct Walk<'a> {
+    function: &'a mut Function,
+    numbers: HashMap<LocalId, LocalId>,
+}
+
+impl Walk<'_> {
+    fn block(&mut self, block: Block, out: &mut Block) {
+        for stmt in block {
+            self.stmt(stmt, out);
+        }
+    }
+
+    fn stmt(&mut self, mut stmt: Stmt, out: &mut Block) {
+        for inner in stmt.kind.blocks_mut().into_iter().flatten() {
+            let block = std::mem::take(inner);
+            self.block(block, inner);
+        }
+        let span = stmt.span;
+        match &stmt.kind {
+            StmtKind::Assign(local, value) => {
+                let parts = Parts::of(self.function, *value);
+                self.used(&parts.in_addresses, span, out);
+                let number = self.numbers.get(local).copied();
+                out.push(stmt);
+                if let Some(number) = number {
+                    self.number(number, &parts, span, out);
+                }
+                return;
+            }
+            StmtKind::Store { .. }
+            | StmtKind::If { .. }
+            | StmtKind::Op { .. }
+            | StmtKind::Call { .. }
+            | StmtKind::Return(_) => {
+                for root in stmt.kind.exprs() {
+                    let parts = Parts::of(self.function, root);
+                    self.used(&parts.in_addresses, span, out);
+                    self.used(&parts.values, span, out);
+                }
+            }
+            StmtKind::Loop { .. } | StmtKind::Break | StmtKind::Continue => {}
+        }
+        let results: Vec<LocalId> = match &stmt.kind {
+            StmtKind::Op { results, .. } | StmtKind::Call { results, .. } => results.clone(),
+            StmtKind::Assign(..)
+            | StmtKind::Store { .. }
+            | StmtKind::If { .. }
+            | StmtKind::Loop { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_) => Vec::new(),
+        };
+        out.push(stmt);
+        for number in results.iter().filter_map(|local| self.numbers.get(local).copied()).collect::<Vec<_>>() {
+            self.assign_zero(number, span, out);
+        }
+    }
+
+    /// Tells of uses of locals.
+    fn used(&mut self, locals: &[LocalId], span: Span, out: &mut Block) {
+        let mut numbers: Vec<LocalId> = locals.iter().filter_map(|local| self.numbers.get(local).copied()).collect();
+        numbers.sort_by_key(|number| number.index());
+        numbers.dedup();
+        for number in numbers {
+            let cond = self.is_some(number, span);
+            let arg = self.local(number, span);
+            let told = StmtKind::Op { op: Op::Check(Check::Used), results: Vec::new(), args: vec![arg] };
+            let mut then = vec![Stmt { kind: told, span }];
+            // Once is enough.
+            self.assign_zero(number, span, &mut then);
+            out.push(Stmt { kind: StmtKind::If { cond, then, otherwise: Vec::new() }, span });
+        }
+    }
+
+    /// The number of a value behind its statement: that of a read in it, or of one of its locals.
+    fn number(&mut self, number: LocalId, parts: &Parts, span: Span, out: &mut Block) {
+        let mut of: Vec<LocalId> = parts.values.iter().filter_map(|local| self.numbers.get(local).copied()).collect();
+        of.sort_by_key(|number| number.index());
+        of.dedup();
+        if !parts.loads.is_empty() {
+            let now = self.function.locals.push(Local::new("unwritten", LocalKind::Temp, Type::I32));
+            let kind = StmtKind::Op { op: Op::Check(Check::Unwritten), results: vec![now], args: Vec::new() };
+            out.push(Stmt { kind, span });
+            of.push(now);
+        }
+        let mut value = self.int(0, span);
+        for one in of {
+            let (cond, one) = (self.is_some(one, span), self.local(one, span));
+            value = self.expr(ExprKind::Select(cond, one, value), Type::I32, span);
+        }
+        out.push(Stmt { kind: StmtKind::Assign(number, value), span });
+    }
+
+    fn assign_zero(&mut self, number: LocalId, span: Span, out: &mut Block) {
+        let zero = self.int(0, span);
+        out.push(Stmt { kind: StmtKind::Assign(number, zero), span });
+    }
+
+    fn is_some(&mut self, number: LocalId, span: Span) -> ExprId {
+        let (number, zero) = (self.local(number, span), self.int(0, span));
+        self.expr(ExprKind::Compare(CompareOp::Ne, number, zero), Type::BOOL, span)
+    }
+
+    fn local(&mut self, local: LocalId, span: Span) -> ExprId {
+        self.expr(ExprKind::Local(local), Type::I32, span)
+    }
+
+    fn int(&mut self, value: i128, span: Span) -> ExprId {
+        self.expr(ExprKind::Const(Const::Int(value)), Type::I32, span)
+    }
+
+    fn expr(&mut self, kind: ExprKind, ty: Type, span: Span) -> ExprId {
+        self.function.exprs.push(Expr { kind, ty, span })
+    }
+}

@@ -1,0 +1,247 @@
+//! What is wrong, in words: findings of memory and of races.
+
+use weft_artifact::{SharedPlace, Site, SiteKind, Tools};
+
+use super::{
+    finding::{Finding, Place, between, triple},
+    launch::{Launch, Told, Who},
+    races::Race,
+    shadow::Spot,
+};
+
+impl Launch {
+    /// `threadIdx` and `blockIdx`.
+    pub(super) fn coordinates(&self, who: Who) -> ([u32; 3], [u32; 3]) {
+        let block = self.in_grid(self.number(who.slot));
+        (split(who.thread as u64, self.shape.block), split(block, self.shape.grid))
+    }
+
+    /// A thread at a place, for a finding.
+    pub(super) fn place(&self, who: Who, spot: Spot, address: Option<u64>) -> Option<Place> {
+        let element = address.and_then(|address| self.element(who.slot, address));
+        self.place_of(spot, self.coordinates(who), element)
+    }
+
+    fn place_of(
+        &self,
+        spot: Spot,
+        (thread, block): ([u32; 3], [u32; 3]),
+        element: Option<(String, Vec<i64>)>,
+    ) -> Option<Place> {
+        let mut site = self.site(spot.site())?.clone();
+        let what = site.kind.name();
+        let mut calls: Vec<Site> =
+            self.calls.sites(spot.chain()).into_iter().filter_map(|site| self.site(site).cloned()).collect();
+        if site.is_own {
+            // The program's line is that which has called weft's own function.
+            let first = calls.iter().position(|call| !call.is_own)?;
+            site = calls.drain(..=first).next_back()?;
+        }
+        calls.retain(|call| !call.is_own);
+        let (name, index) = element.unzip();
+        if site.array.is_empty() {
+            site.array = name.unwrap_or_default();
+        }
+        Some(Place { site, what, index, thread, block, calls })
+    }
+
+    /// The kernel's end, as a place; nothing if no site is in the kernel.
+    pub(super) fn end_site(&self) -> Option<Site> {
+        self.sites.sites.iter().rev().find(|site| site.kind == SiteKind::End).cloned()
+    }
+
+    /// Which element of which array an address is.
+    fn element(&self, slot: usize, address: u64) -> Option<(String, Vec<i64>)> {
+        let block = self.blocks.get(slot)?;
+        if let Some(offset) = address.checked_sub(block.start).filter(|offset| *offset < block.len) {
+            let shared = self.sites.shared.iter().find(|shared| offset.wrapping_sub(shared.offset) < shared.bytes)?;
+            return Some((shared.name.clone(), index_in(shared, offset - shared.offset)));
+        }
+        self.arguments.iter().find_map(|argument| Some((argument.name.clone(), argument.index(address)?)))
+    }
+
+    pub(super) fn found_bounds(&mut self, who: Who, site: u32) {
+        if !self.has(Tools::MEMCHECK) {
+            return;
+        }
+        let Some(thread) = self.thread(who) else { return };
+        let (bad, spot) = (thread.bad, Spot::new(site, thread.depth.chain));
+        let Some(bad) = bad else { return };
+        let Some(mut place) = self.place(who, spot, None) else { return };
+        let mut places = Vec::new();
+        let Some(at_index) = self.place(who, bad.spot, None) else { return };
+        let index_site = at_index.site.clone();
+        let array =
+            if index_site.array.is_empty() { "the array".to_owned() } else { format!("`{}`", index_site.array) };
+        let message = format!(
+            "index {} is out of bounds for axis {} of {array}, which has {}",
+            bad.index,
+            bad.axis,
+            if bad.extent == 1 { "1 element".to_owned() } else { format!("{} elements", bad.extent) },
+        );
+        let mut index = vec![bad.index];
+        if (index_site.line, index_site.column) != (place.site.line, place.site.column) {
+            places.push(Place { what: "index", index: Some(std::mem::take(&mut index)), ..at_index });
+        }
+        place.index = Some(index).filter(|index| !index.is_empty());
+        places.insert(0, place);
+        let kernel = self.kernel.clone();
+        self.findings.add("out of bounds", &[&places[0].site.clone(), &index_site], || Finding {
+            tool: "memcheck",
+            kind: "out of bounds",
+            kernel,
+            message,
+            help: format!("keep the index below {}: guard the access by a condition", bad.extent),
+            count: 1,
+            accesses: places,
+        });
+    }
+
+    pub(super) fn found_misaligned(&mut self, who: Who, told: Told, bytes: u64) {
+        let chain = self.thread(who).map_or(0, |thread| thread.depth.chain);
+        let Some(place) = self.place(who, Spot::new(told.site, chain), Some(told.address)) else { return };
+        let kernel = self.kernel.clone();
+        let message = format!("an access of {bytes} bytes is not at a multiple of {bytes}");
+        self.findings.add("misaligned", &[&place.site.clone()], || Finding {
+            tool: "memcheck",
+            kind: "misaligned",
+            kernel,
+            message,
+            help: "let the array begin at a multiple of its elements' size".to_owned(),
+            count: 1,
+            accesses: vec![place],
+        });
+    }
+
+    /// Memory that the device has back.
+    pub(super) fn found_freed(&mut self, who: Who, spot: Spot, address: u64) {
+        let Some(place) = self.place(who, spot, Some(address)) else { return };
+        let kernel = self.kernel.clone();
+        let message = format!("{} lies in memory that was freed", element_name(&place));
+        self.findings.add("freed", &[&place.site.clone()], || Finding {
+            tool: "memcheck",
+            kind: "use after free",
+            kernel,
+            message,
+            help: "keep the array, or what its memory belongs to, until the kernel has run".to_owned(),
+            count: 1,
+            accesses: vec![place],
+        });
+    }
+
+    pub(super) fn found_unwritten(&mut self, who: Who, spot: Spot, address: u64) {
+        let Some(place) = self.place(who, spot, Some(address)) else { return };
+        let kernel = self.kernel.clone();
+        let message = format!("{} is used before anything is written there", element_name(&place));
+        self.findings.add("uninitialized", &[&place.site.clone()], || Finding {
+            tool: "initcheck",
+            kind: "uninitialized",
+            kernel,
+            message,
+            help: "write it first: memory that is allocated holds whatever was there".to_owned(),
+            count: 1,
+            accesses: vec![place],
+        });
+    }
+
+    pub(super) fn found_race(&mut self, who: Who, (spot, told): (Spot, Told), race: Race, same: bool) {
+        if same && !self.shape.same_values {
+            return;
+        }
+        let Race { other, .. } = race;
+        let Some(place) = self.place(who, spot, Some(told.address)) else { return };
+        let element = self.element(who.slot, told.address);
+        let other_block = split(self.in_grid(other.block), self.shape.grid);
+        let at = (split(u64::from(other.thread), self.shape.block), other_block);
+        let Some(mut earlier) = self.place_of(other.spot, at, element) else { return };
+        earlier.what = if race.was_write && earlier.site.kind == SiteKind::Read { "write" } else { earlier.what };
+        let within_block = other.block == self.number(who.slot);
+        let (kind, class, help) = if same {
+            ("same value written", "same value", "let one of the threads write it".to_owned())
+        } else if !within_block {
+            let help = "blocks run at any time: use an atomic step, or write in one launch and read in the next";
+            ("race between blocks", "race", help.to_owned())
+        } else if other.thread as usize / 32 == who.thread / 32 {
+            let where_ = between(&earlier.site, &place.site);
+            let help = format!("a `cuda.syncwarp()` {where_} would order them; shuffles and votes order no memory");
+            ("race within a warp", "race", help)
+        } else {
+            let where_ = between(&earlier.site, &place.site);
+            ("race within a block", "race", format!("a `cuda.syncthreads()` {where_} would order them"))
+        };
+        let both_atomic = place.site.kind == SiteKind::Atomic && earlier.site.kind == SiteKind::Atomic;
+        let help = if both_atomic {
+            "a step with `scope=\"block\"` is atomic among the threads of its block only: use the device's scope"
+                .to_owned()
+        } else {
+            help
+        };
+        let message = format!(
+            "{}: {} by thread {} of block {} and {} by thread {} of block {}, and nothing orders them",
+            element_name(&place),
+            done(earlier.what),
+            triple(earlier.thread),
+            triple(earlier.block),
+            done(place.what),
+            triple(place.thread),
+            triple(place.block),
+        );
+        let kernel = self.kernel.clone();
+        let sites = [earlier.site.clone(), place.site.clone()];
+        self.findings.add(class, &[&sites[0], &sites[1]], || Finding {
+            tool: "racecheck",
+            kind,
+            kernel,
+            message,
+            help,
+            count: 1,
+            accesses: vec![place, earlier],
+        });
+    }
+}
+
+/// The index of what lies at an offset of a shared array.
+fn index_in(shared: &SharedPlace, offset: u64) -> Vec<i64> {
+    let n: u64 = shared.shape.iter().product();
+    if n == 0 {
+        return vec![(offset / shared.item.max(1)).cast_signed()];
+    }
+    // An element may have parts: those of a complex number, or the fields of a record.
+    let mut at = offset / (shared.bytes / n).max(1);
+    let mut index: Vec<i64> = Vec::with_capacity(shared.shape.len());
+    for extent in shared.shape.iter().rev() {
+        index.push((at % extent.max(&1)).cast_signed());
+        at /= extent.max(&1);
+    }
+    index.reverse();
+    index
+}
+
+/// `a[1, 2]`.
+fn element_name(place: &Place) -> String {
+    let name = if place.site.array.is_empty() { "an element" } else { &place.site.array };
+    match &place.index {
+        Some(index) if !index.is_empty() => {
+            let index: Vec<String> = index.iter().map(ToString::to_string).collect();
+            format!("`{name}[{}]`", index.join(", "))
+        }
+        Some(_) | None if place.site.array.is_empty() => name.to_owned(),
+        Some(_) | None => format!("an element of `{name}`"),
+    }
+}
+
+/// What was done to an element.
+fn done(what: &str) -> &str {
+    match what {
+        "read" => "read",
+        "write" => "written",
+        "atomic" => "updated atomically",
+        other => other,
+    }
+}
+
+/// The place of a linear number, in which `x` runs fastest.
+fn split(number: u64, [x, y, _]: [u32; 3]) -> [u32; 3] {
+    let (x, y) = (u64::from(x.max(1)), u64::from(y.max(1)));
+    [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32]
+}

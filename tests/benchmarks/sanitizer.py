@@ -1,0 +1,154 @@
+"""Times kernels on the CPU under the sanitizer beside the same without it, and measures what it remembers.
+
+The kernels of suite/ at small sizes, and the launches of each program of examples/ whose kernels call no functions of
+its own. A process measures one of the two; a time is the least of several launches, of an example the sum of its
+launches. Memory is what the process has grown by, over the bytes of the kernel's arrays.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import resource
+import runpy
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+EXAMPLES = HERE.parents[1] / "examples"
+LEAST_S = 0.2
+MOST_TURNS = 15
+
+
+def suite(name: str, size: str) -> dict[str, float]:
+    """A kernel of the suite: milliseconds of a launch, and bytes."""
+    import numpy as np
+    from suite import CASES
+    from weft import cuda
+
+    (case,) = (case for case in CASES if case.name == name)
+    work = case.work(size)
+    args = [cuda.to_device(arg) if isinstance(arg, np.ndarray) else arg for arg in work.args]
+    launch = case.make(cuda)[work.grid, work.block]
+    tiny = case.work("tiny")
+    small = [cuda.to_device(arg) if isinstance(arg, np.ndarray) else arg for arg in tiny.args]
+    case.make(cuda)[tiny.grid, tiny.block](*small)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    times: list[float] = []
+    while len(times) < 2 or (sum(times) < LEAST_S and len(times) < MOST_TURNS):
+        start = time.perf_counter()
+        launch(*args)
+        cuda.synchronize()
+        times.append(time.perf_counter() - start)
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+    n_bytes = sum(arg.nbytes for arg in work.args if isinstance(arg, np.ndarray))
+    return {"ms": min(times[1:]) * 1e3, "grown": grown, "bytes": n_bytes}
+
+
+class Timed:
+    """A kernel whose launches are timed."""
+
+    total = 0.0
+
+    def __init__(self, kernel: Any) -> None:
+        self.kernel = kernel
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.kernel, name)
+
+    def __getitem__(self, config: Any) -> Any:
+        from weft import cuda
+
+        configured = self.kernel[config]
+
+        def launch(*args: Any) -> None:
+            cuda.synchronize()
+            start = time.perf_counter()
+            configured(*args)
+            cuda.synchronize()
+            Timed.total += time.perf_counter() - start
+
+        return launch
+
+
+def example(name: str) -> dict[str, float]:
+    """An example: milliseconds of its launches, the least of several runs. The first one compiles."""
+    from weft import cuda
+
+    plain = cuda.jit
+
+    def jit(*args: Any, **options: Any) -> Any:
+        made = plain(*args, **options)
+        if options.get("device"):
+            return made
+        if args and callable(args[0]):
+            return Timed(made)
+        return lambda function: Timed(made(function))
+
+    cuda.jit = jit
+    totals = []
+    for _ in range(3):
+        Timed.total = 0.0
+        runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+        totals.append(Timed.total)
+    return {"ms": min(totals[1:]) * 1e3}
+
+
+def measured(name: str, size: str, sanitize: str) -> dict[str, float]:
+    """What a process of its own measures."""
+    env = os.environ | {"WEFT_SANITIZE": sanitize, "WEFT_DEVICE": "cpu"}
+    argv = [sys.executable, __file__, "--one", name, "--sizes", size]
+    ran = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
+    if ran.returncode:
+        raise RuntimeError(ran.stderr.strip().splitlines()[-1])
+    return json.loads(ran.stdout.splitlines()[-1])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sizes", choices=("cpu", "tiny"), default="tiny", help="of the suite's kernels")
+    parser.add_argument("--only", default="", help="kernels and examples whose names contain this")
+    parser.add_argument("--tools", default="all", help="what the sanitizer checks")
+    parser.add_argument("--json", type=Path, help="the file that gets the figures")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        figures = example(options.one) if options.one.endswith(".py") else suite(options.one, options.sizes)
+        print(json.dumps(figures))
+        return 0
+    from suite import CASES
+
+    names = [case.name for case in CASES] + [path.name for path in sorted(EXAMPLES.glob("0*.py"))]
+    rows = []
+    print("| kernel | ms | ms, sanitized | times | bytes a byte |\n|---|---|---|---|---|")
+    for name in (name for name in names if options.only in name):
+        try:
+            plain, checked = (measured(name, options.sizes, tools) for tools in ("0", options.tools))
+        except RuntimeError as error:
+            print(f"| {name} | {error} | | | |", flush=True)
+            continue
+        if plain["ms"] == 0:
+            continue
+        times = checked["ms"] / plain["ms"]
+        row = {"kernel": name, "plain_ms": plain["ms"], "sanitized_ms": checked["ms"], "times": times}
+        memory = ""
+        if "bytes" in plain and plain["bytes"] > 1 << 20:
+            row["bytes_a_byte"] = max(0.0, checked["grown"] - plain["grown"]) / plain["bytes"]
+            memory = f"{row['bytes_a_byte']:.1f}"
+        rows.append(row)
+        print(f"| {name} | {plain['ms']:.3f} | {checked['ms']:.2f} | {times:.1f} | {memory} |", flush=True)
+    if rows:
+        mean = math.exp(sum(math.log(row["times"]) for row in rows) / len(rows))
+        print(f"\nGeometric mean: {mean:.1f} times, {len(os.sched_getaffinity(0))} cores.")
+    if options.json:
+        options.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,28 @@
+"""Random programs under the sanitizer: they have no fault, so that it must find none.
+
+`python tests/python/fuzz.py --sanitize --count 10000` runs very many.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.cpu
+
+FUZZ = Path(__file__).parents[1] / "fuzz.py"
+
+
+def test_nothing_is_found_in_random_programs() -> None:
+    # LLVM's passes take most of the time, and change nothing of what the sanitizer is told.
+    options = ["--sanitize", "--count", "60", "--jobs", "2", "--optimize", "1000"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("WEFT_SANITIZE")}
+    ran = subprocess.run(
+        [sys.executable, str(FUZZ), *options], env=environment, capture_output=True, text=True, timeout=600, check=False
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert ", 0 failed" in ran.stdout
