@@ -51,7 +51,6 @@ pub(crate) enum Command {
 
 /// `weft sanitize`, which `weft/_sanitizer.py` reads once more.
 #[derive(Debug, Args)]
-#[expect(dead_code, reason = "for the help and for shells: Python reads the words")]
 pub(crate) struct SanitizeArgs {
     /// What to look for: memcheck, racecheck, initcheck, synccheck, several with commas between, or all.
     #[arg(long, value_name = "TOOLS", default_value = "all")]

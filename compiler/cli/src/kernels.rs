@@ -172,7 +172,7 @@ pub(crate) fn no_signature(kernel: &KernelDef<'_>) -> Diagnostic {
     let message = format!("the kernel `{}` has no signature to compile for", kernel.name);
     let error = Diagnostic::error(Code::NoSignature, ast.name_span, message).help(format!(
         "give the types, such as float32 or float32[::1], on the command line: `--sig \"void({0})\"`; or in the decorator: \
-         `@cuda.jit(\"void({0})\")`; or as an annotation of each parameter",
+         `@cuda.jit(\"void({0})\")`; or as an annotation of each parameter; or in a comment above it: `# weft: sig = \"void({0})\"`",
         types.join(", ")
     ));
     if bare < ast.params.len() {

@@ -198,7 +198,7 @@ impl Event {
         Ok(Self { executor, event })
     }
 
-    /// Marks the work queued so far in a stream of its device.
+    #[doc = include_str!("docs/stream.record.txt")]
     #[pyo3(signature = (stream=None))]
     fn record(&self, py: Python<'_>, stream: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let (executor, stream) = self.queue(py, stream)?;
@@ -213,7 +213,7 @@ impl Event {
         py.detach(|| self.executor.query_event(&*self.event)).map_err(|error| errors::runtime(py, &error))
     }
 
-    /// Makes a stream's later work wait for the marked work.
+    #[doc = include_str!("docs/stream.wait.txt")]
     #[pyo3(signature = (stream=None))]
     fn wait(&self, py: Python<'_>, stream: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let (executor, stream) = self.queue(py, stream)?;
@@ -229,7 +229,7 @@ impl Event {
         py.detach(|| self.executor.synchronize_event(&*self.event)).map_err(|error| errors::runtime(py, &error))
     }
 
-    /// Milliseconds from this event to a later one.
+    #[doc = include_str!("docs/stream.elapsed_time.txt")]
     fn elapsed_time(&self, py: Python<'_>, end: &Bound<'_, Self>) -> PyResult<f32> {
         let end = end.get();
         py.detach(|| self.executor.elapsed_ms(&*self.event, &*end.event)).map_err(|error| errors::runtime(py, &error))

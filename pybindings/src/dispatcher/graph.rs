@@ -195,7 +195,7 @@ impl Graph {
         Ok(())
     }
 
-    /// Runs all that was recorded, each step behind those that it comes behind.
+    #[doc = include_str!("docs/graph.launch.txt")]
     #[pyo3(signature = (stream=None))]
     fn launch(&self, py: Python<'_>, stream: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         recording::refuse("launch a graph")?;
@@ -224,7 +224,7 @@ impl Graph {
         launched.map_err(|error| errors::runtime(py, &error))
     }
 
-    /// Gives a launch other arguments, of the same types, for launches of the graph from now on.
+    #[doc = include_str!("docs/graph.set_args.txt")]
     #[pyo3(signature = (launch, *args))]
     fn set_args(&self, py: Python<'_>, launch: usize, args: &Bound<'_, PyTuple>) -> PyResult<()> {
         let made = self.made()?;

@@ -169,8 +169,7 @@ impl Launcher {
         around::args_of(slf)
     }
 
-    /// A launch with these arguments, which are read and checked now: calling it launches, and costs less than a launch
-    /// that reads them. It keeps them.
+    #[doc = include_str!("docs/launcher.prepare.txt")]
     #[pyo3(signature = (*args, **kwargs))]
     fn prepare<'py>(
         &self,
@@ -301,7 +300,12 @@ pub(crate) fn launch_config(
     Ok(LaunchConfig { grid, block, shared_bytes, cluster })
 }
 
-fn dimensions(value: &Bound<'_, PyAny>, name: &str) -> PyResult<[u32; 3]> {
+/// The extents of a grid, a block or a cluster: an integer, or up to three.
+///
+/// # Errors
+///
+/// `TypeError` and `ValueError`, which name what it is.
+pub(super) fn dimensions(value: &Bound<'_, PyAny>, name: &str) -> PyResult<[u32; 3]> {
     let mut dims = [1; 3];
     // What fails is looked at a second time, for the message: making one costs more than a launch.
     let good = if let Ok(tuple) = value.cast::<PyTuple>() {

@@ -243,8 +243,7 @@ impl Dispatcher {
         Self::launcher(slf, launch_config(griddim, blockdim, sharedmem, cluster)?, stream, advise)
     }
 
-    /// A one-dimensional launch over `ntasks` threads: `kernel.forall(x.size)(x, 2.0)`. Blocks have `tpb` threads, or
-    /// with 0 as many as fill the device; `sharedmem` is bytes. `ValueError`: `ntasks` is negative.
+    #[doc = include_str!("docs/mod.forall.txt")]
     #[pyo3(signature = (ntasks, tpb=None, stream=None, sharedmem=0), text_signature = "($self, ntasks, tpb=0, stream=None, sharedmem=0)")]
     fn forall<'py>(
         slf: &Bound<'py, Self>,
@@ -267,7 +266,7 @@ impl Dispatcher {
         Err(PyValueError::new_err(UNCONFIGURED))
     }
 
-    /// Compiles for a signature, or finds the kernel. If none is given, the annotations of the parameters say it.
+    #[doc = include_str!("docs/mod.compile.txt")]
     #[pyo3(signature = (sig=None))]
     fn compile(slf: &Bound<'_, Self>, sig: Option<&Bound<'_, PyAny>>) -> PyResult<CompiledKernel> {
         let this = slf.get();
@@ -301,7 +300,7 @@ impl Dispatcher {
         Ok(CompiledKernel::new(slf, &Self::resolve(slf, &arguments)?.overload))
     }
 
-    /// A dispatcher for the types of these arguments only, values or types.
+    #[doc = include_str!("docs/mod.specialize.txt")]
     #[pyo3(signature = (*args))]
     fn specialize<'py>(slf: &Bound<'py, Self>, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
         if slf.get().specialized() {
@@ -323,7 +322,7 @@ impl Dispatcher {
         self.statistics(py)
     }
 
-    /// Registers a thread.
+    #[doc = include_str!("docs/mod.get_regs_per_thread.txt")]
     #[pyo3(signature = (signature=None))]
     fn get_regs_per_thread<'py>(
         slf: &Bound<'py, Self>,
@@ -332,7 +331,7 @@ impl Dispatcher {
         Self::resource(slf, signature, |kernel| kernel.registers())
     }
 
-    /// Constant memory in bytes.
+    #[doc = include_str!("docs/mod.get_const_mem_size.txt")]
     #[pyo3(signature = (signature=None))]
     fn get_const_mem_size<'py>(
         slf: &Bound<'py, Self>,
@@ -341,7 +340,7 @@ impl Dispatcher {
         Self::resource(slf, signature, |kernel| kernel.const_bytes())
     }
 
-    /// Static shared memory of a block in bytes.
+    #[doc = include_str!("docs/mod.get_shared_mem_per_block.txt")]
     #[pyo3(signature = (signature=None))]
     fn get_shared_mem_per_block<'py>(
         slf: &Bound<'py, Self>,
@@ -350,7 +349,7 @@ impl Dispatcher {
         Self::resource(slf, signature, |kernel| kernel.shared_bytes())
     }
 
-    /// Local memory of a thread in bytes.
+    #[doc = include_str!("docs/mod.get_local_mem_per_thread.txt")]
     #[pyo3(signature = (signature=None))]
     fn get_local_mem_per_thread<'py>(
         slf: &Bound<'py, Self>,
@@ -359,7 +358,7 @@ impl Dispatcher {
         Self::resource(slf, signature, |kernel| kernel.local_bytes())
     }
 
-    /// Threads that a block can have.
+    #[doc = include_str!("docs/mod.get_max_threads_per_block.txt")]
     #[pyo3(signature = (signature=None))]
     fn get_max_threads_per_block<'py>(
         slf: &Bound<'py, Self>,
@@ -368,7 +367,7 @@ impl Dispatcher {
         Self::resource(slf, signature, |kernel| kernel.max_threads_per_block())
     }
 
-    /// Compiles no further types from now on.
+    #[doc = include_str!("docs/mod.disable_compile.txt")]
     #[pyo3(signature = (val=true))]
     fn disable_compile(&self, val: bool) -> PyResult<()> {
         if val && !self.jit.device && self.state().overloads.is_empty() {
@@ -430,7 +429,7 @@ impl Dispatcher {
         slf.py().import("weft.cuda._code.functions")?.call_method1("signatures", (slf,))
     }
 
-    /// The function compiled as a device function: a `CompileResult`.
+    #[doc = include_str!("docs/mod.compile_device.txt")]
     #[pyo3(signature = (args, return_type=None))]
     fn compile_device<'py>(
         slf: &Bound<'py, Self>,
@@ -440,17 +439,17 @@ impl Dispatcher {
         slf.py().import("weft.cuda._code.functions")?.call_method1("compile_device", (slf, args, return_type))
     }
 
-    /// What was compiled for a signature: a `Kernel`, or a `CompileResult` of a device function.
+    #[doc = include_str!("docs/mod.get_overload.txt")]
     fn get_overload<'py>(slf: &Bound<'py, Self>, sig: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("weft.cuda._code.functions")?.call_method1("get_overload", (slf, sig))
     }
 
-    /// The same, compiled if it was not.
+    #[doc = include_str!("docs/mod.get_compile_result.txt")]
     fn get_compile_result<'py>(slf: &Bound<'py, Self>, sig: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("weft.cuda._code.functions")?.call_method1("get_compile_result", (slf, sig))
     }
 
-    /// What is known of a compilation, by argument types or of one signature.
+    #[doc = include_str!("docs/mod.get_metadata.txt")]
     #[pyo3(signature = (signature=None))]
     fn get_metadata<'py>(slf: &Bound<'py, Self>, signature: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("weft.cuda._code.functions")?.call_method1("get_metadata", (slf, signature))
@@ -493,7 +492,7 @@ impl Dispatcher {
         Self::text(slf, &slf.get().types(signature)?, what, target)
     }
 
-    /// PTX by argument types, or of one signature. `target="host"` gives this machine's assembly.
+    #[doc = include_str!("docs/mod.inspect_asm.txt")]
     #[pyo3(signature = (signature=None, *, target=None))]
     fn inspect_asm<'py>(
         slf: &Bound<'py, Self>,
@@ -503,7 +502,7 @@ impl Dispatcher {
         Self::texts(slf, "asm", signature, target)
     }
 
-    /// Which variants of its kernels launches run, and why: a text for people, by argument types or of one signature.
+    #[doc = include_str!("docs/mod.explain_variants.txt")]
     #[pyo3(name = "explain", signature = (signature=None))]
     fn explain_variants(slf: &Bound<'_, Self>, signature: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
         Self::explained(slf, signature)
@@ -520,7 +519,7 @@ impl Dispatcher {
         ))
     }
 
-    /// LLVM IR by argument types, or of one signature.
+    #[doc = include_str!("docs/mod.inspect_llvm.txt")]
     #[pyo3(signature = (signature=None, *, target=None))]
     fn inspect_llvm<'py>(
         slf: &Bound<'py, Self>,
@@ -530,13 +529,13 @@ impl Dispatcher {
         Self::texts(slf, "llvm", signature, target)
     }
 
-    /// Machine code of GPUs by argument types, or of one signature; needs `ptxas` and `nvdisasm` of the CUDA toolkit.
+    #[doc = include_str!("docs/mod.inspect_sass.txt")]
     #[pyo3(signature = (signature=None))]
     fn inspect_sass<'py>(slf: &Bound<'py, Self>, signature: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("weft.cuda._code.sass")?.call_method1("inspect", (slf, signature, "-gi"))
     }
 
-    /// The same as a graph of its blocks, in DOT.
+    #[doc = include_str!("docs/mod.inspect_sass_cfg.txt")]
     #[pyo3(signature = (signature=None))]
     fn inspect_sass_cfg<'py>(
         slf: &Bound<'py, Self>,
@@ -545,7 +544,7 @@ impl Dispatcher {
         slf.py().import("weft.cuda._code.sass")?.call_method1("inspect", (slf, signature, "-cfg"))
     }
 
-    /// weft's own IR by argument types, or of one signature.
+    #[doc = include_str!("docs/mod.inspect_ir.txt")]
     #[pyo3(signature = (signature=None, *, target=None))]
     fn inspect_ir<'py>(
         slf: &Bound<'py, Self>,
@@ -555,7 +554,7 @@ impl Dispatcher {
         Self::texts(slf, "ir", signature, target)
     }
 
-    /// Print the types of what each compiled kernel computes.
+    #[doc = include_str!("docs/mod.inspect_types.txt")]
     #[pyo3(signature = (file=None))]
     fn inspect_types(slf: &Bound<'_, Self>, file: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         slf.py().import("weft.cuda._code.inspect")?.call_method1("types", (slf, file))?;

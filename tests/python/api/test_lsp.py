@@ -118,8 +118,11 @@ def free(x):
     said = client.hover(uri, text, "total")
     assert "the kernel `free` has no signature" in said
     assert client.hover(uri, text, "x):\n    total").startswith("`x`: ")
+    hinted = text.replace("@cuda.jit\ndef free", '# weft: sig = "void(float32[:])"\n# Halves.\n@cuda.jit\ndef free')
+    client.change(uri, hinted, 2)
+    assert client.hover(uri, hinted, "total") == "```python\ntotal: float32\n```"
     typed = text.replace("def free(x):", "def free(x: float32[:]):").replace("import cuda", "import cuda, float32")
-    client.change(uri, typed, 2)
+    client.change(uri, typed, 3)
     assert client.hover(uri, typed, "total") == "```python\ntotal: float32\n```"
 
 

@@ -17,7 +17,7 @@ import pytest
 import weft
 import weft.numba
 import weft.workers
-from weft import cuda, guvectorize, vectorize
+from weft import _weft, cuda, guvectorize, vectorize
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "docs" / "_site"))
 import api
@@ -99,6 +99,29 @@ def test_a_function_says_all_of_it(path: str) -> None:
     if "Examples\n---" not in text:
         missing.append("Examples")
     assert not missing, f"{path}: {missing}"
+
+
+# Methods of Rust's that programs do not call: others of weft's do.
+INTERNAL = {"Dispatcher": {"configure", "inspect", "kernel_for", "compile_foreign", "result_type", "inspect_lto_ptx"}}
+
+
+@pytest.mark.parametrize("name", ["Dispatcher", "Kernel", "_LaunchConfiguration", "GraphBase", "EventBase"])
+def test_methods_of_rusts_say_what_they_take_and_raise(name: str) -> None:
+    missing = []
+    for cls in getattr(_weft, name).__mro__:
+        for member, value in vars(cls).items():
+            if member.startswith("_") or not inspect.ismethoddescriptor(value) or inspect.isfunction(value):
+                continue
+            parameters = list(inspect.signature(value).parameters)[1:]
+            if not parameters or member in INTERNAL.get(name, ()) or cls.__module__ == "builtins":
+                continue
+            text = inspect.getdoc(value) or ""
+            if "Parameters\n---" not in text:
+                missing.append(f"{name}.{member}: Parameters")
+            if "Raises\n---" not in text and "Returns\n---" not in text and member != "inspect_types":
+                missing.append(f"{name}.{member}: Raises, Returns")
+            missing += [f"{name}.{member}: {each}" for each in parameters if each not in text]
+    assert not missing
 
 
 @pytest.mark.parametrize(

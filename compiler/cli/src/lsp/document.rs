@@ -209,7 +209,8 @@ impl Document {
         } else {
             format!(
                 "`{name}`: the kernel `{}` has no signature, so its types are known only when it is launched. Give the decorator \
-                 one, such as `@cuda.jit(\"void(float32[:], int32)\")`, or annotate every parameter, to see them here.",
+                 one, such as `@cuda.jit(\"void(float32[:], int32)\")`, annotate every parameter, or write the comment \
+                 `# weft: sig = \"void(float32[:], int32)\"` above it, to see them here.",
                 around.name
             )
         };

@@ -1,12 +1,13 @@
 //! A Python file as the command sees it: its functions and what its names mean, found without running Python.
 //!
 //! [`scope`] carries out the file's top level in order, [`eval`] evaluates constant expressions, [`jit`] reads
-//! decorators, [`capture`] hands the compiler a function with its captured names. What cannot be evaluated is no
+//! decorators and [`hint`] comments, [`capture`] hands the compiler a function with its captured names. What cannot be evaluated is no
 //! error until a kernel needs it: it is a [`Value::Opaque`] that says what it is.
 
 mod arith;
 mod capture;
 mod eval;
+mod hint;
 mod jit;
 mod scope;
 #[cfg(test)]

@@ -209,10 +209,19 @@ impl Program {
 
     /// Adds a function; `decorator` is the `cuda.jit` of `k = cuda.jit(f)`.
     fn add_function(&mut self, module: usize, function: ast::Function, decorator: Option<&Expr>) -> usize {
-        let (jit, faults) = match decorator {
+        let (mut jit, mut faults) = match decorator {
             Some(decorator) => self.read_decorators(module, std::slice::from_ref(decorator)),
             None => self.read_decorators(module, &function.decorators),
         };
+        if let (Some(jit), Some(source)) = (&mut jit, self.modules.get(module).map(|module| &module.source))
+            && jit.signatures.is_empty()
+            && !jit.options.device
+        {
+            match super::hint::signatures(source, module as u32, &function) {
+                Ok(hinted) => jit.signatures = hinted,
+                Err(fault) => faults.push(fault),
+            }
+        }
         self.faults.extend(faults);
         let with_defaults = function.params.iter().filter_map(|param| Some((param, param.default.as_ref()?)));
         let defaults = with_defaults.map(|(param, default)| (param.name.clone(), self.eval(module, default))).collect();

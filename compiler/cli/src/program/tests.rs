@@ -29,6 +29,25 @@ fn value(expr: &str) -> Captured {
 }
 
 #[test]
+fn a_comment_above_a_kernel_gives_it_signatures() {
+    let read = |comments: &str| {
+        let program = program(&format!(
+            "from numba import cuda\nx = 1  # weft: sig = \"void(int8)\"\n\n{comments}@cuda.jit\ndef k(x):\n    pass\n"
+        ));
+        let signatures = program.signatures(&program.kernels()[0]);
+        let args = signatures.iter().map(|signature| signature.args[0].to_string()).collect::<Vec<_>>().join(" ");
+        (args, program.faults().iter().map(|fault| fault.message.clone()).collect::<Vec<_>>().join(" "))
+    };
+    assert_eq!(read("# weft: sig = \"void(float32[:])\"\n"), ("array(float32, 1d, A)".to_owned(), String::new()));
+    let several = "# weft: sig = \"void(int32)\"\n# a word\n  # weft: sig = 'void(float32)'\n";
+    assert_eq!(read(several), ("int32 float32".to_owned(), String::new()));
+    assert_eq!(read("# weft: sig = \"void(int32)\"\n\n"), (String::new(), String::new()));
+    for wrong in ["# weft: void(int32)\n", "# weft: sig = void(int32)\n", "# weft: sig = \"void(int33)\"\n"] {
+        assert!(read(wrong).1.starts_with("this comment names no signature: "), "{wrong}");
+    }
+}
+
+#[test]
 fn constants_are_evaluated_as_python_would() {
     let cases = [
         ("7 // -2", Captured::Int(-4)),

@@ -16,7 +16,10 @@ use weft_runtime::{BlockSize, best_block};
 use super::Overload;
 use crate::{
     devices,
-    dispatcher::{Dispatcher, answers, around, launcher::launch_config},
+    dispatcher::{
+        Dispatcher, answers, around,
+        launcher::{dimensions, launch_config},
+    },
     engine::options,
     errors,
     types::{Signature, tuple_of_types},
@@ -100,14 +103,14 @@ impl CompiledKernel {
         self.overload.jit.code.lineinfo
     }
 
-    /// Its PTX for GPUs of a compute capability, the device's unless one is given.
+    #[doc = include_str!("docs/compiled.inspect_asm.txt")]
     #[pyo3(signature = (cc=None))]
     fn inspect_asm(&self, py: Python<'_>, cc: Option<(u32, u32)>) -> PyResult<String> {
         let output = self.compiled_for(py, cc, Keep::default())?;
         Ok(String::from_utf8_lossy(&output.artifact.code).into_owned())
     }
 
-    /// Its LLVM IR for those.
+    #[doc = include_str!("docs/compiled.inspect_llvm.txt")]
     #[pyo3(signature = (cc=None))]
     fn inspect_llvm(&self, py: Python<'_>, cc: Option<(u32, u32)>) -> PyResult<String> {
         let output = self.compiled_for(py, cc, Keep { llvm: true, ..Keep::default() })?;
@@ -174,7 +177,7 @@ impl CompiledKernel {
         self.overload.kernel.cooperative
     }
 
-    /// How many blocks of a size a multiprocessor runs at a time, a core on the CPU; 0 for a block that cannot be launched.
+    #[doc = include_str!("docs/compiled.active_blocks_per_multiprocessor.txt")]
     #[pyo3(signature = (blockdim, dynsmemsize=0))]
     fn active_blocks_per_multiprocessor(
         &self,
@@ -186,9 +189,7 @@ impl CompiledKernel {
         active.map_err(|error| errors::runtime(py, &error))
     }
 
-    /// The block size with which a multiprocessor runs the most threads, and the fewest such blocks that fill the device; both
-    /// are 0 if no block can be launched. `dynsmemsize` is a number of bytes or gives it for a block size; no block has more
-    /// than `limit` threads unless that is 0.
+    #[doc = include_str!("docs/compiled.max_potential_block_size.txt")]
     #[pyo3(signature = (dynsmemsize=None, limit=0))]
     fn max_potential_block_size(
         &self,
@@ -212,7 +213,7 @@ impl CompiledKernel {
         Ok((grid, threads))
     }
 
-    /// How many blocks of a size a cooperative launch can have.
+    #[doc = include_str!("docs/compiled.max_cooperative_grid_blocks.txt")]
     #[pyo3(signature = (blockdim, dynsmemsize=0))]
     fn max_cooperative_grid_blocks(
         &self,
@@ -251,7 +252,7 @@ impl CompiledKernel {
         Err(errors::launch(py, &message))
     }
 
-    /// Launches this kernel, whatever else its dispatcher has for such arguments. They are converted to its types.
+    #[doc = include_str!("docs/compiled.launch.txt")]
     #[pyo3(signature = (args, griddim, blockdim, stream=None, sharedmem=None))]
     fn launch(
         &self,
@@ -287,8 +288,6 @@ impl CompiledKernel {
 
 /// Threads of a block with such extents.
 fn threads(blockdim: &Bound<'_, PyAny>) -> PyResult<u32> {
-    match blockdim.extract::<Vec<u32>>() {
-        Ok(extents) => Ok(extents.iter().fold(1, |product: u32, extent| product.saturating_mul(*extent))),
-        Err(_) => blockdim.extract(),
-    }
+    let extents = dimensions(blockdim, "blockdim")?;
+    Ok(extents.iter().fold(1, |product: u32, extent| product.saturating_mul(*extent)))
 }
