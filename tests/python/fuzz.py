@@ -97,7 +97,10 @@ def run(program: object, *, optimized: bool = True) -> str:
     except AssertionError as error:
         return f"{'results differ' if is_sound(program) else 'the program is unsound'}: {error}"
     except Exception as error:
-        return f"{type(error).__name__}: {error}"
+        # What a shuffle gives from a lane that there is not is undefined in CUDA, and the lane's own value in weft.
+        kinds = {finding.kind for finding in getattr(error, "findings", ())}
+        if kinds != {"shuffle from a missing lane"}:
+            return f"{type(error).__name__}: {error}"
     return "passed"
 
 
@@ -298,7 +301,10 @@ def main() -> int:
     if asked.strategy:
         os.environ["WEFT_CPU_STRATEGY"] = asked.strategy
     if asked.sanitize:
-        os.environ["WEFT_SANITIZE"] = "all"
+        os.environ |= {
+            "WEFT_SANITIZE": "all",
+            "WEFT_SANITIZE_SAME_VALUE": "ignore",
+        }  # programs may write one value twice
     warnings.simplefilter("ignore")
     chosen = features(asked)
     if asked.minimize is not None:
