@@ -491,7 +491,7 @@ impl Block {
                 index += 1;
                 continue;
             }
-            let Some((thread, stop)) = self.resume(index) else { return None };
+            let (thread, stop) = self.resume(index)?;
             // Those that were run on the way have come to their end: they have not begun before, as all that come behind a
             // thread that begins.
             self.states[index..thread].fill(State::Done);

@@ -41,8 +41,8 @@ impl Launch {
             return false;
         }
         if in_scratch {
-            let Some(scratch) = block.scratch.as_ref().filter(|_| !*has_cells) else { return false };
-            if !scratch.is_written(address, u64::from(bytes)) {
+            let is_written = block.scratch.as_ref().is_none_or(|scratch| scratch.is_written(address, u64::from(bytes)));
+            if *has_cells || !is_written {
                 return false;
             }
         } else if page.unwritten != (launch, 0) {

@@ -93,6 +93,7 @@ pub(super) struct Block {
 
 /// What is known of a launch.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Launch {
     pub(super) sites: Arc<Sites>,
     pub(super) kernel: String,
@@ -232,8 +233,7 @@ impl Launch {
     /// From here on accesses are looked at, or no longer: whether they change something that a thread may wait for.
     pub fn look(&mut self, looks: bool) {
         self.looks = looks;
-        let both = Tools(Tools::RACECHECK.0 | Tools::INITCHECK.0);
-        self.is_quick = !looks && self.has(both);
+        self.is_quick = !looks && self.has(Tools::RACECHECK);
     }
 
     /// Whether something was found.

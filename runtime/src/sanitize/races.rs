@@ -198,7 +198,7 @@ impl Now<'_> {
                 return;
             }
         }
-        self.replace(page, cell, read);
+        Self::replace(page, cell, read);
     }
 
     fn is_free(&self, reads: &Reads) -> bool {
@@ -206,7 +206,7 @@ impl Now<'_> {
     }
 
     /// Two warps are enough to find a writer that is ordered behind one of them only; those of different blocks more so.
-    fn replace(&self, page: &mut Page, cell: usize, read: Reads) {
+    fn replace(page: &mut Page, cell: usize, read: Reads) {
         let [first, second] = &mut page.reads;
         let (Some(first), Some(second)) = (first.get(cell), second.get_mut(cell)) else { return };
         let is_near = |a: &Reads, b: &Reads| a.block == b.block && a.warp() == b.warp();

@@ -103,7 +103,7 @@ impl Reads {
     #[inline]
     pub(super) fn of(when: &When) -> Self {
         let When { block, thread, epoch, clock, how, spot } = *when;
-        Self { block, epoch, lanes: 1 << (thread % 32), spot, who: clock << 8 | thread / 32 << 3 | how }
+        Self { block, epoch, lanes: 1 << (thread % 32), spot, who: clock << 8 | ((thread / 32) << 3) | how }
     }
 
     /// Whether they are steps that write.
