@@ -2,6 +2,8 @@
 //!
 //! Python code is in `python/weft`; here is what must be quick or must reach the compiler and the runtime.
 
+#![expect(clippy::doc_markdown, clippy::doc_lazy_continuation, reason = "docstrings for Python, as numpydoc has them")]
+
 #[macro_use]
 mod once;
 
