@@ -8,14 +8,9 @@
     reason = "calls code that was compiled at run time, on stacks that it may leave at any call back"
 )]
 
-use std::{
-    cell::Cell,
-    ops::Range,
-    ptr,
-    sync::{PoisonError, atomic::Ordering},
-    thread,
-    time::{Duration, Instant},
-};
+mod worker;
+
+use std::{cell::Cell, ops::Range, ptr, sync::PoisonError, time::Duration};
 
 use corosensei::{Coroutine, CoroutineResult, Yielder, stack::Stack};
 use weft_artifact::{HostChecks, HostConfig, HostContext, HostWatch};
@@ -34,6 +29,7 @@ use super::{
     wild::{self, Culprit, Seat, Wild},
 };
 use crate::{progress::Progress, sanitize::Launch};
+use worker::Worker;
 
 /// Turns of loops between two stops of a thread that meets no barrier.
 const TURNS: u64 = 64;
@@ -411,64 +407,6 @@ impl Fibers<'_> {
             at_grid: None,
             room,
         }
-    }
-}
-
-/// What a thread of the system makes of its turns.
-#[derive(Default)]
-struct Worker {
-    /// What it last saw of the others' progress.
-    seen: u64,
-    /// Since when no thread of its own has come to a barrier or its end.
-    slow: Option<Instant>,
-    /// Since when no thread of the launch has got on, as far as it knows.
-    stuck: Option<Instant>,
-    /// There is no further block.
-    all_begun: bool,
-}
-
-impl Worker {
-    /// After a turn of all threads of the blocks that live: how many further blocks are to begin.
-    fn look(&mut self, together: &Together, turn: Turn, n_live: usize, n_threads: usize) -> usize {
-        if turn.moved || turn.busy {
-            self.seen = together.progress.fetch_add(1, Ordering::Relaxed) + 1;
-            self.stuck = None;
-        }
-        if turn.moved || n_live == 0 {
-            self.slow = None;
-            return 0;
-        }
-        if turn.busy {
-            let slow = *self.slow.get_or_insert_with(Instant::now);
-            if slow.elapsed() < SLOW {
-                return 0;
-            }
-            self.slow = None;
-            return usize::from(!self.all_begun && n_threads < MOST_SLOW);
-        }
-        let progress = together.progress.load(Ordering::Relaxed);
-        if progress == self.seen && !self.all_begun {
-            // Twice as many, so that there are few turns in which all wait.
-            return n_live;
-        }
-        if progress != self.seen {
-            self.seen = progress;
-            self.stuck = None;
-        }
-        // All wait for what another thread of the system writes.
-        thread::yield_now();
-        0
-    }
-
-    /// So many of the further blocks have begun.
-    fn began(&mut self, together: &Together, begun: usize, wanted: usize) {
-        if begun > 0 || wanted == 0 || self.all_begun || self.slow.is_some() {
-            return;
-        }
-        if self.stuck.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
-            together.full.store(true, Ordering::Relaxed);
-        }
-        thread::yield_now();
     }
 }
 
