@@ -257,7 +257,7 @@ impl Launch {
     /// Something that is no access.
     pub fn event(&mut self, who: Who, site: u32, kind: u32, a: u64, b: u64) {
         let (tools, number) = (self.sites.tools, self.number(who.slot));
-        let Self { blocks, calls, .. } = self;
+        let Self { blocks, calls, shadow, .. } = self;
         let Some(thread) = blocks.get_mut(who.slot).and_then(|block| block.threads.get_mut(who.thread)) else { return };
         match kind & 0xff {
             EventKind::BOUNDS => {
@@ -269,7 +269,13 @@ impl Launch {
                 thread.fence(number, who.thread as u16, a == 1);
                 self.orders = true;
             }
-            EventKind::LOCAL if tools.has(Tools::INITCHECK) => {
+            EventKind::LOCAL => {
+                // A thread of an earlier block had something else there, and may have reached it by a pointer that does not
+                // say whose memory it is.
+                shadow.forget_bytes(a, b);
+                if !tools.has(Tools::INITCHECK) {
+                    return;
+                }
                 match thread.locals.iter().position(|local| local.is(a, b)) {
                     Some(known) => {
                         // The innermost comes last.

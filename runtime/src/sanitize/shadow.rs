@@ -178,6 +178,17 @@ impl Page {
         first..((offset + bytes).min(PAGE).div_ceil(1 << self.shift)) as usize
     }
 
+    fn forget(&mut self, address: u64, bytes: u64) {
+        fn clear<T: Default>(all: &mut [T], cells: std::ops::Range<usize>) {
+            all.iter_mut().take(cells.end).skip(cells.start).for_each(|cell| *cell = T::default());
+        }
+        let cells = self.cells(address, bytes);
+        clear(&mut self.writes, cells.clone());
+        for reads in &mut self.reads {
+            clear(reads, cells.clone());
+        }
+    }
+
     /// Makes cells of a byte.
     #[cold]
     fn split(&mut self) {
@@ -277,6 +288,21 @@ impl Shadow {
     #[inline]
     pub(super) fn in_page(address: u64, bytes: u64) -> u64 {
         bytes.min(PAGE - address % PAGE)
+    }
+
+    /// Nothing is remembered of some bytes any more: what lies there now is something else.
+    pub(super) fn forget_bytes(&mut self, start: u64, bytes: u64) {
+        let end = start.saturating_add(bytes);
+        let mut at = start;
+        while at < end {
+            let here = Self::in_page(at, end - at);
+            if let Some(&page) = self.places.get(&(at / PAGE))
+                && let Some(page) = self.pages.get_mut(page as usize)
+            {
+                page.forget(at, here);
+            }
+            at += here;
+        }
     }
 
     #[cold]
