@@ -184,11 +184,7 @@ impl Launcher {
         Bound::new(py, Prepared::new(dispatcher, self.config, self.stream.clone(), &extended.args)?)
     }
 
-    /// Makes the launch on this process's GPU and on the CPU, in a process of its own, both from copies of the arguments,
-    /// which stay as they are. Gives a `Comparison`: which elements of which arguments differ, and by how many ulps.
-    ///
-    /// Arguments are what can be pickled; arrays of other libraries go through the host. `RuntimeError`: this process has no
-    /// GPU, or the launch on the CPU failed; `TypeError`: an argument cannot be pickled; else what the launch raises.
+    #[doc = include_str!("docs/launcher.compare.txt")]
     #[pyo3(signature = (*args, **kwargs))]
     fn compare<'py>(
         slf: &Bound<'py, Self>,

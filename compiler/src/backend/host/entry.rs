@@ -394,7 +394,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let keeps =
             !self.plan.crossing.locals.is_empty() || !self.plan.crossing.arrays.is_empty() || self.plan.cut.masks > 0;
         // What a row of many turns touches in one of them is then in one piece.
-        let (limit, of) = if keeps { (MAX_THREADS, self.threads) } else { (MAX_ROW, extent) };
+        let longest = if self.plan.long_rows { MAX_ROW } else { MAX_THREADS };
+        let (limit, of) = if keeps { (MAX_THREADS, self.threads) } else { (longest, extent) };
         let mut most = builder.build_int_unsigned_div(int.const_int(limit, false), of, "joined")?;
         for &asked in extents {
             let (asked, one) = (int.const_int(asked.cast_unsigned(), true), int.const_int(1, false));

@@ -27,14 +27,24 @@ use crate::{
 /// Loops of this many turns or fewer are left to LLVM, which unrolls them.
 const FEW_TURNS: i128 = 32;
 
-/// Marks loops in a kernel's body; `true` if it marked one.
-pub(crate) fn mark(function: &mut Function, body: &mut Block) -> bool {
-    let mut marked = false;
-    while strided::rewrite_one(function, body) {
-        marked = true;
+/// Which loops are marked.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Marked {
+    /// Some.
+    pub any: bool,
+    /// One whose indices may come near the largest integer.
+    pub far: bool,
+}
+
+/// Marks loops in a kernel's body.
+pub(crate) fn mark(function: &mut Function, body: &mut Block) -> Marked {
+    let mut marked = Marked::default();
+    while let Some(far) = strided::rewrite_one(function, body) {
+        marked.any = true;
+        marked.far |= far;
     }
     for path in candidates(function, body) {
-        marked |= mark_uniform(function, body, &path);
+        marked.any |= mark_uniform(function, body, &path);
     }
     marked
 }

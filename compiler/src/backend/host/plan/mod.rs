@@ -62,6 +62,8 @@ pub(crate) struct Plan {
     pub polling: Polling,
     /// Blocks that are neighbors along `x` may run as one, if `blockDim.x` is each of these.
     pub joins: Option<Vec<i64>>,
+    /// Rows of joined blocks may be longer than a block's, if threads keep nothing.
+    pub long_rows: bool,
     /// The axis of the launch that is exchanged with `x`.
     pub x_axis: u8,
 }
@@ -89,7 +91,8 @@ impl Plan {
             select::convert(&mut function, &mut body);
             again::substitute(&mut function, &mut body);
         }
-        let has_barrier = lockstep::mark(&mut function, &mut body) || has_barrier;
+        let marked = lockstep::mark(&mut function, &mut body);
+        let has_barrier = marked.any || has_barrier;
         warps::lower_for_loops(&mut module, &mut function, &mut body);
         let fixed = Fixed::of(&function, &body);
         let (uniformity, mut cut) = if has_barrier {
@@ -122,7 +125,20 @@ impl Plan {
         let own = function.locals.iter().map(|(local, _)| uniformity.local_varies(local)).collect();
         let polling = Polling::of(&module);
         module.functions[kernel] = function;
-        Some(Self { module, effects, kernel, cut, segments, crossing, own, fixed, polling, joins, x_axis })
+        Some(Self {
+            module,
+            effects,
+            kernel,
+            cut,
+            segments,
+            crossing,
+            own,
+            fixed,
+            polling,
+            joins,
+            long_rows: !marked.far,
+            x_axis,
+        })
     }
 }
 

@@ -7,7 +7,7 @@
 use super::{
     forms::{Form, Forms},
     regions,
-    shape::MAX_ROW,
+    shape::MAX_THREADS,
     walk::{Path, cut_here, holds_barrier, list_at},
 };
 use crate::{
@@ -36,17 +36,20 @@ struct Strided {
     rest: Block,
 }
 
-/// Rewrites one strided loop; `false` if there is none left.
-pub(crate) fn rewrite_one(function: &mut Function, body: &mut Block) -> bool {
+/// Rewrites one strided loop: whether its bound may be near the largest integer, where the indices of a row longer than a
+/// block's would wrap. `None` if there is none left.
+pub(crate) fn rewrite_one(function: &mut Function, body: &mut Block) -> Option<bool> {
     let fixed = Fixed::of(function, body);
     let mut counts = vec![(0_u32, 0_u32); function.locals.len()];
     for_each_stmt(body, &mut |stmt| stmt.kind.assigned().iter().for_each(|local| counts[local.index()].0 += 1));
     for_each_mention(function, body, &mut |local| counts[local.index()].1 += 1);
-    let Some((path, found)) = find_strided(function, body, &fixed, &counts, &mut Vec::new()) else { return false };
-    let Some((&index, outer)) = path.split_last() else { return false };
-    let Some(list) = list_at(body, outer) else { return false };
+    let (path, found) = find_strided(function, body, &fixed, &counts, &mut Vec::new())?;
+    let (&index, outer) = path.split_last()?;
+    let list = list_at(body, outer)?;
+    let forms = Forms { function, fixed: &fixed, shared: &|_| false, sole: &|_| None, axis: 0 };
+    let is_small = [found.first, found.step, found.bound].into_iter().all(|part| forms.is_small(part));
     rewrite(function, list, index, found, &fixed);
-    true
+    Some(!is_small)
 }
 
 fn find_strided(
@@ -273,7 +276,7 @@ impl Build<'_> {
     fn limit(&mut self, bound: ExprId, step: ExprId) -> (ExprId, Option<(LocalId, ExprId)>) {
         let local = Local::new("limit", LocalKind::Variable, Type::I64);
         let local = self.function.locals.push(local);
-        let most = self.i64(ExprKind::Const(Const::Int(i128::from(i64::MAX) - i128::from(MAX_ROW))));
+        let most = self.i64(ExprKind::Const(Const::Int(i128::from(i64::MAX) - i128::from(MAX_THREADS))));
         let step = self.copy(step);
         let most = self.i64(ExprKind::Binary(BinaryOp::Sub, most, step));
         let value = self.i64(ExprKind::Binary(BinaryOp::Min, bound, most));
