@@ -69,7 +69,7 @@ def converted(value: Any, kind: _weft.Type) -> Any:
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
             msg = f"a pointer ({text}) is declared: pass an address, an int, not {type(value).__name__}"
             raise TypeError(msg)
-        return Pointer(value, dtype_of(kind.dtype)) if text.startswith("CPointer") else SCALARS["int64"](value)
+        return Pointer(int(value), dtype_of(kind.dtype)) if text.startswith("CPointer") else SCALARS["int64"](value)
     if isinstance(value, tuple) and kind.kind in ("tuple", "unituple") and len(value) == len(kind):
         return tuple(converted(item, each) for item, each in zip(value, kind, strict=True))
     return value
