@@ -77,26 +77,16 @@ fn of_op(function: &Function, op: Op, args: &[ExprId], is_read: bool) -> Option<
                 | AtomicOp::NanMax
                 | AtomicOp::NanMin
                 | AtomicOp::Inc
-                | AtomicOp::Dec
-                    if is_read =>
-                {
+                | AtomicOp::Dec => {
+                    if !is_read {
+                        return None;
+                    }
                     of(
                         format!("what {} gives", name()),
                         "the threads come in no fixed order",
                         Some("leave it where what the kernel computes does not depend on who is first"),
                     )
                 }
-                AtomicOp::Add
-                | AtomicOp::Sub
-                | AtomicOp::And
-                | AtomicOp::Or
-                | AtomicOp::Xor
-                | AtomicOp::Max
-                | AtomicOp::Min
-                | AtomicOp::NanMax
-                | AtomicOp::NanMin
-                | AtomicOp::Inc
-                | AtomicOp::Dec => None,
             }
         }
         Op::Clock(_) => of("a clock".to_owned(), "it has another time each time", None),

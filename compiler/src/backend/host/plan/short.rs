@@ -14,7 +14,7 @@ use crate::{
     analysis::Fixed,
     ir::{
         BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, LocalId, Module, Stmt, StmtKind,
-        Type, for_each_expr, for_each_expr_of_block, for_each_expr_of_stmt, for_each_stmt, for_each_stmt_mut,
+        Type, for_each_expr, for_each_expr_of_block, for_each_expr_of_stmt, for_each_stmt,
     },
 };
 
@@ -61,7 +61,7 @@ pub(super) fn copy(module: &Module, function: &mut Function, body: &mut Block) -
         cond = Some(cond.map_or(is, |all| push(ExprKind::Binary(BinaryOp::And, all, is), Type::BOOL)));
     }
     let Some(cond) = cond else { return false };
-    let mut then = Copy { function, known, names: BTreeMap::new() }.body(body);
+    let mut then = turns::copied(function, &module.constants, body, known);
     turns::write_out_short(function, &module.constants, &mut then);
     let otherwise = std::mem::take(body);
     body.push(Stmt { kind: StmtKind::If { cond, then, otherwise }, span });
@@ -97,45 +97,4 @@ fn extent(module: &Module, slot: &SlotSource) -> Option<u8> {
 
 fn int(value: i128) -> ExprKind {
     ExprKind::Const(Const::Int(value))
-}
-
-struct Copy<'a> {
-    function: &'a mut Function,
-    /// Parameters that are constants in the copy.
-    known: BTreeMap<LocalId, i128>,
-    /// The copy's own locals.
-    names: BTreeMap<LocalId, LocalId>,
-}
-
-impl Copy<'_> {
-    fn body(mut self, body: &Block) -> Block {
-        for_each_stmt(body, &mut |stmt| {
-            for local in stmt.kind.assigned() {
-                if !self.names.contains_key(&local) {
-                    let own = self.function.locals[local].clone();
-                    self.names.insert(local, self.function.locals.push(own));
-                }
-            }
-        });
-        let mut copy: Block = body.clone();
-        for stmt in &mut copy {
-            stmt.kind = std::mem::replace(&mut stmt.kind, StmtKind::Break).map_exprs(&mut |id| self.expr(id));
-        }
-        for_each_stmt_mut(&mut copy, &mut |stmt| {
-            stmt.kind.for_each_assigned_mut(&mut |local| *local = self.names.get(local).copied().unwrap_or(*local));
-        });
-        copy
-    }
-
-    fn expr(&mut self, id: ExprId) -> ExprId {
-        let Expr { kind, ty, span } = self.function.exprs[id].clone();
-        let kind = match self.function.local(id) {
-            Some(local) => match self.known.get(&local) {
-                Some(&extent) => int(extent),
-                None => ExprKind::Local(self.names.get(&local).copied().unwrap_or(local)),
-            },
-            None => kind.map_operands(&mut |operand| self.expr(operand)),
-        };
-        self.function.exprs.push(Expr { kind, ty, span })
-    }
 }

@@ -3,7 +3,7 @@
 //! What a turn reads of the table is then a constant, and which neighbor it looks at is known before the row starts. LLVM
 //! unrolls such loops, too, but only after a row's interior was looked for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use weft_artifact::Scalar;
 
@@ -11,8 +11,8 @@ use super::walk::counter;
 use crate::{
     analysis::{Interval, any_expr, escapes, for_each_mention},
     ir::{
-        Arena, Block, Const, ConstantArray, Expr, ExprId, ExprKind, Function, LocalId, LocalKind, Stmt, StmtKind, Type,
-        for_each_expr_of_stmt, for_each_stmt,
+        Arena, Block, Const, ConstantArray, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type,
+        for_each_expr_of_stmt, for_each_stmt, for_each_stmt_mut,
     },
     source::Span,
 };
@@ -42,6 +42,20 @@ fn all(function: &mut Function, constants: &Arena<ConstantArray>, body: &mut Blo
     WriteOut { function, constants, mentions, short }.list(body);
 }
 
+/// A body again, with locals of its own, in which some that it is given have known values.
+pub(super) fn copied(
+    function: &mut Function,
+    constants: &Arena<ConstantArray>,
+    body: &Block,
+    values: BTreeMap<LocalId, i128>,
+) -> Block {
+    let mut own = BTreeSet::new();
+    for_each_stmt(body, &mut |stmt| own.extend(stmt.kind.assigned()));
+    let turn = Turn::of(function, &own.into_iter().collect::<Vec<_>>(), values);
+    let mut all = WriteOut { function, constants, mentions: Vec::new(), short: false };
+    body.iter().map(|stmt| all.stmt(&turn, stmt)).collect()
+}
+
 struct WriteOut<'a> {
     function: &'a mut Function,
     constants: &'a Arena<ConstantArray>,
@@ -63,10 +77,21 @@ struct Turns {
 }
 
 /// What a turn has in place of locals.
-#[derive(Default)]
 struct Turn {
     names: BTreeMap<LocalId, LocalId>,
     values: BTreeMap<LocalId, i128>,
+}
+
+impl Turn {
+    /// One with locals of its own in place of these.
+    fn of(function: &mut Function, own: &[LocalId], values: BTreeMap<LocalId, i128>) -> Self {
+        let again = |&local: &LocalId| (local, function.locals.push(function.locals[local].clone()));
+        Self { names: own.iter().map(again).collect(), values }
+    }
+
+    fn named(&self, local: LocalId) -> LocalId {
+        self.names.get(&local).copied().unwrap_or(local)
+    }
 }
 
 impl WriteOut<'_> {
@@ -154,13 +179,7 @@ impl WriteOut<'_> {
     }
 
     fn turn(&mut self, turns: &Turns, value: i128, body: &[Stmt], out: &mut Block) {
-        let mut turn = Turn::default();
-        turn.values.insert(turns.counter, value);
-        for &local in &turns.own {
-            let mut again = self.function.locals[local].clone();
-            again.kind = LocalKind::Variable;
-            turn.names.insert(local, self.function.locals.push(again));
-        }
+        let mut turn = Turn::of(self.function, &turns.own, BTreeMap::from([(turns.counter, value)]));
         for stmt in body {
             let copy = self.stmt(&turn, stmt);
             if let (StmtKind::Assign(local, _), StmtKind::Assign(_, value)) = (&stmt.kind, &copy.kind)
@@ -172,35 +191,13 @@ impl WriteOut<'_> {
         }
     }
 
-    fn block(&mut self, turn: &Turn, block: &[Stmt]) -> Block {
-        block.iter().map(|stmt| self.stmt(turn, stmt)).collect()
-    }
-
     fn stmt(&mut self, turn: &Turn, stmt: &Stmt) -> Stmt {
-        let kind = match &stmt.kind {
-            StmtKind::Assign(local, value) => {
-                let value = self.expr(turn, *value);
-                StmtKind::Assign(named(turn, *local), value)
-            }
-            StmtKind::If { cond, then, otherwise } => StmtKind::If {
-                cond: self.expr(turn, *cond),
-                then: self.block(turn, then),
-                otherwise: self.block(turn, otherwise),
-            },
-            StmtKind::Loop { body, step } => {
-                StmtKind::Loop { body: self.block(turn, body), step: self.block(turn, step) }
-            }
-            other @ (StmtKind::Store { .. }
-            | StmtKind::Op { .. }
-            | StmtKind::Call { .. }
-            | StmtKind::Break
-            | StmtKind::Continue
-            | StmtKind::Return(_)) => {
-                let mut kind = other.clone().map_exprs(&mut |id| self.expr(turn, id));
-                kind.for_each_assigned_mut(&mut |local| *local = named(turn, *local));
-                kind
-            }
-        };
+        let mut kind = stmt.kind.clone().map_exprs(&mut |id| self.expr(turn, id));
+        let rename = |kind: &mut StmtKind| kind.for_each_assigned_mut(&mut |local| *local = turn.named(*local));
+        rename(&mut kind);
+        for inner in kind.blocks_mut().into_iter().flatten() {
+            for_each_stmt_mut(inner, &mut |stmt| rename(&mut stmt.kind));
+        }
         Stmt { kind, span: stmt.span }
     }
 
@@ -210,7 +207,7 @@ impl WriteOut<'_> {
         if let ExprKind::Local(local) = kind {
             let kind = match turn.values.get(&local) {
                 Some(&value) => ExprKind::Const(Const::Int(value)),
-                None => ExprKind::Local(named(turn, local)),
+                None => ExprKind::Local(turn.named(local)),
             };
             return self.function.exprs.push(Expr { kind, ty, span });
         }
@@ -281,10 +278,6 @@ impl WriteOut<'_> {
     fn constant(&mut self, value: Const, ty: Type, span: Span) -> ExprId {
         self.function.exprs.push(Expr { kind: ExprKind::Const(value), ty, span })
     }
-}
-
-fn named(turn: &Turn, local: LocalId) -> LocalId {
-    turn.names.get(&local).copied().unwrap_or(local)
 }
 
 /// Locals that a list itself assigns, and nothing else inside it.
