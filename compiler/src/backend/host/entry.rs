@@ -15,8 +15,9 @@ use super::{
     hooks::{Frame, HostHooks},
     offsets::Offsets,
     parallel::Parallel,
-    plan::{MAX_ROW, MAX_THREADS, Plan},
+    plan::{MAX_ROW, MAX_THREADS, MOST_SEGMENTS, Plan},
     stop::Watch,
+    strips::Strip,
 };
 use crate::{
     backend::{
@@ -25,9 +26,6 @@ use crate::{
     },
     ir::{self, LocalId, Type},
 };
-
-/// With more segments than this, each is a function of its own.
-const MOST_SEGMENTS: u64 = 24;
 
 /// Emits one kernel.
 pub(super) struct KernelEmitter<'a, 'ctx> {
@@ -57,6 +55,8 @@ pub(super) struct KernelEmitter<'a, 'ctx> {
     pub outlines: bool,
     /// After, and the step of, each lifted loop around the position.
     pub loops: Vec<(BasicBlock<'ctx>, BasicBlock<'ctx>)>,
+    /// The strip of threads that is here, if it is no row.
+    pub strip: Option<Strip<'ctx>>,
 }
 
 /// Declares and fills the entry of a kernel whose threads are loops: it hands on what the context holds. The blocks are
@@ -178,6 +178,7 @@ pub(super) fn emit<'ctx>(
         block_end,
         outlines: cx.options.opt && plan.segments > MOST_SEGMENTS,
         loops: Vec::new(),
+        strip: None,
     };
     entry.declare_own()?;
     entry.blocks(&start)?;

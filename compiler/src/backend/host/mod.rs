@@ -16,6 +16,7 @@ mod outline;
 mod parallel;
 mod plan;
 mod stop;
+mod strips;
 #[cfg(test)]
 mod tests;
 mod threads;

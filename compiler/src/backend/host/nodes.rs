@@ -55,7 +55,9 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                 self.branch(some, then, &[])?;
                 self.branch(others, otherwise, &[])
             }
-            Node::Loop { active, guard, mask, turn_mask, body, step } => {
+            Node::Barrier => Ok(()),
+            Node::Strips(strips) => self.strips(strips),
+            Node::Loop { active, guard, mask, turn_mask, body, step, counter: _ } => {
                 self.block_loop((*active, guard.as_ref()), *mask, *turn_mask, (body, step))
             }
             Node::Break => self.leave(|(end, _)| end),
@@ -126,7 +128,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.emitter.in_step = true;
         self.nodes(step)?;
         self.emitter.in_step = false;
-        if !self.emitter.ended()? {
+        let is_short = self.strip.is_some() && !self.long_turn(body) && !self.long_turn(step);
+        if !is_short && !self.emitter.ended()? {
             self.hooks.look_up(&self.emitter)?;
         }
         self.emitter.go(head)?;

@@ -96,6 +96,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             block_end,
             outlines: false,
             loops: Vec::new(),
+            strip: None,
         };
         inner.emitter.in_step = self.emitter.in_step;
         inner.declare_own()?;

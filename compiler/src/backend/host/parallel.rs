@@ -30,6 +30,17 @@ use crate::backend::llvm::{Result, internal};
 /// operands: an access group. LLVM's C interface can make none.
 static GROUP: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/access_group.bc"));
 
+/// What LLVM is to make of a loop of threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// As it sees fit.
+    Loop,
+    /// Vectors, and these one after the other.
+    Vectors,
+    /// The threads' operations one after the other.
+    Straight,
+}
+
 /// Makes the promise for loops of one context.
 #[derive(Debug)]
 pub(super) struct Parallel<'ctx> {
@@ -67,8 +78,33 @@ impl<'ctx> Parallel<'ctx> {
         Ok(Self { context, group, access_kind, loop_kind })
     }
 
-    /// Marks the accesses of all blocks from `first` on, to the end of the function, and the loop's back branch.
-    pub(super) fn promise(&self, first: BasicBlock<'ctx>, back: InstructionValue<'ctx>) {
+    /// Tells LLVM of a loop of threads, all blocks from `first` on to the end of the function: whether they may run side by side,
+    /// and what is to become of it.
+    pub(super) fn promise(&self, first: BasicBlock<'ctx>, back: InstructionValue<'ctx>, parallel: bool, shape: Shape) {
+        let mut properties = Vec::new();
+        if parallel {
+            self.mark_accesses(first);
+            properties.push(self.node(&mut [self.text("llvm.loop.parallel_accesses"), self.group]));
+        }
+        match shape {
+            Shape::Loop => {}
+            Shape::Vectors => {
+                // Of a constant number of turns LLVM would make straight code before it looks for vectors.
+                let unrolled = self.node(&mut [self.text("llvm.loop.unroll.full")]);
+                let vectors = self.node(&mut [self.text("llvm.loop.isvectorized")]);
+                let then = self.text("llvm.loop.vectorize.followup_all");
+                properties.push(self.node(&mut [self.text("llvm.loop.unroll.disable")]));
+                properties.push(self.node(&mut [then, unrolled, vectors]));
+            }
+            Shape::Straight => properties.push(self.node(&mut [self.text("llvm.loop.unroll.full")])),
+        }
+        if !properties.is_empty() {
+            self.set_properties(back, &properties);
+        }
+    }
+
+    /// Puts all accesses of all blocks from `first` on, to the end of the function, into the access group.
+    fn mark_accesses(&self, first: BasicBlock<'ctx>) {
         let context = self.context.as_ctx_ref();
         // SAFETY: the group is a node of the context.
         let group = unsafe { LLVMMetadataAsValue(context, self.group) };
@@ -85,13 +121,21 @@ impl<'ctx> Parallel<'ctx> {
             }
             block = present.get_next_basic_block();
         }
-        let key = "llvm.loop.parallel_accesses";
+    }
+
+    fn text(&self, text: &str) -> LLVMMetadataRef {
         // SAFETY: the text is given with its length; LLVM copies it.
-        let key = unsafe { LLVMMDStringInContext2(context, key.as_ptr().cast(), key.len()) };
-        let accesses = self.node(&mut [key, self.group]);
+        unsafe { LLVMMDStringInContext2(self.context.as_ctx_ref(), text.as_ptr().cast(), text.len()) }
+    }
+
+    /// Gives a loop its properties, by its back branch.
+    fn set_properties(&self, back: InstructionValue<'ctx>, properties: &[LLVMMetadataRef]) {
+        let context = self.context.as_ctx_ref();
         // SAFETY: no operands are read from the null pointer, because their number is zero.
         let place = unsafe { LLVMTemporaryMDNode(context, ptr::null_mut(), 0) };
-        let id = self.node(&mut [place, accesses]);
+        let mut operands = vec![place];
+        operands.extend(properties);
+        let id = self.node(&mut operands);
         // A loop's identity is a node whose first operand is itself.
         // SAFETY: `place` is temporary, and is gone after this.
         unsafe { LLVMMetadataReplaceAllUsesWith(place, id) };

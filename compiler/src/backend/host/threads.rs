@@ -12,6 +12,7 @@ use inkwell::{
 use super::{
     entry::KernelEmitter,
     hooks::{Frame, byte_offset, count, index, known_offset},
+    parallel::Shape,
     plan::{Guard, Interior, MaskId, Range, Segment},
 };
 use crate::{
@@ -36,7 +37,7 @@ struct RangeValues<'ctx> {
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
     /// `for i in from..to: body(i)` on `i32`; gives the first block of the body and the branch back.
-    fn counted(
+    pub(super) fn counted(
         &mut self,
         name: &str,
         (from, to): (IntValue<'ctx>, IntValue<'ctx>),
@@ -88,6 +89,9 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
 
     /// A segment for all threads that take part, row by row, so that LLVM has one loop around the one along `x`.
     pub(super) fn segment(&mut self, segment: &Segment) -> Result<()> {
+        if self.strip.is_some() {
+            return self.segment_of_strip(segment);
+        }
         self.each_row(|this, row, first_thread| {
             this.spans(segment.guard.as_ref(), |this, bounds| match &segment.interior {
                 None => this.threads_of_row(segment, &segment.body, (row, first_thread), bounds),
@@ -142,9 +146,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             this.thread(segment, body, thread)?;
             if looks { this.hooks.look_up(&this.emitter) } else { Ok(()) }
         })?;
-        if segment.parallel {
-            self.parallel.promise(head, back);
-        }
+        self.parallel.promise(head, back, segment.parallel, Shape::Loop);
         Ok(())
     }
 
@@ -154,7 +156,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// Runs `body` for `threadIdx.y` and `.z` of each row and the number of its first thread, which is the present one.
-    fn each_row(
+    pub(super) fn each_row(
         &mut self,
         body: impl FnOnce(&mut Self, [IntValue<'ctx>; 2], IntValue<'ctx>) -> Result<()>,
     ) -> Result<()> {
@@ -201,13 +203,13 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(self.emitter.builder.build_load(bit, seen, "")?.into_int_value())
     }
 
-    fn set_thread(&self, thread: [IntValue<'ctx>; 3]) {
+    pub(super) fn set_thread(&self, thread: [IntValue<'ctx>; 3]) {
         self.hooks.frame.set(Frame { thread, ..self.hooks.frame.get() });
     }
 
     /// Runs `body` for what a guard lets through of the present row: once, or for each part of the row in which no
     /// value of the guard wraps. `threadIdx.x` is 0 in the guard's values.
-    fn spans(
+    pub(super) fn spans(
         &mut self,
         guard: Option<&Guard>,
         body: impl FnOnce(&mut Self, (IntValue<'ctx>, IntValue<'ctx>)) -> Result<()>,
@@ -331,7 +333,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(self.emitter.builder.build_int_s_extend(value, long, "")?)
     }
 
-    fn memory_type(&self, local: LocalId) -> Result<BasicTypeEnum<'ctx>> {
+    pub(super) fn memory_type(&self, local: LocalId) -> Result<BasicTypeEnum<'ctx>> {
         self.emitter.cx.types.memory(self.emitter.function.locals[local].ty)
     }
 
@@ -346,8 +348,16 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.emitter.set_local(local, value)
     }
 
-    /// A thread's element of a crossing local.
+    /// A thread's element of a crossing local, in the strip's own memory if there is one.
     fn element(&self, local: LocalId, thread: IntValue<'ctx>) -> Result<PointerValue<'ctx>> {
+        match self.strip.as_ref().and_then(|strip| strip.element(local)) {
+            Some((array, lane)) => self.lane_of(array, lane, local),
+            None => self.kept(local, thread),
+        }
+    }
+
+    /// A thread's element of a crossing local in scratch memory.
+    pub(super) fn kept(&self, local: LocalId, thread: IntValue<'ctx>) -> Result<PointerValue<'ctx>> {
         let Some(offset) = self.offsets.local(local) else { return internal("a crossing local without a place") };
         let base = known_offset(&self.emitter, self.hooks.frame.get().scratch, offset)?;
         let ty = self.memory_type(local)?;
@@ -357,7 +367,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// One thread, which runs a body of the segment's; ends in a block that is reached on every way.
-    fn thread(&mut self, segment: &Segment, body: &[Stmt], thread: IntValue<'ctx>) -> Result<()> {
+    pub(super) fn thread(&mut self, segment: &Segment, body: &[Stmt], thread: IntValue<'ctx>) -> Result<()> {
         let end = self.emitter.block("thread_end");
         if let Some(active) = segment.active {
             let run = self.emitter.block("thread_runs");

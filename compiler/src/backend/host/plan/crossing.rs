@@ -142,17 +142,17 @@ fn for_each_array(function: &Function, fixed: &Fixed, segment: &Segment, visit: 
 
 /// How a segment uses locals.
 #[derive(Debug, Default)]
-struct Uses {
+pub(super) struct Uses {
     /// May be read before they are assigned.
-    exposed: Set,
+    pub exposed: Set,
     /// Are assigned somewhere.
-    assigned: Set,
+    pub assigned: Set,
     /// Are assigned on every way through.
     definite: Set,
 }
 
 impl Uses {
-    fn of(function: &Function, body: &[Stmt]) -> Self {
+    pub(super) fn of(function: &Function, body: &[Stmt]) -> Self {
         let mut flow = Flow { function, exposed: Set::new(), breaks: Vec::new() };
         let end = flow.block(body, Set::new());
         let mut all = Set::new();

@@ -24,7 +24,11 @@ pub(super) fn drop_unread(function: &Function, fixed: &Fixed, nodes: &mut Vec<No
             drop_unread(function, fixed, inside);
             true
         }
-        Node::Once { .. } | Node::Break | Node::Continue | Node::Return => true,
+        Node::Strips(strips) => {
+            drop_unread(function, fixed, &mut strips.nodes);
+            true
+        }
+        Node::Once { .. } | Node::Barrier | Node::Break | Node::Continue | Node::Return => true,
     });
 }
 

@@ -10,11 +10,12 @@
 //!   it the loops around it.
 
 use super::{
+    chains,
     forms::{Form, Forms},
     regions::{self, Regions},
     segments, shared_by_block, strided,
     uniform::Uniformity,
-    walk::{Path, cut_here, holds_barrier, list_at},
+    walk::{Path, counter, cut_here, holds_barrier, list_at},
 };
 use crate::{
     analysis::{Fixed, any_expr},
@@ -28,24 +29,42 @@ use crate::{
 const FEW_TURNS: i128 = 32;
 
 /// Which loops are marked.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Marked {
     /// Some.
     pub any: bool,
     /// One whose indices may come near the largest integer.
     pub far: bool,
+    /// Counters of loops that have no other barrier than the mark. No other loop counts by one of them.
+    pub counters: Vec<LocalId>,
+    /// Those of them in which threads walk apart: they are taken together by a strip or not at all.
+    pub walks: Vec<LocalId>,
 }
 
-/// Marks loops in a kernel's body.
-pub(crate) fn mark(function: &mut Function, body: &mut Block) -> Marked {
+/// Marks loops in a kernel's body; with `walks` those in which each thread walks through its own memory, too.
+pub(crate) fn mark(function: &mut Function, body: &mut Block, walks: bool) -> Marked {
     let mut marked = Marked::default();
     while let Some(far) = strided::rewrite_one(function, body) {
         marked.any = true;
         marked.far |= far;
     }
     for path in candidates(function, body) {
-        marked.any |= mark_uniform(function, body, &path);
+        if let Some(loop_) = mark_uniform(function, body, &path, walks) {
+            marked.any = true;
+            marked.counters.extend(loop_.counter);
+            marked.walks.extend(loop_.counter.filter(|_| loop_.apart));
+        }
     }
+    let mut loops = vec![0_u32; function.locals.len()];
+    for_each_stmt(body, &mut |stmt| {
+        if let StmtKind::Loop { body, step } = &stmt.kind
+            && let Some((counter, _)) = counter(function, body, step)
+        {
+            loops[counter.index()] += 1;
+        }
+    });
+    // A walk by a counter that is not its own is in no strip, and so is given up.
+    marked.counters.retain(|counter| loops[counter.index()] == 1);
     marked
 }
 
@@ -138,27 +157,38 @@ fn few_turns(function: &Function, body: &[Stmt]) -> bool {
     })
 }
 
-/// Marks a loop if it is then lifted without masks and a row of threads stays together in it.
-fn mark_uniform(function: &Function, body: &mut Block, path: &[usize]) -> bool {
+/// A marked loop.
+struct MarkedLoop {
+    counter: Option<LocalId>,
+    /// Its threads touch memory apart.
+    apart: bool,
+}
+
+/// Marks a loop if it is then lifted without masks and a row of threads stays together in it. With `walks` threads may part where
+/// each adds up one value after another, which is what one waits for: several at a time wait together.
+fn mark_uniform(function: &Function, body: &mut Block, path: &[usize], walks: bool) -> Option<MarkedLoop> {
     let before = masks(function, body);
     let mut attempt = body.clone();
-    let Some((&index, outer)) = path.split_last() else { return false };
-    let Some(list) = list_at(&mut attempt, outer) else { return false };
-    let Some(Stmt { kind: StmtKind::Loop { body: turn, .. }, span }) = list.get_mut(index) else { return false };
+    let (&index, outer) = path.split_last()?;
+    let list = list_at(&mut attempt, outer)?;
+    let Some(Stmt { kind: StmtKind::Loop { body: turn, step }, span }) = list.get_mut(index) else { return None };
+    let counter = counter(function, turn, step).map(|(counter, _)| counter);
+    let waits = walks && counter.is_some() && chains::has_some(function, turn, step);
     turn.push(cut_here(*span));
     if masks(function, &attempt) > before {
-        return false;
+        return None;
     }
     let fixed = Fixed::of(function, &attempt);
     let regions = Regions::of(function, &attempt, &fixed);
     let uniformity = shared_by_block(function, &attempt, &regions);
     let marked = list_at(&mut attempt, outer).and_then(|list| list.get(index)).cloned();
-    let Some(Stmt { kind: StmtKind::Loop { body: turn, .. }, .. }) = marked else { return false };
-    if !stays_together(function, &turn, &attempt, &fixed, &uniformity) {
-        return false;
+    let Some(Stmt { kind: StmtKind::Loop { body: turn, .. }, .. }) = marked else { return None };
+    let apart = !stays_together(function, &turn, &attempt, &fixed, &uniformity);
+    if apart && !waits {
+        return None;
     }
     *body = attempt;
-    true
+    Some(MarkedLoop { counter, apart })
 }
 
 /// How many masks a body needs.
@@ -167,7 +197,7 @@ fn masks(function: &Function, body: &[Stmt]) -> u32 {
     let fixed = Fixed::of(&function, body);
     let regions = Regions::of(&function, body, &fixed);
     let uniformity = shared_by_block(&function, body, &regions);
-    segments::cut(&mut function, body, &uniformity, &regions).masks
+    segments::cut(&mut function, body, &uniformity, &regions, &[]).masks
 }
 
 /// `true` if a row of threads touches one element or neighbors wherever the loop touches memory.

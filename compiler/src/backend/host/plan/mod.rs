@@ -5,6 +5,7 @@
 mod again;
 mod axes;
 mod cells;
+mod chains;
 mod crossing;
 mod dead;
 mod forms;
@@ -22,6 +23,7 @@ mod select;
 mod shape;
 mod short;
 mod strided;
+mod strips;
 mod sums;
 mod turns;
 mod uniform;
@@ -30,14 +32,17 @@ pub(crate) mod warps;
 
 pub(crate) use crossing::Crossing;
 pub(crate) use polling::Polling;
-pub(crate) use shape::{Cut, Guard, Interior, MAX_ROW, MAX_THREADS, MaskId, Node, Range, Segment};
+pub(crate) use shape::{Cut, Guard, Interior, MAX_ROW, MAX_THREADS, MaskId, Node, Range, Segment, Strips};
 
 use crate::{
     analysis::Fixed,
-    ir::{Circles, Effects, Expr, ExprKind, FuncId, Function, Module, Op, Stmt, StmtKind, for_each_stmt},
+    ir::{Circles, Effects, Expr, ExprKind, FuncId, Function, LocalId, Module, Op, Stmt, StmtKind, for_each_stmt},
 };
 use regions::Regions;
 use uniform::Uniformity;
+
+/// With more segments than this, each is a function of its own.
+pub(crate) const MOST_SEGMENTS: u64 = 24;
 
 /// How a kernel runs.
 #[derive(Debug)]
@@ -72,6 +77,12 @@ impl Plan {
     /// Plans the kernel of a module; `None` if it has none. For code that is optimized, threads near no border have a copy
     /// of what they do.
     pub(crate) fn of(module: &Module, opt: bool) -> Option<Self> {
+        let (plan, walks) = Self::with(module, opt, opt)?;
+        if strips::hold_all(&plan.cut.nodes, &walks) { Some(plan) } else { Some(Self::with(module, opt, false)?.0) }
+    }
+
+    /// A plan in which threads perhaps take loops together where they touch memory apart, and the counters of these loops.
+    fn with(module: &Module, opt: bool, walks: bool) -> Option<(Self, Vec<LocalId>)> {
         let kernel = module.kernel?;
         let effects = Effects::of_module(module);
         let has_barrier = Effects::of_function(&effects, kernel).synchronizes();
@@ -91,14 +102,14 @@ impl Plan {
             select::convert(&mut function, &mut body);
             again::substitute(&mut function, &mut body);
         }
-        let marked = lockstep::mark(&mut function, &mut body);
+        let marked = lockstep::mark(&mut function, &mut body, walks);
         let has_barrier = marked.any || has_barrier;
         warps::lower_for_loops(&mut module, &mut function, &mut body);
         let fixed = Fixed::of(&function, &body);
         let (uniformity, mut cut) = if has_barrier {
             let regions = Regions::of(&function, &body, &fixed);
             let uniformity = shared_by_block(&function, &body, &regions);
-            let cut = segments::cut(&mut function, &body, &uniformity, &regions);
+            let cut = segments::cut(&mut function, &body, &uniformity, &regions, &marked.counters);
             (uniformity, cut)
         } else {
             (all_own(&function), segments::whole(body, is_choice))
@@ -106,7 +117,7 @@ impl Plan {
         if opt {
             dead::drop_unread(&function, &fixed, &mut cut.nodes);
         }
-        let crossing = crossing::analyse(&function, &mut cut.nodes, &uniformity, &fixed, &effects);
+        let mut crossing = crossing::analyse(&function, &mut cut.nodes, &uniformity, &fixed, &effects);
         let mut peeler = guards::Peeler {
             function: &mut function,
             uniformity: &uniformity,
@@ -121,11 +132,16 @@ impl Plan {
                 interior::find(&mut peeler, segment);
             }
         });
+        if opt && segments <= MOST_SEGMENTS {
+            let width = if joins.is_some() { strips::WIDEST } else { strips::IN_BLOCK };
+            strips::make(&peeler, width, &marked.walks, &mut cut.nodes);
+        }
         shape::for_each_guard(&mut cut.nodes, &mut |guard| peeler.complete(guard));
+        crossing.locals = strips::kept(&cut.nodes);
         let own = function.locals.iter().map(|(local, _)| uniformity.local_varies(local)).collect();
         let polling = Polling::of(&module);
         module.functions[kernel] = function;
-        Some(Self {
+        let plan = Self {
             module,
             effects,
             kernel,
@@ -138,7 +154,8 @@ impl Plan {
             joins,
             long_rows: !marked.far,
             x_axis,
-        })
+        };
+        Some((plan, marked.walks))
     }
 }
 

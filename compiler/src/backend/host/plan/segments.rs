@@ -8,7 +8,7 @@ use super::{
     regions::Regions,
     shape::{Cut, Guard, MaskId, Node, Segment},
     uniform::Uniformity,
-    walk::{holds_barrier, is_barrier},
+    walk::{counter, holds_barrier, is_barrier},
 };
 use crate::{
     analysis::{escapes, for_each_mention},
@@ -31,12 +31,21 @@ pub(crate) fn whole(mut body: Block, is_choice: bool) -> Cut {
 }
 
 /// Cuts a body. New locals, for conditions, are added to the function.
-pub(crate) fn cut(function: &mut Function, body: &[Stmt], uniformity: &Uniformity, regions: &Regions) -> Cut {
+///
+/// `together` are the counters of loops whose only barrier is the one that [`super::lockstep`] has put there.
+pub(crate) fn cut(
+    function: &mut Function,
+    body: &[Stmt],
+    uniformity: &Uniformity,
+    regions: &Regions,
+    together: &[LocalId],
+) -> Cut {
     let locals = function.locals.len();
     let mut cutter = Cutter {
         function,
         uniformity,
         regions,
+        together,
         guards: Vec::new(),
         masks: Vec::new(),
         next_mask: 0,
@@ -55,6 +64,7 @@ pub(crate) fn cut(function: &mut Function, body: &[Stmt], uniformity: &Uniformit
         function,
         uniformity,
         regions,
+        together,
         guards: Vec::new(),
         masks: vec![(0, Kind::Alive)],
         next_mask: 1,
@@ -133,6 +143,7 @@ struct Cutter<'a> {
     function: &'a mut Function,
     uniformity: &'a Uniformity,
     regions: &'a Regions,
+    together: &'a [LocalId],
     /// The guards around the position.
     guards: Vec<Guard>,
     /// The masks around the position, innermost last.
@@ -181,6 +192,7 @@ impl Cutter<'_> {
             let rest = &block[index + 1..];
             if is_barrier(stmt) {
                 self.flush(&mut pending, &mut nodes, false);
+                nodes.push(Node::Barrier);
             } else if let Some(guard) = self.early_return(stmt, rest, ends_kernel) {
                 self.flush(&mut pending, &mut nodes, false);
                 nodes.push(self.guarded(guard, rest, true));
@@ -316,7 +328,13 @@ impl Cutter<'_> {
                 self.loops += 1;
                 self.masks.extend(mask.map(|mask| (mask, Kind::Loop)));
                 self.masks.extend(turn_mask.map(|mask| (mask, Kind::Turn)));
-                let body = self.list(body, false);
+                let counter = counter(self.function, body, step).map(|(counter, _)| counter);
+                // The barrier at the end of a turn that nobody wrote.
+                let is_marked = counter.is_some_and(|counter| self.together.contains(&counter));
+                let body = match body.split_last() {
+                    Some((_, turn)) if is_marked => self.list(turn, false),
+                    _ => self.list(body, false),
+                };
                 if turn_mask.is_some() {
                     self.masks.pop();
                 }
@@ -324,7 +342,7 @@ impl Cutter<'_> {
                 self.masks.truncate(depth);
                 self.loops -= 1;
                 self.next_mask = outer;
-                nodes.push(Node::Loop { active, guard, mask, turn_mask, body, step });
+                nodes.push(Node::Loop { counter, active, guard, mask, turn_mask, body, step });
             }
             StmtKind::Assign(..)
             | StmtKind::Store { .. }

@@ -59,8 +59,14 @@ pub(crate) enum Node {
         /// If false.
         otherwise: Vec<Node>,
     },
+    /// Threads wait for each other here: those of two strips do not pass it one after the other.
+    Barrier,
+    /// Nodes that each strip of a row goes through before the next strip begins.
+    Strips(Box<Strips>),
     /// A loop with a barrier in it.
     Loop {
+        /// What it counts by, up to a limit.
+        counter: Option<LocalId>,
         /// Takes part when it begins, of those that the guard lets through.
         active: Option<MaskId>,
         /// The guard of the part around it.
@@ -80,6 +86,28 @@ pub(crate) enum Node {
     Continue,
     /// All threads leave the kernel.
     Return,
+}
+
+/// Nodes without a barrier that are run for a few neighboring threads at a time, which carry in registers what others carry
+/// in scratch memory. [`super::strips`] makes them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Strips {
+    /// The nodes.
+    pub nodes: Vec<Node>,
+    /// Who is here: the guard of each of the segments.
+    pub guard: Option<Guard>,
+    /// Threads of a strip.
+    pub width: u32,
+    /// They touch memory apart: their operations are put beside each other as they are, not made vectors of.
+    pub apart: bool,
+    /// Locals of the block that the nodes assign: each strip begins with their first values.
+    pub shared: Vec<LocalId>,
+    /// Crossing locals that have a place for each thread of a strip.
+    pub places: Vec<LocalId>,
+    /// Those of them that come from before.
+    pub inward: Vec<LocalId>,
+    /// Those of them that are read later.
+    pub outward: Vec<LocalId>,
 }
 
 /// Statements without a barrier, run for one thread after the other.
@@ -149,6 +177,11 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
+    /// `true` if both let the same threads through, for the same reasons.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.rows == other.rows && self.ranges == other.ranges
+    }
+
     /// `true` if it lets all threads through.
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty() && self.ranges.is_empty()
@@ -162,7 +195,7 @@ impl Guard {
 }
 
 /// `value op bound * times`, where `value` grows by one from thread to thread.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Range {
     /// The left side; `I32` or `I64`.
     pub value: ExprId,
@@ -187,23 +220,29 @@ pub(crate) struct Parts {
 
 impl Node {
     /// The nodes inside, if there are some.
-    fn parts(&self) -> [&[Self]; 2] {
+    pub(super) fn parts(&self) -> [&[Self]; 2] {
         match self {
             Self::If { then: first, otherwise: second, .. }
             | Self::Split { then: first, otherwise: second, .. }
             | Self::Loop { body: first, step: second, .. } => [first, second],
             Self::Guarded { inside, .. } => [inside, &[]],
-            Self::Segment(_) | Self::Once { .. } | Self::Break | Self::Continue | Self::Return => [&[], &[]],
+            Self::Strips(strips) => [&strips.nodes, &[]],
+            Self::Segment(_) | Self::Once { .. } | Self::Barrier | Self::Break | Self::Continue | Self::Return => {
+                [&[], &[]]
+            }
         }
     }
 
-    fn parts_mut(&mut self) -> [&mut [Self]; 2] {
+    pub(super) fn parts_mut(&mut self) -> [&mut [Self]; 2] {
         match self {
             Self::If { then: first, otherwise: second, .. }
             | Self::Split { then: first, otherwise: second, .. }
             | Self::Loop { body: first, step: second, .. } => [first, second],
             Self::Guarded { inside, .. } => [inside, &mut []],
-            Self::Segment(_) | Self::Once { .. } | Self::Break | Self::Continue | Self::Return => [&mut [], &mut []],
+            Self::Strips(strips) => [&mut strips.nodes, &mut []],
+            Self::Segment(_) | Self::Once { .. } | Self::Barrier | Self::Break | Self::Continue | Self::Return => {
+                [&mut [], &mut []]
+            }
         }
     }
 }
@@ -229,6 +268,9 @@ pub(crate) fn for_each_guard(nodes: &mut [Node], visit: &mut dyn FnMut(&mut Guar
         | Node::Guarded { guard, .. } = node
         {
             visit(guard);
+        }
+        if let Node::Strips(strips) = node {
+            strips.guard.iter_mut().for_each(&mut *visit);
         }
         for part in node.parts_mut() {
             for_each_guard(part, visit);

@@ -1,0 +1,282 @@
+//! Strips: loops that threads take together need not be taken by a whole row of them. A few neighboring threads at a time go
+//! through all of their turns, and what they carry from turn to turn stays in registers; carried by a row, it stands in scratch
+//! memory, which each turn reads and writes.
+//!
+//! A strip has a constant number of threads, so that LLVM makes straight code of vectors of what its threads do. The threads of
+//! a row that are left over go through the same nodes as one more strip, shorter than the others.
+
+use std::collections::BTreeSet;
+
+use super::{
+    guards::Peeler,
+    shape::{Guard, Node, Segment, Strips, for_each_segment, for_each_split},
+};
+use crate::{
+    analysis::escapes,
+    ir::{LocalId, Type, for_each_stmt},
+};
+
+/// Threads of a strip where rows are long.
+pub(super) const WIDEST: u32 = 256;
+
+/// Threads of a strip where rows are no longer than a block's.
+pub(super) const IN_BLOCK: u32 = 16;
+
+/// What the threads of a strip may carry, in bytes: half of what 32 registers of 64 bytes hold.
+const MOST_BYTES: u64 = 1024;
+
+/// Expressions of the nodes of a strip, which are there twice.
+const MOST_EXPRS: usize = 2000;
+
+/// Threads of a strip that walk through memory apart: as many lines of a cache are in use at a time, which may fall into one
+/// set of it.
+const APART: u32 = 8;
+
+/// Makes strips of nodes that may run so, wherever there is a loop among them. Guards are off the segments already. In loops
+/// that count by one of `walks` threads touch memory apart.
+pub(super) fn make(peeler: &Peeler<'_>, width: u32, walks: &[LocalId], nodes: &mut Vec<Node>) {
+    let mut loads = vec![0; peeler.function.locals.len()];
+    count_loads(nodes, &mut loads);
+    for_each_split(nodes, &mut |cond| loads[cond.index()] += 1);
+    Maker { peeler, width, walks, loads }.list(nodes, &Guard::default(), false);
+}
+
+/// The crossing locals that have a place in scratch memory: strips need none for what nobody else reads.
+pub(super) fn kept(nodes: &[Node]) -> Vec<LocalId> {
+    let mut kept = BTreeSet::new();
+    keep(nodes, &mut kept);
+    for_each_split(nodes, &mut |cond| {
+        kept.insert(cond);
+    });
+    kept.into_iter().collect()
+}
+
+fn keep(nodes: &[Node], kept: &mut BTreeSet<LocalId>) {
+    for node in nodes {
+        match node {
+            Node::Strips(strips) => kept.extend(strips.inward.iter().chain(&strips.outward)),
+            Node::Segment(segment) => kept.extend(segment.load.iter().chain(&segment.store)),
+            Node::Once { .. }
+            | Node::If { .. }
+            | Node::Guarded { .. }
+            | Node::Split { .. }
+            | Node::Barrier
+            | Node::Loop { .. }
+            | Node::Break
+            | Node::Continue
+            | Node::Return => node.parts().iter().for_each(|part| keep(part, kept)),
+        }
+    }
+}
+
+/// How many segments fetch each local.
+fn count_loads(nodes: &mut [Node], loads: &mut [u32]) {
+    for_each_segment(nodes, &mut |segment| segment.load.iter().for_each(|local| loads[local.index()] += 1));
+}
+
+struct Maker<'a> {
+    peeler: &'a Peeler<'a>,
+    width: u32,
+    walks: &'a [LocalId],
+    /// By the local's index: how many segments fetch it.
+    loads: Vec<u32>,
+}
+
+impl Maker<'_> {
+    /// Makes strips in a list behind a guard.
+    fn list(&self, nodes: &mut Vec<Node>, guard: &Guard, repeats: bool) {
+        let mut done = Vec::new();
+        let mut run = Vec::new();
+        for node in nodes.drain(..) {
+            if self.may_stand(&node, guard, false) {
+                run.push(node);
+                continue;
+            }
+            self.close(&mut run, &mut done, guard, repeats);
+            done.push(self.inside(node, guard, repeats));
+        }
+        self.close(&mut run, &mut done, guard, repeats);
+        *nodes = done;
+    }
+
+    /// A node that is not part of strips, but may have some inside.
+    fn inside(&self, mut node: Node, guard: &Guard, repeats: bool) -> Node {
+        match &mut node {
+            Node::If { then: first, otherwise: second, .. } => {
+                self.list(first, guard, repeats);
+                self.list(second, guard, repeats);
+            }
+            Node::Loop { mask: None, turn_mask: None, active: None, body, step, .. } => {
+                self.list(body, guard, true);
+                self.list(step, guard, true);
+            }
+            Node::Guarded { guard: more, inside } => {
+                let mut all = guard.clone();
+                all.add(more);
+                self.list(inside, &all, repeats);
+            }
+            // Masks say who is here.
+            Node::Split { .. } | Node::Loop { .. } => {}
+            Node::Segment(_)
+            | Node::Once { .. }
+            | Node::Barrier
+            | Node::Strips(_)
+            | Node::Break
+            | Node::Continue
+            | Node::Return => {}
+        }
+        node
+    }
+
+    /// `true` if strips may go through a node one after the other; in a loop of theirs it may be left.
+    fn may_stand(&self, node: &Node, guard: &Guard, in_loop: bool) -> bool {
+        let all = |nodes: &[Node], in_loop: bool| nodes.iter().all(|node| self.may_stand(node, guard, in_loop));
+        match node {
+            Node::Segment(segment) => {
+                let same = segment.guard.as_ref().map_or(guard.is_empty(), |own| own.is_same(guard));
+                let Segment { active, interior, body, .. } = segment.as_ref();
+                // A copy for threads near no border is worth more than registers, but not more than a walk that waits.
+                let whole = interior.is_none() || !self.walks.is_empty();
+                same && whole && active.is_none() && !escapes(body).any()
+            }
+            Node::Once { active, .. } => active.is_none(),
+            Node::If { then, otherwise, .. } => all(then, in_loop) && all(otherwise, in_loop),
+            Node::Loop { counter, active, mask, turn_mask, body, step, .. } => {
+                counter.is_some()
+                    && active.is_none()
+                    && mask.is_none()
+                    && turn_mask.is_none()
+                    && all(body, true)
+                    && all(step, true)
+            }
+            Node::Break | Node::Continue => in_loop,
+            Node::Barrier | Node::Guarded { .. } | Node::Split { .. } | Node::Strips(_) | Node::Return => false,
+        }
+    }
+
+    /// Ends a run of nodes: as strips, if it is worth it.
+    fn close(&self, run: &mut Vec<Node>, done: &mut Vec<Node>, guard: &Guard, repeats: bool) {
+        let mut nodes = std::mem::take(run);
+        match self.strips(&mut nodes, guard, repeats) {
+            Some(strips) => done.push(Node::Strips(Box::new(Strips { nodes, ..strips }))),
+            None => done.append(&mut nodes),
+        }
+    }
+
+    fn strips(&self, nodes: &mut [Node], guard: &Guard, repeats: bool) -> Option<Strips> {
+        if !nodes.iter().any(holds_loop) {
+            return None;
+        }
+        let function = &*self.peeler.function;
+        let (mut places, mut stored, mut exprs) = (BTreeSet::new(), BTreeSet::new(), 0);
+        for_each_segment(nodes, &mut |segment| {
+            places.extend(segment.load.iter().chain(&segment.store).copied());
+            stored.extend(segment.store.iter().copied());
+            for_each_stmt(&segment.body, &mut |stmt| {
+                for root in stmt.kind.exprs() {
+                    crate::ir::for_each_expr(function, root, &mut |_| exprs += 1);
+                }
+            });
+        });
+        if exprs > MOST_EXPRS {
+            return None;
+        }
+        for_each_segment(nodes, &mut |segment| segment.interior = None);
+        let bytes: u64 = places.iter().map(|local| bytes(function.locals[*local].ty)).sum();
+        let mut width = self.width;
+        while u64::from(width) * bytes > MOST_BYTES && width > IN_BLOCK {
+            width /= 2;
+        }
+        let mut counters = Vec::new();
+        counters_of(nodes, &mut counters);
+        let apart = counters.iter().any(|counter| self.walks.contains(counter));
+        let mut inside = vec![0; self.loads.len()];
+        count_loads(nodes, &mut inside);
+        let (mut exposed, mut always) = (BTreeSet::new(), BTreeSet::new());
+        expose(nodes, &mut always, &mut exposed);
+        let is_read =
+            |local: &LocalId| self.loads[local.index()] > inside[local.index()] || (repeats && exposed.contains(local));
+        let outward: Vec<LocalId> = stored.into_iter().filter(is_read).collect();
+        // What is put back later, but perhaps not assigned here, is what it was.
+        exposed.extend(outward.iter().filter(|local| !always.contains(local)));
+        let mut shared = BTreeSet::new();
+        assigned_once(nodes, &mut shared);
+        Some(Strips {
+            nodes: Vec::new(),
+            guard: (!guard.is_empty()).then(|| guard.clone()),
+            width: if apart { APART } else { width },
+            apart,
+            shared: shared.into_iter().collect(),
+            places: places.into_iter().collect(),
+            inward: exposed.into_iter().collect(),
+            outward,
+        })
+    }
+}
+
+fn holds_loop(node: &Node) -> bool {
+    matches!(node, Node::Loop { .. }) || node.parts().iter().any(|part| part.iter().any(holds_loop))
+}
+
+/// `true` if each of some loops is in a strip.
+pub(super) fn hold_all(nodes: &[Node], walks: &[LocalId]) -> bool {
+    let mut counters = Vec::new();
+    in_strips(nodes, &mut counters);
+    walks.iter().all(|walk| counters.contains(walk))
+}
+
+fn in_strips(nodes: &[Node], counters: &mut Vec<LocalId>) {
+    for node in nodes {
+        if let Node::Strips(strips) = node {
+            counters_of(&strips.nodes, counters);
+        }
+        for part in node.parts() {
+            in_strips(part, counters);
+        }
+    }
+}
+
+/// What loops count by.
+fn counters_of(nodes: &[Node], counters: &mut Vec<LocalId>) {
+    for node in nodes {
+        if let Node::Loop { counter, .. } = node {
+            counters.extend(counter);
+        }
+        for part in node.parts() {
+            counters_of(part, counters);
+        }
+    }
+}
+
+fn bytes(ty: Type) -> u64 {
+    match ty {
+        Type::Scalar(scalar) => scalar.size_bytes(),
+        Type::Ptr(..) => 8,
+    }
+}
+
+/// Which locals nodes fetch that may not have been put back by them before.
+fn expose(nodes: &[Node], done: &mut BTreeSet<LocalId>, exposed: &mut BTreeSet<LocalId>) {
+    for node in nodes {
+        if let Node::Segment(segment) = node {
+            exposed.extend(segment.load.iter().filter(|local| !done.contains(local)));
+            done.extend(segment.store.iter().copied());
+        }
+        for part in node.parts() {
+            // Any of them may be skipped.
+            expose(part, &mut done.clone(), exposed);
+        }
+    }
+}
+
+/// The locals that statements of the block assign.
+fn assigned_once(nodes: &[Node], found: &mut BTreeSet<LocalId>) {
+    for node in nodes {
+        if let Node::Once { block, .. } = node {
+            for_each_stmt(block, &mut |stmt| found.extend(stmt.kind.assigned()));
+        }
+        for part in node.parts() {
+            assigned_once(part, found);
+        }
+    }
+}
