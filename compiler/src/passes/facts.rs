@@ -38,7 +38,7 @@ pub(super) fn run(module: &mut Module) {
 
 /// By parameter of the kernel: whether it is an array that nobody writes while the kernel runs, since this is compiled for launches
 /// in which those that are written share no memory with it; `None` where it is compiled for others, too.
-pub(super) fn never_written(module: &Module) -> Option<Vec<bool>> {
+pub(crate) fn never_written(module: &Module) -> Option<Vec<bool>> {
     let kernel = module.kernel().filter(|kernel| kernel.kind == FunctionKind::Kernel)?;
     let is_read = |slot| memory(module, slot) == Some(Memory::Read);
     (module.facts.disjoint && gains_by_disjoint(module, kernel)).then(|| kernel.slots.iter().map(is_read).collect())

@@ -27,13 +27,14 @@ pub(crate) struct Crossing {
     pub arrays: Vec<LocalArrayId>,
 }
 
-/// Fills in what the segments fetch, put back and compute again.
+/// Fills in what the segments fetch, put back and compute again. Nobody writes what the parameters `read_only` point to.
 pub(crate) fn analyse(
     function: &Function,
     nodes: &mut [Node],
     uniformity: &Uniformity,
     fixed: &Fixed,
     functions: &[Effects],
+    read_only: &[LocalId],
 ) -> Crossing {
     let mut crossing = Set::new();
     for_each_split(nodes, &mut |cond| {
@@ -80,7 +81,7 @@ pub(crate) fn analyse(
                 calls |= Effects::of_function(functions, func).local_arrays;
             }
         });
-        let kept = order::is_kept(function, fixed, functions, &segment.body);
+        let kept = order::is_kept(function, fixed, functions, read_only, &segment.body);
         segment.parallel = kept && !(effects.noticed || own_array || calls);
     });
     Crossing { locals: crossing.into_iter().collect(), arrays }

@@ -37,6 +37,7 @@ pub(crate) use shape::{Cut, Guard, Interior, MAX_ROW, MAX_THREADS, MaskId, Node,
 use crate::{
     analysis::Fixed,
     ir::{Circles, Effects, Expr, ExprKind, FuncId, Function, LocalId, Module, Op, Stmt, StmtKind, for_each_stmt},
+    passes::never_written,
 };
 use regions::Regions;
 use uniform::Uniformity;
@@ -94,6 +95,11 @@ impl Plan {
             inline::barrier_functions(&mut module, &effects);
         }
         let mut function = module.functions[kernel].clone();
+        let read_only: Vec<LocalId> = never_written(&module)
+            .into_iter()
+            .flat_map(|never| function.params.iter().copied().zip(never))
+            .filter_map(|(param, never)| never.then_some(param))
+            .collect();
         copy_assigned_params(&mut function);
         let mut body = std::mem::take(&mut function.body);
         let is_choice = opt && short::copy(&module, &mut function, &mut body);
@@ -117,7 +123,7 @@ impl Plan {
         if opt {
             dead::drop_unread(&function, &fixed, &mut cut.nodes);
         }
-        let mut crossing = crossing::analyse(&function, &mut cut.nodes, &uniformity, &fixed, &effects);
+        let mut crossing = crossing::analyse(&function, &mut cut.nodes, &uniformity, &fixed, &effects, &read_only);
         let mut peeler = guards::Peeler {
             function: &mut function,
             uniformity: &uniformity,

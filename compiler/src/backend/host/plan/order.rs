@@ -40,8 +40,13 @@ struct Accesses {
 }
 
 impl Accesses {
-    /// Two arguments may overlap; two arrays of the block or of the thread do not.
-    fn may_be(&self, other: &Self) -> bool {
+    /// Two arguments may overlap, if one of them is not for reading only; two arrays of the block or of the thread do not.
+    fn may_be(&self, other: &Self, read_only: &[LocalId]) -> bool {
+        let is_read_only = |root: Root| matches!(root, Root::Pointer(param) if read_only.contains(&param));
+        if is_read_only(self.root) || is_read_only(other.root) {
+            // One of the two is written.
+            return false;
+        }
         match (self.root, other.root) {
             (Root::Local(a), Root::Local(b)) => a == b,
             (Root::Shared(a), Root::Shared(b)) => a == b,
@@ -53,9 +58,15 @@ impl Accesses {
     }
 }
 
-/// `false` if LLVM may change the order of what a thread does in a segment.
-pub(super) fn is_kept(function: &Function, fixed: &Fixed, functions: &[Effects], body: &[Stmt]) -> bool {
-    let mut order = Order { function, fixed, functions, memories: Vec::new(), again: Vec::new() };
+/// `false` if LLVM may change the order of what a thread does in a segment. Nobody writes what the parameters `read_only` point to.
+pub(super) fn is_kept(
+    function: &Function,
+    fixed: &Fixed,
+    functions: &[Effects],
+    read_only: &[LocalId],
+    body: &[Stmt],
+) -> bool {
+    let mut order = Order { function, fixed, functions, read_only, memories: Vec::new(), again: Vec::new() };
     order.block(body, 1);
     order.again.iter().all(|&(written, memory, stored)| {
         let (written, other) = (&order.memories[written], &order.memories[memory]);
@@ -71,6 +82,7 @@ struct Order<'a> {
     function: &'a Function,
     fixed: &'a Fixed,
     functions: &'a [Effects],
+    read_only: &'a [LocalId],
     memories: Vec<Accesses>,
     /// What was written, what may be the same and was touched after it, and whether that was a store.
     again: Vec<(usize, usize, bool)>,
@@ -146,7 +158,7 @@ impl Order<'_> {
         for written in 0..self.memories.len() {
             let seen = (written, memory, store);
             if self.memories[written].written
-                && self.memories[written].may_be(&self.memories[memory])
+                && self.memories[written].may_be(&self.memories[memory], self.read_only)
                 && !self.again.contains(&seen)
             {
                 self.again.push(seen);
