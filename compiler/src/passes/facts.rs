@@ -36,6 +36,12 @@ pub(super) fn run(module: &mut Module) {
     };
 }
 
+/// Runs the pass for a CPU, whose accesses may as well be unaligned.
+pub(super) fn run_on_host(module: &mut Module) {
+    run(module);
+    module.gains.aligned = false;
+}
+
 /// By parameter of the kernel: whether it is an array that nobody writes while the kernel runs, since this is compiled for launches
 /// in which those that are written share no memory with it; `None` where it is compiled for others, too.
 pub(crate) fn never_written(module: &Module) -> Option<Vec<bool>> {

@@ -80,10 +80,10 @@ pub const PASSES: &[Pass] = &[
     Pass {
         name: "split_signs",
         run: split_signs::run,
-        targets: Targets::Nvptx,
+        targets: Targets::All,
         sanitized: false,
         estimates: false,
-        why_here: "before the proofs, which find what it makes provable; a CPU's indices are 64 bits wide, and their wraps cost little",
+        why_here: "before the proofs, which find what it makes provable",
     },
     Pass {
         name: "prove_nonneg",
@@ -179,7 +179,15 @@ pub const PASSES: &[Pass] = &[
         targets: Targets::Nvptx,
         sanitized: false,
         estimates: false,
-        why_here: "last: asks what is read and written; the CPU's code takes nothing for granted",
+        why_here: "last: asks what is read and written",
+    },
+    Pass {
+        name: "facts_on_host",
+        run: facts::run_on_host,
+        targets: Targets::Host,
+        sanitized: false,
+        estimates: false,
+        why_here: "as facts; alignment is nothing to a CPU",
     },
 ];
 

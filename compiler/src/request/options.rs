@@ -38,7 +38,7 @@ pub struct Options {
     /// A write beside the array that it goes to does nothing; the host only, and only where that is possible
     /// ([`weft_artifact::Kernel::confinable`]).
     pub confined: bool,
-    /// What holds of every launch of the code; NVPTX only. Of arrays whose number is not known, such as addresses, nothing is
+    /// What holds of every launch of the code. Of arrays whose number is not known, such as addresses, nothing is
     /// taken for granted.
     pub facts: Facts,
     /// By argument: the last extent of an array, where it is [short](Self::SHORT) in the launch that the code is compiled for:

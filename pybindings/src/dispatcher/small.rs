@@ -1,6 +1,6 @@
 //! What a kernel may take for granted of its launches, and the variants for those of which it does not hold.
 //!
-//! On a GPU a kernel is compiled for launches of which all [`Facts`] hold: then most of what it computes with integers fits
+//! A kernel is compiled for launches of which all [`Facts`] hold: then most of what it computes with integers fits
 //! 32 bits, and what it reads is not what it writes. Each launch looks whether it is one. The variants for others, as
 //! [`Facts::LADDER`] has them, are compiled when there is a launch for them, and belong to the kernel that they are variants
 //! of.

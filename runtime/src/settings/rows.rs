@@ -341,7 +341,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "WEFT_LAUNCH_FACTS",
         default: "1",
         allowed: SWITCH,
-        doc: "Compile kernels for what launches on a GPU mostly have: extents, strides, integers and numbers of threads that fit 32 bits, in which such kernels then compute; arrays that share no memory with those that are written, and that begin at multiples of 16 bytes. Another launch gets a kernel of its own, as all do with 0.",
+        doc: "Compile kernels for what launches mostly have: extents, strides, integers and numbers of threads that fit 32 bits, in which such kernels then compute; arrays that share no memory with those that are written, and that begin at multiples of 16 bytes. Another launch gets a kernel of its own, as all do with 0.",
         parse: |settings, value| switch(&mut settings.launch_facts, value),
     },
     Setting {

@@ -195,3 +195,60 @@ def test_stores_along_a_row(n):
     # In place, each thread in its own row.
     smoothed[-(-n // 128), 128](a, a)
     np.testing.assert_array_equal(a, out)
+
+
+@cuda.jit
+def below_the_diagonal(a, b, c):
+    j, i = cuda.grid(2)
+    if i < c.shape[0] and j <= i:
+        total = 0
+        for k in range(a.shape[1]):
+            total += a[i, k] * b[k, j]
+        c[i, j] = total
+
+
+@pytest.mark.parametrize("n", [1, 9, 40, 150])
+@pytest.mark.parametrize("block", [(16, 16), (64, 4), (9, 5)])
+def test_rows_of_unequal_lengths(n, block):
+    a, b = values(9, n, 20, dtype=np.int64), values(10, 20, n, dtype=np.int64)
+    c = np.full((n, n), 5, np.int64)
+    below_the_diagonal[(-(-n // block[0]), -(-n // block[1])), block](a, b, c)
+    np.testing.assert_array_equal(c, np.where(np.tri(n, dtype=bool), a @ b, 5))
+
+
+def tiled(size):
+    @cuda.jit
+    def product_in_tiles(a, b, c):
+        of_a = cuda.shared.array((size, size), np.float32)
+        of_b = cuda.shared.array((size, size), np.float32)
+        x, y = cuda.grid(2)
+        tx, ty = cuda.threadIdx.x, cuda.threadIdx.y
+        total = np.float32(0)
+        most = np.float32(-1000)
+        for tile in range((a.shape[1] + size - 1) // size):
+            column, row = tile * size + tx, tile * size + ty
+            of_a[ty, tx] = a[y, column] if y < a.shape[0] and column < a.shape[1] else 0
+            of_b[ty, tx] = b[row, x] if row < b.shape[0] and x < b.shape[1] else 0
+            cuda.syncthreads()
+            for k in range(size):
+                total += of_a[ty, k] * of_b[k, tx]
+                most = max(most, of_b[k, tx] - of_a[ty, k])
+            cuda.syncthreads()
+        if y < c.shape[0] and x < c.shape[1]:
+            c[y, x] = total + most * np.float32(0.5)
+
+    return product_in_tiles
+
+
+@pytest.mark.parametrize("size", [3, 8, 16, 20, 32])
+@pytest.mark.parametrize("shape", [(1, 1, 1), (33, 20, 50), (64, 32, 64)])
+def test_products_in_shared_tiles(size, shape):
+    rows, inner, columns = shape
+    a, b = values(11, rows, inner), values(12, inner, columns)
+    c = np.zeros((rows, columns), np.float32)
+    tiled(size)[(-(-columns // size), -(-rows // size)), (size, size)](a, b, c)
+    # Beyond the arrays the tiles hold zeros.
+    padded = -(-inner // size) * size
+    a, b = np.pad(a, [(0, 0), (0, padded - inner)]), np.pad(b, [(0, padded - inner), (0, 0)])
+    most = (b[None] - a[:, :, None]).max(1)
+    np.testing.assert_array_equal(c, a @ b + most * np.float32(0.5))

@@ -4,11 +4,15 @@
 
 use std::collections::HashMap;
 
-use inkwell::values::{IntValue, PointerValue};
+use inkwell::{
+    IntPredicate,
+    types::BasicTypeEnum,
+    values::{IntValue, PointerValue},
+};
 
 use super::{
     entry::KernelEmitter,
-    hooks::{count, index},
+    hooks::{Frame, count, index},
     parallel::Shape,
     plan::{Node, Segment, Strips},
 };
@@ -23,33 +27,55 @@ const ALIGN: u32 = 64;
 /// The threads of a strip.
 #[derive(Clone, Debug)]
 pub(super) struct Strip<'ctx> {
-    /// `threadIdx.y` and `.z`.
-    row: [IntValue<'ctx>; 2],
-    /// The number of the row's first thread in its block.
-    first_thread: IntValue<'ctx>,
-    /// `threadIdx.x` of the first.
+    /// Their rows.
+    rows: Vec<StripRow<'ctx>>,
+    /// `threadIdx.x` of the first of each row.
     from: IntValue<'ctx>,
-    /// How many there are.
+    /// How many there are in a row.
     width: IntValue<'ctx>,
-    /// Their elements of crossing locals.
-    places: HashMap<LocalId, PointerValue<'ctx>>,
     /// What LLVM is to make of a whole strip.
     shape: Shape,
-    /// Which of them is present.
-    lane: Option<IntValue<'ctx>>,
+    /// Which of them is present: its row, and which it is there.
+    present: Option<(usize, IntValue<'ctx>)>,
+}
+
+/// The threads of a strip in one row.
+#[derive(Clone, Debug)]
+struct StripRow<'ctx> {
+    row: Row<'ctx>,
+    /// Their elements of crossing locals.
+    places: Places<'ctx>,
+}
+
+/// `threadIdx.y` and `.z`, and the number of the row's first thread in its block.
+type Row<'ctx> = ([IntValue<'ctx>; 2], IntValue<'ctx>);
+
+type Places<'ctx> = HashMap<LocalId, PointerValue<'ctx>>;
+
+/// From one thread of a row to another.
+type Span<'ctx> = (IntValue<'ctx>, IntValue<'ctx>);
+
+/// What the strips of some nodes have in common.
+struct Common<'a, 'ctx> {
+    strips: &'a Strips,
+    /// Locals of the block with their types, places and first values.
+    first_values: Vec<(BasicTypeEnum<'ctx>, PointerValue<'ctx>, PointerValue<'ctx>)>,
+    /// Places of what the threads of a whole strip carry, by row, and of one that is shorter.
+    whole: Vec<Places<'ctx>>,
+    rest: Places<'ctx>,
 }
 
 impl<'ctx> Strip<'ctx> {
     /// The array of a crossing local, and which element of it is the present thread's.
     pub(super) fn element(&self, local: LocalId) -> Option<(PointerValue<'ctx>, IntValue<'ctx>)> {
-        Some((*self.places.get(&local)?, self.lane?))
+        let (row, lane) = self.present?;
+        Some((*self.rows.get(row)?.places.get(&local)?, lane))
     }
 }
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
     /// Nodes for all threads of the guard, strip by strip.
     pub(super) fn strips(&mut self, strips: &Strips) -> Result<()> {
-        let int = self.emitter.cx.types.context.i32_type();
         let mut first_values = Vec::new();
         for &local in &strips.shared {
             let (ty, place) = (self.memory_type(local)?, self.emitter.place(local)?);
@@ -58,57 +84,157 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             self.emitter.builder.build_store(kept, value)?;
             first_values.push((ty, place, kept));
         }
-        let (whole, rest) = (self.places_of(strips)?, self.places_of(strips)?);
-        let width = int.const_int(u64::from(strips.width), false);
+        let mut whole = Vec::new();
+        for _ in 0..strips.rows {
+            whole.push(self.places_of(strips)?);
+        }
+        let common = Common { strips, first_values, whole, rest: self.places_of(strips)? };
+        if strips.rows > 1 {
+            return self.several_rows(&common);
+        }
         self.each_row(|this, row, first_thread| {
-            this.spans(strips.guard.as_ref(), |this, (low, high)| {
-                let high = this.choose("llvm.smax", low, high.into())?;
-                let threads = this.emitter.builder.build_int_nuw_sub(high, low, "")?;
-                let count_of_whole = this.emitter.builder.build_int_unsigned_div(threads, width, "strips")?;
-                let left = this.emitter.builder.build_int_unsigned_rem(threads, width, "left")?;
-                let has_left = this.choose("llvm.umin", left, int.const_int(1, false).into())?;
-                let strip = |from, width: IntValue<'ctx>, places: &HashMap<_, _>| Strip {
-                    row,
-                    first_thread,
-                    from,
-                    width,
-                    places: places.clone(),
-                    shape: match (strips.apart, width.is_const()) {
-                        (_, false) => Shape::Loop,
-                        (false, true) => Shape::Vectors,
-                        (true, true) => Shape::Straight,
-                    },
-                    lane: None,
-                };
-                for (name, turns, width, places) in
-                    [("strip", count_of_whole, width, &whole), ("last_strip", has_left, left, &rest)]
-                {
-                    this.counted(name, (int.const_zero(), turns), |this, turn| {
-                        for &(ty, place, kept) in &first_values {
-                            let value = this.emitter.builder.build_load(ty, kept, "")?;
-                            this.emitter.builder.build_store(place, value)?;
-                        }
-                        let builder = &this.emitter.builder;
-                        let from = if width.is_const() {
-                            builder.build_int_add(low, builder.build_int_nuw_mul(turn, width, "")?, "")?
-                        } else {
-                            builder.build_int_sub(high, width, "")?
-                        };
-                        this.strip = Some(strip(from, width, places));
-                        this.carry(&strips.inward, true)?;
-                        this.nodes(&strips.nodes)?;
-                        this.carry(&strips.outward, false)?;
-                        this.strip = None;
-                        if this.long_turn(&strips.nodes) { this.hooks.look_up(&this.emitter) } else { Ok(()) }
-                    })?;
-                }
-                Ok(())
-            })
+            this.spans(strips.guard.as_ref(), |this, span| this.strips_of_row(&common, (row, first_thread), span))
         })
     }
 
+    /// Some threads of one row.
+    fn strips_of_row(&mut self, common: &Common<'_, 'ctx>, row: Row<'ctx>, (low, high): Span<'ctx>) -> Result<()> {
+        let high = self.choose("llvm.smax", low, high.into())?;
+        let width = self.int(common.strips.width);
+        let threads = self.emitter.builder.build_int_nuw_sub(high, low, "")?;
+        let turns = self.emitter.builder.build_int_unsigned_div(threads, width, "strips")?;
+        let left = self.emitter.builder.build_int_unsigned_rem(threads, width, "left")?;
+        let has_left = self.choose("llvm.umin", left, self.int(1).into())?;
+        let Some(places) = common.whole.first().cloned() else { return internal("a strip without a row") };
+        let rows = vec![StripRow { row, places }];
+        self.whole_strips(common, rows, low, turns)?;
+        self.counted("last_strip", (self.int(0), has_left), |this, _| {
+            let from = this.emitter.builder.build_int_sub(high, left, "")?;
+            let rows = vec![StripRow { row, places: common.rest.clone() }];
+            this.one(common, Strip { rows, from, width: left, shape: Shape::Loop, present: None })
+        })?;
+        Ok(())
+    }
+
+    /// So many whole strips, from a thread on.
+    fn whole_strips(
+        &mut self,
+        common: &Common<'_, 'ctx>,
+        rows: Vec<StripRow<'ctx>>,
+        low: IntValue<'ctx>,
+        turns: IntValue<'ctx>,
+    ) -> Result<()> {
+        let width = self.int(common.strips.width);
+        let shape = if common.strips.apart { Shape::Straight } else { Shape::Vectors };
+        self.counted("strip", (self.int(0), turns), |this, turn| {
+            let builder = &this.emitter.builder;
+            let from = builder.build_int_add(low, builder.build_int_nuw_mul(turn, width, "")?, "")?;
+            this.one(common, Strip { rows, from, width, shape, present: None })
+        })?;
+        Ok(())
+    }
+
+    /// A few rows at a time: the threads that all of them have, and what is left of each.
+    fn several_rows(&mut self, common: &Common<'_, 'ctx>) -> Result<()> {
+        let (zero, one) = (self.int(0), self.int(1));
+        let most = common.strips.rows;
+        let Frame { row: extent_x, block_dim: [_, extent_y, extent_z], .. } = self.hooks.frame.get();
+        let all = self.emitter.builder.build_int_nuw_mul(extent_y, extent_z, "rows")?;
+        let groups = self.emitter.builder.build_int_add(all, self.int(most - 1), "")?;
+        let groups = self.emitter.builder.build_int_unsigned_div(groups, self.int(most), "groups")?;
+        let spans = self.allocas.build_array_alloca(zero.get_type(), self.int(2 * most), "spans")?;
+        self.counted("group", (zero, groups), |this, group| {
+            let first = this.emitter.builder.build_int_nuw_mul(group, this.int(most), "first_row")?;
+            let here = this.emitter.builder.build_int_nuw_sub(all, first, "")?;
+            let here = this.choose("llvm.umin", here, this.int(most).into())?;
+            let row_at = |this: &Self, number: IntValue<'ctx>| -> Result<Row<'ctx>> {
+                let builder = &this.emitter.builder;
+                let row = builder.build_int_nuw_add(first, number, "row")?;
+                let y = builder.build_int_unsigned_rem(row, extent_y, "y")?;
+                let z = builder.build_int_unsigned_div(row, extent_y, "z")?;
+                Ok(([y, z], builder.build_int_nuw_mul(row, extent_x, "")?))
+            };
+            let (mut rows, mut common_span) = (Vec::new(), None);
+            let mut differ = this.emitter.builder.build_int_compare(IntPredicate::NE, here, this.int(most), "")?;
+            for number in 0..most {
+                let row = row_at(this, this.int(number))?;
+                this.set_thread([zero, row.0[0], row.0[1]]);
+                let (low, high) = this.span_of(common.strips.guard.as_ref())?;
+                for (at, value) in [(2 * number, low), (2 * number + 1, high)] {
+                    let place = this.span_place(spans, this.int(at))?;
+                    this.emitter.builder.build_store(place, value)?;
+                }
+                common_span = Some(match common_span {
+                    None => (low, high),
+                    Some((before_low, before_high)) => {
+                        let builder = &this.emitter.builder;
+                        let low_differs = builder.build_int_compare(IntPredicate::NE, before_low, low, "")?;
+                        let high_differs = builder.build_int_compare(IntPredicate::NE, before_high, high, "")?;
+                        let some = builder.build_or(low_differs, high_differs, "")?;
+                        differ = builder.build_or(differ, some, "")?;
+                        (before_low, before_high)
+                    }
+                });
+                let Some(places) = common.whole.get(number as usize).cloned() else {
+                    return internal("a row of a strip without places");
+                };
+                rows.push(StripRow { row, places });
+            }
+            let Some((low, high)) = common_span else { return internal("a strip without a row") };
+            // Rows that have not the same threads go one by one.
+            let builder = &this.emitter.builder;
+            let threads = builder.build_int_nuw_sub(high, low, "")?;
+            let turns = builder.build_int_unsigned_div(threads, this.int(common.strips.width), "strips")?;
+            let turns = builder.build_select(differ, zero, turns, "strips")?.into_int_value();
+            this.whole_strips(common, rows, low, turns)?;
+            let done = this.emitter.builder.build_int_nuw_mul(turns, this.int(common.strips.width), "done")?;
+            let is_left = this.emitter.builder.build_int_compare(IntPredicate::ULT, done, threads, "")?;
+            let is_left = this.emitter.builder.build_or(is_left, differ, "")?;
+            let left = this.emitter.builder.build_select(is_left, here, zero, "")?.into_int_value();
+            this.counted("row_left", (zero, left), |this, number| {
+                let row = row_at(this, number)?;
+                this.set_thread([zero, row.0[0], row.0[1]]);
+                let builder = &this.emitter.builder;
+                let at = builder.build_int_nuw_mul(number, this.int(2), "")?;
+                let low = this.span_place(spans, at)?;
+                let high = this.span_place(spans, builder.build_int_nuw_add(at, one, "")?)?;
+                let low = builder.build_load(zero.get_type(), low, "")?.into_int_value();
+                let high = builder.build_load(zero.get_type(), high, "")?.into_int_value();
+                let low = builder.build_int_add(low, done, "")?;
+                this.strips_of_row(common, row, (low, high))
+            })?;
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    fn int(&self, value: u32) -> IntValue<'ctx> {
+        self.emitter.cx.types.context.i32_type().const_int(u64::from(value), false)
+    }
+
+    fn span_place(&self, spans: PointerValue<'ctx>, at: IntValue<'ctx>) -> Result<PointerValue<'ctx>> {
+        let at = index(&self.emitter, at)?;
+        // SAFETY: the array has two elements for each row.
+        Ok(unsafe { self.emitter.builder.build_in_bounds_gep(self.int(0).get_type(), spans, &[at], "")? })
+    }
+
+    /// One strip, from the first values of what the block shares.
+    fn one(&mut self, common: &Common<'_, 'ctx>, strip: Strip<'ctx>) -> Result<()> {
+        for &(ty, place, kept) in &common.first_values {
+            let value = self.emitter.builder.build_load(ty, kept, "")?;
+            self.emitter.builder.build_store(place, value)?;
+        }
+        let strips = common.strips;
+        self.strip = Some(strip);
+        self.carry(&strips.inward, true)?;
+        self.nodes(&strips.nodes)?;
+        self.carry(&strips.outward, false)?;
+        self.strip = None;
+        if self.long_turn(&strips.nodes) { self.hooks.look_up(&self.emitter) } else { Ok(()) }
+    }
+
     /// Room for what the threads of a strip carry.
-    fn places_of(&mut self, strips: &Strips) -> Result<HashMap<LocalId, PointerValue<'ctx>>> {
+    fn places_of(&mut self, strips: &Strips) -> Result<Places<'ctx>> {
         let mut places = HashMap::new();
         for &local in &strips.places {
             let name = &self.emitter.function.locals[local].name;
@@ -134,19 +260,19 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// Runs `body` for the number of each thread of the strip that is here.
-    fn lanes(&mut self, parallel: bool, body: impl FnOnce(&mut Self, IntValue<'ctx>) -> Result<()>) -> Result<()> {
+    fn lanes(&mut self, parallel: bool, body: impl Fn(&mut Self, IntValue<'ctx>) -> Result<()>) -> Result<()> {
         let Some(strip) = self.strip.clone() else { return internal("lanes of no strip") };
-        let [y, z] = strip.row;
-        let zero = strip.width.get_type().const_zero();
-        let (head, back) = self.counted("lane", (zero, strip.width), |this, lane| {
-            let x = count(&this.emitter, strip.from, lane)?;
-            let thread = count(&this.emitter, strip.first_thread, x)?;
-            this.set_thread([x, y, z]);
-            this.strip = Some(Strip { lane: Some(lane), ..strip.clone() });
-            body(this, thread)
-        })?;
-        self.strip = Some(Strip { lane: None, ..strip.clone() });
-        self.parallel.promise(head, back, parallel, strip.shape);
+        for (number, StripRow { row: ([y, z], first_thread), .. }) in strip.rows.iter().enumerate() {
+            let (head, back) = self.counted("lane", (self.int(0), strip.width), |this, lane| {
+                let x = count(&this.emitter, strip.from, lane)?;
+                let thread = count(&this.emitter, *first_thread, x)?;
+                this.set_thread([x, *y, *z]);
+                this.strip = Some(Strip { present: Some((number, lane)), ..strip.clone() });
+                body(this, thread)
+            })?;
+            self.parallel.promise(head, back, parallel, strip.shape);
+        }
+        self.strip = Some(strip);
         Ok(())
     }
 

@@ -254,6 +254,16 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
+    /// What a guard of which no value wraps lets through of the present row.
+    pub(super) fn span_of(&mut self, guard: Option<&Guard>) -> Result<(IntValue<'ctx>, IntValue<'ctx>)> {
+        let extent = self.hooks.frame.get().row;
+        let Some(guard) = guard else { return Ok((extent.get_type().const_zero(), extent)) };
+        let values = self.guard_values(guard)?;
+        let long = self.emitter.cx.types.context.i64_type();
+        let (low, high) = self.span(&values, long.const_zero(), index(&self.emitter, extent)?)?;
+        Ok((low, self.choose("llvm.smax", low, high.into())?))
+    }
+
     /// What a guard compares, for the present row.
     fn guard_values(&mut self, guard: &Guard) -> Result<GuardValues<'ctx>> {
         for &local in &guard.recompute {

@@ -39,6 +39,8 @@ pub(crate) struct Marked {
     pub counters: Vec<LocalId>,
     /// Those of them in which threads walk apart: they are taken together by a strip or not at all.
     pub walks: Vec<LocalId>,
+    /// Those of few turns in which rows of threads load the same: they are taken together by several rows or not at all.
+    pub tiles: Vec<LocalId>,
 }
 
 /// Marks loops in a kernel's body; with `walks` those in which each thread walks through its own memory, too.
@@ -53,6 +55,7 @@ pub(crate) fn mark(function: &mut Function, body: &mut Block, walks: bool) -> Ma
             marked.any = true;
             marked.counters.extend(loop_.counter);
             marked.walks.extend(loop_.counter.filter(|_| loop_.apart));
+            marked.tiles.extend(loop_.counter.filter(|_| loop_.few));
         }
     }
     let mut loops = vec![0_u32; function.locals.len()];
@@ -81,10 +84,8 @@ fn collect(function: &Function, list: &[Stmt], fixed: &Fixed, path: &mut Path, f
         path.push(index);
         match &stmt.kind {
             StmtKind::Loop { body, .. } if holds_barrier(stmt) => collect(function, body, fixed, path, found),
-            StmtKind::Loop { body, step }
-                if simple(function, body) && simple(function, step) && !few_turns(function, body) =>
-            {
-                found.push(path.clone());
+            StmtKind::Loop { body, step } if simple(function, body) && simple(function, step) => {
+                found.push(path.clone())
             }
             // Loops around an innermost one are lifted with it, if all threads leave those together, too.
             StmtKind::Loop { body, .. } => collect(function, body, fixed, path, found),
@@ -162,6 +163,8 @@ struct MarkedLoop {
     counter: Option<LocalId>,
     /// Its threads touch memory apart.
     apart: bool,
+    /// It has few turns.
+    few: bool,
 }
 
 /// Marks a loop if it is then lifted without masks and a row of threads stays together in it. With `walks` threads may part where
@@ -173,6 +176,10 @@ fn mark_uniform(function: &Function, body: &mut Block, path: &[usize], walks: bo
     let list = list_at(&mut attempt, outer)?;
     let Some(Stmt { kind: StmtKind::Loop { body: turn, step }, span }) = list.get_mut(index) else { return None };
     let counter = counter(function, turn, step).map(|(counter, _)| counter);
+    let few = few_turns(function, turn);
+    if few && (!walks || counter.is_none()) {
+        return None;
+    }
     let waits = walks && counter.is_some() && chains::has_some(function, turn, step);
     turn.push(cut_here(*span));
     if masks(function, &attempt) > before {
@@ -184,11 +191,11 @@ fn mark_uniform(function: &Function, body: &mut Block, path: &[usize], walks: bo
     let marked = list_at(&mut attempt, outer).and_then(|list| list.get(index)).cloned();
     let Some(Stmt { kind: StmtKind::Loop { body: turn, .. }, .. }) = marked else { return None };
     let apart = !stays_together(function, &turn, &attempt, &fixed, &uniformity);
-    if apart && !waits {
+    if (apart && !waits) || (few && (apart || !rows_share(function, &turn, &fixed, &uniformity))) {
         return None;
     }
     *body = attempt;
-    Some(MarkedLoop { counter, apart })
+    Some(MarkedLoop { counter, apart, few })
 }
 
 /// How many masks a body needs.
@@ -227,6 +234,28 @@ fn stays_together(function: &Function, turn: &[Stmt], body: &[Stmt], fixed: &Fix
         }
     });
     together
+}
+
+/// `true` if some statements load what neighbors along `x` load next to each other and all threads along `y` load alike, and other
+/// things that they do not: rows of threads do with one load of the first what each of them does with its own.
+pub(super) fn rows_share(function: &Function, list: &[Stmt], fixed: &Fixed, uniformity: &Uniformity) -> bool {
+    let shared = |local: LocalId| !uniformity.local_varies(local);
+    let [along_x, along_y] = [0, 1].map(|axis| Forms { function, fixed, shared: &shared, sole: &|_| None, axis });
+    let (mut shares, mut differs) = (false, false);
+    for_each_stmt(list, &mut |stmt| {
+        for root in stmt.kind.exprs() {
+            for_each_expr(function, root, &mut |id| {
+                if let ExprKind::Load(pointer, _) = function.exprs[id].kind
+                    && let Class::Address { base, by, .. } = function.class(pointer)
+                {
+                    let alike = along_y.form(base) == Form::Same && along_y.form(by) == Form::Same;
+                    shares |= alike && along_x.form(by) == Form::Step;
+                    differs |= !alike;
+                }
+            });
+        }
+    });
+    shares && differs
 }
 
 fn neighbors(forms: &Forms<'_>, pointer: ExprId) -> bool {

@@ -82,7 +82,7 @@ impl Plan {
         if strips::hold_all(&plan.cut.nodes, &walks) { Some(plan) } else { Some(Self::with(module, opt, false)?.0) }
     }
 
-    /// A plan in which threads perhaps take loops together where they touch memory apart, and the counters of these loops.
+    /// A plan in which threads perhaps take loops together that are taken so by strips or not at all, and the counters of these loops.
     fn with(module: &Module, opt: bool, walks: bool) -> Option<(Self, Vec<LocalId>)> {
         let kernel = module.kernel?;
         let effects = Effects::of_module(module);
@@ -140,7 +140,7 @@ impl Plan {
         });
         if opt && segments <= MOST_SEGMENTS {
             let width = if joins.is_some() { strips::WIDEST } else { strips::IN_BLOCK };
-            strips::make(&peeler, width, &marked.walks, &mut cut.nodes);
+            strips::make(&peeler, width, &marked, &mut cut.nodes);
         }
         shape::for_each_guard(&mut cut.nodes, &mut |guard| peeler.complete(guard));
         crossing.locals = strips::kept(&cut.nodes);
@@ -161,7 +161,7 @@ impl Plan {
             long_rows: !marked.far,
             x_axis,
         };
-        Some((plan, marked.walks))
+        Some((plan, [marked.walks, marked.tiles].concat()))
     }
 }
 

@@ -10,8 +10,8 @@ use std::iter::repeat;
 use crate::{
     analysis::Fixed,
     ir::{
-        Base, Class, Effects, ExprId, ExprKind, Function, Leaf, LocalArrayId, LocalId, SharedId, Space, Stmt, StmtKind,
-        Touches, Type, for_each_expr_of_stmt,
+        Base, BinaryOp, Class, Effects, ExprId, ExprKind, Function, Leaf, LocalArrayId, LocalId, SharedId, Space, Stmt,
+        StmtKind, Touches, Type, Unit, for_each_expr_of_stmt,
     },
 };
 
@@ -37,6 +37,16 @@ struct Accesses {
     stores: u32,
     /// There is a store that may stand before what is looked at now.
     written: bool,
+    /// Where the stores go, while each of them goes to an element of its own.
+    places: Option<Vec<Place>>,
+}
+
+/// An address, and a constant that is added to it.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    base: ExprId,
+    index: ExprId,
+    constant: i128,
 }
 
 impl Accesses {
@@ -72,7 +82,7 @@ pub(super) fn is_kept(
         let (written, other) = (&order.memories[written], &order.memories[memory]);
         match (stored, written.root == other.root && written.space == other.space) {
             (false, _) => other.loads < 2 && written.stores < 2,
-            (true, true) => written.stores < 3,
+            (true, true) => written.stores < 3 || written.places.is_some(),
             (true, false) => written.stores < 2 && other.stores < 2,
         }
     })
@@ -137,22 +147,80 @@ impl Order<'_> {
             Type::Ptr(_, space) => space,
             Type::Scalar(_) => Space::Generic,
         };
-        self.touch(self.root(pointer), space, store, times);
+        let place = if store && times == 1 { self.place(pointer) } else { None };
+        self.touch(self.root(pointer), space, store, times, place);
+    }
+
+    /// An element at a constant distance from what other addresses may have in common with it.
+    fn place(&self, pointer: ExprId) -> Option<Place> {
+        let Class::Address { base, by, unit: Unit::Elements } = self.function.class(pointer) else { return None };
+        Some(match self.function.exprs[by].kind {
+            ExprKind::Binary(BinaryOp::Add, index, constant) if self.function.int(constant).is_some() => {
+                Place { base, index, constant: self.function.int(constant)? }
+            }
+            _ => Place { base, index: by, constant: 0 },
+        })
+    }
+
+    /// Whether two expressions have the same value for a thread wherever they stand.
+    fn is_same(&self, a: ExprId, b: ExprId) -> bool {
+        let [a, b] = [a, b].map(|id| {
+            let mut id = id;
+            while let Some(value) = self.function.local(id).and_then(|local| self.fixed.value(local)) {
+                id = value;
+            }
+            id
+        });
+        if a == b {
+            return true;
+        }
+        let (left, right) = (&self.function.exprs[a], &self.function.exprs[b]);
+        let steady = match self.function.class(a) {
+            Class::Leaf(Leaf::Local(local)) => self.function.params.contains(&local),
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } => true,
+            Class::Load(_) => false,
+        };
+        let (mut of_left, mut of_right) = (Vec::new(), Vec::new());
+        let bare = |kind: &ExprKind, operands: &mut Vec<ExprId>| {
+            kind.clone().map_operands(&mut |operand| {
+                operands.push(operand);
+                a
+            })
+        };
+        steady
+            && left.ty == right.ty
+            && bare(&left.kind, &mut of_left) == bare(&right.kind, &mut of_right)
+            && of_left.len() == of_right.len()
+            && of_left.into_iter().zip(of_right).all(|(a, b)| self.is_same(a, b))
+    }
+
+    /// Adds a place to those of stores, if it is none of them.
+    fn apart(&self, places: Option<Vec<Place>>, place: Option<Place>) -> Option<Vec<Place>> {
+        let (mut places, place) = (places?, place?);
+        let apart = |known: &Place| {
+            known.constant != place.constant
+                && self.is_same(known.base, place.base)
+                && self.is_same(known.index, place.index)
+        };
+        places.iter().all(apart).then(|| {
+            places.push(place);
+            places
+        })
     }
 
     /// What is not followed: it may be any memory, and more than once.
     fn anywhere(&mut self, reads: bool, writes: bool) {
         for (done, store) in [(reads, false), (writes, true)] {
             if done {
-                self.touch(Root::Unknown, Space::Generic, store, MANY);
+                self.touch(Root::Unknown, Space::Generic, store, MANY, None);
             }
         }
     }
 
-    fn touch(&mut self, root: Root, space: Space, store: bool, times: u32) {
+    fn touch(&mut self, root: Root, space: Space, store: bool, times: u32, place: Option<Place>) {
         let known = self.memories.iter().position(|memory| memory.root == root && memory.space == space);
         let memory = known.unwrap_or_else(|| {
-            self.memories.push(Accesses { root, space, loads: 0, stores: 0, written: false });
+            self.memories.push(Accesses { root, space, loads: 0, stores: 0, written: false, places: Some(Vec::new()) });
             self.memories.len() - 1
         });
         for written in 0..self.memories.len() {
@@ -163,6 +231,10 @@ impl Order<'_> {
             {
                 self.again.push(seen);
             }
+        }
+        if store {
+            let places = self.memories[memory].places.take();
+            self.memories[memory].places = self.apart(places, place);
         }
         let memory = &mut self.memories[memory];
         memory.written |= store;

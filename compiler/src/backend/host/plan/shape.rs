@@ -96,8 +96,10 @@ pub(crate) struct Strips {
     pub nodes: Vec<Node>,
     /// Who is here: the guard of each of the segments.
     pub guard: Option<Guard>,
-    /// Threads of a strip.
+    /// Threads of a strip in a row.
     pub width: u32,
+    /// Rows of a strip.
+    pub rows: u32,
     /// They touch memory apart: their operations are put beside each other as they are, not made vectors of.
     pub apart: bool,
     /// Locals of the block that the nodes assign: each strip begins with their first values.

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 
 use super::{
     guards::Peeler,
+    lockstep::{self, Marked},
     shape::{Guard, Node, Segment, Strips, for_each_segment, for_each_split},
 };
 use crate::{
@@ -22,6 +23,9 @@ pub(super) const WIDEST: u32 = 256;
 /// Threads of a strip where rows are no longer than a block's.
 pub(super) const IN_BLOCK: u32 = 16;
 
+/// Rows of a strip where rows of threads load the same.
+const ROWS: u32 = 4;
+
 /// What the threads of a strip may carry, in bytes: half of what 32 registers of 64 bytes hold.
 const MOST_BYTES: u64 = 1024;
 
@@ -32,13 +36,14 @@ const MOST_EXPRS: usize = 2000;
 /// set of it.
 const APART: u32 = 8;
 
-/// Makes strips of nodes that may run so, wherever there is a loop among them. Guards are off the segments already. In loops
-/// that count by one of `walks` threads touch memory apart.
-pub(super) fn make(peeler: &Peeler<'_>, width: u32, walks: &[LocalId], nodes: &mut Vec<Node>) {
+/// Makes strips of nodes that may run so, wherever there is a loop among them. Guards are off the segments already. What
+/// is marked says in which loops threads touch memory apart, and which are for several rows alone.
+pub(super) fn make(peeler: &Peeler<'_>, width: u32, marked: &Marked, nodes: &mut Vec<Node>) {
+    let Marked { walks, tiles, .. } = marked;
     let mut loads = vec![0; peeler.function.locals.len()];
     count_loads(nodes, &mut loads);
     for_each_split(nodes, &mut |cond| loads[cond.index()] += 1);
-    Maker { peeler, width, walks, loads }.list(nodes, &Guard::default(), false);
+    Maker { peeler, width, walks, tiles, loads }.list(nodes, &Guard::default(), false);
 }
 
 /// The crossing locals that have a place in scratch memory: strips need none for what nobody else reads.
@@ -78,6 +83,7 @@ struct Maker<'a> {
     peeler: &'a Peeler<'a>,
     width: u32,
     walks: &'a [LocalId],
+    tiles: &'a [LocalId],
     /// By the local's index: how many segments fetch it.
     loads: Vec<u32>,
 }
@@ -182,14 +188,24 @@ impl Maker<'_> {
             return None;
         }
         for_each_segment(nodes, &mut |segment| segment.interior = None);
-        let bytes: u64 = places.iter().map(|local| bytes(function.locals[*local].ty)).sum();
-        let mut width = self.width;
-        while u64::from(width) * bytes > MOST_BYTES && width > IN_BLOCK {
-            width /= 2;
-        }
         let mut counters = Vec::new();
         counters_of(nodes, &mut counters);
         let apart = counters.iter().any(|counter| self.walks.contains(counter));
+        let mut shares = false;
+        for node in &*nodes {
+            self.shares(node, false, &mut shares);
+        }
+        let wraps = guard.ranges.iter().any(|range| range.wraps);
+        let rows = if shares && !apart && !wraps && exprs * ROWS as usize <= MOST_EXPRS { ROWS } else { 1 };
+        let bytes: u64 = places.iter().map(|local| bytes(function.locals[*local].ty)).sum();
+        let mut width = self.width;
+        while u64::from(width) * u64::from(rows) * bytes > MOST_BYTES && width > IN_BLOCK {
+            width /= 2;
+        }
+        let rows = if u64::from(width) * u64::from(rows) * bytes > MOST_BYTES { 1 } else { rows };
+        if rows == 1 && counters.iter().any(|counter| self.tiles.contains(counter)) {
+            return None;
+        }
         let mut inside = vec![0; self.loads.len()];
         count_loads(nodes, &mut inside);
         let (mut exposed, mut always) = (BTreeSet::new(), BTreeSet::new());
@@ -205,12 +221,26 @@ impl Maker<'_> {
             nodes: Vec::new(),
             guard: (!guard.is_empty()).then(|| guard.clone()),
             width: if apart { APART } else { width },
+            rows,
             apart,
             shared: shared.into_iter().collect(),
             places: places.into_iter().collect(),
             inward: exposed.into_iter().collect(),
             outward,
         })
+    }
+}
+
+impl Maker<'_> {
+    /// Whether rows of threads load the same in a loop.
+    fn shares(&self, node: &Node, in_loop: bool, shares: &mut bool) {
+        if let (Node::Segment(segment), true) = (node, in_loop) {
+            let Peeler { function, uniformity, fixed, .. } = self.peeler;
+            *shares |= lockstep::rows_share(function, &segment.body, fixed, uniformity);
+        }
+        for part in node.parts() {
+            part.iter().for_each(|inside| self.shares(inside, in_loop || matches!(node, Node::Loop { .. }), shares));
+        }
     }
 }
 
