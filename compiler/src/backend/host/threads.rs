@@ -12,7 +12,7 @@ use inkwell::{
 use super::{
     entry::KernelEmitter,
     hooks::{Frame, byte_offset, count, index, known_offset},
-    plan::{Guard, Interior, MaskId, Range, Segment},
+    plan::{Guard, Interior, MaskId, Range, Runs, Segment},
 };
 use crate::{
     backend::llvm::{LoopTargets, Result, internal},
@@ -20,23 +20,23 @@ use crate::{
 };
 
 /// A guard's values for one row.
-struct GuardValues<'ctx> {
-    ranges: Vec<RangeValues<'ctx>>,
+pub(super) struct GuardValues<'ctx> {
+    pub(super) ranges: Vec<RangeValues<'ctx>>,
     /// Conditions on the row, and whether each must be false instead of true.
     rows: Vec<(IntValue<'ctx>, bool)>,
 }
 
 /// [`Range`], with both sides in 64 bits; the value is that of the row's first thread.
-struct RangeValues<'ctx> {
-    value: IntValue<'ctx>,
+pub(super) struct RangeValues<'ctx> {
+    pub(super) value: IntValue<'ctx>,
     op: CompareOp,
-    bound: IntValue<'ctx>,
-    wraps: bool,
+    pub(super) bound: IntValue<'ctx>,
+    pub(super) wraps: bool,
 }
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
     /// `for i in from..to: body(i)` on `i32`; gives the first block of the body and the branch back.
-    fn counted(
+    pub(super) fn counted(
         &mut self,
         name: &str,
         (from, to): (IntValue<'ctx>, IntValue<'ctx>),
@@ -88,10 +88,24 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
 
     /// A segment for all threads that take part, row by row, so that LLVM has one loop around the one along `x`.
     pub(super) fn segment(&mut self, segment: &Segment) -> Result<()> {
+        let aligned = match segment.runs {
+            Runs::Warps => return self.each_warp(segment),
+            Runs::EachThread | Runs::OneThread => None,
+            Runs::Groups | Runs::FirstOfGroups => Some(false),
+            Runs::FirstLanes => Some(true),
+        };
+        if let Some(by_number) = aligned {
+            return self.each_row(|this, row, first_thread| {
+                this.spans(segment.guard.as_ref(), |this, bounds| {
+                    this.groups_of_row(segment, (row, first_thread), by_number, bounds)
+                })
+            });
+        }
         self.each_row(|this, row, first_thread| {
-            this.spans(segment.guard.as_ref(), |this, bounds| match &segment.interior {
-                None => this.threads_of_row(segment, &segment.body, (row, first_thread), bounds),
-                Some(interior) => this.three_parts(segment, interior, (row, first_thread), bounds),
+            this.spans(segment.guard.as_ref(), |this, bounds| match (&segment.partners, &segment.interior) {
+                (Some(partners), _) => this.by_partners(segment, partners, (row, first_thread), bounds),
+                (None, Some(interior)) => this.three_parts(segment, interior, (row, first_thread), bounds),
+                (None, None) => this.threads_of_row(segment, &segment.body, (row, first_thread), bounds),
             })
         })
     }
@@ -128,7 +142,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// Runs a segment's body for some threads of a row.
-    fn threads_of_row(
+    pub(super) fn threads_of_row(
         &mut self,
         segment: &Segment,
         body: &[Stmt],
@@ -139,7 +153,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let (head, back) = self.counted("x", bounds, |this, x| {
             let thread = count(&this.emitter, first_thread, x)?;
             this.set_thread([x, y, z]);
-            this.thread(segment, body, thread)?;
+            this.thread(segment, body, thread, None)?;
             if looks { this.hooks.look_up(&this.emitter) } else { Ok(()) }
         })?;
         if segment.parallel {
@@ -154,7 +168,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// Runs `body` for `threadIdx.y` and `.z` of each row and the number of its first thread, which is the present one.
-    fn each_row(
+    pub(super) fn each_row(
         &mut self,
         body: impl FnOnce(&mut Self, [IntValue<'ctx>; 2], IntValue<'ctx>) -> Result<()>,
     ) -> Result<()> {
@@ -201,13 +215,13 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(self.emitter.builder.build_load(bit, seen, "")?.into_int_value())
     }
 
-    fn set_thread(&self, thread: [IntValue<'ctx>; 3]) {
+    pub(super) fn set_thread(&self, thread: [IntValue<'ctx>; 3]) {
         self.hooks.frame.set(Frame { thread, ..self.hooks.frame.get() });
     }
 
     /// Runs `body` for what a guard lets through of the present row: once, or for each part of the row in which no
     /// value of the guard wraps. `threadIdx.x` is 0 in the guard's values.
-    fn spans(
+    pub(super) fn spans(
         &mut self,
         guard: Option<&Guard>,
         body: impl FnOnce(&mut Self, (IntValue<'ctx>, IntValue<'ctx>)) -> Result<()>,
@@ -253,7 +267,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// What a guard compares, for the present row.
-    fn guard_values(&mut self, guard: &Guard) -> Result<GuardValues<'ctx>> {
+    pub(super) fn guard_values(&mut self, guard: &Guard) -> Result<GuardValues<'ctx>> {
         for &local in &guard.recompute {
             let place = match self.row_places[local.index()] {
                 Some(place) => place,
@@ -279,7 +293,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// The threads among `from..to` of the row that a guard lets through, where no value wraps between them.
-    fn span(
+    pub(super) fn span(
         &self,
         guard: &GuardValues<'ctx>,
         from: IntValue<'ctx>,
@@ -357,7 +371,14 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// One thread, which runs a body of the segment's; ends in a block that is reached on every way.
-    fn thread(&mut self, segment: &Segment, body: &[Stmt], thread: IntValue<'ctx>) -> Result<()> {
+    /// With `others`, the numbers of the first and behind the last thread that get what it puts back.
+    pub(super) fn thread(
+        &mut self,
+        segment: &Segment,
+        body: &[Stmt],
+        thread: IntValue<'ctx>,
+        others: Option<(IntValue<'ctx>, IntValue<'ctx>)>,
+    ) -> Result<()> {
         let end = self.emitter.block("thread_end");
         if let Some(active) = segment.active {
             let run = self.emitter.block("thread_runs");
@@ -386,10 +407,18 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.emitter.go(put_back)?;
         self.emitter.builder.position_at_end(put_back);
         for &local in &segment.store {
-            let to = self.element(local, thread)?;
             let from = self.emitter.place(local)?;
             let value = self.emitter.builder.build_load(self.memory_type(local)?, from, "")?;
-            self.emitter.builder.build_store(to, value)?;
+            let Some(others) = others else {
+                let to = self.element(local, thread)?;
+                self.emitter.builder.build_store(to, value)?;
+                continue;
+            };
+            self.counted("other", others, |this, other| {
+                let to = this.element(local, other)?;
+                this.emitter.builder.build_store(to, value)?;
+                Ok(())
+            })?;
         }
         self.emitter.go(end)?;
         self.emitter.builder.position_at_end(end);

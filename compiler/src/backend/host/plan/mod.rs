@@ -8,13 +8,16 @@ mod cells;
 mod crossing;
 mod dead;
 mod forms;
+mod groups;
 mod guards;
 mod inline;
 mod interior;
 mod joined;
+mod lanes;
 mod lockstep;
 pub(crate) mod meeting;
 mod order;
+mod partners;
 mod polling;
 mod regions;
 mod segments;
@@ -30,7 +33,9 @@ pub(crate) mod warps;
 
 pub(crate) use crossing::Crossing;
 pub(crate) use polling::Polling;
-pub(crate) use shape::{Cut, Guard, Interior, MAX_ROW, MAX_THREADS, MaskId, Node, Range, Segment};
+pub(crate) use shape::{
+    Cut, Guard, Interior, LANES, MAX_ROW, MAX_THREADS, MaskId, Node, Partners, Range, Runs, Segment,
+};
 
 use crate::{
     analysis::Fixed,
@@ -98,7 +103,9 @@ impl Plan {
         let (uniformity, mut cut) = if has_barrier {
             let regions = Regions::of(&function, &body, &fixed);
             let uniformity = shared_by_block(&function, &body, &regions);
-            let cut = segments::cut(&mut function, &body, &uniformity, &regions);
+            let assigned = groups::count_assigned(&function, &body);
+            let groups = groups::Groups { fixed: &fixed, assigned };
+            let cut = segments::cut(&mut function, &body, &uniformity, &regions, opt.then_some(&groups));
             (uniformity, cut)
         } else {
             (all_own(&function), segments::whole(body, is_choice))
@@ -116,9 +123,19 @@ impl Plan {
         let mut segments = 0;
         shape::for_each_segment(&mut cut.nodes, &mut |segment| {
             segments += 1;
-            peeler.peel(segment);
-            if opt {
-                interior::find(&mut peeler, segment);
+            match segment.runs {
+                Runs::Warps => {}
+                Runs::FirstOfGroups | Runs::FirstLanes => {
+                    segment.guard.iter_mut().for_each(|guard| peeler.complete(guard));
+                }
+                // The guards around all of a group's code let a range of a row through, which it speaks for.
+                Runs::EachThread | Runs::OneThread | Runs::Groups => peeler.peel(segment),
+            }
+            if opt && segment.runs == Runs::EachThread {
+                partners::find(&mut peeler, segment);
+                if segment.partners.is_none() {
+                    interior::find(&mut peeler, segment);
+                }
             }
         });
         shape::for_each_guard(&mut cut.nodes, &mut |guard| peeler.complete(guard));
