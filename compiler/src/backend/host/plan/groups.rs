@@ -58,7 +58,7 @@ impl Groups<'_> {
         masked: bool,
         piece: Block,
     ) -> Vec<(Runs, Block)> {
-        if escapes(&piece).any() || !piece.iter().all(is_unordered) {
+        if escapes(&piece).any() || !piece.iter().all(is_unordered) || steps_of_floats(function, &piece) > 1 {
             return vec![(Runs::EachThread, piece)];
         }
         if let Some(parts) = self.behind_guard(function, shared, masked, &piece) {
@@ -114,10 +114,9 @@ impl Groups<'_> {
 }
 
 /// Cuts a piece where an atomic operation needs what takes some operations, or comes behind them: its operands are
-/// locals then. Sums of floats keep their order.
+/// locals then.
 fn before_atomics(function: &mut Function, piece: Block) -> Vec<Block> {
     let is_atomic = |stmt: &Stmt| matches!(stmt.kind, StmtKind::Op { op: Op::Atomic { .. }, .. });
-    let atomics = piece.iter().filter(|stmt| is_atomic(stmt)).count();
     let mut parts = Vec::new();
     let mut current = Block::new();
     for mut stmt in piece {
@@ -125,10 +124,9 @@ fn before_atomics(function: &mut Function, piece: Block) -> Vec<Block> {
             current.push(stmt);
             continue;
         };
-        let whole = |id: &ExprId| !function.exprs[*id].ty.scalar().is_some_and(Scalar::is_float);
         let start = current.iter().take_while(|stmt| is_atomic(stmt)).count();
         let cost = cost(function, &current[start..], args);
-        if cost < WORTH_CUTTING || (atomics > 1 && !args.iter().all(whole)) {
+        if cost < WORTH_CUTTING {
             current.push(stmt);
             continue;
         }
@@ -203,6 +201,18 @@ pub(super) fn copied(function: &mut Function, root: ExprId) -> ExprId {
     let Expr { kind, ty, span } = function.exprs[root].clone();
     let kind = kind.map_operands(&mut |operand| copied(function, operand));
     function.exprs.push(Expr { kind, ty, span })
+}
+
+/// Atomic operations on floats: the order of several is the order of their sums.
+fn steps_of_floats(function: &Function, piece: &[Stmt]) -> usize {
+    let is_float = |id: &ExprId| function.exprs[*id].ty.scalar().is_some_and(Scalar::is_float);
+    let mut steps = 0;
+    for_each_stmt(piece, &mut |stmt| {
+        if let StmtKind::Op { args, .. } = &stmt.kind {
+            steps += usize::from(args.iter().any(is_float));
+        }
+    });
+    steps
 }
 
 /// Whether nobody sees in what order threads run a statement.
