@@ -107,6 +107,7 @@ fn of_op(function: &Function, op: Op, args: &[ExprId], is_read: bool) -> Option<
         | Op::MatchAll
         | Op::WarpReduce(_)
         | Op::LaneBits(_)
+        | Op::OfWarps
         | Op::Fence(_)
         | Op::Print(_)
         | Op::Nanosleep

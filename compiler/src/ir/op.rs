@@ -48,6 +48,9 @@ pub enum Op {
     /// Bit by bit, the lowest of the bits with this number in the 32 bytes that a pointer points to. Only the host's own
     /// code has it, where it looks at what the lanes of a warp left in a cell each.
     LaneBits(u8),
+    /// A barrier of a warp, behind which a branch stands that runs once a warp, for the number of its first thread, whoever of
+    /// it is here. Only the host's own code has it.
+    OfWarps,
     /// `membar`: the thread's accesses before it come before those after it, as the threads of the scope see them.
     Fence(Scope),
     /// Prints values by a format of C's `printf`, with the constant's bytes but for the zero at its end. Each operand is an
@@ -359,6 +362,7 @@ impl Op {
                 orders: false,
                 ..ORDERS
             },
+            Self::OfWarps => OpRow { name: "of_warps", ..OF_WARP },
             Self::Clock(clock) => clock.row(),
             Self::Nanosleep => OpRow {
                 name: "nanosleep",

@@ -112,6 +112,7 @@ fn sees_others(function: &Function) -> bool {
                 | Op::WarpReduce(_)
                 | Op::ActiveMask
                 | Op::LaneBits(_)
+                | Op::OfWarps
                 | Op::Print(_)
                 | Op::Ptx { pure: true, .. }
                 | Op::Clock(_)

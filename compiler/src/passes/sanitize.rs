@@ -110,6 +110,7 @@ fn of_op(function: &mut Function, op: Op, args: &[ExprId], span: Span) -> Option
         Op::Atomic { .. }
         | Op::ActiveMask
         | Op::LaneBits(_)
+        | Op::OfWarps
         | Op::Fence(_)
         | Op::Print(_)
         | Op::Ptx { .. }

@@ -347,6 +347,7 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
                 };
                 Ok(vec![lane_bits(emitter, *cells, bit)?.into()])
             }
+            Op::OfWarps => internal(format!("a {op} inside a thread's code")),
             Op::Barrier | Op::WarpBarrier if !self.stacks => internal(format!("a {op} inside a thread loop")),
             Op::GridBarrier => {
                 if !self.stacks {

@@ -14,6 +14,7 @@ mod nodes;
 mod offsets;
 mod outline;
 mod parallel;
+mod parts;
 mod plan;
 mod stop;
 mod strips;

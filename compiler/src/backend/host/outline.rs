@@ -16,7 +16,7 @@ use inkwell::{
 use super::{
     entry::KernelEmitter,
     hooks::{Frame, HostHooks},
-    plan::{Guard, Interior, Segment},
+    plan::{Guard, Interior, Partners, Segment},
     stop::Watch,
 };
 use crate::{
@@ -119,8 +119,10 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         };
         for_each_mention(function, &segment.body, &mut note);
         let mut roots: Vec<ExprId> = Vec::new();
-        let interior = segment.interior.as_ref().map(|Interior { guard, .. }| guard);
-        for Guard { recompute, rows, ranges } in segment.guard.iter().chain(interior) {
+        let interior = segment.interior.iter().map(|Interior { guard, .. }| guard);
+        let partners = segment.partners.iter();
+        let partners = partners.flat_map(|Partners { sides, lower, upper }| [sides, &lower.guard, &upper.guard]);
+        for Guard { recompute, rows, ranges } in segment.guard.iter().chain(interior).chain(partners) {
             roots.extend(recompute.iter().filter_map(|&local| self.plan.fixed.value(local)));
             roots.extend(rows.iter().map(|&(cond, _)| cond));
             roots.extend(ranges.iter().flat_map(|range| [range.value, range.bound]));

@@ -254,7 +254,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     pub(super) fn segment_of_strip(&mut self, segment: &Segment) -> Result<()> {
         let looks = self.goes_on_for_long(segment);
         self.lanes(segment.parallel, |this, thread| {
-            this.thread(segment, &segment.body, thread)?;
+            this.thread(segment, &segment.body, thread, None)?;
             if looks { this.hooks.look_up(&this.emitter) } else { Ok(()) }
         })
     }

@@ -13,7 +13,7 @@ use super::{
     entry::KernelEmitter,
     hooks::{Frame, byte_offset, count, index, known_offset},
     parallel::Shape,
-    plan::{Guard, Interior, MaskId, Range, Segment},
+    plan::{Guard, Interior, MaskId, Range, Runs, Segment},
 };
 use crate::{
     backend::llvm::{LoopTargets, Result, internal},
@@ -21,18 +21,18 @@ use crate::{
 };
 
 /// A guard's values for one row.
-struct GuardValues<'ctx> {
-    ranges: Vec<RangeValues<'ctx>>,
+pub(super) struct GuardValues<'ctx> {
+    pub(super) ranges: Vec<RangeValues<'ctx>>,
     /// Conditions on the row, and whether each must be false instead of true.
     rows: Vec<(IntValue<'ctx>, bool)>,
 }
 
 /// [`Range`], with both sides in 64 bits; the value is that of the row's first thread.
-struct RangeValues<'ctx> {
-    value: IntValue<'ctx>,
+pub(super) struct RangeValues<'ctx> {
+    pub(super) value: IntValue<'ctx>,
     op: CompareOp,
-    bound: IntValue<'ctx>,
-    wraps: bool,
+    pub(super) bound: IntValue<'ctx>,
+    pub(super) wraps: bool,
 }
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
@@ -92,10 +92,24 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         if self.strip.is_some() {
             return self.segment_of_strip(segment);
         }
+        let aligned = match segment.runs {
+            Runs::Warps => return self.each_warp(segment),
+            Runs::EachThread | Runs::OneThread => None,
+            Runs::Groups | Runs::FirstOfGroups => Some(false),
+            Runs::FirstLanes => Some(true),
+        };
+        if let Some(by_number) = aligned {
+            return self.each_row(|this, row, first_thread| {
+                this.spans(segment.guard.as_ref(), |this, bounds| {
+                    this.groups_of_row(segment, (row, first_thread), by_number, bounds)
+                })
+            });
+        }
         self.each_row(|this, row, first_thread| {
-            this.spans(segment.guard.as_ref(), |this, bounds| match &segment.interior {
-                None => this.threads_of_row(segment, &segment.body, (row, first_thread), bounds),
-                Some(interior) => this.three_parts(segment, interior, (row, first_thread), bounds),
+            this.spans(segment.guard.as_ref(), |this, bounds| match (&segment.partners, &segment.interior) {
+                (Some(partners), _) => this.by_partners(segment, partners, (row, first_thread), bounds),
+                (None, Some(interior)) => this.three_parts(segment, interior, (row, first_thread), bounds),
+                (None, None) => this.threads_of_row(segment, &segment.body, (row, first_thread), bounds),
             })
         })
     }
@@ -132,7 +146,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// Runs a segment's body for some threads of a row.
-    fn threads_of_row(
+    pub(super) fn threads_of_row(
         &mut self,
         segment: &Segment,
         body: &[Stmt],
@@ -143,7 +157,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let (head, back) = self.counted("x", bounds, |this, x| {
             let thread = count(&this.emitter, first_thread, x)?;
             this.set_thread([x, y, z]);
-            this.thread(segment, body, thread)?;
+            this.thread(segment, body, thread, None)?;
             if looks { this.hooks.look_up(&this.emitter) } else { Ok(()) }
         })?;
         self.parallel.promise(head, back, segment.parallel, Shape::Loop);
@@ -265,7 +279,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// What a guard compares, for the present row.
-    fn guard_values(&mut self, guard: &Guard) -> Result<GuardValues<'ctx>> {
+    pub(super) fn guard_values(&mut self, guard: &Guard) -> Result<GuardValues<'ctx>> {
         for &local in &guard.recompute {
             let place = match self.row_places[local.index()] {
                 Some(place) => place,
@@ -291,7 +305,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// The threads among `from..to` of the row that a guard lets through, where no value wraps between them.
-    fn span(
+    pub(super) fn span(
         &self,
         guard: &GuardValues<'ctx>,
         from: IntValue<'ctx>,
@@ -377,7 +391,14 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// One thread, which runs a body of the segment's; ends in a block that is reached on every way.
-    pub(super) fn thread(&mut self, segment: &Segment, body: &[Stmt], thread: IntValue<'ctx>) -> Result<()> {
+    /// With `others`, the numbers of the first and behind the last thread that get what it puts back.
+    pub(super) fn thread(
+        &mut self,
+        segment: &Segment,
+        body: &[Stmt],
+        thread: IntValue<'ctx>,
+        others: Option<(IntValue<'ctx>, IntValue<'ctx>)>,
+    ) -> Result<()> {
         let end = self.emitter.block("thread_end");
         if let Some(active) = segment.active {
             let run = self.emitter.block("thread_runs");
@@ -406,10 +427,18 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.emitter.go(put_back)?;
         self.emitter.builder.position_at_end(put_back);
         for &local in &segment.store {
-            let to = self.element(local, thread)?;
             let from = self.emitter.place(local)?;
             let value = self.emitter.builder.build_load(self.memory_type(local)?, from, "")?;
-            self.emitter.builder.build_store(to, value)?;
+            let Some(others) = others else {
+                let to = self.element(local, thread)?;
+                self.emitter.builder.build_store(to, value)?;
+                continue;
+            };
+            self.counted("other", others, |this, other| {
+                let to = this.element(local, other)?;
+                this.emitter.builder.build_store(to, value)?;
+                Ok(())
+            })?;
         }
         self.emitter.go(end)?;
         self.emitter.builder.position_at_end(end);

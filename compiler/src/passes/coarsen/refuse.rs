@@ -86,7 +86,8 @@ fn reason(op: Op) -> Option<&'static str> {
         | Op::MatchAll
         | Op::WarpReduce(_)
         | Op::ActiveMask
-        | Op::LaneBits(_) => Some("it has operations of warps"),
+        | Op::LaneBits(_)
+        | Op::OfWarps => Some("it has operations of warps"),
         Op::Fence(_) => Some("it has fences"),
         Op::Print(_) => Some("it prints"),
         Op::Ptx { pure: true, .. } => None,

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Lanes of a warp.
-pub(super) const LANES: i128 = 32;
+pub(super) const LANES: i128 = super::LANES as i128;
 /// Elements of an array of cells: a warp more on both sides, so that every lane's neighbors can be read.
 pub(super) const CELLS: u64 = super::MAX_THREADS + 2 * LANES as u64;
 
@@ -69,6 +69,12 @@ impl Make<'_> {
 
     pub(super) fn lane(&mut self) -> ExprId {
         self.expr(ExprKind::Special(SpecialRegister::LaneId), Type::I32)
+    }
+
+    /// The thread is the first of its warp.
+    pub(super) fn is_first_lane(&mut self) -> ExprId {
+        let (lane, zero) = (self.lane(), self.int(0));
+        self.compare(CompareOp::Eq, lane, zero)
     }
 
     /// The thread's number in its block; `I64`.

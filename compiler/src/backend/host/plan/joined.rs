@@ -238,6 +238,7 @@ fn may_move(op: Op) -> bool {
         | Op::WarpReduce(_)
         | Op::ActiveMask
         | Op::LaneBits(_)
+        | Op::OfWarps
         | Op::Fence(_)
         | Op::Print(_)
         | Op::External(_)

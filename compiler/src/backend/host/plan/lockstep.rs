@@ -204,7 +204,7 @@ fn masks(function: &Function, body: &[Stmt]) -> u32 {
     let fixed = Fixed::of(&function, body);
     let regions = Regions::of(&function, body, &fixed);
     let uniformity = shared_by_block(&function, body, &regions);
-    segments::cut(&mut function, body, &uniformity, &regions, &[]).masks
+    segments::cut(&mut function, body, &uniformity, &regions, &[], None).masks
 }
 
 /// `true` if a row of threads touches one element or neighbors wherever the loop touches memory.

@@ -9,13 +9,16 @@ mod chains;
 mod crossing;
 mod dead;
 mod forms;
+mod groups;
 mod guards;
 mod inline;
 mod interior;
 mod joined;
+mod lanes;
 mod lockstep;
 pub(crate) mod meeting;
 mod order;
+mod partners;
 mod polling;
 mod regions;
 mod segments;
@@ -32,7 +35,9 @@ pub(crate) mod warps;
 
 pub(crate) use crossing::Crossing;
 pub(crate) use polling::Polling;
-pub(crate) use shape::{Cut, Guard, Interior, MAX_ROW, MAX_THREADS, MaskId, Node, Range, Segment, Strips};
+pub(crate) use shape::{
+    Cut, Guard, Interior, LANES, MAX_ROW, MAX_THREADS, MaskId, Node, Partners, Range, Runs, Segment, Strips,
+};
 
 use crate::{
     analysis::Fixed,
@@ -115,7 +120,10 @@ impl Plan {
         let (uniformity, mut cut) = if has_barrier {
             let regions = Regions::of(&function, &body, &fixed);
             let uniformity = shared_by_block(&function, &body, &regions);
-            let cut = segments::cut(&mut function, &body, &uniformity, &regions, &marked.counters);
+            let assigned = groups::count_assigned(&function, &body);
+            let groups = groups::Groups { fixed: &fixed, assigned };
+            let cut =
+                segments::cut(&mut function, &body, &uniformity, &regions, &marked.counters, opt.then_some(&groups));
             (uniformity, cut)
         } else {
             (all_own(&function), segments::whole(body, is_choice))
@@ -133,9 +141,19 @@ impl Plan {
         let mut segments = 0;
         shape::for_each_segment(&mut cut.nodes, &mut |segment| {
             segments += 1;
-            peeler.peel(segment);
-            if opt {
-                interior::find(&mut peeler, segment);
+            match segment.runs {
+                Runs::Warps => {}
+                Runs::FirstOfGroups | Runs::FirstLanes => {
+                    segment.guard.iter_mut().for_each(|guard| peeler.complete(guard));
+                }
+                // The guards around all of a group's code let a range of a row through, which it speaks for.
+                Runs::EachThread | Runs::OneThread | Runs::Groups => peeler.peel(segment),
+            }
+            if opt && segment.runs == Runs::EachThread {
+                partners::find(&mut peeler, segment);
+                if segment.partners.is_none() {
+                    interior::find(&mut peeler, segment);
+                }
             }
         });
         if opt && segments <= MOST_SEGMENTS {

@@ -5,14 +5,15 @@
 //! lifted too if it leaves a lifted level and all threads go the same way, because then no mask is needed.
 
 use super::{
+    groups::Groups,
     regions::Regions,
-    shape::{Cut, Guard, MaskId, Node, Segment},
+    shape::{Cut, Guard, MaskId, Node, Runs, Segment},
     uniform::Uniformity,
     walk::{counter, holds_barrier, is_barrier},
 };
 use crate::{
     analysis::{escapes, for_each_mention},
-    ir::{Block, Function, Local, LocalId, LocalKind, Stmt, StmtKind, Type, for_each_stmt},
+    ir::{Block, Function, Local, LocalId, LocalKind, Op, Stmt, StmtKind, Type, for_each_stmt},
 };
 
 /// A kernel without a barrier: one segment, or one of two where the body is a choice that a launch makes.
@@ -30,7 +31,8 @@ pub(crate) fn whole(mut body: Block, is_choice: bool) -> Cut {
     Cut { nodes, masks: 0, alive: None }
 }
 
-/// Cuts a body. New locals, for conditions, are added to the function.
+/// Cuts a body. New locals, for conditions, are added to the function. With `groups`, what need not run for each thread is
+/// cut off.
 ///
 /// `together` are the counters of loops whose only barrier is the one that [`super::lockstep`] has put there.
 pub(crate) fn cut(
@@ -39,6 +41,7 @@ pub(crate) fn cut(
     uniformity: &Uniformity,
     regions: &Regions,
     together: &[LocalId],
+    groups: Option<&Groups<'_>>,
 ) -> Cut {
     let locals = function.locals.len();
     let mut cutter = Cutter {
@@ -46,6 +49,7 @@ pub(crate) fn cut(
         uniformity,
         regions,
         together,
+        groups,
         guards: Vec::new(),
         masks: Vec::new(),
         next_mask: 0,
@@ -65,6 +69,7 @@ pub(crate) fn cut(
         uniformity,
         regions,
         together,
+        groups,
         guards: Vec::new(),
         masks: vec![(0, Kind::Alive)],
         next_mask: 1,
@@ -144,6 +149,7 @@ struct Cutter<'a> {
     uniformity: &'a Uniformity,
     regions: &'a Regions,
     together: &'a [LocalId],
+    groups: Option<&'a Groups<'a>>,
     /// The guards around the position.
     guards: Vec<Guard>,
     /// The masks around the position, innermost last.
@@ -187,12 +193,20 @@ impl Cutter<'_> {
         let mut nodes = Vec::new();
         let mut pending = Block::new();
         let ends_kernel = tail;
+        let mut of_warps = false;
         for (index, stmt) in block.iter().enumerate() {
             let tail = tail && index + 1 == block.len();
             let rest = &block[index + 1..];
-            if is_barrier(stmt) {
+            if std::mem::take(&mut of_warps)
+                && let StmtKind::If { then, .. } = &stmt.kind
+            {
+                let (body, repeats) = (then.clone(), self.loops > 0);
+                let segment = Segment { body, runs: Runs::Warps, repeats, ..Segment::default() };
+                nodes.push(Node::Segment(Box::new(segment)));
+            } else if is_barrier(stmt) {
                 self.flush(&mut pending, &mut nodes, false);
                 nodes.push(Node::Barrier);
+                of_warps = matches!(stmt.kind, StmtKind::Op { op: Op::OfWarps, .. });
             } else if let Some(guard) = self.early_return(stmt, rest, ends_kernel) {
                 self.flush(&mut pending, &mut nodes, false);
                 nodes.push(self.guarded(guard, rest, true));
@@ -238,14 +252,32 @@ impl Cutter<'_> {
         (ends_kernel && self.loops == 0 && rest.iter().any(holds_barrier)).then(|| guard.clone())
     }
 
+    /// A segment without a body, for the threads that are at the position.
+    fn bare(&self) -> Segment {
+        Segment { active: self.active(), guard: self.guard(), repeats: self.loops > 0, ..Segment::default() }
+    }
+
     fn flush(&mut self, pending: &mut Block, nodes: &mut Vec<Node>, tail: bool) {
         if pending.is_empty() {
             return;
         }
-        let body = std::mem::take(pending);
+        let mut body = std::mem::take(pending);
+        if let Some(groups) = self.groups {
+            let (uniformity, masked) = (self.uniformity, self.active().is_some());
+            let mut parts = groups.parts(self.function, &|local| !uniformity.local_varies(local), masked, body);
+            let last = parts.pop();
+            for (runs, body) in parts {
+                nodes.push(Node::Segment(Box::new(Segment { body, runs, ..self.bare() })));
+            }
+            let Some((runs, last)) = last else { return };
+            if runs != Runs::EachThread {
+                nodes.push(Node::Segment(Box::new(Segment { body: last, runs, ..self.bare() })));
+                return;
+            }
+            body = last;
+        }
         let ways_out = escapes(&body);
-        let mut segment =
-            Segment { body, active: self.active(), guard: self.guard(), repeats: self.loops > 0, ..Segment::default() };
+        let mut segment = Segment { body, ..self.bare() };
         if ways_out.returns && !tail {
             self.return_mask_needed = true;
             segment.on_return = self.masks_to(Kind::Alive);

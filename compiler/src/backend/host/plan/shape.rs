@@ -5,6 +5,9 @@ use crate::ir::{Block, CompareOp, ExprId, LocalId};
 /// Threads a block can have.
 pub(crate) const MAX_THREADS: u64 = 1024;
 
+/// Threads of a warp.
+pub(crate) const LANES: u64 = 32;
+
 /// Threads of a row of joined blocks that keep nothing.
 pub(crate) const MAX_ROW: u64 = 16 * MAX_THREADS;
 
@@ -127,6 +130,8 @@ pub(crate) struct Segment {
     pub on_break: Vec<MaskId>,
     /// Masks that a thread leaves by `Continue`.
     pub on_continue: Vec<MaskId>,
+    /// For whom it runs.
+    pub runs: Runs,
     /// It stands in a lifted loop, so that it may run again for the same thread.
     pub repeats: bool,
 
@@ -145,6 +150,38 @@ pub(crate) struct Segment {
     pub parallel: bool,
     /// What threads do that are near no border; [`super::interior`] finds it.
     pub interior: Option<Interior>,
+    /// What threads do that look at partners; [`super::partners`] finds it.
+    pub partners: Option<Partners>,
+}
+
+/// For whom a segment runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Runs {
+    /// For each thread that is here.
+    #[default]
+    EachThread,
+    /// Once a warp, for the number of its first thread, whoever of the warp is here: it has neither mask nor guard.
+    Warps,
+    /// Once for the threads of a row whose `threadIdx.x` is the same but for the lowest five bits; they get what it puts
+    /// back. It has no mask.
+    Groups,
+    /// For the first of each of these groups at most.
+    FirstOfGroups,
+    /// For the first lane of each warp at most.
+    FirstLanes,
+    /// For one thread of a row at most, as its guard will say.
+    OneThread,
+}
+
+/// What threads do whose partner's number differs in one bit.
+#[derive(Clone, Debug)]
+pub(crate) struct Partners {
+    /// One range, whose value is the thread's own number, and whose bound is the bit.
+    pub sides: Guard,
+    /// Where the bit is clear.
+    pub lower: Interior,
+    /// Where it is set.
+    pub upper: Interior,
 }
 
 /// What the threads do that are near no border.

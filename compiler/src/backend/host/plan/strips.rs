@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use super::{
     guards::Peeler,
     lockstep::{self, Marked},
-    shape::{Guard, Node, Segment, Strips, for_each_segment, for_each_split},
+    shape::{Guard, Node, Runs, Segment, Strips, for_each_segment, for_each_split},
 };
 use crate::{
     analysis::escapes,
@@ -140,10 +140,10 @@ impl Maker<'_> {
         match node {
             Node::Segment(segment) => {
                 let same = segment.guard.as_ref().map_or(guard.is_empty(), |own| own.is_same(guard));
-                let Segment { active, interior, body, .. } = segment.as_ref();
+                let Segment { active, interior, partners, runs, body, .. } = segment.as_ref();
                 // A copy for threads near no border is worth more than registers, but not more than a walk that waits.
-                let whole = interior.is_none() || !self.walks.is_empty();
-                same && whole && active.is_none() && !escapes(body).any()
+                let whole = (interior.is_none() && partners.is_none()) || !self.walks.is_empty();
+                *runs == Runs::EachThread && same && whole && active.is_none() && !escapes(body).any()
             }
             Node::Once { active, .. } => active.is_none(),
             Node::If { then, otherwise, .. } => all(then, in_loop) && all(otherwise, in_loop),
@@ -187,7 +187,9 @@ impl Maker<'_> {
         if exprs > MOST_EXPRS {
             return None;
         }
-        for_each_segment(nodes, &mut |segment| segment.interior = None);
+        for_each_segment(nodes, &mut |segment| {
+            (segment.interior, segment.partners) = (None, None);
+        });
         let mut counters = Vec::new();
         counters_of(nodes, &mut counters);
         let apart = counters.iter().any(|counter| self.walks.contains(counter));

@@ -6,12 +6,16 @@
 //!                                        $y = lane + 4 <= 31 ? shuffled[t + 4] : shuffled[t]
 //!
 //!                                        store here[t] = 1 | 2 * $p
+//!                                        of_warps: once for the threads from w to w + 31
+//!                                            $bits = lane_bits.1 here[w]
+//!  $v = vote.any $m, $p                      store some[w..w + 32] = $bits
+//!                                            store here[w..w + 32] = 0
 //!                                        warp_barrier $m
-//!  $v = vote.any $m, $p                  $some = lane_bits.1 here[t & ~31]
-//!                                        warp_barrier $m
-//!                                        store here[t] = 0
-//!                                        $v = ($some & $m) != 0
+//!                                        $v = (some[t] & $m) != 0
 //! ```
+//!
+//! What a warp works out once stands in the cells of all its lanes, so that a row of threads reads a row of cells. On
+//! stacks, where only the lanes of the mask wait for each other, each lane looks at the 32 cells of `here` itself.
 //!
 //! A thread writes no cell but its own, so that lanes which are elsewhere, with masks of their own, are not disturbed.
 //! Where a lane is not there (it has returned, it went another way, the block ends within the warp), its cell of `here`
@@ -27,8 +31,7 @@ use super::cells::{CELLS, LANES, Make};
 use crate::{
     ir::{
         Align, BinaryOp, Block, CompareOp, Const, ExprId, ExprKind, Function, Local, LocalId, LocalKind, Module, Op,
-        SharedArray, SharedId, SharedKind, Shuffle, Space, Stmt, StmtKind, Together, Type, Vote, WarpReduction,
-        for_each_stmt,
+        SharedArray, SharedId, SharedKind, Shuffle, Space, Stmt, StmtKind, Together, Type, Vote, for_each_stmt,
     },
     source::Span,
 };
@@ -37,11 +40,13 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Cells {
     /// Threads have stacks.
-    stacks: bool,
+    pub(super) stacks: bool,
     /// Of each type of values, two arrays, and which is next.
     values: Vec<(Scalar, [SharedId; 2], usize)>,
     /// Who is here, and with what.
     here: Option<SharedId>,
+    /// What a warp worked out of that: the lanes that are here, and those that came with a truth.
+    bits: [Option<SharedId>; 2],
 }
 
 /// Whether threads of a warp do something together that is more than a barrier: it gives them something of each other.
@@ -59,7 +64,7 @@ pub(crate) fn holds(body: &[Stmt]) -> bool {
 
 /// Takes the operations of a module apart whose threads have stacks. Which lanes are here together only the runtime knows.
 pub(crate) fn lower_for_stacks(module: &mut Module) {
-    let mut cells = Cells { stacks: true, values: Vec::new(), here: None };
+    let mut cells = Cells { stacks: true, values: Vec::new(), here: None, bits: [None; 2] };
     let ids: Vec<_> = module.functions.iter().map(|(id, _)| id).collect();
     for id in ids {
         let mut body = std::mem::take(&mut module.functions[id].body);
@@ -79,7 +84,7 @@ pub(crate) fn lower_for_stacks(module: &mut Module) {
 
 /// Takes the operations of a kernel apart whose threads are loops.
 pub(crate) fn lower_for_loops(module: &mut Module, function: &mut Function, body: &mut Block) {
-    let mut cells = Cells { stacks: false, values: Vec::new(), here: None };
+    let mut cells = Cells { stacks: false, values: Vec::new(), here: None, bits: [None; 2] };
     cells.lower(module, function, body);
     cells.clear(function, body);
 }
@@ -120,23 +125,13 @@ impl Cells {
         let Some(here) = self.here else { return };
         let span = function.span;
         let mut make = Make { function, span };
-        let lane = make.lane();
-        let zero = make.int(0);
-        let cond = make.compare(CompareOp::Eq, lane, zero);
-        let mut then = Block::new();
-        for bytes in (0..LANES).step_by(8) {
-            let at = make.thread();
-            let at = make.shifted(at, LANES + bytes);
-            let pointer = make.cell(here, Scalar::U8, at);
-            let pointer = make.expr(ExprKind::Convert(pointer), Type::Ptr(Scalar::U64, Space::Shared));
-            let value = make.expr(ExprKind::Const(Const::Int(0)), Type::Scalar(Scalar::U64));
-            then.push(make.stmt(StmtKind::Store { pointer, value, align: Align::Natural }));
-        }
+        let then = nobody(&mut make, here);
+        let cond = make.is_first_lane();
         let all = make.int(-1);
-        let start = [
-            make.stmt(StmtKind::If { cond, then, otherwise: Block::new() }),
-            make.stmt(StmtKind::Op { op: Op::WarpBarrier, results: Vec::new(), args: vec![all] }),
-        ];
+        let branch = make.stmt(StmtKind::If { cond, then, otherwise: Block::new() });
+        let barrier = make.stmt(StmtKind::Op { op: Op::WarpBarrier, results: Vec::new(), args: vec![all] });
+        let of_warps = make.stmt(StmtKind::Op { op: Op::OfWarps, results: Vec::new(), args: Vec::new() });
+        let start = if self.stacks { vec![branch, barrier] } else { vec![of_warps, branch] };
         body.splice(0..0, start);
     }
 
@@ -154,7 +149,7 @@ impl Cells {
     }
 
     /// The array that the next value of a type goes into.
-    fn of_values(&mut self, module: &mut Module, elem: Scalar, span: Span) -> SharedId {
+    pub(super) fn of_values(&mut self, module: &mut Module, elem: Scalar, span: Span) -> SharedId {
         let known = self.values.iter_mut().find(|(of, ..)| *of == elem);
         if let Some((_, arrays, next)) = known {
             *next = 1 - *next;
@@ -166,46 +161,65 @@ impl Cells {
         first
     }
 
-    fn here(&mut self, module: &mut Module, span: Span) -> SharedId {
+    /// The array for what a warp works out of a bit of the cells of `here`.
+    fn bits(&mut self, module: &mut Module, bit: usize, span: Span) -> SharedId {
+        *self.bits[bit].get_or_insert_with(|| Self::new_array(module, Scalar::I32, span))
+    }
+
+    pub(super) fn here(&mut self, module: &mut Module, span: Span) -> SharedId {
         *self.here.get_or_insert_with(|| Self::new_array(module, Scalar::U8, span))
     }
 }
 
+/// Clears the cells of `here` of a warp, from its first thread's on.
+fn nobody(make: &mut Make<'_>, here: SharedId) -> Block {
+    let mut clears = Block::new();
+    for bytes in (0..LANES).step_by(8) {
+        let at = make.thread();
+        let at = make.shifted(at, LANES + bytes);
+        let pointer = make.cell(here, Scalar::U8, at);
+        let pointer = make.expr(ExprKind::Convert(pointer), Type::Ptr(Scalar::U64, Space::Shared));
+        let value = make.expr(ExprKind::Const(Const::Int(0)), Type::Scalar(Scalar::U64));
+        clears.push(make.stmt(StmtKind::Store { pointer, value, align: Align::Natural }));
+    }
+    clears
+}
+
 /// One operation.
-struct Site<'a> {
-    cells: &'a mut Cells,
-    module: &'a mut Module,
-    function: &'a mut Function,
-    span: Span,
-    out: &'a mut Block,
+pub(super) struct Site<'a> {
+    pub(super) cells: &'a mut Cells,
+    pub(super) module: &'a mut Module,
+    pub(super) function: &'a mut Function,
+    pub(super) span: Span,
+    pub(super) out: &'a mut Block,
 }
 
 impl Site<'_> {
-    fn make(&mut self) -> Make<'_> {
+    pub(super) fn make(&mut self) -> Make<'_> {
         Make { function: self.function, span: self.span }
     }
 
-    fn push(&mut self, kind: StmtKind) {
+    pub(super) fn push(&mut self, kind: StmtKind) {
         self.out.push(Stmt { kind, span: self.span });
     }
 
-    fn local(&mut self, name: &str, ty: Type) -> LocalId {
+    pub(super) fn local(&mut self, name: &str, ty: Type) -> LocalId {
         self.function.locals.push(Local::new(name, LocalKind::Variable, ty))
     }
 
-    fn assigned(&mut self, name: &str, value: ExprId) -> LocalId {
+    pub(super) fn assigned(&mut self, name: &str, value: ExprId) -> LocalId {
         let local = self.local(name, self.function.exprs[value].ty);
         self.push(StmtKind::Assign(local, value));
         local
     }
 
-    fn barrier(&mut self, mask: LocalId) {
+    pub(super) fn barrier(&mut self, mask: LocalId) {
         let mask = self.make().read(mask);
         self.push(StmtKind::Op { op: Op::WarpBarrier, results: Vec::new(), args: vec![mask] });
     }
 
     /// Stores into the thread's own cell.
-    fn leave(&mut self, array: SharedId, value: ExprId) {
+    pub(super) fn leave(&mut self, array: SharedId, value: ExprId) {
         let mut make = self.make();
         let Some(elem) = make.function.exprs[value].ty.scalar() else { return };
         let thread = make.thread();
@@ -341,8 +355,13 @@ impl Site<'_> {
     }
 
     /// Says that the thread is here, and with what; waits; gives the lanes of the mask that are here, and those of them
-    /// that came with a truth. [`Self::gone`] must follow.
-    fn gathered(&mut self, mask: LocalId, predicate: Option<ExprId>) -> (LocalId, LocalId) {
+    /// that came with a truth, each where it is wanted. [`Self::gone`] must follow.
+    pub(super) fn gathered(
+        &mut self,
+        mask: LocalId,
+        predicate: Option<ExprId>,
+        wanted: [bool; 2],
+    ) -> (LocalId, LocalId) {
         let here = self.cells.here(self.module, self.span);
         let mut make = self.make();
         let byte = Type::Scalar(Scalar::U8);
@@ -357,9 +376,29 @@ impl Site<'_> {
             None => one,
         };
         self.leave(here, state);
-        self.barrier(mask);
         let mut found = [self.local("here", Type::I32), self.local("some", Type::I32)];
-        for (bit, local) in found.iter_mut().enumerate() {
+        if !self.cells.stacks {
+            let arrays = [0, 1].map(|bit| wanted[bit].then(|| self.cells.bits(self.module, bit, self.span)));
+            self.once_a_warp(|this| {
+                for (array, bit) in arrays.into_iter().zip(0..) {
+                    let Some(array) = array else { continue };
+                    let bits = this.lane_bits(here, bit);
+                    this.leave_to_all(array, bits);
+                }
+            });
+            for (array, local) in arrays.into_iter().zip(&mut found) {
+                let Some(array) = array else { continue };
+                let mut make = self.make();
+                let thread = make.thread();
+                let (bits, of) = (make.cell_of(array, Scalar::I32, thread), make.read(mask));
+                let bits = make.binary(BinaryOp::And, bits, of);
+                *local = self.assigned("lanes", bits);
+            }
+            let [here, some] = found;
+            return (here, some);
+        }
+        self.barrier(mask);
+        for (bit, local) in found.iter_mut().enumerate().filter(|&(bit, _)| wanted[bit]) {
             let mut make = self.make();
             let first = make.first_thread();
             let index = make.shifted(first, LANES);
@@ -374,8 +413,47 @@ impl Site<'_> {
         (here, some)
     }
 
-    /// Waits until all lanes have read who is here: the thread is not any more.
-    fn gone(&mut self, mask: LocalId) {
+    /// Runs what `make` makes once for each warp, and then clears the cells of `here`: nobody is here any more.
+    pub(super) fn once_a_warp(&mut self, make: impl FnOnce(&mut Self)) {
+        let here = self.cells.here(self.module, self.span);
+        self.push(StmtKind::Op { op: Op::OfWarps, results: Vec::new(), args: Vec::new() });
+        let before = self.out.len();
+        make(self);
+        let mut then = self.out.split_off(before);
+        let mut make = self.make();
+        then.extend(nobody(&mut make, here));
+        let cond = make.is_first_lane();
+        self.push(StmtKind::If { cond, then, otherwise: Block::new() });
+    }
+
+    /// Bit `bit` of what each lane of a warp left in `here`, as its first thread reads it.
+    pub(super) fn lane_bits(&mut self, here: SharedId, bit: u8) -> LocalId {
+        let bits = self.local("bits", Type::I32);
+        let mut make = self.make();
+        let first = make.thread();
+        let index = make.shifted(first, LANES);
+        let pointer = make.cell(here, Scalar::U8, index);
+        self.push(StmtKind::Op { op: Op::LaneBits(bit), results: vec![bits], args: vec![pointer] });
+        bits
+    }
+
+    /// Stores a value into the cells of a warp's lanes, from the first thread's on.
+    pub(super) fn leave_to_all(&mut self, array: SharedId, value: LocalId) {
+        let Some(elem) = self.function.locals[value].ty.scalar() else { return };
+        for lane in 0..LANES {
+            let mut make = self.make();
+            let thread = make.thread();
+            let index = make.shifted(thread, LANES + lane);
+            let (pointer, value) = (make.cell(array, elem, index), make.read(value));
+            self.push(StmtKind::Store { pointer, value, align: Align::Natural });
+        }
+    }
+
+    /// On stacks, waits until all lanes have read who is here: the thread is not any more.
+    pub(super) fn gone(&mut self, mask: LocalId) {
+        if !self.cells.stacks {
+            return;
+        }
         let here = self.cells.here(self.module, self.span);
         self.barrier(mask);
         let zero = self.make().expr(ExprKind::Const(Const::Int(0)), Type::Scalar(Scalar::U8));
@@ -384,7 +462,7 @@ impl Site<'_> {
 
     fn vote(&mut self, vote: Vote, mask: ExprId, predicate: ExprId, result: LocalId) {
         let mask = self.assigned("mask", mask);
-        let (here, some) = self.gathered(mask, Some(predicate));
+        let (here, some) = self.gathered(mask, Some(predicate), [matches!(vote, Vote::All | Vote::Uniform), true]);
         let mut make = self.make();
         let ones = make.read(some);
         let value = match vote {
@@ -410,133 +488,5 @@ impl Site<'_> {
             if self.function.exprs[value].ty == ty { value } else { self.make().expr(ExprKind::Convert(value), ty) };
         self.push(StmtKind::Assign(result, value));
         self.gone(mask);
-    }
-
-    /// `for lane in range(32): body`; the lane is a local of `I32`.
-    fn each_lane(&mut self, body: impl FnOnce(&mut Make<'_>, LocalId) -> Block) {
-        let first = self.make().int(0);
-        let lane = self.assigned("lane", first);
-        let mut make = self.make();
-        let (at, end) = (make.read(lane), make.int(LANES));
-        let over = make.compare(CompareOp::Ge, at, end);
-        let leave = vec![make.stmt(StmtKind::Break)];
-        let mut turn = vec![make.stmt(StmtKind::If { cond: over, then: leave, otherwise: Block::new() })];
-        turn.extend(body(&mut make, lane));
-        let (at, one) = (make.read(lane), make.int(1));
-        let next = make.binary(BinaryOp::Add, at, one);
-        let step = vec![make.stmt(StmtKind::Assign(lane, next))];
-        self.push(StmtKind::Loop { body: turn, step });
-    }
-
-    /// Leaves a value in the array for its type, and the thread's number of the first lane's behind.
-    fn shared_value(&mut self, value: ExprId) -> Option<(SharedId, Scalar, LocalId)> {
-        let elem = self.function.exprs[value].ty.scalar()?;
-        let array = self.cells.of_values(self.module, elem, self.span);
-        self.leave(array, value);
-        Some((array, elem, self.local("first", Type::I64)))
-    }
-
-    fn match_lanes(&mut self, mask: ExprId, value: ExprId, lanes: LocalId, all: Option<LocalId>) {
-        let mask = self.assigned("mask", mask);
-        let Some((array, elem, first)) = self.shared_value(value) else { return };
-        let (here, _) = self.gathered(mask, None);
-        let start = self.make().first_thread();
-        self.push(StmtKind::Assign(first, start));
-        let mut make = self.make();
-        let own = make.thread();
-        let own = make.cell_of(array, elem, own);
-        let none = make.int(0);
-        let own = self.assigned("own", own);
-        let same = self.assigned("same", none);
-        self.each_lane(|make, lane| {
-            let thread = make.lane_of(first, lane);
-            let there = make.cell_of(array, elem, thread);
-            let mine = make.read(own);
-            let equal = make.compare(CompareOp::Eq, there, mine);
-            let (one, at) = (make.int(1), make.read(lane));
-            let bit = make.binary(BinaryOp::Shl, one, at);
-            let zero = make.int(0);
-            let bit = make.select(equal, bit, zero);
-            let before = make.read(same);
-            let more = make.binary(BinaryOp::Or, before, bit);
-            vec![make.stmt(StmtKind::Assign(same, more))]
-        });
-        let mut make = self.make();
-        let (bits, of) = (make.read(same), make.read(here));
-        let found = make.binary(BinaryOp::And, bits, of);
-        let Some(all) = all else {
-            self.push(StmtKind::Assign(lanes, found));
-            self.gone(mask);
-            return;
-        };
-        let of = make.read(here);
-        let is_all = make.compare(CompareOp::Eq, found, of);
-        self.push(StmtKind::Assign(all, is_all));
-        let mut make = self.make();
-        let (is_all, of, none) = (make.read(all), make.read(here), make.int(0));
-        let found = make.select(is_all, of, none);
-        self.push(StmtKind::Assign(lanes, found));
-        self.gone(mask);
-    }
-
-    fn reduce(&mut self, reduction: WarpReduction, mask: ExprId, value: ExprId, result: LocalId) {
-        let mask = self.assigned("mask", mask);
-        let Some((array, elem, first)) = self.shared_value(value) else { return };
-        let (here, _) = self.gathered(mask, None);
-        let start = self.make().first_thread();
-        self.push(StmtKind::Assign(first, start));
-        let ty = Type::Scalar(elem);
-        let (op, neutral) = match reduction {
-            WarpReduction::Add => (BinaryOp::Add, 0),
-            WarpReduction::Or => (BinaryOp::Or, 0),
-            WarpReduction::Xor => (BinaryOp::Xor, 0),
-            WarpReduction::And if elem.is_signed_int() => (BinaryOp::And, -1),
-            WarpReduction::And => (BinaryOp::And, i128::from(u32::MAX)),
-            WarpReduction::Min if elem.is_signed_int() => (BinaryOp::Min, i128::from(i32::MAX)),
-            WarpReduction::Min => (BinaryOp::Min, i128::from(u32::MAX)),
-            WarpReduction::Max if elem.is_signed_int() => (BinaryOp::Max, i128::from(i32::MIN)),
-            WarpReduction::Max => (BinaryOp::Max, 0),
-        };
-        let start = self.make().expr(ExprKind::Const(Const::Int(neutral)), ty);
-        let total = self.assigned("total", start);
-        // The lowest of the lanes works it out, and leaves it to the others, who wait.
-        let before = self.out.len();
-        self.each_lane(|make, lane| {
-            let thread = make.lane_of(first, lane);
-            let there = make.cell_of(array, elem, thread);
-            let is_here = make.has(here, lane);
-            let neutral = make.expr(ExprKind::Const(Const::Int(neutral)), ty);
-            let there = make.select(is_here, there, neutral);
-            let before = make.read(total);
-            let more = make.binary(op, before, there);
-            vec![make.stmt(StmtKind::Assign(total, more))]
-        });
-        self.each_lane(|make, lane| {
-            let cond = make.has(here, lane);
-            let thread = make.lane_of(first, lane);
-            let index = make.shifted(thread, LANES);
-            let pointer = make.cell(array, elem, index);
-            let value = make.read(total);
-            let then = vec![make.stmt(StmtKind::Store { pointer, value, align: Align::Natural })];
-            vec![make.stmt(StmtKind::If { cond, then, otherwise: Block::new() })]
-        });
-        let then = self.out.split_off(before);
-        let mut make = self.make();
-        let (one, lane, of) = (make.int(1), make.lane(), make.int(1));
-        let own = make.binary(BinaryOp::Shl, one, lane);
-        let below = make.binary(BinaryOp::Sub, own, of);
-        let lanes = make.read(here);
-        let below = make.binary(BinaryOp::And, lanes, below);
-        let none = make.int(0);
-        let cond = make.compare(CompareOp::Eq, below, none);
-        self.push(StmtKind::If { cond, then, otherwise: Block::new() });
-        self.gone(mask);
-        let mut make = self.make();
-        let thread = make.thread();
-        let value = make.cell_of(array, elem, thread);
-        self.push(StmtKind::Assign(result, value));
-        if self.cells.stacks {
-            self.barrier(mask);
-        }
     }
 }

@@ -323,3 +323,51 @@ def k(a, out):
     assert!(!vectors(Vec::new()));
     assert!(!vectors(vec![(1, 3)]), "no last extent of that array");
 }
+
+#[test]
+fn partners_are_rows_of_neighbors() {
+    let source = "
+def step(x, j, k):
+    i = cuda.grid(1)
+    partner = i ^ j
+    if partner > i and partner < x.size:
+        a = x[i]
+        b = x[partner]
+        up = (i & k) == 0
+        x[i] = min(a, b) if up else max(a, b)
+        x[partner] = max(a, b) if up else min(a, b)
+";
+    let llvm = llvm(source, "void(int32[::1], int32, int32)", "x86-64-v3");
+    assert!(llvm.contains("store <8 x i32>"), "{llvm}");
+    assert!(!llvm.contains("masked.gather"), "{llvm}");
+}
+
+#[test]
+fn masks_of_votes_are_made_once_a_warp() {
+    let source = "
+def rank(x, out):
+    i = cuda.grid(1)
+    votes = cuda.ballot_sync(0xFFFFFFFF, x[i] > 0)
+    out[i] = cuda.popc(votes & ((1 << cuda.laneid) - 1))
+";
+    let llvm = llvm(source, "void(float32[::1], int32[::1])", "x86-64-v4");
+    assert!(llvm.contains("load <32 x i8>"), "the lanes' bytes are read at once:\n{llvm}");
+    let popcount = llvm.lines().any(|line| line.contains("@llvm.ctpop.v") && line.contains("call"));
+    assert!(popcount, "a row of lanes reads a row of masks:\n{llvm}");
+}
+
+#[test]
+fn bins_are_worked_out_before_they_are_counted() {
+    let source = "
+def histogram(x, scale, bins):
+    counts = cuda.shared.array(64, int32)
+    counts[cuda.threadIdx.x] = 0
+    cuda.syncthreads()
+    for i in range(cuda.grid(1), x.size, cuda.gridsize(1)):
+        cuda.atomic.add(counts, min(max(int(x[i] * scale), 0), 63), 1)
+    cuda.syncthreads()
+    cuda.atomic.add(bins, cuda.threadIdx.x, counts[cuda.threadIdx.x])
+";
+    let llvm = llvm(source, "void(float32[::1], float32, int32[::1])", "x86-64-v4");
+    assert!(llvm.contains("fptosi <"), "{llvm}");
+}
