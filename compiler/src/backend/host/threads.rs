@@ -13,12 +13,18 @@ use super::{
     entry::KernelEmitter,
     hooks::{Frame, byte_offset, count, index, known_offset},
     parallel::Shape,
-    plan::{Guard, Interior, MaskId, Range, Runs, Segment},
+    plan::{Ahead, Guard, Interior, MaskId, Range, Runs, Segment},
 };
 use crate::{
     backend::llvm::{LoopTargets, Result, internal},
-    ir::{CompareOp, LocalId, Stmt},
+    ir::{CompareOp, LocalId, Stmt, Type},
 };
+
+/// Bytes of a cache line.
+const LINE: u64 = 64;
+
+/// What is loaded so many turns later is fetched.
+const TURNS_AHEAD: u64 = 2;
 
 /// A guard's values for one row.
 pub(super) struct GuardValues<'ctx> {
@@ -106,12 +112,59 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             });
         }
         self.each_row(|this, row, first_thread| {
-            this.spans(segment.guard.as_ref(), |this, bounds| match (&segment.partners, &segment.interior) {
-                (Some(partners), _) => this.by_partners(segment, partners, (row, first_thread), bounds),
-                (None, Some(interior)) => this.three_parts(segment, interior, (row, first_thread), bounds),
-                (None, None) => this.threads_of_row(segment, &segment.body, (row, first_thread), bounds),
+            this.spans(segment.guard.as_ref(), |this, bounds| {
+                this.fetch_ahead(segment, (row, first_thread), bounds)?;
+                match (&segment.partners, &segment.interior) {
+                    (Some(partners), _) => this.by_partners(segment, partners, (row, first_thread), bounds),
+                    (None, Some(interior)) => this.three_parts(segment, interior, (row, first_thread), bounds),
+                    (None, None) => this.threads_of_row(segment, &segment.body, (row, first_thread), bounds),
+                }
             })
         })
+    }
+
+    /// Has the cache fetch what threads of a row load two turns later. Beyond an array's end that does nothing.
+    fn fetch_ahead(
+        &mut self,
+        segment: &Segment,
+        ([y, z], first_thread): ([IntValue<'ctx>; 2], IntValue<'ctx>),
+        (low, high): (IntValue<'ctx>, IntValue<'ctx>),
+    ) -> Result<()> {
+        let (types, int) = (self.emitter.cx.types, low.get_type());
+        for Ahead { pointer, step, before } in &segment.ahead {
+            let (pointer, step) = (*pointer, *step);
+            let Type::Ptr(elem, _) = self.emitter.function.exprs[pointer].ty else { continue };
+            let size = elem.size_bytes();
+            let of_line = int.const_int((LINE / size).max(1), false);
+            let high = self.choose("llvm.smax", low, high.into())?;
+            let threads = self.emitter.builder.build_int_nuw_sub(high, low, "")?;
+            let more = self.emitter.builder.build_int_nuw_add(threads, of_line, "")?;
+            let lines = self.emitter.builder.build_int_nuw_sub(more, int.const_int(1, false), "")?;
+            let lines = self.emitter.builder.build_int_unsigned_div(lines, of_line, "lines")?;
+            self.counted("line", (int.const_zero(), lines), |this, line| {
+                let x = this.emitter.builder.build_int_nuw_mul(line, of_line, "")?;
+                let x = count(&this.emitter, low, x)?;
+                let thread = count(&this.emitter, first_thread, x)?;
+                this.set_thread([x, y, z]);
+                this.enter(segment, thread)?;
+                for &(local, value) in before {
+                    let value = this.emitter.emit_expr(value)?;
+                    this.emitter.set_local(local, value)?;
+                }
+                let place = this.emitter.emit_expr(pointer)?.into_pointer_value();
+                let bytes = types.context.i64_type().const_int(TURNS_AHEAD * size, false);
+                let step = this.emitter.emit_int(step)?;
+                let far = this.emitter.builder.build_int_mul(step, bytes, "")?;
+                // SAFETY: without `inbounds` an address may be anywhere, and a prefetch reads nothing.
+                let place = unsafe { this.emitter.builder.build_gep(types.context.i8_type(), place, &[far], "")? };
+                let (read, locality, data) = (int.const_zero(), int.const_int(2, false), int.const_int(1, false));
+                let fetch = this.emitter.cx.intrinsic("llvm.prefetch", &[place.get_type().into()])?;
+                let args = [place.into(), read.into(), locality.into(), data.into()];
+                this.emitter.builder.build_call(fetch, &args, "")?;
+                Ok(())
+            })?;
+        }
+        Ok(())
     }
 
     /// The threads `bounds` of a row, in three parts: those of the interior, and those on either side of it.

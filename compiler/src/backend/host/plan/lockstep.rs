@@ -13,7 +13,8 @@ use super::{
     chains,
     forms::{Form, Forms},
     regions::{self, Regions},
-    segments, shared_by_block, strided,
+    segments, shared_by_block,
+    strided::{self, Stride},
     uniform::Uniformity,
     walk::{Path, counter, cut_here, holds_barrier, list_at},
 };
@@ -41,14 +42,17 @@ pub(crate) struct Marked {
     pub walks: Vec<LocalId>,
     /// Those of few turns in which rows of threads load the same: they are taken together by several rows or not at all.
     pub tiles: Vec<LocalId>,
+    /// Offsets of strided loops.
+    pub strides: Vec<Stride>,
 }
 
 /// Marks loops in a kernel's body; with `walks` those in which each thread walks through its own memory, too.
 pub(crate) fn mark(function: &mut Function, body: &mut Block, walks: bool) -> Marked {
     let mut marked = Marked::default();
-    while let Some(far) = strided::rewrite_one(function, body) {
+    while let Some(rewritten) = strided::rewrite_one(function, body) {
         marked.any = true;
-        marked.far |= far;
+        marked.far |= rewritten.far;
+        marked.strides.push(rewritten.stride);
     }
     for path in candidates(function, body) {
         if let Some(loop_) = mark_uniform(function, body, &path, walks) {

@@ -3,6 +3,7 @@
 //! [`Plan::of`] reads in the order of its steps. Nothing here knows LLVM.
 
 mod again;
+mod ahead;
 mod axes;
 mod cells;
 mod chains;
@@ -36,7 +37,7 @@ pub(crate) mod warps;
 pub(crate) use crossing::Crossing;
 pub(crate) use polling::Polling;
 pub(crate) use shape::{
-    Cut, Guard, Interior, LANES, MAX_ROW, MAX_THREADS, MaskId, Node, Partners, Range, Runs, Segment, Strips,
+    Ahead, Cut, Guard, Interior, LANES, MAX_ROW, MAX_THREADS, MaskId, Node, Partners, Range, Runs, Segment, Strips,
 };
 
 use crate::{
@@ -156,6 +157,9 @@ impl Plan {
                 }
             }
         });
+        if opt && joins.is_none() {
+            ahead::find(&peeler, &marked, &mut cut.nodes);
+        }
         if opt && segments <= MOST_SEGMENTS {
             let width = if joins.is_some() { strips::WIDEST } else { strips::IN_BLOCK };
             strips::make(&peeler, width, &marked, &mut cut.nodes);

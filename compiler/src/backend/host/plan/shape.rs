@@ -148,6 +148,8 @@ pub(crate) struct Segment {
     pub guard: Option<Guard>,
     /// Its threads may be run side by side: nothing orders them, and they share no memory but the program's own.
     pub parallel: bool,
+    /// What the threads load in a later turn, which may be asked for ahead of it; [`super::ahead`] finds it.
+    pub ahead: Vec<Ahead>,
     /// What threads do that are near no border; [`super::interior`] finds it.
     pub interior: Option<Interior>,
     /// What threads do that look at partners; [`super::partners`] finds it.
@@ -182,6 +184,17 @@ pub(crate) struct Partners {
     pub lower: Interior,
     /// Where it is set.
     pub upper: Interior,
+}
+
+/// What a row of threads loads, next to each other, and how many elements later it does so in the next turn.
+#[derive(Clone, Debug)]
+pub(crate) struct Ahead {
+    /// The address of a thread's element.
+    pub pointer: ExprId,
+    /// The distance; `I64`, the same for all threads.
+    pub step: ExprId,
+    /// Locals that the address reads, to be computed first, in this order.
+    pub before: Vec<(LocalId, ExprId)>,
 }
 
 /// What the threads do that are near no border.

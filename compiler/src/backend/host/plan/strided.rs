@@ -36,9 +36,25 @@ struct Strided {
     rest: Block,
 }
 
-/// Rewrites one strided loop: whether its bound may be near the largest integer, where the indices of a row longer than a
-/// block's would wrap. `None` if there is none left.
-pub(crate) fn rewrite_one(function: &mut Function, body: &mut Block) -> Option<bool> {
+/// A strided loop that was rewritten.
+pub(crate) struct Rewritten {
+    /// Its bound may be near the largest integer, where the indices of a row longer than a block's would wrap.
+    pub far: bool,
+    /// What is added to the threads' first indices.
+    pub stride: Stride,
+}
+
+/// The offset of a strided loop, which all threads share.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stride {
+    /// The offset.
+    pub offset: LocalId,
+    /// By how much it grows from turn to turn.
+    pub step: ExprId,
+}
+
+/// Rewrites one strided loop; `None` if there is none left.
+pub(crate) fn rewrite_one(function: &mut Function, body: &mut Block) -> Option<Rewritten> {
     let fixed = Fixed::of(function, body);
     let mut counts = vec![(0_u32, 0_u32); function.locals.len()];
     for_each_stmt(body, &mut |stmt| stmt.kind.assigned().iter().for_each(|local| counts[local.index()].0 += 1));
@@ -48,8 +64,8 @@ pub(crate) fn rewrite_one(function: &mut Function, body: &mut Block) -> Option<b
     let list = list_at(body, outer)?;
     let forms = Forms { function, fixed: &fixed, shared: &|_| false, sole: &|_| None, axis: 0 };
     let is_small = [found.first, found.step, found.bound].into_iter().all(|part| forms.is_small(part));
-    rewrite(function, list, index, found, &fixed);
-    Some(!is_small)
+    let stride = rewrite(function, list, index, found, &fixed);
+    Some(Rewritten { far: !is_small, stride })
 }
 
 fn find_strided(
@@ -208,7 +224,7 @@ impl Search<'_> {
     }
 }
 
-fn rewrite(function: &mut Function, list: &mut Block, index: usize, loop_: Strided, fixed: &Fixed) {
+fn rewrite(function: &mut Function, list: &mut Block, index: usize, loop_: Strided, fixed: &Fixed) -> Stride {
     let Strided { local, init, first, step, op, bound, rest } = loop_;
     let span = list[index].span;
     let name = function.locals[local].name.clone();
@@ -237,6 +253,7 @@ fn rewrite(function: &mut Function, list: &mut Block, index: usize, loop_: Strid
     let now = build.i64(ExprKind::Binary(BinaryOp::Add, own_read, offset_read));
     let runs = build.bool(ExprKind::Compare(op, now, bound));
     let zero = build.i64(ExprKind::Const(Const::Int(0)));
+    let by = build.copy(step);
     let offset_read = build.read(offset);
     let next = build.i64(ExprKind::Binary(BinaryOp::Add, offset_read, step));
     let stmt = |kind: StmtKind| Stmt { kind, span };
@@ -250,6 +267,7 @@ fn rewrite(function: &mut Function, list: &mut Block, index: usize, loop_: Strid
     if let Some((limit, value)) = limit {
         list.insert(index, stmt(StmtKind::Assign(limit, value)));
     }
+    Stride { offset, step: by }
 }
 
 /// Builds expressions at one place.

@@ -208,6 +208,10 @@ impl Maker<'_> {
         if rows == 1 && counters.iter().any(|counter| self.tiles.contains(counter)) {
             return None;
         }
+        let carries = nodes.iter().any(|node| carries(node, false));
+        if rows == 1 && !apart && !carries {
+            return None;
+        }
         let mut inside = vec![0; self.loads.len()];
         count_loads(nodes, &mut inside);
         let (mut exposed, mut always) = (BTreeSet::new(), BTreeSet::new());
@@ -244,6 +248,13 @@ impl Maker<'_> {
             part.iter().for_each(|inside| self.shares(inside, in_loop || matches!(node, Node::Loop { .. }), shares));
         }
     }
+}
+
+/// `true` if a thread carries something into a turn of a loop.
+fn carries(node: &Node, in_loop: bool) -> bool {
+    let in_loop = in_loop || matches!(node, Node::Loop { .. });
+    matches!(node, Node::Segment(segment) if in_loop && !segment.load.is_empty())
+        || node.parts().iter().any(|part| part.iter().any(|inside| carries(inside, in_loop)))
 }
 
 fn holds_loop(node: &Node) -> bool {
