@@ -84,11 +84,11 @@ pub(crate) fn not_an_argument(arg: &Bound<'_, PyAny>) -> PyErr {
 }
 
 thread_local! {
-    /// What was raised where a launch had kernels' text written.
+    /// What was raised where a launch or a wait had kernels' text written.
     static KEPT: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
-/// Keeps an exception for the launch that goes on on this thread.
+/// Keeps an exception for the launch or the wait that goes on on this thread.
 pub(crate) fn keep(error: PyErr) {
     KEPT.with_borrow_mut(|kept| _ = kept.get_or_insert(error));
 }
@@ -98,6 +98,13 @@ fn take_kept(raised: &RefCell<Option<PyErr>>) {
     if let Some(error) = KEPT.take() {
         raised.borrow_mut().get_or_insert(error);
     }
+}
+
+/// What a call gives that has waited for the device, or the exception of its error, or of where kernels' text went meanwhile.
+pub(crate) fn waited<T>(py: Python<'_>, result: Result<T, Error>) -> PyResult<T> {
+    let kept = KEPT.take();
+    let done = result.map_err(|error| runtime(py, &error))?;
+    kept.map_or(Ok(done), Err)
 }
 
 /// What a launch raises when it is over.
