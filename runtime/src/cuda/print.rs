@@ -151,7 +151,7 @@ impl Ring {
         if lost > reader.lost {
             let more = lost - reader.lost;
             reader.lost = lost;
-            let mib = self.room * size_of::<u64>() >> 20;
+            let mib = (self.room * size_of::<u64>()) >> 20;
             let text = format!(
                 "[weft: about {more} calls of print were lost: no more than {mib} MiB wait for the host; wait for the \
                  device more often, or print less]\n"
