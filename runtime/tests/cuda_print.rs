@@ -30,7 +30,7 @@ fn written() -> String {
 
 /// A line for each call of so many.
 fn lines(count: u64) -> String {
-    (0..count).map(|i| format!("{i} says hello to a host of letters\n")).collect()
+    (0..count).map(|i| i.to_string() + " says hello to a host of letters\n").collect()
 }
 
 /// The kernel `prints`, loaded: it prints as often as its only slot says.
