@@ -24,7 +24,7 @@ use std::{cell::RefCell, ffi::CString};
 
 use pyo3::{
     call::PyCallArgs,
-    exceptions::{PyKeyboardInterrupt, PyTypeError, PyValueError},
+    exceptions::{PyAttributeError, PyKeyboardInterrupt, PyTypeError, PyValueError},
     prelude::*,
     types::{PyBool, PyFloat, PyList, PyString, PyTuple, PyType},
 };
@@ -81,6 +81,22 @@ pub(crate) fn not_an_argument(arg: &Bound<'_, PyAny>) -> PyErr {
         "{} {name} cannot be passed to a kernel; pass numbers, texts, None, NumPy arrays, device arrays, and tuples, named tuples and dataclasses of them{way_out}",
         weft_artifact::article(&name)
     ))
+}
+
+/// The exception of an attribute that a kernel or its configuration does not have, with what is meant where that is known.
+pub(crate) fn no_attribute(owner: &Bound<'_, PyAny>, name: &str) -> PyErr {
+    let made = || {
+        let (py, class) = (owner.py(), owner.get_type());
+        let what = format!("'{}' object", class.fully_qualified_name()?);
+        if name.starts_with('_') {
+            // Python and other libraries ask whether an object has a protocol of theirs.
+            return Ok(PyAttributeError::new_err(format!("{what} has no attribute '{name}'")));
+        }
+        let path = format!("weft.cuda.Kernel.{name}");
+        let error = py.import("weft._missing")?.call_method1("missing", (what, path, class.dir()?))?;
+        Ok(PyErr::from_value(error))
+    };
+    made().unwrap_or_else(|error: PyErr| error)
 }
 
 thread_local! {

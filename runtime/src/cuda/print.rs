@@ -235,7 +235,9 @@ impl Context {
     /// Writes what kernels have printed.
     #[inline]
     pub(super) fn look_at_prints(&self) {
+        // A forked process has no such memory.
         if let Some(ring) = self.ring.get()
+            && !driver::is_forked()
             && ring.has_some()
         {
             write(ring);
@@ -251,10 +253,8 @@ impl Context {
 
 #[cold]
 fn write(ring: &Ring) {
-    if !driver::is_forked() {
-        ring.read();
-        print::flush();
-    }
+    ring.read();
+    print::flush();
 }
 
 #[cfg(test)]
