@@ -24,7 +24,7 @@ use std::{cell::RefCell, ffi::CString};
 
 use pyo3::{
     call::PyCallArgs,
-    exceptions::{PyKeyboardInterrupt, PyTypeError, PyValueError},
+    exceptions::{PyAttributeError, PyKeyboardInterrupt, PyTypeError, PyValueError},
     prelude::*,
     types::{PyBool, PyFloat, PyList, PyString, PyTuple, PyType},
 };
@@ -83,12 +83,28 @@ pub(crate) fn not_an_argument(arg: &Bound<'_, PyAny>) -> PyErr {
     ))
 }
 
+/// The exception of an attribute that a kernel or its configuration does not have, with what is meant where that is known.
+pub(crate) fn no_attribute(owner: &Bound<'_, PyAny>, name: &str) -> PyErr {
+    let made = || {
+        let (py, class) = (owner.py(), owner.get_type());
+        let what = format!("'{}' object", class.fully_qualified_name()?);
+        if name.starts_with('_') {
+            // Python and other libraries ask whether an object has a protocol of theirs.
+            return Ok(PyAttributeError::new_err(format!("{what} has no attribute '{name}'")));
+        }
+        let path = format!("weft.cuda.Kernel.{name}");
+        let error = py.import("weft._missing")?.call_method1("missing", (what, path, class.dir()?))?;
+        Ok(PyErr::from_value(error))
+    };
+    made().unwrap_or_else(|error: PyErr| error)
+}
+
 thread_local! {
-    /// What was raised where a launch had kernels' text written.
+    /// What was raised where a launch or a wait had kernels' text written.
     static KEPT: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
-/// Keeps an exception for the launch that goes on on this thread.
+/// Keeps an exception for the launch or the wait that goes on on this thread.
 pub(crate) fn keep(error: PyErr) {
     KEPT.with_borrow_mut(|kept| _ = kept.get_or_insert(error));
 }
@@ -98,6 +114,13 @@ fn take_kept(raised: &RefCell<Option<PyErr>>) {
     if let Some(error) = KEPT.take() {
         raised.borrow_mut().get_or_insert(error);
     }
+}
+
+/// What a call gives that has waited for the device, or the exception of its error, or of where kernels' text went meanwhile.
+pub(crate) fn waited<T>(py: Python<'_>, result: Result<T, Error>) -> PyResult<T> {
+    let kept = KEPT.take();
+    let done = result.map_err(|error| runtime(py, &error))?;
+    kept.map_or(Ok(done), Err)
 }
 
 /// What a launch raises when it is over.

@@ -11,6 +11,7 @@ mod graph;
 mod launch;
 mod libdevice;
 mod occupancy;
+mod print;
 pub mod progress;
 mod random;
 mod ranges;
@@ -30,6 +31,7 @@ pub use executor::{
 pub use graph::{Graph, MemoryKind, Node, Place, Step};
 pub use libdevice::Libdevice;
 pub use occupancy::{BlockSize, USUAL_BLOCK, best_block};
+pub use print::{Output, set_output};
 pub use random::xoroshiro128p_states;
 pub use ranges::{Category, Range, range};
 pub use rows::Rows;

@@ -84,6 +84,8 @@ pub struct Kernel {
     pub gains: Facts,
     /// The faults that it reports, if it reports some.
     pub faults: Option<Arc<Faults>>,
+    /// For a GPU: it prints where the host has put a [`PrintRing`](crate::PrintRing).
+    pub prints: bool,
     /// What sanitized code tells, if it is that.
     pub sanitize: Option<Arc<Sites>>,
     /// What the host executor lays out for each worker; `None` for PTX.

@@ -254,6 +254,7 @@ mod tests {
             coarsening: Coarsening::default(),
             gains: Facts::ALL,
             faults: None,
+            prints: false,
             sanitize: None,
             host: None,
         }

@@ -178,6 +178,7 @@ fn everything() -> Output {
         },
         gains: Facts { small: true, nonneg: false, disjoint: false, aligned: true },
         faults: Some(Arc::new(faults())),
+        prints: true,
         sanitize: Some(Arc::new(sites())),
         host: Some(host),
     };

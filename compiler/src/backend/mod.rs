@@ -203,6 +203,7 @@ fn kernel_record(module: &Module, kernel: &Function, request: &Request, host: Op
         coarsening: module.coarsening.clone(),
         gains: module.gains,
         faults: faults(module, request).map(Arc::new),
+        prints: false,
         sanitize: None,
         host,
     }

@@ -32,6 +32,14 @@ const RESIZES: &str =
 const SORTS: &str =
     "sort on the host, `np.sort(array.copy_to_host())`, or in kernels with `cuda.coop.block.radix_sort_keys`";
 const STEPS: &str = "a loop over `cuda.atomic.cas(array, index, old, value)` makes any step";
+const ALLOCATES: &str = "write `cuda.device_array(shape, dtype)`";
+const CONFIGURES: &str = "write `kernel[griddim, blockdim, stream, sharedmem](arguments)`";
+const COPIES: &str = "write `cuda.to_device(array)` for a copy to the device, and `array.copy_to_host()` for one back";
+const DESCRIBES: &str = "`cuda.get_current_device()` has them as attributes, and `cuda.gpus` each device";
+const FREES: &str = "nothing is to be done: an array's memory is given back with its last name, as by `del array`";
+const LIKE: &str = "write `cuda.device_array_like(array)`, and `.fill(value)`";
+const LOOPS: &str = "write a loop over the elements, `for i in range(n): a[i] = b[i]`";
+const WAITS: &str = "write `cuda.synchronize()`";
 const THREADS: &str = "the threads of a grid are the loop: `i = cuda.grid(1)`";
 
 const ROWS: &[Row] = &[
@@ -80,6 +88,19 @@ const ROWS: &[Row] = &[
         "weft.cuda.shfl_xor",
         "write `cuda.shfl_xor_sync(0xFFFFFFFF, value, lane_mask)`, of which the first says the lanes that take part",
     ),
+    (None, "weft.cuda.cg.this_block", "write `cuda.cg.this_thread_block()`"),
+    (None, "weft.cuda.cg.this_warp", "write `cuda.cg.tiled_partition(cuda.cg.this_thread_block(), 32)`"),
+    // CUDA C++'s and C's, in a kernel, by themselves.
+    (KERNEL, "c++.NULL", "write `None`"),
+    (KERNEL, "c++.false", "write `False`"),
+    (KERNEL, "c++.free", "leave it out: what a thread has of its own ends with it"),
+    (KERNEL, "c++.malloc", MAKES),
+    (KERNEL, "c++.memcpy", LOOPS),
+    (KERNEL, "c++.memset", LOOPS),
+    (KERNEL, "c++.nullptr", "write `None`"),
+    (KERNEL, "c++.printf", "write `print(…)`, with `%` or a formatted string literal for a format"),
+    (KERNEL, "c++.sizeof", "write `x.itemsize` for an element of an array, and `x.nbytes` for all of it"),
+    (KERNEL, "c++.true", "write `True`"),
     // The host's, in a kernel.
     (KERNEL, "weft.cuda.as_cuda_array", OUTSIDE),
     (KERNEL, "weft.cuda.benchmark", OUTSIDE),
@@ -149,15 +170,40 @@ const ROWS: &[Row] = &[
     (HOST, "weft.prange", THREADS),
     (HOST, "weft.set_num_threads", "set `WEFT_CPU_THREADS` before the program starts"),
     (HOST, "weft.stencil", "write a kernel that reads the neighbors of `cuda.grid(n)`"),
+    // CUDA C++'s, on the host.
+    (HOST, "weft.cuda.cudaDeviceSynchronize", WAITS),
+    (HOST, "weft.cuda.cudaFree", FREES),
+    (HOST, "weft.cuda.cudaGetDeviceProperties", DESCRIBES),
+    (HOST, "weft.cuda.cudaMalloc", ALLOCATES),
+    (HOST, "weft.cuda.cudaMallocManaged", "write `cuda.managed_array(shape, dtype)`"),
+    (HOST, "weft.cuda.cudaMemcpy", COPIES),
+    (HOST, "weft.cuda.cudaMemcpyAsync", COPIES),
+    (HOST, "weft.cuda.cudaMemset", "write `array.fill(value)`"),
+    (HOST, "weft.cuda.cudaSetDevice", "write `cuda.select_device(number)`, or `with cuda.gpus[number]:`"),
+    (HOST, "weft.cuda.free", FREES),
+    (HOST, "weft.cuda.get_device_properties", DESCRIBES),
+    (HOST, "weft.cuda.kernel", "write `cuda.jit`"),
+    (HOST, "weft.cuda.launch", CONFIGURES),
+    (HOST, "weft.cuda.malloc", ALLOCATES),
+    (HOST, "weft.cuda.mem_alloc", ALLOCATES),
+    (HOST, "weft.cuda.memcpy", COPIES),
+    (HOST, "weft.cuda.memset", "write `array.fill(value)`"),
+    // A kernel's, and its configuration's.
+    (HOST, "weft.cuda.Kernel.launch", CONFIGURES),
+    (HOST, "weft.cuda.Kernel.run", CONFIGURES),
+    (HOST, "weft.cuda.Kernel.synchronize", "write `cuda.synchronize()`, or `stream.synchronize()`"),
     // Other libraries', on the host.
     (HOST, "weft.cuda.DeviceNDArray.append", RESIZES),
     (HOST, "weft.cuda.DeviceNDArray.argsort", SORTS),
     (HOST, "weft.cuda.DeviceNDArray.asnumpy", READS),
+    (HOST, "weft.cuda.DeviceNDArray.clip", "write `np.minimum(np.maximum(array, low), high)`"),
     (HOST, "weft.cuda.DeviceNDArray.clone", "write `.copy()`"),
     (HOST, "weft.cuda.DeviceNDArray.cpu", READS),
     (HOST, "weft.cuda.DeviceNDArray.cuda", "it is on the device; `cuda.to_device(array)` copies one of the host's"),
+    (HOST, "weft.cuda.DeviceNDArray.dot", "write `a @ b`"),
     (HOST, "weft.cuda.DeviceNDArray.get", READS),
     (HOST, "weft.cuda.DeviceNDArray.numpy", READS),
+    (HOST, "weft.cuda.DeviceNDArray.plot", "write `.copy_to_host()`, and give that to what draws"),
     (HOST, "weft.cuda.DeviceNDArray.resize", RESIZES),
     (HOST, "weft.cuda.DeviceNDArray.set", "write `.copy_to_device(array)`"),
     (HOST, "weft.cuda.DeviceNDArray.sort", SORTS),
@@ -166,8 +212,8 @@ const ROWS: &[Row] = &[
     (HOST, "weft.cuda.Event.elapsed", "write `first.elapsed_time(last)`"),
     (HOST, "weft.cuda.Stream.sync", "write `.synchronize()`"),
     (HOST, "weft.cuda.Stream.wait_event", "write `event.wait(stream)`"),
-    (HOST, "weft.cuda.device_synchronize", "write `cuda.synchronize()`"),
-    (HOST, "weft.cuda.sync", "write `cuda.synchronize()`"),
+    (HOST, "weft.cuda.device_synchronize", WAITS),
+    (HOST, "weft.cuda.sync", WAITS),
     (HOST, "weft.cuda.arange", FILLS),
     (HOST, "weft.cuda.array", "write `cuda.to_device(array)`, or `cuda.device_array(shape, dtype)`"),
     (HOST, "weft.cuda.asarray", "write `cuda.to_device(array)`; `cuda.as_cuda_array(obj)` does not copy"),
@@ -176,10 +222,13 @@ const ROWS: &[Row] = &[
     (HOST, "weft.cuda.empty", "write `cuda.device_array(shape, dtype)`"),
     (HOST, "weft.cuda.empty_like", "write `cuda.device_array_like(array)`"),
     (HOST, "weft.cuda.full", FILLS),
+    (HOST, "weft.cuda.full_like", LIKE),
     (HOST, "weft.cuda.ones", FILLS),
+    (HOST, "weft.cuda.ones_like", LIKE),
     (HOST, "weft.cuda.set_device", "write `cuda.select_device(number)`, or `with cuda.gpus[number]:`"),
     (HOST, "weft.cuda.to_host", "write `array.copy_to_host()`"),
     (HOST, "weft.cuda.zeros", FILLS),
+    (HOST, "weft.cuda.zeros_like", LIKE),
 ];
 
 /// Options of Numba's `jit` that a kernel has no use for, and why.

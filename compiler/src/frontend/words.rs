@@ -16,7 +16,40 @@ pub(super) fn of_cuda(name: &str) -> Option<String> {
             .find(|path| has(path))
             .map(shown);
     }
+    if let Some(vector) = of_vector(bare.strip_prefix("make_").unwrap_or(bare)) {
+        return Some(shown(vector));
+    }
     has(bare).then(|| shown(bare.to_owned()))
+}
+
+/// What a vector type of CUDA C++ is called, `float32x4` for `float4`.
+fn of_vector(name: &str) -> Option<String> {
+    const TYPES: [(&str, &str); 12] = [
+        ("char", "int8"),
+        ("uchar", "uint8"),
+        ("short", "int16"),
+        ("ushort", "uint16"),
+        ("int", "int32"),
+        ("uint", "uint32"),
+        ("long", "int64"),
+        ("ulong", "uint64"),
+        ("longlong", "int64"),
+        ("ulonglong", "uint64"),
+        ("float", "float32"),
+        ("double", "float64"),
+    ];
+    let (base, lanes) = name.split_at_checked(name.len().checked_sub(1)?)?;
+    let (_, own) = TYPES.iter().find(|(theirs, _)| *theirs == base)?;
+    ["1", "2", "3", "4"].contains(&lanes).then(|| format!("{own}x{lanes}"))
+}
+
+/// What a function of C's math library is called in a kernel: `math.sqrt` for `sqrtf` and `sqrt`.
+pub(super) fn of_math(name: &str) -> Option<String> {
+    [Some(name), name.strip_suffix('f')]
+        .into_iter()
+        .flatten()
+        .map(|name| format!("math.{name}"))
+        .find(|path| intrinsics::is_known(path))
 }
 
 fn shown(path: String) -> String {
@@ -25,7 +58,14 @@ fn shown(path: String) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::of_cuda;
+    use super::{of_cuda, of_math};
+
+    #[test]
+    fn functions_of_math_are_found() {
+        for (name, here) in [("sqrtf", Some("math.sqrt")), ("exp", Some("math.exp")), ("f", None), ("rsqrtf", None)] {
+            assert_eq!(of_math(name).as_deref(), here, "{name}");
+        }
+    }
 
     #[test]
     fn names_of_cuda_are_found() {
@@ -38,6 +78,9 @@ mod tests {
             ("atomicOr", Some("cuda.atomic.or_")),
             ("atomicity", None),
             ("atomicMul", None),
+            ("make_float4", Some("cuda.float32x4")),
+            ("uchar3", Some("cuda.uint8x3")),
+            ("float5", None),
             ("value", None),
         ] {
             assert_eq!(of_cuda(name).as_deref(), here, "{name}");

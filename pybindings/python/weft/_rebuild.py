@@ -21,7 +21,9 @@ _LONGEST = 1 << 14
 
 _KINDS = 0x2AC  # ``*args``, ``**kwargs``, generators and coroutines
 
-_SKIPPED = {"RESUME", "NOP", "COPY_FREE_VARS", "MAKE_CELL", "PRECALL", "CACHE", "TO_BOOL", "END_FOR", "NOT_TAKEN"}
+_SKIPPED = {
+    "RESUME", "NOP", "COPY_FREE_VARS", "MAKE_CELL", "PRECALL", "CACHE", "TO_BOOL", "END_FOR", "POP_ITER", "NOT_TAKEN",
+}  # fmt: skip
 _NAMES = {"LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW", "LOAD_DEREF", "LOAD_GLOBAL", "LOAD_CLOSURE"}
 
 _BINARY: dict[str, type[ast.operator]] = {
@@ -141,6 +143,11 @@ class _Reader:
                 body.append(ast.Return(_bound(ast.Constant(found.argval))))
             elif name == "POP_TOP":
                 body.append(ast.Expr(stack.pop()))
+            elif name == "STORE_FAST" and len(stack) > 1:
+                # Python 3.14 makes no tuple of constants that are unpacked at once.
+                at += len(stack) - 1
+                body.append(self.unpacked(self.instructions[at - len(stack) : at][::-1], ast.Tuple(stack, ast.Load())))
+                stack = []
             elif name == "STORE_FAST":
                 body.append(_assignment(ast.Name(found.argval, ast.Store()), stack.pop()))
             elif name == "STORE_SUBSCR":
@@ -151,12 +158,8 @@ class _Reader:
                 part = ast.Slice(_bound(first), _bound(stop))
                 body.append(_assignment(ast.Subscript(owner, part, ast.Store()), value))
             elif name == "UNPACK_SEQUENCE":
-                stores = self.instructions[at : at + found.argval]
                 at += found.argval
-                if any(store.opname != "STORE_FAST" for store in stores):
-                    raise _Unread
-                targets: list[ast.expr] = [ast.Name(store.argval, ast.Store()) for store in stores]
-                body.append(ast.Assign([ast.Tuple(targets, ast.Store())], stack.pop()))
+                body.append(self.unpacked(self.instructions[at - found.argval : at], stack.pop()))
             elif name.startswith("POP_JUMP"):
                 at = self.branch(name, at, end, again, stack.pop(), self.index[found.argval], body)
             elif name == "FOR_ITER":
@@ -173,6 +176,13 @@ class _Reader:
         if stack:
             raise _Unread
         return body
+
+    def unpacked(self, stores: list[_Step], value: ast.expr) -> ast.stmt:
+        """Read an assignment to several names."""
+        if any(store.opname != "STORE_FAST" for store in stores):
+            raise _Unread
+        targets: list[ast.expr] = [ast.Name(store.argval, ast.Store()) for store in stores]
+        return ast.Assign([ast.Tuple(targets, ast.Store())], value)
 
     def branch(
         self, name: str, at: int, end: int, again: int | None, test: ast.expr, to: int, body: list[ast.stmt]
@@ -242,10 +252,12 @@ class _Reader:
             return
         if name == "PUSH_NULL":
             stack.append(_Null())
-        elif name == "LOAD_CONST":
+        elif name in ("LOAD_CONST", "LOAD_SMALL_INT"):
             if hasattr(value, "co_code"):
                 raise _Unread
-            stack.append(ast.Constant(value))
+            # Python 3.14 makes a constant of a slice of constants.
+            parts = [_bound(ast.Constant(part)) for part in _parts(value)]
+            stack.append(ast.Slice(*parts) if parts else ast.Constant(value))
         elif name in _NAMES:
             node = ast.Name(value, ast.Load())
             stack += [_Null(), node] if name == "LOAD_GLOBAL" and found.arg & 1 else [node]
@@ -263,6 +275,9 @@ class _Reader:
         elif name == "BINARY_SLICE":
             stop, start, owner = stack.pop(), stack.pop(), stack.pop()
             stack.append(ast.Subscript(owner, ast.Slice(_bound(start), _bound(stop)), ast.Load()))
+        elif name == "BINARY_SUBSCR" or (name == "BINARY_OP" and found.argrepr == "[]"):
+            index, owner = stack.pop(), stack.pop()
+            stack.append(ast.Subscript(owner, index, ast.Load()))
         elif name == "BINARY_OP":
             right, left = stack.pop(), stack.pop()
             kind = _InPlace if found.argrepr.endswith("=") else ast.BinOp
@@ -275,9 +290,6 @@ class _Reader:
             stack.append(ast.Compare(left, [operator()], [right]))
         elif name in _UNARY:
             stack.append(ast.UnaryOp(_UNARY[name](), stack.pop()))
-        elif name == "BINARY_SUBSCR":
-            index, owner = stack.pop(), stack.pop()
-            stack.append(ast.Subscript(owner, index, ast.Load()))
         elif name in ("BUILD_TUPLE", "BUILD_SLICE"):
             items = stack[len(stack) - found.arg :]
             del stack[len(stack) - found.arg :]
@@ -302,6 +314,11 @@ class _Reader:
         first = count - len(names)
         keywords = [ast.keyword(name, value) for name, value in zip(names, args[first:], strict=True)]
         stack.append(ast.Call(function, args[:first], keywords))
+
+
+def _parts(value: object) -> tuple[Any, ...]:
+    """Give what a slice is made of; nothing of anything else."""
+    return (value.start, value.stop, value.step) if isinstance(value, slice) else ()
 
 
 def _bound(node: ast.expr) -> ast.expr | None:

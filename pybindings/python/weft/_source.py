@@ -80,6 +80,8 @@ def _decoded(content: bytes) -> str:
 
 _files: dict[str, list[Text]] = {}
 
+_SMALL = "LOAD_SMALL_INT"
+
 
 def keep(function: Callable[..., object]) -> Text | None:
     """Read the file of a function; gives None if there is none.
@@ -99,7 +101,7 @@ def keep(function: Callable[..., object]) -> Text | None:
 
 def _loaded(function: Callable[..., object]) -> Text | None:
     name = function.__code__.co_filename
-    return (None if name.startswith("<") else _read(name)) or _registered(name, function.__globals__)
+    return (None if name.startswith("<") else _read(name)) or _registered(function)
 
 
 def _read(name: str) -> Text | None:
@@ -126,11 +128,23 @@ def _load(name: str, stamp: tuple[int, int] | None) -> Text | None:
         return None
 
 
-def _registered(name: str, scope: dict[str, Any]) -> Text | None:
-    """Look into Python's own table of lines: notebook cells, doctests, modules in archives."""
-    import linecache
+def _registered(function: Callable[..., object]) -> Text | None:
+    """Look into Python's own table of lines: notebook cells, doctests, modules in archives.
 
-    lines = linecache.getlines(name, scope)
+    From Python 3.13 on it has what was typed into a plain interpreter, or stands behind ``-c``, too.
+    """
+    import linecache
+    import sys
+
+    name = function.__code__.co_filename
+    lines = linecache.getlines(name, function.__globals__)
+    if not lines and name.startswith("<") and sys.version_info >= (3, 13):
+        import contextlib
+        import inspect
+
+        # That is told apart by the code, since all of it has the same name.
+        with contextlib.suppress(OSError):
+            lines = inspect.findsource(function)[0]
     return Text(None, lines) if lines else None
 
 
@@ -229,8 +243,8 @@ def of(function: Callable[..., object], source: str | None, kept: Text | None) -
     else:
         msg = (
             f"weft compiles the text of `{function.__qualname__}`, but Python has none for it ({name}): it was made "
-            "by exec from a text that is in no variable any more, or typed into a plain interpreter. Put it into a "
-            "file or a notebook cell, decorate it where its text is at hand, or pass its text with "
+            "by exec from a text that is in no variable any more, or typed into a plain interpreter of a Python before "
+            "3.13. Put it into a file or a notebook cell, decorate it where its text is at hand, or pass its text with "
             "cuda.jit(source=text)"
         )
     raise SourceError(msg) from None
@@ -347,7 +361,7 @@ def _candidates(function: Callable[..., object], kept: Text | None) -> Iterator[
     now = None if name.startswith("<") else _load(name, None)
     if now is not None:
         yield now
-    registered = _registered(name, function.__globals__)
+    registered = _registered(function)
     if registered is not None:
         yield registered
     if name.startswith("<"):
@@ -546,15 +560,23 @@ def _constant(value: object) -> object:
 
 def _contains(code: CodeType, part: CodeType) -> bool:
     names = {*code.co_names, *code.co_varnames}
-    constants = [_constant(constant) for constant in code.co_consts if not hasattr(constant, "co_code")]
+    constants = _constants(code)
     arguments = part.co_argcount + part.co_kwonlyargcount
     return (
         (code.co_argcount, code.co_kwonlyargcount) == (part.co_argcount, part.co_kwonlyargcount)
         and code.co_varnames[:arguments] == part.co_varnames[:arguments]
         and code.co_freevars == part.co_freevars
         and names.issuperset((*part.co_names, *part.co_varnames))
-        and all(_constant(item) in constants for item in part.co_consts if not hasattr(item, "co_code"))
+        and all(constant in constants for constant in _constants(part))
     )
+
+
+def _constants(code: CodeType) -> list[object]:
+    """Give what a function's instructions load: Python 3.14 has small integers in these alone."""
+    import dis
+
+    found = [step for step in dis.get_instructions(code) if step.opcode in dis.hasconst or step.opname == _SMALL]
+    return [_constant(step.argval) for step in found if not hasattr(step.argval, "co_code")]
 
 
 def site_packages() -> list[str]:

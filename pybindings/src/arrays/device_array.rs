@@ -466,7 +466,7 @@ pub(crate) fn copy_to_host(
     if bytes.is_empty() {
         return Ok(());
     }
-    py.detach(|| executor.copy_to_host(bytes, address, stream.as_deref())).map_err(|error| errors::runtime(py, &error))
+    errors::waited(py, py.detach(|| executor.copy_to_host(bytes, address, stream.as_deref())))
 }
 
 /// Copies between two arrays of one device, each of them in one piece.

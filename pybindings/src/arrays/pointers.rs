@@ -78,5 +78,5 @@ pub(crate) fn n_pending(py: Python<'_>, device: u32) -> PyResult<usize> {
 #[pyfunction]
 pub(crate) fn free_pending(py: Python<'_>, device: u32) -> PyResult<()> {
     let executor = devices::by_id(py, device)?;
-    py.detach(|| executor.free_pending()).map_err(|error| errors::runtime(py, &error))
+    errors::waited(py, py.detach(|| executor.free_pending()))
 }

@@ -83,10 +83,10 @@ pub(crate) fn by_id(py: Python<'_>, id: u32) -> PyResult<Arc<dyn Executor>> {
         if let Some(executor) = &*entry {
             return Ok(Some(Arc::clone(executor)));
         }
+        output::set_up();
         let executor = if devices.cuda {
             cuda::open(devices.settings, id)?
         } else {
-            output::set_up();
             cpu::open(devices.settings, Arc::new(Loader))?
         };
         manager::set_up(devices.settings, &*executor, id);
@@ -347,7 +347,7 @@ pub(crate) fn memory_info(py: Python<'_>, id: u32) -> PyResult<(u64, u64)> {
 pub(crate) fn synchronize(py: Python<'_>) -> PyResult<()> {
     recording::refuse("wait for the device")?;
     let executor = current(py)?;
-    py.detach(|| executor.synchronize()).map_err(|error| errors::runtime(py, &error))
+    errors::waited(py, py.detach(|| executor.synchronize()))
 }
 
 /// Has a profiler take down what the current device does, or no longer.

@@ -1,19 +1,18 @@
-//! Where the text goes that kernels print on the CPU: to what the program has as `sys.stdout`, as Python's own does.
+//! Where the text goes that kernels print: to what the program has as `sys.stdout`, as Python's own does.
 //!
-//! The runtime calls on the thread that launches: when the launch ends, and now and then before. If `sys.stdout` is still
+//! The runtime calls on the thread that launches or waits: when that ends, and now and then before. If `sys.stdout` is still
 //! that of the process, what waits there is written, and the runtime writes behind it, without the interpreter.
 
 use pyo3::{prelude::*, types::PyString};
-use weft_runtime::cpu;
 
 use crate::errors;
 
 /// Has the runtime ask.
 pub(super) fn set_up() {
-    cpu::set_output(write);
+    weft_runtime::set_output(write);
 }
 
-/// Writes it, if it is for an object of the program's. What that raises is raised by the launch.
+/// Writes it, if it is for an object of the program's. What that raises is raised by the launch or the wait.
 fn write(text: &[u8]) -> bool {
     // An interpreter that is ending has no `sys.stdout`.
     let written = Python::try_attach(|py| match write_to_python(py, text) {

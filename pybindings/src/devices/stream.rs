@@ -161,7 +161,7 @@ impl Stream {
     fn query(&self, py: Python<'_>) -> PyResult<bool> {
         let executor = self.executor(py)?;
         let stream = self.given(py)?.on(py, &*executor)?;
-        py.detach(|| executor.query_stream(stream.as_deref())).map_err(|error| errors::runtime(py, &error))
+        errors::waited(py, py.detach(|| executor.query_stream(stream.as_deref())))
     }
 
     /// Whether it is another library's, and is being captured for a graph.
@@ -176,7 +176,7 @@ impl Stream {
         recording::refuse("wait for a stream")?;
         let executor = self.executor(py)?;
         let stream = self.given(py)?.on(py, &*executor)?;
-        py.detach(|| executor.synchronize_stream(stream.as_deref())).map_err(|error| errors::runtime(py, &error))
+        errors::waited(py, py.detach(|| executor.synchronize_stream(stream.as_deref())))
     }
 }
 
@@ -210,7 +210,7 @@ impl Event {
 
     /// Whether the marked work is done.
     fn query(&self, py: Python<'_>) -> PyResult<bool> {
-        py.detach(|| self.executor.query_event(&*self.event)).map_err(|error| errors::runtime(py, &error))
+        errors::waited(py, py.detach(|| self.executor.query_event(&*self.event)))
     }
 
     #[doc = include_str!("docs/stream.wait.txt")]
@@ -226,7 +226,7 @@ impl Event {
     /// Waits for the marked work.
     fn synchronize(&self, py: Python<'_>) -> PyResult<()> {
         recording::refuse("wait for an event")?;
-        py.detach(|| self.executor.synchronize_event(&*self.event)).map_err(|error| errors::runtime(py, &error))
+        errors::waited(py, py.detach(|| self.executor.synchronize_event(&*self.event)))
     }
 
     #[doc = include_str!("docs/stream.elapsed_time.txt")]

@@ -8,6 +8,10 @@ use pyo3::{
 
 use super::Dispatcher;
 
+/// Names of what is a part of the configuration, here and in other libraries.
+const CONFIGURATION: [&str; 10] =
+    ["griddim", "grid", "blocks", "blockdim", "block", "threads", "stream", "sharedmem", "shared_mem", "cluster"];
+
 impl Dispatcher {
     /// Whether a call gives each parameter a value by its place, or what is wrong with it is told later.
     pub(super) fn is_complete(&self, args: &Bound<'_, PyTuple>) -> bool {
@@ -36,9 +40,18 @@ impl Dispatcher {
         for (name, value) in kwargs.into_iter().flatten() {
             let name = name.to_string();
             let place = self.params.iter().position(|param| *param == name);
-            let slot = place
-                .and_then(|place| values.get_mut(place))
-                .ok_or_else(|| PyTypeError::new_err(format!("kernel `{}` has no parameter `{name}`", self.name)))?;
+            let Some(slot) = place.and_then(|place| values.get_mut(place)) else {
+                let configuration = if CONFIGURATION.contains(&name.as_str()) {
+                    format!(
+                        ": the configuration stands before the arguments, `{}[griddim, blockdim, stream](…)`",
+                        self.name
+                    )
+                } else {
+                    String::new()
+                };
+                let message = format!("kernel `{}` has no parameter `{name}`{configuration}", self.name);
+                return Err(PyTypeError::new_err(message));
+            };
             if slot.replace(value).is_some() {
                 return Err(PyTypeError::new_err(format!("kernel `{}` got two values for `{name}`", self.name)));
             }

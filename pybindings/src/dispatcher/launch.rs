@@ -164,7 +164,7 @@ fn run(
     }
     // Whether the kernel writes its arrays of the host does not matter to when its faults are told.
     if waits && finished.is_ok() {
-        return py.detach(|| executor.tell_faults(stream)).map_err(|error| errors::runtime(py, &error));
+        return errors::waited(py, py.detach(|| executor.tell_faults(stream)));
     }
     finished
 }

@@ -257,6 +257,10 @@ impl Launcher {
         Ok((rebuild, (dispatcher, grid, block, shared_bytes, self.cluster()).into_pyobject(py)?))
     }
 
+    fn __getattr__(slf: &Bound<'_, Self>, name: &str) -> PyResult<Py<PyAny>> {
+        Err(crate::errors::no_attribute(slf, name))
+    }
+
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let kernel = self.dispatcher.bind(py).repr()?;
         Ok(format!("<{kernel} with griddim={:?}, blockdim={:?}>", self.griddim(), self.blockdim()))

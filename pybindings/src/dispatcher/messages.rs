@@ -7,6 +7,13 @@ use weft_runtime::LaunchConfig;
 use super::{Dispatcher, launch::setting};
 use crate::{devices, errors, types::signature};
 
+/// What is shown when a kernel is called without a launch configuration.
+pub(super) const UNCONFIGURED: &str = "Kernel launch configuration was not specified. Use the syntax:\n\n\
+    kernel_function[blockspergrid, threadsperblock](arg0, arg1, ..., argn)\n";
+
+/// What is shown where the configuration has not two items.
+pub(super) const TOO_FEW: &str = "must specify at least the griddim and blockdim: write `kernel[griddim, blockdim](…)`";
+
 /// Fewer blocks than this leave most of any GPU idle.
 const FEW_BLOCKS: u64 = 128;
 

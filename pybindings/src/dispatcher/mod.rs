@@ -50,13 +50,6 @@ use crate::{
     types::{Signature, Type, tuple_of_types},
 };
 
-/// What is shown when a kernel is called without a launch configuration.
-const UNCONFIGURED: &str = "Kernel launch configuration was not specified. Use the syntax:\n\n\
-    kernel_function[blockspergrid, threadsperblock](arg0, arg1, ..., argn)\n";
-
-/// What is shown where the configuration has not two items.
-const TOO_FEW: &str = "must specify at least the griddim and blockdim: write `kernel[griddim, blockdim](…)`";
-
 /// A jitted function: `kernel[griddim, blockdim, stream, sharedmem, cluster](*args)` launches it, and kernels call it.
 ///
 /// A grid and a block are an integer or a tuple of up to three; `sharedmem` is the dynamic shared memory of a block in
@@ -204,7 +197,7 @@ impl Dispatcher {
 
     fn __getitem__<'py>(slf: &Bound<'py, Self>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Launcher>> {
         let Ok(items) = index.cast::<PyTuple>() else {
-            return Err(PyTypeError::new_err(TOO_FEW));
+            return Err(PyTypeError::new_err(messages::TOO_FEW));
         };
         if items.len() > 5 {
             let message = format!(
@@ -214,7 +207,7 @@ impl Dispatcher {
             return Err(PyValueError::new_err(message));
         }
         if items.len() < 2 {
-            return Err(PyValueError::new_err(TOO_FEW));
+            return Err(PyValueError::new_err(messages::TOO_FEW));
         }
         // Asking for an item that is not there would make an exception, which takes longer than all the rest.
         let optional = |index| if index < items.len() { items.get_item(index).map(Some) } else { Ok(None) };
@@ -237,7 +230,8 @@ impl Dispatcher {
     ) -> PyResult<Bound<'py, Launcher>> {
         if griddim.is_none() || blockdim.is_none() {
             let name = if griddim.is_none() { "griddim" } else { "blockdim" };
-            let message = format!("{UNCONFIGURED}\n{name} must be an integer or a tuple of up to three, not None");
+            let message =
+                format!("{}\n{name} must be an integer or a tuple of up to three, not None", messages::UNCONFIGURED);
             return Err(PyValueError::new_err(message));
         }
         Self::launcher(slf, launch_config(griddim, blockdim, sharedmem, cluster)?, stream, advise)
@@ -263,7 +257,7 @@ impl Dispatcher {
                 self.name, self.name
             )));
         }
-        Err(PyValueError::new_err(UNCONFIGURED))
+        Err(PyValueError::new_err(messages::UNCONFIGURED))
     }
 
     #[doc = include_str!("docs/mod.compile.txt")]
@@ -480,8 +474,7 @@ impl Dispatcher {
         Self::foreign(slf, &slf.get().types(signature)?, role, symbol, target)
     }
 
-    /// A text of one specialization: `what` is "asm", "llvm" or "ir"; the target is the device's compute capability
-    /// unless one is named.
+    /// A text of one specialization, "asm", "llvm" or "ir", for a target, or for the device's compute capability.
     #[pyo3(signature = (what, signature, target=None))]
     fn inspect(
         slf: &Bound<'_, Self>,
@@ -586,6 +579,18 @@ impl Dispatcher {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("weft._pickle")?.call_method1("reduce_dispatcher", (slf,))
+    }
+
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
+    }
+
+    fn __getattr__(slf: &Bound<'_, Self>, name: &str) -> PyResult<Py<PyAny>> {
+        Err(crate::errors::no_attribute(slf, name))
     }
 
     fn __repr__(&self) -> String {

@@ -425,7 +425,7 @@ fn unpack(
         }
     }
     let copied = py.detach(|| executor.copy_parts_to_host(&mut parts, buffer.address(), stream));
-    copied.map_err(|error| errors::runtime(py, &error))
+    errors::waited(py, copied)
 }
 
 impl Member {
@@ -442,7 +442,7 @@ impl Member {
         };
         // Most arrays have no gaps, and need nothing of NumPy's.
         if self.copy.is_none() && host.array.is_contiguous() {
-            return copy(host.array.bytes_mut()?, from).map_err(|error| errors::runtime(py, &error));
+            return errors::waited(py, copy(host.array.bytes_mut()?, from));
         }
         let numpy = py.import(intern!(py, "numpy"))?;
         let original = numpy.call_method1(intern!(py, "asarray"), (&host.object,))?;
@@ -466,7 +466,7 @@ impl Member {
             numpy.call_method1(intern!(py, "copyto"), (original, written))?;
             copied
         };
-        copied.map_err(|error| errors::runtime(py, &error))
+        errors::waited(py, copied)
     }
 }
 

@@ -19,8 +19,8 @@ use std::{
 
 use weft_artifact::HostWatch;
 
-use super::{print, wild};
-use crate::executor::Poll;
+use super::wild;
+use crate::{executor::Poll, print};
 
 /// How long a launch runs before its caller is asked, and then between questions.
 pub(super) const TICK: Duration = Duration::from_millis(50);

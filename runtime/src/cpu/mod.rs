@@ -24,8 +24,6 @@ mod wild;
 
 use std::sync::Arc;
 
-pub use print::{Output, set_output};
-
 use crate::{
     error::Error,
     executor::{Executor, HostLoader},

@@ -15,7 +15,7 @@ use super::{
     fault::{self, Pending, Record},
     fibers::{Fibers, blocks_in_memory},
     pool::{Cost, Pool, Work},
-    print,
+    print as compiled,
     scratch::with_scratch,
     stream::check_stream,
     together::Together,
@@ -26,7 +26,7 @@ use crate::{
     executor::{DeviceAttributes, HostCode, HostLoader, LaunchConfig, LoadedKernel, Module, Poll, Stream},
     launch::{self, KernelLimits},
     occupancy::USUAL_BLOCK,
-    ranges,
+    print, ranges,
     sanitize::{self, Shape},
 };
 
@@ -412,7 +412,7 @@ impl Work for Launch<'_> {
                 let context = HostContext::of_blocks(slots, config, (start, end), scratch);
                 let record = Record::pointer(self.record);
                 let (fault, called) = (fault::fault, fault::called);
-                let context = HostContext { lowest, deep, print: print::print, fault, called, record, ..context };
+                let context = HostContext { lowest, deep, print: compiled::print, fault, called, record, ..context };
                 let mut running = Running { context, together: &self.together };
                 // SAFETY: the entry has this signature, there is a slot for each that it reads, the blocks are the
                 // grid's, and the scratch is this thread's and as large as the layout says. The caller of the launch

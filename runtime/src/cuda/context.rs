@@ -8,7 +8,7 @@ use std::{
     num::NonZeroUsize,
     ptr,
     sync::{
-        Arc, Mutex, PoisonError, RwLock,
+        Arc, Mutex, OnceLock, PoisonError, RwLock,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
     thread,
@@ -28,6 +28,7 @@ use super::{
     kept::Kept,
     parts::Packing,
     pending::Pending,
+    print::Ring,
     staged::Staging,
 };
 use crate::{
@@ -78,6 +79,9 @@ pub(super) struct Context {
     /// The records of modules that report faults, and whether there has been one.
     pub(super) pages: Mutex<Pages>,
     pub(super) has_pages: AtomicBool,
+    /// Where kernels print, if some do, and a lock for who makes it.
+    pub(super) ring: OnceLock<Ring>,
+    pub(super) makes_ring: Mutex<()>,
 }
 
 /// Keeps the context current. Dropping it brings back another library's context.
@@ -151,6 +155,8 @@ impl Context {
             last_kernel: AtomicU32::new(NO_KERNEL),
             pages: Mutex::default(),
             has_pages: AtomicBool::new(false),
+            ring: OnceLock::new(),
+            makes_ring: Mutex::default(),
         }))
     }
 
@@ -309,9 +315,12 @@ impl Context {
         self.handle.0
     }
 
-    /// Adds to a fault which kernel was launched last.
+    /// Adds to a fault which kernel was launched last, and writes what kernels had printed before it.
     pub(super) fn blame<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
         result.map_err(|mut error| {
+            if driver::is_fault(&error) {
+                self.look_at_prints();
+            }
             let kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
             if let (true, Some(name)) =
                 (driver::is_fault(&error), kernels.get(self.last_kernel.load(Ordering::Relaxed) as usize))
@@ -381,6 +390,11 @@ impl Drop for Context {
                 && let Ok(_entered) = self.enter()
             {
                 last.close(self.driver);
+            }
+            if let Some(ring) = self.ring.get()
+                && let Ok(_entered) = self.enter()
+            {
+                ring.free(self.driver);
             }
             // SAFETY: it takes no pointer; `open` retained it. It fails at the end of a process whose driver is gone.
             let _: Result<(), Error> = unsafe { self.driver.cuDevicePrimaryCtxRelease(self.device) };

@@ -210,7 +210,7 @@ impl Executor for CudaExecutor {
         let stream = stream.map_or(ptr::null_mut(), CudaStream::raw);
         // SAFETY: the stream is live.
         self.context.blame(unsafe { self.context.driver.cuStreamSynchronize(stream) })?;
-        self.context.look_at_faults()
+        self.context.look()
     }
 
     fn query_stream(&self, stream: Option<&dyn Stream>) -> Result<bool, Error> {
@@ -219,7 +219,9 @@ impl Executor for CudaExecutor {
         capture::refuse(self.context.driver, stream, "ask about the work of")?;
         let stream = stream.map_or(ptr::null_mut(), CudaStream::raw);
         // SAFETY: the stream is live.
-        self.context.blame(is_ready(unsafe { self.context.driver.cuStreamQuery(stream) }))
+        let done = self.context.blame(is_ready(unsafe { self.context.driver.cuStreamQuery(stream) }));
+        self.context.look_at_prints();
+        done
     }
 
     fn is_captured(&self, stream: Option<&dyn Stream>) -> Result<bool, Error> {
@@ -241,7 +243,7 @@ impl Executor for CudaExecutor {
         // SAFETY: it takes no pointer.
         self.context.blame(unsafe { self.context.driver.cuCtxSynchronize() })?;
         self.context.held.give_all(&self.context);
-        self.context.look_at_faults()
+        self.context.look()
     }
 
     fn profile(&self, on: bool) -> Result<(), Error> {
@@ -268,7 +270,9 @@ impl Executor for CudaExecutor {
     }
 
     fn query_event(&self, event: &dyn Event) -> Result<bool, Error> {
-        CudaEvent::of(event)?.query()
+        let done = CudaEvent::of(event)?.query();
+        self.context.look_at_prints();
+        done
     }
 
     fn elapsed_ms(&self, start: &dyn Event, end: &dyn Event) -> Result<f32, Error> {

@@ -127,7 +127,7 @@ impl Context {
     pub(super) fn wait_and_look(&self, stream: sys::CUstream) -> Result<(), Error> {
         // SAFETY: the stream is live.
         self.blame(unsafe { self.driver.cuStreamSynchronize(stream) })?;
-        self.look_at_faults()
+        self.look()
     }
 
     /// The error of a fault that a kernel has reported, once; for whoever has waited.

@@ -337,6 +337,7 @@ pub(super) fn copy_places(
 impl Graph for CudaGraph {
     fn launch(&self, stream: Option<&dyn Stream>, _poll: Option<Poll<'_>>) -> Result<(), Error> {
         let raw = raw_stream(&self.context, stream)?;
+        self.context.look_at_prints();
         let steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
         let _entered = self.context.enter()?;
         let _range = ranges::launch_graph(steps.len());

@@ -490,14 +490,14 @@ pub(super) fn copy_to_host(
         // SAFETY: the caller holds the memory at `from`, and the stream.
         let done = unsafe { staged::copy_to_host(context, to, from, stream) }?;
         if done {
-            return context.look_at_faults();
+            return context.look();
         }
     }
     let target = to.as_mut_ptr().cast::<c_void>();
     if stream.is_null() {
         // SAFETY: `to` is writable; the caller holds the memory at `from`.
         context.blame(unsafe { context.driver.cuMemcpyDtoH(target, from, to.len()) })?;
-        return context.look_at_faults();
+        return context.look();
     }
     // SAFETY: as above; the wait that follows ends before `to` is given back.
     let copied = unsafe { context.driver.cuMemcpyDtoHAsync(target, from, to.len(), stream) };
@@ -505,7 +505,7 @@ pub(super) fn copy_to_host(
     // SAFETY: the stream is live.
     let waited = unsafe { context.driver.cuStreamSynchronize(stream) };
     context.blame(copied.and(waited))?;
-    context.look_at_faults()
+    context.look()
 }
 
 /// Copies between buffers of the device.

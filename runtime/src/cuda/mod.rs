@@ -21,6 +21,7 @@ mod nvrtc;
 mod nvtx;
 mod parts;
 mod pending;
+mod print;
 mod shared;
 mod staged;
 mod stream;

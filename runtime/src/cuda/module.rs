@@ -163,6 +163,10 @@ impl CudaModule {
             let _entered = context.enter()?;
             module.page = Some(Page::new(context, handle, faults)?);
         }
+        if artifact.kernels.iter().any(|kernel| kernel.prints) {
+            let _entered = context.enter()?;
+            context.set_print_page(handle)?;
+        }
         Ok(Self(Arc::new(module)))
     }
 
@@ -444,6 +448,7 @@ impl CudaKernel {
     fn queue(&self, config: &LaunchConfig, stream: sys::CUstream, params: *mut *mut c_void) -> Result<(), Error> {
         let on_device = self.on_device(config);
         let context = &*self.module.context;
+        context.look_at_prints();
         if config.has_clusters() {
             let launched = clusters::launch(context, self, &on_device, stream, params);
             return self.launched(config, stream, launched);

@@ -115,6 +115,6 @@ pub(super) fn copy_to_host(
         unsafe { ptr::copy_nonoverlapping(place.cast_const(), bytes.as_mut_ptr(), bytes.len()) };
     }
     context.packing.put(buffer);
-    context.look_at_faults()?;
+    context.look()?;
     Ok(true)
 }

@@ -291,7 +291,7 @@ impl CudaEvent {
         let _entered = self.context.enter()?;
         // SAFETY: the handle is live.
         self.context.blame(unsafe { self.context.driver.cuEventSynchronize(self.handle.0) })?;
-        self.context.look_at_faults()
+        self.context.look()
     }
 
     pub(super) fn query(&self) -> Result<bool, Error> {

@@ -140,7 +140,7 @@ result cuModuleGetGlobal_v2(uint64_t *address, size_t *bytes, char *module, cons
         words->next = all_words;
         all_words = words;
     }
-    *address = (uint64_t)&words->at[strstr(name, "page") != NULL];
+    *address = (uint64_t)&words->at[strstr(name, "print_page") ? 2 : strstr(name, "page") != NULL];
     *bytes = 8;
     return OK;
 }

@@ -520,3 +520,59 @@ def test_the_device_has_the_threads_of_a_coarsened_block(run) -> None:
                 raise AssertionError(block)
         """
     )
+
+
+def test_what_kernels_print_comes_to_stdout(run) -> None:
+    """`prints` is a kernel of the driver's."""
+    out = run(
+        """
+        import contextlib, io
+
+        @cuda.jit
+        def prints(n):
+            print(n)
+
+        def lines(n):
+            return "".join(f"{i} says hello to a host of letters\\n" for i in range(n))
+
+        print("first")
+        prints[1, 1](1)
+        print("launched")
+        cuda.synchronize()
+        print("between")
+        with contextlib.redirect_stdout(io.StringIO()) as text:
+            print("a")
+            prints[1, 1](2)
+            print("b")
+            cuda.synchronize()
+            print("c")
+        assert text.getvalue() == "a\\nb\\n" + lines(2) + "c\\n", text.getvalue()
+
+        waits = [
+            cuda.default_stream().synchronize,
+            cuda.to_device(np.zeros(3)).copy_to_host,
+            lambda: sum3[1, 1](np.zeros(1, np.int64), 1, 2),
+        ]
+        for wait in waits:
+            with contextlib.redirect_stdout(io.StringIO()) as text:
+                prints[1, 1](3)
+                wait()
+            assert text.getvalue() == lines(3), text.getvalue()
+
+        class Broken(io.StringIO):
+            def write(self, text):
+                raise OSError("no room")
+
+        for wait in [*waits, cuda.synchronize]:
+            with contextlib.redirect_stdout(Broken()):
+                prints[1, 1](1)
+                try:
+                    wait()
+                except OSError as error:
+                    assert str(error) == "no room"
+                else:
+                    raise AssertionError("it was lost")
+        cuda.synchronize()
+        """
+    )
+    assert out == "first\nlaunched\n0 says hello to a host of letters\nbetween\n"

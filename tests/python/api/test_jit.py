@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import io
 import os
@@ -513,3 +514,27 @@ def test_sass_is_shown_by_nvidias_tools(tmp_path, monkeypatch) -> None:
     (tmp_path / "nvdisasm").write_text("#!/bin/sh\necho no cubin >&2; exit 1\n")
     with pytest.raises(RuntimeError, match="nvdisasm failed: no cubin"):
         kernel.inspect_sass(types)
+
+
+def test_a_copy_of_a_kernel_is_itself():
+    """As a copy of a function is."""
+
+    @cuda.jit
+    def kernel(x):
+        x[0] = 1
+
+    assert copy.copy(kernel) is kernel
+    assert copy.deepcopy({"step": [kernel]})["step"][0] is kernel
+
+
+@pytest.mark.parametrize("configured", [False, True])
+def test_attributes_that_a_kernel_does_not_have(configured):
+    @cuda.jit
+    def kernel(x):
+        x[0] = 1
+
+    owner = kernel[1, 1] if configured else kernel
+    with pytest.raises(AttributeError, match=r"has no attribute 'launch': write `kernel\[griddim, blockdim"):
+        owner.launch()
+    assert not hasattr(owner, "__array__")
+    assert not hasattr(owner, "nothing_like_it")

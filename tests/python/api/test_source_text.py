@@ -5,6 +5,7 @@ import inspect
 import linecache
 import os
 import pickle
+import subprocess
 import sys
 import textwrap
 import types
@@ -454,3 +455,15 @@ def test_what_is_no_plain_definition_is_left_to_the_tree(tmp_path):
     assert _source._compile_directly("def f(a):\n    a[0] = n\n", made.__code__) is None
     assert _source._compile_directly("def f(a\n", made.__code__) is None
     assert _source._compile_directly("  def f(a\n", made.__code__) is None
+
+
+@pytest.mark.skipif(sys.version_info < (3, 13), reason="Python keeps these texts from 3.13 on")
+@pytest.mark.parametrize("is_typed", [False, True])
+def test_kernels_of_no_file(is_typed):
+    """Typed into a plain interpreter, or given to it with ``-c``."""
+    lines = (
+        "from weft import cuda\n@cuda.jit\ndef kernel(x):\n    print('got', x)\n\nkernel[1, 1](7)\ncuda.synchronize()\n"
+    )
+    command = [sys.executable, "-i", "-q"] if is_typed else [sys.executable, "-c", lines]
+    done = subprocess.run(command, input=lines if is_typed else "", capture_output=True, text=True, check=True)
+    assert "got 7" in done.stdout, done.stderr

@@ -285,6 +285,8 @@ def test_in_threads_of_python_and_in_a_fork():
             for thread in threads:
                 thread.join()
         assert not failed, failed
+        # Python 3.12 and newer warn of it.
+        __import__("warnings").simplefilter("ignore", DeprecationWarning)
         child = os.fork()
         if child == 0:
             work()

@@ -1,9 +1,11 @@
 """Right and wrong uses of weft, for type checkers: a line with `# wrong` is an error, every other line none."""
 
 import math
+from typing import assert_type
 
 import numpy as np
 import weft
+from numpy.typing import NDArray
 from weft import cuda, types
 
 
@@ -97,6 +99,40 @@ def add(a, b):
 def double(a):
     return 2 * a
 
+
+def halves(x: cuda.DeviceNDArray[np.float32]) -> cuda.DeviceNDArray[np.float16]:
+    return x.astype(np.float16)
+
+
+singles = np.zeros((4, 8), np.float32)
+d = cuda.to_device(singles)
+assert_type(d, cuda.DeviceNDArray[np.float32])
+assert_type(d.copy_to_host(), NDArray[np.float32])
+assert_type(d.dtype, np.dtype[np.float32])
+assert_type(d.reshape(-1).T.ravel().squeeze(), cuda.DeviceNDArray[np.float32])
+assert_type(d.astype(np.dtype(np.int8)), cuda.DeviceNDArray[np.int8])
+assert_type(d.view(np.uint32).max(), cuda.DeviceNDArray[np.uint32])
+assert_type(d.argmin(axis=0), cuda.DeviceNDArray[np.int64])
+assert_type(cuda.device_array(4), cuda.DeviceNDArray[np.float64])
+assert_type(cuda.device_array((4, 2), np.complex64), cuda.DeviceNDArray[np.complex64])
+assert_type(cuda.device_array_like(singles), cuda.DeviceNDArray[np.float32])
+assert_type(cuda.device_array_like(d), cuda.DeviceNDArray[np.float32])
+assert_type(cuda.to_device(d), cuda.DeviceNDArray[np.float32])
+assert_type(cuda.pinned_array(4, np.int32), NDArray[np.int32])
+assert_type(cuda.pinned_array_like(singles), NDArray[np.float32])
+anything: cuda.DeviceNDArray = cuda.to_device([1, 2])
+anything = d
+text_array: cuda.DeviceNDArray[np.generic] = d
+halves(d)
+halves(cuda.to_device([1.0, 2.0]))
+wide = cuda.to_device(singles.astype(np.float64))
+halves(wide)  # wrong
+halves(cuda.device_array(4))  # wrong
+halves(singles)  # wrong
+doubles: cuda.DeviceNDArray[np.float64] = d  # wrong
+on_host: NDArray[np.float64] = d.copy_to_host()  # wrong
+(d + d).copy_to_hots()  # wrong
+d.reshape(2, order="X")  # wrong
 
 total = add(array, array)
 most: int = add.nin

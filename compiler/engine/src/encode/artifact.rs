@@ -42,6 +42,7 @@ fields!(Kernel {
     coarsening,
     gains,
     faults,
+    prints,
     sanitize,
     host,
 });

@@ -32,7 +32,7 @@ use inkwell::{
     module::{FlagBehavior, Linkage},
     targets::{CodeModel, FileType, RelocMode},
 };
-use weft_artifact::{Artifact, CodeFormat};
+use weft_artifact::{Artifact, CodeFormat, Kernel, PrintRing};
 
 use super::{
     Emitted, kernel_of, kernel_record,
@@ -66,7 +66,7 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, chosen: Chos
     let Chosen { suffix, isa } = chosen;
     let (kernel_id, kernel) = kernel_of(module)?;
     stage::begin(Stage::SetUp);
-    let finished = shim::with_context(|context| {
+    let (prints, finished) = shim::with_context(|context| {
         let cpu = format!("sm_{number}{suffix}");
         let features = isa.map(|(major, minor)| format!("+ptx{major}{minor}")).unwrap_or_default();
         let level = if request.options.opt { OptimizationLevel::Aggressive } else { OptimizationLevel::None };
@@ -99,6 +99,7 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, chosen: Chos
         let mut cx = ModuleContext::new(types, &llvm_module, module, &request.options, library, debug.transpose()?);
         cx.ptx = true;
         build(&cx, kernel_id, number)?;
+        let prints = cx.module.get_global(PrintRing::SYMBOL).is_some();
         let job = Job {
             passes: if request.options.opt { "default<O3>" } else { "default<O0>" },
             costs_of_ptx: request.options.opt,
@@ -126,7 +127,7 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, chosen: Chos
         };
         let finished = driver::finish(&cx, &machine, &job)?;
         machine.dispose();
-        Ok(finished)
+        Ok((prints, finished))
     })?;
     let Some(code) = finished.code.into_iter().next() else { return internal("LLVM emitted nothing") };
     let artifact = Artifact {
@@ -135,7 +136,7 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, chosen: Chos
         code: words::rewrite(code),
         // What others call they describe themselves.
         kernels: match request.options.entry {
-            Entry::Launch => vec![kernel_record(module, kernel, request, None)],
+            Entry::Launch => vec![Kernel { prints, ..kernel_record(module, kernel, request, None) }],
             Entry::Foreign(_) => Vec::new(),
         },
     };

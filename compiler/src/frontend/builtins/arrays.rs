@@ -225,7 +225,8 @@ impl FnLowerer<'_> {
                 }
                 None => {
                     let message = format!("`{}` has no parameter `{name}`", shown_path(row.path));
-                    self.error(Code::ArgumentCount, at, message);
+                    let diagnostic = Diagnostic::error(Code::ArgumentCount, at, message);
+                    self.report(diagnostic.help("it takes `shape`, `dtype` and `alignment`"));
                     return None;
                 }
             }

@@ -65,8 +65,12 @@ impl FnLowerer<'_> {
             }
             diagnostic::closest(name, candidates).map(str::to_owned)
         };
-        if let Some(own) = words::of_cuda(name) {
+        if let Some(instead) = diagnostic::instead(Place::Kernel, &format!("c++.{name}")) {
+            diagnostic = diagnostic.help(instead);
+        } else if let Some(own) = words::of_cuda(name) {
             diagnostic = diagnostic.help(format!("write `{own}`, after `from weft import cuda`"));
+        } else if let Some(own) = words::of_math(name) {
+            diagnostic = diagnostic.help(format!("write `{own}`, after `import math`"));
         } else if let Some(near) = near {
             diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
         }

@@ -8,7 +8,7 @@ copy; what computes, or selects by arrays, makes new arrays (`operators.py`, `sh
 from __future__ import annotations
 
 from weft import _weft
-from weft._weft import DeviceArrayBase
+from weft.cuda._memory.generic import Element
 from weft.cuda._memory.operators import Operators
 from weft.cuda._memory.shapes import Shapes
 from weft.cuda._streams import as_stream
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal, Self
 
     import numpy as np
+    from numpy.typing import NDArray
 
     from weft.cuda._memory.ipc import IpcArrayHandle
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 _GAPS = 1 << 16
 
 
-class DeviceNDArray(Shapes, Operators, DeviceArrayBase):
+class DeviceNDArray(Shapes[Element], Operators[Element], _weft.DeviceArrayBase):
     """An array in device memory. Make one with `cuda.to_device` or `cuda.device_array`.
 
     >>> assert (cuda.to_device(np.arange(3)) * 2).copy_to_host().tolist() == [0, 2, 4]
@@ -167,7 +168,7 @@ class DeviceNDArray(Shapes, Operators, DeviceArrayBase):
 
     # --- Copies ---
 
-    def copy_to_host(self, ary: np.ndarray[Any, Any] | None = None, stream: Any = 0) -> np.ndarray[Any, Any]:
+    def copy_to_host(self, ary: np.ndarray[Any, Any] | None = None, stream: Any = 0) -> NDArray[Element]:
         """Copy to the host.
 
         Parameters
@@ -431,7 +432,7 @@ class DeviceNDArray(Shapes, Operators, DeviceArrayBase):
             view.stream = self.stream
         return view
 
-    def bind(self, stream: Any = 0) -> DeviceNDArray:
+    def bind(self, stream: Any = 0) -> DeviceNDArray[Element]:
         """Make the same array with a stream of its own for copies."""
         clone = self._view(self.address, self.shape, self.strides)
         clone.stream = stream
@@ -459,7 +460,7 @@ class DeviceRecord(DeviceNDArray):
         if not dtype.names:
             msg = f"{dtype} is no dtype of records"
             raise TypeError(msg)
-        return DeviceArrayBase.__new__(cls, owner, address, (), (), dtype, device, readonly, record=True)
+        return _weft.DeviceArrayBase.__new__(cls, owner, address, (), (), dtype, device, readonly, record=True)
 
     def __repr__(self) -> str:
         return f"<weft.cuda.DeviceRecord dtype={self.dtype} device={self.device}>"

@@ -12,13 +12,33 @@ from weft.cuda._streams import as_stream
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
+    from typing import Any, TypeVar, overload
 
     import numpy as np
+    from numpy.typing import NDArray
 
     from weft._weft import HostMemory
     from weft.cuda._memory.device_array import Order
     from weft.cuda._memory.mapped import Lent, ManagedNDArray, MappedNDArray
+
+    Of = TypeVar("Of", bound=np.generic)
+
+
+if TYPE_CHECKING:
+
+    @overload
+    def pinned_array(
+        shape: int | Sequence[int], dtype: None = None, strides: Sequence[int] | None = None, order: Order = "C"
+    ) -> NDArray[np.float64]: ...
+    @overload
+    def pinned_array(
+        shape: int | Sequence[int], dtype: type[Of] | np.dtype[Of], strides: Sequence[int] | None = None,
+        order: Order = "C",
+    ) -> NDArray[Of]: ...  # fmt: skip
+    @overload
+    def pinned_array(
+        shape: int | Sequence[int], dtype: Any, strides: Sequence[int] | None = None, order: Order = "C"
+    ) -> NDArray[Any]: ...
 
 
 def pinned_array(
@@ -58,6 +78,14 @@ def pinned_array(
 
     made: np.ndarray[Any, Any] = _shared(np.ndarray, shape, dtype, strides, order)
     return made
+
+
+if TYPE_CHECKING:
+
+    @overload
+    def pinned_array_like(ary: DeviceNDArray[Of] | np.ndarray[Any, np.dtype[Of]]) -> NDArray[Of]: ...
+    @overload
+    def pinned_array_like(ary: Any) -> NDArray[Any]: ...
 
 
 def pinned_array_like(ary: Any) -> np.ndarray[Any, Any]:

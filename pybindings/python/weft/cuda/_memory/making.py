@@ -12,11 +12,32 @@ from weft.cuda._streams import as_stream, external_stream
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
+    from typing import Any, TypeVar, overload
 
     import numpy as np
 
     from weft.cuda._memory.device_array import Order
+
+    Of = TypeVar("Of", bound=np.generic)
+
+
+if TYPE_CHECKING:
+
+    @overload
+    def device_array(
+        shape: int | Sequence[int], dtype: None = None, strides: int | Sequence[int] | None = None, order: Order = "C",
+        stream: Any = 0,
+    ) -> DeviceNDArray[np.float64]: ...  # fmt: skip
+    @overload
+    def device_array(
+        shape: int | Sequence[int], dtype: type[Of] | np.dtype[Of], strides: int | Sequence[int] | None = None,
+        order: Order = "C", stream: Any = 0,
+    ) -> DeviceNDArray[Of]: ...  # fmt: skip
+    @overload
+    def device_array(
+        shape: int | Sequence[int], dtype: Any, strides: int | Sequence[int] | None = None, order: Order = "C",
+        stream: Any = 0,
+    ) -> DeviceNDArray[Any]: ...  # fmt: skip
 
 
 def device_array(
@@ -121,6 +142,16 @@ def _check_order(order: str) -> None:
         raise ValueError(msg)
 
 
+if TYPE_CHECKING:
+
+    @overload
+    def device_array_like(
+        ary: DeviceNDArray[Of] | np.ndarray[Any, np.dtype[Of]], stream: Any = 0
+    ) -> DeviceNDArray[Of]: ...
+    @overload
+    def device_array_like(ary: Any, stream: Any = 0) -> DeviceNDArray[Any]: ...
+
+
 def device_array_like(ary: Any, stream: Any = 0) -> DeviceNDArray:
     """Make a device array with the shape, dtype and order of another array.
 
@@ -158,6 +189,19 @@ def device_array_like(ary: Any, stream: Any = 0) -> DeviceNDArray:
         ary = np.asarray(ary)
     steps = _weft.dense_strides(ary.shape, ary.strides, ary.dtype.itemsize)
     return device_array(ary.shape, ary.dtype, steps if ary.ndim else None, stream=stream or getattr(ary, "stream", 0))
+
+
+if TYPE_CHECKING:
+
+    @overload
+    def to_device(
+        obj: DeviceNDArray[Of] | np.ndarray[Any, np.dtype[Of]], stream: Any = 0, copy: bool = True,
+        to: DeviceNDArray[Of] | None = None,
+    ) -> DeviceNDArray[Of]: ...  # fmt: skip
+    @overload
+    def to_device(
+        obj: Any, stream: Any = 0, copy: bool = True, to: DeviceNDArray[Any] | None = None
+    ) -> DeviceNDArray[Any]: ...
 
 
 def to_device(obj: Any, stream: Any = 0, copy: bool = True, to: DeviceNDArray | None = None) -> DeviceNDArray:

@@ -6,29 +6,27 @@ so that nothing waits for the device until the number is wanted.
 
 from __future__ import annotations
 
+from weft.cuda._memory.generic import Array, Element
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from weft._weft import DeviceArrayBase
+    import numpy as np
+
     from weft.cuda._memory.device_array import DeviceNDArray
 
-    class _Array(DeviceArrayBase):
-        """What the methods need of the array's own class."""
 
-        stream: Any
-
-        def item(self, *args: Any) -> Any: ...
-else:
-    _Array = object
-
-
-def _binary(name: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
+def _binary(name: str, reflected: bool = False) -> Callable[[Any, Any], DeviceNDArray[Any]]:
     def operate(self: Any, other: Any) -> Any:
         return _apply(name, other, self) if reflected else _apply(name, self, other)
 
     return operate
+
+
+def _comparison(name: str) -> Callable[[Any, Any], Any]:
+    return _binary(name)
 
 
 def _in_place(name: str) -> Callable[[Any, Any], Any]:
@@ -38,7 +36,7 @@ def _in_place(name: str) -> Callable[[Any, Any], Any]:
     return operate
 
 
-def _unary(name: str) -> Callable[[Any], Any]:
+def _unary(name: str) -> Callable[[Any], DeviceNDArray[Any]]:
     def operate(self: Any) -> Any:
         return _apply(name, self)
 
@@ -58,7 +56,7 @@ def _apply(name: str, *operands: Any, out: Any = None) -> Any:
     return numpy_ufuncs.on_device(getattr(np, name))(*operands, out=out)
 
 
-class Operators(_Array):
+class Operators(Array[Element]):
     """Operators, NumPy's ufuncs of device arrays, and reductions."""
 
     __add__, __radd__, __iadd__ = _binary("add"), _binary("add", True), _in_place("add")
@@ -81,7 +79,8 @@ class Operators(_Array):
     __rshift__, __rrshift__, __irshift__ = (
         _binary("right_shift"), _binary("right_shift", True), _in_place("right_shift")
     )  # fmt: skip
-    __eq__, __ne__ = _binary("equal"), _binary("not_equal")
+    # Any: `object` has them as bools.
+    __eq__, __ne__ = _comparison("equal"), _comparison("not_equal")
     __lt__, __le__, __gt__, __ge__ = (
         _binary("less"), _binary("less_equal"), _binary("greater"), _binary("greater_equal")
     )  # fmt: skip
@@ -162,7 +161,7 @@ class Operators(_Array):
     def sum(
         self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None,
         where: Any = True,
-    ) -> DeviceNDArray:  # fmt: skip
+    ) -> DeviceNDArray[Any]:  # fmt: skip
         """Add up elements along axes: integers of fewer bits as 64 bits, float16 as float32; in any order.
 
         Parameters
@@ -185,7 +184,7 @@ class Operators(_Array):
     def prod(
         self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None,
         where: Any = True,
-    ) -> DeviceNDArray:  # fmt: skip
+    ) -> DeviceNDArray[Any]:  # fmt: skip
         """Multiply elements along axes; see `sum`.
 
         Parameters
@@ -218,7 +217,7 @@ class Operators(_Array):
 
     def min(
         self, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
-    ) -> DeviceNDArray:
+    ) -> DeviceNDArray[Element]:
         """Give the smallest elements along axes, NaN where one is; see `sum`. With `where`, `initial` must be given.
 
         Parameters
@@ -249,7 +248,7 @@ class Operators(_Array):
 
     def max(
         self, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
-    ) -> DeviceNDArray:
+    ) -> DeviceNDArray[Element]:
         """Give the largest elements along axes, NaN where one is; see `min`.
 
         Parameters
@@ -278,7 +277,9 @@ class Operators(_Array):
         """
         return _reduce("maximum", self, axis, None, out, keepdims, initial, where)
 
-    def any(self, axis: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = True) -> DeviceNDArray:
+    def any(
+        self, axis: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = True
+    ) -> DeviceNDArray[np.bool_]:
         """Give whether elements along axes are true, one at least; see `sum`.
 
         Parameters
@@ -305,7 +306,9 @@ class Operators(_Array):
         """
         return _reduce("logical_or", self, axis, None, out, keepdims, None, where)
 
-    def all(self, axis: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = True) -> DeviceNDArray:
+    def all(
+        self, axis: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = True
+    ) -> DeviceNDArray[np.bool_]:
         """Give whether all elements along axes are true; see `sum`.
 
         Parameters
@@ -334,7 +337,7 @@ class Operators(_Array):
 
     def mean(
         self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = True
-    ) -> DeviceNDArray:
+    ) -> DeviceNDArray[Any]:
         """Give the means along axes; of integers as float64, of no elements NaN. See `sum`.
 
         Parameters
@@ -363,13 +366,13 @@ class Operators(_Array):
         """
         from weft.cuda._ufunc import statistics
 
-        found: DeviceNDArray = statistics.mean(self, axis, dtype, out, keepdims, where)
+        found: DeviceNDArray[Any] = statistics.mean(self, axis, dtype, out, keepdims, where)
         return found
 
     def var(
         self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False, *,
         where: Any = True,
-    ) -> DeviceNDArray:  # fmt: skip
+    ) -> DeviceNDArray[Any]:  # fmt: skip
         """Give the variances along axes: means of squared distances from the mean, by the count less `ddof`.
 
         Parameters
@@ -400,13 +403,13 @@ class Operators(_Array):
         """
         from weft.cuda._ufunc import statistics
 
-        found: DeviceNDArray = statistics.var(self, axis, dtype, out, ddof, keepdims, where)
+        found: DeviceNDArray[Any] = statistics.var(self, axis, dtype, out, ddof, keepdims, where)
         return found
 
     def std(
         self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False, *,
         where: Any = True,
-    ) -> DeviceNDArray:  # fmt: skip
+    ) -> DeviceNDArray[Any]:  # fmt: skip
         """Give the standard deviations along axes: the roots of `var`.
 
         Parameters
@@ -437,10 +440,10 @@ class Operators(_Array):
         """
         from weft.cuda._ufunc import statistics
 
-        found: DeviceNDArray = statistics.var(self, axis, dtype, out, ddof, keepdims, where, root=True)
+        found: DeviceNDArray[Any] = statistics.var(self, axis, dtype, out, ddof, keepdims, where, root=True)
         return found
 
-    def argmin(self, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> DeviceNDArray:
+    def argmin(self, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> DeviceNDArray[np.int64]:
         """Give where the first of the smallest elements along an axis is, or the first NaN; None: of all in C order.
 
         Parameters
@@ -465,10 +468,10 @@ class Operators(_Array):
         """
         from weft.cuda._ufunc import statistics
 
-        found: DeviceNDArray = statistics.place("minimum", self, axis, out, keepdims)
+        found: DeviceNDArray[Any] = statistics.place("minimum", self, axis, out, keepdims)
         return found
 
-    def argmax(self, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> DeviceNDArray:
+    def argmax(self, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> DeviceNDArray[np.int64]:
         """Give where the first of the largest elements along an axis is; see `argmin`.
 
         Parameters
@@ -493,20 +496,22 @@ class Operators(_Array):
         """
         from weft.cuda._ufunc import statistics
 
-        found: DeviceNDArray = statistics.place("maximum", self, axis, out, keepdims)
+        found: DeviceNDArray[Any] = statistics.place("maximum", self, axis, out, keepdims)
         return found
 
 
 def _reduce(
     name: str, array: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, initial: Any, where: Any
-) -> DeviceNDArray:
+) -> DeviceNDArray[Any]:
     import numpy as np
 
     from weft.cuda._ufunc.numpy_ufuncs import on_device
 
     if initial is getattr(np, "_NoValue", None):
         initial = None
-    found: DeviceNDArray = on_device(getattr(np, name)).reduce(array, axis, dtype, out, bool(keepdims), initial, where)
+    found: DeviceNDArray[Any] = on_device(getattr(np, name)).reduce(
+        array, axis, dtype, out, bool(keepdims), initial, where
+    )
     return found
 
 

@@ -10,34 +10,23 @@ import math
 import operator
 
 from weft import _weft
+from weft.cuda._memory.generic import Array, Element
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any, Literal
+    from typing import Any, Literal, TypeVar, overload
 
-    from weft._weft import DeviceArrayBase
+    import numpy as np
+
     from weft.cuda._memory.device_array import DeviceNDArray
 
     Order = Literal["C", "F", "A"]
-
-    class _Array(DeviceArrayBase):
-        """What the methods need of the array's own class."""
-
-        stream: Any
-
-        def _view(
-            self, address: int, shape: Sequence[int], strides: Sequence[int], dtype: Any = None
-        ) -> DeviceNDArray: ...
-        def bind(self, stream: Any = 0) -> DeviceNDArray: ...
-        def copy_to_host(self, ary: Any = None, stream: Any = 0) -> Any: ...
-        def getitem(self, item: Any, stream: Any = 0) -> Any: ...
-        def __getitem__(self, key: Any) -> Any: ...
-else:
-    _Array = object
+    AnyOrder = Literal["C", "F", "A", "K"]
+    Other = TypeVar("Other", bound=np.generic)
 
 
-class Shapes(_Array):
+class Shapes(Array[Element]):
     """Views of other shapes and dtypes, and copies."""
 
     if not TYPE_CHECKING:
@@ -52,7 +41,7 @@ class Shapes(_Array):
 
             raise missing(what, f"weft.cuda.DeviceNDArray.{name}", dir(type(self)))
 
-    def reshape(self, *newshape: Any, order: Order = "C") -> DeviceNDArray:
+    def reshape(self, *newshape: Any, order: Order = "C") -> DeviceNDArray[Element]:
         """Make a view with other extents; one of them may be -1.
 
         Parameters
@@ -106,7 +95,7 @@ class Shapes(_Array):
             raise NotImplementedError(msg)
         return self._view(self.address, shape, strides)
 
-    def ravel(self, order: Order = "C", stream: Any = 0) -> DeviceNDArray:
+    def ravel(self, order: Order = "C", stream: Any = 0) -> DeviceNDArray[Element]:
         """Make a view with one dimension; `flatten` makes a copy.
 
         Parameters
@@ -136,7 +125,7 @@ class Shapes(_Array):
         view = self._view(self.address, [self.size], [self.itemsize])
         return view.bind(stream) if stream else view
 
-    def flatten(self, order: Literal["C", "F", "A", "K"] = "C") -> DeviceNDArray:
+    def flatten(self, order: AnyOrder = "C") -> DeviceNDArray[Element]:
         """Make a copy with one dimension: in C or Fortran order, in its own of the two (A), or as in memory (K).
 
         Parameters
@@ -166,10 +155,10 @@ class Shapes(_Array):
             fortran = order == "F" or (order == "A" and self.is_f_contiguous() and not self.is_c_contiguous())
             array = self.transpose() if fortran else self._view(self.address, self.shape, self.strides)
         with ordered([self]) as stream:
-            flat: DeviceNDArray = copies.compact(array, "C", stream).reshape(self.size)
+            flat: DeviceNDArray[Any] = copies.compact(array, "C", stream).reshape(self.size)
         return flat
 
-    def copy(self, order: Literal["C", "F", "A", "K"] = "C", stream: Any = 0) -> DeviceNDArray:
+    def copy(self, order: AnyOrder = "C", stream: Any = 0) -> DeviceNDArray[Element]:
         """Make a copy on the device, in its stream: in C or Fortran order, or in the order of its own axes (K).
 
         Parameters
@@ -184,13 +173,25 @@ class Shapes(_Array):
 
         with ordered([self], stream) as chosen:
             array: Any = self
-            fresh: DeviceNDArray = copies.compact(array, order, chosen)
+            fresh: DeviceNDArray[Any] = copies.compact(array, order, chosen)
         return fresh
 
+    if TYPE_CHECKING:
+
+        @overload
+        def astype(
+            self, dtype: type[Other] | np.dtype[Other], order: AnyOrder = "K", casting: Any = "unsafe",
+            copy: bool = True, stream: Any = 0,
+        ) -> DeviceNDArray[Other]: ...  # fmt: skip
+        @overload
+        def astype(
+            self, dtype: Any, order: AnyOrder = "K", casting: Any = "unsafe", copy: bool = True, stream: Any = 0
+        ) -> DeviceNDArray[Any]: ...
+
     def astype(
-        self, dtype: Any, order: Literal["C", "F", "A", "K"] = "K", casting: Any = "unsafe", copy: bool = True,
+        self, dtype: Any, order: AnyOrder = "K", casting: Any = "unsafe", copy: bool = True,
         stream: Any = 0,
-    ) -> DeviceNDArray:  # fmt: skip
+    ) -> DeviceNDArray[Any]:  # fmt: skip
         """Give the elements as a dtype, converted on the device; a new array, unless nothing changes and not `copy`.
 
         Parameters
@@ -224,7 +225,7 @@ class Shapes(_Array):
         array: Any = self
         alike = {"C": self.is_c_contiguous(), "F": self.is_f_contiguous()}.get(order, True)
         if not copy and to == self.dtype and alike:
-            same: DeviceNDArray = array
+            same: DeviceNDArray[Any] = array
             return same
         with ordered([self], stream) as chosen:
             copies.warn_of_parts(self.dtype, to)
@@ -305,13 +306,13 @@ class Shapes(_Array):
         return self.copy_to_host().tolist()
 
     @property
-    def real(self) -> DeviceNDArray:
+    def real(self) -> DeviceNDArray[Any]:
         """The real parts, as a view; the array itself if it has no others."""
         array: Any = self
         return self._part(0) if self.dtype.kind == "c" else array
 
     @property
-    def imag(self) -> DeviceNDArray:
+    def imag(self) -> DeviceNDArray[Any]:
         """The imaginary parts, as a view; of numbers that have none, a new array of zeros."""
         if self.dtype.kind == "c":
             return self._part(1)
@@ -324,13 +325,13 @@ class Shapes(_Array):
             copies.assign(zeros, 0, stream)
         return zeros
 
-    def _part(self, number: int) -> DeviceNDArray:
+    def _part(self, number: int) -> DeviceNDArray[Any]:
         import numpy as np
 
         dtype = np.empty(0, self.dtype).real.dtype
         return self._view(self.address + number * dtype.itemsize, self.shape, self.strides, dtype)
 
-    def swapaxes(self, axis1: int, axis2: int) -> DeviceNDArray:
+    def swapaxes(self, axis1: int, axis2: int) -> DeviceNDArray[Element]:
         """Make a view with two dimensions exchanged.
 
         Parameters
@@ -359,7 +360,7 @@ class Shapes(_Array):
         axes[axis1], axes[axis2] = axes[axis2], axes[axis1]
         return self.transpose(axes)
 
-    def transpose(self, axes: Sequence[int] | None = None) -> DeviceNDArray:
+    def transpose(self, axes: Sequence[int] | None = None) -> DeviceNDArray[Element]:
         """Make a view with the dimensions in another order, reversed unless given.
 
         Parameters
@@ -389,11 +390,18 @@ class Shapes(_Array):
         return self._view(self.address, shape, [self.strides[axis] for axis in axes])
 
     @property
-    def T(self) -> DeviceNDArray:
+    def T(self) -> DeviceNDArray[Element]:
         """The array with its dimensions reversed, as a view."""
         return self.transpose()
 
-    def view(self, dtype: Any) -> DeviceNDArray:
+    if TYPE_CHECKING:
+
+        @overload
+        def view(self, dtype: type[Other] | np.dtype[Other]) -> DeviceNDArray[Other]: ...
+        @overload
+        def view(self, dtype: Any) -> DeviceNDArray[Any]: ...
+
+    def view(self, dtype: Any) -> DeviceNDArray[Any]:
         """Make a view with the same memory read as another dtype.
 
         Parameters
@@ -431,7 +439,7 @@ class Shapes(_Array):
             strides = _weft.contiguous_strides(shape, dtype.itemsize, "C")
         return self._view(self.address, shape, strides, dtype)
 
-    def squeeze(self, axis: int | tuple[int, ...] | None = None, stream: Any = 0) -> DeviceNDArray:
+    def squeeze(self, axis: int | tuple[int, ...] | None = None, stream: Any = 0) -> DeviceNDArray[Element]:
         """Make a view without dimensions of one element.
 
         Parameters
@@ -461,7 +469,7 @@ class Shapes(_Array):
         view = self._view(self.address, [self.shape[at] for at in kept], [self.strides[at] for at in kept])
         return view.bind(stream) if stream else view
 
-    def split(self, section: int, stream: Any = 0) -> Iterator[DeviceNDArray]:
+    def split(self, section: int, stream: Any = 0) -> Iterator[DeviceNDArray[Element]]:
         """Give views of ``section`` elements each; the last may have fewer.
 
         Parameters

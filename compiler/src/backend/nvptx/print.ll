@@ -1,0 +1,219 @@
+; Leaves what a call of `print` prints in the host's memory, as weft_artifact::PrintRing says, whose numbers these are.
+;
+; page      the ring and the words before it; the host's memory, which it may write meanwhile
+; format    so many bytes; `words` has `count` arguments of eight bytes, and `kinds` a byte for each: 1 for the address of a text
+
+; How many bytes a text has before the zero at its end.
+define internal i64 @"weft$print_length"(ptr %text) #0 {
+entry:
+  br label %look
+
+look:
+  %length = phi i64 [ 0, %entry ], [ %longer, %look ]
+  %at = getelementptr i8, ptr %text, i64 %length
+  %letter = load i8, ptr %at
+  %longer = add i64 %length, 1
+  %is.end = icmp eq i8 %letter, 0
+  br i1 %is.end, label %end, label %look, !llvm.loop !0
+
+end:
+  ret i64 %length
+}
+
+; Writes a word so many bytes from the ring's beginning, or from where it begins anew.
+define internal void @"weft$print_word"(ptr addrspace(1) %page, i64 %mask, i64 %at, i64 %word) #1 {
+  %within = and i64 %at, %mask
+  %behind = add i64 %within, 64
+  %place = getelementptr i8, ptr addrspace(1) %page, i64 %behind
+  store volatile i64 %word, ptr addrspace(1) %place, align 8
+  ret void
+}
+
+; Writes bytes, up to a whole word; gives the place behind them.
+define internal i64 @"weft$print_bytes"(ptr addrspace(1) %page, i64 %mask, i64 %at, ptr %from, i64 %length) #0 {
+entry:
+  br label %words
+
+words:
+  %first = phi i64 [ 0, %entry ], [ %first.next, %whole ]
+  %place = add i64 %at, %first
+  %some = icmp ult i64 %first, %length
+  br i1 %some, label %bytes, label %end
+
+bytes:
+  %byte = phi i64 [ 0, %words ], [ %byte.next, %added ]
+  %word = phi i64 [ 0, %words ], [ %word.next, %added ]
+  %index = add i64 %first, %byte
+  %is.there = icmp ult i64 %index, %length
+  br i1 %is.there, label %add, label %added
+
+add:
+  %letter.at = getelementptr i8, ptr %from, i64 %index
+  %letter = load i8, ptr %letter.at
+  %wide = zext i8 %letter to i64
+  %shift = shl i64 %byte, 3
+  %shifted = shl i64 %wide, %shift
+  %with = or i64 %word, %shifted
+  br label %added
+
+added:
+  %word.next = phi i64 [ %word, %bytes ], [ %with, %add ]
+  %byte.next = add i64 %byte, 1
+  %is.whole = icmp eq i64 %byte.next, 8
+  br i1 %is.whole, label %whole, label %bytes, !llvm.loop !1
+
+whole:
+  call void @"weft$print_word"(ptr addrspace(1) %page, i64 %mask, i64 %place, i64 %word.next)
+  %first.next = add i64 %first, 8
+  br label %words, !llvm.loop !2
+
+end:
+  ret i64 %place
+}
+
+define void @"weft$print"(ptr addrspace(1) %page, ptr %format, i64 %length, ptr %words, i64 %count, ptr %kinds) #0 {
+entry:
+  %format.most = add i64 %length, 7
+  %format.bytes = and i64 %format.most, -8
+  %words.bytes = shl i64 %count, 3
+  %both = add i64 %format.bytes, %words.bytes
+  %without.texts = add i64 %both, 16
+  br label %measure
+
+measure:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %measured ]
+  %bytes = phi i64 [ %without.texts, %entry ], [ %bytes.next, %measured ]
+  %i.some = icmp ult i64 %i, %count
+  br i1 %i.some, label %measure.kind, label %reserve
+
+measure.kind:
+  %i.kind.at = getelementptr i8, ptr %kinds, i64 %i
+  %i.kind = load i8, ptr %i.kind.at
+  %i.plain = icmp eq i8 %i.kind, 0
+  br i1 %i.plain, label %measured, label %measure.text
+
+measure.text:
+  %i.at = getelementptr i64, ptr %words, i64 %i
+  %i.text = load ptr, ptr %i.at
+  %i.length = call i64 @"weft$print_length"(ptr %i.text)
+  %i.most = add i64 %i.length, 7
+  %i.bytes = and i64 %i.most, -8
+  %with.text = add i64 %bytes, %i.bytes
+  br label %measured
+
+measured:
+  %bytes.next = phi i64 [ %bytes, %measure.kind ], [ %with.text, %measure.text ]
+  %i.next = add i64 %i, 1
+  br label %measure, !llvm.loop !3
+
+reserve:
+  %lost.field = getelementptr i64, ptr addrspace(1) %page, i64 1
+  %head.field = getelementptr i64, ptr addrspace(1) %page, i64 2
+  %head.address = load volatile i64, ptr addrspace(1) %head.field, align 8
+  %head = inttoptr i64 %head.address to ptr addrspace(1)
+  %room.field = getelementptr i64, ptr addrspace(1) %page, i64 3
+  %room = load volatile i64, ptr addrspace(1) %room.field, align 8
+  %mask = sub i64 %room, 1
+  %known = load volatile i64, ptr addrspace(1) %head, align 8
+  br label %try
+
+try:
+  %at = phi i64 [ %known, %reserve ], [ %seen, %take ]
+  %read = load volatile i64, ptr addrspace(1) %page, align 8
+  %end = add i64 %at, %bytes
+  ; Less than 0 where others have moved on meanwhile: then it is not taken, either.
+  %used = sub i64 %end, %read
+  %fits = icmp sle i64 %used, %room
+  br i1 %fits, label %take, label %lost
+
+take:
+  %swapped = cmpxchg ptr addrspace(1) %head, i64 %at, i64 %end syncscope("device") monotonic monotonic, align 8
+  %seen = extractvalue { i64, i1 } %swapped, 0
+  %is.mine = extractvalue { i64, i1 } %swapped, 1
+  br i1 %is.mine, label %write, label %try
+
+lost:
+  %count.at = getelementptr i64, ptr addrspace(1) %head, i64 1
+  %others = atomicrmw add ptr addrspace(1) %count.at, i64 1 syncscope("device") monotonic, align 8
+  %all = add i64 %others, 1
+  store volatile i64 %all, ptr addrspace(1) %lost.field, align 8
+  ret void
+
+write:
+  %second = add i64 %at, 8
+  %count.high = shl i64 %count, 32
+  %counts = or i64 %count.high, %length
+  call void @"weft$print_word"(ptr addrspace(1) %page, i64 %mask, i64 %second, i64 %counts)
+  %third = add i64 %at, 16
+  %behind.format = call i64 @"weft$print_bytes"(ptr addrspace(1) %page, i64 %mask, i64 %third, ptr %format, i64 %length)
+  br label %args
+
+args:
+  %j = phi i64 [ 0, %write ], [ %j.next, %arg.write ]
+  %j.offset = shl i64 %j, 3
+  %j.place = add i64 %behind.format, %j.offset
+  %j.some = icmp ult i64 %j, %count
+  br i1 %j.some, label %arg, label %texts
+
+arg:
+  %j.kind.at = getelementptr i8, ptr %kinds, i64 %j
+  %j.kind = load i8, ptr %j.kind.at
+  %j.at = getelementptr i64, ptr %words, i64 %j
+  %j.word = load i64, ptr %j.at
+  %j.plain = icmp eq i8 %j.kind, 0
+  br i1 %j.plain, label %arg.write, label %arg.text
+
+arg.text:
+  %j.text = load ptr, ptr %j.at
+  %j.length = call i64 @"weft$print_length"(ptr %j.text)
+  br label %arg.write
+
+arg.write:
+  %j.value = phi i64 [ %j.word, %arg ], [ %j.length, %arg.text ]
+  call void @"weft$print_word"(ptr addrspace(1) %page, i64 %mask, i64 %j.place, i64 %j.value)
+  %j.next = add i64 %j, 1
+  br label %args, !llvm.loop !4
+
+texts:
+  %k = phi i64 [ 0, %args ], [ %k.next, %text.done ]
+  %k.place = phi i64 [ %j.place, %args ], [ %k.place.next, %text.done ]
+  %k.some = icmp ult i64 %k, %count
+  br i1 %k.some, label %text, label %tell
+
+text:
+  %k.kind.at = getelementptr i8, ptr %kinds, i64 %k
+  %k.kind = load i8, ptr %k.kind.at
+  %k.plain = icmp eq i8 %k.kind, 0
+  br i1 %k.plain, label %text.done, label %text.write
+
+text.write:
+  %k.at = getelementptr i64, ptr %words, i64 %k
+  %k.text = load ptr, ptr %k.at
+  %k.length = call i64 @"weft$print_length"(ptr %k.text)
+  %behind.text = call i64 @"weft$print_bytes"(ptr addrspace(1) %page, i64 %mask, i64 %k.place, ptr %k.text, i64 %k.length)
+  br label %text.done
+
+text.done:
+  %k.place.next = phi i64 [ %k.place, %text ], [ %behind.text, %text.write ]
+  %k.next = add i64 %k, 1
+  br label %texts, !llvm.loop !5
+
+tell:
+  call void @llvm.nvvm.membar.sys()
+  call void @"weft$print_word"(ptr addrspace(1) %page, i64 %mask, i64 %at, i64 %bytes)
+  ret void
+}
+
+declare void @llvm.nvvm.membar.sys()
+
+attributes #0 = { noinline nounwind "no-builtins" }
+attributes #1 = { alwaysinline nounwind "no-builtins" }
+
+; A module has one of these, of any length: nothing of it is worth being unrolled.
+!0 = distinct !{!0, !6}
+!1 = distinct !{!1, !6}
+!2 = distinct !{!2, !6}
+!3 = distinct !{!3, !6}
+!4 = distinct !{!4, !6}
+!5 = distinct !{!5, !6}
+!6 = !{!"llvm.loop.unroll.disable"}

@@ -1,0 +1,295 @@
+//! The ring in the host's memory that kernels print into ([`PrintRing`]): to see that nothing has come takes no call.
+//!
+//! A device has one, from its first module that prints, so that text comes in the order in which kernels have printed it. It
+//! is read where the host waits, before a launch, and when a fault has ended the context: what was printed before is there.
+#![expect(unsafe_code, reason = "calls into the CUDA driver, and memory that kernels write")]
+
+use std::{
+    ffi::{CStr, c_void},
+    ptr,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{Ordering, fence},
+    },
+};
+
+use cudarc::driver::sys::{self, CUlimit_enum as Limit};
+use weft_artifact::{FormatPart, PrintRing, format_parts};
+
+use super::{
+    context::Context,
+    driver::{self, Driver, Handle},
+};
+use crate::{error::Error, print};
+
+/// [`PrintRing::SYMBOL`].
+const SYMBOL: &CStr = c"weft$print_page";
+/// `CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP`.
+const FLAGS: u32 = 3;
+/// What the driver's own buffer has unless a program asks for more.
+const USUAL: usize = 1 << 20;
+/// A ring has so many times the room of the driver's buffer: its records hold their formats.
+const TIMES: usize = 4;
+/// No more than that, whatever a program asks for.
+const MOST: usize = 1 << 30;
+
+/// Where kernels of a device print.
+#[derive(Debug)]
+pub(super) struct Ring {
+    /// The words before the ring, and the ring.
+    words: Handle<u64>,
+    /// The same, for kernels.
+    address: sys::CUdeviceptr,
+    /// Two words in device memory.
+    head: sys::CUdeviceptr,
+    /// Words of the ring, a power of two.
+    room: usize,
+    reader: Mutex<Reader>,
+}
+
+/// How far it is read.
+#[derive(Debug, Default)]
+struct Reader {
+    /// Words since the beginning.
+    read: usize,
+    /// Calls that were said to have found no room.
+    lost: u64,
+    /// Something else than a record stood there: nothing can be read any more.
+    is_broken: bool,
+}
+
+impl Ring {
+    /// Makes one. The context is current.
+    fn new(driver: &Driver) -> Result<Self, Error> {
+        let mut asked = 0;
+        // SAFETY: it writes one size.
+        let known = unsafe { driver.cuCtxGetLimit(&raw mut asked, Limit::CU_LIMIT_PRINTF_FIFO_SIZE as u32) };
+        let asked = if known.is_ok() { asked.max(USUAL) } else { USUAL };
+        let bytes = asked.saturating_mul(TIMES).min(MOST).next_power_of_two();
+        let room = bytes / size_of::<u64>();
+        let all = bytes + PrintRing::FIRST * size_of::<u64>();
+        let mut words = ptr::null_mut();
+        // SAFETY: it writes one pointer.
+        unsafe { driver.cuMemHostAlloc(&raw mut words, all, FLAGS) }?;
+        // SAFETY: the memory was just allocated, with room for so many bytes.
+        unsafe { ptr::write_bytes(words.cast::<u8>(), 0, all) };
+        let mut this =
+            Self { words: Handle(words.cast()), address: 0, head: 0, room, reader: Mutex::new(Reader::default()) };
+        match this.set_up(driver) {
+            Ok(()) => Ok(this),
+            Err(error) => {
+                this.free(driver);
+                Err(error)
+            }
+        }
+    }
+
+    fn set_up(&mut self, driver: &Driver) -> Result<(), Error> {
+        // SAFETY: it writes one address; the memory is the host's, and mapped.
+        unsafe { driver.cuMemHostGetDevicePointer(&raw mut self.address, self.words.0.cast(), 0) }?;
+        let none = [0_u64; 2];
+        // SAFETY: it writes one address.
+        unsafe { driver.cuMemAlloc(&raw mut self.head, size_of_val(&none)) }?;
+        // SAFETY: the memory has so many bytes.
+        unsafe { driver.cuMemcpyHtoD(self.head, (&raw const none).cast::<c_void>(), size_of_val(&none)) }?;
+        self.set(PrintRing::HEAD, self.head);
+        self.set(PrintRing::ROOM, (self.room * size_of::<u64>()) as u64);
+        Ok(())
+    }
+
+    /// Gives its memory back. The context is current, and no kernel prints any more.
+    pub(super) fn free(&self, driver: &Driver) {
+        // SAFETY: the memory is ours.
+        let _: Result<(), Error> = unsafe { driver.cuMemFreeHost(self.words.0.cast()) };
+        if self.head != 0 {
+            // SAFETY: as above.
+            let _: Result<(), Error> = unsafe { driver.cuMemFree(self.head) };
+        }
+    }
+
+    fn get(&self, word: usize) -> u64 {
+        // SAFETY: the word is one of those before the ring, or of the ring; a kernel may write it meanwhile.
+        unsafe { self.words.0.wrapping_add(word).read_volatile() }
+    }
+
+    fn set(&self, word: usize, value: u64) {
+        // SAFETY: as above; the host alone writes it now.
+        unsafe { self.words.0.wrapping_add(word).write_volatile(value) };
+    }
+
+    /// Where a word of the ring is, counted since the beginning.
+    fn place(&self, word: usize) -> usize {
+        PrintRing::FIRST + (word & (self.room - 1))
+    }
+
+    /// Adds all text that has come to what is to be written.
+    fn read(&self) {
+        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        while !reader.is_broken {
+            let bytes = self.get(self.place(reader.read)) as usize;
+            if bytes == 0 {
+                break;
+            }
+            // What is behind the first word was written before it.
+            fence(Ordering::Acquire);
+            let count = bytes / size_of::<u64>();
+            let record: Vec<u64> = (0..count.min(self.room)).map(|i| self.get(self.place(reader.read + i))).collect();
+            if !bytes.is_multiple_of(size_of::<u64>()) || count > self.room || add(&record).is_none() {
+                reader.is_broken = true;
+                print::put(b"[weft: what kernels print is lost from here on: one has written over it]\n");
+                break;
+            }
+            for i in 0..count {
+                self.set(self.place(reader.read + i), 0);
+            }
+            reader.read += count;
+            // Room is given back when it is empty.
+            fence(Ordering::Release);
+            self.set(PrintRing::READ, (reader.read * size_of::<u64>()) as u64);
+        }
+        let lost = self.get(PrintRing::LOST);
+        if lost > reader.lost {
+            let more = lost - reader.lost;
+            reader.lost = lost;
+            let mib = (self.room * size_of::<u64>()) >> 20;
+            let text = format!(
+                "[weft: about {more} calls of print were lost: no more than {mib} MiB wait for the host; wait for the \
+                 device more often, or print less]\n"
+            );
+            print::put(text.as_bytes());
+        }
+    }
+
+    /// Whether there is something to be read.
+    fn has_some(&self) -> bool {
+        // Whoever reads at this moment has the lock, and reads it.
+        let Ok(reader) = self.reader.try_lock() else { return true };
+        !reader.is_broken && self.get(self.place(reader.read)) != 0 || self.get(PrintRing::LOST) > reader.lost
+    }
+}
+
+/// Adds a record's text to what is to be written; `None` if it is none.
+fn add(record: &[u64]) -> Option<()> {
+    let &[_, counts, ..] = record else { return None };
+    let (n_format, n_args) = ((counts as u32) as usize, (counts >> PrintRing::COUNT_SHIFT) as usize);
+    let mut rest = record.get(PrintRing::BEFORE_FORMAT..)?;
+    let format = bytes(&mut rest, n_format)?;
+    let (mut words, mut rest) = (rest.get(..n_args)?.to_vec(), rest.get(n_args..)?);
+    let mut next = words.iter_mut();
+    // The texts, each with a zero behind it.
+    let mut texts = Vec::new();
+    for part in format_parts(&format) {
+        match part {
+            FormatPart::Text(_) | FormatPart::Percent => continue,
+            FormatPart::Conversion(_) => {}
+        }
+        let word = next.nth(part.words().checked_sub(1)?)?;
+        match part.letter()? {
+            b's' => {
+                let mut text = bytes(&mut rest, usize::try_from(*word).ok()?)?;
+                text.push(0);
+                *word = text.as_ptr().expose_provenance() as u64;
+                texts.push(text);
+            }
+            b'd' | b'i' | b'u' | b'x' | b'X' | b'o' | b'c' | b'e' | b'E' | b'f' | b'F' | b'g' | b'G' => {}
+            _ => return None,
+        }
+    }
+    if next.next().is_some() || !rest.is_empty() {
+        return None;
+    }
+    print::add(&format, words.as_ptr());
+    Some(())
+}
+
+/// So many bytes at the beginning of words, which stand there up to a whole word.
+fn bytes(words: &mut &[u64], len: usize) -> Option<Vec<u8>> {
+    let (now, later) = words.split_at_checked(len.div_ceil(size_of::<u64>()))?;
+    *words = later;
+    let mut bytes: Vec<u8> = now.iter().flat_map(|word| word.to_le_bytes()).collect();
+    bytes.truncate(len);
+    Some(bytes)
+}
+
+impl Context {
+    /// Tells a module where its kernels print. The context is current.
+    pub(super) fn set_print_page(&self, module: sys::CUmodule) -> Result<(), Error> {
+        let (mut page, mut bytes) = (0, 0);
+        // SAFETY: it writes an address and a size; the module is live and the name ends with a NUL.
+        unsafe { self.driver.cuModuleGetGlobal(&raw mut page, &raw mut bytes, module, SYMBOL.as_ptr()) }?;
+        let address = self.ring()?.address;
+        // SAFETY: the module's word has eight bytes.
+        unsafe { self.driver.cuMemcpyHtoD(page, (&raw const address).cast::<c_void>(), size_of_val(&address)) }
+    }
+
+    /// The device's ring, made at the first call.
+    fn ring(&self) -> Result<&Ring, Error> {
+        let _making = self.makes_ring.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(ring) = self.ring.get() {
+            return Ok(ring);
+        }
+        let made = Ring::new(self.driver)?;
+        Ok(self.ring.get_or_init(|| made))
+    }
+
+    /// Writes what kernels have printed.
+    #[inline]
+    pub(super) fn look_at_prints(&self) {
+        // A forked process has no such memory.
+        if let Some(ring) = self.ring.get()
+            && !driver::is_forked()
+            && ring.has_some()
+        {
+            write(ring);
+        }
+    }
+
+    /// What kernels have left for whoever has waited: writes what they print, and gives the error of a fault, once.
+    pub(super) fn look(&self) -> Result<(), Error> {
+        self.look_at_prints();
+        self.look_at_faults()
+    }
+}
+
+#[cold]
+fn write(ring: &Ring) {
+    ring.read();
+    print::flush();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::add;
+
+    /// Words of a format, arguments and texts, as `print.ll` writes them.
+    fn record(format: &str, args: &[u64], texts: &[&str]) -> Vec<u64> {
+        let words = |text: &str| {
+            text.as_bytes()
+                .chunks(8)
+                .map(|part| {
+                    let mut word = [0; 8];
+                    word[..part.len()].copy_from_slice(part);
+                    u64::from_le_bytes(word)
+                })
+                .collect::<Vec<_>>()
+        };
+        let mut record = vec![0, (args.len() as u64) << 32 | format.len() as u64];
+        record.extend(words(format));
+        record.extend(args);
+        record.extend(texts.iter().flat_map(|text| words(text)));
+        record[0] = record.len() as u64 * 8;
+        record
+    }
+
+    #[test]
+    fn what_is_no_record_is_refused() {
+        let good = record("%s is %0*lld\n", &[11, 5, 7], &["hello world"]);
+        assert!(add(&good).is_some());
+        assert!(add(&good[..good.len() - 1]).is_none());
+        assert!(add(&record("%n", &[7], &[])).is_none());
+        assert!(add(&record("%lld", &[], &[])).is_none());
+        assert!(add(&record("%lld", &[1, 2], &[])).is_none());
+        assert!(add(&record("%s", &[u64::MAX], &["a"])).is_none());
+        assert!(add(&[8]).is_none());
+    }
+}
