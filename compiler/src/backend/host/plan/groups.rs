@@ -34,6 +34,9 @@ use crate::{
 /// With so many operations before it, an atomic operation is cut off.
 const WORTH_CUTTING: u32 = 8;
 
+/// Operations of a conversion of a float to an integer, which saturates.
+const SATURATING: u32 = 5;
+
 /// What the cutting needs to know.
 pub(crate) struct Groups<'a> {
     /// The kernel's fixed locals.
@@ -150,8 +153,15 @@ fn before_atomics(function: &mut Function, piece: Block) -> Vec<Block> {
 /// Operations of statements and values; none where LLVM makes no vectors of them.
 fn cost(function: &Function, body: &[Stmt], values: &[ExprId]) -> u32 {
     let mut cost = 0;
+    let is_float = |id: ExprId| function.exprs[id].ty.scalar().is_some_and(Scalar::is_float);
     let mut count = |root: ExprId| {
-        for_each_expr(function, root, &mut |id| cost += u32::from(matches!(function.class(id), Class::Arith(_))));
+        for_each_expr(function, root, &mut |id| {
+            cost += match function.class(id) {
+                Class::Arith(Arith::Convert(a)) if is_float(a) && !is_float(id) => SATURATING,
+                Class::Arith(_) => 1,
+                Class::Leaf(_) | Class::Address { .. } | Class::Load(_) => 0,
+            };
+        });
     };
     let mut simple = true;
     for_each_stmt(body, &mut |stmt| {

@@ -198,7 +198,7 @@ impl Copy<'_, '_> {
     fn expr(&mut self, id: ExprId) -> ExprId {
         let Expr { kind, ty, span } = self.peeler.function.exprs[id].clone();
         let is_index = |this: &Self, id: ExprId| is_same(this.peeler, id, this.pair.0);
-        let kind = if is_pair(self.peeler, id, self.pair) {
+        let kind = if self.is_partner(id) {
             let (index, bits) = self.pair;
             let function = &mut *self.peeler.function;
             let (index, bits) = (copied(function, index), copied(function, bits));
