@@ -45,7 +45,8 @@ fn main() {
     let out = PathBuf::from(variable("OUT_DIR"));
     static_libraries(&out);
     cut_libclc(&out);
-    access_group(&out);
+    assemble("access_group", &out);
+    assemble("quick", &out);
     prelude_table(&out);
     cc::Build::new().file("src/backend/llvm/shim.c").warnings(true).compile("weft_shim");
     println!("cargo:rerun-if-changed=src/backend/llvm/shim.c");
@@ -156,12 +157,12 @@ fn cut_libclc(out: &Path) {
     fs::write(out.join("libclc.id"), blake3::hash(&cut).to_hex().as_str()).expect("OUT_DIR can be written");
 }
 
-/// Assembles the metadata that `backend/host/parallel.rs` reads: `OUT_DIR/access_group.bc`.
-fn access_group(out: &Path) {
-    let source = "src/backend/host/access_group.ll";
+/// Assembles what stands as LLVM's IR in the host's back end, for `parallel.rs` and `quick.rs` there: `OUT_DIR/….bc`.
+fn assemble(name: &str, out: &Path) {
+    let source = format!("src/backend/host/{name}.ll");
     println!("cargo:rerun-if-changed={source}");
     let opt = llvm().join("bin/opt");
-    let result = Command::new(&opt).arg(source).arg("-o").arg(out.join("access_group.bc")).output();
+    let result = Command::new(&opt).arg(&source).arg("-o").arg(out.join(format!("{name}.bc"))).output();
     let result = result.unwrap_or_else(|error| panic!("cannot run {}: {error}", opt.display()));
     assert!(result.status.success(), "cannot assemble {source}: {}", String::from_utf8_lossy(&result.stderr));
 }

@@ -17,6 +17,7 @@ use crate::{
     fault::Faults,
     number::Scalar,
     sanitize::{HostChecks, Sites},
+    seen::HostSeen,
     types::ArgType,
 };
 
@@ -217,6 +218,8 @@ pub struct HostContext {
     pub checks: HostChecks,
     /// The number of what the thread has read last of bytes that nobody has written; 0 if there is none since it asked.
     pub unwritten: u32,
+    /// What sanitized code compares its accesses with, in the runtime's memory; null where nobody asked.
+    pub seen: *const HostSeen,
 }
 
 impl HostContext {
@@ -271,6 +274,7 @@ impl HostContext {
             record: std::ptr::null(),
             checks: HostChecks::NONE,
             unwritten: 0,
+            seen: std::ptr::null(),
         }
     }
 }

@@ -162,6 +162,9 @@ pub struct Sites {
     pub sites: Vec<Site>,
     /// The arrays of fixed size in scratch memory.
     pub shared: Vec<SharedPlace>,
+    /// The numbers of parameters that are arrays which the kernel only reads; none if it may write more than arrays that are
+    /// parameters, and memory of its own.
+    pub only_read: Vec<u32>,
 }
 
 /// What an access is besides its kind; bits of the word that [`HostChecks::access`] is given.

@@ -113,7 +113,7 @@ fn sites() -> Sites {
     ];
     let shared =
         vec![SharedPlace { offset: 16, bytes: 64, name: "s".to_owned(), item: 4, shape: vec![4, 4], is_program: true }];
-    Sites { tools: Tools::ALL, sites: kinds.map(site).to_vec(), shared }
+    Sites { tools: Tools::ALL, sites: kinds.map(site).to_vec(), shared, only_read: vec![1, 4] }
 }
 
 fn faults() -> Faults {

@@ -4,6 +4,7 @@
 mod copied;
 mod fixed;
 mod interval;
+mod origins;
 mod quiet_turns;
 mod ranges;
 mod reach;
@@ -15,6 +16,7 @@ mod walk;
 pub(crate) use copied::{Parts, copied};
 pub(crate) use fixed::Fixed;
 pub(crate) use interval::Interval;
+pub(crate) use origins::{Origins, Owner, base, only_read};
 pub(crate) use ranges::Ranges;
 pub(crate) use reach::{Reach, Reaches};
 pub(crate) use reads::same;

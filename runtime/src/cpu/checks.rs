@@ -142,7 +142,7 @@ pub(super) fn arguments(kernel: &Kernel, cells: &[u64]) -> Vec<Argument> {
             Some(&(_, at)) => at,
             None => {
                 let item = array.dtype.size_bytes();
-                all.push(Argument { name: known.name.clone(), item, ..Argument::default() });
+                all.push(Argument { name: known.name.clone(), parameter: *param, item, ..Argument::default() });
                 of.push((*param, all.len() - 1));
                 all.len() - 1
             }
@@ -164,6 +164,9 @@ pub(super) fn arguments(kernel: &Kernel, cells: &[u64]) -> Vec<Argument> {
     for (param, at) in of {
         let (Some(argument), Some(known)) = (all.get_mut(at), kernel.params.get(param as usize)) else { continue };
         let ArgType::Array(array) = &known.ty else { continue };
+        let n_axes = usize::from(array.ndim);
+        argument.is_whole = argument.shape.len() == n_axes
+            && (argument.strides.len() == n_axes || matches!(array.layout, Layout::C | Layout::F));
         if argument.strides.len() != argument.shape.len() {
             argument.strides = packed(&argument.shape, argument.item, array.layout == Layout::F);
         }

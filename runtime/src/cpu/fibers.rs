@@ -28,7 +28,10 @@ use super::{
     together::Together,
     wild::{self, Culprit, Seat, Wild},
 };
-use crate::{progress::Progress, sanitize::Launch};
+use crate::{
+    progress::Progress,
+    sanitize::{Launch, Who},
+};
 use worker::Worker;
 
 /// Turns of loops between two stops of a thread that meets no barrier.
@@ -376,6 +379,8 @@ impl Fibers<'_> {
             record: Record::pointer(self.record),
             checks: if checks.is_null() { HostChecks::NONE } else { CHECKS },
             unwritten: 0,
+            // SAFETY: it is null, or this launch's, and no fiber runs now.
+            seen: unsafe { checks.as_ref() }.map_or(ptr::null(), |checks| checks.seen(Who { slot, thread })),
         };
         let seat = seat.map_or(ptr::null(), ptr::from_ref);
         let thread = |number: usize| Thread {

@@ -30,6 +30,12 @@ mod linux {
     /// The largest page of the systems that run here: a guard and a stack are multiples of it.
     const PAGE: usize = if cfg!(target_arch = "x86_64") { 4 << 10 } else { 64 << 10 };
 
+    /// Stacks begin so far apart from each other within a page, for as many as that makes: what threads use of theirs would
+    /// else be in a few places of the caches.
+    const SHIFT: usize = 256;
+    /// Of so much.
+    const SHIFTS: usize = 4096;
+
     /// The memory of the stacks of a block's threads. Freed when dropped: no fiber is on one of them then.
     pub(crate) struct Stacks {
         start: *mut u8,
@@ -59,7 +65,7 @@ mod linux {
     impl Stacks {
         /// The memory and all the stacks in it; `None` if there is not the memory, or if the system has no more mappings.
         pub(crate) fn new(n_stacks: usize, bytes: usize) -> Option<(Self, Vec<BlockStack>)> {
-            let stride = bytes.checked_next_multiple_of(PAGE)?.checked_add(PAGE)?;
+            let stride = bytes.checked_add(SHIFTS)?.checked_next_multiple_of(PAGE)?.checked_add(PAGE)?;
             let all = stride.checked_mul(n_stacks)?;
             // SAFETY: asks for new memory.
             let start = unsafe { mmap(ptr::null_mut(), all, PROT_READ_WRITE, FLAGS, -1, 0) };
@@ -77,7 +83,8 @@ mod linux {
         /// A stack above its guard page; it is used by one fiber at a time.
         fn stack(&self, index: usize) -> Option<BlockStack> {
             let limit = NonZeroUsize::new(self.lowest(index).expose_provenance()).filter(|_| self.guard(index))?;
-            Some(BlockStack { base: limit.checked_add(self.stride)?, limit })
+            let base = limit.checked_add(self.stride - index * SHIFT % SHIFTS)?;
+            Some(BlockStack { base, limit })
         }
 
         fn lowest(&self, index: usize) -> *mut u8 {

@@ -1,7 +1,5 @@
 //! Accesses: what is to become of each, and what is remembered of it.
 
-use std::collections::BTreeMap;
-
 use weft_artifact::{AccessBits, HostChecks, Tools};
 
 use super::{
@@ -13,58 +11,8 @@ use super::{
 };
 
 impl Launch {
-    /// An access; `now` reads what lies there.
-    #[inline]
+    /// An access of any kind; `now` reads what lies there. Code does by itself what this does at most of them.
     pub fn access(&mut self, who: Who, told: Told, now: impl Fn() -> u64) -> Verdict {
-        if self.is_plain(who, told) { Verdict::Goes } else { self.look_at(who, told, now) }
-    }
-
-    /// Whether it is one of those that most are, and remembers it then: what is accessed is written and was accessed by nobody
-    /// else since what orders the two. Nothing is done about any other.
-    #[inline]
-    fn is_plain(&mut self, who: Who, told: Told) -> bool {
-        const OTHER: u32 = AccessBits::LOCAL | AccessBits::ATOMIC;
-        let Told { site, address, bits, copy, .. } = told;
-        let bytes = bits & AccessBits::SIZE;
-        let is_odd = bits & OTHER != 0 || !bytes.is_power_of_two() || address & u64::from(bytes - 1) != 0;
-        if is_odd || !self.is_quick {
-            return false;
-        }
-        let Self { blocks, shadow, numbers, has_cells, .. } = self;
-        let Some(block) = blocks.get_mut(who.slot) else { return false };
-        let Some(thread) = block.threads.get_mut(who.thread) else { return false };
-        let launch = shadow.launch;
-        let Some(page) = shadow.near(address) else { return false };
-        let writes = bits & AccessBits::WRITES != 0;
-        let in_scratch = address.wrapping_sub(block.start) < block.len;
-        if !thread.copies.is_empty() && is_copied(copy) {
-            return false;
-        }
-        if in_scratch {
-            let is_written = block.scratch.as_ref().is_none_or(|scratch| scratch.is_written(address, u64::from(bytes)));
-            if *has_cells || !is_written {
-                return false;
-            }
-        } else if page.unwritten != (launch, 0) {
-            return false;
-        }
-        let Some(cell) = page.cell(address, bytes) else { return false };
-        let number = block.id;
-        let spot = Spot::new(site, thread.depth.chain);
-        let (epoch, clock) = (thread.epoch, thread.clock);
-        let when = When { block: number, thread: who.thread as u32, epoch, clock, how: 0, spot };
-        let now = Now { thread, when, blocks: if in_scratch { (number, 1) } else { *numbers } };
-        if !(if writes { now.writes_plainly(page, cell) } else { now.reads_plainly(page, cell) }) {
-            return false;
-        }
-        thread.last = Some(spot);
-        thread.has_looked = true;
-        true
-    }
-
-    /// An access of any kind.
-    #[inline(never)]
-    fn look_at(&mut self, who: Who, told: Told, now: impl Fn() -> u64) -> Verdict {
         let Told { site, address, bits, .. } = told;
         let bytes = u64::from(bits & AccessBits::SIZE);
         let tools = self.sites.tools;
@@ -83,8 +31,9 @@ impl Launch {
             if tools.has(Tools::INITCHECK)
                 && let Some(memory) = thread.locals.iter().rev().find(|local| local.contains(address, bytes))
             {
-                let (unwritten, _) = through(memory, &mut thread.copies, told, bytes);
-                if unwritten != 0 {
+                let through = through(memory, &mut thread.copies, told, bytes);
+                thread.seen.copies = thread.copies.len() as u32;
+                if through.used != 0 {
                     verdict = self.found_read(who, spot, told);
                 }
             }
@@ -102,16 +51,20 @@ impl Launch {
         {
             return verdict;
         }
-        thread.last = Some(spot);
-        thread.has_looked = true;
+        thread.seen.last = spot.bits().saturating_add(1);
         let clean = (self.shadow.launch, 0);
         let Some(page) = self.shadow.page(address, bytes) else { return verdict };
         if in_scratch.is_some() {
+            page.bits = block.scratch.as_ref().and_then(|scratch| scratch.page(address)).unwrap_or(0);
             if let Some(memory) = block.scratch.as_ref().filter(|_| tools.has(Tools::INITCHECK))
                 && memory.contains(address, bytes)
             {
-                let (unwritten, _) = through(memory, &mut thread.copies, told, bytes);
-                if unwritten != 0 {
+                let through = through(memory, &mut thread.copies, told, bytes);
+                thread.seen.copies = thread.copies.len() as u32;
+                if through.carried != 0 {
+                    page.carried = clean.0;
+                }
+                if through.used != 0 {
                     verdict = self.found_read(who, spot, told);
                 }
             }
@@ -130,7 +83,17 @@ impl Launch {
         if bits & AccessBits::ATOMIC != 0 {
             self.order(who, address, bits);
         }
+        self.show(address, in_scratch.is_some());
         verdict
+    }
+
+    /// Code looks at the page of an address by itself from here on, if nothing is known but what it looks for.
+    fn show(&mut self, address: u64, in_scratch: bool) {
+        let launch = self.shadow.launch;
+        let Some(page) = self.shadow.page(address, 1) else { return };
+        let is_known = page.unwritten.0 == launch && (page.unwritten.1 == 0 || page.bits != 0);
+        let is_checked = (in_scratch || (is_known && page.unwritten.1 & HAS_FREED == 0)) && page.carried != launch;
+        self.shadow.show(address, is_checked);
     }
 
     /// Whether an access changes something that a thread may wait for, or its thread looks at another place.
@@ -168,6 +131,7 @@ impl Launch {
         let Self { blocks, released, .. } = self;
         if let Some(thread) = blocks.get_mut(who.slot).and_then(|block| block.threads.get_mut(who.thread)) {
             released.entry(address).or_default().step(thread, number, step);
+            thread.see(number.0, who.thread);
         }
     }
 
@@ -180,11 +144,12 @@ impl Launch {
         let Self { memory, freed, blocks, shadow, sites, .. } = self;
         let Some(page) = shadow.page(told.address, bytes) else { return Verdict::Goes };
         if page.unwritten.0 != launch {
-            let has_freed = sites.tools.has(Tools::MEMCHECK) && meets(freed, start, PAGE);
+            let has_freed = sites.tools.has(Tools::MEMCHECK) && memory::has(freed, start, PAGE);
             let unwritten = if sites.tools.has(Tools::INITCHECK) { memory::unwritten(memory, start, PAGE) } else { 0 };
             page.unwritten = (launch, unwritten | if has_freed { HAS_FREED } else { 0 });
+            page.bits = if unwritten > 0 { memory::page(memory, start).unwrap_or(0) } else { 0 };
         }
-        if page.unwritten.1 & HAS_FREED != 0 && meets(freed, told.address, bytes) {
+        if page.unwritten.1 & HAS_FREED != 0 && memory::has(freed, told.address, bytes) {
             self.found_freed(who, spot, told.address);
             return Verdict::Nowhere;
         }
@@ -199,12 +164,16 @@ impl Launch {
         let Some(thread) = blocks.get_mut(who.slot).and_then(|block| block.threads.get_mut(who.thread)) else {
             return Verdict::Goes;
         };
-        let (unwritten, more) = through(memory, &mut thread.copies, told, bytes);
-        let count = i64::from(page.unwritten.1 & !HAS_FREED) + i64::from(more);
+        let through = through(memory, &mut thread.copies, told, bytes);
+        thread.seen.copies = thread.copies.len() as u32;
+        if through.carried != 0 {
+            page.carried = launch;
+        }
+        let count = i64::from(page.unwritten.1 & !HAS_FREED) + i64::from(through.more);
         // What crosses into the next page is not counted exactly: it is looked at again.
         let count = if crosses { 1 } else { count.clamp(0, PAGE.cast_signed()) as u32 };
         page.unwritten.1 = page.unwritten.1 & HAS_FREED | count;
-        if unwritten == 0 { Verdict::Goes } else { self.found_read(who, spot, told) }
+        if through.used == 0 { Verdict::Goes } else { self.found_read(who, spot, told) }
     }
 
     /// A thread has read what nobody has written: it is used now, or may be later.
@@ -276,20 +245,28 @@ const fn is_copied(copy: u32) -> bool {
     copy != 0 && copy != HostChecks::FOLLOWED
 }
 
-/// What an access makes of bytes that it may write: which of those that it uses nobody has written, and how many more there
-/// are of these than before.
+/// What an access makes of bytes that it may write, a bit each.
+struct Through {
+    /// Nobody has written them, and they are used.
+    used: u8,
+    /// Nobody has written what is written there.
+    carried: u8,
+    /// How many more of them than before nobody has written.
+    more: i32,
+}
+
 #[inline]
-fn through(memory: &Bytes, copies: &mut Vec<(u32, u8)>, told: Told, bytes: u64) -> (u8, i32) {
+fn through(memory: &Bytes, copies: &mut Vec<(u32, u8)>, told: Told, bytes: u64) -> Through {
     let Told { address, bits, copy, .. } = told;
     let is_copied = is_copied(copy);
     let reads = bits & AccessBits::READS != 0;
     let unwritten = if reads { memory.read(address, bytes) } else { 0 };
-    let mut more = 0;
+    let (mut more, mut carried) = (0, 0);
     if bits & AccessBits::WRITES != 0 {
-        let carried = if is_copied { copies.iter().find(|(known, _)| *known == copy) } else { None };
-        let after = carried.map_or(0, |(_, unwritten)| *unwritten);
-        let before = memory.write(address, bytes, after);
-        more = after.count_ones().cast_signed() - before.count_ones().cast_signed();
+        let known = if is_copied { copies.iter().find(|(known, _)| *known == copy) } else { None };
+        carried = known.map_or(0, |(_, unwritten)| *unwritten);
+        let before = memory.write(address, bytes, carried);
+        more = carried.count_ones().cast_signed() - before.count_ones().cast_signed();
     } else if is_copied {
         match copies.iter_mut().find(|(known, _)| *known == copy) {
             Some((_, known)) => *known = unwritten,
@@ -297,11 +274,5 @@ fn through(memory: &Bytes, copies: &mut Vec<(u32, u8)>, told: Told, bytes: u64) 
             None => {}
         }
     }
-    (if is_copied { 0 } else { unwritten }, more)
-}
-
-/// Whether some of the ranges has a byte of these.
-fn meets(ranges: &BTreeMap<u64, u64>, start: u64, bytes: u64) -> bool {
-    let before = ranges.range(..start.saturating_add(bytes)).next_back();
-    before.is_some_and(|(&at, &len)| at.saturating_add(len) > start)
+    Through { used: if is_copied { 0 } else { unwritten }, carried, more }
 }

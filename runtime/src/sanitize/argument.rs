@@ -5,6 +5,10 @@
 pub struct Argument {
     /// The parameter.
     pub name: String,
+    /// Its number.
+    pub parameter: u32,
+    /// All of its extents and strides are known.
+    pub is_whole: bool,
     /// Its first element.
     pub start: u64,
     /// Bytes of an element.
@@ -16,6 +20,24 @@ pub struct Argument {
 }
 
 impl Argument {
+    /// Where its elements lie: the first byte, and one past the last.
+    pub(super) fn range(&self) -> (u64, u64) {
+        if self.shape.contains(&0) {
+            return (self.start, self.start);
+        }
+        let spans = self
+            .strides
+            .iter()
+            .zip(&self.shape)
+            .map(|(stride, &extent)| stride.saturating_mul(extent.cast_signed().saturating_sub(1)));
+        let (before, behind) = spans.fold((0_u64, 0_u64), |(before, behind), span| match span {
+            ..0 => (before.saturating_add(span.unsigned_abs()), behind),
+            0.. => (before, behind.saturating_add(span.unsigned_abs())),
+        });
+        let end = self.start.saturating_add(behind).saturating_add(self.item);
+        (self.start.saturating_sub(before), end)
+    }
+
     /// The index of the element that an address lies in.
     pub(super) fn index(&self, address: u64) -> Option<Vec<i64>> {
         let mut left = address.wrapping_sub(self.start).cast_signed();

@@ -2,10 +2,12 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use weft_artifact::HostSeen;
+
 use super::{
     calls::Depth,
     meet::Meeting,
-    shadow::{MOST_CLOCK, Spot},
+    shadow::{MOST_CLOCK, Reads, Spot, When, Write},
 };
 
 /// Threads of a warp.
@@ -68,9 +70,11 @@ pub(super) fn join(into: &mut Option<Arc<Vector>>, other: &Arc<Vector>) {
     }
 }
 
-/// A thread while its block lives. What each access asks for comes first.
-#[derive(Debug, Default)]
+/// A thread while its block lives.
+#[derive(Debug)]
 pub(super) struct Thread {
+    /// What its code compares accesses with: [`Thread::see`] says it again where something of it has changed.
+    pub(super) seen: HostSeen,
     /// Barriers of the block that it has passed.
     pub(super) epoch: u32,
     /// Goes on where it releases something, up to [`MOST_CLOCK`].
@@ -81,10 +85,8 @@ pub(super) struct Thread {
     pub(super) lanes: Option<Box<[u32; WARP]>>,
     /// What it has acquired.
     pub(super) known: Option<Arc<Vector>>,
-    /// Its last access to memory that others see.
-    pub(super) last: Option<Spot>,
-    /// It has accessed such memory since it last let others go on.
-    pub(super) has_looked: bool,
+    /// Its last access to memory that others see before it last let others go on.
+    pub(super) before: Option<Spot>,
     /// It has left by a `return`.
     pub(super) returned: bool,
     /// Where it meets others, or last has.
@@ -93,7 +95,7 @@ pub(super) struct Thread {
     pub(super) released: Option<Arc<Vector>>,
     pub(super) released_to_block: Option<Arc<Vector>>,
     /// What its atomic steps have seen that is known behind its next fence; what its own block released apart.
-    pub(super) seen: Option<Arc<Vector>>,
+    pub(super) seen_wide: Option<Arc<Vector>>,
     pub(super) seen_of_block: Option<Arc<Vector>>,
     /// Values on their way from one place to another, by number: which of their bytes nobody has written.
     pub(super) copies: Vec<(u32, u8)>,
@@ -116,18 +118,79 @@ pub(super) struct Bad {
     pub(super) extent: i64,
 }
 
+impl Default for Thread {
+    fn default() -> Self {
+        Self {
+            seen: HostSeen::NONE,
+            epoch: 0,
+            clock: 1,
+            depth: Depth::default(),
+            lanes: None,
+            known: None,
+            before: None,
+            returned: false,
+            meeting: Meeting::default(),
+            released: None,
+            released_to_block: None,
+            seen_wide: None,
+            seen_of_block: None,
+            copies: Vec::new(),
+            unwritten: Vec::new(),
+            locals: Vec::new(),
+            recent: [0; RECENT],
+            bad: None,
+        }
+    }
+}
+
 impl Thread {
+    /// What its code is to compare with, as the thread with a number of a block.
+    pub(super) fn see(&mut self, block: u32, number: usize) {
+        let spot = Spot::new(0, self.depth.chain);
+        let when = When { block, thread: number as u32, epoch: self.epoch, clock: self.clock, how: 0, spot };
+        let (read, write) = (Reads::of(&when), Write::of(&when));
+        self.seen = HostSeen {
+            block,
+            epoch: self.epoch,
+            chain: spot.bits(),
+            read: read.who(),
+            chain_too: spot.bits(),
+            write: write.who(),
+            lane: read.lanes,
+            copies: self.copies.len() as u32,
+            knows: u32::from(self.lanes.is_some() || self.known.is_some()),
+            ..self.seen
+        };
+    }
+
+    /// The same, where only the calls have changed that led to where it is.
+    pub(super) fn see_calls(&mut self) {
+        let chain = Spot::new(0, self.depth.chain).bits();
+        (self.seen.chain, self.seen.chain_too) = (chain, chain);
+    }
+
+    /// Its last access to memory that others see.
+    pub(super) fn last(&self) -> Option<Spot> {
+        self.seen.last.checked_sub(1).map(Spot::of_bits).or(self.before)
+    }
+
+    /// Whether it has accessed such memory since this was asked last.
+    pub(super) fn has_looked(&mut self) -> bool {
+        self.before = self.last();
+        std::mem::take(&mut self.seen.last) != 0
+    }
+
     /// A thread that begins, where another one may have been; `orders` if that may have acquired or released something.
     pub(super) fn begin(&mut self, orders: bool) {
         (self.epoch, self.clock, self.depth) = (0, 1, Depth::default());
-        (self.last, self.bad, self.meeting) = (None, None, Meeting::default());
-        (self.has_looked, self.returned, self.recent) = (false, false, [0; RECENT]);
+        (self.before, self.bad, self.meeting) = (None, None, Meeting::default());
+        (self.returned, self.recent, self.seen) = (false, [0; RECENT], HostSeen::NONE);
         self.lanes = None;
         self.copies.clear();
         self.unwritten.clear();
         if orders {
             let locals = std::mem::take(&mut self.locals);
-            *self = Self { clock: 1, locals, ..Self::default() };
+            *self = Self { locals, ..Self::default() };
         }
     }
 
@@ -166,7 +229,7 @@ impl Thread {
         if let Some(seen) = self.seen_of_block.take() {
             join(&mut self.known, &seen);
         }
-        if let Some(seen) = self.seen.take_if(|_| !of_block) {
+        if let Some(seen) = self.seen_wide.take_if(|_| !of_block) {
             join(&mut self.known, &seen);
         }
     }
@@ -198,7 +261,7 @@ impl Released {
             join(if step.acquires { &mut thread.known } else { &mut thread.seen_of_block }, narrow);
         }
         if let Some(wide) = self.wide.as_ref().filter(|_| !step.of_block) {
-            join(if step.acquires { &mut thread.known } else { &mut thread.seen }, wide);
+            join(if step.acquires { &mut thread.known } else { &mut thread.seen_wide }, wide);
         }
         if !step.writes {
             return;

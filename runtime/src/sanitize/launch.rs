@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use weft_artifact::{EventKind, Site, Sites, Tools};
+use weft_artifact::{EventKind, HostSeen, Site, Sites, Tools};
 
 use super::{
     argument::Argument,
@@ -14,7 +14,7 @@ use super::{
     finding::{Finding, Findings},
     meet::Meeting,
     memory::{self, Bytes},
-    shadow::{ByAddress, Shadow, Spot},
+    shadow::{ByAddress, PAGE, Shadow, Spot},
 };
 
 /// So far from [`HostChecks::NOWHERE`] lies what an index out of bounds led to.
@@ -93,7 +93,6 @@ pub(super) struct Block {
 
 /// What is known of a launch.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Launch {
     pub(super) sites: Arc<Sites>,
     pub(super) kernel: String,
@@ -114,10 +113,10 @@ pub struct Launch {
     pub(super) findings: Findings,
     /// Goes on whenever something is not as it was.
     pub(super) changes: u64,
-    /// Most accesses need no more than a look at what is remembered of the element.
-    pub(super) is_quick: bool,
     /// All accesses are looked at for that; else only threads that come to a barrier or an end count.
     pub(super) looks: bool,
+    /// By the bits of parameters: of accesses to its array nothing is to be remembered, and it is written.
+    pub(super) quiet: u64,
     /// What atomic steps last saw.
     pub(super) seen: ByAddress<u64>,
 }
@@ -154,8 +153,8 @@ impl Launch {
             freed: memory::freed(),
             findings: Findings::default(),
             changes: 0,
-            is_quick: false,
             looks: false,
+            quiet: 0,
             seen: ByAddress::default(),
         };
         launch.shadow.launch = launch.shadow.launch.wrapping_add(1);
@@ -163,9 +162,53 @@ impl Launch {
             launch.shadow.forget();
             launch.shadow.launch = 1;
         }
+        launch.shadow.forget_near();
         launch.take_numbers();
-        launch.look(false);
+        launch.quiet = launch.find_quiet();
         launch
+    }
+
+    /// The arrays that the kernel only reads, which share no memory with what it may write and lie in none that was freed, and of
+    /// which all bytes are written.
+    fn find_quiet(&self) -> u64 {
+        let is_read = |argument: &Argument| self.sites.only_read.contains(&argument.parameter);
+        let others: Vec<_> = self.arguments.iter().filter(|argument| !is_read(argument)).collect();
+        if !others.iter().all(|argument| argument.is_whole) {
+            return 0;
+        }
+        let ranges: Vec<_> = others.into_iter().map(Argument::range).collect();
+        let is_quiet = |argument: &&Argument| {
+            let (start, end) = argument.range();
+            let is_freed = || self.has(Tools::MEMCHECK) && memory::has(&self.freed, start, end - start);
+            let has_unwritten =
+                || self.has(Tools::INITCHECK) && memory::unwritten(&self.memory, start, end - start) > 0;
+            argument.parameter < u64::BITS
+                && argument.is_whole
+                && is_read(argument)
+                && !ranges.iter().any(|&(from, to)| from < end && start < to)
+                && !is_freed()
+                && !has_unwritten()
+        };
+        self.arguments.iter().filter(is_quiet).fold(0, |quiet, argument| quiet | 1 << argument.parameter)
+    }
+
+    /// Tells the code of a block's threads what it compares with.
+    fn show_block(&mut self, slot: usize) {
+        let asks = self.looks || !self.has(Tools::RACECHECK);
+        let (near, first) = (self.shadow.near(asks), self.numbers.0);
+        let quiet = if self.looks { 0 } else { self.quiet };
+        let Some(block) = self.blocks.get_mut(slot) else { return };
+        let (scratch, scratch_bytes, number) = (block.start, block.len, block.id);
+        for (at, thread) in block.threads.iter_mut().enumerate() {
+            thread.seen = HostSeen { first, quiet, near, scratch, scratch_bytes, ..thread.seen };
+            thread.see(number, at);
+        }
+    }
+
+    /// What the code of a thread compares with, as long as its block lives.
+    pub fn seen(&self, who: Who) -> *const HostSeen {
+        let thread = self.blocks.get(who.slot).and_then(|block| block.threads.get(who.thread));
+        thread.map_or(std::ptr::null(), |thread| &raw const thread.seen)
     }
 
     /// Gives its blocks numbers that none had before.
@@ -184,6 +227,7 @@ impl Launch {
         for block in &mut self.blocks {
             block.id = first.wrapping_add(block.number.unwrap_or(0) as u32);
         }
+        (0..self.blocks.len()).for_each(|slot| self.show_block(slot));
     }
 
     /// A block begins in a piece of scratch memory, in which dynamic shared memory begins at `dynamic`; gives its slot.
@@ -206,6 +250,11 @@ impl Launch {
         }
         (block.number, block.epoch, block.id) = (Some(number), 0, self.numbers.0.wrapping_add(number as u32));
         (block.start, block.len, block.dynamic) = (scratch, bytes, dynamic);
+        // Code may know its pages with what another block has written there.
+        for page in scratch / PAGE..(scratch.saturating_add(bytes)).div_ceil(PAGE) {
+            self.shadow.forget_page(page * PAGE);
+        }
+        self.show_block(slot);
         slot
     }
 
@@ -220,7 +269,7 @@ impl Launch {
     /// A thread lets others go on, in a loop: one that looks at no memory gets on by itself.
     pub fn paused(&mut self, who: Who) {
         let Some(thread) = self.thread(who) else { return };
-        if !std::mem::take(&mut thread.has_looked) {
+        if !thread.has_looked() {
             self.changes += 1;
         }
     }
@@ -232,8 +281,9 @@ impl Launch {
 
     /// From here on accesses are looked at, or no longer: whether they change something that a thread may wait for.
     pub fn look(&mut self, looks: bool) {
-        self.looks = looks;
-        self.is_quick = !looks && self.has(Tools::RACECHECK);
+        if looks != std::mem::replace(&mut self.looks, looks) {
+            (0..self.blocks.len()).for_each(|slot| self.show_block(slot));
+        }
     }
 
     /// Whether something was found.
@@ -267,6 +317,7 @@ impl Launch {
             }
             EventKind::FENCE => {
                 thread.fence(number, who.thread as u16, a == 1);
+                thread.see(number, who.thread);
                 self.orders = true;
             }
             EventKind::LOCAL => {
@@ -279,7 +330,7 @@ impl Launch {
                 match thread.locals.iter().position(|local| local.is(a, b)) {
                     Some(known) => {
                         // The innermost comes last.
-                        let mut known = thread.locals.remove(known);
+                        let known = thread.locals.remove(known);
                         known.clear();
                         thread.locals.push(known);
                     }
@@ -295,14 +346,20 @@ impl Launch {
                     if kind == EventKind::LANES { (b as u8, (b >> 8) as u8, (b >> 16) as u32) } else { (0, 0, 32) };
                 let spot = Spot::new(site, thread.depth.chain);
                 thread.meeting = Meeting { spot: Some(spot), mask, how };
-                let is_of_warp = self.site(site).is_some_and(|site| site.kind.is_of_warp());
-                if is_of_warp && mask >> (who.thread % 32) & 1 == 0 {
+                let is_named = mask >> (who.thread % 32) & 1 == 1;
+                if !is_named && self.site(site).is_some_and(|site| site.kind.is_of_warp()) {
                     self.found_not_in_mask(who, spot, mask);
                 }
             }
             EventKind::RETURNS => thread.returned = true,
-            EventKind::ENTERS => calls.enter(&mut thread.depth, site),
-            EventKind::LEAVES => calls.leave(&mut thread.depth),
+            EventKind::ENTERS => {
+                calls.enter(&mut thread.depth, site);
+                thread.see_calls();
+            }
+            EventKind::LEAVES => {
+                calls.leave(&mut thread.depth);
+                thread.see_calls();
+            }
             EventKind::USED => {
                 let read = (a as usize).checked_sub(1).and_then(|at| thread.unwritten.get(at).copied());
                 if let Some((spot, address)) = read {

@@ -25,11 +25,18 @@ impl Launch {
         self.changes += 1;
         let Some(block) = self.blocks.get_mut(slot) else { return };
         block.epoch += 1;
-        let epoch = block.epoch;
-        share(&mut block.threads, threads);
-        for &thread in threads {
-            if let Some(thread) = block.threads.get_mut(thread) {
+        let (epoch, id) = (block.epoch, block.id);
+        if self.orders {
+            share(&mut block.threads, threads);
+        }
+        for &at in threads {
+            if let Some(thread) = block.threads.get_mut(at) {
                 thread.epoch = epoch;
+                if self.orders {
+                    thread.see(id, at);
+                } else {
+                    thread.seen.epoch = epoch;
+                }
             }
         }
         if !self.checks_meetings() {
@@ -83,8 +90,10 @@ impl Launch {
     /// Lanes that were at a `syncwarp` know of each other.
     fn lanes_known(&mut self, slot: usize, threads: &[usize]) {
         let Some(block) = self.blocks.get_mut(slot) else { return };
-        let mut lanes = [0_u32; WARP];
-        share(&mut block.threads, threads);
+        let (mut lanes, id) = ([0_u32; WARP], block.id);
+        if self.orders {
+            share(&mut block.threads, threads);
+        }
         for &thread in threads {
             let Some(state) = block.threads.get_mut(thread) else { continue };
             for (clock, own) in lanes.iter_mut().zip(state.lanes.iter().flat_map(|lanes| lanes.iter())) {
@@ -101,6 +110,7 @@ impl Launch {
                 none => *none = Some(Box::new(lanes)),
             }
             state.tick();
+            state.see(id, thread);
         }
     }
 
@@ -201,7 +211,7 @@ impl Launch {
         let mut places: Vec<(Who, Spot)> = Vec::new();
         for &thread in waiting {
             let Some(state) = self.blocks.get(slot).and_then(|block| block.threads.get(thread)) else { continue };
-            let Some(site) = state.meeting.spot.or(state.last) else { continue };
+            let Some(site) = state.meeting.spot.or(state.last()) else { continue };
             if places.len() < 2 && !places.iter().any(|(_, known)| *known == site) {
                 places.push((Who { slot, thread }, site));
             }
@@ -252,7 +262,7 @@ impl Launch {
         self.blocks
             .get(slot)
             .and_then(|block| block.threads.get(thread))
-            .is_some_and(|thread| !thread.returned && (thread.last.is_some() || thread.epoch > 0))
+            .is_some_and(|thread| !thread.returned && (thread.last().is_some() || thread.epoch > 0))
     }
 
     fn found_meeting(

@@ -12,27 +12,32 @@ use std::{
     },
 };
 
+use super::shadow::PAGE;
+
 /// Bytes of which it is kept whether they were written.
 #[derive(Debug)]
 pub struct Bytes {
     start: u64,
     len: u64,
-    /// A bit a byte: it was not.
+    /// Where the page begins that its first byte lies in.
+    base: u64,
+    /// A bit a byte of all its pages: it is one of these, and was not.
     unwritten: Vec<AtomicU64>,
 }
 
 impl Bytes {
     /// Bytes of which none was written.
     pub(super) fn unwritten(start: u64, len: u64) -> Self {
-        let words = len.div_ceil(64) as usize;
-        Self { start, len, unwritten: (0..words).map(|_| AtomicU64::new(u64::MAX)).collect() }
+        let base = start / PAGE * PAGE;
+        let words = (start.saturating_add(len) - base).div_ceil(PAGE) * (PAGE / 64);
+        let bytes = Self { start, len, base, unwritten: (0..words).map(|_| AtomicU64::new(0)).collect() };
+        bytes.clear();
+        bytes
     }
 
     /// Nobody has written any of its bytes again.
-    pub(super) fn clear(&mut self) {
-        for word in &mut self.unwritten {
-            *word.get_mut() = u64::MAX;
-        }
+    pub(super) fn clear(&self) {
+        self.set_all(self.start, self.start.saturating_add(self.len), true);
     }
 
     /// Whether it is this memory.
@@ -50,10 +55,16 @@ impl Bytes {
         address < self.start.saturating_add(self.len) && self.start < address.saturating_add(bytes)
     }
 
+    /// Where the bits of the page of an address are; `None` where it has no such page.
+    pub(super) fn page(&self, address: u64) -> Option<u64> {
+        let at = address.checked_sub(self.base)? / PAGE * (PAGE / 64);
+        Some(self.unwritten.get(at as usize..)?.first()?.as_ptr().expose_provenance() as u64)
+    }
+
     /// Which of up to eight bytes were not written: the lowest bit is the first.
     #[inline]
     pub(super) fn read(&self, address: u64, bytes: u64) -> u8 {
-        let at = address - self.start;
+        let at = address - self.base;
         let (word, bit) = ((at / 64) as usize, at % 64);
         let low = self.unwritten.get(word).map_or(0, |bits| bits.load(Ordering::Relaxed)) >> bit;
         let high = if bit + bytes > 64 {
@@ -64,64 +75,79 @@ impl Bytes {
         (low | high) as u8 & mask(bytes)
     }
 
-    /// Whether these bytes, which lie at a multiple of their number, are its and were written.
-    #[inline]
-    pub(super) fn is_written(&self, address: u64, bytes: u64) -> bool {
-        let at = address.wrapping_sub(self.start);
-        let word = if at < self.len { self.unwritten.get((at / 64) as usize) } else { None };
-        word.is_some_and(|bits| (bits.load(Ordering::Relaxed) >> (at % 64)) as u8 & mask(bytes) == 0)
-    }
-
     /// Sets which of up to eight bytes were not written; gives which were not before.
     #[inline]
     pub(super) fn write(&self, address: u64, bytes: u64, unwritten: u8) -> u8 {
         let before = self.read(address, bytes);
-        if before != unwritten {
-            for byte in 0..bytes {
-                self.set(address - self.start + byte, unwritten >> byte & 1 == 1);
-            }
+        if before == unwritten {
+            return before;
+        }
+        let at = address - self.base;
+        if unwritten == 0 && at % 64 + bytes <= 64 {
+            self.set(at, u64::from(mask(bytes)), false);
+            return before;
+        }
+        for byte in 0..bytes {
+            self.set(at + byte, 1, unwritten >> byte & 1 == 1);
         }
         before
     }
 
     /// How many bytes of a range that it has nobody has written.
     pub(super) fn count(&self, start: u64, bytes: u64) -> u32 {
-        let from = start.max(self.start) - self.start;
-        let to = start.saturating_add(bytes).min(self.start + self.len).saturating_sub(self.start);
-        (from..to).filter(|&at| self.is_unwritten(at)).count() as u32
+        let (from, to) = self.within(start, start.saturating_add(bytes));
+        self.words(from, to).map(|(bits, mask)| (bits.load(Ordering::Relaxed) & mask).count_ones()).sum()
     }
 
-    fn set(&self, at: u64, unwritten: bool) {
+    /// Sets bits of a word, from that of a byte on.
+    #[inline]
+    fn set(&self, at: u64, bits: u64, unwritten: bool) {
         let Some(word) = self.unwritten.get((at / 64) as usize) else { return };
-        let bit = 1 << (at % 64);
+        let bits = bits << (at % 64);
         if unwritten {
-            word.fetch_or(bit, Ordering::Relaxed);
-        } else if word.load(Ordering::Relaxed) & bit != 0 {
-            word.fetch_and(!bit, Ordering::Relaxed);
+            word.fetch_or(bits, Ordering::Relaxed);
+        } else if word.load(Ordering::Relaxed) & bits != 0 {
+            word.fetch_and(!bits, Ordering::Relaxed);
         }
     }
 
-    fn is_unwritten(&self, at: u64) -> bool {
-        let word = self.unwritten.get((at / 64) as usize);
-        word.is_some_and(|bits| bits.load(Ordering::Relaxed) >> (at % 64) & 1 == 1)
+    fn is_unwritten(&self, address: u64) -> bool {
+        self.read(address, 1) != 0
+    }
+
+    /// What of a range is its own, from its base on.
+    fn within(&self, start: u64, end: u64) -> (u64, u64) {
+        let from = start.max(self.start) - self.base;
+        (from, end.min(self.start.saturating_add(self.len)).saturating_sub(self.base).max(from))
+    }
+
+    /// The words of a range, and which of their bits are in it.
+    fn words(&self, from: u64, to: u64) -> impl Iterator<Item = (&AtomicU64, u64)> {
+        let (first, last) = (from / 64, to.div_ceil(64));
+        let words = self.unwritten.get(first as usize..last as usize).unwrap_or_default();
+        words.iter().zip(first..).map(move |(word, number)| {
+            let behind = u64::MAX << from.saturating_sub(number * 64).min(63);
+            let before = u64::MAX >> (number * 64 + 64).saturating_sub(to).min(63);
+            (word, behind & before)
+        })
+    }
+
+    /// Marks all bytes of a range that it has.
+    fn set_all(&self, start: u64, end: u64, unwritten: bool) {
+        let (from, to) = self.within(start, end);
+        for (word, mask) in self.words(from, to) {
+            match (mask, unwritten) {
+                (u64::MAX, true) => word.store(u64::MAX, Ordering::Relaxed),
+                (u64::MAX, false) => word.store(0, Ordering::Relaxed),
+                (_, true) => _ = word.fetch_or(mask, Ordering::Relaxed),
+                (_, false) => _ = word.fetch_and(!mask, Ordering::Relaxed),
+            }
+        }
     }
 
     /// Marks all bytes of a range that it has as written.
     fn set_written(&self, start: u64, bytes: u64) {
-        let from = start.max(self.start) - self.start;
-        let to = start.saturating_add(bytes).min(self.start + self.len).saturating_sub(self.start);
-        let mut at = from;
-        while at < to {
-            if at.is_multiple_of(64) && to - at >= 64 {
-                if let Some(word) = self.unwritten.get((at / 64) as usize) {
-                    word.store(0, Ordering::Relaxed);
-                }
-                at += 64;
-            } else {
-                self.set(at, false);
-                at += 1;
-            }
-        }
+        self.set_all(start, start.saturating_add(bytes), false);
     }
 }
 
@@ -215,6 +241,12 @@ pub(super) fn freed() -> BTreeMap<u64, u64> {
     FREED.lock().unwrap_or_else(PoisonError::into_inner).ranges.clone()
 }
 
+/// Whether some of the ranges has a byte of these.
+pub(super) fn has(ranges: &BTreeMap<u64, u64>, start: u64, bytes: u64) -> bool {
+    let before = ranges.range(..start.saturating_add(bytes)).next_back();
+    before.is_some_and(|(&at, &len)| at.saturating_add(len) > start)
+}
+
 /// The host has written bytes.
 pub fn written(start: u64, bytes: u64) {
     if !is_watched() {
@@ -242,7 +274,7 @@ pub fn copied(to: u64, from: u64, bytes: u64) {
     match (target, source) {
         (Some(target), Some(source)) => {
             for at in 0..bytes {
-                target.set(to - target.start + at, source.is_unwritten(from - source.start + at));
+                target.set(to - target.base + at, 1, source.is_unwritten(from + at));
             }
         }
         (Some(_), None) => written(to, bytes),
@@ -260,6 +292,19 @@ pub(super) fn unwritten(all: &[Arc<Bytes>], start: u64, bytes: u64) -> u32 {
     let behind = all.partition_point(|memory| memory.start < start.saturating_add(bytes));
     let near = all.iter().take(behind).rev().take_while(|memory| memory.meets(start, bytes));
     near.map(|memory| memory.count(start, bytes)).sum()
+}
+
+/// Of memory in the order of its starts, where the bits of an address's page are; `None` if several have bytes of it, and 0 if
+/// none has.
+pub(super) fn page(all: &[Arc<Bytes>], address: u64) -> Option<u64> {
+    let start = address / PAGE * PAGE;
+    let behind = all.partition_point(|memory| memory.start < start.saturating_add(PAGE));
+    let mut near = all.iter().take(behind).rev().take_while(|memory| memory.meets(start, PAGE));
+    match (near.next(), near.next()) {
+        (None, _) => Some(0),
+        (Some(one), None) => one.page(start),
+        (Some(_), Some(_)) => None,
+    }
 }
 
 /// Of memory in the order of its starts, that which has these bytes.

@@ -50,82 +50,14 @@ impl Now<'_> {
     }
 
     /// Whether both are atomic steps among threads that have both.
-    fn is_atomic_with(&self, other: When) -> bool {
+    fn is_atomic_with(&self, how: u32, block: u32) -> bool {
         let me = &self.when;
-        me.how & other.how & ATOMIC != 0 && ((me.how | other.how) & OF_BLOCK == 0 || me.block == other.block)
+        me.how & how & ATOMIC != 0 && ((me.how | how) & OF_BLOCK == 0 || me.block == block)
     }
 
     /// Whether two accesses of which one writes race.
     fn races_with(&self, other: When) -> bool {
-        !self.is_behind(other) && !self.is_atomic_with(other)
-    }
-
-    /// Whether nothing that it may race with was done to a cell but by its own thread.
-    #[inline]
-    fn is_alone(&self, write: &Write) -> bool {
-        let me = &self.when;
-        let is_own = write.block == me.block && (write.thread() == me.thread || write.epoch < me.epoch);
-        is_own || !self.counts(write.block)
-    }
-
-    /// A plain write, if nothing was done to its cell that it has to be held against.
-    #[inline]
-    pub(super) fn writes_plainly(&self, page: &mut Page, cell: usize) -> bool {
-        let [first, second] = &mut page.reads;
-        let is_read = |reads: &mut Vec<Reads>| match reads.get_mut(cell) {
-            Some(reads) if reads.lanes != 0 => {
-                let conflicts = !self.all_behind(reads);
-                if !conflicts {
-                    reads.lanes = 0;
-                }
-                conflicts
-            }
-            Some(_) | None => false,
-        };
-        let Some(write) = page.writes.get_mut(cell) else { return false };
-        if !self.is_alone(write) || is_read(first) || is_read(second) {
-            return false;
-        }
-        *write = Write::of(&self.when);
-        true
-    }
-
-    /// A plain read, if nothing was done to its cell that it has to be held against.
-    #[inline]
-    pub(super) fn reads_plainly(&self, page: &mut Page, cell: usize) -> bool {
-        if page.writes.get(cell).is_some_and(|write| !self.is_alone(write)) {
-            return false;
-        }
-        let [first, second] = &mut page.reads;
-        let Some(first) = first.get_mut(cell) else { return false };
-        let read = Reads::of(&self.when);
-        if first.takes(&read) && first.lanes != 0 {
-            first.lanes |= read.lanes;
-            return true;
-        }
-        if first.writes() {
-            return false;
-        }
-        if first.lanes == 0 || self.all_behind(first) {
-            *first = read;
-            return true;
-        }
-        let Some(second) = second.get_mut(cell) else { return false };
-        if second.writes() {
-            return false;
-        }
-        if second.takes(&read) && second.lanes != 0 {
-            second.lanes |= read.lanes;
-            return true;
-        }
-        if second.lanes == 0 || self.all_behind(second) {
-            *second = read;
-            return true;
-        }
-        // Two other warps of the block are enough.
-        let me = &self.when;
-        let are_of_block = first.block == me.block && second.block == me.block && first.warp() != second.warp();
-        are_of_block && self.thread.lanes.is_none() && self.thread.known.is_none()
+        !self.is_atomic_with(other.how, other.block) && !self.is_behind(other)
     }
 
     /// What an access meets in a cell, which has it from then on: the last write, and others.
@@ -141,7 +73,8 @@ impl Now<'_> {
         }
         for reads in page.reads.iter().filter_map(|reads| reads.get(cell)) {
             let conflicts = reads.lanes != 0 && (writes || reads.writes()) && !self.all_behind(reads);
-            if conflicts && found[1].is_none() {
+            // All lanes of them do the same.
+            if conflicts && found[1].is_none() && !self.is_atomic_with(reads.how(), reads.block) {
                 found[1] = reads.each().find(|&other| self.races_with(other));
             }
         }

@@ -4,16 +4,28 @@
 //! does not lie at a multiple of it, makes them cells of a byte. Writes and reads lie apart, so that what is only read or only
 //! written takes no more than it needs. Nothing is ever cleared: blocks have numbers that none had before, by which cells of
 //! blocks that are done with are known.
+//!
+//! Sanitized code reads and changes cells, too, where it finds them by [`HostPage`]: their fields lie as `quick.ll` of the
+//! compiler's host back end says.
 
 use std::{
     collections::HashMap,
     hash::{BuildHasherDefault, Hasher},
 };
 
+use weft_artifact::HostPage;
+
 /// Bytes of memory of a page.
 pub(super) const PAGE: u64 = 2048;
-/// Pages that are found at once.
-const NEAR: usize = 1024;
+
+/// Where code looks for what nobody has done: cells of a page that has none, bits of a page whose bytes are written.
+#[repr(align(64))]
+struct Nothing([u64; PAGE as usize * size_of::<Write>() / 8]);
+
+static NOTHING: Nothing = Nothing([0; PAGE as usize * size_of::<Write>() / 8]);
+
+/// Pages that code finds where it is to ask about each access.
+static NO_PAGES: [HostPage; HostPage::NEAR] = [HostPage::NONE; HostPage::NEAR];
 
 /// Of an access: it was atomic, and so among the threads of a block only.
 pub(super) const ATOMIC: u32 = 1;
@@ -50,6 +62,15 @@ impl Spot {
         Self(calls << 18 | site.min(Self::SITES))
     }
 
+    /// As code knows it.
+    pub(super) const fn bits(self) -> u32 {
+        self.0
+    }
+
+    pub(super) const fn of_bits(bits: u32) -> Self {
+        Self(bits)
+    }
+
     pub(super) const fn site(self) -> u32 {
         self.0 & Self::SITES
     }
@@ -60,6 +81,7 @@ impl Spot {
 }
 
 /// The last write.
+#[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Write {
     pub(super) block: u32,
@@ -70,15 +92,16 @@ pub(super) struct Write {
 }
 
 /// Reads of some lanes of a warp at one time.
+#[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reads {
     pub(super) block: u32,
     pub(super) epoch: u32,
-    /// Which lanes; 0 if there is no read.
-    pub(super) lanes: u32,
     spot: Spot,
     /// The clock, five bits of the warp, three bits of how.
     who: u32,
+    /// Which lanes; 0 if there is no read.
+    pub(super) lanes: u32,
 }
 
 impl Write {
@@ -93,6 +116,10 @@ impl Write {
         self.who >> 3 & 1023
     }
 
+    pub(super) const fn who(&self) -> u32 {
+        self.who
+    }
+
     pub(super) fn when(&self) -> When {
         let Self { block, epoch, spot, who } = *self;
         When { block, thread: self.thread(), epoch, clock: who >> 13, how: who & 7, spot }
@@ -104,6 +131,15 @@ impl Reads {
     pub(super) fn of(when: &When) -> Self {
         let When { block, thread, epoch, clock, how, spot } = *when;
         Self { block, epoch, lanes: 1 << (thread % 32), spot, who: clock << 8 | ((thread / 32) << 3) | how }
+    }
+
+    pub(super) const fn who(&self) -> u32 {
+        self.who
+    }
+
+    /// [`ATOMIC`], [`OF_BLOCK`] and [`STEP`].
+    pub(super) const fn how(&self) -> u32 {
+        self.who & 7
     }
 
     /// Whether they are steps that write.
@@ -145,6 +181,10 @@ pub(super) struct Page {
     shift: u8,
     /// Its bytes that nobody has written, as far as a launch has counted them: the launch, and how many.
     pub(super) unwritten: (u32, u32),
+    /// Where code finds which these are; 0 if it cannot, and all are written.
+    pub(super) bits: u64,
+    /// The last launch in which a write took there what nobody has written: code takes what was written for that.
+    pub(super) carried: u32,
     pub(super) writes: Vec<Write>,
     pub(super) reads: [Vec<Reads>; 2],
 }
@@ -154,12 +194,6 @@ impl Page {
     #[inline]
     pub(super) const fn len(&self) -> usize {
         (PAGE >> self.shift) as usize
-    }
-
-    /// The cell of an access of its size that lies at a multiple of it.
-    #[inline]
-    pub(super) fn cell(&self, address: u64, bytes: u32) -> Option<usize> {
-        (bytes == 1 << self.shift).then_some(((address % PAGE) >> self.shift) as usize)
     }
 
     /// The cells of an access that lies in the page.
@@ -210,7 +244,12 @@ impl Page {
 /// Where a page is found at once: arrays often begin at multiples of large powers of two.
 #[inline]
 const fn slot(number: u64) -> usize {
-    (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize % NEAR
+    (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 55) as usize % HostPage::NEAR
+}
+
+/// The address of something that code reads, and may change.
+fn address_of<T>(all: &[T]) -> u64 {
+    all.as_ptr().expose_provenance() as u64
 }
 
 /// Numbers of pages are spread well enough by a multiplication.
@@ -241,7 +280,7 @@ pub(super) type ByAddress<T> = HashMap<u64, T, BuildHasherDefault<Spread>>;
 pub(super) struct Shadow {
     pages: Vec<Page>,
     places: ByAddress<u32>,
-    near: Box<[(u64, u32); NEAR]>,
+    near: Box<[HostPage]>,
     /// The number of the next block.
     pub(super) next_block: u32,
     /// The number of the last launch.
@@ -250,7 +289,7 @@ pub(super) struct Shadow {
 
 impl Default for Shadow {
     fn default() -> Self {
-        let near = Box::new([(u64::MAX, 0); NEAR]);
+        let near = NO_PAGES.to_vec().into_boxed_slice();
         Self { pages: Vec::new(), places: ByAddress::default(), near, next_block: 1, launch: 0 }
     }
 }
@@ -261,12 +300,41 @@ impl Shadow {
         *self = Self { launch: self.launch, ..Self::default() };
     }
 
-    /// The page of an address, if it was asked for lately.
-    #[inline]
-    pub(super) fn near(&mut self, address: u64) -> Option<&mut Page> {
+    /// No page is found at once, as in the beginning.
+    pub(super) fn forget_near(&mut self) {
+        self.near.fill(HostPage::NONE);
+    }
+
+    /// The page of an address is not found at once.
+    pub(super) fn forget_page(&mut self, address: u64) {
         let number = address / PAGE;
-        let (known, at) = self.near[slot(number)];
-        if known == number { self.pages.get_mut(at as usize) } else { None }
+        let near = &mut self.near[slot(number)];
+        if near.number == number {
+            *near = HostPage::NONE;
+        }
+    }
+
+    /// The address of the pages that code finds, which are none where it is to ask about each access.
+    pub(super) fn near(&self, asks: bool) -> u64 {
+        address_of(if asks { &NO_PAGES } else { &self.near })
+    }
+
+    /// From here on code finds the page of an access; `is_checked` if it need not be asked whether memory was freed.
+    pub(super) fn show(&mut self, address: u64, is_checked: bool) {
+        let near = &mut self.near[slot(address / PAGE)];
+        let Some(page) = self.pages.get(near.at as usize).filter(|_| near.number == address / PAGE) else { return };
+        let shift = |has: bool| if has && is_checked { u32::from(page.shift) } else { HostPage::NO_SHIFT };
+        let or_nothing = |at: u64, has: bool| if has { at } else { address_of(&NOTHING.0) };
+        let or_none = |reads: &[Reads]| if reads.is_empty() { 0 } else { address_of(reads) };
+        *near = HostPage {
+            writes: or_nothing(address_of(&page.writes), !page.writes.is_empty()),
+            reads: or_none(&page.reads[0]),
+            second: or_none(&page.reads[1]),
+            unwritten: or_nothing(page.bits, page.bits != 0),
+            read_shift: shift(!page.reads[0].is_empty()),
+            write_shift: shift(!page.writes.is_empty()),
+            ..*near
+        };
     }
 
     /// The page of an address, which an access of so many bytes meets first.
@@ -274,14 +342,22 @@ impl Shadow {
     pub(super) fn page(&mut self, address: u64, bytes: u64) -> Option<&mut Page> {
         let number = address / PAGE;
         let slot = slot(number);
-        let at = if self.near[slot].0 == number {
-            self.near[slot].1
+        let near = &self.near[slot];
+        let at = if near.number == number {
+            near.at
         } else {
             let at = self.far(number, address, bytes);
-            self.near[slot] = (number, at);
+            self.near[slot] = HostPage { number, at, ..HostPage::NONE };
             at
         };
         self.pages.get_mut(at as usize)
+    }
+
+    /// What code finds where it looks for the page of an address.
+    #[cfg(test)]
+    pub(super) fn found(&self, address: u64) -> HostPage {
+        let near = self.near[slot(address / PAGE)];
+        if near.number == address / PAGE { near } else { HostPage::NONE }
     }
 
     /// How many of an access's bytes lie in the page of its first.
@@ -300,6 +376,7 @@ impl Shadow {
                 && let Some(page) = self.pages.get_mut(page as usize)
             {
                 page.forget(at, here);
+                self.forget_page(at);
             }
             at += here;
         }
@@ -311,7 +388,14 @@ impl Shadow {
         *self.places.entry(number).or_insert_with(|| {
             let is_whole = bytes.is_power_of_two() && address.is_multiple_of(bytes);
             let shift = if is_whole { bytes.trailing_zeros().min(3) as u8 } else { 0 };
-            pages.push(Page { shift, unwritten: (0, 0), writes: Vec::new(), reads: [Vec::new(), Vec::new()] });
+            pages.push(Page {
+                shift,
+                unwritten: (0, 0),
+                bits: 0,
+                carried: 0,
+                writes: Vec::new(),
+                reads: [Vec::new(), Vec::new()],
+            });
             (pages.len() - 1) as u32
         })
     }
@@ -324,6 +408,8 @@ impl Shadow {
 
 #[cfg(test)]
 mod tests {
+    use std::mem::{offset_of, size_of};
+
     use super::{PAGE, Reads, Shadow, Spot, When, Write};
 
     #[test]
@@ -351,6 +437,15 @@ mod tests {
         page.writes[1] = Write::of(&when);
         assert_eq!(page.cells(4101, 1), 5..6);
         assert_eq!((page.writes[5].when(), page.writes[3].block, page.writes.len()), (when, 0, PAGE as usize));
+    }
+
+    /// As `quick.ll` counts.
+    #[test]
+    fn fields_lie_where_code_looks() {
+        assert_eq!((size_of::<Write>(), size_of::<Reads>()), (16, 20));
+        let write = Write::of(&When { block: 1, thread: 33, epoch: 2, clock: 1, how: 0, spot: Spot::new(4, 0) });
+        assert_eq!((offset_of!(Write, spot), offset_of!(Write, who), write.who() & 0x1ff8), (8, 12, 33 << 3));
+        assert_eq!((offset_of!(Reads, spot), offset_of!(Reads, who), offset_of!(Reads, lanes)), (8, 12, 16));
     }
 
     #[test]

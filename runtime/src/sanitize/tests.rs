@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weft_artifact::{AccessBits, EventKind, HostChecks, SharedPlace, Site, SiteKind, Sites, Tools};
+use weft_artifact::{AccessBits, EventKind, HostChecks, HostPage, SharedPlace, Site, SiteKind, Sites, Tools};
 
 use super::{Argument, Finding, Launch, Shape, Told, Verdict, Who};
 
@@ -45,9 +45,18 @@ fn launch(tools: Tools, threads: u32, blocks: u32) -> Launch {
     };
     let shape = vec![4, 16];
     let shared = vec![SharedPlace { offset: 0, bytes: 256, name: "s".to_owned(), item: 4, shape, is_program: true }];
-    let sites = Sites { tools, sites: kinds.into_iter().enumerate().map(site).collect(), shared };
+    let sites =
+        Sites { tools, sites: kinds.into_iter().enumerate().map(site).collect(), shared, only_read: Vec::new() };
     let shape = Shape { grid: [blocks, 1, 1], block: [threads, 1, 1], same_values: true };
-    let argument = Argument { name: "x".to_owned(), start: GLOBAL, item: 4, shape: vec![4, 8], strides: vec![32, 4] };
+    let argument = Argument {
+        name: "x".to_owned(),
+        parameter: 0,
+        is_whole: true,
+        start: GLOBAL,
+        item: 4,
+        shape: vec![4, 8],
+        strides: vec![32, 4],
+    };
     let mut launch = Launch::new(Arc::new(sites), "kernel", shape, vec![argument]);
     for block in 0..blocks {
         let slot = launch.begin(u64::from(block), SCRATCH + 4096 * u64::from(block), 512, 256);
@@ -279,4 +288,60 @@ fn freed_memory_is_known() {
     assert_eq!(kinds(&mut run), ["use after free"]);
     super::memory::given(start, 256);
     assert_eq!(super::memory::freed().get(&start), None);
+}
+
+#[test]
+fn arrays_that_are_only_read_are_quiet() {
+    let argument = |parameter: u32, start: u64, strides: &[i64]| Argument {
+        parameter,
+        is_whole: true,
+        start,
+        item: 4,
+        shape: vec![8; strides.len()],
+        strides: strides.to_vec(),
+        ..Argument::default()
+    };
+    let quiet = |arguments: Vec<Argument>| {
+        let sites = Sites { tools: Tools::ALL, only_read: vec![0], ..Sites::default() };
+        Launch::new(Arc::new(sites), "kernel", Shape::default(), arguments).quiet
+    };
+    assert_eq!(quiet(vec![argument(0, GLOBAL, &[4])]), 1);
+    // The other one begins where it ends.
+    assert_eq!(quiet(vec![argument(0, GLOBAL, &[4]), argument(1, GLOBAL + 32, &[4])]), 1);
+    assert_eq!(quiet(vec![argument(0, GLOBAL, &[4]), argument(1, GLOBAL + 28, &[4])]), 0);
+    assert_eq!(quiet(vec![argument(0, GLOBAL, &[64, 4]), argument(1, GLOBAL + 400, &[4])]), 0);
+    // It goes backwards.
+    assert_eq!(quiet(vec![argument(0, GLOBAL, &[4]), argument(1, GLOBAL + 56, &[-4])]), 0);
+    assert_eq!(quiet(vec![argument(0, GLOBAL, &[4]), argument(1, GLOBAL + 60, &[-4])]), 1);
+    // How far another one goes is not known.
+    let unknown = Argument { is_whole: false, ..argument(1, GLOBAL + 4096, &[4]) };
+    assert_eq!(quiet(vec![argument(0, GLOBAL, &[4]), unknown]), 0);
+}
+
+#[test]
+fn code_finds_what_was_looked_at() {
+    // What other tests have accessed is remembered.
+    let (global, scratch) = (GLOBAL << 4, SCRATCH << 4);
+    let mut run = launch(Tools::ALL, 64, 1);
+    run.end(0);
+    run.begin(0, scratch, 512, 256);
+    let shifts = |run: &Launch, address| {
+        let near = run.shadow.found(address);
+        (near.read_shift, near.write_shift)
+    };
+    assert_eq!(shifts(&run, global), (HostPage::NO_SHIFT, HostPage::NO_SHIFT));
+    access(&mut run, 0, 0, WRITE, global, WRITES);
+    assert_eq!(shifts(&run, global), (HostPage::NO_SHIFT, 2));
+    access(&mut run, 0, 0, READ, global, READS);
+    assert_eq!(shifts(&run, global), (2, 2));
+    // A byte of it.
+    access(&mut run, 0, 0, READ, global + 1, AccessBits::READS | 1);
+    assert_eq!(shifts(&run, global), (0, 0));
+    // Another block's scratch memory.
+    access(&mut run, 0, 0, WRITE, scratch, WRITES);
+    assert_eq!(shifts(&run, scratch).1, 2);
+    run.end(0);
+    run.begin(0, scratch, 512, 256);
+    assert_eq!(shifts(&run, scratch), (HostPage::NO_SHIFT, HostPage::NO_SHIFT));
+    assert!(!run.has_found());
 }

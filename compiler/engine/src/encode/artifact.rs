@@ -46,7 +46,7 @@ fields!(Kernel {
     sanitize,
     host,
 });
-fields!(Sites { tools, sites, shared });
+fields!(Sites { tools, sites, shared, only_read });
 fields!(Site { kind, file, line, column, width, text, array, function, is_own });
 fields!(SharedPlace { offset, bytes, name, item, shape, is_program });
 variants!(SiteKind { 0 => Read, 1 => Write, 2 => Atomic, 3 => Barrier, 4 => WarpBarrier, 5 => GridBarrier, 6 => Shuffle, 7 => Vote, 8 => Match, 9 => WarpReduce, 10 => End, 11 => Call });

@@ -13,14 +13,16 @@ use inkwell::{
     AddressSpace,
     values::{BasicValueEnum, IntValue, PointerValue},
 };
-use weft_artifact::{AccessBits, EventKind, HostChecks, HostContext, SharedPlace, Site, SiteKind, Sites, Tools};
+use weft_artifact::{
+    AccessBits, EventKind, HostChecks, HostContext, SharedPlace, Site, SiteKind, Sites, SlotField, SlotSource, Tools,
+};
 
-use super::{hooks::HostHooks, offsets::Offsets};
+use super::{hooks::HostHooks, offsets::Offsets, quick::Quick};
 use crate::{
-    analysis::{Parts, copied},
+    analysis::{Origins, Owner, Parts, base, copied, only_read},
     backend::llvm::{Access, FunctionEmitter, OperandValue, Result, int, internal},
     ir::{
-        Block, Check, ExprId, FuncId, Function, LoadHint, LocalId, Module, Op, Order, Scope, SharedKind, Shuffle,
+        Base, Block, Check, ExprId, FuncId, Function, LoadHint, LocalId, Module, Op, Order, Scope, SharedKind, Shuffle,
         Space, StmtKind, Type,
     },
     source::{Origin, Span},
@@ -35,6 +37,12 @@ pub(super) struct Recorder<'a> {
     copies: HashMap<(FuncId, LocalId), u32>,
     /// Pointers of loads behind whose statement it is asked whether they found what nobody has written.
     followed: HashSet<(FuncId, ExprId)>,
+    /// How many accesses the code looks at by itself first.
+    n_quick: Cell<u32>,
+    /// Parameters that the kernel only reads.
+    only_read: Vec<u32>,
+    /// Of the kernel's pointers.
+    origins: Option<Origins>,
 }
 
 impl<'a> Recorder<'a> {
@@ -53,7 +61,17 @@ impl<'a> Recorder<'a> {
                 next += 1;
             }
         }
-        Self { module, sites: RefCell::default(), known: RefCell::default(), copies, followed }
+        let (only_read, origins) = (only_read(module), module.kernel().map(Origins::of));
+        Self {
+            module,
+            sites: RefCell::default(),
+            known: RefCell::default(),
+            copies,
+            followed,
+            n_quick: Cell::new(0),
+            only_read,
+            origins,
+        }
     }
 
     /// The table, when all code is there.
@@ -74,7 +92,31 @@ impl<'a> Recorder<'a> {
             // Where its threads end that do not return before.
             self.site(SiteKind::End, kernel.span, &kernel.name);
         }
-        Sites { tools, sites: self.sites.borrow().clone(), shared }
+        Sites { tools, sites: self.sites.borrow().clone(), shared, only_read: self.only_read.clone() }
+    }
+
+    /// The bit of the parameter in whose array a pointer of a function points, if the kernel only reads that; else 0.
+    fn parameter(&self, id: FuncId, function: &Function, pointer: ExprId) -> u64 {
+        let Some(origins) = self.origins.as_ref().filter(|_| self.module.kernel == Some(id)) else { return 0 };
+        let Owner::Param(at) = origins.origin(function, pointer) else { return 0 };
+        match function.slots.get(at) {
+            Some(SlotSource::Argument { param, path, field: SlotField::Data })
+                if path.is_empty() && *param < u64::BITS && self.only_read.contains(param) =>
+            {
+                1 << param
+            }
+            Some(_) | None => 0,
+        }
+    }
+
+    /// Whether a pointer leads to cells that a pass has made, or to what the calls of `cuda.coop` exchange: nobody checks them.
+    fn is_unchecked(&self, function: &Function, pointer: ExprId) -> bool {
+        matches!(base(function, pointer), Some(Base::Shared(id)) if self.module.shared[id].kind != SharedKind::Program)
+    }
+
+    /// How many accesses the code looks at by itself first.
+    pub(super) fn n_quick(&self) -> u32 {
+        self.n_quick.get()
     }
 
     /// The number of a place.
@@ -195,6 +237,8 @@ struct Told<'ctx> {
     bits: u32,
     value: Option<BasicValueEnum<'ctx>>,
     copy: u32,
+    /// As [`Quick::parameter`].
+    parameter: u64,
 }
 
 impl<'ctx> Telling<'_> {
@@ -206,6 +250,14 @@ impl<'ctx> Telling<'_> {
     ) -> Result<PointerValue<'ctx>> {
         let llvm = emitter.cx.types.context;
         let (int, long, pointer) = (llvm.i32_type(), llvm.i64_type(), llvm.ptr_type(AddressSpace::default()));
+        let site = self.recorder.site(told.kind, told.span, &emitter.function.name);
+        let bytes = told.bits & AccessBits::SIZE;
+        if told.bits & (AccessBits::ATOMIC | AccessBits::LOCAL) == 0 && matches!(bytes, 1 | 2 | 4 | 8) {
+            self.recorder.n_quick.set(self.recorder.n_quick.get() + 1);
+            let written = told.value.map(|value| word(emitter, value)).transpose()?;
+            let &Told { place, bits, copy, parameter, .. } = told;
+            return Quick { site, place, bits, bytes, copy, written, parameter }.emit(emitter, context);
+        }
         let callee = check(emitter, context, offset_of!(HostChecks, access))?;
         let ty =
             pointer.fn_type(&[pointer.into(), int.into(), pointer.into(), int.into(), long.into(), int.into()], false);
@@ -213,7 +265,6 @@ impl<'ctx> Telling<'_> {
             Some(value) => word(emitter, value)?,
             None => long.const_zero(),
         };
-        let site = self.recorder.site(told.kind, told.span, &emitter.function.name);
         let args = [
             context.into(),
             int.const_int(u64::from(site), false).into(),
@@ -245,6 +296,9 @@ impl<'ctx> Telling<'_> {
         let Type::Ptr(element, space) = emitter.function.exprs[access.pointer].ty else {
             return internal("an access without a pointer");
         };
+        if self.recorder.is_unchecked(emitter.function, access.pointer) {
+            return Ok(access.place);
+        }
         let mut bits = element.size_bytes() as u32 | of_space(space);
         if access.natural {
             bits |= AccessBits::NATURAL;
@@ -263,7 +317,9 @@ impl<'ctx> Telling<'_> {
             }
         };
         let value = access.stored.map(|(_, value)| value);
-        self.call(emitter, context, &Told { kind, span: access.span, place: access.place, bits, value, copy })
+        let parameter = self.recorder.parameter(self.function, emitter.function, access.pointer);
+        let told = Told { kind, span: access.span, place: access.place, bits, value, copy, parameter };
+        self.call(emitter, context, &told)
     }
 
     /// An access of an operation; its operands, the first of which is where it goes.
@@ -291,7 +347,7 @@ impl<'ctx> Telling<'_> {
         };
         let bits = element.size_bytes() as u32 | of_space(*space) | doing | AccessBits::NATURAL;
         let value = if doing & AccessBits::ATOMIC == 0 { operands.get(1).map(|operand| operand.value) } else { None };
-        let told = Told { kind, span: self.span.get(), place: *place, bits, value, copy: 0 };
+        let told = Told { kind, span: self.span.get(), place: *place, bits, value, copy: 0, parameter: 0 };
         self.call(emitter, context, &told).map(Some)
     }
 

@@ -16,6 +16,7 @@ mod outline;
 mod parallel;
 mod parts;
 mod plan;
+mod quick;
 mod stop;
 mod strips;
 #[cfg(test)]
@@ -195,10 +196,16 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
         let types = Types { context, spaces: SPACES, halves: Halves::Bits { f16c } };
         let cx = ModuleContext::new(types, &llvm_module, emitted, options, Library::Libclc, None);
         let parallel = Parallel::new(context)?;
+        if recorder.is_some() {
+            quick::link(&cx, &machine)?;
+        }
         match &strategy {
             Strategy::Loops(plan, offsets) => build(&cx, plan, offsets, &parallel)?,
             Strategy::Fibers(_, kernel, offsets, polling) => {
                 build_fibers(&cx, *kernel, offsets, polling, recorder.as_ref())?;
+                if let Some(recorder) = &recorder {
+                    quick::finish(&cx, recorder.n_quick())?;
+                }
             }
         }
         let emit: &[FileType] = if keep.asm { &[FileType::Object, FileType::Assembly] } else { &[FileType::Object] };

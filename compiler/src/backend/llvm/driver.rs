@@ -122,7 +122,7 @@ fn link_library(cx: &ModuleContext<'_, '_>, machine: &Machine, attributes: &[(&s
         (Library::Libdevice, None) => return internal("libdevice is wanted but not given"),
         (Library::Libclc, _) => &LIBCLC.0,
     };
-    let library = lazy_bitcode(cx.types.context, bytes)?;
+    let library = lazy_bitcode(cx.types.context, bytes, c"math")?;
     machine.prepare(&library);
     for function in library.get_functions() {
         if function.as_global_value().is_declaration() {
@@ -162,15 +162,14 @@ fn link_library(cx: &ModuleContext<'_, '_>, machine: &Machine, attributes: &[(&s
 }
 
 /// A module that reads a function's body when it is asked for. It refers to `bytes` until it is linked.
-fn lazy_bitcode<'ctx>(context: &'ctx Context, bytes: &[u8]) -> Result<LeakyModule<'ctx>> {
-    let name: &CStr = c"math";
+pub(crate) fn lazy_bitcode<'ctx>(context: &'ctx Context, bytes: &[u8], name: &CStr) -> Result<LeakyModule<'ctx>> {
     // SAFETY: the range is alive while this compilation runs, which is as long as the buffer's module is used.
     let buffer = unsafe { LLVMCreateMemoryBufferWithMemoryRange(bytes.as_ptr().cast(), bytes.len(), name.as_ptr(), 0) };
     let mut module = ptr::null_mut();
     // SAFETY: context and buffer are alive; the call takes the buffer over.
     let failed = unsafe { LLVMGetBitcodeModuleInContext2(context.as_ctx_ref(), buffer, &raw mut module) };
     if failed != 0 || module.is_null() {
-        return internal("LLVM cannot read the math library");
+        return internal(format!("LLVM cannot read the bitcode of {}", name.to_string_lossy()));
     }
     // SAFETY: the call succeeded, so `module` is a module of `context` that nobody else holds.
     let module = unsafe { Module::new(module) };

@@ -94,8 +94,11 @@ const ON_STACK: u32 = 1 << 17;
 impl Seat {
     /// The thread goes elsewhere: to what else runs on this thread of the system.
     pub(crate) fn leave(&self) -> Frame {
-        let call = self.call.swap(ptr::null_mut(), Ordering::Relaxed);
-        Frame(call, self.is_outside.swap(false, Ordering::Relaxed))
+        // Nobody but this thread and its handlers, which come back, has a seat: two steps are as good as one.
+        let frame = Frame(self.call.load(Ordering::Relaxed), self.is_outside.load(Ordering::Relaxed));
+        self.call.store(ptr::null_mut(), Ordering::Relaxed);
+        self.is_outside.store(false, Ordering::Relaxed);
+        frame
     }
 
     /// It is back.

@@ -1,0 +1,118 @@
+//! What sanitized code for the CPU looks at before it asks the runtime, and changes where that need not be asked.
+//!
+//! The code is in `quick.ll` of the compiler's host back end, which has the same types; the runtime owns the memory.
+
+/// A thread, as what is remembered of its accesses says.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct HostSeen {
+    /// Its block's number among all that there were.
+    pub block: u32,
+    /// Barriers of the block that it has passed.
+    pub epoch: u32,
+    /// The calls that led to where it is, as they stand in a site with its calls.
+    pub chain: u32,
+    /// Who reads: its clock and its warp.
+    pub read: u32,
+    /// `chain` again, so that it stands before both.
+    pub chain_too: u32,
+    /// Who writes: its clock and its number.
+    pub write: u32,
+    /// Its lane's bit.
+    pub lane: u32,
+    /// The first block that counts; those before are done with.
+    pub first: u32,
+    /// Values that it copies of which some bytes were not written.
+    pub copies: u32,
+    /// Its last access to memory that others see: the site with its calls, and 1; 0 if there is none since it was asked for.
+    pub last: u32,
+    /// It knows what others have done by more than the barriers of its block.
+    pub knows: u32,
+    /// By the bits of its parameters: the kernel only reads the array, and nothing is to be remembered of that.
+    pub quiet: u64,
+    /// The address of [`HostPage::NEAR`] pages.
+    pub near: u64,
+    /// The block's scratch memory.
+    pub scratch: u64,
+    /// Its bytes.
+    pub scratch_bytes: u64,
+}
+
+impl HostSeen {
+    /// Nobody.
+    pub const NONE: Self = Self {
+        block: 0,
+        epoch: 0,
+        chain: 0,
+        read: 0,
+        chain_too: 0,
+        write: 0,
+        lane: 0,
+        first: 0,
+        copies: 0,
+        last: 0,
+        knows: 0,
+        quiet: 0,
+        near: 0,
+        scratch: 0,
+        scratch_bytes: 0,
+    };
+}
+
+/// A page of memory of which something is remembered, where it is found at once.
+#[repr(C, align(64))]
+#[derive(Clone, Copy, Debug)]
+pub struct HostPage {
+    /// Which page, or [`Self::NO_PAGE`].
+    pub number: u64,
+    /// The last writes of its elements.
+    pub writes: u64,
+    /// Reads of them; null if there were none and nobody can add one.
+    pub reads: u64,
+    /// More of them; null if there were none.
+    pub second: u64,
+    /// A bit a byte: nobody has written it.
+    pub unwritten: u64,
+    /// An element's bytes as a power of two, if a read can be remembered; else [`Self::NO_SHIFT`].
+    pub read_shift: u32,
+    /// The same for a write.
+    pub write_shift: u32,
+    /// The page's number in the runtime.
+    pub at: u32,
+}
+
+impl HostPage {
+    /// How many are found at once.
+    pub const NEAR: usize = 512;
+    /// The number of no page.
+    pub const NO_PAGE: u64 = u64::MAX;
+    /// No element has such a size.
+    pub const NO_SHIFT: u32 = u32::MAX;
+    /// No page.
+    pub const NONE: Self = Self {
+        number: Self::NO_PAGE,
+        writes: 0,
+        reads: 0,
+        second: 0,
+        unwritten: 0,
+        read_shift: Self::NO_SHIFT,
+        write_shift: Self::NO_SHIFT,
+        at: 0,
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::{offset_of, size_of};
+
+    use super::{HostPage, HostSeen};
+
+    /// As `quick.ll` counts.
+    #[test]
+    fn fields_lie_where_code_looks() {
+        assert_eq!((offset_of!(HostSeen, knows), offset_of!(HostSeen, quiet)), (40, 48));
+        assert_eq!((offset_of!(HostSeen, near), offset_of!(HostSeen, scratch_bytes)), (56, 72));
+        assert_eq!((offset_of!(HostPage, unwritten), offset_of!(HostPage, write_shift)), (32, 44));
+        assert_eq!(size_of::<HostPage>(), 64);
+    }
+}

@@ -1,0 +1,126 @@
+//! Whose memory a pointer points into, for sanitized code: one parameter's, some that is declared, or it is not known.
+
+use weft_artifact::{ArgType, HostChecks};
+
+use crate::ir::{Arith, Base, Class, Const, ExprId, Function, Leaf, LocalId, Memory, Module, StmtKind, for_each_stmt};
+
+/// Whose memory it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// Nobody's, as far as is known.
+    Nothing,
+    /// That behind the function's parameter of this number.
+    Param(usize),
+    /// An array that the function or its module declares.
+    Declared,
+    /// Of several, or unknown.
+    Unknown,
+}
+
+impl Owner {
+    fn join(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Nothing, one) | (one, Self::Nothing) => one,
+            (one, two) if one == two => one,
+            (Self::Param(_) | Self::Declared | Self::Unknown, Self::Param(_) | Self::Declared | Self::Unknown) => {
+                Self::Unknown
+            }
+        }
+    }
+}
+
+/// The origins of a function's pointers.
+#[derive(Clone, Debug)]
+pub(crate) struct Origins(Vec<Owner>);
+
+impl Origins {
+    pub(crate) fn of(function: &Function) -> Self {
+        let mut all = Self(vec![Owner::Nothing; function.locals.len()]);
+        for (index, param) in function.params.iter().enumerate() {
+            all.0[param.index()] = Owner::Param(index);
+        }
+        loop {
+            let mut changed = false;
+            for_each_stmt(&function.body, &mut |stmt| {
+                let (locals, origin): (&[LocalId], _) = match &stmt.kind {
+                    StmtKind::Assign(local, value) => (std::slice::from_ref(local), all.origin(function, *value)),
+                    StmtKind::Call { results, .. } | StmtKind::Op { results, .. } => (results, Owner::Unknown),
+                    StmtKind::Store { .. }
+                    | StmtKind::If { .. }
+                    | StmtKind::Loop { .. }
+                    | StmtKind::Break
+                    | StmtKind::Continue
+                    | StmtKind::Return(_) => (&[], Owner::Nothing),
+                };
+                for local in locals {
+                    let known = all.0[local.index()];
+                    let joined = known.join(origin);
+                    changed |= joined != known;
+                    all.0[local.index()] = joined;
+                }
+            });
+            if !changed {
+                return all;
+            }
+        }
+    }
+
+    /// Of a pointer.
+    pub(crate) fn origin(&self, function: &Function, id: ExprId) -> Owner {
+        match function.class(id) {
+            Class::Leaf(Leaf::Local(local)) => self.0[local.index()],
+            Class::Leaf(Leaf::Const(Const::Address(HostChecks::NOWHERE))) => Owner::Nothing,
+            Class::Leaf(Leaf::Base(_)) => Owner::Declared,
+            Class::Arith(Arith::Convert(base)) | Class::Address { base, .. } => self.origin(function, base),
+            Class::Arith(Arith::Select(_, a, b)) => self.origin(function, a).join(self.origin(function, b)),
+            Class::Leaf(Leaf::Const(_) | Leaf::Special(_)) | Class::Arith(_) | Class::Load(_) => Owner::Unknown,
+        }
+    }
+}
+
+/// What is declared that a pointer points into, where its expression says so.
+pub(crate) fn base(function: &Function, id: ExprId) -> Option<Base> {
+    match function.class(id) {
+        Class::Leaf(Leaf::Base(base)) => Some(base),
+        Class::Arith(Arith::Convert(inner)) | Class::Address { base: inner, .. } => base(function, inner),
+        Class::Leaf(_) | Class::Arith(_) | Class::Load(_) => None,
+    }
+}
+
+/// The numbers of the kernel's parameters that are arrays which it only reads: none if it may write more than arrays that are
+/// parameters, and what it declares. What its parameters' accesses are is known.
+pub(crate) fn only_read(module: &Module) -> Vec<u32> {
+    let knows = module.functions.iter().all(|(_, function)| knows_writes(function))
+        && module.params.iter().all(|param| !param.access.writes || matches!(param.ty, ArgType::Array(_)));
+    if !knows {
+        return Vec::new();
+    }
+    let all = (0..).zip(&module.params);
+    all.filter(|(_, param)| !param.access.writes && matches!(param.ty, ArgType::Array(_))).map(|(at, _)| at).collect()
+}
+
+/// Whether it is known of all that a function writes, or hands on, whose memory it is.
+fn knows_writes(function: &Function) -> bool {
+    let origins = Origins::of(function);
+    let is_unknown = |id: ExprId| origins.origin(function, id) == Owner::Unknown;
+    let is_pointer = |id: ExprId| function.exprs[id].ty.scalar().is_none();
+    let mut knows = true;
+    for_each_stmt(&function.body, &mut |stmt| {
+        knows &= match &stmt.kind {
+            StmtKind::Store { pointer, .. } => !is_unknown(*pointer),
+            StmtKind::Op { op, args, .. } => {
+                let memory = op.row().memory;
+                let writes = memory.writes() && args.iter().any(|&arg| is_pointer(arg) && is_unknown(arg));
+                memory != Memory::All && !writes
+            }
+            StmtKind::Call { args, .. } => !args.iter().any(|&arg| is_pointer(arg) && is_unknown(arg)),
+            StmtKind::Assign(..)
+            | StmtKind::If { .. }
+            | StmtKind::Loop { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_) => true,
+        };
+    });
+    knows
+}

@@ -1,0 +1,492 @@
+; What sanitized code does at most accesses by itself: it looks at what is remembered of the element, and where nothing is to be
+; held against the access, remembers that, too. Whatever is not as it mostly is goes to the runtime, which does the same and all
+; else (`runtime/src/sanitize/`): what is changed here must be what `races.rs` there would change.
+;
+; The types are `HostSeen` and `HostPage` of weft-artifact, and `Write` and `Reads` of the runtime. A function is told of an
+; access as `HostChecks::access` is; `shift` is the access's size as a power of two, and `parameter` the bit of the argument in
+; whose memory it lies, if it is in one that the kernel only reads.
+
+;              block epoch chain read chain write lane first copies last  knows -    quiet near scratch bytes
+%seen = type { i32,  i32,  i32,  i32, i32,  i32,  i32, i32,  i32,   i32, i32,  i32, i64,  ptr, i64,    i64 }
+;              number writes reads second unwritten read_shift write_shift at
+%page = type { i64,   ptr,   ptr,  ptr,   ptr,      i32,       i32,        i32, [12 x i8] }
+;               block epoch spot who
+%write = type { i32,  i32,  i32, i32 }
+;               block epoch spot who  lanes
+%reads = type { i32,  i32,  i32,  i32, i32 }
+; A block with an epoch, and a site and its calls with who was there, are compared as one number.
+
+; Where a page is looked for: `slot` of `runtime/src/sanitize/shadow.rs`.
+define internal ptr @weft.page(ptr %seen, i64 %address) alwaysinline nounwind {
+  %near.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 13
+  %near = load ptr, ptr %near.at
+  %number = lshr i64 %address, 11
+  %spread = mul i64 %number, -7046029254386353131
+  %slot = lshr i64 %spread, 55
+  %page = getelementptr inbounds %page, ptr %near, i64 %slot
+  ret ptr %page
+}
+
+; Whether the bytes are of a page that is known, which has cells of their size.
+define internal i1 @weft.known(ptr %page, i64 %address, i32 %shift, i32 %cells) alwaysinline nounwind {
+  %number.at = getelementptr inbounds %page, ptr %page, i64 0, i32 0
+  %number = load i64, ptr %number.at
+  %wanted = lshr i64 %address, 11
+  %near = icmp eq i64 %number, %wanted
+  %same = icmp eq i32 %cells, %shift
+  %long = zext i32 %shift to i64
+  %size = shl i64 1, %long
+  %low = sub i64 %size, 1
+  %rest = and i64 %address, %low
+  %whole = icmp eq i64 %rest, 0
+  %both = and i1 %near, %same
+  %all = and i1 %both, %whole
+  ret i1 %all
+}
+
+; The word of bits of a page that says which of some bytes nobody has written.
+define internal ptr @weft.word(ptr %page, i64 %address) alwaysinline nounwind {
+  %bits.at = getelementptr inbounds %page, ptr %page, i64 0, i32 4
+  %bits = load ptr, ptr %bits.at
+  %offset = and i64 %address, 2047
+  %index = lshr i64 %offset, 6
+  %word.at = getelementptr inbounds i64, ptr %bits, i64 %index
+  ret ptr %word.at
+}
+
+; Which bits of it are theirs.
+define internal i64 @weft.mask(i64 %address, i32 %shift) alwaysinline nounwind {
+  %bit = and i64 %address, 63
+  %long = zext i32 %shift to i64
+  %size = shl i64 1, %long
+  %beyond = shl i64 1, %size
+  %low = sub i64 %beyond, 1
+  %mask = shl i64 %low, %bit
+  ret i64 %mask
+}
+
+; The first block that counts: in scratch memory the present one alone does.
+define internal i32 @weft.first(ptr %seen, i64 %address, i32 %block) alwaysinline nounwind {
+  %first.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 7
+  %first = load i32, ptr %first.at
+  %scratch.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 14
+  %scratch = load i64, ptr %scratch.at
+  %bytes.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 15
+  %bytes = load i64, ptr %bytes.at
+  %offset = sub i64 %address, %scratch
+  %inside = icmp ult i64 %offset, %bytes
+  %least = select i1 %inside, i32 %block, i32 %first
+  ret i32 %least
+}
+
+; `Now::is_alone`: the last write is of this thread, of an epoch before, or of a block that does not count.
+define internal i1 @weft.alone(ptr %write, ptr %seen, i64 %address) alwaysinline nounwind {
+  %time = load i64, ptr %seen, align 8
+  %its_time = load i64, ptr %write, align 8
+  %block = trunc i64 %time to i32
+  %its_block = trunc i64 %its_time to i32
+  %own = icmp eq i32 %its_block, %block
+  %before = icmp ult i64 %its_time, %time
+  %who.at = getelementptr inbounds %write, ptr %write, i64 0, i32 3
+  %its_who = load i32, ptr %who.at
+  %own_who.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 5
+  %own_who = load i32, ptr %own_who.at
+  ; Ten bits of the thread.
+  %differs = xor i32 %its_who, %own_who
+  %other = and i32 %differs, 8184
+  %same = icmp eq i32 %other, 0
+  %first = call i32 @weft.first(ptr %seen, i64 %address, i32 %block)
+  %old = icmp ult i32 %its_block, %first
+  %behind = or i1 %before, %same
+  %own_behind = and i1 %own, %behind
+  %alone = or i1 %old, %own_behind
+  ret i1 %alone
+}
+
+; `Now::all_behind`, or no reads at all.
+define internal i1 @weft.free(ptr %reads, ptr %seen, i64 %address) alwaysinline nounwind {
+  %time = load i64, ptr %seen, align 8
+  %its_time = load i64, ptr %reads, align 4
+  %block = trunc i64 %time to i32
+  %its_block = trunc i64 %its_time to i32
+  %own = icmp eq i32 %its_block, %block
+  %before = icmp ult i64 %its_time, %time
+  %lanes.at = getelementptr inbounds %reads, ptr %reads, i64 0, i32 4
+  %lanes = load i32, ptr %lanes.at
+  %who.at = getelementptr inbounds %reads, ptr %reads, i64 0, i32 3
+  %its_who = load i32, ptr %who.at
+  %own_who.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 3
+  %own_who = load i32, ptr %own_who.at
+  %lane.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 6
+  %lane = load i32, ptr %lane.at
+  %none = icmp eq i32 %lanes, 0
+  ; Five bits of the warp.
+  %differs = xor i32 %its_who, %own_who
+  %other = and i32 %differs, 248
+  %same_warp = icmp eq i32 %other, 0
+  %same_lane = icmp eq i32 %lanes, %lane
+  %same = and i1 %same_warp, %same_lane
+  %first = call i32 @weft.first(ptr %seen, i64 %address, i32 %block)
+  %old = icmp ult i32 %its_block, %first
+  %behind = or i1 %before, %same
+  %own_behind = and i1 %own, %behind
+  %unused = or i1 %none, %old
+  %free = or i1 %unused, %own_behind
+  ret i1 %free
+}
+
+; `Reads::takes`: reads of the same warp, time and place.
+define internal i1 @weft.takes(ptr %reads, i64 %time, i64 %from) alwaysinline nounwind {
+  %its_time = load i64, ptr %reads, align 4
+  %from.at = getelementptr inbounds %reads, ptr %reads, i64 0, i32 2
+  %its_from = load i64, ptr %from.at, align 4
+  %times = xor i64 %its_time, %time
+  %froms = xor i64 %its_from, %from
+  %differ = or i64 %times, %froms
+  %takes = icmp eq i64 %differ, 0
+  ret i1 %takes
+}
+
+define internal void @weft.add(ptr %reads, i32 %lane) alwaysinline nounwind {
+  %lanes.at = getelementptr inbounds %reads, ptr %reads, i64 0, i32 4
+  %lanes = load i32, ptr %lanes.at
+  %all = or i32 %lanes, %lane
+  store i32 %all, ptr %lanes.at
+  ret void
+}
+
+define internal void @weft.set(ptr %reads, i64 %time, i64 %from, i32 %lane) alwaysinline nounwind {
+  store i64 %time, ptr %reads, align 4
+  %from.at = getelementptr inbounds %reads, ptr %reads, i64 0, i32 2
+  store i64 %from, ptr %from.at, align 4
+  %lanes.at = getelementptr inbounds %reads, ptr %reads, i64 0, i32 4
+  store i32 %lane, ptr %lanes.at
+  ret void
+}
+
+; Steps that write, which are kept among the reads.
+define internal i1 @weft.steps(ptr %reads) alwaysinline nounwind {
+  %who.at = getelementptr inbounds %reads, ptr %reads, i64 0, i32 3
+  %who = load i32, ptr %who.at
+  %bit = and i32 %who, 4
+  %steps = icmp ne i32 %bit, 0
+  ret i1 %steps
+}
+
+; A thread's copies of unwritten bytes may be this one.
+define internal i1 @weft.copies(ptr %seen, i32 %copy) alwaysinline nounwind {
+  %next = add i32 %copy, 1
+  ; 0 is none, and the greatest one is followed and not copied.
+  %is_copied = icmp ugt i32 %next, 1
+  %count.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 8
+  %count = load i32, ptr %count.at
+  %some = icmp ne i32 %count, 0
+  %copies = and i1 %is_copied, %some
+  ret i1 %copies
+}
+
+define ptr @weft.read(ptr %context, i64 %at_seen, i64 %at_access, ptr %place, i32 %site, i32 %bits, i32 %shift, i32 %copy,
+                      i64 %parameter) alwaysinline nounwind {
+start:
+  %seen.at = getelementptr i8, ptr %context, i64 %at_seen
+  %seen = load ptr, ptr %seen.at, !invariant.load !0
+  %address = ptrtoint ptr %place to i64
+  %chain.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 2
+  %chain = load i32, ptr %chain.at
+  %spot = or i32 %chain, %site
+  %is_argument = icmp ne i64 %parameter, 0
+  br i1 %is_argument, label %argument, label %look
+
+argument:
+  %quiet.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 12
+  %all_quiet = load i64, ptr %quiet.at
+  %quiet = and i64 %all_quiet, %parameter
+  %is_quiet = icmp ne i64 %quiet, 0
+  ; An index out of bounds leads far away.
+  %high = lshr i64 %address, 61
+  %is_near = icmp eq i64 %high, 0
+  %long = zext i32 %shift to i64
+  %size = shl i64 1, %long
+  %low = sub i64 %size, 1
+  %rest = and i64 %address, %low
+  %is_whole = icmp eq i64 %rest, 0
+  %is_there = and i1 %is_near, %is_whole
+  %nothing = and i1 %is_quiet, %is_there
+  br i1 %nothing, label %quick, label %look, !prof !1
+
+look:
+  %page = call ptr @weft.page(ptr %seen, i64 %address)
+  %cells.at = getelementptr inbounds %page, ptr %page, i64 0, i32 5
+  %cells = load i32, ptr %cells.at
+  %is_known = call i1 @weft.known(ptr %page, i64 %address, i32 %shift, i32 %cells)
+  %copies = call i1 @weft.copies(ptr %seen, i32 %copy)
+  %is_new = xor i1 %copies, true
+  %may = and i1 %is_known, %is_new
+  br i1 %may, label %known, label %slow, !prof !1
+
+known:
+  %offset = and i64 %address, 2047
+  %by = zext i32 %shift to i64
+  %cell = lshr i64 %offset, %by
+  %writes.at = getelementptr inbounds %page, ptr %page, i64 0, i32 1
+  %writes = load ptr, ptr %writes.at
+  %write = getelementptr inbounds %write, ptr %writes, i64 %cell
+  %time = load i64, ptr %seen, align 8
+  %its_time = load i64, ptr %write, align 8
+  %block = trunc i64 %time to i32
+  %its_block = trunc i64 %its_time to i32
+  %is_own = icmp eq i32 %its_block, %block
+  %is_before = icmp ult i64 %its_time, %time
+  ; The block has written it before a barrier: it is written, and nobody else can have written it since.
+  %is_behind = and i1 %is_own, %is_before
+  br i1 %is_behind, label %reads, label %careful
+
+careful:
+  %word.at = call ptr @weft.word(ptr %page, i64 %address)
+  %word = load i64, ptr %word.at
+  %mask = call i64 @weft.mask(i64 %address, i32 %shift)
+  %unwritten = and i64 %word, %mask
+  %is_written = icmp eq i64 %unwritten, 0
+  %alone = call i1 @weft.alone(ptr %write, ptr %seen, i64 %address)
+  %calm = and i1 %is_written, %alone
+  br i1 %calm, label %reads, label %slow, !prof !1
+
+reads:
+  %reads.at = getelementptr inbounds %page, ptr %page, i64 0, i32 2
+  %all_reads = load ptr, ptr %reads.at
+  %one = getelementptr inbounds %reads, ptr %all_reads, i64 %cell
+  %from.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 2
+  %its_from = load i64, ptr %from.at, align 8
+  %long_site = zext i32 %site to i64
+  %from = or i64 %its_from, %long_site
+  %lane.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 6
+  %lane = load i32, ptr %lane.at
+  %takes = call i1 @weft.takes(ptr %one, i64 %time, i64 %from)
+  br i1 %takes, label %add, label %other
+
+add:
+  call void @weft.add(ptr %one, i32 %lane)
+  br label %quick
+
+other:
+  %second.at = getelementptr inbounds %page, ptr %page, i64 0, i32 3
+  %seconds = load ptr, ptr %second.at
+  %one_time = load i64, ptr %one, align 4
+  %is_now = icmp eq i64 %one_time, %time
+  %is_second = icmp ne ptr %seconds, null
+  %may_do = and i1 %is_now, %is_second
+  br i1 %may_do, label %crowd, label %alone_here
+
+crowd:
+  ; Two other warps of the block that have read it since the last barrier are enough, for a thread that knows of no other by
+  ; anything but barriers.
+  %two = getelementptr inbounds %reads, ptr %seconds, i64 %cell
+  %two_time = load i64, ptr %two, align 4
+  %times = xor i64 %two_time, %time
+  %one_who.at = getelementptr inbounds %reads, ptr %one, i64 0, i32 3
+  %one_who = load i32, ptr %one_who.at
+  %two_who.at = getelementptr inbounds %reads, ptr %two, i64 0, i32 3
+  %two_who = load i32, ptr %two_who.at
+  %one_lanes.at = getelementptr inbounds %reads, ptr %one, i64 0, i32 4
+  %one_lanes = load i32, ptr %one_lanes.at
+  %two_lanes.at = getelementptr inbounds %reads, ptr %two, i64 0, i32 4
+  %two_lanes = load i32, ptr %two_lanes.at
+  %knows.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 10
+  %knows = load i32, ptr %knows.at
+  %own_who.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 3
+  %own_who = load i32, ptr %own_who.at
+  %one_and_own = xor i32 %one_who, %own_who
+  %two_and_own = xor i32 %two_who, %own_who
+  %one_and_two = xor i32 %one_who, %two_who
+  %one_warp = and i32 %one_and_own, 248
+  %two_warp = and i32 %two_and_own, 248
+  %warps = and i32 %one_and_two, 248
+  %steps_of_both = or i32 %one_who, %two_who
+  %steps_bit = and i32 %steps_of_both, 4
+  %more = or i32 %steps_bit, %knows
+  %more_long = zext i32 %more to i64
+  %none_of = or i64 %times, %more_long
+  %is_plain = icmp eq i64 %none_of, 0
+  %is_third_a = icmp ne i32 %one_warp, 0
+  %is_third_b = icmp ne i32 %two_warp, 0
+  %are_two = icmp ne i32 %warps, 0
+  %has_one = icmp ne i32 %one_lanes, 0
+  %has_two = icmp ne i32 %two_lanes, 0
+  %is_third = and i1 %is_third_a, %is_third_b
+  %are_there = and i1 %has_one, %has_two
+  %are_others = and i1 %is_third, %are_two
+  %are_read = and i1 %are_others, %are_there
+  %enough = and i1 %are_read, %is_plain
+  br i1 %enough, label %quick, label %alone_here
+
+alone_here:
+  %steps = call i1 @weft.steps(ptr %one)
+  br i1 %steps, label %slow, label %plain, !prof !2
+
+plain:
+  %free = call i1 @weft.free(ptr %one, ptr %seen, i64 %address)
+  br i1 %free, label %set, label %beside
+
+set:
+  call void @weft.set(ptr %one, i64 %time, i64 %from, i32 %lane)
+  br label %quick
+
+beside:
+  %is_none = icmp eq ptr %seconds, null
+  br i1 %is_none, label %slow, label %second, !prof !2
+
+second:
+  %other_two = getelementptr inbounds %reads, ptr %seconds, i64 %cell
+  %steps_too = call i1 @weft.steps(ptr %other_two)
+  br i1 %steps_too, label %slow, label %plain_too, !prof !2
+
+plain_too:
+  %takes_too = call i1 @weft.takes(ptr %other_two, i64 %time, i64 %from)
+  br i1 %takes_too, label %add_too, label %other_too
+
+add_too:
+  call void @weft.add(ptr %other_two, i32 %lane)
+  br label %quick
+
+other_too:
+  %free_too = call i1 @weft.free(ptr %other_two, ptr %seen, i64 %address)
+  br i1 %free_too, label %set_too, label %both
+
+both:
+  ; The same of a thread of one of the two warps, at another place.
+  %first_time = load i64, ptr %one, align 4
+  %second_time = load i64, ptr %other_two, align 4
+  %first_differs = xor i64 %first_time, %time
+  %second_differs = xor i64 %second_time, %time
+  %time_differs = or i64 %first_differs, %second_differs
+  %first_who.at = getelementptr inbounds %reads, ptr %one, i64 0, i32 3
+  %first_who = load i32, ptr %first_who.at
+  %second_who.at = getelementptr inbounds %reads, ptr %other_two, i64 0, i32 3
+  %second_who = load i32, ptr %second_who.at
+  %whos_differ = xor i32 %first_who, %second_who
+  %warps_differ = and i32 %whos_differ, 248
+  %still_knows.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 10
+  %still_knows = load i32, ptr %still_knows.at
+  %are_now = icmp eq i64 %time_differs, 0
+  %are_apart = icmp ne i32 %warps_differ, 0
+  %knows_none = icmp eq i32 %still_knows, 0
+  %both_now = and i1 %are_now, %are_apart
+  %will_do = and i1 %both_now, %knows_none
+  br i1 %will_do, label %quick, label %slow
+
+set_too:
+  call void @weft.set(ptr %other_two, i64 %time, i64 %from, i32 %lane)
+  br label %quick
+
+quick:
+  %last.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 9
+  %last = add i32 %spot, 1
+  store i32 %last, ptr %last.at
+  ret ptr %place
+
+slow:
+  %access.at = getelementptr i8, ptr %context, i64 %at_access
+  %access = load ptr, ptr %access.at
+  %goes = call ptr %access(ptr %context, i32 %site, ptr %place, i32 %bits, i64 0, i32 %copy) #0
+  ret ptr %goes
+}
+
+define ptr @weft.write(ptr %context, i64 %at_seen, i64 %at_access, ptr %place, i32 %site, i32 %bits, i32 %shift, i32 %copy,
+                       i64 %value) alwaysinline nounwind {
+start:
+  %seen.at = getelementptr i8, ptr %context, i64 %at_seen
+  %seen = load ptr, ptr %seen.at, !invariant.load !0
+  %address = ptrtoint ptr %place to i64
+  %page = call ptr @weft.page(ptr %seen, i64 %address)
+  %cells.at = getelementptr inbounds %page, ptr %page, i64 0, i32 6
+  %cells = load i32, ptr %cells.at
+  %is_known = call i1 @weft.known(ptr %page, i64 %address, i32 %shift, i32 %cells)
+  %copies = call i1 @weft.copies(ptr %seen, i32 %copy)
+  %is_new = xor i1 %copies, true
+  %may = and i1 %is_known, %is_new
+  br i1 %may, label %known, label %slow, !prof !1
+
+known:
+  %offset = and i64 %address, 2047
+  %by = zext i32 %shift to i64
+  %cell = lshr i64 %offset, %by
+  %writes.at = getelementptr inbounds %page, ptr %page, i64 0, i32 1
+  %writes = load ptr, ptr %writes.at
+  %write = getelementptr inbounds %write, ptr %writes, i64 %cell
+  %alone = call i1 @weft.alone(ptr %write, ptr %seen, i64 %address)
+  br i1 %alone, label %reads, label %slow, !prof !1
+
+reads:
+  %reads.at = getelementptr inbounds %page, ptr %page, i64 0, i32 2
+  %all_reads = load ptr, ptr %reads.at
+  %none = icmp eq ptr %all_reads, null
+  br i1 %none, label %remember, label %one
+
+one:
+  %first_reads = getelementptr inbounds %reads, ptr %all_reads, i64 %cell
+  %free = call i1 @weft.free(ptr %first_reads, ptr %seen, i64 %address)
+  br i1 %free, label %more, label %slow, !prof !1
+
+more:
+  %second.at = getelementptr inbounds %page, ptr %page, i64 0, i32 3
+  %seconds = load ptr, ptr %second.at
+  %no_second = icmp eq ptr %seconds, null
+  br i1 %no_second, label %clear, label %two
+
+two:
+  %reads_too = getelementptr inbounds %reads, ptr %seconds, i64 %cell
+  %free_too = call i1 @weft.free(ptr %reads_too, ptr %seen, i64 %address)
+  br i1 %free_too, label %clear_too, label %slow, !prof !1
+
+clear_too:
+  %lanes_too.at = getelementptr inbounds %reads, ptr %reads_too, i64 0, i32 4
+  store i32 0, ptr %lanes_too.at
+  br label %clear
+
+clear:
+  %lanes.at = getelementptr inbounds %reads, ptr %first_reads, i64 0, i32 4
+  store i32 0, ptr %lanes.at
+  br label %remember
+
+remember:
+  %word.at = call ptr @weft.word(ptr %page, i64 %address)
+  %word = load i64, ptr %word.at
+  %mask = call i64 @weft.mask(i64 %address, i32 %shift)
+  %unwritten = and i64 %word, %mask
+  %is_written = icmp eq i64 %unwritten, 0
+  br i1 %is_written, label %set, label %first_time
+
+first_time:
+  %written = xor i64 %mask, -1
+  %old_word = atomicrmw and ptr %word.at, i64 %written monotonic
+  br label %set
+
+set:
+  %time = load i64, ptr %seen, align 8
+  store i64 %time, ptr %write, align 8
+  %from.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 4
+  %its_from = load i64, ptr %from.at, align 8
+  %long_site = zext i32 %site to i64
+  %from = or i64 %its_from, %long_site
+  %its_from.at = getelementptr inbounds %write, ptr %write, i64 0, i32 2
+  store i64 %from, ptr %its_from.at, align 8
+  %chain.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 2
+  %chain = load i32, ptr %chain.at
+  %spot = or i32 %chain, %site
+  %last.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 9
+  %last = add i32 %spot, 1
+  store i32 %last, ptr %last.at
+  ret ptr %place
+
+slow:
+  %access.at = getelementptr i8, ptr %context, i64 %at_access
+  %access = load ptr, ptr %access.at
+  %goes = call ptr %access(ptr %context, i32 %site, ptr %place, i32 %bits, i64 %value, i32 %copy) #0
+  ret ptr %goes
+}
+
+attributes #0 = { cold nounwind }
+
+!0 = !{}
+!1 = !{!"branch_weights", i32 2000, i32 1}
+!2 = !{!"branch_weights", i32 1, i32 2000}

@@ -1,0 +1,100 @@
+//! Plain accesses of sanitized code, most of which it need not ask the runtime about: the functions of `quick.ll`, which become
+//! part of the code.
+
+use std::mem::offset_of;
+
+use inkwell::{
+    attributes::{Attribute, AttributeLoc},
+    module::Linkage,
+    values::{BasicMetadataValueEnum, BasicValueEnum, IntValue, PointerValue},
+};
+use weft_artifact::{HostChecks, HostContext};
+
+use crate::backend::llvm::{
+    FunctionEmitter, ModuleContext, Result, driver, internal,
+    shim::{self, Machine},
+};
+
+/// The functions.
+static FUNCTIONS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/quick.bc"));
+
+const READ: &str = "weft.read";
+const WRITE: &str = "weft.write";
+
+/// Code with more accesses calls the functions: that takes half as long again, but in the place of each call they would be most of
+/// the code, which LLVM would optimize for long.
+const MOST_INLINE: u32 = 64;
+
+/// Brings the functions into a module.
+pub(super) fn link(cx: &ModuleContext<'_, '_>, machine: &Machine) -> Result<()> {
+    let functions = driver::lazy_bitcode(cx.types.context, FUNCTIONS, c"quick")?;
+    machine.prepare(&functions);
+    shim::link(cx.module, functions)?;
+    for name in [READ, WRITE] {
+        let Some(function) = cx.module.get_function(name) else { return internal(format!("there is no {name}")) };
+        function.set_linkage(Linkage::Internal);
+    }
+    Ok(())
+}
+
+/// Says whether the functions come in the place of their calls, of which there are so many.
+pub(super) fn finish(cx: &ModuleContext<'_, '_>, n_calls: u32) -> Result<()> {
+    if n_calls <= MOST_INLINE {
+        return Ok(());
+    }
+    for name in [READ, WRITE] {
+        let Some(function) = cx.module.get_function(name) else { return internal(format!("there is no {name}")) };
+        function.remove_enum_attribute(AttributeLoc::Function, Attribute::get_named_enum_kind_id("alwaysinline"));
+        cx.attribute(function, "noinline");
+    }
+    Ok(())
+}
+
+/// An access of one, two, four or eight bytes to memory that others see.
+pub(super) struct Quick<'ctx> {
+    pub(super) site: u32,
+    pub(super) place: PointerValue<'ctx>,
+    pub(super) bits: u32,
+    /// Its bytes.
+    pub(super) bytes: u32,
+    pub(super) copy: u32,
+    /// What is written.
+    pub(super) written: Option<IntValue<'ctx>>,
+    /// The bit of the parameter in whose array it lies, if the kernel only reads that; else 0.
+    pub(super) parameter: u64,
+}
+
+impl<'ctx> Quick<'ctx> {
+    /// Gives where it goes.
+    pub(super) fn emit(
+        &self,
+        emitter: &FunctionEmitter<'_, 'ctx>,
+        context: PointerValue<'ctx>,
+    ) -> Result<PointerValue<'ctx>> {
+        let llvm = emitter.cx.types.context;
+        let name = if self.written.is_some() { WRITE } else { READ };
+        let Some(function) = emitter.cx.module.get_function(name) else {
+            return internal(format!("there is no {name}"));
+        };
+        let int = |value: u32| llvm.i32_type().const_int(u64::from(value), false);
+        let long = |value: u64| llvm.i64_type().const_int(value, false);
+        let at_seen = offset_of!(HostContext, seen) as u64;
+        let at_access = (offset_of!(HostContext, checks) + offset_of!(HostChecks, access)) as u64;
+        let last = self.written.unwrap_or_else(|| long(self.parameter));
+        let args: [BasicMetadataValueEnum<'ctx>; 9] = [
+            context.into(),
+            long(at_seen).into(),
+            long(at_access).into(),
+            self.place.into(),
+            int(self.site).into(),
+            int(self.bits).into(),
+            int(self.bytes.trailing_zeros()).into(),
+            int(self.copy).into(),
+            last.into(),
+        ];
+        match emitter.builder.build_call(function, &args, "place")?.try_as_basic_value().basic() {
+            Some(BasicValueEnum::PointerValue(place)) => Ok(place),
+            _ => internal("an access goes nowhere"),
+        }
+    }
+}
