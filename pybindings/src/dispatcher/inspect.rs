@@ -61,7 +61,8 @@ impl Dispatcher {
             (Wanted::Estimate | Wanted::Measure, Some(overload)) => overload.tunings.last().unwrap_or(Factors::NONE),
             (Wanted::Estimate | Wanted::Measure, None) => Factors::NONE,
         };
-        if host || jit.device {
+        // Code for another target than the device's is for any launch.
+        if host || jit.device || devices::current(py)?.kind() == "cpu" {
             jit.code.facts = Facts::NONE;
         }
         if jit.device {

@@ -66,7 +66,7 @@ def parts(x, out, firsts, single):
     if tid & 63 == 0:
         firsts[t] += 100000
     if tid == 2:
-        single[cuda.threadIdx.y] += row[t]
+        single[cuda.threadIdx.z * cuda.blockDim.y + cuda.threadIdx.y] += row[t]
     cuda.syncthreads()
     total = 0
     for k in range(tid // 32 + cuda.threadIdx.y):

@@ -128,6 +128,10 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             roots.extend(ranges.iter().flat_map(|range| [range.value, range.bound]));
         }
         roots.extend(segment.recompute.iter().filter_map(|&local| self.plan.fixed.value(local)));
+        for ahead in &segment.ahead {
+            roots.extend([ahead.pointer, ahead.step]);
+            roots.extend(ahead.before.iter().map(|&(_, value)| value));
+        }
         for root in roots {
             for_each_read(function, root, &mut note);
         }

@@ -114,29 +114,109 @@ reserve:
   %room.field = getelementptr i64, ptr addrspace(1) %page, i64 3
   %room = load volatile i64, ptr addrspace(1) %room.field, align 8
   %mask = sub i64 %room, 1
+  ; The lanes that are here take their places in one piece: a hundred thousand threads would not get by each other else.
+  %here = call i32 @llvm.nvvm.activemask() #2
+  %lane = call i32 @llvm.nvvm.read.ptx.sreg.laneid()
+  %small = trunc i64 %bytes to i32
+  br label %sum
+
+sum:
+  %left = phi i32 [ %here, %reserve ], [ %left.next, %sum ]
+  %before = phi i32 [ 0, %reserve ], [ %before.next, %sum ]
+  %total = phi i32 [ 0, %reserve ], [ %total.next, %sum ]
+  %other = call i32 @llvm.cttz.i32(i32 %left, i1 true)
+  %of.other = call i32 @llvm.nvvm.shfl.sync.idx.i32(i32 %here, i32 %small, i32 %other, i32 31) #2
+  %total.next = add i32 %total, %of.other
+  %is.before = icmp ult i32 %other, %lane
+  %of.before = select i1 %is.before, i32 %of.other, i32 0
+  %before.next = add i32 %before, %of.before
+  %lowest = sub i32 %left, 1
+  %left.next = and i32 %left, %lowest
+  %is.last = icmp eq i32 %left.next, 0
+  br i1 %is.last, label %elect, label %sum, !llvm.loop !7
+
+elect:
+  %leader = call i32 @llvm.cttz.i32(i32 %here, i1 true)
+  %leads = icmp eq i32 %leader, %lane
+  br i1 %leads, label %look.at, label %share
+
+look.at:
+  %all.bytes = zext i32 %total.next to i64
   %known = load volatile i64, ptr addrspace(1) %head, align 8
+  %known.read = load volatile i64, ptr addrspace(1) %page, align 8
   br label %try
 
 try:
-  %at = phi i64 [ %known, %reserve ], [ %seen, %take ]
-  %read = load volatile i64, ptr addrspace(1) %page, align 8
-  %end = add i64 %at, %bytes
+  %at.now = phi i64 [ %known, %look.at ], [ %seen, %wait ], [ %at.now, %look.again ]
+  %read = phi i64 [ %known.read, %look.at ], [ %read, %wait ], [ %read.again, %look.again ]
+  %looked = phi i1 [ false, %look.at ], [ false, %wait ], [ true, %look.again ]
+  %pause = phi i32 [ 32, %look.at ], [ %longer, %wait ], [ %pause, %look.again ]
+  %end = add i64 %at.now, %all.bytes
   ; Less than 0 where others have moved on meanwhile: then it is not taken, either.
   %used = sub i64 %end, %read
   %fits = icmp sle i64 %used, %room
-  br i1 %fits, label %take, label %lost
+  br i1 %fits, label %take, label %full
+
+; What the host has read is far away: it is asked for again only where there seems to be no room.
+full:
+  br i1 %looked, label %share.lost, label %look.again
+
+look.again:
+  %read.again = load volatile i64, ptr addrspace(1) %page, align 8
+  br label %try, !llvm.loop !8
 
 take:
-  %swapped = cmpxchg ptr addrspace(1) %head, i64 %at, i64 %end syncscope("device") monotonic monotonic, align 8
+  %swapped = cmpxchg ptr addrspace(1) %head, i64 %at.now, i64 %end syncscope("device") monotonic monotonic, align 8
   %seen = extractvalue { i64, i1 } %swapped, 0
   %is.mine = extractvalue { i64, i1 } %swapped, 1
-  br i1 %is.mine, label %write, label %try
+  br i1 %is.mine, label %share.mine, label %wait
+
+; Who fails waits for longer each time, and not as long as others.
+wait:
+  %clock = call i32 @llvm.nvvm.read.ptx.sreg.clock()
+  %pause.less = sub i32 %pause, 1
+  %some.of = and i32 %clock, %pause.less
+  %sleep = add i32 %some.of, %pause
+  call void @llvm.nvvm.nanosleep(i32 %sleep)
+  %doubled = shl i32 %pause, 1
+  %longer = call i32 @llvm.umin.i32(i32 %doubled, i32 65536)
+  br label %try, !llvm.loop !9
+
+share.mine:
+  br label %share
+
+share.lost:
+  br label %share
+
+share:
+  %base = phi i64 [ 0, %elect ], [ %at.now, %share.mine ], [ -1, %share.lost ]
+  %base.low = trunc i64 %base to i32
+  %base.top = lshr i64 %base, 32
+  %base.high = trunc i64 %base.top to i32
+  %low.shared = call i32 @llvm.nvvm.shfl.sync.idx.i32(i32 %here, i32 %base.low, i32 %leader, i32 31) #2
+  %high.shared = call i32 @llvm.nvvm.shfl.sync.idx.i32(i32 %here, i32 %base.high, i32 %leader, i32 31) #2
+  %low.wide = zext i32 %low.shared to i64
+  %high.wide = zext i32 %high.shared to i64
+  %high.placed = shl i64 %high.wide, 32
+  %base.shared = or i64 %high.placed, %low.wide
+  %before.wide = zext i32 %before.next to i64
+  %at = add i64 %base.shared, %before.wide
+  %is.lost = icmp eq i64 %base.shared, -1
+  br i1 %is.lost, label %lost, label %write
 
 lost:
+  br i1 %leads, label %count.lost, label %gone
+
+count.lost:
+  %here.count = call i32 @llvm.ctpop.i32(i32 %here)
+  %here.wide = zext i32 %here.count to i64
   %count.at = getelementptr i64, ptr addrspace(1) %head, i64 1
-  %others = atomicrmw add ptr addrspace(1) %count.at, i64 1 syncscope("device") monotonic, align 8
-  %all = add i64 %others, 1
+  %others = atomicrmw add ptr addrspace(1) %count.at, i64 %here.wide syncscope("device") monotonic, align 8
+  %all = add i64 %others, %here.wide
   store volatile i64 %all, ptr addrspace(1) %lost.field, align 8
+  br label %gone
+
+gone:
   ret void
 
 write:
@@ -205,9 +285,18 @@ tell:
 }
 
 declare void @llvm.nvvm.membar.sys()
+declare i32 @llvm.nvvm.activemask()
+declare i32 @llvm.nvvm.read.ptx.sreg.laneid()
+declare i32 @llvm.nvvm.read.ptx.sreg.clock()
+declare i32 @llvm.nvvm.shfl.sync.idx.i32(i32, i32, i32, i32)
+declare void @llvm.nvvm.nanosleep(i32)
+declare i32 @llvm.cttz.i32(i32, i1)
+declare i32 @llvm.ctpop.i32(i32)
+declare i32 @llvm.umin.i32(i32, i32)
 
-attributes #0 = { noinline nounwind "no-builtins" }
+attributes #0 = { noinline nounwind convergent "no-builtins" }
 attributes #1 = { alwaysinline nounwind "no-builtins" }
+attributes #2 = { convergent nounwind }
 
 ; A module has one of these, of any length: nothing of it is worth being unrolled.
 !0 = distinct !{!0, !6}
@@ -216,4 +305,7 @@ attributes #1 = { alwaysinline nounwind "no-builtins" }
 !3 = distinct !{!3, !6}
 !4 = distinct !{!4, !6}
 !5 = distinct !{!5, !6}
+!7 = distinct !{!7, !6}
+!8 = distinct !{!8, !6}
+!9 = distinct !{!9, !6}
 !6 = !{!"llvm.loop.unroll.disable"}
