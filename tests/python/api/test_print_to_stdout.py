@@ -224,7 +224,7 @@ def test_what_finds_no_room_on_a_gpu_is_counted():
         int(found[1]) for line in lines if (found := re.match(r"\[weft: about (\d+) calls of print were lost", line))
     ]
     lost = 64 * 128 * 100 - len(printed)
-    assert told
+    # The host reads meanwhile, so that there may be none.
     assert 0.9 * lost <= sum(told) <= lost
 
 

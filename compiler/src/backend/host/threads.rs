@@ -164,6 +164,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                 Ok(())
             })?;
         }
+        // Bounds that are asked for after this are those of the row.
+        self.set_thread([int.const_zero(), y, z]);
         Ok(())
     }
 
