@@ -2,6 +2,7 @@
 //! target, and what an analysis does not know it takes for the worst.
 
 mod copied;
+mod disjoint;
 mod fixed;
 mod interval;
 mod origins;
@@ -14,6 +15,7 @@ mod waiting;
 mod walk;
 
 pub(crate) use copied::{Parts, copied};
+pub(crate) use disjoint::{gains_by_disjoint, never_written};
 pub(crate) use fixed::Fixed;
 pub(crate) use interval::Interval;
 pub(crate) use origins::{Origins, Owner, base, only_read};

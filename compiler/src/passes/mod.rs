@@ -21,8 +21,6 @@ mod split_signs;
 mod tests;
 mod unroll_strided;
 
-pub(crate) use facts::never_written;
-
 use crate::{
     diagnostic::{Code, Diagnostic},
     ir::{self, Module},

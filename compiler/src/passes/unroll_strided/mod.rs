@@ -23,11 +23,9 @@ use std::collections::BTreeSet;
 
 use weft_artifact::Scalar;
 
-use super::{
-    access::{Params, origin, origins_of_kernel},
-    facts::never_written,
-};
+use super::access::{Params, origin, origins_of_kernel};
 use crate::{
+    analysis::never_written,
     ir::{
         Arith, BinaryOp, Block, Class, CompareOp, Expr, ExprId, ExprKind, Function, LocalId, Module, Space,
         SpecialRegister, Stmt, StmtKind, Together, Type, UnaryOp, for_each_expr, for_each_expr_of_stmt, for_each_stmt,

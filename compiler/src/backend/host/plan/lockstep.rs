@@ -89,7 +89,7 @@ fn collect(function: &Function, list: &[Stmt], fixed: &Fixed, path: &mut Path, f
         match &stmt.kind {
             StmtKind::Loop { body, .. } if holds_barrier(stmt) => collect(function, body, fixed, path, found),
             StmtKind::Loop { body, step } if simple(function, body) && simple(function, step) => {
-                found.push(path.clone())
+                found.push(path.clone());
             }
             // Loops around an innermost one are lifted with it, if all threads leave those together, too.
             StmtKind::Loop { body, .. } => collect(function, body, fixed, path, found),

@@ -41,9 +41,8 @@ pub(crate) use shape::{
 };
 
 use crate::{
-    analysis::Fixed,
+    analysis::{Fixed, never_written},
     ir::{Circles, Effects, Expr, ExprKind, FuncId, Function, LocalId, Module, Op, Stmt, StmtKind, for_each_stmt},
-    passes::never_written,
 };
 use regions::Regions;
 use uniform::Uniformity;

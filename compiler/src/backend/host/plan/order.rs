@@ -154,12 +154,12 @@ impl Order<'_> {
     /// An element at a constant distance from what other addresses may have in common with it.
     fn place(&self, pointer: ExprId) -> Option<Place> {
         let Class::Address { base, by, unit: Unit::Elements } = self.function.class(pointer) else { return None };
-        Some(match self.function.exprs[by].kind {
-            ExprKind::Binary(BinaryOp::Add, index, constant) if self.function.int(constant).is_some() => {
-                Place { base, index, constant: self.function.int(constant)? }
-            }
-            _ => Place { base, index: by, constant: 0 },
-        })
+        if let ExprKind::Binary(BinaryOp::Add, index, constant) = self.function.exprs[by].kind
+            && let Some(constant) = self.function.int(constant)
+        {
+            return Some(Place { base, index, constant });
+        }
+        Some(Place { base, index: by, constant: 0 })
     }
 
     /// Whether two expressions have the same value for a thread wherever they stand.

@@ -245,7 +245,9 @@ impl Maker<'_> {
             *shares |= lockstep::rows_share(function, &segment.body, fixed, uniformity);
         }
         for part in node.parts() {
-            part.iter().for_each(|inside| self.shares(inside, in_loop || matches!(node, Node::Loop { .. }), shares));
+            for inside in part {
+                self.shares(inside, in_loop || matches!(node, Node::Loop { .. }), shares);
+            }
         }
     }
 }

@@ -1,0 +1,95 @@
+//! Arrays that a kernel only reads, and whether anybody else may write them while it runs.
+
+use weft_artifact::{Access, Addresses, ArgItem, SlotField, SlotSource};
+
+use super::Waiting;
+use crate::ir::{
+    Circles, Class, Const, Function, FunctionKind, Leaf, LoadHint, Module, Op, StmtKind, for_each_expr_of_block,
+    for_each_stmt,
+};
+
+/// By parameter of the kernel: whether it is an array that nobody writes while the kernel runs, since this is compiled for launches
+/// in which those that are written share no memory with it; `None` where it is compiled for others, too.
+pub(crate) fn never_written(module: &Module) -> Option<Vec<bool>> {
+    let kernel = module.kernel().filter(|kernel| kernel.kind == FunctionKind::Kernel)?;
+    let is_read = |slot| memory(module, slot) == Some(Memory::Read);
+    (module.facts.disjoint && gains_by_disjoint(module, kernel)).then(|| kernel.slots.iter().map(is_read).collect())
+}
+
+/// What a kernel does with the memory behind a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Memory {
+    /// It reads and does not write it.
+    Read,
+    /// It may write it.
+    Written,
+    /// It does neither.
+    Unused,
+    /// How much it is is not known.
+    Unknown,
+}
+
+/// What a kernel does with the memory that a slot is the address of; `None` where it is no address.
+fn memory(module: &Module, slot: &SlotSource) -> Option<Memory> {
+    let SlotSource::Argument { param, path, field: SlotField::Data } = slot else { return None };
+    let param = module.params.get(*param as usize)?;
+    Some(match param.ty.leaf(path) {
+        Some(ArgItem::Array(_) | ArgItem::Record(_)) => match param.access {
+            Access { writes: true, .. } => Memory::Written,
+            Access { writes: false, reads: true } => Memory::Read,
+            Access { writes: false, reads: false } => Memory::Unused,
+        },
+        Some(ArgItem::Pointer(_) | ArgItem::Value(_)) | None => Memory::Unknown,
+    })
+}
+
+/// Whether the kernel gains by launches in which no array that it only reads shares memory with one that it writes.
+pub(crate) fn gains_by_disjoint(module: &Module, kernel: &Function) -> bool {
+    let memories: Vec<_> = kernel.slots.iter().filter_map(|slot| memory(module, slot)).collect();
+    let has = |wanted| memories.contains(&wanted);
+    has(Memory::Read)
+        && has(Memory::Written)
+        && !has(Memory::Unknown)
+        && memories.len() <= Addresses::MOST
+        && !module.functions.iter().any(|(_, function)| sees_others(function))
+        && !Waiting::of(module, &Circles::of(module)).in_module(module)
+}
+
+/// Whether a function reaches memory that is no argument's, or orders what it does with what others do.
+fn sees_others(function: &Function) -> bool {
+    let mut sees = false;
+    for_each_expr_of_block(function, &function.body, &mut |id| {
+        sees |= matches!(function.class(id), Class::Leaf(Leaf::Const(Const::Address(_))));
+    });
+    for_each_stmt(&function.body, &mut |stmt| {
+        if let StmtKind::Op { op, .. } = stmt.kind {
+            sees |= match op {
+                Op::Fence(_) | Op::Load(LoadHint::Volatile) | Op::External(_) | Op::Ptx { pure: false, .. } => true,
+                Op::Atomic { order, .. } => order.acquires() || order.releases(),
+                Op::Load(LoadHint::All | LoadHint::Global | LoadHint::Streaming | LoadHint::LastUse)
+                | Op::Store(_)
+                | Op::Barrier
+                | Op::BarrierReduce(_)
+                | Op::GridBarrier
+                | Op::WarpBarrier
+                | Op::Shuffle(_)
+                | Op::Vote(_)
+                | Op::MatchAny
+                | Op::MatchAll
+                | Op::WarpReduce(_)
+                | Op::ActiveMask
+                | Op::LaneBits(_)
+                | Op::OfWarps
+                | Op::Print(_)
+                | Op::Ptx { pure: true, .. }
+                | Op::Clock(_)
+                | Op::Nanosleep
+                | Op::Breakpoint
+                | Op::Fault(_)
+                | Op::FaultCall(_)
+                | Op::Check(_) => false,
+            };
+        }
+    });
+    sees
+}
