@@ -1,4 +1,4 @@
-"""Loops that a few neighboring threads go through together: whole strips, what is left of a row, what they carry, beside NumPy."""
+"""Loops that a few neighboring threads go through together: whole strips, what is left of a row, what they carry."""
 
 import numpy as np
 import pytest
@@ -153,7 +153,7 @@ def nested(a, outer, inner, out):
         out[y, x] = total + count
 
 
-@pytest.mark.parametrize("outer,inner", [(0, 0), (1, 0), (1, 9), (5, 3), (4, 9)])
+@pytest.mark.parametrize(("outer", "inner"), [(0, 0), (1, 0), (1, 9), (5, 3), (4, 9)])
 @pytest.mark.parametrize("shape", [(1, 1), (3, 70), (9, 64), (2, 700)])
 @pytest.mark.parametrize("block", [(16, 16), (64, 1), (7, 3)])
 def test_loops_in_loops_and_what_a_block_counts(outer, inner, shape, block):
