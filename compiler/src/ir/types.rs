@@ -21,6 +21,14 @@ impl Type {
     /// `I64`.
     pub const I64: Self = Self::Scalar(Scalar::I64);
 
+    /// How many bytes a value takes in the CPU's memory.
+    pub(crate) const fn host_bytes(self) -> u64 {
+        match self {
+            Self::Scalar(scalar) => scalar.size_bytes(),
+            Self::Ptr(..) => Scalar::U64.size_bytes(),
+        }
+    }
+
     /// The scalar, if it is one.
     pub const fn scalar(self) -> Option<Scalar> {
         match self {

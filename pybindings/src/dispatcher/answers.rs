@@ -5,12 +5,13 @@ use pyo3::{
     prelude::*,
     types::{PyDict, PyList},
 };
-use weft_artifact::ArgType;
+use weft_artifact::{ArgType, Facts};
 use weft_compiler::request::{Answer, Ask, Given, JitOptions, Keep, Outcome, Overloaded, Target};
 
 use super::{Dispatcher, overload::Found};
 use crate::{
     capture::Capturer,
+    devices,
     engine::{self, Compiled, Definition},
     errors,
     types::Type,
@@ -54,7 +55,8 @@ pub(crate) fn code(
     })
 }
 
-/// As [`compile`], and the code where that gives the estimate alone.
+/// As [`compile`], and the code where that gives the estimate alone; to be looked at. For another target than the device's, and
+/// of a function, it is code for any launch.
 pub(crate) fn compile_whole(
     py: Python<'_>,
     definition: &mut Definition,
@@ -63,8 +65,12 @@ pub(crate) fn compile_whole(
     jit: &JitOptions,
     keep: Keep,
 ) -> PyResult<Compiled> {
-    let compiled = compile(py, definition, &mut Found::default(), args, target, jit, keep)?;
-    if compiled.output.artifact.has_code() { Ok(compiled) } else { code(py, definition, args, target, jit, keep) }
+    let mut jit = jit.clone();
+    if matches!(target, Target::Host(_)) || jit.device || devices::current(py)?.kind() == "cpu" {
+        jit.code.facts = Facts::NONE;
+    }
+    let compiled = compile(py, definition, &mut Found::default(), args, target, &jit, keep)?;
+    if compiled.output.artifact.has_code() { Ok(compiled) } else { code(py, definition, args, target, &jit, keep) }
 }
 
 /// Does something with a function until that asks nothing more: the definition gets the implementations that are asked

@@ -5,7 +5,7 @@
 //! the function that code in C would call.
 
 use pyo3::{exceptions::PyRuntimeError, prelude::*, types::PyDict};
-use weft_artifact::{ArgType, Factors, Facts};
+use weft_artifact::{ArgType, Factors};
 use weft_compiler::request::{Abi, Entry, Foreign, Keep, Role, Target};
 use weft_runtime::LoadedKernel;
 
@@ -61,10 +61,6 @@ impl Dispatcher {
             (Wanted::Estimate | Wanted::Measure, Some(overload)) => overload.tunings.last().unwrap_or(Factors::NONE),
             (Wanted::Estimate | Wanted::Measure, None) => Factors::NONE,
         };
-        // Code for another target than the device's is for any launch.
-        if host || jit.device || devices::current(py)?.kind() == "cpu" {
-            jit.code.facts = Facts::NONE;
-        }
         if jit.device {
             if host {
                 return Err(no_host_code(&this.name));

@@ -1,10 +1,8 @@
 //! Offsets memory of a block: block-shared arrays, then what threads carry from segment to segment, then dynamic
 //! shared memory, whose size only the launch knows.
 
-use weft_artifact::Scalar;
-
 use super::plan::{MAX_THREADS, MaskId, Plan};
-use crate::ir::{LocalArrayId, LocalId, Module, SharedId, Type};
+use crate::ir::{LocalArrayId, LocalId, Module, SharedId};
 
 /// A cache line. Arrays of one element a thread are that much longer than they need be, so that element `t` of one
 /// does not fall into the same cache set as element `t` of all the others.
@@ -59,7 +57,7 @@ impl Offsets {
             this.shared.push(take(bytes, array.align.max(16)));
         }
         for &local in &plan.crossing.locals {
-            let bytes = MAX_THREADS * memory_bytes(function.locals[local].ty) + LINE;
+            let bytes = MAX_THREADS * function.locals[local].ty.host_bytes() + LINE;
             this.locals.push((local, take(bytes, LINE)));
         }
         for &id in &plan.crossing.arrays {
@@ -94,12 +92,5 @@ impl Offsets {
     /// The first thread's byte of a mask.
     pub(super) fn mask(&self, mask: MaskId) -> Option<u64> {
         self.masks.get(mask as usize).copied()
-    }
-}
-
-fn memory_bytes(ty: Type) -> u64 {
-    match ty {
-        Type::Scalar(scalar) => scalar.size_bytes(),
-        Type::Ptr(..) => Scalar::U64.size_bytes(),
     }
 }

@@ -159,7 +159,7 @@ try:
 
 ; What the host has read is far away: it is asked for again only where there seems to be no room.
 full:
-  br i1 %looked, label %share.lost, label %look.again
+  br i1 %looked, label %share, label %look.again
 
 look.again:
   %read.again = load volatile i64, ptr addrspace(1) %page, align 8
@@ -169,7 +169,7 @@ take:
   %swapped = cmpxchg ptr addrspace(1) %head, i64 %at.now, i64 %end syncscope("device") monotonic monotonic, align 8
   %seen = extractvalue { i64, i1 } %swapped, 0
   %is.mine = extractvalue { i64, i1 } %swapped, 1
-  br i1 %is.mine, label %share.mine, label %wait
+  br i1 %is.mine, label %share, label %wait
 
 ; Who fails waits for longer each time, and not as long as others.
 wait:
@@ -182,14 +182,8 @@ wait:
   %longer = call i32 @llvm.umin.i32(i32 %doubled, i32 65536)
   br label %try, !llvm.loop !9
 
-share.mine:
-  br label %share
-
-share.lost:
-  br label %share
-
 share:
-  %base = phi i64 [ 0, %elect ], [ %at.now, %share.mine ], [ -1, %share.lost ]
+  %base = phi i64 [ 0, %elect ], [ %at.now, %take ], [ -1, %full ]
   %base.low = trunc i64 %base to i32
   %base.top = lshr i64 %base, 32
   %base.high = trunc i64 %base.top to i32

@@ -7,7 +7,6 @@ use pyo3::{
     prelude::*,
     types::PyTuple,
 };
-use weft_artifact::Facts;
 use weft_compiler::{
     pipeline::Output,
     request::{self, Keep},
@@ -49,12 +48,7 @@ impl CompiledKernel {
         let (major, minor) = cc.unwrap_or(self.overload.executor.attributes().compute_capability);
         let Overload { definition, args, jit, .. } = &*self.overload;
         let target = options::of_capability(major, minor);
-        let mut jit = jit.clone();
-        if self.overload.executor.kind() == "cpu" {
-            // Code for another target than the device's is for any launch.
-            jit.code.facts = Facts::NONE;
-        }
-        Ok(answers::compile_whole(py, &mut definition.clone(), args, &target, &jit, keep)?.output)
+        Ok(answers::compile_whole(py, &mut definition.clone(), args, &target, jit, keep)?.output)
     }
 }
 

@@ -21,8 +21,8 @@ use super::{
 use crate::{
     analysis::{Fixed, any_expr},
     ir::{
-        Arith, Block, Class, Const, ExprId, ExprKind, Function, Leaf, LocalId, MathFn, Stmt, StmtKind, Unit,
-        for_each_expr, for_each_stmt,
+        Arith, Block, Class, Const, ExprId, ExprKind, Function, Leaf, LocalId, MathFn, SpecialRegister, Stmt, StmtKind,
+        Unit, for_each_expr, for_each_stmt,
     },
 };
 
@@ -174,19 +174,19 @@ struct MarkedLoop {
 /// Marks a loop if it is then lifted without masks and a row of threads stays together in it. With `walks` threads may part where
 /// each adds up one value after another, which is what one waits for: several at a time wait together.
 fn mark_uniform(function: &Function, body: &mut Block, path: &[usize], walks: bool) -> Option<MarkedLoop> {
-    let before = masks(function, body);
     let mut attempt = body.clone();
     let (&index, outer) = path.split_last()?;
     let list = list_at(&mut attempt, outer)?;
     let Some(Stmt { kind: StmtKind::Loop { body: turn, step }, span }) = list.get_mut(index) else { return None };
     let counter = counter(function, turn, step).map(|(counter, _)| counter);
     let few = few_turns(function, turn);
-    if few && (!walks || counter.is_none()) {
+    // What rows share is asked for below, where it takes longer.
+    if few && (!walks || counter.is_none() || !knows_rows(function)) {
         return None;
     }
     let waits = walks && counter.is_some() && chains::has_some(function, turn, step);
     turn.push(cut_here(*span));
-    if masks(function, &attempt) > before {
+    if masks(function, &attempt) > masks(function, body) {
         return None;
     }
     let fixed = Fixed::of(function, &attempt);
@@ -200,6 +200,11 @@ fn mark_uniform(function: &Function, body: &mut Block, path: &[usize], walks: bo
     }
     *body = attempt;
     Some(MarkedLoop { counter, apart, few })
+}
+
+/// `true` if a kernel asks for `threadIdx.y`.
+fn knows_rows(function: &Function) -> bool {
+    function.exprs.iter().any(|(_, expr)| expr.kind == ExprKind::Special(SpecialRegister::ThreadIdx(1)))
 }
 
 /// How many masks a body needs.

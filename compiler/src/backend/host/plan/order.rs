@@ -8,7 +8,7 @@
 use std::iter::repeat;
 
 use crate::{
-    analysis::Fixed,
+    analysis::{Fixed, any_expr, same},
     ir::{
         Base, BinaryOp, Class, Effects, ExprId, ExprKind, Function, Leaf, LocalArrayId, LocalId, SharedId, Space, Stmt,
         StmtKind, Touches, Type, Unit, for_each_expr_of_stmt,
@@ -164,34 +164,11 @@ impl Order<'_> {
 
     /// Whether two expressions have the same value for a thread wherever they stand.
     fn is_same(&self, a: ExprId, b: ExprId) -> bool {
-        let [a, b] = [a, b].map(|id| {
-            let mut id = id;
-            while let Some(value) = self.function.local(id).and_then(|local| self.fixed.value(local)) {
-                id = value;
-            }
-            id
-        });
-        if a == b {
-            return true;
-        }
-        let (left, right) = (&self.function.exprs[a], &self.function.exprs[b]);
-        let steady = match self.function.class(a) {
-            Class::Leaf(Leaf::Local(local)) => self.function.params.contains(&local),
-            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } => true,
-            Class::Load(_) => false,
+        let varies = |local: LocalId| self.fixed.value(local).is_none() && !self.function.params.contains(&local);
+        let moves = |kind: &ExprKind| {
+            matches!(kind, ExprKind::Local(local) if varies(*local)) || matches!(kind, ExprKind::Load(..))
         };
-        let (mut of_left, mut of_right) = (Vec::new(), Vec::new());
-        let bare = |kind: &ExprKind, operands: &mut Vec<ExprId>| {
-            kind.clone().map_operands(&mut |operand| {
-                operands.push(operand);
-                a
-            })
-        };
-        steady
-            && left.ty == right.ty
-            && bare(&left.kind, &mut of_left) == bare(&right.kind, &mut of_right)
-            && of_left.len() == of_right.len()
-            && of_left.into_iter().zip(of_right).all(|(a, b)| self.is_same(a, b))
+        same(self.function, a, b) && !any_expr(self.function, a, &moves)
     }
 
     /// Adds a place to those of stores, if it is none of them.

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     analysis::escapes,
-    ir::{LocalId, Type, for_each_stmt},
+    ir::{LocalId, for_each_stmt},
 };
 
 /// Threads of a strip where rows are long.
@@ -187,9 +187,6 @@ impl Maker<'_> {
         if exprs > MOST_EXPRS {
             return None;
         }
-        for_each_segment(nodes, &mut |segment| {
-            (segment.interior, segment.partners) = (None, None);
-        });
         let mut counters = Vec::new();
         counters_of(nodes, &mut counters);
         let apart = counters.iter().any(|counter| self.walks.contains(counter));
@@ -199,7 +196,7 @@ impl Maker<'_> {
         }
         let wraps = guard.ranges.iter().any(|range| range.wraps);
         let rows = if shares && !apart && !wraps && exprs * ROWS as usize <= MOST_EXPRS { ROWS } else { 1 };
-        let bytes: u64 = places.iter().map(|local| bytes(function.locals[*local].ty)).sum();
+        let bytes: u64 = places.iter().map(|local| function.locals[*local].ty.host_bytes()).sum();
         let mut width = self.width;
         while u64::from(width) * u64::from(rows) * bytes > MOST_BYTES && width > IN_BLOCK {
             width /= 2;
@@ -223,6 +220,7 @@ impl Maker<'_> {
         exposed.extend(outward.iter().filter(|local| !always.contains(local)));
         let mut shared = BTreeSet::new();
         assigned_once(nodes, &mut shared);
+        for_each_segment(nodes, &mut |segment| (segment.interior, segment.partners) = (None, None));
         Some(Strips {
             nodes: Vec::new(),
             guard: (!guard.is_empty()).then(|| guard.clone()),
@@ -235,9 +233,7 @@ impl Maker<'_> {
             outward,
         })
     }
-}
 
-impl Maker<'_> {
     /// Whether rows of threads load the same in a loop.
     fn shares(&self, node: &Node, in_loop: bool, shares: &mut bool) {
         if let (Node::Segment(segment), true) = (node, in_loop) {
@@ -290,13 +286,6 @@ fn counters_of(nodes: &[Node], counters: &mut Vec<LocalId>) {
         for part in node.parts() {
             counters_of(part, counters);
         }
-    }
-}
-
-fn bytes(ty: Type) -> u64 {
-    match ty {
-        Type::Scalar(scalar) => scalar.size_bytes(),
-        Type::Ptr(..) => 8,
     }
 }
 
