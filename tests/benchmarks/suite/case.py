@@ -84,8 +84,8 @@ class _NumpyTyping:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.cuda, name)
 
-    def jit(self, function: Any) -> Any:
-        return self.cuda.jit(function, typing="numpy")
+    def jit(self, function: Any = None, **options: Any) -> Any:
+        return self.cuda.jit(function, typing="numpy", **options)
 
 
 def random(seed: int, *shape: int) -> np.ndarray:

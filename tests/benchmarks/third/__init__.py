@@ -7,13 +7,15 @@ other sets; there are none for Numba. A case that launches many kernels is a hos
 
 from suite.case import Case, Work
 
-from third import elimination, filters, grids, layers
+from third import elimination, filters, graphs, grids, layers, particles
 
 CASES: tuple[Case, ...] = (
     *grids.CASES,
     *layers.CASES,
     *elimination.CASES,
     *filters.CASES,
+    *particles.CASES,
+    *graphs.CASES,
 )
 
 TWINS = {
@@ -38,6 +40,16 @@ TWINS = {
     "bilateral filter": "filters.bilateral",
     "median 3x3 of bytes": "filters.median",
     "thin edges after Canny": "filters.suppress",
+    "nearest neighbors, distances": "particles.euclid",
+    "particle filter, likelihood": "particles.likelihood",
+    "particle filter, search of the index": "particles.find_index",
+    "streamcluster, cost": "particles.compute_cost",
+    "lavaMD": "particles.lava",
+    "BFS with masks, all levels": "graphs.bfs_masks",
+    "ELL by vector": "graphs.spmv_ell",
+    "COO by vector, atomics": "graphs.spmv_coo",
+    "B+ tree, a block a query": "graphs.find",
+    "Needleman-Wunsch, tiles of 16x16": "graphs.needle",
 }
 """The file and the function of each kernel's twin in C."""
 

@@ -148,7 +148,7 @@ def make_gaussian(cuda):
 
 
 def gaussian_work(size: str):
-    n = sized(size, 384, 40)
+    n = sized(size, 768, 40)
     args = (np.zeros((n, n), np.float32), heavy(231, n), random(232, n))
     return given((blocks(n, 16), blocks(n, 16)), (16, 16), args, (0, 1, 2), (n,), in_place=(0, 1, 2))
 

@@ -43,7 +43,7 @@ def make_convolution(cuda):
 
 
 def convolution_work(size: str):
-    height, width = sized(size, (1024, 1024), (20, 41))
+    height, width = sized(size, (2048, 2048), (20, 41))
     args = (random(242, height, width), np.empty((height, width), np.float32))
     return given((blocks(width, 16), blocks(height, 16)), (22, 22), args, (1,), (height, width))
 
@@ -219,7 +219,7 @@ def make_median(cuda):
 
 
 def median_work(size: str):
-    height, width = sized(size, (2048, 2048), (20, 41))
+    height, width = sized(size, (4096, 4096), (20, 41))
     args = (random_bytes(246, height, width), np.empty((height, width), np.uint8))
     return given((blocks(width, 16), blocks(height, 16)), (16, 16), args, (1,), (height, width))
 

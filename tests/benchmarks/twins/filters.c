@@ -9,30 +9,30 @@
 static int min(int a, int b) { return a < b ? a : b; }
 static int max(int a, int b) { return a > b ? a : b; }
 
-static float tap(const float *image, int y, int x, int height, int width) {
-    return y >= 0 && y < height && x >= 0 && x < width ? image[y * width + x] : 0.0f;
+// One place of which some taps are outside of the image.
+static float at_border(const float *image, int y, int x, int height, int width) {
+    float total = 0.0f;
+    for (int i = max(0, 3 - y); i < min(7, height + 3 - y); ++i)
+        for (int j = max(0, 3 - x); j < min(7, width + 3 - x); ++j)
+            total += MASK[i * 7 + j] * image[(y + i - 3) * width + x + j - 3];
+    return total;
 }
 
 void convolution_shared(const float *restrict image, float *restrict out, int height, int width) {
 #pragma omp parallel for
-    for (int y = 0; y < height; ++y)
-        for (int x = 0; x < width; ++x) {
-            if (y < 3 || y >= height - 3 || x < 3 || x >= width - 3) {
-                float total = 0.0f;
-                for (int i = 0; i < 7; ++i)
-                    for (int j = 0; j < 7; ++j) total += MASK[i * 7 + j] * tap(image, y + i - 3, x + j - 3, height, width);
-                out[y * width + x] = total;
-                continue;
+    for (int y = 0; y < height; ++y) {
+        float *restrict line = out + y * width;
+        memset(line, 0, (size_t)width * sizeof *line);
+        for (int i = max(0, 3 - y); i < min(7, height + 3 - y); ++i)
+            for (int x = 3; x < width - 3; ++x) {
+                float total = line[x];
+#pragma GCC unroll 7
+                for (int j = 0; j < 7; ++j) total += MASK[i * 7 + j] * image[(y + i - 3) * width + x + j - 3];
+                line[x] = total;
             }
-            const int end = width - 3;
-            for (; x < end; ++x) {
-                float total = 0.0f;
-                for (int i = 0; i < 7; ++i)
-                    for (int j = 0; j < 7; ++j) total += MASK[i * 7 + j] * image[(y + i - 3) * width + x + j - 3];
-                out[y * width + x] = total;
-            }
-            --x;
-        }
+        for (int x = 0; x < 3; ++x) line[x] = at_border(image, y, x, height, width);
+        for (int x = width - 3; x < width; ++x) line[x] = at_border(image, y, x, height, width);
+    }
 }
 
 void convolution_columns(const float *restrict image, float *restrict out, int height, int width) {
