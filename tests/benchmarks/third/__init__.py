@@ -7,7 +7,7 @@ other sets; there are none for Numba. A case that launches many kernels is a hos
 
 from suite.case import Case, Work
 
-from third import elimination, filters, graphs, grids, layers, particles
+from third import elimination, fields, filters, graphs, grids, layers, orders, particles
 
 CASES: tuple[Case, ...] = (
     *grids.CASES,
@@ -16,6 +16,8 @@ CASES: tuple[Case, ...] = (
     *filters.CASES,
     *particles.CASES,
     *graphs.CASES,
+    *orders.CASES,
+    *fields.CASES,
 )
 
 TWINS = {
@@ -50,6 +52,20 @@ TWINS = {
     "COO by vector, atomics": "graphs.spmv_coo",
     "B+ tree, a block a query": "graphs.find",
     "Needleman-Wunsch, tiles of 16x16": "graphs.needle",
+    "pattern in bytes, naive": "orders.match",
+    "merge by ranks": "orders.merge",
+    "radix sort, counts of digits": "orders.radix_count",
+    "odd-even sort in a block": "orders.odd_even",
+    "bitonic sort in a block": "orders.bitonic_block",
+    "segmented scan in a block": "orders.segmented",
+    "dot product": "orders.dot_product",
+    "FDTD in two dimensions": "fields.fdtd",
+    "Jacobi by turns": "fields.jacobi_turns",
+    "SOR, red and black": "fields.sor",
+    "Gray-Scott, periodic": "fields.gray_scott",
+    "wave of eighth order": "fields.wave",
+    "Ising's spins by colors": "fields.ising",
+    "rule 30": "fields.cells",
 }
 """The file and the function of each kernel's twin in C."""
 

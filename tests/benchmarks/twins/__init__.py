@@ -86,6 +86,7 @@ NAMES = {  # of suite/, then of second/, then of third/
 }
 """The file and the function of each kernel's twins; those of the third set are in C alone."""
 COUNTED = {"matvec", "lu", "exclusive_sums", "alignment", "edit_distance", "fft", "softmax"}
+COUNTED |= {"odd_even", "bitonic_block", "segmented"}
 """The functions that take how many blocks there are behind the extents, which do not say it."""
 C_TYPES = {"i4": ctypes.c_int32, "u4": ctypes.c_uint32, "f4": ctypes.c_float, "f8": ctypes.c_double}
 

@@ -2,6 +2,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+static int min(int a, int b) { return a < b ? a : b; }
 static int max(int a, int b) { return a > b ? a : b; }
 
 void bfs_masks(const int32_t *restrict starts, const int32_t *restrict edges, bool *restrict mask,
@@ -27,16 +28,18 @@ void bfs_masks(const int32_t *restrict starts, const int32_t *restrict edges, bo
     } while (*over);
 }
 
+// Strips of rows: the next value of each is next to that of its neighbor.
 void spmv_ell(const float *restrict values, const int32_t *restrict columns, const float *restrict x,
               float *restrict y, int longest, int n) {
 #pragma omp parallel for
-    for (int row = 0; row < n; ++row) {
-        float total = 0.0f;
-        for (int k = 0; k < longest; ++k) {
-            const int column = columns[k * n + row];
-            if (column >= 0) total += values[k * n + row] * x[column];
-        }
-        y[row] = total;
+    for (int start = 0; start < n; start += 1024) {
+        const int end = min(start + 1024, n);
+        for (int row = start; row < end; ++row) y[row] = 0.0f;
+        for (int k = 0; k < longest; ++k)
+            for (int row = start; row < end; ++row) {
+                const int column = columns[k * n + row];
+                if (column >= 0) y[row] += values[k * n + row] * x[column];
+            }
     }
 }
 
