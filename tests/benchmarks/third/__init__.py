@@ -7,7 +7,7 @@ other sets; there are none for Numba. A case that launches many kernels is a hos
 
 from suite.case import Case, Work
 
-from third import elimination, fields, filters, graphs, grids, layers, orders, particles
+from third import chances, elimination, fields, filters, graphs, grids, layers, orders, particles, transforms
 
 CASES: tuple[Case, ...] = (
     *grids.CASES,
@@ -18,6 +18,8 @@ CASES: tuple[Case, ...] = (
     *graphs.CASES,
     *orders.CASES,
     *fields.CASES,
+    *transforms.CASES,
+    *chances.CASES,
 )
 
 TWINS = {
@@ -46,6 +48,7 @@ TWINS = {
     "particle filter, likelihood": "particles.likelihood",
     "particle filter, search of the index": "particles.find_index",
     "streamcluster, cost": "particles.compute_cost",
+    "Euler flux, unstructured": "particles.compute_flux",
     "lavaMD": "particles.lava",
     "BFS with masks, all levels": "graphs.bfs_masks",
     "ELL by vector": "graphs.spmv_ell",
@@ -66,6 +69,14 @@ TWINS = {
     "wave of eighth order": "fields.wave",
     "Ising's spins by colors": "fields.ising",
     "rule 30": "fields.cells",
+    "DCT of 8x8": "transforms.dct",
+    "Haar's wavelet": "transforms.haar",
+    "cipher by tables": "transforms.cipher",
+    "SHA-256 of messages": "transforms.sha256",
+    "options by Monte-Carlo": "chances.options",
+    "membranes by Runge-Kutta": "chances.membrane",
+    "queens by backtracking": "chances.queens",
+    "Levenshtein, a thread a word": "chances.levenshtein",
 }
 """The file and the function of each kernel's twin in C."""
 

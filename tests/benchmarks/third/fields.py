@@ -52,7 +52,7 @@ def impulse(steps: int) -> np.ndarray:
 
 
 def fdtd_work(size: str):
-    nx, ny, steps = sized(size, (1024, 1024, 4), (19, 45, 3))
+    nx, ny, steps = sized(size, (1024, 1024, 8), (19, 45, 3))
     args = (random(290, nx, ny + 1), random(291, nx + 1, ny), random(292, nx, ny), np.int32(steps))
     return given((blocks(ny, 32), blocks(nx, 8)), (32, 8), args, (0, 1, 2), (nx, ny), in_place=(0, 1, 2))
 
@@ -84,7 +84,7 @@ def make_jacobi(cuda):
 
 
 def jacobi_work(size: str):
-    height, width, steps = sized(size, (1024, 1024, 10), (20, 45, 4))
+    height, width, steps = sized(size, (1024, 1024, 20), (20, 45, 4))
     a = random(293, height, width)
     args = (a, a.copy(), np.int32(steps))
     return given((blocks(width, 32), blocks(height, 32)), (32, 32), args, (0,), (height, width), in_place=(0, 1))
@@ -115,7 +115,7 @@ def make_sor(cuda):
 
 
 def sor_work(size: str):
-    height, width, steps = sized(size, (1024, 1024, 3), (20, 45, 3))
+    height, width, steps = sized(size, (1024, 1024, 8), (20, 45, 3))
     args = (random(294, height, width), np.int32(steps))
     return given((blocks(width, 16), blocks(height, 16)), (16, 16), args, (0,), (height, width), in_place=(0,))
 

@@ -229,7 +229,7 @@ def make_needle(cuda):
 
 
 def needle_work(size: str):
-    n = sized(size, 1024, 64)
+    n = sized(size, 2048, 64)
     penalty = 10
     similar = np.random.default_rng(279).integers(-4, 12, (n + 1, n + 1), dtype=np.int32)
     items = np.zeros((n + 1, n + 1), np.int32)

@@ -101,7 +101,7 @@ def neighbors(rows: int, columns: int):
 
 
 def srad_shape(size: str):
-    return sized(size, (2048, 1000), (37, 29))
+    return sized(size, (2048, 1500), (37, 29))
 
 
 def srad1_work(size: str):

@@ -264,5 +264,5 @@ CASES = (
     on_cpu("odd-even sort in a block", make_odd_even, odd_even_work, sorted_by_rows(256), tolerance=0.0),
     on_cpu("bitonic sort in a block", make_bitonic, bitonic_work, sorted_by_rows(512), tolerance=0.0),
     on_cpu("segmented scan in a block", make_segmented, segmented_work, segmented_reference),
-    on_cpu("dot product", make_dot, dot_work, dot_reference, accumulates=True),
+    on_cpu("dot product", make_dot, dot_work, dot_reference, tolerance=1e-4, accumulates=True),
 )

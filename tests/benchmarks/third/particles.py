@@ -25,7 +25,7 @@ def make_nearest(cuda):
 
 
 def nearest_work(size: str):
-    n = sized(size, 1 << 22, 700)
+    n = sized(size, 1 << 23, 700)
     args = (random(250, n, 2), np.empty(n, np.float32), np.float32(0.3), np.float32(0.7))
     return given((blocks(n, 1024), 4), (256,), args, (1,), (n,))
 
@@ -154,7 +154,7 @@ def make_gain(cuda):
 
 
 def gain_work(size: str):
-    n, dimensions, centers = sized(size, (1 << 16, 48, 8), (700, 20, 5))
+    n, dimensions, centers = sized(size, (1 << 18, 48, 8), (700, 20, 5))
     numbers = np.random.default_rng(257)
     args = (
         random(258, dimensions, n), random(259, n), random(260, n) * np.float32(dimensions / 3),
@@ -248,11 +248,136 @@ def lava_reference(xp, args):
     return (expected,)
 
 
+GAMMA = np.float32(1.4)
+SMOOTHING = np.float32(0.2)
+WING, FAR_FIELD = -1, -2
+
+
+def make_flux(cuda):
+    @cuda.jit(device=True)
+    def pressure_of(density, energy, speed_squared):
+        return (GAMMA - ONE) * (energy - HALF * density * speed_squared)
+
+    @cuda.jit
+    def compute_flux(elements, normals, variables, far, fluxes):
+        i = cuda.grid(1)
+        if i < variables.shape[1]:
+            density = variables[0, i]
+            mx = variables[1, i]
+            my = variables[2, i]
+            mz = variables[3, i]
+            energy = variables[4, i]
+            vx = mx / density
+            vy = my / density
+            vz = mz / density
+            speed_squared = vx * vx + vy * vy + vz * vz
+            speed = math.sqrt(speed_squared)
+            pressure = pressure_of(density, energy, speed_squared)
+            sound = math.sqrt(GAMMA * pressure / density)
+            flux_density = ZERO
+            flux_x = ZERO
+            flux_y = ZERO
+            flux_z = ZERO
+            flux_energy = ZERO
+            for j in range(4):
+                other = elements[j, i]
+                nx = normals[0, j, i]
+                ny = normals[1, j, i]
+                nz = normals[2, j, i]
+                length = math.sqrt(nx * nx + ny * ny + nz * nz)
+                if other >= 0:
+                    density_nb = variables[0, other]
+                    mx_nb = variables[1, other]
+                    my_nb = variables[2, other]
+                    mz_nb = variables[3, other]
+                    energy_nb = variables[4, other]
+                    vx_nb = mx_nb / density_nb
+                    vy_nb = my_nb / density_nb
+                    vz_nb = mz_nb / density_nb
+                    squared_nb = vx_nb * vx_nb + vy_nb * vy_nb + vz_nb * vz_nb
+                    pressure_nb = pressure_of(density_nb, energy_nb, squared_nb)
+                    sound_nb = math.sqrt(GAMMA * pressure_nb / density_nb)
+                    factor = -length * SMOOTHING * HALF * (speed + math.sqrt(squared_nb) + sound + sound_nb)
+                    flux_density += factor * (density - density_nb)
+                    flux_x += factor * (mx - mx_nb)
+                    flux_y += factor * (my - my_nb)
+                    flux_z += factor * (mz - mz_nb)
+                    flux_energy += factor * (energy - energy_nb)
+                    through = HALF * (nx * vx + ny * vy + nz * vz)
+                    through_nb = HALF * (nx * vx_nb + ny * vy_nb + nz * vz_nb)
+                    both = HALF * (pressure + pressure_nb)
+                    flux_density += through * density + through_nb * density_nb
+                    flux_x += through * mx + through_nb * mx_nb + nx * both
+                    flux_y += through * my + through_nb * my_nb + ny * both
+                    flux_z += through * mz + through_nb * mz_nb + nz * both
+                    flux_energy += through * (energy + pressure) + through_nb * (energy_nb + pressure_nb)
+                elif other == WING:
+                    flux_x += nx * pressure
+                    flux_y += ny * pressure
+                    flux_z += nz * pressure
+                elif other == FAR_FIELD:
+                    through = HALF * (nx * vx + ny * vy + nz * vz)
+                    flux_density += through * density + far[0]
+                    flux_x += through * mx + HALF * nx * (pressure + far[1])
+                    flux_y += through * my + HALF * ny * (pressure + far[1])
+                    flux_z += through * mz + HALF * nz * (pressure + far[1])
+                    flux_energy += through * (energy + pressure) + far[2]
+            fluxes[0, i] = flux_density
+            fluxes[1, i] = flux_x
+            fluxes[2, i] = flux_y
+            fluxes[3, i] = flux_z
+            fluxes[4, i] = flux_energy
+
+    return compute_flux
+
+
+def flux_work(size: str):
+    n = sized(size, 1 << 16, 700)
+    numbers = np.random.default_rng(263)
+    elements = np.clip(np.arange(n) + numbers.integers(-500, 500, (4, n)), 0, n - 1).astype(np.int32)
+    at_border = numbers.random((4, n)) < 0.1
+    elements[at_border] = numbers.choice(np.array([WING, FAR_FIELD], np.int32), int(at_border.sum()))
+    variables = random(264, 5, n) + np.array([[1], [0], [0], [0], [4]], np.float32)
+    args = (elements, random(265, 3, 4, n) - HALF, variables, np.array([0.3, 0.7, 1.1], np.float32),
+            np.empty((5, n), np.float32))  # fmt: skip
+    return given((blocks(n, 192),), (192,), args, (4,), (n,))
+
+
+def flux_reference(xp, args):
+    elements, normals, variables, far, _ = args
+    normals, variables, far = (each.astype(xp.float64) for each in (normals, variables, far))
+
+    def derived(v):
+        velocity = v[1:4] / v[0]
+        squared = (velocity**2).sum(axis=0)
+        pressure = 0.4 * (v[4] - 0.5 * v[0] * squared)
+        carried = xp.concatenate([v[:4], v[4:] + pressure])
+        return velocity, xp.sqrt(squared) + xp.sqrt(1.4 * pressure / v[0]), pressure, carried
+
+    total = xp.zeros(variables.shape)
+    velocity, wave, pressure, carried = derived(variables)
+    for other, normal in zip(elements, normals.transpose(1, 0, 2), strict=True):
+        there = variables[:, xp.maximum(other, 0)]
+        velocity_nb, wave_nb, pressure_nb, carried_nb = derived(there)
+        through = 0.5 * (normal * velocity).sum(axis=0)
+        factor = -xp.sqrt((normal**2).sum(axis=0)) * 0.1 * (wave + wave_nb)
+        inside = factor * (variables - there) + through * carried
+        inside += 0.5 * (normal * velocity_nb).sum(axis=0) * carried_nb
+        inside[1:4] += normal * 0.5 * (pressure + pressure_nb)
+        outside = through * carried + xp.array([far[0], 0, 0, 0, far[2]])[:, None]
+        outside[1:4] += 0.5 * normal * (pressure + far[1])
+        wing = xp.zeros(variables.shape)
+        wing[1:4] = normal * pressure
+        total += xp.where(other >= 0, inside, xp.where(other == WING, wing, outside))
+    return (total,)
+
+
 CASES = (
     on_cpu("nearest neighbors, distances", make_nearest, nearest_work, nearest_reference),
     on_cpu("particle filter, likelihood", make_likelihood, likelihood_work, likelihood_reference),
     on_cpu("particle filter, search of the index", make_find_index, find_index_work, find_index_reference,
            tolerance=0.0),
     on_cpu("streamcluster, cost", make_gain, gain_work, gain_reference, accumulates=True),
+    on_cpu("Euler flux, unstructured", make_flux, flux_work, flux_reference),
     on_cpu("lavaMD", make_lava, lava_work, lava_reference, accumulates=True),
 )  # fmt: skip

@@ -20,6 +20,7 @@ from second.hashing import CRC_TABLE
 from second.images import FILTER, WEIGHTS, initializer
 from third import TWINS as THIRD
 from third.filters import MASK, TAPS
+from third.transforms import ROUNDS, START
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,6 +92,11 @@ COUNTED |= {"odd_even", "bitonic_block", "segmented"}
 C_TYPES = {"i4": ctypes.c_int32, "u4": ctypes.c_uint32, "f4": ctypes.c_float, "f8": ctypes.c_double}
 
 
+def whole(values: np.ndarray) -> str:
+    """The values of uint32 as they stand in a C array."""
+    return "{" + ", ".join(f"{value}u" for value in values) + "}"
+
+
 class C:
     """The functions of all C files, compiled by gcc into a folder, which outlives them.
 
@@ -107,7 +113,9 @@ class C:
             f"static const float WEIGHTS[17] = {initializer(WEIGHTS)};\n"
             f"static const float MASK[49] = {initializer(MASK)};\n"
             f"static const float TAPS[17] = {initializer(TAPS)};\n"
-            f"static const unsigned int CRC_TABLE[256] = {{{', '.join(f'{value}u' for value in CRC_TABLE)}}};\n"
+            f"static const unsigned int CRC_TABLE[256] = {whole(CRC_TABLE)};\n"
+            f"static const unsigned int SHA_ROUNDS[64] = {whole(ROUNDS)};\n"
+            f"static const unsigned int SHA_START[8] = {whole(START)};\n"
         )
         (Path(folder) / "constants.h").write_text(constants, encoding="utf-8")
         library = Path(folder) / "twins.so"

@@ -59,6 +59,7 @@ void gray_scott(const float *restrict u, const float *restrict v, float du, floa
         v_new[row + x] = b + dv * laplace_v + reaction - (feed + kill) * b;                                     \
     } while (0)
         CELL(0, width - 1, 1);
+#pragma omp simd
         for (int x = 1; x < width - 1; ++x) CELL(x, x - 1, x + 1);
         CELL(width - 1, width - 2, 0);
 #undef CELL
@@ -69,12 +70,12 @@ void wave(const float *restrict previous, const float *restrict now, const float
           const float *restrict c, float *restrict future, int height, int width) {
 #pragma omp parallel for
     for (int y = 4; y < height - 4; ++y)
+#pragma omp simd
         for (int x = 4; x < width - 4; ++x) {
             const int i = y * width + x;
-            float total = 2.0f * c[0] * now[i];
-#pragma GCC unroll 4
-            for (int r = 1; r < 5; ++r)
-                total += c[r] * (now[i - r] + now[i + r] + now[i - r * width] + now[i + r * width]);
+#define RING(r) c[r] * (now[i - r] + now[i + r] + now[i - r * width] + now[i + r * width])
+            float total = 2.0f * c[0] * now[i] + RING(1) + RING(2) + RING(3) + RING(4);
+#undef RING
             future[i] = 2.0f * now[i] - previous[i] + speed[i] * total;
         }
 }

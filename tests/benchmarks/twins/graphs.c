@@ -36,6 +36,7 @@ void spmv_ell(const float *restrict values, const int32_t *restrict columns, con
         const int end = min(start + 1024, n);
         for (int row = start; row < end; ++row) y[row] = 0.0f;
         for (int k = 0; k < longest; ++k)
+#pragma omp simd
             for (int row = start; row < end; ++row) {
                 const int column = columns[k * n + row];
                 if (column >= 0) y[row] += values[k * n + row] * x[column];

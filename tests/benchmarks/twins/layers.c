@@ -25,6 +25,7 @@ void adjust_weights(const float *restrict delta, const float *restrict units, fl
 #pragma omp parallel for
     for (int i = 0; i <= n; ++i) {
         float unit = i == 0 ? 1.0f : units[i];
+#pragma omp simd
         for (int j = 1; j <= HIDDEN; ++j) {
             int at = i * (HIDDEN + 1) + j;
             float change = 0.3f * delta[j] * unit + 0.3f * old[at];

@@ -1,4 +1,4 @@
-// Points and particles after Rodinia: nearest neighbors, a particle filter, streamcluster's cost, lavaMD.
+// Points and particles after Rodinia: nearest neighbors, a particle filter, streamcluster's cost, an Euler flux, lavaMD.
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -98,4 +98,60 @@ void lava(float alpha, const int32_t *restrict starts, const int32_t *restrict n
                 out[4 * i + 2] += y;
                 out[4 * i + 3] += z;
             }
+}
+
+typedef struct {
+    float density, x, y, z, energy, vx, vy, vz, speed, pressure, sound;
+} Cell;
+
+static inline Cell cell(const float *variables, int i, int n) {
+    Cell c = {variables[i], variables[n + i], variables[2 * n + i], variables[3 * n + i], variables[4 * n + i]};
+    c.vx = c.x / c.density, c.vy = c.y / c.density, c.vz = c.z / c.density;
+    const float squared = c.vx * c.vx + c.vy * c.vy + c.vz * c.vz;
+    c.speed = sqrtf(squared);
+    c.pressure = 0.4f * (c.energy - 0.5f * c.density * squared);
+    c.sound = sqrtf(1.4f * c.pressure / c.density);
+    return c;
+}
+
+void compute_flux(const int32_t *restrict elements, const float *restrict normals, const float *restrict variables,
+                  const float *restrict far, float *restrict fluxes, int n) {
+#pragma omp parallel for
+    for (int i = 0; i < n; ++i) {
+        const Cell a = cell(variables, i, n);
+        float density = 0.0f, x = 0.0f, y = 0.0f, z = 0.0f, energy = 0.0f;
+        for (int j = 0; j < 4; ++j) {
+            const int other = elements[j * n + i];
+            const float nx = normals[j * n + i], ny = normals[(4 + j) * n + i], nz = normals[(8 + j) * n + i];
+            const float through = 0.5f * (nx * a.vx + ny * a.vy + nz * a.vz);
+            if (other >= 0) {
+                const Cell b = cell(variables, other, n);
+                const float length = sqrtf(nx * nx + ny * ny + nz * nz);
+                const float factor = -length * 0.1f * (a.speed + b.speed + a.sound + b.sound);
+                const float back = 0.5f * (nx * b.vx + ny * b.vy + nz * b.vz), both = 0.5f * (a.pressure + b.pressure);
+                density += factor * (a.density - b.density) + through * a.density + back * b.density;
+                x += factor * (a.x - b.x) + through * a.x + back * b.x + nx * both;
+                y += factor * (a.y - b.y) + through * a.y + back * b.y + ny * both;
+                z += factor * (a.z - b.z) + through * a.z + back * b.z + nz * both;
+                energy += factor * (a.energy - b.energy) + through * (a.energy + a.pressure) +
+                          back * (b.energy + b.pressure);
+            } else if (other == -1) {
+                x += nx * a.pressure;
+                y += ny * a.pressure;
+                z += nz * a.pressure;
+            } else {
+                const float both = 0.5f * (a.pressure + far[1]);
+                density += through * a.density + far[0];
+                x += through * a.x + nx * both;
+                y += through * a.y + ny * both;
+                z += through * a.z + nz * both;
+                energy += through * (a.energy + a.pressure) + far[2];
+            }
+        }
+        fluxes[i] = density;
+        fluxes[n + i] = x;
+        fluxes[2 * n + i] = y;
+        fluxes[3 * n + i] = z;
+        fluxes[4 * n + i] = energy;
+    }
 }

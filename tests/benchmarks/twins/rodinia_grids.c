@@ -45,6 +45,7 @@ void srad1(const float *restrict image, const int32_t *i_n, const int32_t *i_s, 
         c[base + row] = coefficient(here, n, s, w, e, q0sqr);                                 \
     } while (0)
         CELL(0, i_n[0], i_s[0]);
+#pragma omp simd
         for (int row = 1; row < rows - 1; ++row) CELL(row, row - 1, row + 1);
         CELL(rows - 1, i_n[rows - 1], i_s[rows - 1]);
 #undef CELL
