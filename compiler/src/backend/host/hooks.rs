@@ -114,6 +114,8 @@ pub(super) struct HostHooks<'a, 'ctx> {
     offsets: &'a Offsets,
     /// The present thread.
     pub frame: Cell<Frame<'ctx>>,
+    /// What the first thread of the present part of a row has ([`SpecialRegister::OfRow`]).
+    pub of_row: RefCell<Vec<IntValue<'ctx>>>,
     /// The present thread's arrays, by index.
     pub arrays: RefCell<Vec<Option<PointerValue<'ctx>>>>,
     /// Where a kernel's `return` goes; a device function returns to its caller.
@@ -140,6 +142,7 @@ impl<'a, 'ctx> HostHooks<'a, 'ctx> {
         Self {
             offsets,
             frame: Cell::new(frame),
+            of_row: RefCell::default(),
             arrays: RefCell::default(),
             return_to: Cell::new(None),
             telling: None,
@@ -290,6 +293,10 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
             }
             SpecialRegister::WarpSize => Ok(int.const_int(32, false)),
             SpecialRegister::DynamicSharedBytes => Ok(frame.dynamic_bytes),
+            SpecialRegister::OfRow(i) => {
+                let value = self.of_row.borrow().get(usize::from(i)).copied();
+                value.map_or_else(|| internal("a row without its numbers"), Ok)
+            }
         }
     }
 

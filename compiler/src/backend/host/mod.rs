@@ -17,6 +17,7 @@ mod parallel;
 mod parts;
 mod plan;
 mod quick;
+mod quotients;
 mod stop;
 mod strips;
 #[cfg(test)]

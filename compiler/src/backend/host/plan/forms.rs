@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use weft_artifact::{EXTENT_BITS, Scalar, SlotField, SlotSource};
 
-use super::shape::{MAX_ROW, Parts, Range};
+use super::shape::{MAX_ROW, MAX_THREADS, Parts, Range};
 use crate::{
     analysis::Fixed,
     ir::{
@@ -148,6 +148,7 @@ impl Forms<'_> {
             Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(_) | SpecialRegister::BlockDim(_))) => {
                 MAX_ROW.ilog2() + 1
             }
+            Class::Leaf(Leaf::Special(SpecialRegister::OfRow(_))) => i32::BITS - 1 + MAX_THREADS.ilog2(),
             Class::Leaf(Leaf::Special(_)) => i32::BITS - 1,
             Class::Arith(Arith::Convert(a)) if self.function.exprs[a].ty.scalar().is_some_and(Scalar::is_int) => {
                 self.bits(a, effort)

@@ -475,7 +475,8 @@ impl Walk<'_, '_> {
     /// Whether a value has to do with where a thread is.
     fn is_position(&self, value: &Between) -> bool {
         let is = |kind: &ExprKind| {
-            matches!(kind, ExprKind::Special(SpecialRegister::ThreadIdx(_) | SpecialRegister::BlockIdx(_)))
+            use SpecialRegister::{BlockIdx, OfRow, ThreadIdx};
+            matches!(kind, ExprKind::Special(ThreadIdx(_) | BlockIdx(_) | OfRow(_)))
         };
         value.low.terms.iter().any(|&(id, _)| any_expr(self.function(), self.named(id), &is))
     }

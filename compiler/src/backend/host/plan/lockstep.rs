@@ -16,7 +16,7 @@ use super::{
     segments, shared_by_block,
     strided::{self, Stride},
     uniform::Uniformity,
-    walk::{Path, counter, cut_here, holds_barrier, list_at},
+    walk::{OTHERWISE, Path, counter, cut_here, holds_barrier, list_at},
 };
 use crate::{
     analysis::{Fixed, any_expr},
@@ -98,6 +98,13 @@ fn collect(function: &Function, list: &[Stmt], fixed: &Fixed, path: &mut Path, f
             {
                 collect(function, then, fixed, path, found);
             }
+            // What a launch chooses.
+            StmtKind::If { cond, then, otherwise } if of_launch(function, *cond) => {
+                collect(function, then, fixed, path, found);
+                path.pop();
+                path.push(index + OTHERWISE);
+                collect(function, otherwise, fixed, path, found);
+            }
             StmtKind::Assign(..)
             | StmtKind::Store { .. }
             | StmtKind::Op { .. }
@@ -109,6 +116,22 @@ fn collect(function: &Function, list: &[Stmt], fixed: &Fixed, path: &mut Path, f
         }
         path.pop();
     }
+}
+
+/// Whether a condition is the same for all threads of a launch.
+fn of_launch(function: &Function, cond: ExprId) -> bool {
+    let mut same = true;
+    for_each_expr(function, cond, &mut |id| {
+        same &= match function.class(id) {
+            Class::Leaf(Leaf::Const(_)) | Class::Arith(_) => true,
+            Class::Leaf(Leaf::Local(local)) => function.params.contains(&local),
+            Class::Leaf(Leaf::Special(register)) => {
+                matches!(register, SpecialRegister::BlockDim(_) | SpecialRegister::GridDim(_))
+            }
+            Class::Leaf(Leaf::Base(_)) | Class::Address { .. } | Class::Load(_) => false,
+        };
+    });
+    same
 }
 
 /// Statements that LLVM can vectorise over a row.

@@ -21,6 +21,7 @@ pub(crate) mod meeting;
 mod order;
 mod partners;
 mod polling;
+mod quotients;
 mod regions;
 mod segments;
 mod select;
@@ -36,6 +37,7 @@ pub(crate) mod warps;
 
 pub(crate) use crossing::Crossing;
 pub(crate) use polling::Polling;
+pub(crate) use quotients::{Dividend, Division, Quotients};
 pub(crate) use shape::{
     Ahead, Cut, Guard, Interior, LANES, MAX_ROW, MAX_THREADS, MaskId, Node, Partners, Range, Runs, Segment, Strips,
 };
@@ -46,6 +48,15 @@ use crate::{
 };
 use regions::Regions;
 use uniform::Uniformity;
+
+/// What a plan may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Asked {
+    /// Loops that threads take together only by strips.
+    walks: bool,
+    /// A copy for parts of rows.
+    quotients: bool,
+}
 
 /// With more segments than this, each is a function of its own.
 pub(crate) const MOST_SEGMENTS: u64 = 24;
@@ -75,6 +86,8 @@ pub(crate) struct Plan {
     pub joins: Option<Vec<i64>>,
     /// Rows of joined blocks may be longer than a block's, if threads keep nothing.
     pub long_rows: bool,
+    /// What is divided for each part of a row.
+    pub quotients: Option<Quotients>,
     /// The axis of the launch that is exchanged with `x`.
     pub x_axis: u8,
 }
@@ -83,12 +96,23 @@ impl Plan {
     /// Plans the kernel of a module; `None` if it has none. For code that is optimized, threads near no border have a copy
     /// of what they do.
     pub(crate) fn of(module: &Module, opt: bool) -> Option<Self> {
-        let (plan, walks) = Self::with(module, opt, opt)?;
-        if strips::hold_all(&plan.cut.nodes, &walks) { Some(plan) } else { Some(Self::with(module, opt, false)?.0) }
+        let mut asked = Asked { walks: opt, quotients: opt };
+        loop {
+            let (plan, walks) = Self::with(module, opt, asked)?;
+            let next = Asked {
+                walks: asked.walks && strips::hold_all(&plan.cut.nodes, &walks),
+                // Segments that are functions of their own know no rows.
+                quotients: asked.quotients && (plan.quotients.is_none() || plan.segments <= MOST_SEGMENTS),
+            };
+            if next == asked {
+                return Some(plan);
+            }
+            asked = next;
+        }
     }
 
-    /// A plan in which threads perhaps take loops together that are taken so by strips or not at all, and the counters of these loops.
-    fn with(module: &Module, opt: bool, walks: bool) -> Option<(Self, Vec<LocalId>)> {
+    /// A plan with what is asked for, and the counters of loops that threads take together by strips or not at all.
+    fn with(module: &Module, opt: bool, asked: Asked) -> Option<(Self, Vec<LocalId>)> {
         let kernel = module.kernel?;
         let effects = Effects::of_module(module);
         let has_barrier = Effects::of_function(&effects, kernel).synchronizes();
@@ -107,13 +131,19 @@ impl Plan {
             .collect();
         copy_assigned_params(&mut function);
         let mut body = std::mem::take(&mut function.body);
-        let is_choice = opt && short::copy(&module, &mut function, &mut body);
+        let is_short = opt && short::copy(&module, &mut function, &mut body);
+        let quotients = if asked.quotients && joins.is_some() && !is_short {
+            quotients::copy(&module, &mut function, &mut body)
+        } else {
+            None
+        };
+        let is_choice = is_short || quotients.is_some();
         if opt {
             turns::write_out(&mut function, &module.constants, &mut body);
             select::convert(&mut function, &mut body);
             again::substitute(&mut function, &mut body);
         }
-        let marked = lockstep::mark(&mut function, &mut body, walks);
+        let marked = lockstep::mark(&mut function, &mut body, asked.walks);
         let has_barrier = marked.any || has_barrier;
         warps::lower_for_loops(&mut module, &mut function, &mut body);
         let fixed = Fixed::of(&function, &body);
@@ -180,6 +210,7 @@ impl Plan {
             polling,
             joins,
             long_rows: !marked.far,
+            quotients,
             x_axis,
         };
         Some((plan, [marked.walks, marked.tiles].concat()))
