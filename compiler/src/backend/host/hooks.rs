@@ -27,8 +27,8 @@ use crate::{
         float, int, internal,
     },
     ir::{
-        AtomicOp, FuncId, LoadHint, LocalArrayId, Op, Order, Scope, SharedId, Space, SpecialRegister, Stmt, StoreHint,
-        Type,
+        AtomicOp, Class, ExprId, FuncId, Leaf, LoadHint, LocalArrayId, LocalId, Op, Order, Scope, SharedId, Space,
+        SpecialRegister, Stmt, StoreHint, Type,
     },
     source::Span,
 };
@@ -128,6 +128,8 @@ pub(super) struct HostHooks<'a, 'ctx> {
     pub polling: &'a Polling,
     /// The function's locals that can be computed again.
     pub fixed: &'a Fixed,
+    /// Parameters of the function that nobody writes behind while the kernel runs.
+    pub read_only: &'a [LocalId],
     /// What threads that are loops look at.
     pub watch: Cell<Option<Watch<'ctx>>>,
     /// Where a thread goes that is told to leave.
@@ -149,6 +151,7 @@ impl<'a, 'ctx> HostHooks<'a, 'ctx> {
             stacks: false,
             polling,
             fixed,
+            read_only: &[],
             watch: Cell::new(None),
             stop_to: Cell::new(None),
             next_site: Cell::new(0),
@@ -270,6 +273,19 @@ pub(super) fn index<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, value: IntValue<'
 }
 
 impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
+    fn never_written(&self, emitter: &FunctionEmitter<'_, 'ctx>, mut pointer: ExprId) -> bool {
+        loop {
+            match emitter.function.class(pointer) {
+                Class::Address { base, .. } => pointer = base,
+                Class::Leaf(Leaf::Local(local)) => match self.fixed.value(local) {
+                    Some(value) => pointer = value,
+                    None => return self.read_only.contains(&local),
+                },
+                Class::Leaf(_) | Class::Arith(_) | Class::Load(_) => return false,
+            }
+        }
+    }
+
     fn special(&self, emitter: &FunctionEmitter<'_, 'ctx>, register: SpecialRegister) -> Result<IntValue<'ctx>> {
         let frame = self.frame.get();
         let builder = &emitter.builder;

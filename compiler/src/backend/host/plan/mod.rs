@@ -82,6 +82,8 @@ pub(crate) struct Plan {
     pub fixed: Fixed,
     /// Where threads look up.
     pub polling: Polling,
+    /// Parameters of the kernel that nobody writes behind while it runs.
+    pub read_only: Vec<LocalId>,
     /// Blocks that are neighbors along `x` may run as one, if `blockDim.x` is each of these.
     pub joins: Option<Vec<i64>>,
     /// Rows of joined blocks may be longer than a block's, if threads keep nothing.
@@ -208,6 +210,7 @@ impl Plan {
             own,
             fixed,
             polling,
+            read_only,
             joins,
             long_rows: !marked.far,
             quotients,
