@@ -49,7 +49,7 @@ pub(crate) struct Marked {
 /// Marks loops in a kernel's body; with `walks` those in which each thread walks through its own memory, too.
 pub(crate) fn mark(function: &mut Function, body: &mut Block, walks: bool) -> Marked {
     let mut marked = Marked::default();
-    while let Some(rewritten) = strided::rewrite_one(function, body) {
+    while let Some(rewritten) = strided::rewrite_one(function, body, &masks) {
         marked.any = true;
         marked.far |= rewritten.far;
         marked.strides.push(rewritten.stride);
@@ -150,8 +150,13 @@ fn simple(function: &Function, block: &[Stmt]) -> bool {
                         function,
                         MathFn::Ceil
                             | MathFn::Copysign
+                            | MathFn::Exp
+                            | MathFn::Exp2
                             | MathFn::Floor
                             | MathFn::Fma
+                            | MathFn::Log
+                            | MathFn::Log2
+                            | MathFn::Log10
                             | MathFn::RoundEven
                             | MathFn::Sqrt
                             | MathFn::Trunc
