@@ -1,4 +1,4 @@
-"""Layers of networks: Rodinia's backprop, pooling, im2col, embeddings, normalization, statistics, attention's scores."""
+"""Layers of networks: Rodinia's backprop, pooling, im2col, embeddings, normalization, statistics, attention."""
 
 from __future__ import annotations
 
