@@ -52,7 +52,7 @@ def hotspot3d_work(size: str):
 
 
 def hotspot3d_reference(xp, args):
-    power, t, _, sdc, ce, cn, ct, cc = (each.astype(xp.float64) for each in args)
+    power, t, sdc, ce, cn, ct, cc = (each.astype(xp.float64) for each in (*args[:2], *args[3:]))
     p = xp.pad(t, 1, mode="edge")
     return (
         cc * t + ce * (p[1:-1, 1:-1, :-2] + p[1:-1, 1:-1, 2:]) + cn * (p[1:-1, :-2, 1:-1] + p[1:-1, 2:, 1:-1])
