@@ -155,7 +155,13 @@ def make_gray_scott(cuda):
 def gray_scott_work(size: str):
     shape = sized(size, (2048, 2048), (20, 45))
     constants = (np.float32(value) for value in (0.16, 0.08, 0.06, 0.062))
-    args = (random(295, *shape), random(296, *shape), *constants, np.empty(shape, np.float32), np.empty(shape, np.float32))
+    args = (
+        random(295, *shape),
+        random(296, *shape),
+        *constants,
+        np.empty(shape, np.float32),
+        np.empty(shape, np.float32),
+    )
     return given((blocks(shape[1], 16), blocks(shape[0], 16)), (16, 16), args, (6, 7), shape)
 
 

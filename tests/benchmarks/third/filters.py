@@ -61,7 +61,7 @@ def make_columns(cuda):
         tile = cuda.shared.array((16, (STEPS + 2) * 8 + 1), np.float32)
         tx = cuda.threadIdx.x
         ty = cuda.threadIdx.y
-        height, width = image.shape
+        height = image.shape[0]
         x = cuda.blockIdx.x * 16 + tx
         top = (cuda.blockIdx.y * STEPS - 1) * 8 + ty
         for i in range(1, STEPS + 1):

@@ -31,7 +31,9 @@ def given(
     in_place: tuple[int, ...] = (),
 ) -> Work:
     """The work of a size. What the arrays at `in_place` have now, they have again before each launch."""
-    return Work(grid, block, args, outputs, extents, 0, initial={position: args[position].copy() for position in in_place})
+    return Work(
+        grid, block, args, outputs, extents, 0, initial={position: args[position].copy() for position in in_place}
+    )
 
 
 class Host:

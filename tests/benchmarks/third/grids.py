@@ -1,4 +1,4 @@
-"""Grids after Rodinia: heat in three dimensions a thread a column, and the two kernels of SRAD with arrays of neighbors."""
+"""Grids after Rodinia: heat in three dimensions, a thread a column, and both kernels of SRAD by lists of neighbors."""
 
 from __future__ import annotations
 
@@ -45,13 +45,14 @@ def hotspot3d_work(size: str):
     scalars = (np.float32(value) for value in (0.2, 0.03, 0.04, 0.1, 0.56))
     return given(
         (blocks(nx, 64), blocks(ny, 4)), (64, 4),
-        (random(200, *shape), random(201, *shape) * np.float32(40) + np.float32(320), np.empty(shape, np.float32), *scalars),
+        (random(200, *shape), random(201, *shape) * np.float32(40) + np.float32(320), np.empty(shape, np.float32),
+         *scalars),
         (2,), shape,
     )  # fmt: skip
 
 
 def hotspot3d_reference(xp, args):
-    power, t, _, sdc, ce, cn, ct, cc = (each.astype(xp.float64) for each in args)
+    power, t, sdc, ce, cn, ct, cc = (each.astype(xp.float64) for each in (*args[:2], *args[3:]))
     p = xp.pad(t, 1, mode="edge")
     return (
         cc * t + ce * (p[1:-1, 1:-1, :-2] + p[1:-1, 1:-1, 2:]) + cn * (p[1:-1, :-2, 1:-1] + p[1:-1, 2:, 1:-1])
@@ -110,7 +111,8 @@ def srad1_work(size: str):
     image = np.exp(random(202, n))
     return given(
         (blocks(n, 512),), (512,),
-        (image, *neighbors(rows, columns), np.float32(0.05), *(np.empty(n, np.float32) for _ in range(5)), np.int32(rows)),
+        (image, *neighbors(rows, columns), np.float32(0.05), *(np.empty(n, np.float32) for _ in range(5)),
+         np.int32(rows)),
         (6, 7, 8, 9, 10), (columns,),
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Order and search: a pattern in bytes, merging by ranks, radix counts, sorts in a block, a segmented scan, a dot product."""
+"""Order and search: a pattern in bytes, merging by ranks, radix counts, sorts and scans in a block, a dot product."""
 
 from __future__ import annotations
 

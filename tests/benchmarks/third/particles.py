@@ -1,4 +1,4 @@
-"""Points and particles after Rodinia: nearest neighbors, a particle filter, streamcluster's gain, lavaMD, an Euler flux."""
+"""Points and particles after Rodinia: nearest neighbors, a particle filter, streamcluster, lavaMD, an Euler flux."""
 
 from __future__ import annotations
 

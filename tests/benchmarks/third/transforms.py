@@ -12,10 +12,8 @@ from third.forms import given, on_cpu
 
 ZERO = np.float32(0)
 ROOT = np.float32(math.sqrt(0.5))
-COSINES = np.array(
-    [[math.sqrt((1 if k == 0 else 2) / 8) * math.cos((2 * n + 1) * k * math.pi / 16) for n in range(8)] for k in range(8)],
-    np.float32,
-)
+ANGLES = np.outer(np.arange(8), 2 * np.arange(8) + 1) * (math.pi / 16)
+COSINES = (np.cos(ANGLES) * np.sqrt(np.where(np.arange(8) == 0, 1, 2) / 8)[:, None]).astype(np.float32)
 
 
 def make_dct(cuda):
@@ -89,7 +87,7 @@ def make_haar(cuda):
 
 def haar_work(size: str):
     n = sized(size, 1 << 22, 4096)
-    args = (random(311, n), np.empty(n, np.float32), np.empty(n // 1024, np.float32), np.int32(10))
+    args = (random(311, n), np.zeros(n, np.float32), np.empty(n // 1024, np.float32), np.int32(10))
     return given((n // 1024,), (512,), args, (1, 2), (n,), in_place=(1,))
 
 
@@ -121,7 +119,8 @@ def cipher_tables():
         double = (value << 1) ^ (0x11B if value & 0x80 else 0)
         rows.append((double << 24) | (value << 16) | (value << 8) | (double ^ value))
     first = np.array(rows, np.uint32)
-    return np.stack([(first >> np.uint32(8 * k)) | (first << np.uint32((32 - 8 * k) % 32)) if k else first for k in range(4)])
+    turned = [(first >> np.uint32(8 * k)) | (first << np.uint32(32 - 8 * k)) for k in range(1, 4)]
+    return np.stack([first, *turned])
 
 
 TABLES = cipher_tables()

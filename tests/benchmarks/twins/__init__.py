@@ -32,7 +32,7 @@ FLAGS = ("-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fno-
 """A product and a sum may be one operation, as on both of weft's devices; nobody asks for `errno` or signals of floats.
 The order of sums is that of the text, but for loops marked with a reduction."""
 
-NAMES = {  # of suite/, then of second/, then of third/
+NAMES = {  # of suite/, then of second/; those of third/ are told there
     "saxpy, one element a thread": "saxpy.saxpy",
     "saxpy, grid-stride": "saxpy.saxpy",
     "grey, planar": "pixels.grey_planar",
@@ -86,8 +86,10 @@ NAMES = {  # of suite/, then of second/, then of third/
     **THIRD,
 }
 """The file and the function of each kernel's twins; those of the third set are in C alone."""
-COUNTED = {"matvec", "lu", "exclusive_sums", "alignment", "edit_distance", "fft", "softmax"}
-COUNTED |= {"odd_even", "bitonic_block", "segmented"}
+COUNTED = {
+    "matvec", "lu", "exclusive_sums", "alignment", "edit_distance", "fft", "softmax", "odd_even", "bitonic_block",
+    "segmented",
+}  # fmt: skip
 """The functions that take how many blocks there are behind the extents, which do not say it."""
 C_TYPES = {"i4": ctypes.c_int32, "u4": ctypes.c_uint32, "f4": ctypes.c_float, "f8": ctypes.c_double}
 

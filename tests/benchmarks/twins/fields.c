@@ -6,7 +6,8 @@ void fdtd(float *restrict ex, float *restrict ey, float *restrict hz, int32_t st
 #pragma omp parallel for
         for (int i = 0; i < nx; ++i)
             for (int j = 0; j < ny; ++j)
-                ey[i * ny + j] = i ? ey[i * ny + j] - 0.5f * (hz[i * ny + j] - hz[(i - 1) * ny + j]) : (float)step / 4.0f;
+                ey[i * ny + j] =
+                    i ? ey[i * ny + j] - 0.5f * (hz[i * ny + j] - hz[(i - 1) * ny + j]) : (float)step / 4.0f;
 #pragma omp parallel for
         for (int i = 0; i < nx; ++i)
             for (int j = 1; j < ny; ++j) ex[i * (ny + 1) + j] -= 0.5f * (hz[i * ny + j] - hz[i * ny + j - 1]);

@@ -1,4 +1,4 @@
-// Points and particles after Rodinia: nearest neighbors, a particle filter, streamcluster's cost, an Euler flux, lavaMD.
+// Points and particles after Rodinia: nearest neighbors, a particle filter, streamcluster, an Euler flux, lavaMD.
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -13,9 +13,9 @@ void hotspot3d(const float *restrict power, const float *restrict t, float *rest
             const float *north = t + (z * ny + max(y - 1, 0)) * nx, *south = t + (z * ny + min(y + 1, ny - 1)) * nx;
             const float *below = t + (max(z - 1, 0) * ny + y) * nx, *above = t + (min(z + 1, nz - 1) * ny + y) * nx;
             float *restrict line = out + (z * ny + y) * nx;
-#define CELL(x, west, east)                                                                                          \
-    line[x] = cc * here[x] + ce * (here[west] + here[east]) + cn * (south[x] + north[x]) + ct * (below[x] + above[x]) + \
-              sdc * p[x] + ct * 80.0f
+#define CELL(x, west, east)                                                                         \
+    line[x] = cc * here[x] + ce * (here[west] + here[east]) + cn * (south[x] + north[x]) +          \
+              ct * (below[x] + above[x]) + sdc * p[x] + ct * 80.0f
             CELL(0, 0, min(1, nx - 1));
             for (int x = 1; x < nx - 1; ++x) CELL(x, x - 1, x + 1);
             CELL(nx - 1, max(nx - 2, 0), nx - 1);
