@@ -141,8 +141,7 @@ pub(super) fn emit<'ctx>(
     let builder = cx.types.context.create_builder();
     builder.position_at_end(body);
     let start = read_config(&cx.types, &builder, value)?;
-    let mut hooks = HostHooks::new(offsets, start.frame, (&plan.polling, &plan.fixed));
-    hooks.read_only = &plan.read_only;
+    let hooks = HostHooks::new(offsets, start.frame, (&plan.polling, &plan.fixed));
     hooks.watch.set(Some(start.watch));
     let mut emitter = FunctionEmitter::new(cx, function, value, &hooks);
     // The emitter's own first block is the loop over blocks' first.

@@ -27,7 +27,7 @@ use crate::{
         float, int, internal,
     },
     ir::{
-        AtomicOp, Class, ExprId, FuncId, Leaf, LoadHint, LocalArrayId, LocalId, Op, Order, Scope, SharedId, Space,
+        AtomicOp, Class, ExprId, FuncId, Leaf, LoadHint, LocalArrayId, Op, Order, Scope, SharedId, Space,
         SpecialRegister, Stmt, StoreHint, Type,
     },
     source::Span,
@@ -128,8 +128,6 @@ pub(super) struct HostHooks<'a, 'ctx> {
     pub polling: &'a Polling,
     /// The function's locals that can be computed again.
     pub fixed: &'a Fixed,
-    /// Parameters of the function that nobody writes behind while the kernel runs.
-    pub read_only: &'a [LocalId],
     /// What threads that are loops look at.
     pub watch: Cell<Option<Watch<'ctx>>>,
     /// Where a thread goes that is told to leave.
@@ -151,7 +149,6 @@ impl<'a, 'ctx> HostHooks<'a, 'ctx> {
             stacks: false,
             polling,
             fixed,
-            read_only: &[],
             watch: Cell::new(None),
             stop_to: Cell::new(None),
             next_site: Cell::new(0),
@@ -279,7 +276,7 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
                 Class::Address { base, .. } => pointer = base,
                 Class::Leaf(Leaf::Local(local)) => match self.fixed.value(local) {
                     Some(value) => pointer = value,
-                    None => return self.read_only.contains(&local),
+                    None => return emitter.function.locals[local].never_written,
                 },
                 Class::Leaf(_) | Class::Arith(_) | Class::Load(_) => return false,
             }

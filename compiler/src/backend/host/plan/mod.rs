@@ -34,6 +34,7 @@ mod turns;
 mod uniform;
 mod walk;
 pub(crate) mod warps;
+mod webs;
 
 pub(crate) use crossing::Crossing;
 pub(crate) use polling::Polling;
@@ -82,8 +83,6 @@ pub(crate) struct Plan {
     pub fixed: Fixed,
     /// Where threads look up.
     pub polling: Polling,
-    /// Parameters of the kernel that nobody writes behind while it runs.
-    pub read_only: Vec<LocalId>,
     /// Blocks that are neighbors along `x` may run as one, if `blockDim.x` is each of these.
     pub joins: Option<Vec<i64>>,
     /// Rows of joined blocks may be longer than a block's, if threads keep nothing.
@@ -131,8 +130,14 @@ impl Plan {
             .flat_map(|never| function.params.iter().copied().zip(never))
             .filter_map(|(param, never)| never.then_some(param))
             .collect();
+        for &param in &read_only {
+            function.locals[param].never_written = true;
+        }
         copy_assigned_params(&mut function);
         let mut body = std::mem::take(&mut function.body);
+        if opt {
+            webs::split(&mut function, &mut body);
+        }
         let is_short = opt && short::copy(&module, &mut function, &mut body);
         let quotients = if asked.quotients && joins.is_some() && !is_short {
             quotients::copy(&module, &mut function, &mut body)
@@ -210,7 +215,6 @@ impl Plan {
             own,
             fixed,
             polling,
-            read_only,
             joins,
             long_rows: !marked.far,
             quotients,
