@@ -22,7 +22,7 @@ use crate::{
     analysis::{Fixed, any_expr},
     ir::{
         Arith, Block, Class, Const, ExprId, ExprKind, Function, Leaf, LocalId, MathFn, SpecialRegister, Stmt, StmtKind,
-        Unit, for_each_expr, for_each_stmt,
+        Unit, for_each_expr, for_each_expr_of_stmt, for_each_stmt,
     },
 };
 
@@ -146,27 +146,13 @@ fn simple(function: &Function, block: &[Stmt]) -> bool {
             for_each_expr(function, root, &mut |id| {
                 simple &= match function.class(id) {
                     Class::Leaf(Leaf::Base(base)) => base.is_of_block(),
-                    Class::Arith(Arith::Math(function, _)) => matches!(
-                        function,
-                        MathFn::Ceil
-                            | MathFn::Copysign
-                            | MathFn::Exp
-                            | MathFn::Exp2
-                            | MathFn::Floor
-                            | MathFn::Fma
-                            | MathFn::Log
-                            | MathFn::Log2
-                            | MathFn::Log10
-                            | MathFn::RoundEven
-                            | MathFn::Sqrt
-                            | MathFn::Trunc
-                    ),
                     Class::Arith(
                         Arith::Unary(..)
                         | Arith::Binary(..)
                         | Arith::Compare(..)
                         | Arith::Select(..)
                         | Arith::Convert(_)
+                        | Arith::Math(..)
                         | Arith::Wrap { .. },
                     )
                     | Class::Leaf(_)
@@ -177,6 +163,34 @@ fn simple(function: &Function, block: &[Stmt]) -> bool {
         }
     });
     simple
+}
+
+/// Whether a loop computes functions of many operations, which vectors of threads do at a tenth of the time.
+fn computes(function: &Function, block: &[Stmt]) -> bool {
+    let mut computes = false;
+    for_each_stmt(block, &mut |stmt| {
+        for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
+            if let Class::Arith(Arith::Math(of, _)) = function.class(id) {
+                computes |= !matches!(
+                    of,
+                    MathFn::Bits
+                        | MathFn::CanonicalNan
+                        | MathFn::Ceil
+                        | MathFn::Copysign
+                        | MathFn::Floor
+                        | MathFn::Fma
+                        | MathFn::Isfinite
+                        | MathFn::Isinf
+                        | MathFn::Isnan
+                        | MathFn::OfBits
+                        | MathFn::RoundEven
+                        | MathFn::Sqrt
+                        | MathFn::Trunc
+                );
+            }
+        });
+    });
+    computes
 }
 
 /// `true` if the test at the start of the body compares with a small constant.
@@ -207,7 +221,8 @@ fn mark_uniform(function: &Function, body: &mut Block, path: &[usize], walks: bo
     let list = list_at(&mut attempt, outer)?;
     let Some(Stmt { kind: StmtKind::Loop { body: turn, step }, span }) = list.get_mut(index) else { return None };
     let counter = counter(function, turn, step).map(|(counter, _)| counter);
-    let few = few_turns(function, turn);
+    let computes = computes(function, turn);
+    let few = few_turns(function, turn) && !computes;
     // What rows share is asked for below, where it takes longer.
     if few && (!walks || counter.is_none() || !knows_rows(function)) {
         return None;
@@ -223,6 +238,8 @@ fn mark_uniform(function: &Function, body: &mut Block, path: &[usize], walks: bo
     let marked = list_at(&mut attempt, outer).and_then(|list| list.get(index)).cloned();
     let Some(Stmt { kind: StmtKind::Loop { body: turn, .. }, .. }) = marked else { return None };
     let apart = !stays_together(function, &turn, &attempt, &fixed, &uniformity);
+    // What vectors gain is then more than what they lose by elements that are not neighbors.
+    let apart = apart && !computes;
     if (apart && !waits) || (few && (apart || !rows_share(function, &turn, &fixed, &uniformity))) {
         return None;
     }

@@ -79,22 +79,29 @@ struct Split<'a> {
 
 impl Split<'_> {
     fn list(&mut self, list: &mut Block) {
-        let mut name = None;
-        for stmt in list {
-            if begins(self.function, stmt, self.local) {
-                let fresh = if std::mem::take(&mut self.is_first) {
-                    self.local
-                } else {
-                    let local = self.function.locals[self.local].clone();
-                    self.function.locals.push(local)
-                };
-                stmt.kind.for_each_assigned_mut(&mut |to| *to = fresh);
-                name = Some(fresh);
-            } else if let Some(name) = name {
-                self.rename(stmt, name);
-            } else {
+        let mut next = 0;
+        while next < list.len() {
+            let stmt = &mut list[next];
+            next += 1;
+            if !begins(self.function, stmt, self.local) {
                 stmt.kind.blocks_mut().into_iter().flatten().for_each(|inner| self.list(inner));
+                continue;
             }
+            let fresh = if std::mem::take(&mut self.is_first) {
+                self.local
+            } else {
+                let local = self.function.locals[self.local].clone();
+                self.function.locals.push(local)
+            };
+            stmt.kind.for_each_assigned_mut(&mut |to| *to = fresh);
+            // Up to the last statement that reads what is assigned here, or what one on the way has made of it.
+            let value = list[next..].iter().take_while(|stmt| !begins(self.function, stmt, self.local));
+            let reads = |stmt: &Stmt| !may_split(self.function, std::slice::from_ref(stmt), self.local);
+            let reach = value.enumerate().filter(|(_, stmt)| reads(stmt)).last().map_or(0, |(index, _)| index + 1);
+            for stmt in &mut list[next..next + reach] {
+                self.rename(stmt, fresh);
+            }
+            next += reach;
         }
     }
 
