@@ -12,6 +12,7 @@
 use super::{
     chains,
     forms::{Form, Forms},
+    groups,
     regions::{self, Regions},
     segments, shared_by_block,
     strided::{self, Stride},
@@ -21,8 +22,8 @@ use super::{
 use crate::{
     analysis::{Fixed, any_expr},
     ir::{
-        Arith, Block, Class, Const, ExprId, ExprKind, Function, Leaf, LocalId, MathFn, SpecialRegister, Stmt, StmtKind,
-        Unit, for_each_expr, for_each_expr_of_stmt, for_each_stmt,
+        Arith, Block, Class, Const, Expr, ExprId, ExprKind, Function, Leaf, LocalId, MathFn, SpecialRegister, Stmt,
+        StmtKind, Type, UnaryOp, Unit, for_each_expr, for_each_expr_of_stmt, for_each_stmt,
     },
 };
 
@@ -49,6 +50,7 @@ pub(crate) struct Marked {
 /// Marks loops in a kernel's body; with `walks` those in which each thread walks through its own memory, too.
 pub(crate) fn mark(function: &mut Function, body: &mut Block, walks: bool) -> Marked {
     let mut marked = Marked::default();
+    part_arms(function, body);
     while let Some(rewritten) = strided::rewrite_one(function, body, &masks) {
         marked.any = true;
         marked.far |= rewritten.far;
@@ -73,6 +75,44 @@ pub(crate) fn mark(function: &mut Function, body: &mut Block, walks: bool) -> Ma
     // A walk by a counter that is not its own is in no strip, and so is given up.
     marked.counters.retain(|counter| loops[counter.index()] == 1);
     marked
+}
+
+/// Makes two branches of one with two arms, if an arm has loops and the condition is a guard: what it asks for does not change. Each
+/// arm is then behind a guard of its own.
+fn part_arms(function: &mut Function, body: &mut Block) {
+    let fixed = Fixed::of(function, body);
+    part_list(function, &fixed, body);
+}
+
+fn part_list(function: &mut Function, fixed: &Fixed, list: &mut Block) {
+    let mut done = Block::new();
+    for Stmt { mut kind, span } in list.drain(..) {
+        let StmtKind::If { cond, then, otherwise } = &mut kind else {
+            done.push(Stmt { kind, span });
+            continue;
+        };
+        let is_guard = regions::is_guard(function, fixed, *cond);
+        if is_guard || of_launch(function, *cond) {
+            part_list(function, fixed, then);
+            part_list(function, fixed, otherwise);
+        }
+        let has_loops = |arm: &[Stmt]| {
+            let mut loops = false;
+            for_each_stmt(arm, &mut |stmt| loops |= matches!(stmt.kind, StmtKind::Loop { .. }));
+            loops
+        };
+        if is_guard && !otherwise.is_empty() && (has_loops(then) || has_loops(otherwise)) {
+            let second = std::mem::take(otherwise);
+            let asked = groups::copied(function, *cond);
+            let kind_of_not = ExprKind::Unary(UnaryOp::Not, asked);
+            let not = function.exprs.push(Expr { kind: kind_of_not, ty: Type::BOOL, span });
+            done.push(Stmt { kind, span });
+            done.push(Stmt { kind: StmtKind::If { cond: not, then: second, otherwise: Block::new() }, span });
+        } else {
+            done.push(Stmt { kind, span });
+        }
+    }
+    *list = done;
 }
 
 /// Loops that may be worth marking, in a place where they would be lifted without a mask.
