@@ -279,11 +279,15 @@ def main() -> int:
         print(f"{len(mutants)} mutants: {dict(Counter(mutant.kind for mutant in mutants))}")
         return 0
     start = time.monotonic()
+    outcomes: dict[Mutant, str] = {}
     with ThreadPoolExecutor(options.jobs) as pool:
-        outcomes = dict(zip(mutants, pool.map(run, mutants), strict=True))
-    if options.json:
-        table = {mutant.name: outcome for mutant, outcome in outcomes.items()}
-        options.json.write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
+        for mutant, outcome in zip(mutants, pool.map(run, mutants), strict=True):
+            outcomes[mutant] = outcome
+            done = f"{len(outcomes)} of {len(mutants)}"
+            print(f"{done}: {outcome.splitlines()[0]}: {mutant.name}", file=sys.stderr, flush=True)
+            if options.json:
+                table = {mutant.name: outcome for mutant, outcome in outcomes.items()}
+                options.json.write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
     counts: Counter[str] = Counter()
     unexplained = 0
     for mutant, outcome in outcomes.items():
