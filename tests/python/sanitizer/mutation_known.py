@@ -1,6 +1,7 @@
 """Mutants that the sanitizer does not find, each with the reason.
 
-In `KNOWN` what was deleted makes no fault there that accesses show: the launch does not need it, or the result is wrong.
+In `KNOWN` what was deleted makes no fault there that accesses show: the launch does not need it, or its result is
+wrong.
 `MISSED` has faults that are none of those which the sanitizer looks for: they count as not found.
 """
 
