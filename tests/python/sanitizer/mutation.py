@@ -30,7 +30,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
-SECONDS = 300
+SECONDS = 900
+ABSENT = "not run: "
 BARRIERS = {"syncthreads", "sync", "syncthreads_and", "syncthreads_or", "syncthreads_count"}
 FENCES = {"threadfence", "threadfence_block", "threadfence_system"}
 MARKS = ("threadIdx", "grid", "laneid", "syncthreads", "this_grid", "blockIdx", "gridsize")
@@ -273,6 +274,8 @@ def run(mutant: Mutant) -> str:
     output = ran.stdout + ran.stderr
     if "error[" in output:
         return "found"
+    if "ModuleNotFoundError: " in output:
+        return f"{ABSENT}{output.rpartition('ModuleNotFoundError: ')[2].splitlines()[0]}"
     return "not found" if ran.returncode == 0 else f"ended with {ran.returncode}, and no finding: {output[-300:]}"
 
 
@@ -313,6 +316,8 @@ def main() -> int:
             if options.json:
                 table = {mutant.name: outcome for mutant, outcome in outcomes.items()}
                 options.json.write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
+    for mutant in [mutant for mutant, outcome in outcomes.items() if outcome.startswith(ABSENT)]:
+        print(f"{mutant.name}\n    {outcomes.pop(mutant)}")
     counts: Counter[str] = Counter()
     unexplained = 0
     for mutant, outcome in outcomes.items():
@@ -327,8 +332,9 @@ def main() -> int:
     print("\n| what was deleted | mutants | found |\n|---|---|---|")
     for kind in ("barrier", "fence", "syncwarp", "mask", "guard", "initialization"):
         print(f"| {kind} | {counts[kind]} | {counts[f'{kind} found']} |")
-    print(f"| all | {len(mutants)} | {found} |")
-    faults = len(mutants) - sum(reason(KNOWN, mutant) is not None for mutant in mutants if outcomes[mutant] != "found")
+    print(f"| all | {len(outcomes)} | {found} |")
+    harmless = [reason(KNOWN, mutant) for mutant, outcome in outcomes.items() if outcome != "found"]
+    faults = len(outcomes) - sum(why is not None for why in harmless)
     share = 100 * found / max(faults, 1)
     print(f"\n{faults} mutants have a fault, of which {found} were found, {share:.1f} %; {unexplained} unexplained; "
           f"{time.monotonic() - start:.0f} s")  # fmt: skip
