@@ -20,15 +20,18 @@ use super::{
     walk::{OTHERWISE, Path, counter, cut_here, holds_barrier, list_at},
 };
 use crate::{
-    analysis::{Fixed, any_expr},
+    analysis::Fixed,
     ir::{
-        Arith, Block, Class, Const, Expr, ExprId, ExprKind, Function, Leaf, LocalId, MathFn, SpecialRegister, Stmt,
-        StmtKind, Type, UnaryOp, Unit, for_each_expr, for_each_expr_of_stmt, for_each_stmt,
+        Arith, Block, Class, Expr, ExprId, ExprKind, Function, Leaf, LocalId, MathFn, SpecialRegister, Stmt, StmtKind,
+        Type, UnaryOp, Unit, for_each_expr, for_each_expr_of_stmt, for_each_stmt,
     },
 };
 
 /// Loops of this many turns or fewer are left to LLVM, which unrolls them.
 const FEW_TURNS: i128 = 32;
+
+/// Turns of a loop of few that several rows of threads may take together.
+const LEAST_OF_TILE: i128 = 16;
 
 /// Which loops are marked.
 #[derive(Clone, Debug, Default)]
@@ -233,15 +236,15 @@ fn computes(function: &Function, block: &[Stmt]) -> bool {
     computes
 }
 
-/// `true` if the test at the start of the body compares with a small constant.
-fn few_turns(function: &Function, body: &[Stmt]) -> bool {
-    let Some(Stmt { kind: StmtKind::If { cond, .. }, .. }) = body.first() else { return false };
-    any_expr(function, *cond, &|kind| {
-        let ExprKind::Compare(_, a, b) = kind else { return false };
-        [a, b].iter().any(|&&side| {
-            matches!(function.exprs[side].kind, ExprKind::Const(Const::Int(value)) if value.abs() <= FEW_TURNS)
-        })
-    })
+/// The small constant with which the test at the start of the body compares.
+fn few_turns(function: &Function, body: &[Stmt]) -> Option<i128> {
+    let Some(Stmt { kind: StmtKind::If { cond, .. }, .. }) = body.first() else { return None };
+    let mut few = None;
+    for_each_expr(function, *cond, &mut |id| {
+        let ExprKind::Compare(_, a, b) = function.exprs[id].kind else { return };
+        few = few.or([a, b].into_iter().find_map(|side| function.int(side).filter(|value| value.abs() <= FEW_TURNS)));
+    });
+    few
 }
 
 /// A marked loop.
@@ -262,9 +265,11 @@ fn mark_uniform(function: &Function, body: &mut Block, path: &[usize], walks: bo
     let Some(Stmt { kind: StmtKind::Loop { body: turn, step }, span }) = list.get_mut(index) else { return None };
     let counter = counter(function, turn, step).map(|(counter, _)| counter);
     let computes = computes(function, turn);
-    let few = few_turns(function, turn) && !computes;
+    let turns = few_turns(function, turn).filter(|_| !computes);
+    let few = turns.is_some();
     // What rows share is asked for below, where it takes longer.
-    if few && (!walks || counter.is_none() || !knows_rows(function)) {
+    // Tiles have as many turns as rows have threads: those of shorter rows are no strips.
+    if few && (turns < Some(LEAST_OF_TILE) || !walks || counter.is_none() || !knows_rows(function)) {
         return None;
     }
     let waits = walks && counter.is_some() && chains::has_some(function, turn, step);
