@@ -201,12 +201,9 @@ def watch_calls(record: Record, kind: type[Any], name: str, function_of: Callabl
         what = getattr(function, "__name__", kind.__name__ if name == "__call__" else name)
         if function is not None:
             record.running.append(function)
+        # Where it raises, nothing is noted: what is in the arrays then depends on how far the threads were.
         try:
             result = original(self, *args, **kwargs)
-        except Exception:
-            # What is in the arrays then depends on how far the threads were, and which exception is told does, too.
-            record.note(what, function, {RESULT: "an exception"})
-            raise
         finally:
             if function is not None:
                 record.running.pop()
