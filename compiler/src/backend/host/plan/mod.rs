@@ -5,10 +5,12 @@
 mod again;
 mod ahead;
 mod axes;
+mod both;
 mod cells;
 mod chains;
 mod crossing;
 mod dead;
+mod every;
 mod forms;
 mod groups;
 mod guards;
@@ -22,6 +24,7 @@ mod order;
 mod partners;
 mod polling;
 mod regions;
+pub(crate) mod rows;
 mod segments;
 mod select;
 mod shape;
@@ -29,6 +32,7 @@ mod short;
 mod strided;
 mod strips;
 mod sums;
+mod swaps;
 mod turns;
 mod uniform;
 mod walk;
@@ -37,7 +41,8 @@ pub(crate) mod warps;
 pub(crate) use crossing::Crossing;
 pub(crate) use polling::Polling;
 pub(crate) use shape::{
-    Ahead, Cut, Guard, Interior, LANES, MAX_ROW, MAX_THREADS, MaskId, Node, Partners, Range, Runs, Segment, Strips,
+    Ahead, Cut, Every, Guard, Interior, LANES, MAX_ROW, MAX_THREADS, MaskId, Node, Partners, Range, Runs, Segment,
+    Strips,
 };
 
 use crate::{
@@ -77,6 +82,8 @@ pub(crate) struct Plan {
     pub long_rows: bool,
     /// The axis of the launch that is exchanged with `x`.
     pub x_axis: u8,
+    /// Rows of a block with barriers seem to have so many threads.
+    pub row_width: Option<u64>,
 }
 
 impl Plan {
@@ -110,6 +117,9 @@ impl Plan {
         let is_choice = opt && short::copy(&module, &mut function, &mut body);
         if opt {
             turns::write_out(&mut function, &module.constants, &mut body);
+            both::nest(&function, &mut body);
+            swaps::rename(&mut function, &mut body);
+            swaps::convert(&mut function, &mut body);
             select::convert(&mut function, &mut body);
             again::substitute(&mut function, &mut body);
         }
@@ -154,6 +164,9 @@ impl Plan {
                 if segment.partners.is_none() {
                     interior::find(&mut peeler, segment);
                 }
+                if segment.partners.is_none() && segment.interior.is_none() {
+                    every::find(&mut peeler, segment);
+                }
             }
         });
         if opt && joins.is_none() {
@@ -165,6 +178,7 @@ impl Plan {
         }
         shape::for_each_guard(&mut cut.nodes, &mut |guard| peeler.complete(guard));
         crossing.locals = strips::kept(&cut.nodes);
+        let row_width = if opt && has_barrier { rows::width(&function, &fixed) } else { None };
         let own = function.locals.iter().map(|(local, _)| uniformity.local_varies(local)).collect();
         let polling = Polling::of(&module);
         module.functions[kernel] = function;
@@ -181,6 +195,7 @@ impl Plan {
             joins,
             long_rows: !marked.far,
             x_axis,
+            row_width,
         };
         Some((plan, [marked.walks, marked.tiles].concat()))
     }
