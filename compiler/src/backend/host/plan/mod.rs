@@ -5,10 +5,12 @@
 mod again;
 mod ahead;
 mod axes;
+mod both;
 mod cells;
 mod chains;
 mod crossing;
 mod dead;
+mod every;
 mod forms;
 mod groups;
 mod guards;
@@ -23,6 +25,7 @@ mod partners;
 mod polling;
 mod quotients;
 mod regions;
+pub(crate) mod rows;
 mod segments;
 mod select;
 mod shape;
@@ -30,6 +33,7 @@ mod short;
 mod strided;
 mod strips;
 mod sums;
+mod swaps;
 mod turns;
 mod uniform;
 mod walk;
@@ -40,7 +44,8 @@ pub(crate) use crossing::Crossing;
 pub(crate) use polling::Polling;
 pub(crate) use quotients::{Dividend, Division, Quotients};
 pub(crate) use shape::{
-    Ahead, Cut, Guard, Interior, LANES, MAX_ROW, MAX_THREADS, MaskId, Node, Partners, Range, Runs, Segment, Strips,
+    Ahead, Cut, Every, Guard, Interior, LANES, MAX_ROW, MAX_THREADS, MaskId, Node, Partners, Range, Runs, Segment,
+    Strips,
 };
 
 use crate::{
@@ -91,6 +96,8 @@ pub(crate) struct Plan {
     pub quotients: Option<Quotients>,
     /// The axis of the launch that is exchanged with `x`.
     pub x_axis: u8,
+    /// Rows of a block with barriers seem to have so many threads.
+    pub row_width: Option<u64>,
 }
 
 impl Plan {
@@ -147,6 +154,9 @@ impl Plan {
         let is_choice = is_short || quotients.is_some();
         if opt {
             turns::write_out(&mut function, &module.constants, &mut body);
+            both::nest(&function, &mut body);
+            swaps::rename(&mut function, &mut body);
+            swaps::convert(&mut function, &mut body);
             select::convert(&mut function, &mut body);
             again::substitute(&mut function, &mut body);
         }
@@ -191,6 +201,9 @@ impl Plan {
                 if segment.partners.is_none() {
                     interior::find(&mut peeler, segment);
                 }
+                if segment.partners.is_none() && segment.interior.is_none() {
+                    every::find(&mut peeler, segment);
+                }
             }
         });
         if opt && joins.is_none() {
@@ -202,6 +215,7 @@ impl Plan {
         }
         shape::for_each_guard(&mut cut.nodes, &mut |guard| peeler.complete(guard));
         crossing.locals = strips::kept(&cut.nodes);
+        let row_width = if opt && has_barrier { rows::width(&function, &fixed) } else { None };
         let own = function.locals.iter().map(|(local, _)| uniformity.local_varies(local)).collect();
         let polling = Polling::of(&module);
         module.functions[kernel] = function;
@@ -219,6 +233,7 @@ impl Plan {
             long_rows: !marked.far,
             quotients,
             x_axis,
+            row_width,
         };
         Some((plan, [marked.walks, marked.tiles].concat()))
     }
