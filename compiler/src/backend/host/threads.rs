@@ -242,7 +242,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             this.thread(segment, body, thread, None)?;
             if looks { this.hooks.look_up(&this.emitter) } else { Ok(()) }
         })?;
-        self.parallel.promise(head, back, segment.parallel, Shape::Loop);
+        let shape = if segment.scattered && self.gathers_slowly { Shape::Single } else { Shape::Loop };
+        self.parallel.promise(head, back, segment.parallel, shape);
         Ok(())
     }
 

@@ -26,6 +26,7 @@ mod polling;
 mod quotients;
 mod regions;
 pub(crate) mod rows;
+mod scattered;
 mod segments;
 mod select;
 mod shape;
@@ -197,6 +198,7 @@ impl Plan {
                 Runs::EachThread | Runs::OneThread | Runs::Groups => peeler.peel(segment),
             }
             if opt && segment.runs == Runs::EachThread {
+                segment.scattered = scattered::is(&peeler, segment);
                 partners::find(&mut peeler, segment);
                 if segment.partners.is_none() {
                     interior::find(&mut peeler, segment);

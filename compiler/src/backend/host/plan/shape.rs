@@ -150,6 +150,8 @@ pub(crate) struct Segment {
     pub parallel: bool,
     /// What the threads load in a later turn, which may be asked for ahead of it; [`super::ahead`] finds it.
     pub ahead: Vec<Ahead>,
+    /// What its threads touch lies apart; [`super::scattered`] finds it.
+    pub scattered: bool,
     /// What threads do that are near no border; [`super::interior`] finds it.
     pub interior: Option<Interior>,
     /// What threads do that look at partners; [`super::partners`] finds it.
