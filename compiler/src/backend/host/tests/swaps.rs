@@ -65,7 +65,7 @@ def k(best, x):
 }
 
 #[test]
-fn arms_for_two_parts_of_a_row_store_without_masks() {
+fn arms_for_two_parts_of_a_row_load_without_masks() {
     let source = "
 def k(x):
     sums = cuda.shared.array((2, 512), int32)
@@ -86,5 +86,5 @@ def k(x):
     x[tid] = sums[source, tid]
 ";
     let llvm = llvm(source, "void(int32[::1])", "x86-64-v4");
-    assert!(!llvm.contains("masked.store"), "{llvm}");
+    assert!(!llvm.contains("masked.load"), "{llvm}");
 }
