@@ -156,7 +156,6 @@ impl Plan {
         if opt {
             turns::write_out(&mut function, &module.constants, &mut body);
             both::nest(&function, &mut body);
-            swaps::rename(&mut function, &mut body);
             swaps::convert(&mut function, &mut body);
             select::convert(&mut function, &mut body);
             again::substitute(&mut function, &mut body);
