@@ -9,6 +9,8 @@
 //! * an innermost loop with the same turns for all threads, in which a row reads and writes neighbors or one element, and with
 //!   it the loops around it.
 
+use weft_artifact::Scalar;
+
 use super::{
     chains,
     forms::{Form, Forms},
@@ -22,7 +24,7 @@ use crate::{
     analysis::{Fixed, any_expr},
     ir::{
         Arith, Block, Class, Const, ExprId, ExprKind, Function, Leaf, LocalId, MathFn, SpecialRegister, Stmt, StmtKind,
-        Unit, for_each_expr, for_each_stmt,
+        Type, Unit, for_each_expr, for_each_stmt,
     },
 };
 
@@ -123,6 +125,10 @@ fn simple(function: &Function, block: &[Stmt]) -> bool {
             for_each_expr(function, root, &mut |id| {
                 simple &= match function.class(id) {
                     Class::Leaf(Leaf::Base(base)) => base.is_of_block(),
+                    // Of these LLVM makes vectors, too: they are code without branches.
+                    Class::Arith(Arith::Math(MathFn::Exp | MathFn::Exp2, _)) => {
+                        function.exprs[id].ty == Type::Scalar(Scalar::F32)
+                    }
                     Class::Arith(Arith::Math(function, _)) => matches!(
                         function,
                         MathFn::Ceil

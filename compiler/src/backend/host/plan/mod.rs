@@ -5,6 +5,7 @@
 mod again;
 mod ahead;
 mod axes;
+mod borders;
 mod cells;
 mod chains;
 mod crossing;
@@ -113,6 +114,9 @@ impl Plan {
             select::convert(&mut function, &mut body);
             again::substitute(&mut function, &mut body);
         }
+        if opt && !has_barrier && !is_choice {
+            borders::divide(&mut function, &mut body);
+        }
         let marked = lockstep::mark(&mut function, &mut body, walks);
         let has_barrier = marked.any || has_barrier;
         warps::lower_for_loops(&mut module, &mut function, &mut body);
@@ -150,6 +154,9 @@ impl Plan {
                 Runs::EachThread | Runs::OneThread | Runs::Groups => peeler.peel(segment),
             }
             if opt && segment.runs == Runs::EachThread {
+                peeler.peel_outside(segment);
+            }
+            if opt && segment.runs == Runs::EachThread && segment.outside.is_none() {
                 partners::find(&mut peeler, segment);
                 if segment.partners.is_none() {
                     interior::find(&mut peeler, segment);
