@@ -5,6 +5,7 @@
 mod again;
 mod ahead;
 mod axes;
+mod borders;
 mod both;
 mod cells;
 mod chains;
@@ -160,6 +161,9 @@ impl Plan {
             select::convert(&mut function, &mut body);
             again::substitute(&mut function, &mut body);
         }
+        if opt && !has_barrier && !is_choice {
+            borders::divide(&mut function, &mut body);
+        }
         let marked = lockstep::mark(&mut function, &mut body, asked.walks);
         let has_barrier = marked.any || has_barrier;
         warps::lower_for_loops(&mut module, &mut function, &mut body);
@@ -198,6 +202,9 @@ impl Plan {
             }
             if opt && segment.runs == Runs::EachThread {
                 segment.scattered = scattered::is(&peeler, segment);
+                peeler.peel_outside(segment);
+            }
+            if opt && segment.runs == Runs::EachThread && segment.outside.is_none() {
                 partners::find(&mut peeler, segment);
                 if segment.partners.is_none() {
                     interior::find(&mut peeler, segment);
