@@ -55,8 +55,6 @@ pub(super) struct KernelEmitter<'a, 'ctx> {
     pub outlines: bool,
     /// After, and the step of, each lifted loop around the position.
     pub loops: Vec<(BasicBlock<'ctx>, BasicBlock<'ctx>)>,
-    /// The CPU gathers element by element.
-    pub gathers_slowly: bool,
     /// The strip of threads that is here, if it is no row.
     pub strip: Option<Strip<'ctx>>,
 }
@@ -180,7 +178,6 @@ pub(super) fn emit<'ctx>(
         block_end,
         outlines: cx.options.opt && plan.segments > MOST_SEGMENTS,
         loops: Vec::new(),
-        gathers_slowly: parallel.gathers_slowly,
         strip: None,
     };
     entry.declare_own()?;

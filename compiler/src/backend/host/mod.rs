@@ -196,7 +196,7 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
         let f16c = cpu.features.split(',').any(|feature| feature == "+f16c");
         let types = Types { context, spaces: SPACES, halves: Halves::Bits { f16c } };
         let cx = ModuleContext::new(types, &llvm_module, emitted, options, Library::Libclc, None);
-        let parallel = Parallel::new(context, cpu::gathers_slowly(cpu))?;
+        let parallel = Parallel::new(context)?;
         if recorder.is_some() {
             quick::link(&cx, &machine)?;
         }

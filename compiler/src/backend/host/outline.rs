@@ -96,7 +96,6 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             block_end,
             outlines: false,
             loops: Vec::new(),
-            gathers_slowly: self.gathers_slowly,
             strip: None,
         };
         inner.emitter.in_step = self.emitter.in_step;

@@ -35,8 +35,6 @@ static GROUP: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/access_group.bc"
 pub(super) enum Shape {
     /// As it sees fit.
     Loop,
-    /// One thread after the other.
-    Single,
     /// Vectors, and these one after the other.
     Vectors,
     /// The threads' operations one after the other.
@@ -50,13 +48,11 @@ pub(super) struct Parallel<'ctx> {
     group: LLVMMetadataRef,
     access_kind: u32,
     loop_kind: u32,
-    /// The CPU gathers element by element.
-    pub gathers_slowly: bool,
 }
 
 impl<'ctx> Parallel<'ctx> {
     /// Makes the access group.
-    pub(super) fn new(context: &'ctx Context, gathers_slowly: bool) -> Result<Self> {
+    pub(super) fn new(context: &'ctx Context) -> Result<Self> {
         let raw = context.as_ctx_ref();
         // SAFETY: the bytes are static; the module that reads them is read to its end below.
         let buffer =
@@ -79,7 +75,7 @@ impl<'ctx> Parallel<'ctx> {
         let group = unsafe { LLVMValueAsMetadata(operand) };
         let access_kind = context.get_kind_id("llvm.access.group");
         let loop_kind = context.get_kind_id("llvm.loop");
-        Ok(Self { context, group, access_kind, loop_kind, gathers_slowly })
+        Ok(Self { context, group, access_kind, loop_kind })
     }
 
     /// Tells LLVM of a loop of threads, all blocks from `first` on to the end of the function: whether they may run side by side,
@@ -92,10 +88,6 @@ impl<'ctx> Parallel<'ctx> {
         }
         match shape {
             Shape::Loop => {}
-            Shape::Single => {
-                let no = self.number(0);
-                properties.push(self.node(&mut [self.text("llvm.loop.vectorize.enable"), no]));
-            }
             Shape::Vectors => {
                 // Of a constant number of turns LLVM would make straight code before it looks for vectors.
                 let unrolled = self.node(&mut [self.text("llvm.loop.unroll.full")]);
@@ -129,13 +121,6 @@ impl<'ctx> Parallel<'ctx> {
             }
             block = present.get_next_basic_block();
         }
-    }
-
-    /// A number of one bit.
-    fn number(&self, bit: u64) -> LLVMMetadataRef {
-        let value = self.context.bool_type().const_int(bit, false);
-        // SAFETY: the value is a constant of the context.
-        unsafe { LLVMValueAsMetadata(value.as_value_ref()) }
     }
 
     fn text(&self, text: &str) -> LLVMMetadataRef {

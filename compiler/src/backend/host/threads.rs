@@ -266,8 +266,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             this.thread(segment, body, thread, None)?;
             if looks { this.hooks.look_up(&this.emitter) } else { Ok(()) }
         })?;
-        let shape = if segment.scattered && self.gathers_slowly { Shape::Single } else { Shape::Loop };
-        self.parallel.promise(head, back, segment.parallel, shape);
+        self.parallel.promise(head, back, segment.parallel, Shape::Loop);
         Ok(())
     }
 

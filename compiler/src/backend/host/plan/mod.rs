@@ -27,7 +27,6 @@ mod polling;
 mod quotients;
 mod regions;
 pub(crate) mod rows;
-mod scattered;
 mod segments;
 mod select;
 mod shape;
@@ -201,7 +200,6 @@ impl Plan {
                 Runs::EachThread | Runs::OneThread | Runs::Groups => peeler.peel(segment),
             }
             if opt && segment.runs == Runs::EachThread {
-                segment.scattered = scattered::is(&peeler, segment);
                 peeler.peel_outside(segment);
             }
             if opt && segment.runs == Runs::EachThread && segment.outside.is_none() {

@@ -150,8 +150,6 @@ pub(crate) struct Segment {
     pub parallel: bool,
     /// What the threads load in a later turn, which may be asked for ahead of it; [`super::ahead`] finds it.
     pub ahead: Vec<Ahead>,
-    /// What its threads touch lies apart; [`super::scattered`] finds it.
-    pub scattered: bool,
     /// What threads do that are near no border; [`super::interior`] finds it.
     pub interior: Option<Interior>,
     /// Which threads of those that the guard lets through do nothing: those on either side of them run the body.
