@@ -239,6 +239,7 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
 }
 
 /// See [`shim::single_accesses`].
+#[expect(clippy::unnecessary_wraps, reason = "a `Job` may fail to legalize")]
 fn single_accesses(cx: &ModuleContext<'_, '_>) -> Result<()> {
     shim::single_accesses(cx.module);
     Ok(())

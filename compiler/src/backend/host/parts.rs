@@ -7,7 +7,7 @@ use super::{
     entry::KernelEmitter,
     hooks::{count, index},
     parallel::Shape,
-    plan::{Every, Interior, LANES, Partners, Runs, Segment, rows},
+    plan::{Every, Guard, Interior, LANES, Partners, Runs, Segment, rows},
     threads::{GuardValues, RangeValues},
 };
 use crate::backend::llvm::{Result, internal};
@@ -32,6 +32,9 @@ struct Near<'a, 'ctx> {
     /// Where to go on behind the row.
     end: BasicBlock<'ctx>,
 }
+
+/// The first thread of a range of a row, and the one after its last.
+type Bounds<'ctx> = (IntValue<'ctx>, IntValue<'ctx>);
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
     /// A segment once for each warp: its code knows a thread by its number in the block alone.
@@ -341,6 +344,53 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             self.emitter.go(near.end)?;
             self.emitter.builder.position_at_end(next);
         }
+        Ok(())
+    }
+
+    /// The threads `bounds` of a row, in three parts: those of the interior, and those on either side of it.
+    pub(super) fn three_parts(
+        &mut self,
+        segment: &Segment,
+        interior: &Interior,
+        row: ([IntValue<'ctx>; 2], IntValue<'ctx>),
+        bounds: (IntValue<'ctx>, IntValue<'ctx>),
+    ) -> Result<()> {
+        let (all, inner) = self.inner(&interior.guard, bounds)?;
+        self.threads_of_row(segment, &interior.body, row, inner)?;
+        self.either_side(segment, row, all, inner)
+    }
+
+    /// The threads `bounds` of a row, and those of them that a guard lets through: no range ends before it begins.
+    pub(super) fn inner(&mut self, guard: &Guard, (low, high): Bounds<'ctx>) -> Result<(Bounds<'ctx>, Bounds<'ctx>)> {
+        // Of an empty row, too, all parts are empty.
+        let high = self.choose("llvm.smax", low, high.into())?;
+        let values = self.guard_values(guard)?;
+        let (from, to) = (index(&self.emitter, low)?, index(&self.emitter, high)?);
+        let (from, to) = self.span(&values, from, to)?;
+        Ok(((low, high), (from, self.choose("llvm.smax", from, to.into())?)))
+    }
+
+    /// Runs a segment's body for the threads of a row on either side of inner ones.
+    pub(super) fn either_side(
+        &mut self,
+        segment: &Segment,
+        row: ([IntValue<'ctx>; 2], IntValue<'ctx>),
+        (low, high): Bounds<'ctx>,
+        (from, to): Bounds<'ctx>,
+    ) -> Result<()> {
+        let int = low.get_type();
+        let builder = &self.emitter.builder;
+        let before = builder.build_int_compare(IntPredicate::SLT, low, from, "")?;
+        let after = builder.build_int_compare(IntPredicate::SLT, to, high, "")?;
+        let some = builder.build_or(before, after, "")?;
+        let sides = builder.build_select(some, int.const_int(2, false), int.const_zero(), "sides")?.into_int_value();
+        self.counted("side", (int.const_zero(), sides), |this, side| {
+            let builder = &this.emitter.builder;
+            let before = builder.build_int_compare(IntPredicate::EQ, side, int.const_zero(), "")?;
+            let first = builder.build_select(before, low, to, "")?.into_int_value();
+            let end = builder.build_select(before, from, high, "")?.into_int_value();
+            this.threads_of_row(segment, &segment.body, row, (first, end))
+        })?;
         Ok(())
     }
 }

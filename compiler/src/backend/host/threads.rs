@@ -13,7 +13,7 @@ use super::{
     entry::KernelEmitter,
     hooks::{Frame, byte_offset, count, index, known_offset},
     parallel::Shape,
-    plan::{Ahead, Guard, Interior, MaskId, Range, Runs, Segment},
+    plan::{Ahead, Guard, MaskId, Range, Runs, Segment},
 };
 use crate::{
     backend::llvm::{LoopTargets, Result, internal},
@@ -25,9 +25,6 @@ const LINE: u64 = 64;
 
 /// What is loaded so many turns later is fetched.
 const TURNS_AHEAD: u64 = 2;
-
-/// The first thread of a range of a row, and the one after its last.
-type Bounds<'ctx> = (IntValue<'ctx>, IntValue<'ctx>);
 
 /// A guard's values for one row.
 pub(super) struct GuardValues<'ctx> {
@@ -189,53 +186,6 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         }
         // Bounds that are asked for after this are those of the row.
         self.set_thread([int.const_zero(), y, z]);
-        Ok(())
-    }
-
-    /// The threads `bounds` of a row, in three parts: those of the interior, and those on either side of it.
-    fn three_parts(
-        &mut self,
-        segment: &Segment,
-        interior: &Interior,
-        row: ([IntValue<'ctx>; 2], IntValue<'ctx>),
-        bounds: (IntValue<'ctx>, IntValue<'ctx>),
-    ) -> Result<()> {
-        let (all, inner) = self.inner(&interior.guard, bounds)?;
-        self.threads_of_row(segment, &interior.body, row, inner)?;
-        self.either_side(segment, row, all, inner)
-    }
-
-    /// The threads `bounds` of a row, and those of them that a guard lets through: no range ends before it begins.
-    fn inner(&mut self, guard: &Guard, (low, high): Bounds<'ctx>) -> Result<(Bounds<'ctx>, Bounds<'ctx>)> {
-        // Of an empty row, too, all parts are empty.
-        let high = self.choose("llvm.smax", low, high.into())?;
-        let values = self.guard_values(guard)?;
-        let (from, to) = (index(&self.emitter, low)?, index(&self.emitter, high)?);
-        let (from, to) = self.span(&values, from, to)?;
-        Ok(((low, high), (from, self.choose("llvm.smax", from, to.into())?)))
-    }
-
-    /// Runs a segment's body for the threads of a row on either side of inner ones.
-    fn either_side(
-        &mut self,
-        segment: &Segment,
-        row: ([IntValue<'ctx>; 2], IntValue<'ctx>),
-        (low, high): Bounds<'ctx>,
-        (from, to): Bounds<'ctx>,
-    ) -> Result<()> {
-        let int = low.get_type();
-        let builder = &self.emitter.builder;
-        let before = builder.build_int_compare(IntPredicate::SLT, low, from, "")?;
-        let after = builder.build_int_compare(IntPredicate::SLT, to, high, "")?;
-        let some = builder.build_or(before, after, "")?;
-        let sides = builder.build_select(some, int.const_int(2, false), int.const_zero(), "sides")?.into_int_value();
-        self.counted("side", (int.const_zero(), sides), |this, side| {
-            let builder = &this.emitter.builder;
-            let before = builder.build_int_compare(IntPredicate::EQ, side, int.const_zero(), "")?;
-            let first = builder.build_select(before, low, to, "")?.into_int_value();
-            let end = builder.build_select(before, from, high, "")?.into_int_value();
-            this.threads_of_row(segment, &segment.body, row, (first, end))
-        })?;
         Ok(())
     }
 

@@ -148,7 +148,9 @@ fn rename(block: &mut Block, own: &BTreeMap<LocalId, LocalId>) {
         match &mut stmt.kind {
             StmtKind::Assign(local, _) => *local = new(*local),
             StmtKind::Op { results, .. } | StmtKind::Call { results, .. } => {
-                results.iter_mut().for_each(|result| *result = new(*result));
+                for result in results.iter_mut() {
+                    *result = new(*result);
+                }
             }
             StmtKind::If { then: first, otherwise: second, .. } | StmtKind::Loop { body: first, step: second } => {
                 rename(first, own);

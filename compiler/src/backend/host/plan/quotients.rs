@@ -289,10 +289,10 @@ impl Rewrite<'_> {
         let ExprKind::Binary(op, ..) = self.function.exprs[id].kind else { return None };
         let of = self.division(id)?;
         let is_one = matches!(self.divisions[of].dividend, Dividend::Quotient(_));
-        match op {
-            BinaryOp::FloorDiv | BinaryOp::DivNonneg => Some(Dividend::Quotient(of)),
-            _ => (!is_one).then_some(Dividend::Remainder(of)),
+        if matches!(op, BinaryOp::FloorDiv | BinaryOp::DivNonneg) {
+            return Some(Dividend::Quotient(of));
         }
+        (!is_one).then_some(Dividend::Remainder(of))
     }
 
     /// Which division an expression is, if it is one that a part of a row makes.
@@ -403,10 +403,7 @@ impl Rewrite<'_> {
         if self.function.exprs[id].ty != Type::I64 || self.function.exprs[from].ty != Type::I32 {
             return None;
         }
-        match self.function.exprs[self.named(from)].kind {
-            ExprKind::Special(register) => Some(register),
-            _ => None,
-        }
+        if let ExprKind::Special(register) = self.function.exprs[self.named(from)].kind { Some(register) } else { None }
     }
 
     /// A copy of what `blockIdx.x` is multiplied with, if a value is such a product.
