@@ -22,8 +22,10 @@ mod order;
 mod partners;
 mod polling;
 mod regions;
+mod sanitized;
 mod segments;
 mod select;
+mod settled;
 mod shape;
 mod short;
 mod strided;
@@ -36,6 +38,7 @@ pub(crate) mod warps;
 
 pub(crate) use crossing::Crossing;
 pub(crate) use polling::Polling;
+pub(crate) use settled::declared;
 pub(crate) use shape::{
     Ahead, Cut, Guard, Interior, LANES, MAX_ROW, MAX_THREADS, MaskId, Node, Partners, Range, Runs, Segment, Strips,
 };
@@ -49,6 +52,17 @@ use uniform::Uniformity;
 
 /// With more segments than this, each is a function of its own.
 pub(crate) const MOST_SEGMENTS: u64 = 24;
+
+/// What a plan may change.
+#[derive(Clone, Copy, Debug)]
+struct Turns {
+    /// The code is optimized.
+    opt: bool,
+    /// Threads take loops together, without a barrier that asks for it.
+    together: bool,
+    /// Those, too, in which each walks through its own memory.
+    walks: bool,
+}
 
 /// How a kernel runs.
 #[derive(Debug)]
@@ -83,12 +97,26 @@ impl Plan {
     /// Plans the kernel of a module; `None` if it has none. For code that is optimized, threads near no border have a copy
     /// of what they do.
     pub(crate) fn of(module: &Module, opt: bool) -> Option<Self> {
-        let (plan, walks) = Self::with(module, opt, opt)?;
-        if strips::hold_all(&plan.cut.nodes, &walks) { Some(plan) } else { Some(Self::with(module, opt, false)?.0) }
+        let plain = Turns { opt, together: true, walks: opt };
+        let (plan, walks) = Self::with(module, plain)?;
+        let without = Turns { walks: false, ..plain };
+        if strips::hold_all(&plan.cut.nodes, &walks) { Some(plan) } else { Some(Self::with(module, without)?.0) }
+    }
+
+    /// Plans a sanitized kernel; `None` if its threads are to have stacks. Each thread does what the program says, in its order.
+    pub(crate) fn sanitized(module: &Module) -> Option<Self> {
+        let mut module = sanitized::without_meetings(module)?;
+        let (mut plan, _) = Self::with(&module, Turns { opt: false, together: false, walks: false })?;
+        let function = &plan.module.functions[plan.kernel];
+        let goes = plan.cut.alive.is_none() && plan.cut.masks == 0 && sanitized::go_together(function, &plan.cut.nodes);
+        // What is told of accesses is known of the body as it was, whose expressions and locals the nodes have.
+        plan.module.functions[plan.kernel].body = std::mem::take(&mut module.functions[plan.kernel].body);
+        settled::note(&plan.module.functions[plan.kernel], &mut plan.cut.nodes);
+        goes.then_some(plan)
     }
 
     /// A plan in which threads perhaps take loops together that are taken so by strips or not at all, and the counters of these loops.
-    fn with(module: &Module, opt: bool, walks: bool) -> Option<(Self, Vec<LocalId>)> {
+    fn with(module: &Module, Turns { opt, together, walks }: Turns) -> Option<(Self, Vec<LocalId>)> {
         let kernel = module.kernel?;
         let effects = Effects::of_module(module);
         let has_barrier = Effects::of_function(&effects, kernel).synchronizes();
@@ -113,7 +141,8 @@ impl Plan {
             select::convert(&mut function, &mut body);
             again::substitute(&mut function, &mut body);
         }
-        let marked = lockstep::mark(&mut function, &mut body, walks);
+        let marked =
+            if together { lockstep::mark(&mut function, &mut body, walks) } else { lockstep::Marked::default() };
         let has_barrier = marked.any || has_barrier;
         warps::lower_for_loops(&mut module, &mut function, &mut body);
         let fixed = Fixed::of(&function, &body);
