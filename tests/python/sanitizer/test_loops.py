@@ -173,7 +173,7 @@ def test_a_plain_read_between_atomic_steps_and_a_barrier() -> None:
     assert is_race(found(lambda: counted[1, N](given, bins, True, True, True)))
 
 
-@pytest.mark.parametrize("reader", [1, 33, 200])
+@pytest.mark.parametrize("reader", [0, 1, 33, 200])
 def test_a_plain_access_beside_atomic_steps_of_all_warps(reader: int) -> None:
     @cuda.jit(sanitize="all")
     def beside(x, out, reader, before, writes):

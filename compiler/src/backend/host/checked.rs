@@ -1,12 +1,14 @@
 //! Segments of sanitized code: twice, where reads may be settled before a thread goes on.
 //!
 //! Reads of shared arrays that nobody writes between two barriers, and of arrays that the kernel only reads, are nothing to look
-//! at if all bytes are written, which is the same for all threads of the block. So a block asks first, and has code for both.
+//! at if all bytes are written, which is the same for all threads of the block. So a block asks first, and has code for both: in the
+//! other one a read of such a shared array only looks whether its own bytes are written.
 
 use std::mem::offset_of;
 
 use inkwell::{
     IntPredicate,
+    types::BasicTypeEnum,
     values::{BasicValueEnum, IntValue, PointerValue},
 };
 use weft_artifact::{ArgType, HostChecks, HostSeen};
@@ -15,14 +17,51 @@ use super::{
     checks::{Telling, Told},
     entry::KernelEmitter,
     hooks::known_offset,
-    plan::{Segment, declared},
+    plan::Segment,
     quick,
     seen::Seen,
 };
 use crate::{
     backend::llvm::{FunctionEmitter, Result, internal},
-    ir::{Base, Class, ExprId, Function, Type, for_each_expr_of_block},
+    ir::{Base, Class, ExprId, Function, SharedId, Type, for_each_expr_of_block},
 };
+
+/// What is settled in a piece of code.
+pub(super) struct Settled {
+    /// Shared arrays of which no read races.
+    pub(super) arrays: Vec<SharedId>,
+    /// All of their bytes are written, and the arrays that the kernel only reads are quiet.
+    pub(super) all: bool,
+}
+
+impl<'ctx> Seen<'ctx> {
+    /// Whether what a read of shared memory finds was written, if it is within bounds.
+    fn is_written(
+        &self,
+        emitter: &FunctionEmitter<'_, 'ctx>,
+        told: &Told<'ctx>,
+        is_within: IntValue<'ctx>,
+    ) -> Result<IntValue<'ctx>> {
+        let llvm = emitter.cx.types.context;
+        let (builder, long) = (&emitter.builder, llvm.i64_type());
+        let pointer = llvm.ptr_type(inkwell::AddressSpace::default());
+        let load = |ty: BasicTypeEnum<'ctx>, offset: usize| -> Result<BasicValueEnum<'ctx>> {
+            Ok(builder.build_load(ty, known_offset(emitter, self.memory, offset as u64)?, "")?)
+        };
+        let bits = load(pointer.into(), offset_of!(HostSeen, bits))?;
+        let scratch = load(long.into(), offset_of!(HostSeen, scratch))?.into_int_value();
+        let page = builder.build_and(scratch, long.const_int(!(quick::PAGE - 1), false), "")?;
+        let address = builder.build_ptr_to_int(told.place, long, "")?;
+        let byte = builder.build_int_sub(address, page, "")?;
+        let byte = builder.build_select(is_within, byte, long.const_zero(), "")?.into_int_value();
+        let shift = llvm.i32_type().const_int(u64::from(told.bytes().trailing_zeros()), false);
+        let call = builder.build_call(quick::clear(emitter)?, &[bits.into(), byte.into(), shift.into()], "written")?;
+        match call.try_as_basic_value().basic() {
+            Some(BasicValueEnum::IntValue(written)) => Ok(written),
+            _ => internal("it is not said what is written"),
+        }
+    }
+}
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
     /// A segment whose threads tell of their accesses.
@@ -32,14 +71,16 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             (self.emitter.block("settled"), self.emitter.block("open"), self.emitter.block("segment_end"));
         self.emitter.builder.build_conditional_branch(all, quick, slow)?;
         let Some(telling) = &self.hooks.telling else { return internal("nobody is told") };
-        telling.settled.replace(Some(segment.settled.clone()));
+        let arrays = segment.settled.clone();
+        telling.settled.replace(Some(Settled { arrays: arrays.clone(), all: true }));
         self.emitter.builder.position_at_end(quick);
         self.rows(segment)?;
         self.emitter.go(end)?;
-        telling.settled.replace(None);
+        telling.settled.replace(Some(Settled { arrays, all: false }));
         self.emitter.builder.position_at_end(slow);
         self.rows(segment)?;
         self.emitter.go(end)?;
+        telling.settled.replace(None);
         self.emitter.builder.position_at_end(end);
         Ok(())
     }
@@ -120,25 +161,36 @@ impl<'ctx> Telling<'_> {
         seen: Option<Seen<'ctx>>,
     ) -> Result<Option<IntValue<'ctx>>> {
         let settled = self.settled.borrow();
-        let (Some(arrays), Some(pointer), Some(seen)) = (&*settled, told.loads, seen) else { return Ok(None) };
+        let (Some(Settled { arrays, all }), Some(pointer), Some(seen)) = (&*settled, told.loads, seen) else {
+            return Ok(None);
+        };
         let function = emitter.function;
-        let is_settled = match declared(function, pointer) {
+        let is_settled = match self.recorder.pointers.declared(function, pointer) {
             Some(Base::Shared(array)) => arrays.contains(&array),
             Some(Base::Const(_) | Base::Dynamic | Base::Local(_)) => false,
-            None => self.settled_parameter(function, pointer) != 0,
+            None => *all && self.settled_parameter(function, pointer) != 0,
         };
-        if !is_settled {
+        if !is_settled || !told.bytes().is_power_of_two() {
             return Ok(None);
         }
-        // An index out of bounds, or that of the view that it goes through, leads far away.
-        let (builder, long) = (&emitter.builder, emitter.cx.types.context.i64_type());
-        let address = builder.build_ptr_to_int(told.place, long, "")?;
-        let nowhere = long.const_int(HostChecks::NOWHERE >> 1, false);
-        let is_within = builder.build_int_compare(IntPredicate::ULT, address, nowhere, "within")?;
-        if told.copy == 0 || told.copy == HostChecks::FOLLOWED {
-            return Ok(Some(is_within));
+        let mut is_settled = match self.recorder.pointers.within(function, pointer) {
+            Some(cond) => emitter.emit_int(cond)?,
+            // An index out of bounds, or that of the view that it goes through, leads far away.
+            None => {
+                let (builder, long) = (&emitter.builder, emitter.cx.types.context.i64_type());
+                let address = builder.build_ptr_to_int(told.place, long, "")?;
+                let nowhere = long.const_int(HostChecks::NOWHERE >> 1, false);
+                builder.build_int_compare(IntPredicate::ULT, address, nowhere, "")?
+            }
+        };
+        if !all {
+            let is_written = seen.is_written(emitter, told, is_settled)?;
+            is_settled = emitter.builder.build_and(is_settled, is_written, "")?;
         }
-        Ok(Some(emitter.builder.build_and(is_within, seen.copies_nothing(emitter)?, "")?))
+        if told.copy != 0 && told.copy != HostChecks::FOLLOWED {
+            is_settled = emitter.builder.build_and(is_settled, seen.copies_nothing(emitter)?, "")?;
+        }
+        Ok(Some(is_settled))
     }
 
     /// A read of which nothing is told if it is settled.

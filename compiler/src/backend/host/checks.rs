@@ -18,13 +18,13 @@ use weft_artifact::{
     SlotSource, Tools,
 };
 
-use super::{hooks::HostHooks, offsets::Offsets, quick::Quick, seen::Seen};
+use super::{checked::Settled, hooks::HostHooks, offsets::Offsets, plan::Pointers, quick::Quick, seen::Seen};
 use crate::{
     analysis::{Origins, Owner, Parts, base, copied, only_read},
     backend::llvm::{Access, FunctionEmitter, OperandValue, Result, int, internal},
     ir::{
-        Base, Block, Check, ExprId, FuncId, Function, LoadHint, LocalId, Module, Op, Order, Scope, SharedId,
-        SharedKind, Shuffle, Space, StmtKind, Type,
+        Base, Block, Check, ExprId, FuncId, Function, LoadHint, LocalId, Module, Op, Order, Scope, SharedKind, Shuffle,
+        Space, StmtKind, Type,
     },
     source::{Origin, Span},
 };
@@ -44,6 +44,7 @@ pub(super) struct Recorder<'a> {
     only_read: Vec<u32>,
     /// Of the kernel's pointers.
     origins: Option<Origins>,
+    pub(super) pointers: Pointers,
 }
 
 impl<'a> Recorder<'a> {
@@ -63,6 +64,7 @@ impl<'a> Recorder<'a> {
             }
         }
         let (only_read, origins) = (only_read(module), module.kernel().map(Origins::of));
+        let pointers = module.kernel().map(Pointers::of).unwrap_or_default();
         Self {
             module,
             sites: RefCell::default(),
@@ -72,6 +74,7 @@ impl<'a> Recorder<'a> {
             n_quick: Cell::new(0),
             only_read,
             origins,
+            pointers,
         }
     }
 
@@ -194,8 +197,8 @@ pub(super) struct Telling<'a> {
     pub(super) function: FuncId,
     /// The place of the present statement.
     pub(super) span: Cell<Span>,
-    /// Where all that can be is settled: the shared arrays of which no read races.
-    pub(super) settled: RefCell<Option<Vec<SharedId>>>,
+    /// What is settled in the present code.
+    pub(super) settled: RefCell<Option<Settled>>,
     /// It is to be asked whether what was read is written.
     pub(super) asks: Cell<bool>,
 }
@@ -257,6 +260,13 @@ pub(super) struct Told<'ctx> {
     pub(super) loads: Option<ExprId>,
 }
 
+impl Told<'_> {
+    /// Its bytes.
+    pub(super) const fn bytes(&self) -> u32 {
+        self.bits & AccessBits::SIZE
+    }
+}
+
 impl<'ctx> Telling<'_> {
     fn call(
         &self,
@@ -265,7 +275,7 @@ impl<'ctx> Telling<'_> {
         told: &Told<'ctx>,
     ) -> Result<PointerValue<'ctx>> {
         let site = self.recorder.site(told.kind, told.span, &emitter.function.name);
-        let bytes = told.bits & AccessBits::SIZE;
+        let bytes = told.bytes();
         if let Some(settled) = self.settled(emitter, told, seen)? {
             return self.settled_read(emitter, context, (told, site), settled);
         }
@@ -433,7 +443,9 @@ impl<'ctx> Telling<'_> {
             }
             Check::Leaves => event(emitter, context, (0, EventKind::LEAVES), zero, zero).map(nothing),
             Check::Used => event(emitter, context, (0, EventKind::USED), int(0)?, zero).map(nothing),
-            Check::Unwritten if self.settled.borrow().is_some() && !self.asks.replace(false) => {
+            Check::Unwritten
+                if self.settled.borrow().as_ref().is_some_and(|settled| settled.all) && !self.asks.replace(false) =>
+            {
                 Ok(vec![emitter.cx.types.context.i32_type().const_zero().into()])
             }
             Check::Unwritten => {

@@ -551,7 +551,7 @@ add:
 
 other:
   ; Steps of the block since its last barrier, which are as atomic as this one, are nothing to it.
-  %free = call i1 @weft.free(ptr %one, ptr %seen, i64 %time, i64 %from, i32 %lane, i64 %address)
+  %free = call i1 @weft.hidden(ptr %one, ptr %seen, i64 %time, i64 %from, i32 %lane, i64 %address)
   %alike = call i1 @weft.alike(ptr %one, i64 %time, i64 %how)
   %is_well = or i1 %free, %alike
   br i1 %is_well, label %second, label %slow
@@ -567,7 +567,7 @@ first_only:
 
 two:
   %other_two = getelementptr inbounds %reads, ptr %seconds, i64 %cell
-  %free_too = call i1 @weft.free(ptr %other_two, ptr %seen, i64 %time, i64 %from, i32 %lane, i64 %address)
+  %free_too = call i1 @weft.hidden(ptr %other_two, ptr %seen, i64 %time, i64 %from, i32 %lane, i64 %address)
   %alike_too = call i1 @weft.alike(ptr %other_two, i64 %time, i64 %how)
   %is_well_too = or i1 %free_too, %alike_too
   br i1 %is_well_too, label %which, label %slow
@@ -613,6 +613,21 @@ slow:
   %access = load ptr, ptr %access.at
   %goes = call ptr %access(ptr %context, i32 %site, ptr %place, i32 %bits, i64 0, i32 %copy) #0
   ret ptr %goes
+}
+
+; `Now::is_free`, of a step: it does not hide what its thread has read since the last barrier.
+define internal i1 @weft.hidden(ptr %reads, ptr %seen, i64 %time, i64 %from, i32 %lane, i64 %address) alwaysinline nounwind {
+  %free = call i1 @weft.free(ptr %reads, ptr %seen, i64 %time, i64 %from, i32 %lane, i64 %address)
+  %its_time = load i64, ptr %reads, align 4
+  %lanes.at = getelementptr inbounds %reads, ptr %reads, i64 0, i32 4
+  %lanes = load i32, ptr %lanes.at
+  %steps = call i1 @weft.steps(ptr %reads)
+  %before = icmp ne i64 %its_time, %time
+  %none = icmp eq i32 %lanes, 0
+  %other = or i1 %before, %none
+  %hides = or i1 %other, %steps
+  %hidden = and i1 %free, %hides
+  ret i1 %hidden
 }
 
 ; Steps of this time, as atomic as one.
@@ -670,6 +685,32 @@ yes:
 
 no:
   ret i1 false
+}
+
+; Whether an element is written, of memory that has such bits; it lies in one word of them unless it is misaligned, which code does
+; not decide.
+define i1 @weft.clear(ptr %bits, i64 %byte, i32 %shift) alwaysinline nounwind {
+start:
+  %none = icmp eq ptr %bits, null
+  br i1 %none, label %yes, label %look
+
+yes:
+  ret i1 true
+
+look:
+  %index = lshr i64 %byte, 6
+  %word.at = getelementptr inbounds i64, ptr %bits, i64 %index
+  %word = load i64, ptr %word.at
+  %mask = call i64 @weft.mask(i64 %byte, i32 %shift)
+  %unwritten = and i64 %word, %mask
+  %is_clear = icmp eq i64 %unwritten, 0
+  %long = zext i32 %shift to i64
+  %size = shl i64 1, %long
+  %low = sub i64 %size, 1
+  %rest = and i64 %byte, %low
+  %whole = icmp eq i64 %rest, 0
+  %both = and i1 %is_clear, %whole
+  ret i1 %both
 }
 
 attributes #0 = { cold nounwind }

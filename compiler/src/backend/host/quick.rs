@@ -23,6 +23,7 @@ const READ: &str = "weft.read";
 const WRITE: &str = "weft.write";
 const STEP: &str = "weft.step";
 const WRITTEN: &str = "weft.written";
+const CLEAR: &str = "weft.clear";
 
 /// Bytes of a page.
 pub(super) const PAGE: u64 = 2048;
@@ -36,7 +37,7 @@ pub(super) fn link(cx: &ModuleContext<'_, '_>, machine: &Machine) -> Result<()> 
     let functions = driver::lazy_bitcode(cx.types.context, FUNCTIONS, c"quick")?;
     machine.prepare(&functions);
     shim::link(cx.module, functions)?;
-    for name in [READ, WRITE, STEP, WRITTEN] {
+    for name in [READ, WRITE, STEP, WRITTEN, CLEAR] {
         let Some(function) = cx.module.get_function(name) else { return internal(format!("there is no {name}")) };
         function.set_linkage(Linkage::Internal);
     }
@@ -59,6 +60,11 @@ pub(super) fn finish(cx: &ModuleContext<'_, '_>, n_calls: u32) -> Result<()> {
 /// The function that says whether all bytes of some memory are written.
 pub(super) fn written<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>) -> Result<FunctionValue<'ctx>> {
     emitter.cx.module.get_function(WRITTEN).map_or_else(|| internal(format!("there is no {WRITTEN}")), Ok)
+}
+
+/// The function that says whether one element of it is.
+pub(super) fn clear<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>) -> Result<FunctionValue<'ctx>> {
+    emitter.cx.module.get_function(CLEAR).map_or_else(|| internal(format!("there is no {CLEAR}")), Ok)
 }
 
 /// An access of one, two, four or eight bytes to memory that others see.

@@ -38,7 +38,7 @@ pub(crate) mod warps;
 
 pub(crate) use crossing::Crossing;
 pub(crate) use polling::Polling;
-pub(crate) use settled::declared;
+pub(crate) use settled::Pointers;
 pub(crate) use shape::{
     Ahead, Cut, Guard, Interior, LANES, MAX_ROW, MAX_THREADS, MaskId, Node, Partners, Range, Runs, Segment, Strips,
 };
@@ -107,8 +107,7 @@ impl Plan {
     pub(crate) fn sanitized(module: &Module) -> Option<Self> {
         let mut module = sanitized::without_meetings(module)?;
         let (mut plan, _) = Self::with(&module, Turns { opt: false, together: false, walks: false })?;
-        let function = &plan.module.functions[plan.kernel];
-        let goes = plan.cut.alive.is_none() && plan.cut.masks == 0 && sanitized::go_together(function, &plan.cut.nodes);
+        let goes = plan.cut.alive.is_none() && plan.cut.masks == 0 && sanitized::go_together(&plan.cut.nodes);
         // What is told of accesses is known of the body as it was, whose expressions and locals the nodes have.
         plan.module.functions[plan.kernel].body = std::mem::take(&mut module.functions[plan.kernel].body);
         settled::note(&plan.module.functions[plan.kernel], &mut plan.cut.nodes);
@@ -176,7 +175,8 @@ impl Plan {
                     segment.guard.iter_mut().for_each(|guard| peeler.complete(guard));
                 }
                 // The guards around all of a group's code let a range of a row through, which it speaks for.
-                Runs::EachThread | Runs::OneThread | Runs::Groups => peeler.peel(segment),
+                Runs::EachThread | Runs::OneThread | Runs::Groups if together => peeler.peel(segment),
+                Runs::EachThread | Runs::OneThread | Runs::Groups => {}
             }
             if opt && segment.runs == Runs::EachThread {
                 partners::find(&mut peeler, segment);

@@ -8,7 +8,7 @@
 use weft_artifact::SiteKind;
 
 use super::{
-    shape::{Guard, Node, Runs},
+    shape::{Node, Runs},
     walk::holds_barrier,
 };
 use crate::ir::{
@@ -190,28 +190,16 @@ impl<'a> Exits<'a> {
 }
 
 /// Whether all threads come to all nodes of a cut body together, and tell of each of their accesses in a segment.
-pub(crate) fn go_together(function: &Function, nodes: &[Node]) -> bool {
+pub(crate) fn go_together(nodes: &[Node]) -> bool {
     nodes.iter().all(|node| match node {
         Node::Once { active: None, .. } | Node::Barrier | Node::Break | Node::Continue | Node::Return => true,
         Node::Segment(segment) => {
-            segment.active.is_none()
-                && segment.runs == Runs::EachThread
-                && segment.guard.as_ref().is_none_or(|guard| is_quiet(function, guard))
+            segment.active.is_none() && segment.guard.is_none() && segment.runs == Runs::EachThread
         }
-        Node::If { then, otherwise, .. } => go_together(function, then) && go_together(function, otherwise),
+        Node::If { then, otherwise, .. } => go_together(then) && go_together(otherwise),
         Node::Loop { active: None, guard: None, mask: None, turn_mask: None, body, step, .. } => {
-            go_together(function, body) && go_together(function, step)
+            go_together(body) && go_together(step)
         }
         Node::Once { .. } | Node::Guarded { .. } | Node::Split { .. } | Node::Strips(_) | Node::Loop { .. } => false,
     })
-}
-
-/// Whether a guard is known without a look at memory.
-fn is_quiet(function: &Function, guard: &Guard) -> bool {
-    let mut quiet = true;
-    let of_ranges = guard.ranges.iter().flat_map(|range| [range.value, range.bound]);
-    for cond in guard.rows.iter().map(|&(cond, _)| cond).chain(of_ranges) {
-        for_each_expr(function, cond, &mut |id| quiet &= !matches!(function.class(id), Class::Load(_)));
-    }
-    quiet
 }

@@ -3,16 +3,21 @@
 //! All threads of a block come to each barrier together, and nobody else sees its shared memory. So a segment from which no other
 //! one that writes the array is reached without a barrier, nor reaches it, only has to look whether the array was written at all.
 
+use weft_artifact::HostChecks;
+
 use super::shape::{Node, for_each_segment};
 use crate::{
     analysis::{Origins, Owner},
-    ir::{Arith, Base, Block, Class, ExprId, Function, Op, SharedId, StmtKind, for_each_expr_of_block, for_each_stmt},
+    ir::{
+        Arith, Base, Block, Class, Const, ExprId, Function, Leaf, Op, SharedId, StmtKind, Type, for_each_expr_of_block,
+        for_each_stmt,
+    },
 };
 
 /// Notes for each segment the arrays that it reads and that are settled there.
 pub(crate) fn note(function: &Function, nodes: &mut [Node]) {
-    let origins = Origins::of(function);
-    let mut flow = Flow { function, origins, points: Vec::new(), loops: Vec::new(), segments: Vec::new() };
+    let (origins, pointers) = (Origins::of(function), Pointers::of(function));
+    let mut flow = Flow { function, origins, pointers, points: Vec::new(), loops: Vec::new(), segments: Vec::new() };
     let start = flow.add(&[], Wrote::default(), false);
     flow.walk(nodes, vec![start]);
     let before = flow.before();
@@ -27,7 +32,7 @@ pub(crate) fn note(function: &Function, nodes: &mut [Node]) {
         let mut settled = Vec::new();
         for_each_expr_of_block(function, &segment.body, &mut |id| {
             if let Class::Load(pointer) = function.class(id)
-                && let Some(Base::Shared(array)) = declared(function, pointer)
+                && let Some(Base::Shared(array)) = flow.pointers.declared(function, pointer)
                 && !settled.contains(&array)
                 && !wrote.arrays.contains(&array)
             {
@@ -38,26 +43,85 @@ pub(crate) fn note(function: &Function, nodes: &mut [Node]) {
     });
 }
 
-/// What is declared that a pointer points into, if its index is within bounds.
-pub(crate) fn declared(function: &Function, id: ExprId) -> Option<Base> {
-    match function.class(id) {
-        Class::Arith(Arith::Select(_, pointer, _)) if within(function, id).is_some() => declared(function, pointer),
-        Class::Arith(Arith::Convert(inner)) | Class::Address { base: inner, .. } => declared(function, inner),
-        Class::Leaf(crate::ir::Leaf::Base(base)) => Some(base),
-        Class::Leaf(_) | Class::Arith(_) | Class::Load(_) => None,
+/// Where the pointers of a function lead, as far as their expressions and locals that are assigned once say.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pointers {
+    /// By the local's index: the value of a pointer that is assigned once.
+    values: Vec<Option<ExprId>>,
+}
+
+impl Pointers {
+    pub(crate) fn of(function: &Function) -> Self {
+        let mut values = vec![None; function.locals.len()];
+        let mut assigned = vec![false; function.locals.len()];
+        // A parameter has a value before.
+        function.params.iter().for_each(|param| assigned[param.index()] = true);
+        for_each_stmt(&function.body, &mut |stmt| {
+            for local in stmt.kind.assigned() {
+                let before = std::mem::replace(&mut assigned[local.index()], true);
+                values[local.index()] = match stmt.kind {
+                    StmtKind::Assign(_, value) if !before && matches!(function.exprs[value].ty, Type::Ptr(..)) => {
+                        Some(value)
+                    }
+                    StmtKind::Assign(..)
+                    | StmtKind::Store { .. }
+                    | StmtKind::Op { .. }
+                    | StmtKind::Call { .. }
+                    | StmtKind::If { .. }
+                    | StmtKind::Loop { .. }
+                    | StmtKind::Break
+                    | StmtKind::Continue
+                    | StmtKind::Return(_) => None,
+                };
+            }
+        });
+        Self { values }
+    }
+
+    /// Whether the index of a pointer is within bounds, if nothing else may lead it nowhere.
+    pub(crate) fn within(&self, function: &Function, id: ExprId) -> Option<ExprId> {
+        let cond = within(function, id)?;
+        let Class::Arith(Arith::Select(_, pointer, _)) = function.class(id) else { return None };
+        self.is_straight(function, pointer).then_some(cond)
+    }
+
+    /// Whether a pointer lies in what a parameter or a declaration gives, at no index that was compared with bounds.
+    fn is_straight(&self, function: &Function, id: ExprId) -> bool {
+        match function.class(id) {
+            Class::Arith(Arith::Convert(inner)) | Class::Address { base: inner, .. } => {
+                self.is_straight(function, inner)
+            }
+            Class::Leaf(Leaf::Base(_)) => true,
+            Class::Leaf(Leaf::Local(local)) => match self.values.get(local.index()).copied().flatten() {
+                Some(value) => self.is_straight(function, value),
+                None => function.params.contains(&local),
+            },
+            Class::Leaf(Leaf::Const(_) | Leaf::Special(_)) | Class::Arith(_) | Class::Load(_) => false,
+        }
+    }
+
+    /// What is declared that a pointer points into, if its index is within bounds.
+    pub(crate) fn declared(&self, function: &Function, id: ExprId) -> Option<Base> {
+        match function.class(id) {
+            Class::Arith(Arith::Select(_, pointer, _)) if within(function, id).is_some() => {
+                self.declared(function, pointer)
+            }
+            Class::Arith(Arith::Convert(inner)) | Class::Address { base: inner, .. } => self.declared(function, inner),
+            Class::Leaf(Leaf::Base(base)) => Some(base),
+            // A local whose value depends on itself is assigned twice.
+            Class::Leaf(Leaf::Local(local)) => {
+                self.declared(function, self.values.get(local.index()).copied().flatten()?)
+            }
+            Class::Leaf(Leaf::Const(_) | Leaf::Special(_)) | Class::Arith(_) | Class::Load(_) => None,
+        }
     }
 }
 
 /// Whether the index of a pointer is within bounds, if it was compared with them: else it leads nowhere.
 fn within(function: &Function, id: ExprId) -> Option<ExprId> {
-    use crate::ir::{Const, Leaf};
+    let nowhere = Class::Leaf(Leaf::Const(Const::Address(HostChecks::NOWHERE)));
     match function.class(id) {
-        Class::Arith(Arith::Select(cond, _, other))
-            if function.class(other)
-                == Class::Leaf(Leaf::Const(Const::Address(weft_artifact::HostChecks::NOWHERE))) =>
-        {
-            Some(cond)
-        }
+        Class::Arith(Arith::Select(cond, _, other)) if function.class(other) == nowhere => Some(cond),
         Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => None,
     }
 }
@@ -88,6 +152,7 @@ struct Ways {
 struct Flow<'a> {
     function: &'a Function,
     origins: Origins,
+    pointers: Pointers,
     points: Vec<Point>,
     loops: Vec<Ways>,
     /// The segments' points, in the order of the nodes.
@@ -173,7 +238,7 @@ impl Flow<'_> {
                 | StmtKind::Return(_) => None,
             };
             let Some(pointer) = pointer else { return };
-            match declared(self.function, pointer) {
+            match self.pointers.declared(self.function, pointer) {
                 Some(Base::Shared(array)) => wrote.arrays.push(array),
                 Some(Base::Local(_) | Base::Const(_) | Base::Dynamic) => {}
                 None => wrote.all |= !matches!(self.origins.origin(self.function, pointer), Owner::Param(_)),
