@@ -29,6 +29,7 @@ const LIBCLC: &[(&str, &[&str])] = &[
 /// What LLVM's C interface has not.
 const CPP: &[&str] = &[
     "src/backend/llvm/gate.cpp",
+    "src/backend/llvm/gathers.cpp",
     "src/backend/llvm/frames.cpp",
     "src/backend/llvm/cpu.cpp",
     "src/backend/llvm/decided.cpp",

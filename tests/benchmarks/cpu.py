@@ -22,9 +22,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tables
-from kernels import SETS, check, spoil, verdict
+from kernels import SETS as ON_BOTH
+from kernels import check, spoil, verdict
 from suite.faults import brief
 from tables import NUMPY_TYPING
+from third import CASES as THIRD
 from twins import FLAGS, NAMES, C, Numba
 
 if TYPE_CHECKING:
@@ -33,7 +35,9 @@ if TYPE_CHECKING:
 
     from suite import Case, Work
 
+SETS = {**ON_BOTH, "third": THIRD}
 CLOCKS = {"wall": time.perf_counter, "processor": time.process_time}
+NO_TWIN = "no twin"
 TURN_S = 0.02
 MOST_LAUNCHES = 20
 QUIET_S = 0.01
@@ -81,7 +85,7 @@ def measure(
     row: dict[str, Any] = {"kernel": case.name, "wider": case.wider, "grid": work.grid, "block": work.block}
 
     def clear() -> None:
-        if case.accumulates:
+        if case.accumulates or work.initial:
             spoil(np, case, work, on_host)
 
     ready: dict[str, tuple[Callable[[], None], int]] = {}
@@ -159,7 +163,7 @@ def start(program: Callable[[], Any]) -> Any:
 def main() -> int:
     cores = len(os.sched_getaffinity(0))
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--set", choices=tuple(SETS), help="the kernels of suite/ or of second/ alone")
+    parser.add_argument("--set", choices=tuple(SETS), help="the kernels of suite/, second/ or third/ alone")
     parser.add_argument("--sizes", choices=("cpu", "tiny", "full"), default="cpu", help="full: the GPU's")
     parser.add_argument("--only", default="", help="run the kernels whose names contain this")
     parser.add_argument("--threads", type=int, default=cores, help="of each program; all cores if not given")
@@ -199,7 +203,8 @@ def main() -> int:
             chosen = [case for case in cases if options.only in case.name and case.name in NAMES]
             if chosen and options.set in (None, which):
                 print(f"\nThe {which} set: {tables.cpu_facts(facts)}\n")
-                figures = run_set(cuda, chosen, options.repeats, programs, facts)
+                told = programs | ({"numba": NO_TWIN} if which == "third" else {})
+                figures = run_set(cuda, chosen, options.repeats, told, facts)
                 gathered["cpu" if which == "first" else f"cpu-{which}"] = figures
     if not gathered:
         parser.error(f"--only: no kernel's name contains {options.only!r}")

@@ -34,8 +34,10 @@ ROTATED_BYTES = 256 << 20
 
 
 def spoil(xp: Any, case: Case, work: Work, args: tuple[Any, ...]) -> None:
-    """Clears what the kernel adds to, and poisons what it writes."""
-    for position in work.outputs:
+    """Clears what the kernel adds to, restores what it works in, and poisons what it writes."""
+    for position, values in work.initial.items():
+        args[position][...] = values
+    for position in set(work.outputs) - work.initial.keys():
         array = args[position]
         array.fill(0 if case.accumulates else (np.nan if array.dtype.kind == "f" else 90))
 

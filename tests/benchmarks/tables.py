@@ -240,6 +240,10 @@ def cpu(figures: dict[str, Any]) -> str:
 
 TABLES = {
     "kernels": kernels, "kernels-second": kernels, "launch": launch, "memory": memory, "cpu": cpu, "cpu-second": cpu,
+    "cpu-third": cpu,
 }  # fmt: skip
-COMMANDS = {"kernels-second": "kernels.py --set second --restrict", "cpu-second": "cpu.py --set second"}
+COMMANDS = {
+    "kernels-second": "kernels.py --set second --restrict", "cpu-second": "cpu.py --set second",
+    "cpu-third": "cpu.py --set third",
+}  # fmt: skip
 """How figures are measured whose name is not their program's."""

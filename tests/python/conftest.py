@@ -48,6 +48,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=("auto", "loops", "fibers"),
         help="how the threads of a block run on the CPU (WEFT_CPU_STRATEGY); else weft chooses for each kernel",
     )
+    parser.addoption("--keep-bits", metavar="FILE", help="run with WEFT_REPRODUCIBLE=1, and keep the bits of results")
+    parser.addoption("--against-bits", metavar="FILE", help="the same, and fail where they are not those kept")
 
 
 def chosen_devices(config: pytest.Config) -> list[str]:
@@ -100,6 +102,12 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("WEFT_CACHE", "off")
     if strategy := config.getoption("--cpu-strategy"):
         os.environ["WEFT_CPU_STRATEGY"] = strategy
+    if config.getoption("--keep-bits") or config.getoption("--against-bits"):
+        import kept_bits
+
+        os.environ["WEFT_REPRODUCIBLE"] = "1"
+        config.addinivalue_line("filterwarnings", "always::weft.errors.ReproducibilityWarning")
+        config.pluginmanager.register(kept_bits.KeptBits(config), "kept_bits")
 
 
 DEVICE = pytest.StashKey[str]()

@@ -187,9 +187,12 @@ impl SpecialRegister {
     pub const fn is_of_block(self) -> bool {
         match self {
             Self::ThreadIdx(_) | Self::LaneId => false,
-            Self::BlockIdx(_) | Self::BlockDim(_) | Self::GridDim(_) | Self::WarpSize | Self::DynamicSharedBytes => {
-                true
-            }
+            Self::BlockIdx(_)
+            | Self::BlockDim(_)
+            | Self::GridDim(_)
+            | Self::WarpSize
+            | Self::DynamicSharedBytes
+            | Self::OfRow(_) => true,
         }
     }
 }

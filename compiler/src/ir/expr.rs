@@ -123,6 +123,8 @@ pub enum SpecialRegister {
     WarpSize,
     /// Bytes of dynamic shared memory of this launch.
     DynamicSharedBytes,
+    /// A number that the first thread of a part of a row has, 64 bits wide: only the host's plan asks for it.
+    OfRow(u8),
 }
 
 /// Unary operators.
@@ -343,6 +345,7 @@ impl SpecialRegister {
             Self::LaneId => "laneid".to_owned(),
             Self::WarpSize => "warpsize".to_owned(),
             Self::DynamicSharedBytes => "dynamic_shared_bytes".to_owned(),
+            Self::OfRow(i) => format!("of_row.{i}"),
         }
     }
 }

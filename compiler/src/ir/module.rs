@@ -149,6 +149,8 @@ pub struct Local {
     pub nonneg: bool,
     /// The counter of a loop that must not pass the end of its type: in a loop's `step`, an addition to it saturates.
     pub counts: bool,
+    /// A parameter that points to what nobody writes while the kernel runs; the host's plan says so.
+    pub never_written: bool,
 }
 
 /// What a local stands for. Passes may do away with what the program does not speak of.
@@ -165,7 +167,7 @@ pub enum LocalKind {
 impl Local {
     /// A local of which nothing is known.
     pub fn new(name: impl Into<String>, kind: LocalKind, ty: Type) -> Self {
-        Self { name: name.into(), kind, ty, nonneg: false, counts: false }
+        Self { name: name.into(), kind, ty, nonneg: false, counts: false, never_written: false }
     }
 }
 

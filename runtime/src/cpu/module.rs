@@ -460,8 +460,10 @@ impl Work for Launch<'_> {
                 let (fault, called) = (fault::fault, fault::called);
                 let context = HostContext { lowest, deep, print: compiled::print, fault, called, record, ..context };
                 if let Some(checks) = self.checks {
-                    let ends = self.run_checked(checks, context, (start, end), seat.as_deref());
-                    if ends { continue } else { break }
+                    if !self.run_checked(checks, context, (start, end), seat.as_deref()) {
+                        break;
+                    }
+                    continue;
                 }
                 let telling = Telling { context, watched: Watched::nobody() };
                 let mut running = Running { telling, together: &self.together };

@@ -138,7 +138,7 @@ impl Launch {
         let number = (self.number(who.slot), who.thread as u16);
         let Self { blocks, released, .. } = self;
         if let Some(thread) = blocks.get_mut(who.slot).and_then(|block| block.threads.get_mut(who.thread)) {
-            released.entry(address).or_default().step(thread, number, step);
+            thread.step(released, address, number, step);
             thread.see(number.0, who.thread);
         }
     }
@@ -217,7 +217,7 @@ impl Launch {
     ) {
         let Told { address, bits, .. } = told;
         let block = self.number(who.slot);
-        let Self { blocks, shadow, numbers, .. } = self;
+        let Self { blocks, shadow, numbers, released, .. } = self;
         let Some(thread) = blocks.get(who.slot).and_then(|block| block.threads.get(who.thread)) else { return };
         let writes = bits & AccessBits::WRITES != 0;
         let mut how = 0;
@@ -228,7 +228,7 @@ impl Launch {
         let (epoch, clock) = (thread.epoch, thread.clock);
         let when = When { block, thread: who.thread as u32, epoch, clock, how, spot };
         // Scratch memory is another block's, later.
-        let now = Now { thread, when, blocks: if in_scratch { (block, 1) } else { *numbers } };
+        let now = Now { thread, logs: released, when, blocks: if in_scratch { (block, 1) } else { *numbers } };
         let mut found = [None; 2];
         let (mut at, end) = (address, address.saturating_add(bytes));
         while at < end {

@@ -1,4 +1,4 @@
-//! Who knows what of whom: vector clocks, kept small by blocks.
+//! Who knows what of whom: vector clocks, kept small by blocks and by what was released at places.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -6,6 +6,7 @@ use weft_artifact::HostSeen;
 
 use super::{
     calls::Depth,
+    logs::{Logs, Versions},
     meet::Meeting,
     shadow::{MOST_CLOCK, Reads, Spot, When, Write},
 };
@@ -20,16 +21,19 @@ pub(super) const RECENT: usize = 4;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Vector {
     /// Of all threads of a block: those before this epoch.
-    blocks: HashMap<u32, u32>,
+    pub(super) blocks: HashMap<u32, u32>,
     /// Of one thread: those of this epoch up to this clock, and of epochs before.
-    threads: HashMap<(u32, u16), (u32, u32)>,
+    pub(super) threads: HashMap<(u32, u16), (u32, u32)>,
+    /// What was released at places, with all that these logs know of others.
+    pub(super) logs: Versions,
 }
 
 impl Vector {
     /// Whether an access is known.
-    pub(super) fn knows(&self, block: u32, thread: u16, epoch: u32, clock: u32) -> bool {
-        self.blocks.get(&block).is_some_and(|&before| epoch < before)
-            || self.threads.get(&(block, thread)).is_some_and(|&known| (epoch, clock) <= known)
+    pub(super) fn knows(&self, logs: &Logs, who: (u32, u16), when: (u32, u32)) -> bool {
+        self.blocks.get(&who.0).is_some_and(|&before| when.0 < before)
+            || self.threads.get(&who).is_some_and(|&known| when <= known)
+            || logs.knows(&self.logs, who, when)
     }
 
     fn add_block(&mut self, block: u32, before: u32) {
@@ -49,6 +53,14 @@ impl Vector {
         for (&who, &at) in &other.threads {
             self.add_thread(who, at);
         }
+        for (&log, &version) in &other.logs {
+            let known = self.logs.entry(log).or_insert(0);
+            *known = version.max(*known);
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.threads.len() + self.blocks.len() + self.logs.len()
     }
 }
 
@@ -58,8 +70,7 @@ pub(super) fn join(into: &mut Option<Arc<Vector>>, other: &Arc<Vector>) {
         None => *into = Some(Arc::clone(other)),
         Some(known) if Arc::ptr_eq(known, other) => {}
         Some(known) => {
-            let smaller = known.threads.len() + known.blocks.len() < other.threads.len() + other.blocks.len();
-            if smaller {
+            if known.len() < other.len() {
                 let mut merged = Vector::clone(other);
                 merged.merge(known);
                 *known = Arc::new(merged);
@@ -96,9 +107,11 @@ pub(super) struct Thread {
     /// What atomic steps release: what it knew at its last fence, for all and for its block.
     pub(super) released: Option<Arc<Vector>>,
     pub(super) released_to_block: Option<Arc<Vector>>,
+    /// Where its last step left these, and whether among its block: who waits leaves them again and again.
+    pub(super) left: Option<(u64, bool)>,
     /// What its atomic steps have seen that is known behind its next fence; what its own block released apart.
-    pub(super) seen_wide: Option<Arc<Vector>>,
-    pub(super) seen_of_block: Option<Arc<Vector>>,
+    pub(super) seen_wide: Versions,
+    pub(super) seen_of_block: Versions,
     /// Values on their way from one place to another, by number: which of their bytes nobody has written.
     pub(super) copies: Vec<(u32, u8)>,
     /// What it has read that nobody has written, and may use: where, and which address.
@@ -135,8 +148,9 @@ impl Default for Thread {
             meeting: Meeting::default(),
             released: None,
             released_to_block: None,
-            seen_wide: None,
-            seen_of_block: None,
+            left: None,
+            seen_wide: Versions::default(),
+            seen_of_block: Versions::default(),
             copies: Vec::new(),
             unwritten: Vec::new(),
             locals: Vec::new(),
@@ -217,34 +231,69 @@ impl Thread {
     }
 
     /// A fence, for all or for its block: what it has seen is known, and what it knows is what it releases from here on.
-    pub(super) fn fence(&mut self, block: u32, thread: u16, to_block: bool) {
-        self.acquire(to_block);
+    pub(super) fn fence(&mut self, logs: &Logs, (block, thread): (u32, u16), to_block: bool) {
+        self.acquire(logs, to_block);
         let vector = Arc::new(self.snapshot(block, thread));
         self.tick();
         if !to_block {
             self.released = Some(Arc::clone(&vector));
         }
         self.released_to_block = Some(vector);
+        self.left = None;
     }
 
     /// What it has seen is known.
-    pub(super) fn acquire(&mut self, of_block: bool) {
-        if let Some(seen) = self.seen_of_block.take() {
-            join(&mut self.known, &seen);
+    pub(super) fn acquire(&mut self, logs: &Logs, of_block: bool) {
+        for seen in std::mem::take(&mut self.seen_of_block) {
+            self.knows_log(logs, seen);
         }
-        if let Some(seen) = self.seen_wide.take_if(|_| !of_block) {
-            join(&mut self.known, &seen);
+        if !of_block {
+            for seen in std::mem::take(&mut self.seen_wide) {
+                self.knows_log(logs, seen);
+            }
         }
     }
-}
 
-/// What was released at a place.
-#[derive(Debug, Default)]
-pub(super) struct Released {
-    /// To everybody.
-    wide: Option<Arc<Vector>>,
-    /// To the threads of a block, by it.
-    narrow: HashMap<u32, Arc<Vector>>,
+    fn knows_log(&mut self, logs: &Logs, seen: (u32, u32)) {
+        let is_known =
+            self.known.as_ref().and_then(|known| known.logs.get(&seen.0)).is_some_and(|&known| known >= seen.1);
+        if !is_known {
+            logs.acquire(&mut Arc::make_mut(self.known.get_or_insert_default()).logs, seen);
+        }
+    }
+
+    /// Its atomic step at a place.
+    pub(super) fn step(&mut self, logs: &mut Logs, place: u64, (block, number): (u32, u16), step: Step) {
+        let wide = logs.seen(place, None).filter(|_| !step.of_block);
+        for (seen, is_wide) in [(logs.seen(place, Some(block)), false), (wide, true)] {
+            let Some((log, version)) = seen else { continue };
+            if step.acquires {
+                self.knows_log(logs, (log, version));
+            } else {
+                // A later version has all of an earlier one.
+                (if is_wide { &mut self.seen_wide } else { &mut self.seen_of_block }).insert(log, version);
+            }
+        }
+        if !step.writes {
+            return;
+        }
+        if !step.releases && self.left.replace((place, step.of_block)) == Some((place, step.of_block)) {
+            return;
+        }
+        let (wide, narrow) = if step.releases {
+            let vector = Arc::new(self.snapshot(block, number));
+            self.tick();
+            (Some(Arc::clone(&vector)).filter(|_| !step.of_block), Some(vector))
+        } else {
+            (self.released.clone().filter(|_| !step.of_block), self.released_to_block.clone())
+        };
+        if let Some(vector) = wide {
+            logs.release(place, None, &vector);
+        }
+        if let Some(vector) = narrow {
+            logs.release(place, Some(block), &vector);
+        }
+    }
 }
 
 /// An atomic step as far as it orders something.
@@ -255,34 +304,4 @@ pub(super) struct Step {
     pub(super) releases: bool,
     pub(super) of_block: bool,
     pub(super) writes: bool,
-}
-
-impl Released {
-    /// A thread's step at the place.
-    pub(super) fn step(&mut self, thread: &mut Thread, (block, number): (u32, u16), step: Step) {
-        if let Some(narrow) = self.narrow.get(&block) {
-            join(if step.acquires { &mut thread.known } else { &mut thread.seen_of_block }, narrow);
-        }
-        if let Some(wide) = self.wide.as_ref().filter(|_| !step.of_block) {
-            join(if step.acquires { &mut thread.known } else { &mut thread.seen_wide }, wide);
-        }
-        if !step.writes {
-            return;
-        }
-        let (wide, narrow) = if step.releases {
-            let vector = Arc::new(thread.snapshot(block, number));
-            thread.tick();
-            (Some(Arc::clone(&vector)).filter(|_| !step.of_block), Some(vector))
-        } else {
-            (thread.released.clone().filter(|_| !step.of_block), thread.released_to_block.clone())
-        };
-        if let Some(wide) = wide {
-            join(&mut self.wide, &wide);
-        }
-        if let Some(vector) = narrow {
-            let mut known = self.narrow.remove(&block);
-            join(&mut known, &vector);
-            self.narrow.extend(known.map(|known| (block, known)));
-        }
-    }
 }

@@ -10,8 +10,9 @@ use weft_artifact::{EventKind, HostSeen, Site, Sites, Tools};
 use super::{
     argument::Argument,
     calls::Calls,
-    clock::{Bad, Released, Thread},
+    clock::{Bad, Thread},
     finding::{Finding, Findings},
+    logs::Logs,
     meet::Meeting,
     memory::{self, Bytes},
     shadow::{ByAddress, PAGE, Shadow, Spot},
@@ -109,7 +110,7 @@ pub struct Launch {
     pub(super) numbers: (u32, u32),
     /// Some of the scratch memory is not the program's.
     pub(super) has_cells: bool,
-    pub(super) released: ByAddress<Released>,
+    pub(super) released: Logs,
     /// A thread has released something.
     pub(super) orders: bool,
     pub(super) memory: Vec<Arc<Bytes>>,
@@ -151,7 +152,7 @@ impl Launch {
             calls: Calls::default(),
             shadow: kept.unwrap_or_default(),
             numbers: (0, 0),
-            released: ByAddress::default(),
+            released: Logs::default(),
             orders: false,
             memory: memory::now(),
             freed: memory::freed(),
@@ -365,7 +366,7 @@ impl Launch {
 
     fn take_event(&mut self, who: Who, site: u32, kind: u32, (a, b): (u64, u64)) {
         let (tools, number) = (self.sites.tools, self.number(who.slot));
-        let Self { blocks, calls, shadow, .. } = self;
+        let Self { blocks, calls, shadow, released, .. } = self;
         let Some(thread) = blocks.get_mut(who.slot).and_then(|block| block.threads.get_mut(who.thread)) else { return };
         match kind & 0xff {
             EventKind::BOUNDS => {
@@ -374,7 +375,7 @@ impl Launch {
                 thread.bad = Some(Bad { spot, axis: kind >> 8, index, extent });
             }
             EventKind::FENCE => {
-                thread.fence(number, who.thread as u16, a == 1);
+                thread.fence(released, (number, who.thread as u16), a == 1);
                 thread.see(number, who.thread);
                 self.orders = true;
             }

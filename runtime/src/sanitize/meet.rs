@@ -6,6 +6,7 @@ use super::{
     clock::{Thread, WARP, join},
     finding::{self, Finding, Place},
     launch::{Launch, Who},
+    logs::Logs,
     shadow::Spot,
 };
 
@@ -27,7 +28,7 @@ impl Launch {
         block.epoch += 1;
         let (epoch, id) = (block.epoch, block.id);
         if self.orders {
-            share(&mut block.threads, threads);
+            share(&mut block.threads, &self.released, threads);
         }
         for &at in threads {
             if let Some(thread) = block.threads.get_mut(at) {
@@ -92,7 +93,7 @@ impl Launch {
         let Some(block) = self.blocks.get_mut(slot) else { return };
         let (mut lanes, id) = ([0_u32; WARP], block.id);
         if self.orders {
-            share(&mut block.threads, threads);
+            share(&mut block.threads, &self.released, threads);
         }
         for &thread in threads {
             let Some(state) = block.threads.get_mut(thread) else { continue };
@@ -367,11 +368,11 @@ impl Launch {
 
 /// Threads that meet know what each has acquired, and release what each has released: who fences what it wrote may leave the
 /// step to another one. Meeting is taken for the fence behind an atomic step, too: everybody writes so.
-fn share(all: &mut [Thread], threads: &[usize]) {
+fn share(all: &mut [Thread], logs: &Logs, threads: &[usize]) {
     let (mut known, mut released, mut to_block) = (None, None, None);
     for &thread in threads {
         let Some(thread) = all.get_mut(thread) else { continue };
-        thread.acquire(false);
+        thread.acquire(logs, false);
         let own = [&thread.known, &thread.released, &thread.released_to_block];
         for (shared, own) in [&mut known, &mut released, &mut to_block].into_iter().zip(own) {
             if let Some(own) = own {
@@ -387,6 +388,7 @@ fn share(all: &mut [Thread], threads: &[usize]) {
         thread.known.clone_from(&known);
         thread.released.clone_from(&released);
         thread.released_to_block.clone_from(&to_block);
+        thread.left = None;
     }
 }
 

@@ -18,6 +18,7 @@ mod clock;
 mod finding;
 mod found;
 mod launch;
+mod logs;
 mod meet;
 pub mod memory;
 mod races;

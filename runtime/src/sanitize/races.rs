@@ -2,6 +2,7 @@
 
 use super::{
     clock::{Thread, WARP},
+    logs::Logs,
     shadow::{ATOMIC, OF_BLOCK, Page, Reads, When, Write},
 };
 
@@ -9,6 +10,8 @@ use super::{
 #[derive(Clone, Copy)]
 pub(super) struct Now<'a> {
     pub(super) thread: &'a Thread,
+    /// What was released in the launch.
+    pub(super) logs: &'a Logs,
     pub(super) when: When,
     /// The blocks whose accesses count: the first one's number, and how many there are. Others are before all of them.
     pub(super) blocks: (u32, u32),
@@ -46,7 +49,11 @@ impl Now<'_> {
             }
         }
         !self.counts(block)
-            || self.thread.known.as_ref().is_some_and(|known| known.knows(block, thread as u16, epoch, clock))
+            || self
+                .thread
+                .known
+                .as_ref()
+                .is_some_and(|known| known.knows(self.logs, (block, thread as u16), (epoch, clock)))
     }
 
     /// Whether both are atomic steps among threads that have both.

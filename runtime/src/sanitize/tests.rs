@@ -135,6 +135,46 @@ fn fences_and_steps_order_blocks() {
     }
 }
 
+/// Each thread writes an element, waits with all others by steps at one place, and reads the next thread's element.
+#[test]
+fn all_threads_of_a_grid_wait_at_one_place() {
+    let (blocks, threads, turns) = (4_u32, 256_u32, 3);
+    let everybody = || (0..blocks as usize).flat_map(|slot| (0..threads as usize).map(move |thread| (slot, thread)));
+    let n_threads = (blocks * threads) as usize;
+    let element = |number: usize| GLOBAL + 4096 + 4 * (number % n_threads) as u64;
+    for (fences_behind, races) in [(true, false), (false, true)] {
+        let mut run = launch(Tools::RACECHECK, threads, blocks);
+        let fence = |run: &mut Launch, slot, thread| run.event(Who { slot, thread }, 0, EventKind::FENCE, 0, 0);
+        for turn in 0..turns {
+            for (slot, thread) in everybody() {
+                access(&mut run, slot, thread, WRITE, element(slot * threads as usize + thread), WRITES);
+                fence(&mut run, slot, thread);
+            }
+            for _ in 0..3 {
+                for (slot, thread) in everybody() {
+                    access(&mut run, slot, thread, ATOMIC, GLOBAL + 8 * turn, STEP);
+                }
+            }
+            for (slot, thread) in everybody().filter(|_| fences_behind) {
+                fence(&mut run, slot, thread);
+            }
+            for (slot, thread) in everybody() {
+                access(&mut run, slot, thread, READ, element(slot * threads as usize + thread + 1), READS);
+            }
+            for (slot, thread) in everybody() {
+                fence(&mut run, slot, thread);
+                access(&mut run, slot, thread, ATOMIC, GLOBAL + 8 * turn + 4, STEP);
+                access(&mut run, slot, thread, ATOMIC, GLOBAL + 8 * turn + 4, STEP);
+            }
+            for (slot, thread) in everybody() {
+                access(&mut run, slot, thread, ATOMIC, GLOBAL + 8 * turn + 4, STEP);
+                fence(&mut run, slot, thread);
+            }
+        }
+        assert_eq!(run.has_found(), races);
+    }
+}
+
 #[test]
 fn steps_of_a_block_race_between_blocks() {
     let mut run = launch(Tools::RACECHECK, 1, 2);

@@ -6,7 +6,7 @@ algorithm on the same grid; it takes the same arguments in the same order, and t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,8 +29,10 @@ class Work:
     extents: tuple[int, ...]
     """What the C++ twin takes after `args`."""
     n_bytes: int
-    """Each input read once and each output written once."""
+    """Each input read once and each output written once; 0 for what no GPU is timed with."""
     flops: float = 0.0
+    initial: dict[int, np.ndarray] = field(default_factory=dict)
+    """What arrays have before each launch, by their positions in `args`: of kernels that work in place."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +84,8 @@ class _NumpyTyping:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.cuda, name)
 
-    def jit(self, function: Any) -> Any:
-        return self.cuda.jit(function, typing="numpy")
+    def jit(self, function: Any = None, **options: Any) -> Any:
+        return self.cuda.jit(function, typing="numpy", **options)
 
 
 def random(seed: int, *shape: int) -> np.ndarray:

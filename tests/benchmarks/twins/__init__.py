@@ -18,6 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from second.hashing import CRC_TABLE
 from second.images import FILTER, WEIGHTS, initializer
+from third import TWINS as THIRD
+from third.filters import MASK, TAPS
+from third.transforms import ROUNDS, START
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +32,7 @@ FLAGS = ("-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fno-
 """A product and a sum may be one operation, as on both of weft's devices; nobody asks for `errno` or signals of floats.
 The order of sums is that of the text, but for loops marked with a reduction."""
 
-NAMES = {  # of suite/, then of second/
+NAMES = {  # of suite/, then of second/; those of third/ are told there
     "saxpy, one element a thread": "saxpy.saxpy",
     "saxpy, grid-stride": "saxpy.saxpy",
     "grey, planar": "pixels.grey_planar",
@@ -80,11 +83,20 @@ NAMES = {  # of suite/, then of second/
     "histogram of the plane, 32x32": "signals.histogram2d",
     "hash table, inserting": "hashing.insert",
     "CRC-32 of messages": "hashing.crc32",
+    **THIRD,
 }
-"""The file and the function of each kernel's twins."""
-COUNTED = {"matvec", "lu", "exclusive_sums", "alignment", "edit_distance", "fft", "softmax"}
+"""The file and the function of each kernel's twins; those of the third set are in C alone."""
+COUNTED = {
+    "matvec", "lu", "exclusive_sums", "alignment", "edit_distance", "fft", "softmax", "odd_even", "bitonic_block",
+    "segmented",
+}  # fmt: skip
 """The functions that take how many blocks there are behind the extents, which do not say it."""
 C_TYPES = {"i4": ctypes.c_int32, "u4": ctypes.c_uint32, "f4": ctypes.c_float, "f8": ctypes.c_double}
+
+
+def whole(values: np.ndarray) -> str:
+    """The values of uint32 as they stand in a C array."""
+    return "{" + ", ".join(f"{value}u" for value in values) + "}"
 
 
 class C:
@@ -101,7 +113,11 @@ class C:
         constants = (
             f"static const float FILTER[49] = {initializer(FILTER)};\n"
             f"static const float WEIGHTS[17] = {initializer(WEIGHTS)};\n"
-            f"static const unsigned int CRC_TABLE[256] = {{{', '.join(f'{value}u' for value in CRC_TABLE)}}};\n"
+            f"static const float MASK[49] = {initializer(MASK)};\n"
+            f"static const float TAPS[17] = {initializer(TAPS)};\n"
+            f"static const unsigned int CRC_TABLE[256] = {whole(CRC_TABLE)};\n"
+            f"static const unsigned int SHA_ROUNDS[64] = {whole(ROUNDS)};\n"
+            f"static const unsigned int SHA_START[8] = {whole(START)};\n"
         )
         (Path(folder) / "constants.h").write_text(constants, encoding="utf-8")
         library = Path(folder) / "twins.so"

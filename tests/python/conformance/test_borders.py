@@ -149,6 +149,53 @@ def test_offsets_of_any_size(kernel, size):
 
 
 @cuda.jit
+def around_from_above(a, out, k):
+    i = cuda.grid(1)
+    n = a.size
+    if i < n:
+        before = (i + n - 1) % n
+        out[i] = a[before] * 7 + a[(i - 1 + n) % n] * 5 + a[(n + i + 1) % n] * 3 + a[(i - n) % n]
+        out[i] += a[(i + n + n - k) % n] * 11 - a[(k + n + i) % n] + before * 1000
+
+
+@cuda.jit
+def around_a_length(length, out, k):
+    i = cuda.grid(1)
+    if i < out.size and i < length:
+        out[i] = (i + length - k) % length - (length + i) % length * 3 + (i - length + k) % length * 7
+
+
+@cuda.jit
+def around_both_axes(a, out, k):
+    x, y = cuda.grid(2)
+    h, w = a.shape
+    if x < w and y < h:
+        west = (x - 1 + w) % w
+        north = (y - 1 + h) % h
+        out[y, x] = a[y, west] + a[y, (x + k) % w] * 3 - a[north, x] * 5 + a[(y + h + k) % h, (x + w - k) % w] * 7
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 31, 100])
+def test_lengths_that_are_added_first(size):
+    a = np.arange(size, dtype=np.int64) * 5
+    for k in (0, 1, 2, size - 1, size, -1, -size, 2**59, LARGEST, LARGEST - size, -LARGEST - 1):
+        run(around_from_above, 4, 32, a, np.zeros(size, np.int64), np.int64(k))
+
+
+@pytest.mark.parametrize("length", [1, 5, 40, 2**58, 2**59, 2**62 - 20, 2**62, LARGEST - 20, LARGEST])
+def test_lengths_to_which_indices_cannot_be_added(length):
+    for k in (0, 1, 3, 2**59, -LARGEST):
+        run(around_a_length, 2, 32, np.int64(length), np.zeros(40, np.int64), np.int64(k))
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_images_that_run_around(block):
+    for shape in SHAPES:
+        for k in (0, 1, 2):
+            launch_over(around_both_axes, shape, block, image(shape), np.zeros(shape, np.int64), k)
+
+
+@cuda.jit
 def negative(a, out, k):
     i = cuda.grid(1)
     if i < out.size:

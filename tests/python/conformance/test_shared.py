@@ -79,14 +79,14 @@ def test_dtypes(dtype):
     @cuda.jit
     def kernel(x, out):
         tile = cuda.shared.array(8, kind)
-        t = cuda.threadIdx.x
-        tile[t] = x[t]
+        t, i = cuda.threadIdx.x, cuda.grid(1)
+        tile[t] = x[i]
         cuda.syncthreads()
-        out[t] = tile[7 - t]
+        out[i] = tile[7 - t]
 
-    x = (np.arange(8) % 5).astype(dtype)
-    out = run(kernel, 2, 8, x, np.zeros(8, dtype))[1]
-    np.testing.assert_array_equal(out, x[::-1])
+    x = (np.arange(16) % 5).astype(dtype)
+    out = run(kernel, 2, 8, x, np.zeros(16, dtype))[1]
+    np.testing.assert_array_equal(out, x.reshape(2, 8)[:, ::-1].ravel())
 
 
 @cuda.jit

@@ -99,7 +99,7 @@ def test_views_of_two_dimensions(choose, order) -> None:
 
 def test_threads_of_several_blocks() -> None:
     want = np.array([1.0, 5.0] * 64)
-    for views in (lambda x: (x, x), lambda x: (x, x[:]), lambda x: (x[:], x[:127]), lambda x: (x[:127], x)):
+    for views in (lambda x: (x, x), lambda x: (x, x[:]), lambda x: (x[:127], x[:]), lambda x: (x[:127], x)):
         x = np.zeros(128)
         even_odd[4, 16](*views(x))
         assert np.array_equal(x, want)

@@ -51,7 +51,8 @@ def unpacks_shape(x, out):
     if i < rows:
         for j in range(cols):
             out[i] += x[i, j]
-    out[rows] = cols
+    if i == 0:
+        out[rows] = cols
 
 
 def test_shape_is_unpacked():

@@ -140,8 +140,10 @@ def test_what_shuffles_give_has_the_type_of_the_value():
         @cuda.jit
         def kernel(out):
             x = cuda.shfl_sync(-1, cuda.threadIdx.x, 0)
-            out[0] = x + 2147483647
-            out[1] = cuda.shfl_sync(mask=-1, value=7, src_lane=0)
+            y = cuda.shfl_sync(mask=-1, value=7, src_lane=0)
+            if cuda.threadIdx.x == 0:
+                out[0] = x + 2147483647
+                out[1] = y
     """).kernel
     assert launch(kernel, 1, 32, np.zeros(2, np.int64))[0].tolist() == [2147483647, 7]
 

@@ -20,7 +20,8 @@ try:
     import page
     import tables
     import twins
-    from kernels import SETS
+    from cpu import SETS
+    from kernels import SETS as ON_BOTH
 finally:
     sys.path.remove(str(BENCHMARKS))
 
@@ -34,11 +35,13 @@ def run(*options, **environment):
     )
 
 
-def test_each_kernel_of_both_sets_has_a_twin_in_c_and_for_numba():
+def test_each_kernel_has_a_twin_in_c_and_those_of_two_sets_one_for_numba():
     assert set(twins.NAMES) == {case.name for cases in SETS.values() for case in cases}
     for name in twins.NAMES.values():
         file, function = name.split(".")
         assert f"void {function}(" in (twins.FOLDER / f"{file}.c").read_text(encoding="utf-8")
+    for name in (twins.NAMES[case.name] for cases in ON_BOTH.values() for case in cases):
+        file, function = name.split(".")
         assert f"\ndef {function}(" in (twins.FOLDER / f"{file}.py").read_text(encoding="utf-8")
 
 
@@ -47,16 +50,17 @@ def test_every_twin_in_c_has_the_reference_s_results(tmp_path):
     library = twins.C(str(tmp_path))
     for case in (case for cases in SETS.values() for case in cases):
         work = case.work("tiny")
+        expected = case.reference(np, work.args)  # before a kernel that works in place
         cpu.spoil(np, case, work, work.args)
         library.bind(case, work, work.args)()
-        assert cpu.check(np, case, work, work.args, case.reference(np, work.args)) <= case.tolerance, case.name
+        assert cpu.check(np, case, work, work.args, expected) <= case.tolerance, case.name
 
 
-@pytest.mark.parametrize("which", SETS)
+@pytest.mark.parametrize("which", ON_BOTH)
 def test_numba_s_twins_have_the_reference_s_results(which):
     pytest.importorskip("numba.core")
     loops = twins.Numba()
-    for case in SETS[which]:
+    for case in ON_BOTH[which]:
         work = case.work("tiny")
         cpu.spoil(np, case, work, work.args)
         loops.bind(case, work, work.args)()
@@ -78,6 +82,24 @@ def test_weft_and_c_take_turns_on_the_same_memory_and_write_figures(tmp_path):
             assert row["numba"] == {"failure": "left out"}
             assert tables.cpu_row(row) in done.stdout
     assert tables.cpu_facts(figures["cpu"]) in done.stdout
+
+
+def test_the_third_set_has_the_references_results_in_weft_and_no_twins_for_numba(tmp_path):
+    out = tmp_path / "out.json"
+    done = run("--set", "third", "--json", out)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = json.loads(out.read_text(encoding="utf-8"))["cpu-third"]["rows"]
+    assert {row["kernel"] for row in rows} == {case.name for case in SETS["third"]}
+    assert all("error" in row["weft"] and row["numba"] == {"failure": cpu.NO_TWIN} for row in rows)
+
+
+def test_what_a_kernel_works_in_is_as_it_was_before_each_launch():
+    case = next(case for case in SETS["third"] if case.name == "SRAD, update")
+    work = case.work("tiny")
+    image = work.args[8].copy()
+    work.args[8][:] = 7
+    cpu.spoil(np, case, work, work.args)
+    assert (work.args[8] == image).all()
 
 
 def test_without_gcc_weft_is_timed_alone_and_the_table_says_why():
@@ -131,6 +153,7 @@ def test_the_table_has_speeds_and_their_means():
         "1.000. numba has 0.500 of C's. A first launch takes 40 ms in the mean, 50 at most."
     )
     assert "cpu.py --set second" in page.block("cpu-second", None)
+    assert "cpu.py --set third" in page.block("cpu-third", None)
 
 
 def test_a_wrong_result_and_a_kernel_that_fails_are_failures():

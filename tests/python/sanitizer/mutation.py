@@ -8,8 +8,8 @@
 From the kernels of examples/, tests/python/acceptance/ and tests/benchmarks/ (at their tiny sizes) it deletes in turn
 each barrier, fence and `syncwarp`, a bit of each mask of lanes, each guard (a condition that compares with an extent,
 as `if i < n:`) and each initialization of an element of a shared or local array by a constant. Every mutant runs in a
-process of its own, under the sanitizer on the CPU. One that is not found is explained in `mutation_known.py`, or listed
-as unexplained: the program then exits with 1.
+process of its own, under the sanitizer on the CPU; of tests, those that use the kernel. One that is not found is
+explained in `mutation_known.py`, or listed as unexplained: the program then exits with 1.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
-SECONDS = 300
+SECONDS = 900
+ABSENT = "not run: "
 BARRIERS = {"syncthreads", "sync", "syncthreads_and", "syncthreads_or", "syncthreads_count"}
 FENCES = {"threadfence", "threadfence_block", "threadfence_system"}
 MARKS = ("threadIdx", "grid", "laneid", "syncthreads", "this_grid", "blockIdx", "gridsize")
@@ -226,10 +227,35 @@ def command(mutant: Mutant, folder: Path) -> list[str]:
     shutil.copy(ROOT / "pyproject.toml", folder)
     file = tests / "acceptance" / mutant.path.name
     file.write_text(mutant.source, encoding="utf-8")
+    chosen = [f"{file}::{name}" for name in tests_of(mutant)] or [str(file)]
     (tests / "sanitizer").mkdir()
     shutil.copy(HERE / "expected.py", tests / "sanitizer")
-    options = ["-q", "-x", "-p", "no:cacheprovider", "--weft-sanitize", "--device", "cpu", str(file)]
+    options = ["-q", "-x", "-p", "no:cacheprovider", "--weft-sanitize", "--device", "cpu", *chosen]
     return [sys.executable, "-m", "pytest", *options]
+
+
+def tests_of(mutant: Mutant) -> list[str]:
+    """The tests of a file that use the function in which something was deleted, by name, or what uses it."""
+    tree = ast.parse(mutant.path.read_text(encoding="utf-8"))
+    defined = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    names = {node.name for node in defined if node.lineno <= mutant.line <= (node.end_lineno or 0)}
+    while True:
+        users = {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and names & named(node)}
+        tables = [node for node in tree.body if isinstance(node, ast.Assign) and names & named(node)]
+        users |= {name for node in tables for name in stored(node)}
+        if users <= names:
+            return [node.name for node in defined if node.name in names and node.name.startswith("test_")]
+        names |= users
+
+
+def named(node: ast.AST) -> set[str]:
+    """The names in a piece of code, parameters among them: they may be fixtures."""
+    found = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+    return found | {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
+
+
+def stored(node: ast.Assign) -> set[str]:
+    return {each.id for target in node.targets for each in ast.walk(target) if isinstance(each, ast.Name)}
 
 
 def run(mutant: Mutant) -> str:
@@ -248,6 +274,8 @@ def run(mutant: Mutant) -> str:
     output = ran.stdout + ran.stderr
     if "error[" in output:
         return "found"
+    if "ModuleNotFoundError: " in output:
+        return f"{ABSENT}{output.rpartition('ModuleNotFoundError: ')[2].splitlines()[0]}"
     return "not found" if ran.returncode == 0 else f"ended with {ran.returncode}, and no finding: {output[-300:]}"
 
 
@@ -261,7 +289,7 @@ def files(only: list[str]) -> list[Path]:
 
 
 def main() -> int:
-    from mutation_known import KNOWN, reason
+    from mutation_known import KNOWN, MISSED, reason
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="files whose paths contain one of these, with commas between")
@@ -279,11 +307,17 @@ def main() -> int:
         print(f"{len(mutants)} mutants: {dict(Counter(mutant.kind for mutant in mutants))}")
         return 0
     start = time.monotonic()
+    outcomes: dict[Mutant, str] = {}
     with ThreadPoolExecutor(options.jobs) as pool:
-        outcomes = dict(zip(mutants, pool.map(run, mutants), strict=True))
-    if options.json:
-        table = {mutant.name: outcome for mutant, outcome in outcomes.items()}
-        options.json.write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
+        for mutant, outcome in zip(mutants, pool.map(run, mutants), strict=True):
+            outcomes[mutant] = outcome
+            done = f"{len(outcomes)} of {len(mutants)}"
+            print(f"{done}: {outcome.splitlines()[0]}: {mutant.name}", file=sys.stderr, flush=True)
+            if options.json:
+                table = {mutant.name: outcome for mutant, outcome in outcomes.items()}
+                options.json.write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
+    for mutant in [mutant for mutant, outcome in outcomes.items() if outcome.startswith(ABSENT)]:
+        print(f"{mutant.name}\n    {outcomes.pop(mutant)}")
     counts: Counter[str] = Counter()
     unexplained = 0
     for mutant, outcome in outcomes.items():
@@ -291,17 +325,18 @@ def main() -> int:
         if outcome == "found":
             counts[f"{mutant.kind} found"] += 1
             continue
-        why = reason(KNOWN, mutant)
+        why = reason(KNOWN | MISSED, mutant)
         unexplained += why is None
         print(f"{mutant.name}\n    {why or f'UNEXPLAINED: {outcome}'}", flush=True)
     found = sum(outcome == "found" for outcome in outcomes.values())
     print("\n| what was deleted | mutants | found |\n|---|---|---|")
     for kind in ("barrier", "fence", "syncwarp", "mask", "guard", "initialization"):
         print(f"| {kind} | {counts[kind]} | {counts[f'{kind} found']} |")
-    share = 100 * found / max(len(mutants), 1)
-    print(f"| all | {len(mutants)} | {found}, {share:.1f} % |")
-    faults = len(mutants) - sum(reason(KNOWN, mutant) is not None for mutant in mutants if outcomes[mutant] != "found")
-    print(f"\n{faults} mutants have a fault, of which {found} were found; {unexplained} unexplained; "
+    print(f"| all | {len(outcomes)} | {found} |")
+    harmless = [reason(KNOWN, mutant) for mutant, outcome in outcomes.items() if outcome != "found"]
+    faults = len(outcomes) - sum(why is not None for why in harmless)
+    share = 100 * found / max(faults, 1)
+    print(f"\n{faults} mutants have a fault, of which {found} were found, {share:.1f} %; {unexplained} unexplained; "
           f"{time.monotonic() - start:.0f} s")  # fmt: skip
     return 1 if unexplained else 0
 

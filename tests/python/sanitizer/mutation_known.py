@@ -1,4 +1,9 @@
-"""Mutants that the sanitizer does not find, each with the reason: what was deleted makes no fault there."""
+"""Mutants that the sanitizer does not find, each with the reason.
+
+In `KNOWN` what was deleted makes no fault there that accesses show: the launch does not need it, or its result is
+wrong.
+`MISSED` has faults that are none of those which the sanitizer looks for: they count as not found.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,10 @@ if TYPE_CHECKING:
     from mutation import Mutant
 
 BARRIER = "cuda.syncthreads()"
+NUMBA_BARRIER = "numba.cuda.syncthreads()"
+FENCE = "cuda.threadfence()"
+EXACT = "the launch has as many threads as there are elements"
+OWN = "each thread goes on with the elements that are its own"
 
 KNOWN: dict[tuple[str, str, str, str], str] = {
     ("dynamic.py", "barrier", BARRIER, "score[0, 0] = 0"): (
@@ -16,15 +25,84 @@ KNOWN: dict[tuple[str, str, str, str], str] = {
     ("dynamic.py", "barrier", BARRIER, "old[0] = 1"): (
         "in the first turn thread 0 alone goes on, with what it has written itself, and a barrier follows"
     ),
-    ("dynamic.py", "barrier", BARRIER, "older[0] = old[0]"): "each thread goes on with the elements that are its own",
+    ("dynamic.py", "barrier", BARRIER, "older[0] = old[0]"): OWN,
     ("dynamic.py", "initialization", "older[i] = 0", "i = tid + 1"): "it is written again before anybody reads it",
     ("dynamic.py", "guard", "if j >= 0 and j <= n:", BARRIER): "the element is the thread's own: the result is wrong",
     ("scans.py", "initialization", "tree[511] = ZERO", "totals[cuda.blockIdx.x] = tree[511]"): (
         "the element was written before: the result is wrong"
     ),
     ("scans.py", "barrier", BARRIER, "d *= 2"): "in the last turn each thread has the elements that it stores",
+    ("02_grey.py", "guard", "if y < out.shape[0] and x < out.shape[1]:", "x, y = cuda.grid(2)"): EXACT,
+    ("test_attention.py", "barrier", NUMBA_BARRIER, "m_i[ii] = -math.inf"): (
+        "what was written before is read behind the barrier that follows the next tile"
+    ),
+    ("test_attention.py", "barrier", NUMBA_BARRIER, "O_i[ii][dd] += S[ii][jj] * V[jj + j * B_c, dd]"): (
+        "the next turn writes a tile that nobody reads any more, and comes to a barrier before it changes what is read "
+        "here; behind the last one each thread reads its own sums"
+    ),
+    ("test_attention.py", "barrier", BARRIER, "for j in range(K.shape[0] // columns):"): (
+        "the tile was last read before the barrier in the middle of the turn before"
+    ),
+    ("test_course_grids.py", "barrier", BARRIER, "sum += a_cache[y, i] * b_cache[i, x]"): "the launch has one tile",
+    (
+        "test_course_kernels.py",
+        "guard",
+        "if 0 <= bin_number < histogram_out.shape[0]:",
+        "bin_number = np.int32((x[i] - xmin) / bin_width)",
+    ): "all values are in the histogram",
+    ("test_puzzles.py", "guard", "if i < size:", "local_i = cuda.threadIdx.x"): EXACT,
+    ("test_puzzles.py", "guard", "if i >= size:", "local_i = cuda.threadIdx.x"): EXACT,
+    ("test_puzzles.py", "barrier", BARRIER, "shared[local_i] = a[i]"): OWN,
+    ("test_python_101.py", "guard", "if idx < a.size:", "idx = cuda.grid(1)"): EXACT,
+    ("test_python_101_arrays.py", "guard", "if i < a.shape[0] and j < a.shape[1]:", "i, j = cuda.grid(2)"): (
+        "its tests need a GPU, and launch as many threads as there are elements"
+    ),
+    ("test_recurring_arrays.py", "guard", "if i < points.shape[0]:", "i = cuda.grid(1)"): "the launch has one thread",
+    ("test_recurring_control.py", "guard", "if i < out.shape[0]:", "i = cuda.grid(1)"): (
+        "threads beyond the end access nothing: conditions within are stricter"
+    ),
+    (
+        "test_recurring_control.py",
+        "guard",
+        "if i < starts.size - 1 and k < starts[i] + my_num_nbs:",
+        "for k in range(starts[i] if i < starts.size - 1 else 0, edges.size):",
+    ): "the loop's bounds are those of the array: the result is wrong",
+    ("test_recurring_control.py", "guard", "if i < starts.size - 1:", "best = candidate"): (
+        "the rows are there, and the variables are not memory: the result is wrong"
+    ),
+    ("test_recurring_control.py", "guard", "if i >= n:", "i = cuda.threadIdx.x"): (
+        "the elements are there, and negative indices count from the end: the result is wrong"
+    ),
+    ("test_recurring_control.py", "barrier", BARRIER, "buffer[i] = -value"): OWN,
+    ("test_recurring_control.py", "guard", "if i < b.size:", "i = cuda.grid(1)"): EXACT,
+    ("test_tiles_and_sums.py", "guard", "if i < c.size:", "i = cuda.grid(1)"): EXACT,
+    (
+        "test_tiles_and_sums.py",
+        "guard",
+        "if i < z.size:",
+        "x, y, z = a.view(cuda.float32x4), b.view(cuda.float32x4), c.view(cuda.float32x4)",
+    ): EXACT,
+    ("test_tiles_and_sums.py", "initialization", "s_a[ty, tx] = 0", "for tile in range(cuda.gridDim.x):"): (
+        "what is left of the tile before is multiplied by the other tile's zeros, or goes into sums that nobody stores"
+    ),
+    ("test_tiles_and_sums.py", "initialization", "s_b[ty, tx] = 0", "s_a[ty, tx] = 0"): (
+        "what is left of the tile before is multiplied by the other tile's zeros, or goes into sums that nobody stores"
+    ),
 }
 """By file, kind, the line as it was, and the line before it."""
+
+RELAXED = (
+    "what it orders are atomic steps, or elements of one thread: there is no race, but the order of steps at different "
+    "places is not promised without a fence"
+)
+
+MISSED: dict[tuple[str, str, str, str], str] = {
+    ("test_recurring_control.py", "fence", FENCE, "cuda.atomic.add(totals, block, total)"): RELAXED,
+    ("test_recurring_control.py", "fence", FENCE, "pass"): RELAXED,
+    ("test_recurring_control.py", "fence", FENCE, "cuda.atomic.add(x, i, total / lower[i, i])"): RELAXED,
+    ("test_recurring_control.py", "fence", FENCE, "out[i] = cuda.atomic.add(turn, 0, 1)"): RELAXED,
+}
+"""The same of faults."""
 
 
 def reason(known: dict[tuple[str, str, str, str], str], mutant: Mutant) -> str | None:

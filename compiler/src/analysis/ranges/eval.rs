@@ -192,7 +192,10 @@ impl Walk<'_> {
         let factor = |register| match register {
             ThreadIdx(axis) | BlockDim(axis) => of(threads, axis),
             BlockIdx(axis) | GridDim(axis) => of(blocks, axis),
-            SpecialRegister::LaneId | SpecialRegister::WarpSize | SpecialRegister::DynamicSharedBytes => None,
+            SpecialRegister::LaneId
+            | SpecialRegister::WarpSize
+            | SpecialRegister::DynamicSharedBytes
+            | SpecialRegister::OfRow(_) => None,
         };
         let register =
             |id| if let ExprKind::Special(register) = function.exprs[id].kind { Some(register) } else { None };
@@ -230,6 +233,7 @@ fn of_register(register: SpecialRegister) -> Interval {
         SpecialRegister::LaneId => Interval::new(0, 31),
         SpecialRegister::WarpSize => Interval::of(32),
         SpecialRegister::DynamicSharedBytes => Interval::new(0, (1 << 31) - 1),
+        SpecialRegister::OfRow(_) => Interval::new(0, THREADS - 1),
     }
 }
 

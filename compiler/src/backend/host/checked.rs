@@ -206,7 +206,7 @@ impl<'ctx> Telling<'_> {
         let before = emitter.current()?;
         builder.build_conditional_branch(is_settled, go_on, ask)?;
         builder.position_at_end(ask);
-        let place = self.ask(emitter, context, (told, site))?;
+        let place = Self::ask(emitter, context, (told, site))?;
         let asked = emitter.current()?;
         builder.build_unconditional_branch(go_on)?;
         builder.position_at_end(go_on);

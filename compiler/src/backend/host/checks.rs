@@ -289,12 +289,11 @@ impl<'ctx> Telling<'_> {
             let Some(seen) = seen else { return internal("an access that is compared with nothing") };
             return Quick { site, place, bits, bytes, copy, written, step, parameter }.emit(emitter, context, &seen);
         }
-        self.ask(emitter, context, (told, site))
+        Self::ask(emitter, context, (told, site))
     }
 
     /// Calls the context's `access`.
     pub(super) fn ask(
-        &self,
         emitter: &FunctionEmitter<'_, 'ctx>,
         context: PointerValue<'ctx>,
         (told, site): (&Told<'ctx>, u32),

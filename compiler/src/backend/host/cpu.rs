@@ -45,6 +45,12 @@ pub fn cpu_named(name: &str) -> Result<Arc<HostCpu>, String> {
     Err(format!("this machine's CPU cannot run code for `{name}`: it lacks {}", missing.join(", ")))
 }
 
+/// Whether a CPU's gathers and scatters take longer than single loads and stores. AMD's are microcode in every Zen with
+/// AVX2 (uops.info, `VPGATHERDD`): 16 table lookups take 2.5 times as long by a gather of Zen 4.
+pub(super) fn gathers_slowly(cpu: &HostCpu) -> bool {
+    cpu.name.starts_with("znver")
+}
+
 /// The features that none of some lists has.
 fn missing<'a>(features: &'a str, lists: &[&str]) -> Vec<&'a str> {
     let is_there = |feature: &&str| lists.iter().any(|list| list.split(',').any(|one| one == *feature));

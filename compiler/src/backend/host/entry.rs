@@ -362,7 +362,10 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             }
         };
         self.join(width)?;
-        self.body()?;
+        match &self.plan.quotients {
+            Some(quotients) => self.parts_of_row(quotients)?,
+            None => self.body()?,
+        }
 
         self.emitter.builder.position_at_end(self.block_end);
         if self.plan.polling.call_is_long(self.plan.kernel) {
@@ -424,7 +427,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// One block.
-    fn body(&mut self) -> Result<()> {
+    pub(super) fn body(&mut self) -> Result<()> {
         let plan = self.plan;
         if let Some(alive) = plan.cut.alive {
             self.fill_mask(alive, None, None)?;

@@ -28,8 +28,8 @@ use crate::{
         float, int, internal,
     },
     ir::{
-        AtomicOp, Check, FuncId, LoadHint, LocalArrayId, Op, Order, Scope, SharedId, Space, SpecialRegister, Stmt,
-        StoreHint, Type,
+        AtomicOp, Check, Class, ExprId, FuncId, Leaf, LoadHint, LocalArrayId, Op, Order, Scope, SharedId, Space,
+        SpecialRegister, Stmt, StoreHint, Type,
     },
     source::Span,
 };
@@ -115,6 +115,8 @@ pub(super) struct HostHooks<'a, 'ctx> {
     offsets: &'a Offsets,
     /// The present thread.
     pub frame: Cell<Frame<'ctx>>,
+    /// What the first thread of the present part of a row has ([`SpecialRegister::OfRow`]).
+    pub of_row: RefCell<Vec<IntValue<'ctx>>>,
     /// The present thread's arrays, by index.
     pub arrays: RefCell<Vec<Option<PointerValue<'ctx>>>>,
     /// Where a kernel's `return` goes; a device function returns to its caller.
@@ -143,6 +145,7 @@ impl<'a, 'ctx> HostHooks<'a, 'ctx> {
         Self {
             offsets,
             frame: Cell::new(frame),
+            of_row: RefCell::default(),
             arrays: RefCell::default(),
             return_to: Cell::new(None),
             telling: None,
@@ -368,6 +371,19 @@ impl<'ctx> HostHooks<'_, 'ctx> {
 }
 
 impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
+    fn never_written(&self, emitter: &FunctionEmitter<'_, 'ctx>, mut pointer: ExprId) -> bool {
+        loop {
+            match emitter.function.class(pointer) {
+                Class::Address { base, .. } => pointer = base,
+                Class::Leaf(Leaf::Local(local)) => match self.fixed.value(local) {
+                    Some(value) => pointer = value,
+                    None => return emitter.function.locals[local].never_written,
+                },
+                Class::Leaf(_) | Class::Arith(_) | Class::Load(_) => return false,
+            }
+        }
+    }
+
     fn special(&self, emitter: &FunctionEmitter<'_, 'ctx>, register: SpecialRegister) -> Result<IntValue<'ctx>> {
         let frame = self.frame.get();
         let builder = &emitter.builder;
@@ -391,6 +407,10 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
             }
             SpecialRegister::WarpSize => Ok(int.const_int(32, false)),
             SpecialRegister::DynamicSharedBytes => Ok(frame.dynamic_bytes),
+            SpecialRegister::OfRow(i) => {
+                let value = self.of_row.borrow().get(usize::from(i)).copied();
+                value.map_or_else(|| internal("a row without its numbers"), Ok)
+            }
         }
     }
 

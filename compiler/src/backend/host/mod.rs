@@ -18,6 +18,7 @@ mod parallel;
 mod parts;
 mod plan;
 mod quick;
+mod quotients;
 mod seen;
 mod stop;
 mod strips;
@@ -223,7 +224,7 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
         }
         let emit: &[FileType] = if keep.asm { &[FileType::Object, FileType::Assembly] } else { &[FileType::Object] };
         let job = Job {
-            legalize: |_| Ok(()),
+            legalize: if cpu::gathers_slowly(cpu) { single_accesses } else { |_| Ok(()) },
             passes: if options.opt { "default<O3>" } else { "default<O0>" },
             costs_of_ptx: false,
             emit,
@@ -248,6 +249,12 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
     let sites = recorder.map(|recorder| Arc::new(recorder.sites(module.sanitize, offsets)));
     let dynamic_offset = offsets.dynamic_offset;
     Ok(Compiled { sites, object, asm, llvm, dynamic_offset, x_axis, has_stacks, depth })
+}
+
+/// See [`shim::single_accesses`].
+fn single_accesses(cx: &ModuleContext<'_, '_>) -> Result<()> {
+    shim::single_accesses(cx.module);
+    Ok(())
 }
 
 /// Declares and fills every function, callees first.

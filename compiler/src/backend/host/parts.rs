@@ -1,19 +1,37 @@
-//! Segments that run in parts of a row: once a warp, once for a group of 32 neighbors, and in runs of threads whose partners
-//! are as far above or below.
+//! Segments that run in parts of a row: once a warp, once for a group of 32 neighbors, for every so many threads, and in runs of
+//! threads whose partners are as far above or below; and whole rows of a known length.
 
-use inkwell::{IntPredicate, values::IntValue};
+use inkwell::{IntPredicate, basic_block::BasicBlock, values::IntValue};
 
 use super::{
     entry::KernelEmitter,
     hooks::{count, index},
     parallel::Shape,
-    plan::{LANES, Partners, Runs, Segment},
-    threads::RangeValues,
+    plan::{Every, Interior, LANES, Partners, Runs, Segment, rows},
+    threads::{GuardValues, RangeValues},
 };
 use crate::backend::llvm::{Result, internal};
 
 /// Runs of fewer threads are not worth their own loops.
 const SHORTEST_RUN: u64 = 16;
+
+/// Lengths of runs that are shorter.
+const NEAR_RUNS: [u64; 4] = [8, 4, 2, 1];
+
+/// Of runs of up to so many threads LLVM makes vectors of several at once, which it takes apart; a longer one is a vector.
+const LARGEST_SHUFFLED: u64 = 2;
+
+/// The copies of a segment whose threads have partners that are near.
+struct Near<'a, 'ctx> {
+    /// Where the bit is clear, and where it is set.
+    copies: [&'a Interior; 2],
+    guards: &'a [GuardValues<'ctx>; 2],
+    /// The first thread's own number.
+    first: IntValue<'ctx>,
+    bit: IntValue<'ctx>,
+    /// Where to go on behind the row.
+    end: BasicBlock<'ctx>,
+}
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
     /// A segment once for each warp: its code knows a thread by its number in the block alone.
@@ -68,6 +86,107 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
+    /// Runs a segment for some threads of a row; in a loop of a constant number of turns where these are as many as rows seem to have.
+    pub(super) fn whole_or_part(
+        &mut self,
+        segment: &Segment,
+        row: ([IntValue<'ctx>; 2], IntValue<'ctx>),
+        (low, high): (IntValue<'ctx>, IntValue<'ctx>),
+    ) -> Result<()> {
+        let short = rows::is_short(self.emitter.function, &segment.body);
+        let Some(width) = self.plan.row_width.filter(|_| short && segment.parallel) else {
+            return self.threads_of_row(segment, &segment.body, row, (low, high));
+        };
+        let int = low.get_type();
+        let (zero, width) = (int.const_zero(), int.const_int(width, false));
+        let (whole, part) = (self.emitter.block("whole_row"), self.emitter.block("part_of_row"));
+        let end = self.emitter.block("row_done");
+        let builder = &self.emitter.builder;
+        let begins = builder.build_int_compare(IntPredicate::EQ, low, zero, "")?;
+        let ends = builder.build_int_compare(IntPredicate::EQ, high, width, "")?;
+        builder.build_conditional_branch(builder.build_and(begins, ends, "")?, whole, part)?;
+        builder.position_at_end(whole);
+        let ([y, z], first_thread) = row;
+        let (head, back) = self.counted("x", (zero, width), |this, x| {
+            let thread = count(&this.emitter, first_thread, x)?;
+            this.set_thread([x, y, z]);
+            this.thread(segment, &segment.body, thread, None)
+        })?;
+        self.parallel.promise(head, back, segment.parallel, Shape::Vectors);
+        self.emitter.go(end)?;
+        self.emitter.builder.position_at_end(part);
+        self.threads_of_row(segment, &segment.body, row, (low, high))?;
+        self.emitter.go(end)?;
+        self.emitter.builder.position_at_end(end);
+        Ok(())
+    }
+
+    /// Of the threads `bounds` of a row those that lie so many apart; the body itself where that number is not positive.
+    pub(super) fn every_so_many(
+        &mut self,
+        segment: &Segment,
+        every: &Every,
+        row: ([IntValue<'ctx>; 2], IntValue<'ctx>),
+        (low, high): (IntValue<'ctx>, IntValue<'ctx>),
+    ) -> Result<()> {
+        let of = self.guard_values(&every.of)?;
+        let Some(&RangeValues { value: first, bound: residue, .. }) = of.ranges.first() else {
+            return internal("every so many threads without a remainder");
+        };
+        let guard = self.guard_values(&every.part.guard)?;
+        let (int, long) = (low.get_type(), first.get_type());
+        let (zero, one) = (long.const_zero(), long.const_int(1, false));
+        let (modulus, end) = match (every.modulus, of.ranges.get(1)) {
+            (Some(modulus), _) => (long.const_int(modulus.cast_unsigned(), true), None),
+            (None, Some(&RangeValues { bound, .. })) => {
+                let (steps, whole) = (self.emitter.block("every"), self.emitter.block("no_step"));
+                let end = self.emitter.block("every_end");
+                let builder = &self.emitter.builder;
+                let positive = builder.build_int_compare(IntPredicate::SGT, bound, zero, "")?;
+                builder.build_conditional_branch(positive, steps, whole)?;
+                builder.position_at_end(whole);
+                self.threads_of_row(segment, &segment.body, row, (low, high))?;
+                self.emitter.go(end)?;
+                self.emitter.builder.position_at_end(steps);
+                (bound, Some(end))
+            }
+            (None, None) => return internal("every so many threads without a number"),
+        };
+        let (low, high) = (index(&self.emitter, low)?, index(&self.emitter, high)?);
+        let (low, high) = self.span(&guard, low, high)?;
+        let (low, high) = (index(&self.emitter, low)?, index(&self.emitter, high)?);
+        let builder = &self.emitter.builder;
+        let residue = if every.other { builder.build_int_sub(one, residue, "")? } else { residue };
+        // From the first of them on to the next thread with the remainder: Python's `%`.
+        let number = builder.build_int_add(first, low, "")?;
+        let ahead = builder.build_int_sub(residue, number, "")?;
+        let is_bit = every.modulus.is_some_and(|modulus| modulus & (modulus - 1) == 0);
+        let ahead = if is_bit {
+            builder.build_and(ahead, builder.build_int_sub(modulus, one, "")?, "ahead")?
+        } else {
+            let ahead = builder.build_int_signed_rem(ahead, modulus, "")?;
+            let below = builder.build_int_compare(IntPredicate::SLT, ahead, zero, "")?;
+            let more = builder.build_int_add(ahead, modulus, "")?;
+            builder.build_select(below, more, ahead, "ahead")?.into_int_value()
+        };
+        let start = builder.build_int_add(low, ahead, "")?;
+        let start = self.choose("llvm.smin", start, high.into())?;
+        // A remainder that there is not is nobody's.
+        let builder = &self.emitter.builder;
+        let is_one = builder.build_int_compare(IntPredicate::ULT, residue, modulus, "")?;
+        let start = builder.build_select(is_one, start, high, "")?.into_int_value();
+        // No row has as many threads: one step leaves it.
+        let step = self.choose("llvm.smin", modulus, long.const_int(1 << 30, false).into())?;
+        let narrow = |value| self.emitter.builder.build_int_truncate(value, int, "");
+        let (start, high, step) = (narrow(start)?, narrow(high)?, narrow(step)?);
+        self.threads_at(segment, &every.part.body, row, ((start, high), step))?;
+        if let Some(end) = end {
+            self.emitter.go(end)?;
+            self.emitter.builder.position_at_end(end);
+        }
+        Ok(())
+    }
+
     /// The threads `bounds` of a row in runs whose partners are as far above, or below; the body itself where the runs would
     /// be short.
     pub(super) fn by_partners(
@@ -91,7 +210,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let others = builder.build_and(bit, below, "")?;
         let is_bit = builder.build_int_compare(IntPredicate::EQ, others, zero, "")?;
         let mut fits = is_bit;
-        for (value, least, most) in [(bit, SHORTEST_RUN, 1 << 40), (first, 0, 1 << 60)] {
+        for (value, least, most) in [(bit, 1, 1 << 40), (first, 0, 1 << 60)] {
             let at_least = builder.build_int_compare(IntPredicate::SGE, value, long.const_int(least, false), "")?;
             let at_most = builder.build_int_compare(IntPredicate::SLT, value, long.const_int(most, false), "")?;
             fits = builder.build_and(fits, builder.build_and(at_least, at_most, "")?, "fits")?;
@@ -103,8 +222,17 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             fits = builder.build_and(fits, small, "fits")?;
         }
         let (runs, whole) = (self.emitter.block("partners"), self.emitter.block("no_partners"));
+        let (some, few) = (self.emitter.block("some_partners"), self.emitter.block("near_partners"));
         let end = self.emitter.block("partners_end");
-        self.emitter.builder.build_conditional_branch(fits, runs, whole)?;
+        self.emitter.builder.build_conditional_branch(fits, some, whole)?;
+        self.emitter.builder.position_at_end(some);
+        let builder = &self.emitter.builder;
+        let is_long = builder.build_int_compare(IntPredicate::SGE, bit, long.const_int(SHORTEST_RUN, false), "")?;
+        builder.build_conditional_branch(is_long, runs, few)?;
+        self.emitter.builder.position_at_end(few);
+        let near = Near { copies, guards: &guards, first, bit, end };
+        self.by_near_partners(segment, &near, row, (low, high))?;
+        self.emitter.go(whole)?;
         self.emitter.builder.position_at_end(whole);
         self.threads_of_row(segment, &segment.body, row, (low, high))?;
         self.emitter.go(end)?;
@@ -142,6 +270,76 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let more = self.emitter.builder.build_int_compare(IntPredicate::SLT, to, high, "")?;
         self.emitter.builder.build_conditional_branch(more, head, end)?;
         self.emitter.builder.position_at_end(end);
+        Ok(())
+    }
+
+    /// The threads `bounds` of a row whose partners are fewer than the shortest run away: runs of a constant length, of which LLVM
+    /// makes a vector each, or one of several. Only where the row consists of whole pairs of runs and the copies are for all of it;
+    /// else it ends where the body itself is to run.
+    fn by_near_partners(
+        &mut self,
+        segment: &Segment,
+        near: &Near<'_, 'ctx>,
+        ([y, z], first_thread): ([IntValue<'ctx>; 2], IntValue<'ctx>),
+        (low, high): (IntValue<'ctx>, IntValue<'ctx>),
+    ) -> Result<()> {
+        let (int, long) = (low.get_type(), near.bit.get_type());
+        let (from, to) = (index(&self.emitter, low)?, index(&self.emitter, high)?);
+        let number = self.emitter.builder.build_int_add(near.first, from, "")?;
+        let threads = self.emitter.builder.build_int_sub(to, from, "")?;
+        let ends = self.emitter.builder.build_or(number, threads, "ends")?;
+        let mut for_all = self.emitter.cx.types.context.bool_type().const_int(1, false);
+        for (copy, guard) in near.copies.iter().zip(near.guards) {
+            if !copy.body.is_empty() {
+                let (first, behind) = self.span(guard, from, to)?;
+                for (one, other) in [(first, low), (behind, high)] {
+                    let same = self.emitter.builder.build_int_compare(IntPredicate::EQ, one, other, "")?;
+                    for_all = self.emitter.builder.build_and(for_all, same, "for_all")?;
+                }
+            }
+        }
+        for run in NEAR_RUNS {
+            let (here, next) = (self.emitter.block("near"), self.emitter.block("no_near"));
+            let builder = &self.emitter.builder;
+            let is_run = builder.build_int_compare(IntPredicate::EQ, near.bit, long.const_int(run, false), "")?;
+            let rest = builder.build_and(ends, long.const_int(2 * run - 1, false), "")?;
+            let whole = builder.build_int_compare(IntPredicate::EQ, rest, long.const_zero(), "")?;
+            let whole = builder.build_and(whole, for_all, "")?;
+            builder.build_conditional_branch(builder.build_and(whole, is_run, "")?, here, next)?;
+            builder.position_at_end(here);
+            for (copy, before) in near.copies.into_iter().zip([0, run]) {
+                if copy.body.is_empty() {
+                    continue;
+                }
+                let both = int.const_int(2 * run, false);
+                let first = count(&self.emitter, low, int.const_int(before, false))?;
+                let (head, back) = self.counted_by("pair", both, (first, high), |this, start| {
+                    let thread = |this: &mut Self, x: IntValue<'ctx>| {
+                        let thread = count(&this.emitter, first_thread, x)?;
+                        this.set_thread([x, y, z]);
+                        this.thread(segment, &copy.body, thread, None)
+                    };
+                    if run <= LARGEST_SHUFFLED {
+                        return (0..run).try_for_each(|at| {
+                            let x = count(&this.emitter, start, int.const_int(at, false))?;
+                            thread(this, x)
+                        });
+                    }
+                    let (head, back) =
+                        this.counted("x", (int.const_zero(), int.const_int(run, false)), |this, at| {
+                            let x = count(&this.emitter, start, at)?;
+                            thread(this, x)
+                        })?;
+                    this.parallel.promise(head, back, segment.parallel, Shape::Vectors);
+                    Ok(())
+                })?;
+                if run <= LARGEST_SHUFFLED {
+                    self.parallel.promise(head, back, segment.parallel, Shape::Loop);
+                }
+            }
+            self.emitter.go(near.end)?;
+            self.emitter.builder.position_at_end(next);
+        }
         Ok(())
     }
 }

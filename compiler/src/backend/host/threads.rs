@@ -46,6 +46,18 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     pub(super) fn counted(
         &mut self,
         name: &str,
+        bounds: (IntValue<'ctx>, IntValue<'ctx>),
+        body: impl FnOnce(&mut Self, IntValue<'ctx>) -> Result<()>,
+    ) -> Result<(BasicBlock<'ctx>, InstructionValue<'ctx>)> {
+        let one = self.emitter.cx.types.context.i32_type().const_int(1, false);
+        self.counted_by(name, one, bounds, body)
+    }
+
+    /// As [`Self::counted`], for every `step`-th; `to + step` fits.
+    pub(super) fn counted_by(
+        &mut self,
+        name: &str,
+        step: IntValue<'ctx>,
         (from, to): (IntValue<'ctx>, IntValue<'ctx>),
         body: impl FnOnce(&mut Self, IntValue<'ctx>) -> Result<()>,
     ) -> Result<(BasicBlock<'ctx>, InstructionValue<'ctx>)> {
@@ -62,7 +74,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         body(self, value)?;
         let builder = &self.emitter.builder;
         let last = self.emitter.current()?;
-        let next = count(&self.emitter, value, int.const_int(1, false))?;
+        let next = count(&self.emitter, value, step)?;
         counter.add_incoming(&[(&next, last)]);
         let more = builder.build_int_compare(IntPredicate::SLT, next, to, "")?;
         let back = builder.build_conditional_branch(more, head, end)?;
@@ -125,7 +137,10 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                 match (&segment.partners, &segment.interior) {
                     (Some(partners), _) => this.by_partners(segment, partners, (row, first_thread), bounds),
                     (None, Some(interior)) => this.three_parts(segment, interior, (row, first_thread), bounds),
-                    (None, None) => this.threads_of_row(segment, &segment.body, (row, first_thread), bounds),
+                    (None, None) => match &segment.every {
+                        Some(every) => this.every_so_many(segment, every, (row, first_thread), bounds),
+                        None => this.whole_or_part(segment, (row, first_thread), bounds),
+                    },
                 }
             })
         })
@@ -213,11 +228,23 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         &mut self,
         segment: &Segment,
         body: &[Stmt],
-        ([y, z], first_thread): ([IntValue<'ctx>; 2], IntValue<'ctx>),
+        row: ([IntValue<'ctx>; 2], IntValue<'ctx>),
         bounds: (IntValue<'ctx>, IntValue<'ctx>),
     ) -> Result<()> {
+        let one = self.emitter.cx.types.context.i32_type().const_int(1, false);
+        self.threads_at(segment, body, row, (bounds, one))
+    }
+
+    /// Runs a segment's body for every so many of some threads of a row.
+    pub(super) fn threads_at(
+        &mut self,
+        segment: &Segment,
+        body: &[Stmt],
+        ([y, z], first_thread): ([IntValue<'ctx>; 2], IntValue<'ctx>),
+        (bounds, step): ((IntValue<'ctx>, IntValue<'ctx>), IntValue<'ctx>),
+    ) -> Result<()> {
         let looks = self.goes_on_for_long(segment);
-        let (head, back) = self.counted("x", bounds, |this, x| {
+        let (head, back) = self.counted_by("x", step, bounds, |this, x| {
             let thread = count(&this.emitter, first_thread, x)?;
             this.set_thread([x, y, z]);
             this.thread(segment, body, thread, None)?;

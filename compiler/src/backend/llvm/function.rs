@@ -351,6 +351,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
                 let taken = self.assigned.take();
                 let element = self.element(*pointer)?;
                 let place = self.emit_pointer(*pointer)?;
+                let never_written = self.hooks.never_written(self, *pointer);
                 let pointer = self.hooks.access(
                     self,
                     &Access {
@@ -367,6 +368,10 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
                     set_align(load, element, *align)?;
                     if self.hooks.reads_anew(id) {
                         load.set_volatile(true).or_else(|error| internal(format!("a volatile load: {error}")))?;
+                    } else if never_written {
+                        let context = self.cx.types.context;
+                        let set = load.set_metadata(context.metadata_node(&[]), context.get_kind_id("invariant.load"));
+                        set.or_else(|error| internal(format!("LLVM takes no invariant load: {error}")))?;
                     }
                 }
                 if element == Scalar::Bool {

@@ -61,6 +61,11 @@ pub(crate) trait Hooks<'ctx> {
         false
     }
 
+    /// Whether nobody writes what a load reads while the kernel runs.
+    fn never_written(&self, _emitter: &FunctionEmitter<'_, 'ctx>, _pointer: ExprId) -> bool {
+        false
+    }
+
     /// What is emitted next comes from here.
     fn at(&self, _span: Span) {}
 

@@ -41,6 +41,7 @@ unsafe extern "C" {
     fn weft_unroll(back: LLVMValueRef);
     fn weft_split_blocks(module: LLVMModuleRef);
     fn weft_decide_floats(module: LLVMModuleRef);
+    fn weft_single_accesses(module: LLVMModuleRef);
     fn weft_size(module: LLVMModuleRef, instructions: *mut u64) -> u64;
     fn weft_turn_by_turn(module: LLVMModuleRef);
     fn weft_look_before_spinning(module: LLVMModuleRef);
@@ -187,6 +188,12 @@ pub(crate) fn split_blocks(module: &Module<'_>) {
 pub(crate) fn decide_floats(module: &Module<'_>) {
     // SAFETY: the module is alive and complete, and nobody else uses it.
     unsafe { weft_decide_floats(module.as_mut_ptr()) };
+}
+
+/// Gathers and scatters as single loads and stores.
+pub(crate) fn single_accesses(module: &Module<'_>) {
+    // SAFETY: the module is alive and complete, and nobody else uses it.
+    unsafe { weft_single_accesses(module.as_mut_ptr()) };
 }
 
 /// How large a module is.

@@ -171,6 +171,8 @@ fn has_axis(register: SpecialRegister) -> bool {
         | SpecialRegister::BlockDim(axis)
         | SpecialRegister::GridDim(axis) => axis < 3,
         SpecialRegister::LaneId | SpecialRegister::WarpSize | SpecialRegister::DynamicSharedBytes => true,
+        // No module has it.
+        SpecialRegister::OfRow(_) => false,
     }
 }
 

@@ -207,7 +207,10 @@ fn coarsened(Factors { threads, blocks }: Factors, register: SpecialRegister) ->
         SpecialRegister::BlockDim(axis) => (axis, threads, false),
         SpecialRegister::BlockIdx(axis) => (axis, blocks, true),
         SpecialRegister::GridDim(axis) => (axis, blocks, false),
-        SpecialRegister::LaneId | SpecialRegister::WarpSize | SpecialRegister::DynamicSharedBytes => return None,
+        SpecialRegister::LaneId
+        | SpecialRegister::WarpSize
+        | SpecialRegister::DynamicSharedBytes
+        | SpecialRegister::OfRow(_) => return None,
     };
     let axis = usize::from(axis);
     let factor = factors[axis];

@@ -56,7 +56,10 @@ pub(super) fn exchange(module: &mut Module, axis: u8) {
                     | SpecialRegister::BlockIdx(of)
                     | SpecialRegister::BlockDim(of)
                     | SpecialRegister::GridDim(of) => *of = other(*of),
-                    SpecialRegister::LaneId | SpecialRegister::WarpSize | SpecialRegister::DynamicSharedBytes => {}
+                    SpecialRegister::LaneId
+                    | SpecialRegister::WarpSize
+                    | SpecialRegister::DynamicSharedBytes
+                    | SpecialRegister::OfRow(_) => {}
                 }
             }
         }

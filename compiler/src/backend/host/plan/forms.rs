@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use weft_artifact::{EXTENT_BITS, Scalar, SlotField, SlotSource};
 
-use super::shape::{MAX_ROW, Parts, Range};
+use super::shape::{MAX_ROW, MAX_THREADS, Parts, Range};
 use crate::{
     analysis::Fixed,
     ir::{
@@ -99,7 +99,7 @@ impl Forms<'_> {
             (Form::Same, Form::Other) => return self.quotient(b, mirrored(op), a),
             (Form::Same, Form::Same) | (Form::Step | Form::Other, _) => return None,
         };
-        let wraps = self.bits(value, &Cell::new(EFFORT)) > NO_WRAP;
+        let wraps = self.wraps(value);
         (op != CompareOp::Ne).then_some(Range { value, op, bound, times: 1, wraps })
     }
 
@@ -122,6 +122,11 @@ impl Forms<'_> {
         let exact = fits(step, 0) && fits(bound, i64::BITS - times.leading_zeros());
         let whole = matches!(op, CompareOp::Lt | CompareOp::Ge);
         (wide && exact && whole).then_some(Range { value: step, op, bound, times, wraps: false })
+    }
+
+    /// Whether a value that grows by one may pass the largest integer within a row.
+    pub(super) fn wraps(&self, value: ExprId) -> bool {
+        self.bits(value, &Cell::new(EFFORT)) > NO_WRAP
     }
 
     /// Whether an integer is known to be small enough for sums of a few to be exact in 64 bits.
@@ -148,6 +153,7 @@ impl Forms<'_> {
             Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(_) | SpecialRegister::BlockDim(_))) => {
                 MAX_ROW.ilog2() + 1
             }
+            Class::Leaf(Leaf::Special(SpecialRegister::OfRow(_))) => i32::BITS - 1 + MAX_THREADS.ilog2(),
             Class::Leaf(Leaf::Special(_)) => i32::BITS - 1,
             Class::Arith(Arith::Convert(a)) if self.function.exprs[a].ty.scalar().is_some_and(Scalar::is_int) => {
                 self.bits(a, effort)

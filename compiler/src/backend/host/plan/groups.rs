@@ -24,10 +24,11 @@ use super::{
     shape::{Parts, Runs},
 };
 use crate::{
-    analysis::{Fixed, escapes, for_each_read},
+    analysis::{Fixed, escapes, for_each_mention, for_each_read},
     ir::{
         Arith, BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, Leaf, Local, LocalId,
-        LocalKind, Op, SpecialRegister, Stmt, StmtKind, for_each_expr, for_each_stmt,
+        LocalKind, Op, SpecialRegister, Stmt, StmtKind, Type, UnaryOp, for_each_expr, for_each_expr_of_stmt,
+        for_each_stmt,
     },
 };
 
@@ -68,7 +69,9 @@ impl Groups<'_> {
             return parts;
         }
         let mut parts: Vec<(Runs, Block)> = Vec::new();
-        for mut piece in before_atomics(function, piece) {
+        let halves = halves(&Look { groups: self, function, shared }, &piece);
+        let pieces = in_halves(function, piece, &halves);
+        for mut piece in pieces.into_iter().flat_map(|piece| before_atomics(function, piece)).collect::<Vec<_>>() {
             let look = Look { groups: self, function, shared };
             while let Some((at, end, runs)) = look.next(&piece, masked) {
                 let rest = piece.split_off(end);
@@ -114,6 +117,57 @@ impl Groups<'_> {
         parts.retain(|(_, part)| !part.is_empty());
         Some(parts)
     }
+}
+
+/// The branches of a piece whose arms both touch memory, and whose condition is a bound of the row: one part of the row runs the
+/// one arm, and the other part the other, where LLVM would have masks for both. What they assign is not mentioned by what
+/// stands around them, which would have to fetch it.
+fn halves(look: &Look<'_>, piece: &[Stmt]) -> Vec<usize> {
+    let touches = |arm: &[Stmt]| {
+        let mut touches = false;
+        for_each_stmt(arm, &mut |stmt| {
+            touches |= matches!(stmt.kind, StmtKind::Store { .. });
+            for_each_expr_of_stmt(look.function, &stmt.kind, &mut |id| {
+                touches |= matches!(look.function.exprs[id].kind, ExprKind::Load(..));
+            });
+        });
+        touches
+    };
+    let is_half = |at: usize| {
+        let StmtKind::If { cond, then, otherwise } = &piece[at].kind else { return false };
+        if !touches(then) || !touches(otherwise) || !look.is_bound(*cond) {
+            return false;
+        }
+        let (mut changes, mut around) = (Vec::new(), false);
+        for_each_stmt(&piece[at..=at], &mut |stmt| changes.extend(stmt.kind.assigned()));
+        for part in [&piece[..at], &piece[at + 1..]] {
+            for_each_mention(look.function, part, &mut |local| around |= changes.contains(&local));
+        }
+        !around
+    };
+    (0..piece.len()).filter(|&at| is_half(at)).collect()
+}
+
+/// Cuts a piece around some of its branches, and each of these into one for either arm.
+fn in_halves(function: &mut Function, piece: Block, halves: &[usize]) -> Vec<Block> {
+    let mut pieces = vec![Block::new()];
+    for (at, stmt) in piece.into_iter().enumerate() {
+        let span = stmt.span;
+        if halves.contains(&at)
+            && let StmtKind::If { cond, then, otherwise } = stmt.kind
+        {
+            let not = ExprKind::Unary(UnaryOp::Not, copied(function, cond));
+            let not = function.exprs.push(Expr { kind: not, ty: Type::BOOL, span });
+            for (cond, then) in [(cond, then), (not, otherwise)] {
+                pieces.push(vec![Stmt { kind: StmtKind::If { cond, then, otherwise: Block::new() }, span }]);
+            }
+            pieces.push(Block::new());
+        } else if let Some(last) = pieces.last_mut() {
+            last.push(stmt);
+        }
+    }
+    pieces.retain(|piece| !piece.is_empty());
+    pieces
 }
 
 /// Cuts a piece where an atomic operation needs what takes some operations, or comes behind them: its operands are
@@ -301,6 +355,18 @@ impl Look<'_> {
         let mut parts = Parts::default();
         forms.split(cond, false, &mut parts);
         parts
+    }
+
+    /// Whether a condition is a bound of the row on one side, and nothing else.
+    fn is_bound(&self, cond: ExprId) -> bool {
+        let mut lasts = true;
+        for_each_expr(self.function, cond, &mut |id| lasts &= !matches!(self.function.class(id), Class::Load(_)));
+        for_each_read(self.function, cond, &mut |local| {
+            lasts &= (self.shared)(local) || self.groups.fixed.value(local).is_some();
+        });
+        let Parts { guard, residual } = self.split(cond);
+        let one_side = residual.is_empty() && guard.rows.is_empty();
+        lasts && one_side && matches!(guard.ranges.as_slice(), [range] if range.op != CompareOp::Eq)
     }
 
     /// Whether a condition holds for one thread of a row at most, and that can be said before the row starts.

@@ -73,7 +73,7 @@ impl Peeler<'_> {
     }
 
     /// A statement whose effect nobody sees who is stopped by a guard after it.
-    fn may_skip(&self, stmt: &Stmt) -> bool {
+    pub(super) fn may_skip(&self, stmt: &Stmt) -> bool {
         matches!(stmt.kind, StmtKind::Assign(local, _) if !self.crossing.contains(&local))
     }
 

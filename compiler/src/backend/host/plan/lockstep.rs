@@ -12,22 +12,26 @@
 use super::{
     chains,
     forms::{Form, Forms},
+    groups,
     regions::{self, Regions},
     segments, shared_by_block,
     strided::{self, Stride},
     uniform::Uniformity,
-    walk::{Path, counter, cut_here, holds_barrier, list_at},
+    walk::{OTHERWISE, Path, counter, cut_here, holds_barrier, list_at},
 };
 use crate::{
-    analysis::{Fixed, any_expr},
+    analysis::Fixed,
     ir::{
-        Arith, Block, Class, Const, ExprId, ExprKind, Function, Leaf, LocalId, MathFn, SpecialRegister, Stmt, StmtKind,
-        Unit, for_each_expr, for_each_stmt,
+        Arith, Block, Class, Expr, ExprId, ExprKind, Function, Leaf, LocalId, MathFn, SpecialRegister, Stmt, StmtKind,
+        Type, UnaryOp, Unit, for_each_expr, for_each_expr_of_stmt, for_each_stmt,
     },
 };
 
 /// Loops of this many turns or fewer are left to LLVM, which unrolls them.
 const FEW_TURNS: i128 = 32;
+
+/// Turns of a loop of few that several rows of threads may take together.
+const LEAST_OF_TILE: i128 = 16;
 
 /// Which loops are marked.
 #[derive(Clone, Debug, Default)]
@@ -49,7 +53,8 @@ pub(crate) struct Marked {
 /// Marks loops in a kernel's body; with `walks` those in which each thread walks through its own memory, too.
 pub(crate) fn mark(function: &mut Function, body: &mut Block, walks: bool) -> Marked {
     let mut marked = Marked::default();
-    while let Some(rewritten) = strided::rewrite_one(function, body) {
+    part_arms(function, body);
+    while let Some(rewritten) = strided::rewrite_one(function, body, &masks) {
         marked.any = true;
         marked.far |= rewritten.far;
         marked.strides.push(rewritten.stride);
@@ -75,6 +80,44 @@ pub(crate) fn mark(function: &mut Function, body: &mut Block, walks: bool) -> Ma
     marked
 }
 
+/// Makes two branches of one with two arms, if an arm has loops and the condition is a guard: what it asks for does not change. Each
+/// arm is then behind a guard of its own.
+fn part_arms(function: &mut Function, body: &mut Block) {
+    let fixed = Fixed::of(function, body);
+    part_list(function, &fixed, body);
+}
+
+fn part_list(function: &mut Function, fixed: &Fixed, list: &mut Block) {
+    let mut done = Block::new();
+    for Stmt { mut kind, span } in list.drain(..) {
+        let StmtKind::If { cond, then, otherwise } = &mut kind else {
+            done.push(Stmt { kind, span });
+            continue;
+        };
+        let is_guard = regions::is_guard(function, fixed, *cond);
+        if is_guard || of_launch(function, *cond) {
+            part_list(function, fixed, then);
+            part_list(function, fixed, otherwise);
+        }
+        let has_loops = |arm: &[Stmt]| {
+            let mut loops = false;
+            for_each_stmt(arm, &mut |stmt| loops |= matches!(stmt.kind, StmtKind::Loop { .. }));
+            loops
+        };
+        if is_guard && !otherwise.is_empty() && (has_loops(then) || has_loops(otherwise)) {
+            let second = std::mem::take(otherwise);
+            let asked = groups::copied(function, *cond);
+            let kind_of_not = ExprKind::Unary(UnaryOp::Not, asked);
+            let not = function.exprs.push(Expr { kind: kind_of_not, ty: Type::BOOL, span });
+            done.push(Stmt { kind, span });
+            done.push(Stmt { kind: StmtKind::If { cond: not, then: second, otherwise: Block::new() }, span });
+        } else {
+            done.push(Stmt { kind, span });
+        }
+    }
+    *list = done;
+}
+
 /// Loops that may be worth marking, in a place where they would be lifted without a mask.
 fn candidates(function: &Function, body: &Block) -> Vec<Path> {
     let fixed = Fixed::of(function, body);
@@ -98,6 +141,13 @@ fn collect(function: &Function, list: &[Stmt], fixed: &Fixed, path: &mut Path, f
             {
                 collect(function, then, fixed, path, found);
             }
+            // What a launch chooses.
+            StmtKind::If { cond, then, otherwise } if of_launch(function, *cond) => {
+                collect(function, then, fixed, path, found);
+                path.pop();
+                path.push(index + OTHERWISE);
+                collect(function, otherwise, fixed, path, found);
+            }
             StmtKind::Assign(..)
             | StmtKind::Store { .. }
             | StmtKind::Op { .. }
@@ -109,6 +159,22 @@ fn collect(function: &Function, list: &[Stmt], fixed: &Fixed, path: &mut Path, f
         }
         path.pop();
     }
+}
+
+/// Whether a condition is the same for all threads of a launch.
+fn of_launch(function: &Function, cond: ExprId) -> bool {
+    let mut same = true;
+    for_each_expr(function, cond, &mut |id| {
+        same &= match function.class(id) {
+            Class::Leaf(Leaf::Const(_)) | Class::Arith(_) => true,
+            Class::Leaf(Leaf::Local(local)) => function.params.contains(&local),
+            Class::Leaf(Leaf::Special(register)) => {
+                matches!(register, SpecialRegister::BlockDim(_) | SpecialRegister::GridDim(_))
+            }
+            Class::Leaf(Leaf::Base(_)) | Class::Address { .. } | Class::Load(_) => false,
+        };
+    });
+    same
 }
 
 /// Statements that LLVM can vectorise over a row.
@@ -123,22 +189,13 @@ fn simple(function: &Function, block: &[Stmt]) -> bool {
             for_each_expr(function, root, &mut |id| {
                 simple &= match function.class(id) {
                     Class::Leaf(Leaf::Base(base)) => base.is_of_block(),
-                    Class::Arith(Arith::Math(function, _)) => matches!(
-                        function,
-                        MathFn::Ceil
-                            | MathFn::Copysign
-                            | MathFn::Floor
-                            | MathFn::Fma
-                            | MathFn::RoundEven
-                            | MathFn::Sqrt
-                            | MathFn::Trunc
-                    ),
                     Class::Arith(
                         Arith::Unary(..)
                         | Arith::Binary(..)
                         | Arith::Compare(..)
                         | Arith::Select(..)
                         | Arith::Convert(_)
+                        | Arith::Math(..)
                         | Arith::Wrap { .. },
                     )
                     | Class::Leaf(_)
@@ -151,15 +208,43 @@ fn simple(function: &Function, block: &[Stmt]) -> bool {
     simple
 }
 
-/// `true` if the test at the start of the body compares with a small constant.
-fn few_turns(function: &Function, body: &[Stmt]) -> bool {
-    let Some(Stmt { kind: StmtKind::If { cond, .. }, .. }) = body.first() else { return false };
-    any_expr(function, *cond, &|kind| {
-        let ExprKind::Compare(_, a, b) = kind else { return false };
-        [a, b].iter().any(|&&side| {
-            matches!(function.exprs[side].kind, ExprKind::Const(Const::Int(value)) if value.abs() <= FEW_TURNS)
-        })
-    })
+/// Whether a loop computes functions of many operations, which vectors of threads do at a tenth of the time.
+fn computes(function: &Function, block: &[Stmt]) -> bool {
+    let mut computes = false;
+    for_each_stmt(block, &mut |stmt| {
+        for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
+            if let Class::Arith(Arith::Math(of, _)) = function.class(id) {
+                computes |= !matches!(
+                    of,
+                    MathFn::Bits
+                        | MathFn::CanonicalNan
+                        | MathFn::Ceil
+                        | MathFn::Copysign
+                        | MathFn::Floor
+                        | MathFn::Fma
+                        | MathFn::Isfinite
+                        | MathFn::Isinf
+                        | MathFn::Isnan
+                        | MathFn::OfBits
+                        | MathFn::RoundEven
+                        | MathFn::Sqrt
+                        | MathFn::Trunc
+                );
+            }
+        });
+    });
+    computes
+}
+
+/// The small constant with which the test at the start of the body compares.
+fn few_turns(function: &Function, body: &[Stmt]) -> Option<i128> {
+    let Some(Stmt { kind: StmtKind::If { cond, .. }, .. }) = body.first() else { return None };
+    let mut few = None;
+    for_each_expr(function, *cond, &mut |id| {
+        let ExprKind::Compare(_, a, b) = function.exprs[id].kind else { return };
+        few = few.or([a, b].into_iter().find_map(|side| function.int(side).filter(|value| value.abs() <= FEW_TURNS)));
+    });
+    few
 }
 
 /// A marked loop.
@@ -179,9 +264,12 @@ fn mark_uniform(function: &Function, body: &mut Block, path: &[usize], walks: bo
     let list = list_at(&mut attempt, outer)?;
     let Some(Stmt { kind: StmtKind::Loop { body: turn, step }, span }) = list.get_mut(index) else { return None };
     let counter = counter(function, turn, step).map(|(counter, _)| counter);
-    let few = few_turns(function, turn);
+    let computes = computes(function, turn);
+    let turns = few_turns(function, turn).filter(|_| !computes);
+    let few = turns.is_some();
     // What rows share is asked for below, where it takes longer.
-    if few && (!walks || counter.is_none() || !knows_rows(function)) {
+    // Tiles have as many turns as rows have threads: those of shorter rows are no strips.
+    if few && (turns < Some(LEAST_OF_TILE) || !walks || counter.is_none() || !knows_rows(function)) {
         return None;
     }
     let waits = walks && counter.is_some() && chains::has_some(function, turn, step);
@@ -195,6 +283,8 @@ fn mark_uniform(function: &Function, body: &mut Block, path: &[usize], walks: bo
     let marked = list_at(&mut attempt, outer).and_then(|list| list.get(index)).cloned();
     let Some(Stmt { kind: StmtKind::Loop { body: turn, .. }, .. }) = marked else { return None };
     let apart = !stays_together(function, &turn, &attempt, &fixed, &uniformity);
+    // What vectors gain is then more than what they lose by elements that are not neighbors.
+    let apart = apart && !computes;
     if (apart && !waits) || (few && (apart || !rows_share(function, &turn, &fixed, &uniformity))) {
         return None;
     }

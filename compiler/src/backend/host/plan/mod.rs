@@ -5,10 +5,12 @@
 mod again;
 mod ahead;
 mod axes;
+mod both;
 mod cells;
 mod chains;
 mod crossing;
 mod dead;
+mod every;
 mod forms;
 mod groups;
 mod guards;
@@ -21,7 +23,9 @@ pub(crate) mod meeting;
 mod order;
 mod partners;
 mod polling;
+mod quotients;
 mod regions;
+pub(crate) mod rows;
 mod sanitized;
 mod segments;
 mod select;
@@ -31,16 +35,20 @@ mod short;
 mod strided;
 mod strips;
 mod sums;
+mod swaps;
 mod turns;
 mod uniform;
 mod walk;
 pub(crate) mod warps;
+mod webs;
 
 pub(crate) use crossing::Crossing;
 pub(crate) use polling::Polling;
+pub(crate) use quotients::{Dividend, Division, Quotients};
 pub(crate) use settled::Pointers;
 pub(crate) use shape::{
-    Ahead, Cut, Guard, Interior, LANES, MAX_ROW, MAX_THREADS, MaskId, Node, Partners, Range, Runs, Segment, Strips,
+    Ahead, Cut, Every, Guard, Interior, LANES, MAX_ROW, MAX_THREADS, MaskId, Node, Partners, Range, Runs, Segment,
+    Strips,
 };
 
 use crate::{
@@ -53,15 +61,24 @@ use uniform::Uniformity;
 /// With more segments than this, each is a function of its own.
 pub(crate) const MOST_SEGMENTS: u64 = 24;
 
-/// What a plan may change.
-#[derive(Clone, Copy, Debug)]
-struct Turns {
+/// What a plan may change, and have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+struct Asked {
     /// The code is optimized.
     opt: bool,
-    /// Threads take loops together, without a barrier that asks for it.
+    /// Threads take loops together without a barrier that asks for it, and guards speak for rows of them. What nobody writes may
+    /// be read once for all of a block.
     together: bool,
-    /// Those, too, in which each walks through its own memory.
+    /// Loops that threads take together only by strips.
     walks: bool,
+    /// A copy for parts of rows.
+    quotients: bool,
+}
+
+impl Asked {
+    /// Each thread does what the program says, in its order.
+    const PLAIN: Self = Self { opt: false, together: false, walks: false, quotients: false };
 }
 
 /// How a kernel runs.
@@ -89,24 +106,38 @@ pub(crate) struct Plan {
     pub joins: Option<Vec<i64>>,
     /// Rows of joined blocks may be longer than a block's, if threads keep nothing.
     pub long_rows: bool,
+    /// What is divided for each part of a row.
+    pub quotients: Option<Quotients>,
     /// The axis of the launch that is exchanged with `x`.
     pub x_axis: u8,
+    /// Rows of a block with barriers seem to have so many threads.
+    pub row_width: Option<u64>,
 }
 
 impl Plan {
     /// Plans the kernel of a module; `None` if it has none. For code that is optimized, threads near no border have a copy
     /// of what they do.
     pub(crate) fn of(module: &Module, opt: bool) -> Option<Self> {
-        let plain = Turns { opt, together: true, walks: opt };
-        let (plan, walks) = Self::with(module, plain)?;
-        let without = Turns { walks: false, ..plain };
-        if strips::hold_all(&plan.cut.nodes, &walks) { Some(plan) } else { Some(Self::with(module, without)?.0) }
+        let mut asked = Asked { opt, together: true, walks: opt, quotients: opt };
+        loop {
+            let (plan, walks) = Self::with(module, asked)?;
+            let next = Asked {
+                walks: asked.walks && strips::hold_all(&plan.cut.nodes, &walks),
+                // Segments that are functions of their own know no rows.
+                quotients: asked.quotients && (plan.quotients.is_none() || plan.segments <= MOST_SEGMENTS),
+                ..asked
+            };
+            if next == asked {
+                return Some(plan);
+            }
+            asked = next;
+        }
     }
 
     /// Plans a sanitized kernel; `None` if its threads are to have stacks. Each thread does what the program says, in its order.
     pub(crate) fn sanitized(module: &Module) -> Option<Self> {
         let mut module = sanitized::without_meetings(module)?;
-        let (mut plan, _) = Self::with(&module, Turns { opt: false, together: false, walks: false })?;
+        let (mut plan, _) = Self::with(&module, Asked::PLAIN)?;
         let goes = plan.cut.alive.is_none() && plan.cut.masks == 0 && sanitized::go_together(&plan.cut.nodes);
         // What is told of accesses is known of the body as it was, whose expressions and locals the nodes have.
         plan.module.functions[plan.kernel].body = std::mem::take(&mut module.functions[plan.kernel].body);
@@ -114,8 +145,9 @@ impl Plan {
         goes.then_some(plan)
     }
 
-    /// A plan in which threads perhaps take loops together that are taken so by strips or not at all, and the counters of these loops.
-    fn with(module: &Module, Turns { opt, together, walks }: Turns) -> Option<(Self, Vec<LocalId>)> {
+    /// A plan with what is asked for, and the counters of loops that threads take together by strips or not at all.
+    fn with(module: &Module, asked: Asked) -> Option<(Self, Vec<LocalId>)> {
+        let Asked { opt, together, walks, .. } = asked;
         let kernel = module.kernel?;
         let effects = Effects::of_module(module);
         let has_barrier = Effects::of_function(&effects, kernel).synchronizes();
@@ -132,11 +164,28 @@ impl Plan {
             .flat_map(|never| function.params.iter().copied().zip(never))
             .filter_map(|(param, never)| never.then_some(param))
             .collect();
+        if together {
+            for &param in &read_only {
+                function.locals[param].never_written = true;
+            }
+        }
         copy_assigned_params(&mut function);
         let mut body = std::mem::take(&mut function.body);
-        let is_choice = opt && short::copy(&module, &mut function, &mut body);
+        if opt {
+            webs::split(&mut function, &mut body);
+        }
+        let is_short = opt && short::copy(&module, &mut function, &mut body);
+        let quotients = if asked.quotients && joins.is_some() && !is_short {
+            quotients::copy(&module, &mut function, &mut body)
+        } else {
+            None
+        };
+        let is_choice = is_short || quotients.is_some();
         if opt {
             turns::write_out(&mut function, &module.constants, &mut body);
+            both::nest(&function, &mut body);
+            swaps::rename(&mut function, &mut body);
+            swaps::convert(&mut function, &mut body);
             select::convert(&mut function, &mut body);
             again::substitute(&mut function, &mut body);
         }
@@ -183,6 +232,9 @@ impl Plan {
                 if segment.partners.is_none() {
                     interior::find(&mut peeler, segment);
                 }
+                if segment.partners.is_none() && segment.interior.is_none() {
+                    every::find(&mut peeler, segment);
+                }
             }
         });
         if opt && joins.is_none() {
@@ -194,6 +246,7 @@ impl Plan {
         }
         shape::for_each_guard(&mut cut.nodes, &mut |guard| peeler.complete(guard));
         crossing.locals = strips::kept(&cut.nodes);
+        let row_width = if opt && has_barrier { rows::width(&function, &fixed) } else { None };
         let own = function.locals.iter().map(|(local, _)| uniformity.local_varies(local)).collect();
         let polling = Polling::of(&module);
         module.functions[kernel] = function;
@@ -209,7 +262,9 @@ impl Plan {
             polling,
             joins,
             long_rows: !marked.far,
+            quotients,
             x_axis,
+            row_width,
         };
         Some((plan, [marked.walks, marked.tiles].concat()))
     }

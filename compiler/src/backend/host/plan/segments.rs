@@ -13,7 +13,10 @@ use super::{
 };
 use crate::{
     analysis::{escapes, for_each_mention},
-    ir::{Block, Function, Local, LocalId, LocalKind, Op, Stmt, StmtKind, Type, for_each_stmt},
+    ir::{
+        Block, ExprKind, Function, Local, LocalId, LocalKind, Op, Stmt, StmtKind, Type, for_each_expr_of_stmt,
+        for_each_stmt,
+    },
 };
 
 /// A kernel without a barrier: one segment, or one of two where the body is a choice that a launch makes.
@@ -295,16 +298,22 @@ impl Cutter<'_> {
     fn once(&mut self, stmt: &Stmt, pending: &mut Block, nodes: &mut Vec<Node>) {
         let mut changes = Vec::new();
         for_each_stmt(std::slice::from_ref(stmt), &mut |inner| changes.extend(inner.kind.assigned()));
-        let mut loops = false;
-        for_each_stmt(std::slice::from_ref(stmt), &mut |inner| loops |= matches!(inner.kind, StmtKind::Loop { .. }));
-        // A loop may end only for threads that are still here: it stays behind what threads leave by.
-        let mut seen = loops && escapes(pending).any();
+        // A loop may end, and a load be one of an array's, only for threads that are still here: they stay behind what threads
+        // leave by.
+        let mut of_threads = false;
+        for_each_stmt(std::slice::from_ref(stmt), &mut |inner| {
+            of_threads |= matches!(inner.kind, StmtKind::Loop { .. });
+            for_each_expr_of_stmt(self.function, &inner.kind, &mut |id| {
+                of_threads |= matches!(self.function.exprs[id].kind, ExprKind::Load(..));
+            });
+        });
+        let mut seen = of_threads && escapes(pending).any();
         for_each_mention(self.function, pending, &mut |local| seen |= changes.contains(&local));
         if seen {
             self.flush(pending, nodes, false);
         }
         // Without a mask every thread of the part is here: who leaves others behind leaves a mask.
-        let active = if loops { self.active() } else { None };
+        let active = if of_threads { self.active() } else { None };
         match nodes.last_mut() {
             Some(Node::Once { active: None, block, .. }) if active.is_none() => block.push(stmt.clone()),
             _ => {

@@ -156,6 +156,8 @@ pub(crate) struct Segment {
     pub settled: Vec<SharedId>,
     /// What threads do that look at partners; [`super::partners`] finds it.
     pub partners: Option<Partners>,
+    /// What every so many threads do, where that is all; [`super::every`] finds it.
+    pub every: Option<Every>,
 }
 
 /// For whom a segment runs.
@@ -186,6 +188,20 @@ pub(crate) struct Partners {
     pub lower: Interior,
     /// Where it is set.
     pub upper: Interior,
+}
+
+/// What every so many threads do.
+#[derive(Clone, Debug)]
+pub(crate) struct Every {
+    /// A range, whose value is divided, and whose bound is what must be left; a second one's bound is the modulus, where that
+    /// is not a constant.
+    pub of: Guard,
+    /// The constant modulus.
+    pub modulus: Option<i64>,
+    /// The modulus is 2, and the other remainder is meant.
+    pub other: bool,
+    /// The body without the condition, and who of these threads runs it.
+    pub part: Interior,
 }
 
 /// What a row of threads loads, next to each other, and how many elements later it does so in the next turn.

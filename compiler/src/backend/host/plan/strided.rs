@@ -19,6 +19,9 @@ use crate::{
     source::Span,
 };
 
+/// Masks of a strided loop that is lifted as it is; rewritten it has none.
+const OWN_MASKS: u32 = 1;
+
 /// What a strided loop consists of.
 struct Strided {
     /// The variable.
@@ -53,13 +56,31 @@ pub(crate) struct Stride {
     pub step: ExprId,
 }
 
-/// Rewrites one strided loop; `None` if there is none left.
-pub(crate) fn rewrite_one(function: &mut Function, body: &mut Block) -> Option<Rewritten> {
+/// Rewrites one strided loop; `None` if there is none left. Loops around it are lifted, too, if that takes no masks, of which `masks`
+/// tells how many a body needs.
+pub(crate) fn rewrite_one(
+    function: &mut Function,
+    body: &mut Block,
+    masks: &dyn Fn(&Function, &[Stmt]) -> u32,
+) -> Option<Rewritten> {
     let fixed = Fixed::of(function, body);
     let mut counts = vec![(0_u32, 0_u32); function.locals.len()];
     for_each_stmt(body, &mut |stmt| stmt.kind.assigned().iter().for_each(|local| counts[local.index()].0 += 1));
     for_each_mention(function, body, &mut |local| counts[local.index()].1 += 1);
-    let (path, found) = find_strided(function, body, &fixed, &counts, &mut Vec::new())?;
+    let mut all = Vec::new();
+    find_strided(function, body, (&fixed, &counts), &mut (Vec::new(), false), &mut all);
+    let (path, found) = all.into_iter().find_map(|Candidate { path, found, lifts }| {
+        let may = !lifts || {
+            let mut attempt = body.clone();
+            let (&index, outer) = path.split_last()?;
+            let inner = list_at(&mut attempt, outer)?.get_mut(index)?;
+            if let StmtKind::Loop { body, .. } = &mut inner.kind {
+                body.push(cut_here(inner.span));
+            }
+            masks(function, &attempt) <= masks(function, body) + OWN_MASKS
+        };
+        may.then_some((path, found))
+    })?;
     let (&index, outer) = path.split_last()?;
     let list = list_at(body, outer)?;
     let forms = Forms { function, fixed: &fixed, shared: &|_| false, sole: &|_| None, axis: 0 };
@@ -68,24 +89,40 @@ pub(crate) fn rewrite_one(function: &mut Function, body: &mut Block) -> Option<R
     Some(Rewritten { far: !is_small, stride })
 }
 
+/// A strided loop and the way to it.
+struct Candidate {
+    path: Path,
+    found: Strided,
+    /// A loop around it is then lifted, which else is not.
+    lifts: bool,
+}
+
+/// Collects strided loops, those in front first. The position is the way to the list, and whether a loop without a barrier is around it.
 fn find_strided(
     function: &Function,
     list: &[Stmt],
-    fixed: &Fixed,
-    counts: &[(u32, u32)],
-    path: &mut Path,
-) -> Option<(Path, Strided)> {
+    (fixed, counts): (&Fixed, &[(u32, u32)]),
+    position: &mut (Path, bool),
+    all: &mut Vec<Candidate>,
+) {
     for (index, stmt) in list.iter().enumerate() {
-        path.push(index);
-        let found = match &stmt.kind {
+        position.0.push(index);
+        match &stmt.kind {
             StmtKind::Loop { body, step } => {
                 let loops = Search { function, fixed, counts };
-                loops.strided(list, index, body, step).map(|found| (path.clone(), found))
+                if let Some(found) = loops.strided(list, index, body, step) {
+                    all.push(Candidate { path: position.0.clone(), found, lifts: position.1 });
+                } else {
+                    let outside = position.1;
+                    position.1 |= !holds_barrier(stmt);
+                    find_strided(function, body, (fixed, counts), position, all);
+                    position.1 = outside;
+                }
             }
             StmtKind::If { cond, then, otherwise }
                 if otherwise.is_empty() && regions::is_guard(function, fixed, *cond) =>
             {
-                find_strided(function, then, fixed, counts, path)
+                find_strided(function, then, (fixed, counts), position, all);
             }
             StmtKind::Assign(..)
             | StmtKind::Store { .. }
@@ -94,14 +131,10 @@ fn find_strided(
             | StmtKind::If { .. }
             | StmtKind::Break
             | StmtKind::Continue
-            | StmtKind::Return(_) => None,
-        };
-        path.pop();
-        if found.is_some() {
-            return found;
+            | StmtKind::Return(_) => {}
         }
+        position.0.pop();
     }
-    None
 }
 
 struct Search<'a> {

@@ -1,7 +1,7 @@
 //! Which locals have one value for all threads of a block, and which jumps all of them take together.
 //!
 //! A value is uniform if it is the same for every thread that is still running where it is read. Loads are taken to
-//! vary. A local that is assigned where not all threads are, or in a loop that threads leave in different turns,
+//! vary, but for one that is assigned to a local, of what nobody writes while the kernel runs. A local that is assigned where not all threads are, or in a loop that threads leave in different turns,
 //! varies. Everything starts out uniform; the walk is repeated until it finds nothing more that varies.
 
 use std::{collections::HashSet, ptr};
@@ -51,13 +51,18 @@ impl Uniformity {
 
     /// `true` if an expression may differ between threads.
     pub(crate) fn varies(&self, function: &Function, root: ExprId) -> bool {
+        self.differs(function, root, false)
+    }
+
+    /// `true` if an expression may differ between threads, of which loads may have been made once for all.
+    fn differs(&self, function: &Function, root: ExprId, may_load: bool) -> bool {
         let mut varies = false;
         for_each_expr(function, root, &mut |id| {
             varies |= match function.class(id) {
                 Class::Leaf(Leaf::Local(local)) => self.local_varies(local),
                 Class::Leaf(Leaf::Special(register)) => !register.is_of_block(),
                 Class::Leaf(Leaf::Base(base)) => !base.is_of_block(),
-                Class::Load(_) => true,
+                Class::Load(pointer) => !may_load || !is_never_written(function, pointer),
                 Class::Leaf(Leaf::Const(_)) | Class::Arith(_) | Class::Address { .. } => false,
             };
         });
@@ -85,6 +90,14 @@ impl Uniformity {
     }
 }
 
+/// Whether nobody writes what a pointer points to while the kernel runs.
+fn is_never_written(function: &Function, mut pointer: ExprId) -> bool {
+    while let Class::Address { base, .. } = function.class(pointer) {
+        pointer = base;
+    }
+    function.local(pointer).is_some_and(|local| function.locals[local].never_written)
+}
+
 /// Where the walk stands.
 #[derive(Clone, Copy, Default)]
 struct Context {
@@ -110,7 +123,7 @@ impl Walk<'_> {
         for stmt in block {
             match &stmt.kind {
                 StmtKind::Assign(local, value) => {
-                    if context.split || self.result.varies(self.function, *value) {
+                    if context.split || self.result.differs(self.function, *value, true) {
                         self.result.varying[local.index()] = true;
                     }
                 }

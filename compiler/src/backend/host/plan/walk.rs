@@ -30,14 +30,19 @@ pub(crate) fn holds_barrier(stmt: &Stmt) -> bool {
     found
 }
 
-/// A way to a statement: the indices of the statements around it, each followed in its first block, and its own.
+/// A way to a statement: the indices of the statements around it, each followed in its first block, or with [`OTHERWISE`] in
+/// its second, and its own.
 pub(crate) type Path = Vec<usize>;
+
+/// Added to the index of a branch that is followed in its second block.
+pub(crate) const OTHERWISE: usize = 1 << 31;
 
 /// The list that a way without its last index leads to.
 pub(crate) fn list_at<'a>(body: &'a mut Block, path: &[usize]) -> Option<&'a mut Block> {
     let mut list = body;
     for &index in path {
-        match &mut list.get_mut(index)?.kind {
+        match &mut list.get_mut(index & !OTHERWISE)?.kind {
+            StmtKind::If { otherwise, .. } if index & OTHERWISE != 0 => list = otherwise,
             StmtKind::If { then: first, .. } | StmtKind::Loop { body: first, .. } => list = first,
             StmtKind::Assign(..)
             | StmtKind::Store { .. }

@@ -15,6 +15,8 @@ fn what_does_nothing_between_the_borders_keeps_no_loop_from_vectors() {
         "out[i] = a[max(i - 1, 0)] + a[min(i + 1, n - 1)]",
         "out[i] = a[min(max(i + k, 0), n - 1)]",
         "out[i] = a[(i + k) % n]",
+        "out[i] = a[(i + n - 1) % n]",
+        "west = (i - 1 + n) % n\n        out[i] = a[west] + a[(n + n + i - k) % n] + a[(i - n) % n]",
         "out[i] = a[i - k]",
         "j = i + k\n        if j >= n: j -= n\n        if j < 0: j += n\n        out[i] = a[j]",
     ];

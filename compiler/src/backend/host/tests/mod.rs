@@ -9,5 +9,6 @@ mod large;
 mod lockstep;
 mod order;
 mod polling;
+mod swaps;
 mod vector;
 mod waiting;

@@ -1,0 +1,362 @@
+"""A plugin of pytest's: the bits that the kernels of tests leave with `WEFT_REPRODUCIBLE=1`, on one device and another.
+
+    pytest tests/python/conformance --device cpu --keep-bits BITS.json
+    pytest tests/python/conformance --device cuda --against-bits BITS.json
+
+Of each test it notes, in order, what each launch, ufunc and reduction that the test makes leaves in arrays of the host,
+and what is copied from the device. Generators of random numbers begin anew with each test. What is noted is told as
+part of the test's report, so that processes of pytest-xdist can make it. With `--against-bits` what differs is listed
+at the end, and the run fails.
+
+The mode warns where results depend on the order of threads or on the device. Such warnings are counted; behind the
+launch of a kernel for which there was one, a test's bits may differ, and that is counted, too. `OTHERWISE` has the
+tests that expect what the mode does not do: they may fail. `DEPENDS` has those whose results depend on the device in a
+way of which the mode does not warn.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import random
+import re
+import sys
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+PROPERTY = "bits that weft's kernels left"
+# Arrays of so many bytes are kept as they are, others as a digest.
+SHORT = 64
+
+NAN = "a NaN that was computed is NumPy's where it is stored, and the test looks at its bits"
+AGAIN = "it runs tests in another process"
+OTHERWISE = {
+    **{
+        f"conformance/test_atomic_steps.py::test_what_an_element_becomes[{step}-{dtype}]": NAN
+        for step in ("max", "min", "nanmax", "nanmin")
+        for dtype in ("float16", "float32", "float64")
+    },
+    "conformance/test_exceptions.py::test_fast_divisions_of_floats_raise_nothing": "`fastmath` contradicts the mode",
+    "conformance/test_groups.py::test_both_ways_of_running_threads": AGAIN,
+    "conformance/test_half_functions.py::test_other_conversions": NAN,
+    **{
+        f"conformance/test_libdevice_exact.py::test_bits_and_tests_of_numbers[{name}]": NAN
+        for name in ("double2hiint", "double_as_longlong", "float_as_int", "signbitd", "signbitf")
+    },
+    "conformance/test_warps.py::test_both_ways_of_running_threads": AGAIN,
+}
+"""Tests that may fail in the mode, with the reason."""
+
+DEPENDS: dict[str, str] = {}
+"""Tests whose bits may differ, with the reason."""
+
+
+def reason(table: dict[str, str], nodeid: str) -> str | None:
+    """What a table has for a test, with its parameters or without."""
+    name = nodeid.partition("tests/python/")[2] or nodeid
+    return table.get(name) or table.get(name.partition("[")[0])
+
+
+class Entry(NamedTuple):
+    """What one launch has left."""
+
+    what: str
+    """The kernel, or what else was called."""
+    told: bool
+    """Whether the mode has warned of this kernel, or of one before it in the test."""
+    arrays: dict[str, str]
+    """By place, such as `0` or `1.x`: dtype, shape, and the bytes or their digest."""
+
+
+def token(array: np.ndarray[Any, Any]) -> str:
+    """An array as a text."""
+    data = array.tobytes()
+    short = data.hex() if len(data) <= SHORT else f"digest {hashlib.blake2b(data, digest_size=12).hexdigest()}"
+    return f"{array.dtype} {array.shape} {short}"
+
+
+def arrays_of(value: object, at: str) -> Iterator[tuple[str, str]]:
+    """The arrays of the host in a value, field by field: what lies between fields is nobody's."""
+    if isinstance(value, (tuple, list)):
+        for position, item in enumerate(value):
+            yield from arrays_of(item, f"{at}.{position}")
+    elif isinstance(value, (np.generic, bool, int, float, complex)) and not isinstance(value, np.void):
+        if at == RESULT:
+            yield at, token(np.asarray(value))
+    elif isinstance(value, np.void) or type(value) in (np.ndarray, np.recarray):
+        # Mapped and managed memory, which are of other classes, may be written later.
+        array = np.asarray(value)
+        if array.dtype.names is None:
+            if array.dtype.kind not in "OV":
+                yield at, token(array)
+            return
+        for name in array.dtype.names:
+            yield from arrays_of(array[name], f"{at}.{name}")
+
+
+RESULT = "result"
+
+
+class Record:
+    """What the tests of this process leave."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.warned: set[object] = set()
+        """The functions of kernels of which the mode has warned, and lines of those that no launch compiled."""
+        self.count = 0
+        self.told = False
+        self.running: list[object] = []
+
+    def begin(self) -> None:
+        """A test begins."""
+        self.entries, self.told = [], False
+
+    def warn(self, text: str) -> None:
+        """The mode has warned."""
+        self.count += 1
+        if self.running:
+            self.warned.add(self.running[-1])
+        self.warned.update(re.findall(r"(?:-->|:::) (\S+?:\d+)", text))
+
+    def is_warned(self, function: Any) -> bool:
+        """Whether the mode has warned of a kernel."""
+        code = getattr(function, "__code__", None)
+        if function in self.warned or code is None:
+            return function in self.warned
+        lines = {line for _, _, line in code.co_lines() if line}
+        return any(f"{code.co_filename}:{line}" in self.warned for line in lines)
+
+    def note(self, what: str, function: object, values: dict[str, object]) -> None:
+        """Keep what a launch has left."""
+        self.told = self.told or self.is_warned(function)
+        found = dict(pair for at, value in values.items() for pair in arrays_of(value, at))
+        if found:
+            self.entries.append(Entry(what, self.told, found))
+
+
+def caller_is_a_test() -> bool:
+    """Whether what called the function that asks is not weft itself."""
+    return str(sys._getframe(2).f_globals.get("__name__", "")).partition(".")[0] != "weft"
+
+
+def watch(record: Record) -> None:
+    """Make launches, ufuncs, reductions and copies tell of what they leave, and NumPy's new memory always the same."""
+    from weft import cuda
+    from weft.cuda._memory.device_array import DeviceNDArray
+    from weft.cuda._reduce import Reduce
+    from weft.cuda._ufunc.gufunc import GUfunc
+    from weft.cuda._ufunc.numpy_ufuncs import NumpyUfunc
+    from weft.cuda._ufunc.ufunc import Ufunc
+    from weft.errors import ReproducibilityWarning
+
+    @cuda.jit
+    def nothing() -> None:
+        pass
+
+    launches: list[tuple[type[Any], Callable[[Any], Any]]] = [
+        (type(nothing[1, 1]), lambda launch: launch.dispatcher),
+        (type(nothing.forall(1)), lambda launch: launch.dispatcher),
+    ]
+    for kind, kernel_of in launches:
+        watch_calls(record, kind, "__call__", lambda self, kernel_of=kernel_of: kernel_of(self).py_func)
+    for kind in (Reduce, GUfunc, NumpyUfunc, Ufunc):
+        if "__call__" in vars(kind):
+            watch_calls(record, kind, "__call__", lambda self: self)
+    watch_calls(record, DeviceNDArray, "copy_to_host", lambda self: None)
+
+    np.empty = zeroed(np.empty)
+    np.empty_like = zeroed(np.empty_like)
+
+    show = warnings._showwarnmsg  # what Python calls whoever else has replaced `showwarning`
+
+    def shown(message: Any) -> None:
+        if issubclass(message.category, ReproducibilityWarning):
+            record.warn(str(message.message))
+        else:
+            show(message)
+
+    warnings._showwarnmsg = shown
+
+
+def watch_calls(record: Record, kind: type[Any], name: str, function_of: Callable[[Any], Any]) -> None:
+    """Make a method tell of what it leaves where a test calls it."""
+    original = vars(kind)[name]
+
+    @functools.wraps(original)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not caller_is_a_test():
+            return original(self, *args, **kwargs)
+        function = function_of(self)
+        what = getattr(function, "__name__", kind.__name__ if name == "__call__" else name)
+        if function is not None:
+            record.running.append(function)
+        # Where it raises, nothing is noted: what is in the arrays then depends on how far the threads were.
+        try:
+            result = original(self, *args, **kwargs)
+        finally:
+            if function is not None:
+                record.running.pop()
+        values: dict[str, object] = {str(at): arg for at, arg in enumerate(args)} | kwargs
+        record.note(what, function, values | {RESULT: result})
+        return result
+
+    setattr(kind, name, call)
+
+
+def zeroed(make: Callable[..., Any]) -> Callable[..., Any]:
+    """`np.empty` whose elements are zero: a kernel may leave some as they are."""
+
+    @functools.wraps(make)
+    def made(*args: Any, **kwargs: Any) -> Any:
+        array = make(*args, **kwargs)
+        if not array.dtype.hasobject:
+            array[...] = np.zeros((), array.dtype)
+        return array
+
+    return made
+
+
+def differences(kept: list[Entry], found: list[Entry]) -> tuple[list[str], bool]:
+    """What differs between the entries of a test on two devices, and whether the mode has warned of all of it."""
+    told = any(entry.told for entry in kept + found)
+    if [entry.what for entry in kept] != [entry.what for entry in found]:
+        return [f"launches: {[entry.what for entry in found]}, kept {[entry.what for entry in kept]}"], told
+    texts = []
+    all_told = True
+    for number, (theirs, mine) in enumerate(zip(kept, found, strict=True)):
+        before = len(texts)
+        for at in sorted(theirs.arrays.keys() | mine.arrays.keys()):
+            one, two = theirs.arrays.get(at, "nothing"), mine.arrays.get(at, "nothing")
+            if one != two:
+                texts.append(f"launch {number} of {mine.what}, {at}: {two}, kept {one}")
+        if len(texts) > before:
+            all_told = all_told and (theirs.told or mine.told)
+    return texts, all_told
+
+
+class KeptBits:
+    """The plugin: in each process that runs tests, and in the one that gathers reports."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        keep, against = config.getoption("--keep-bits"), config.getoption("--against-bits")
+        self.keep = Path(keep).absolute() if keep else None
+        self.against = Path(against).absolute() if against else None
+        self.record: Record | None = None
+        self.generators: dict[int, tuple[np.random.Generator, dict[str, Any]]] = {}
+        self.found: dict[str, list[Entry]] = {}
+        self.lines: list[str] = []
+        self.counts: Counter[str] = Counter()
+        self.failed = False
+        if self.against and not self.against.is_file():
+            msg = f"--against-bits: there is no file {self.against}"
+            raise pytest.UsageError(msg)
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        for item in items:
+            if why := reason(OTHERWISE, item.nodeid):
+                mark = pytest.mark.skip(reason=why) if why == AGAIN else pytest.mark.xfail(reason=why, strict=False)
+                item.add_marker(mark)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self) -> None:
+        # Not sooner: what gathers the reports of other processes needs no weft.
+        if not self.config.getoption("numprocesses", None):
+            self.record = Record()
+            watch(self.record)
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        for module in {item.module for item in session.items if isinstance(item, pytest.Function)}:
+            for value in vars(module).values():
+                if isinstance(value, np.random.Generator):
+                    self.generators[id(value)] = value, value.bit_generator.state
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        if self.record:
+            self.record.begin()
+            # A test has the same numbers whichever others run before it.
+            for generator, state in self.generators.values():
+                generator.bit_generator.state = state
+            random.seed(0)
+            np.random.seed(0)
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
+        before = self.record.count if self.record else 0
+        try:
+            return (yield)
+        finally:
+            if self.record:
+                entries = [tuple(entry) for entry in self.record.entries]
+                item.user_properties.append((PROPERTY, [self.record.count - before, *map(list, entries)]))
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when != "call":
+            return
+        for name, value in report.user_properties:
+            if name == PROPERTY:
+                warned, *entries = value
+                self.counts["warnings"] += warned
+                self.found[report.nodeid] = [Entry(what, told, arrays) for what, told, arrays in entries]
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if hasattr(self.config, "workerinput"):
+            return
+        self.counts["tests"] = sum(bool(entries) for entries in self.found.values())
+        self.counts["launches"] = sum(map(len, self.found.values()))
+        if self.keep:
+            self.keep.write_text(json.dumps({"device": os.environ.get("WEFT_DEVICE"), "tests": self.found}, indent=0))
+        if self.against:
+            self.compare(json.loads(self.against.read_text()))
+            if self.failed and session.exitstatus == 0:
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def compare(self, kept: dict[str, Any]) -> None:
+        """Hold the bits of this run against kept ones."""
+        theirs = {name: [Entry(*entry) for entry in entries] for name, entries in kept["tests"].items()}
+        both = {name for name in self.found.keys() & theirs.keys() if self.found[name] or theirs[name]}
+        self.counts["here only"] = len(self.found.keys() - theirs.keys())
+        self.counts["kept only"] = len(theirs.keys() - self.found.keys())
+        self.counts["compared"] = len(both)
+        for name in sorted(both):
+            texts, told = differences(theirs[name], self.found[name])
+            why = reason(DEPENDS, name)
+            if not texts:
+                self.counts["same"] += 1
+            elif told or why:
+                self.counts["told" if told else "known"] += 1
+                self.lines.append(f"may differ ({'the mode has warned' if told else why}): {name}")
+            else:
+                self.counts["different"] += 1
+                self.lines += [f"DIFFERENT: {name}", *(f"    {text[:400]}" for text in texts[:8])]
+        self.failed = self.counts["different"] > 0 or not both
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        counts, write = self.counts, terminalreporter.write_line
+        terminalreporter.section("bits")
+        for line in self.lines:
+            write(line)
+        write(
+            f"{counts['launches']} launches in {counts['tests']} tests, "
+            f"{counts['warnings']} warnings of what is not reproducible"
+        )
+        if self.against:
+            write(
+                f"{counts['compared']} tests were compared: {counts['same']} have the same bits, {counts['different']} "
+                f"others, {counts['told']} may have others as the mode has warned, {counts['known']} for a known reason"
+            )
+            write(f"{counts['here only']} tests ran here only, {counts['kept only']} only where the bits were kept")
