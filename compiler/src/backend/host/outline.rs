@@ -122,7 +122,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let interior = segment.interior.iter().map(|Interior { guard, .. }| guard);
         let partners = segment.partners.iter();
         let partners = partners.flat_map(|Partners { sides, lower, upper }| [sides, &lower.guard, &upper.guard]);
-        for Guard { recompute, rows, ranges } in segment.guard.iter().chain(interior).chain(partners) {
+        let guards = segment.guard.iter().chain(&segment.outside);
+        for Guard { recompute, rows, ranges } in guards.chain(interior).chain(partners) {
             roots.extend(recompute.iter().filter_map(|&local| self.plan.fixed.value(local)));
             roots.extend(rows.iter().map(|&(cond, _)| cond));
             roots.extend(ranges.iter().flat_map(|range| [range.value, range.bound]));

@@ -94,7 +94,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         (low, high): (IntValue<'ctx>, IntValue<'ctx>),
     ) -> Result<()> {
         let short = rows::is_short(self.emitter.function, &segment.body);
-        let Some(width) = self.plan.row_width.filter(|_| short && segment.parallel) else {
+        let whole = segment.guard.as_ref().is_none_or(|guard| guard.ranges.is_empty());
+        let Some(width) = self.plan.row_width.filter(|_| short && whole && segment.parallel) else {
             return self.threads_of_row(segment, &segment.body, row, (low, high));
         };
         let int = low.get_type();

@@ -26,6 +26,9 @@ const LINE: u64 = 64;
 /// What is loaded so many turns later is fetched.
 const TURNS_AHEAD: u64 = 2;
 
+/// The first thread of a range of a row, and the one after its last.
+type Bounds<'ctx> = (IntValue<'ctx>, IntValue<'ctx>);
+
 /// A guard's values for one row.
 pub(super) struct GuardValues<'ctx> {
     pub(super) ranges: Vec<RangeValues<'ctx>>,
@@ -134,12 +137,17 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.each_row(|this, row, first_thread| {
             this.spans(segment.guard.as_ref(), |this, bounds| {
                 this.fetch_ahead(segment, (row, first_thread), bounds)?;
-                match (&segment.partners, &segment.interior) {
-                    (Some(partners), _) => this.by_partners(segment, partners, (row, first_thread), bounds),
-                    (None, Some(interior)) => this.three_parts(segment, interior, (row, first_thread), bounds),
-                    (None, None) => match &segment.every {
-                        Some(every) => this.every_so_many(segment, every, (row, first_thread), bounds),
-                        None => this.whole_or_part(segment, (row, first_thread), bounds),
+                let row = (row, first_thread);
+                match (&segment.partners, &segment.interior, &segment.outside) {
+                    (Some(partners), ..) => this.by_partners(segment, partners, row, bounds),
+                    (None, Some(interior), _) => this.three_parts(segment, interior, row, bounds),
+                    (None, None, Some(outside)) => {
+                        let (all, inner) = this.inner(outside, bounds)?;
+                        this.either_side(segment, row, all, inner)
+                    }
+                    (None, None, None) => match &segment.every {
+                        Some(every) => this.every_so_many(segment, every, row, bounds),
+                        None => this.whole_or_part(segment, row, bounds),
                     },
                 }
             })
@@ -198,16 +206,32 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         segment: &Segment,
         interior: &Interior,
         row: ([IntValue<'ctx>; 2], IntValue<'ctx>),
-        (low, high): (IntValue<'ctx>, IntValue<'ctx>),
+        bounds: (IntValue<'ctx>, IntValue<'ctx>),
     ) -> Result<()> {
-        let int = low.get_type();
+        let (all, inner) = self.inner(&interior.guard, bounds)?;
+        self.threads_of_row(segment, &interior.body, row, inner)?;
+        self.either_side(segment, row, all, inner)
+    }
+
+    /// The threads `bounds` of a row, and those of them that a guard lets through: no range ends before it begins.
+    fn inner(&mut self, guard: &Guard, (low, high): Bounds<'ctx>) -> Result<(Bounds<'ctx>, Bounds<'ctx>)> {
         // Of an empty row, too, all parts are empty.
         let high = self.choose("llvm.smax", low, high.into())?;
-        let values = self.guard_values(&interior.guard)?;
+        let values = self.guard_values(guard)?;
         let (from, to) = (index(&self.emitter, low)?, index(&self.emitter, high)?);
         let (from, to) = self.span(&values, from, to)?;
-        let to = self.choose("llvm.smax", from, to.into())?;
-        self.threads_of_row(segment, &interior.body, row, (from, to))?;
+        Ok(((low, high), (from, self.choose("llvm.smax", from, to.into())?)))
+    }
+
+    /// Runs a segment's body for the threads of a row on either side of inner ones.
+    fn either_side(
+        &mut self,
+        segment: &Segment,
+        row: ([IntValue<'ctx>; 2], IntValue<'ctx>),
+        (low, high): Bounds<'ctx>,
+        (from, to): Bounds<'ctx>,
+    ) -> Result<()> {
+        let int = low.get_type();
         let builder = &self.emitter.builder;
         let before = builder.build_int_compare(IntPredicate::SLT, low, from, "")?;
         let after = builder.build_int_compare(IntPredicate::SLT, to, high, "")?;

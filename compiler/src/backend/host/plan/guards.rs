@@ -59,6 +59,27 @@ impl Peeler<'_> {
         }
     }
 
+    /// Takes the test for threads beside others off a segment of which it is left: `if not (i > 0 and i < n - 1): …`.
+    pub(crate) fn peel_outside(&self, segment: &mut Segment) {
+        let [Stmt { kind: StmtKind::If { cond, then, otherwise }, .. }] = segment.body.as_mut_slice() else { return };
+        let ExprKind::Unary(UnaryOp::Not, inner) = self.function.exprs[*cond].kind else { return };
+        let mut parts = Parts::default();
+        let forms = Forms {
+            function: self.function,
+            fixed: self.fixed,
+            shared: &|local| !self.uniformity.local_varies(local),
+            sole: &|_| None,
+            axis: 0,
+        };
+        forms.split(inner, false, &mut parts);
+        let interval = parts.residual.is_empty() && !parts.guard.ranges.iter().any(|range| range.wraps);
+        if otherwise.is_empty() && interval && !parts.guard.is_empty() {
+            segment.body = std::mem::take(then);
+            self.complete(&mut parts.guard);
+            segment.outside = Some(parts.guard);
+        }
+    }
+
     /// Finds the locals that a guard has to compute.
     pub(crate) fn complete(&self, guard: &mut Guard) {
         let mut reads = Vec::new();

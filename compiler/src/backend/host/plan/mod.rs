@@ -5,6 +5,7 @@
 mod again;
 mod ahead;
 mod axes;
+mod borders;
 mod both;
 mod cells;
 mod chains;
@@ -184,10 +185,12 @@ impl Plan {
         if opt {
             turns::write_out(&mut function, &module.constants, &mut body);
             both::nest(&function, &mut body);
-            swaps::rename(&mut function, &mut body);
             swaps::convert(&mut function, &mut body);
             select::convert(&mut function, &mut body);
             again::substitute(&mut function, &mut body);
+        }
+        if opt && !has_barrier && !is_choice {
+            borders::divide(&mut function, &mut body);
         }
         let marked =
             if together { lockstep::mark(&mut function, &mut body, walks) } else { lockstep::Marked::default() };
@@ -228,6 +231,9 @@ impl Plan {
                 Runs::EachThread | Runs::OneThread | Runs::Groups => {}
             }
             if opt && segment.runs == Runs::EachThread {
+                peeler.peel_outside(segment);
+            }
+            if opt && segment.runs == Runs::EachThread && segment.outside.is_none() {
                 partners::find(&mut peeler, segment);
                 if segment.partners.is_none() {
                     interior::find(&mut peeler, segment);

@@ -154,6 +154,8 @@ pub(crate) struct Segment {
     pub interior: Option<Interior>,
     /// Of sanitized code: shared arrays of which no read races; [`super::settled`] finds them.
     pub settled: Vec<SharedId>,
+    /// Which threads of those that the guard lets through do nothing: those on either side of them run the body.
+    pub outside: Option<Guard>,
     /// What threads do that look at partners; [`super::partners`] finds it.
     pub partners: Option<Partners>,
     /// What every so many threads do, where that is all; [`super::every`] finds it.

@@ -140,10 +140,15 @@ impl Maker<'_> {
         match node {
             Node::Segment(segment) => {
                 let same = segment.guard.as_ref().map_or(guard.is_empty(), |own| own.is_same(guard));
-                let Segment { active, interior, partners, runs, body, .. } = segment.as_ref();
+                let Segment { active, interior, outside, partners, runs, body, .. } = segment.as_ref();
                 // A copy for threads near no border is worth more than registers, but not more than a walk that waits.
                 let whole = (interior.is_none() && partners.is_none()) || !self.walks.is_empty();
-                *runs == Runs::EachThread && same && whole && active.is_none() && !escapes(body).any()
+                *runs == Runs::EachThread
+                    && same
+                    && whole
+                    && outside.is_none()
+                    && active.is_none()
+                    && !escapes(body).any()
             }
             Node::Once { active, .. } => active.is_none(),
             Node::If { then, otherwise, .. } => all(then, in_loop) && all(otherwise, in_loop),

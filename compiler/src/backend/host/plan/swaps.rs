@@ -20,8 +20,6 @@
 //! - On each way through the branch all loads come before all stores, and either all of the elements are stored, or none,
 //!   in one order. So it is right where two of them are the same element, too.
 
-use std::collections::HashMap;
-
 use super::{
     forms::{Form, Forms},
     regions::Regions,
@@ -29,7 +27,7 @@ use super::{
     uniform::Uniformity,
 };
 use crate::{
-    analysis::{Fixed, base, for_each_mention, for_each_read, same},
+    analysis::{Fixed, base, for_each_read, same},
     ir::{
         Align, Arith, Base, BinaryOp, Block, Class, Expr, ExprId, ExprKind, Function, Leaf, Local, LocalId, LocalKind,
         Stmt, StmtKind, Type, Unit, for_each_expr, for_each_stmt,
@@ -395,97 +393,5 @@ impl Convert<'_> {
         }
         let kind = kind.map_operands(&mut |operand| self.value_on_locals(operand, places, locals));
         self.function.exprs.push(Expr { kind, ty, span })
-    }
-}
-
-/// Gives each part of a body that assigns a local before it reads it, and of which nobody else knows, a local of its own, where
-/// several parts share one, as the arms of branches share the name of what they swap.
-pub(super) fn rename(function: &mut Function, body: &mut Block) {
-    let mut mentions = vec![0_u32; function.locals.len()];
-    for_each_mention(function, body, &mut |local| mentions[local.index()] += 1);
-    let mut owned = vec![(0_u32, 0_u32); function.locals.len()];
-    for_each_owner(function, body, &mut Vec::new(), &mut |local, inside| {
-        let (parts, all) = &mut owned[local.index()];
-        *parts += 1;
-        *all += inside;
-    });
-    let apart = |local: LocalId| {
-        let (parts, all) = owned[local.index()];
-        parts > 1 && all == mentions[local.index()]
-    };
-    let locals: Vec<LocalId> = function.locals.iter().map(|(id, _)| id).filter(|&id| apart(id)).collect();
-    if !locals.is_empty() {
-        rename_in(function, body, &locals);
-    }
-}
-
-/// The locals that a list assigns before it reads them, and how often it mentions each.
-fn owned_by(function: &Function, list: &[Stmt]) -> Vec<(LocalId, u32)> {
-    let mut seen: HashMap<LocalId, (bool, u32)> = HashMap::new();
-    for stmt in list {
-        let assigns = if let StmtKind::Assign(to, value) = stmt.kind {
-            let mut reads = false;
-            for_each_read(function, value, &mut |local| reads |= local == to);
-            (!reads).then_some(to)
-        } else {
-            None
-        };
-        for_each_mention(function, std::slice::from_ref(stmt), &mut |local| {
-            seen.entry(local).or_insert((assigns == Some(local), 0)).1 += 1;
-        });
-    }
-    let mut owned: Vec<(LocalId, u32)> =
-        seen.into_iter().filter_map(|(of, (first, count))| first.then_some((of, count))).collect();
-    owned.sort_unstable();
-    owned
-}
-
-/// Calls `visit` for each outermost list that assigns a local before it reads it, with the number of its mentions there.
-fn for_each_owner(function: &Function, list: &[Stmt], around: &mut Vec<LocalId>, visit: &mut dyn FnMut(LocalId, u32)) {
-    let before = around.len();
-    for (local, count) in owned_by(function, list) {
-        if !around.contains(&local) {
-            visit(local, count);
-            around.push(local);
-        }
-    }
-    for stmt in list {
-        for inner in stmt.kind.blocks().into_iter().flatten() {
-            for_each_owner(function, inner, around, visit);
-        }
-    }
-    around.truncate(before);
-}
-
-fn rename_in(function: &mut Function, list: &mut Block, locals: &[LocalId]) {
-    let mine: Vec<LocalId> =
-        owned_by(function, list).into_iter().map(|(local, _)| local).filter(|local| locals.contains(local)).collect();
-    for &local in &mine {
-        let new = function.locals[local].clone();
-        let new = function.locals.push(new);
-        let mut reads = Vec::new();
-        for_each_stmt(list, &mut |stmt| {
-            for root in stmt.kind.exprs() {
-                for_each_expr(function, root, &mut |id| {
-                    reads.extend((function.local(id) == Some(local)).then_some(id))
-                });
-            }
-        });
-        for id in reads {
-            function.exprs[id].kind = ExprKind::Local(new);
-        }
-        crate::ir::for_each_stmt_mut(list, &mut |stmt| {
-            stmt.kind.for_each_assigned_mut(&mut |to| {
-                if *to == local {
-                    *to = new;
-                }
-            });
-        });
-    }
-    let left: Vec<LocalId> = locals.iter().copied().filter(|local| !mine.contains(local)).collect();
-    for stmt in list {
-        for inner in stmt.kind.blocks_mut().into_iter().flatten() {
-            rename_in(function, inner, &left);
-        }
     }
 }

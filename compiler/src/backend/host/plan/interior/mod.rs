@@ -1,11 +1,11 @@
 //! The interior of a row: the threads for which no border is near.
 //!
-//! Kernels that look at neighbors clamp indices (`min(max(x + dx, 0), w - 1)`), test each of them (`if 0 <= xx < w`), or
-//! wrap them around (`(x + 1) % w`, `(x + w - 1) % w`). None of that is an index that grows by one from thread to thread, so LLVM gathers
-//! element by element. But it does nothing for all threads but those beside a border. So a row is run in up to three
-//! parts: the threads near the borders run the body as it is, and those between them a copy without what does nothing
-//! there. Which threads these are is computed before the row, as a [`Guard`](super::shape::Guard); a wrong guess costs a row that has no
-//! interior, and never a result.
+//! Kernels that look at neighbors clamp indices (`min(max(x + dx, 0), w - 1)`), test each of them (`if 0 <= xx < w`),
+//! or wrap them around (`(x + 1) % w`, `(x + w - 1) % w`). None of that is an index that grows by one from thread to
+//! thread, so LLVM gathers element by element. But it does nothing for all threads but those beside a border. So a
+//! row is run in up to three parts: the threads near the borders run the body as it is, and those between them a copy
+//! without what does nothing there. Which threads these are is computed before the row, as a
+//! [`Guard`](super::shape::Guard); a wrong guess costs a row that has no interior, and never a result.
 //!
 //! A walk over the statements knows of integers between which two sums they are, each of values that a row can be asked
 //! for before it starts: `x + dx` is at least `x - 1` and at most `x + 1`. What it takes for granted of the interior is

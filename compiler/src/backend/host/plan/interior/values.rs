@@ -136,8 +136,8 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// What an index that runs around is in the interior, and its copy: the dividend itself, less the sizes that were added
-    /// to it so that it is not negative.
+    /// What an index that runs around is in the interior, and its copy: the dividend itself, less the sizes that were
+    /// added to it so that it is not negative.
     fn remainder(
         &mut self,
         value: &Between,
