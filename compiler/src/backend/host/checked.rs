@@ -195,7 +195,6 @@ impl<'ctx> Telling<'_> {
 
     /// A read of which nothing is told if it is settled.
     pub(super) fn settled_read(
-        &self,
         emitter: &FunctionEmitter<'_, 'ctx>,
         context: PointerValue<'ctx>,
         (told, site): (&Told<'ctx>, u32),

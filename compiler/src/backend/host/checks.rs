@@ -277,7 +277,7 @@ impl<'ctx> Telling<'_> {
         let site = self.recorder.site(told.kind, told.span, &emitter.function.name);
         let bytes = told.bytes();
         if let Some(settled) = self.settled(emitter, told, seen)? {
-            return self.settled_read(emitter, context, (told, site), settled);
+            return Self::settled_read(emitter, context, (told, site), settled);
         }
         self.asks.set(self.asks.get() || told.copy == HostChecks::FOLLOWED);
         let step = step(told.bits).filter(|_| seen.is_some_and(|seen| seen.is_of_loops()));
