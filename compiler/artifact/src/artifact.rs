@@ -187,7 +187,8 @@ pub struct HostContext {
     pub last_block: u64,
     /// Memory as [`HostEntry`] says, 64-byte aligned.
     pub scratch: *mut u8,
-    /// The thread's number in its block. Read where threads have stacks, as is what follows.
+    /// The thread's number in its block. Read where threads have stacks, as is what follows; sanitized code whose threads are
+    /// loops says here which of them runs.
     pub thread: u64,
     /// Turns of loops that the thread still takes before it calls `pause`, which sets it again.
     pub turns: u64,

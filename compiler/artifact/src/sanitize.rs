@@ -216,6 +216,8 @@ impl EventKind {
     pub const LEAVES: u32 = 7;
     /// What was read before is used: the first number is what [`HostContext::unwritten`] was behind it.
     pub const USED: u32 = 8;
+    /// All threads of the block were at its barrier, whose threads are loops.
+    pub const MET: u32 = 9;
 }
 
 /// What sanitized code calls. Both may be called on a fiber's stack.

@@ -36,9 +36,20 @@ pub struct HostSeen {
     pub scratch: u64,
     /// Its bytes.
     pub scratch_bytes: u64,
+    /// The address of a bit a byte, from the first one of the page on in which the scratch memory begins: nobody has written it.
+    /// 0 where that is not asked.
+    pub bits: u64,
 }
 
 impl HostSeen {
+    /// `read` of a thread of the first warp with its first clock.
+    pub const FIRST_READ: u32 = 1 << 8;
+    /// Bits of a read: it is an atomic step that writes.
+    pub const STEP: u64 = 5;
+    /// It is atomic among the threads of a block only.
+    pub const OF_BLOCK: u64 = 2;
+    /// `write` of the first thread with its first clock.
+    pub const FIRST_WRITE: u32 = 1 << 13;
     /// Nobody.
     pub const NONE: Self = Self {
         block: 0,
@@ -56,6 +67,7 @@ impl HostSeen {
         near: 0,
         scratch: 0,
         scratch_bytes: 0,
+        bits: 0,
     };
 }
 
@@ -73,10 +85,10 @@ pub struct HostPage {
     pub second: u64,
     /// A bit a byte: nobody has written it.
     pub unwritten: u64,
-    /// An element's bytes as a power of two, if a read can be remembered; else [`Self::NO_SHIFT`].
-    pub read_shift: u32,
+    /// What [`Self::key`] says of the page and its cells, if a read can be remembered; else [`Self::NO_KEY`].
+    pub read_key: u64,
     /// The same for a write.
-    pub write_shift: u32,
+    pub write_key: u64,
     /// The page's number in the runtime.
     pub at: u32,
 }
@@ -86,8 +98,8 @@ impl HostPage {
     pub const NEAR: usize = 512;
     /// The number of no page.
     pub const NO_PAGE: u64 = u64::MAX;
-    /// No element has such a size.
-    pub const NO_SHIFT: u32 = u32::MAX;
+    /// No page has this key.
+    pub const NO_KEY: u64 = u64::MAX;
     /// No page.
     pub const NONE: Self = Self {
         number: Self::NO_PAGE,
@@ -95,10 +107,16 @@ impl HostPage {
         reads: 0,
         second: 0,
         unwritten: 0,
-        read_shift: Self::NO_SHIFT,
-        write_shift: Self::NO_SHIFT,
+        read_key: Self::NO_KEY,
+        write_key: Self::NO_KEY,
         at: 0,
     };
+
+    /// Where a page begins, and what its elements' bytes are as a power of two. Of an access that is one of them code computes
+    /// the same: its address without the bits that say which element it is, and the size.
+    pub const fn key(start: u64, shift: u8) -> u64 {
+        start | (shift as u64) << 8
+    }
 }
 
 #[cfg(test)]
@@ -112,7 +130,7 @@ mod tests {
     fn fields_lie_where_code_looks() {
         assert_eq!((offset_of!(HostSeen, knows), offset_of!(HostSeen, quiet)), (40, 48));
         assert_eq!((offset_of!(HostSeen, near), offset_of!(HostSeen, scratch_bytes)), (56, 72));
-        assert_eq!((offset_of!(HostPage, unwritten), offset_of!(HostPage, write_shift)), (32, 44));
+        assert_eq!((offset_of!(HostPage, unwritten), offset_of!(HostPage, write_key)), (32, 48));
         assert_eq!(size_of::<HostPage>(), 64);
     }
 }

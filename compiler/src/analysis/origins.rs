@@ -68,7 +68,7 @@ impl Origins {
     /// Of a pointer.
     pub(crate) fn origin(&self, function: &Function, id: ExprId) -> Owner {
         match function.class(id) {
-            Class::Leaf(Leaf::Local(local)) => self.0[local.index()],
+            Class::Leaf(Leaf::Local(local)) => self.0.get(local.index()).copied().unwrap_or(Owner::Unknown),
             Class::Leaf(Leaf::Const(Const::Address(HostChecks::NOWHERE))) => Owner::Nothing,
             Class::Leaf(Leaf::Base(_)) => Owner::Declared,
             Class::Arith(Arith::Convert(base)) | Class::Address { base, .. } => self.origin(function, base),

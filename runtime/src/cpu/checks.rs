@@ -5,7 +5,6 @@ use std::{cell::UnsafeCell, ptr, sync::Mutex};
 
 use weft_artifact::{AccessBits, ArgType, HostChecks, HostContext, Kernel, Layout, SlotField, SlotSource};
 
-use super::fibers::Thread;
 use crate::sanitize::{Argument, Launch, Told, Verdict, Who};
 
 /// The checks that sanitized code calls.
@@ -27,22 +26,43 @@ unsafe impl Sync for Nowhere {}
 
 static NOWHERE: Nowhere = Nowhere(UnsafeCell::new([0; 64]));
 
-/// Who a thread is to the launch's sanitizer.
+/// Of which launch's sanitizer a thread is told, and in which slot of it its block is.
 #[derive(Clone, Copy)]
 pub(super) struct Watched {
     /// Null where nobody asked.
     launch: *mut Launch,
-    who: Who,
+    slot: usize,
+}
+
+/// What the context of sanitized code stands in.
+#[repr(C)]
+pub(super) struct Telling {
+    pub(super) context: HostContext,
+    pub(super) watched: Watched,
+}
+
+impl Telling {
+    /// Who tells: the launch's sanitizer, which is null where nobody asked, and the thread.
+    ///
+    /// # Safety
+    ///
+    /// The context is the first field of a [`Telling`].
+    unsafe fn who(context: *const HostContext) -> (*mut Launch, Who) {
+        // SAFETY: as above.
+        let telling = unsafe { &*context.cast::<Self>() };
+        let Watched { launch, slot } = telling.watched;
+        (launch, Who { slot, thread: telling.context.thread as usize })
+    }
 }
 
 impl Watched {
     /// Nobody asked.
     pub(super) const fn nobody() -> Self {
-        Self { launch: ptr::null_mut(), who: Who { slot: 0, thread: 0 } }
+        Self { launch: ptr::null_mut(), slot: 0 }
     }
 
-    pub(super) const fn new(launch: *mut Launch, slot: usize, thread: usize) -> Self {
-        Self { launch, who: Who { slot, thread } }
+    pub(super) const fn new(launch: *mut Launch, slot: usize) -> Self {
+        Self { launch, slot }
     }
 }
 
@@ -54,8 +74,8 @@ extern "C" fn access(
     value: u64,
     copy: u32,
 ) -> *mut u8 {
-    // SAFETY: the context of a fiber is the first field of its `Thread`, which outlives the fiber.
-    let Watched { launch, who } = unsafe { (*context.cast::<Thread>()).watched };
+    // SAFETY: sanitized code is called with the context of a `Telling`, which outlives the call.
+    let (launch, who) = unsafe { Telling::who(context) };
     // SAFETY: it is null, or the launch's, which this thread of the system alone uses while it runs.
     let Some(launch) = (unsafe { launch.as_mut() }) else { return pointer };
     let told = Told { site, address: pointer.addr() as u64, bits, value, copy };
@@ -79,7 +99,7 @@ extern "C" fn access(
 
 extern "C" fn event(context: *const HostContext, site: u32, kind: u32, a: u64, b: u64) {
     // SAFETY: as above.
-    let Watched { launch, who } = unsafe { (*context.cast::<Thread>()).watched };
+    let (launch, who) = unsafe { Telling::who(context) };
     // SAFETY: as above.
     if let Some(launch) = unsafe { launch.as_mut() } {
         launch.event(who, site, kind, a, b);

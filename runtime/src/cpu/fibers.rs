@@ -16,7 +16,7 @@ use corosensei::{Coroutine, CoroutineResult, Yielder, stack::Stack};
 use weft_artifact::{HostChecks, HostConfig, HostContext, HostWatch};
 
 use super::{
-    checks::{self, CHECKS, Checked, Patience, Watched},
+    checks::{self, CHECKS, Checked, Patience, Telling, Watched},
     fault::{self, Record},
     interrupt::{is_raised, leaves},
     machine,
@@ -78,11 +78,9 @@ enum Stop {
 
 /// A thread as its code sees it. The context comes first, so that a call back finds the rest.
 #[repr(C)]
-pub(super) struct Thread {
-    context: HostContext,
+struct Thread {
+    telling: Telling,
     yielder: *const Yielder<(), Stop>,
-    /// To the launch's sanitizer.
-    pub(super) watched: Watched,
     /// Of the thread of the system, or null.
     seat: *const Seat,
 }
@@ -169,7 +167,7 @@ impl Runner {
                 // SAFETY: the threads outlive the fibers, and each is used by its own alone.
                 unsafe { (*thread).yielder = ptr::from_ref(yielder) };
                 // SAFETY: as above.
-                unsafe { (*thread).context.lowest = lowest };
+                unsafe { (*thread).telling.context.lowest = lowest };
                 // SAFETY: the entry has this signature; the context is as the artifact says; the caller of the launch
                 // holds the memory that the slots point to.
                 if let Err(wild) = unsafe { wild::call(seat, self.entry, thread.cast::<HostContext>(), kernel) } {
@@ -384,9 +382,11 @@ impl Fibers<'_> {
         };
         let seat = seat.map_or(ptr::null(), ptr::from_ref);
         let thread = |number: usize| Thread {
-            context: context(number),
+            telling: Telling {
+                context: context(number),
+                watched: if checks.is_null() { Watched::nobody() } else { Watched::new(checks, slot) },
+            },
             yielder: ptr::null(),
-            watched: if checks.is_null() { Watched::nobody() } else { Watched::new(checks, slot, number) },
             seat,
         };
         let mut threads: Vec<Thread> = (0..n_threads).map(thread).collect();
@@ -530,7 +530,7 @@ impl Block {
                     states[other] = State::Ready;
                     let thread = self.queue.first.wrapping_add(warp * WARP + other);
                     // SAFETY: the block's vector has a thread for each state, and this one's fiber does not run.
-                    unsafe { (*thread).context.lanes = lanes };
+                    unsafe { (*thread).telling.context.lanes = lanes };
                 }
             }
         }

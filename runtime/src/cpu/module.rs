@@ -4,30 +4,34 @@
 use std::{
     any::Any,
     ops::Range,
+    ptr,
     sync::{Arc, Mutex, PoisonError},
 };
 
 use weft_artifact::{Artifact, CodeFormat, Factors, Faults, HostConfig, HostContext, HostWatch, Kernel, Sites};
 
 use super::{
-    checks::{self, Checked},
+    checks::{self, CHECKS, Checked, Telling, Watched},
     depth::{self, lowest},
     fault::{self, Pending, Record},
     fibers::{Fibers, blocks_in_memory},
+    interrupt::leaves,
     pool::{Cost, Pool, Work},
     print as compiled,
     scratch::with_scratch,
     stream::check_stream,
     together::Together,
-    wild::{self, Culprit},
+    wild::{self, Culprit, Seat},
 };
 use crate::{
     error::{Error, ErrorKind},
     executor::{DeviceAttributes, HostCode, HostLoader, LaunchConfig, LoadedKernel, Module, Poll, Stream},
     launch::{self, KernelLimits},
     occupancy::USUAL_BLOCK,
-    print, ranges,
-    sanitize::{self, Shape},
+    print,
+    progress::Progress,
+    ranges,
+    sanitize::{self, Shape, Who},
 };
 
 /// The entry of a kernel; see `weft_artifact`.
@@ -223,8 +227,9 @@ impl LoadedKernel for CpuKernel {
         let n_blocks = grid_x as u64 * grid_y as u64 * grid_z as u64;
         let record = self.faults.as_ref().map(|_| Box::new(Record::new()));
         let checks = self.sanitized.as_deref().map(|(sites, kernel)| {
-            let same_values = sanitize::tells_same_values();
-            let shape = Shape { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], same_values };
+            let (same_values, loops) = (sanitize::tells_same_values(), self.stack_bytes.is_none());
+            let shape =
+                Shape { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], same_values, loops };
             let arguments = checks::arguments(kernel, cells);
             Mutex::new(sanitize::Launch::new(Arc::clone(sites), &self.limits.name, shape, arguments))
         });
@@ -246,7 +251,8 @@ impl LoadedKernel for CpuKernel {
         let pool = &self.shared.pool;
         let ran = match self.stack_bytes {
             // One thread of the system tells the sanitizer.
-            Some(_) if n_threads <= MOST_ALONE || checks.is_some() => {
+            _ if checks.is_some() => pool.run(&Alone { launch: &launch, n_blocks }, 1, &Cost::default(), poll),
+            Some(_) if n_threads <= MOST_ALONE => {
                 pool.run(&Alone { launch: &launch, n_blocks }, 1, &Cost::default(), poll)
             }
             // Blocks may wait for later ones: no thread stops after some, whatever the last launch has cost.
@@ -305,7 +311,7 @@ impl LoadedKernel for CpuKernel {
     }
 }
 
-/// A launch with stacks on one thread of the system.
+/// A launch with stacks, or one that is checked, on one thread of the system.
 struct Alone<'a> {
     launch: &'a Launch<'a>,
     n_blocks: u64,
@@ -341,7 +347,7 @@ struct Launch<'a> {
 /// A context as the code of blocks sees it: it comes first, so that a call back finds the rest.
 #[repr(C)]
 struct Running<'a> {
-    context: HostContext,
+    telling: Telling,
     together: &'a Together,
 }
 
@@ -349,7 +355,7 @@ extern "C" fn deep(context: *mut HostContext) {
     // SAFETY: the running code got the first field of a `Running`, which lives as long as it runs.
     let running = unsafe { &*context.cast::<Running<'_>>() };
     // SAFETY: the configuration is that of this launch.
-    let watch = unsafe { (*running.context.config).watch };
+    let watch = unsafe { (*running.telling.context.config).watch };
     running.together.give_up(watch);
 }
 
@@ -386,6 +392,46 @@ impl Launch<'_> {
     }
 }
 
+impl Launch<'_> {
+    /// Runs blocks whose threads are loops and are told of, one after the other. `false` if one has left for good.
+    fn run_checked(
+        &self,
+        checks: &Checked,
+        context: HostContext,
+        (start, end): (u64, u64),
+        seat: Option<&Seat>,
+    ) -> bool {
+        let mut checks = checks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut progress = Progress::of_blocks(|| format!("sanitizing {}", self.kernel), end - start);
+        let (scratch, bytes) = (context.scratch.addr() as u64, self.scratch_bytes as u64);
+        // SAFETY: the configuration is that of this launch.
+        let watch = unsafe { (*context.config).watch };
+        for block in start..end {
+            let slot = checks.begin(block, scratch, bytes, self.dynamic as u64);
+            let seen = checks.seen(Who { slot, thread: 0 });
+            let context = HostContext { first_block: block, last_block: block + 1, checks: CHECKS, seen, ..context };
+            let telling = Telling { context, watched: Watched::new(ptr::from_mut(&mut *checks), slot) };
+            let mut running = Running { telling, together: &self.together };
+            // SAFETY: as of blocks that nobody checks; what the code tells of uses the launch's sanitizer, which nobody else
+            // does meanwhile.
+            let called = unsafe { wild::call(seat, self.entry, (&raw mut running).cast::<HostContext>(), self.kernel) };
+            if let Err(wild) = called {
+                self.together.went_wild(watch, Culprit { wild, blocks: (block, block + 1), thread: None });
+                return false;
+            }
+            checks.end(slot);
+            if let Some(progress) = &mut progress {
+                progress.done_blocks(block + 1 - start);
+            }
+            // SAFETY: the watch is this launch's.
+            if unsafe { leaves(watch) } {
+                return false;
+            }
+        }
+        true
+    }
+}
+
 impl Work for Launch<'_> {
     /// A block that others wait for must not lie with a thread that has not come to it yet.
     fn at_once(&self) -> u64 {
@@ -413,7 +459,14 @@ impl Work for Launch<'_> {
                 let record = Record::pointer(self.record);
                 let (fault, called) = (fault::fault, fault::called);
                 let context = HostContext { lowest, deep, print: compiled::print, fault, called, record, ..context };
-                let mut running = Running { context, together: &self.together };
+                if let Some(checks) = self.checks {
+                    if !self.run_checked(checks, context, (start, end), seat.as_deref()) {
+                        break;
+                    }
+                    continue;
+                }
+                let telling = Telling { context, watched: Watched::nobody() };
+                let mut running = Running { telling, together: &self.together };
                 // SAFETY: the entry has this signature, there is a slot for each that it reads, the blocks are the
                 // grid's, and the scratch is this thread's and as large as the layout says. The caller of the launch
                 // holds the memory that the slots point to.

@@ -13,6 +13,14 @@ use super::{
 impl Launch {
     /// An access of any kind; `now` reads what lies there. Code does by itself what this does at most of them.
     pub fn access(&mut self, who: Who, told: Told, now: impl Fn() -> u64) -> Verdict {
+        self.wake(who);
+        let verdict = self.take_access(who, told, now);
+        self.show_changes(who);
+        verdict
+    }
+
+    #[inline]
+    fn take_access(&mut self, who: Who, told: Told, now: impl Fn() -> u64) -> Verdict {
         let Told { site, address, bits, .. } = told;
         let bytes = u64::from(bits & AccessBits::SIZE);
         let tools = self.sites.tools;

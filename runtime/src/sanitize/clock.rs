@@ -86,6 +86,8 @@ pub(super) fn join(into: &mut Option<Arc<Vector>>, other: &Arc<Vector>) {
 pub(super) struct Thread {
     /// What its code compares accesses with: [`Thread::see`] says it again where something of it has changed.
     pub(super) seen: HostSeen,
+    /// The number of its block among all that there were, if it is a turn of a loop.
+    pub(super) block: u32,
     /// Barriers of the block that it has passed.
     pub(super) epoch: u32,
     /// Goes on where it releases something, up to [`MOST_CLOCK`].
@@ -135,6 +137,7 @@ impl Default for Thread {
     fn default() -> Self {
         Self {
             seen: HostSeen::NONE,
+            block: 0,
             epoch: 0,
             clock: 1,
             depth: Depth::default(),

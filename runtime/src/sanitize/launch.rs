@@ -37,6 +37,8 @@ pub struct Shape {
     pub block: [u32; 3],
     /// Races are told of in which both write what is there already.
     pub same_values: bool,
+    /// The threads of a block are loops, which come to its barriers together.
+    pub loops: bool,
 }
 
 /// A thread of a block that lives.
@@ -90,6 +92,8 @@ pub(super) struct Block {
     pub(super) dynamic: u64,
     /// Its number among all that there were.
     pub(super) id: u32,
+    /// What the code of all its threads compares with, if they are loops.
+    pub(super) seen: Option<Box<HostSeen>>,
 }
 
 /// What is known of a launch.
@@ -183,7 +187,12 @@ impl Launch {
             let is_freed = || self.has(Tools::MEMCHECK) && memory::has(&self.freed, start, end - start);
             let has_unwritten =
                 || self.has(Tools::INITCHECK) && memory::unwritten(&self.memory, start, end - start) > 0;
+            // Code takes it for granted of elements that are parts of items.
+            let align = 1_u64 << argument.item.trailing_zeros().min(3);
+            let is_aligned = start.is_multiple_of(align)
+                && argument.strides.iter().all(|stride| stride.unsigned_abs().is_multiple_of(align));
             argument.parameter < u64::BITS
+                && is_aligned
                 && argument.is_whole
                 && is_read(argument)
                 && !ranges.iter().any(|&(from, to)| from < end && start < to)
@@ -200,6 +209,12 @@ impl Launch {
         let quiet = if self.looks { 0 } else { self.quiet };
         let Some(block) = self.blocks.get_mut(slot) else { return };
         let (scratch, scratch_bytes, number) = (block.start, block.len, block.id);
+        let bits = block.scratch.as_ref().and_then(|bytes| bytes.page(scratch)).unwrap_or(0);
+        if let Some(seen) = &mut block.seen {
+            let (epoch, block) = (block.epoch, number);
+            **seen = HostSeen { block, epoch, first, quiet, near, scratch, scratch_bytes, bits, ..HostSeen::NONE };
+            return;
+        }
         for (at, thread) in block.threads.iter_mut().enumerate() {
             thread.seen = HostSeen { first, quiet, near, scratch, scratch_bytes, ..thread.seen };
             thread.see(number, at);
@@ -208,8 +223,34 @@ impl Launch {
 
     /// What the code of a thread compares with, as long as its block lives.
     pub fn seen(&self, who: Who) -> *const HostSeen {
-        let thread = self.blocks.get(who.slot).and_then(|block| block.threads.get(who.thread));
-        thread.map_or(std::ptr::null(), |thread| &raw const thread.seen)
+        let Some(block) = self.blocks.get(who.slot) else { return std::ptr::null() };
+        if let Some(seen) = &block.seen {
+            return &raw const **seen;
+        }
+        block.threads.get(who.thread).map_or(std::ptr::null(), |thread| &raw const thread.seen)
+    }
+
+    /// Of a thread that is a turn of a loop: it has begun with its block, and was at all barriers.
+    #[inline]
+    pub(super) fn wake(&mut self, who: Who) {
+        let orders = self.orders;
+        let Some(block) = self.blocks.get_mut(who.slot).filter(|block| block.seen.is_some()) else { return };
+        let Some(thread) = block.threads.get_mut(who.thread) else { return };
+        if thread.block != block.id {
+            thread.begin(orders);
+            thread.block = block.id;
+        }
+        thread.epoch = block.epoch;
+    }
+
+    /// The code of the block's threads, which are loops, sees what has changed of one of them.
+    #[inline]
+    pub(super) fn show_changes(&mut self, who: Who) {
+        let Some(block) = self.blocks.get_mut(who.slot) else { return };
+        if let (Some(seen), Some(thread)) = (&mut block.seen, block.threads.get(who.thread)) {
+            (seen.chain, seen.chain_too) = (thread.seen.chain, thread.seen.chain_too);
+            seen.copies |= thread.seen.copies;
+        }
     }
 
     /// Gives its blocks numbers that none had before.
@@ -241,10 +282,14 @@ impl Launch {
             self.blocks.push(Block::default());
             self.blocks.len() - 1
         });
+        let (orders, loops) = (self.orders, self.shape.loops);
         let Some(block) = self.blocks.get_mut(slot) else { return slot };
         block.threads.resize_with(n_threads, Thread::default);
-        let orders = self.orders;
-        block.threads.iter_mut().for_each(|thread| thread.begin(orders));
+        if loops {
+            block.seen.get_or_insert_with(|| Box::new(HostSeen::NONE));
+        } else {
+            block.threads.iter_mut().for_each(|thread| thread.begin(orders));
+        }
         match block.scratch.as_mut().filter(|known| known.is(scratch, bytes)) {
             Some(known) => known.clear(),
             None => block.scratch = is_checked.then(|| Bytes::unwritten(scratch, bytes)),
@@ -307,6 +352,19 @@ impl Launch {
 
     /// Something that is no access.
     pub fn event(&mut self, who: Who, site: u32, kind: u32, a: u64, b: u64) {
+        if kind == EventKind::MET {
+            if let Some(block) = self.blocks.get_mut(who.slot) {
+                block.epoch += 1;
+                block.seen.iter_mut().for_each(|seen| seen.epoch = block.epoch);
+            }
+            return;
+        }
+        self.wake(who);
+        self.take_event(who, site, kind, (a, b));
+        self.show_changes(who);
+    }
+
+    fn take_event(&mut self, who: Who, site: u32, kind: u32, (a, b): (u64, u64)) {
         let (tools, number) = (self.sites.tools, self.number(who.slot));
         let Self { blocks, calls, shadow, released, .. } = self;
         let Some(thread) = blocks.get_mut(who.slot).and_then(|block| block.threads.get_mut(who.thread)) else { return };

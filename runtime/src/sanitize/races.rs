@@ -142,7 +142,13 @@ impl Now<'_> {
     }
 
     fn is_free(&self, reads: &Reads) -> bool {
-        reads.lanes == 0 || self.all_behind(reads) || reads.each().all(|other| self.is_behind(other))
+        if reads.lanes == 0 {
+            return true;
+        }
+        // A step of its own does not hide what it has read there, nor that a step: they race with different accesses.
+        let me = &self.when;
+        let hides = (reads.how() ^ me.how) & ATOMIC == 0 || (reads.block, reads.epoch) != (me.block, me.epoch);
+        hides && (self.all_behind(reads) || reads.each().all(|other| self.is_behind(other)))
     }
 
     /// Two warps are enough to find a writer that is ordered behind one of them only; those of different blocks more so.

@@ -323,7 +323,8 @@ impl Shadow {
     pub(super) fn show(&mut self, address: u64, is_checked: bool) {
         let near = &mut self.near[slot(address / PAGE)];
         let Some(page) = self.pages.get(near.at as usize).filter(|_| near.number == address / PAGE) else { return };
-        let shift = |has: bool| if has && is_checked { u32::from(page.shift) } else { HostPage::NO_SHIFT };
+        let key = HostPage::key(address / PAGE * PAGE, page.shift);
+        let key = |has: bool| if has && is_checked { key } else { HostPage::NO_KEY };
         let or_nothing = |at: u64, has: bool| if has { at } else { address_of(&NOTHING.0) };
         let or_none = |reads: &[Reads]| if reads.is_empty() { 0 } else { address_of(reads) };
         *near = HostPage {
@@ -331,8 +332,8 @@ impl Shadow {
             reads: or_none(&page.reads[0]),
             second: or_none(&page.reads[1]),
             unwritten: or_nothing(page.bits, page.bits != 0),
-            read_shift: shift(!page.reads[0].is_empty()),
-            write_shift: shift(!page.writes.is_empty()),
+            read_key: key(!page.reads[0].is_empty()),
+            write_key: key(!page.writes.is_empty()),
             ..*near
         };
     }
@@ -410,7 +411,9 @@ impl Shadow {
 mod tests {
     use std::mem::{offset_of, size_of};
 
-    use super::{PAGE, Reads, Shadow, Spot, When, Write};
+    use weft_artifact::HostSeen;
+
+    use super::{ATOMIC, OF_BLOCK, PAGE, Reads, STEP, Shadow, Spot, When, Write};
 
     #[test]
     fn cells_have_the_size_of_accesses() {
@@ -454,5 +457,14 @@ mod tests {
         assert_eq!(Write::of(&when).when(), when);
         assert_eq!(Reads::of(&when).each().collect::<Vec<_>>(), [when]);
         assert_eq!((when.spot.site(), when.spot.chain()), (3, 4));
+    }
+
+    /// As code makes them.
+    #[test]
+    fn first_accesses_and_steps_are_as_code_says() {
+        let when = When { block: 1, thread: 0, epoch: 0, clock: 1, how: ATOMIC | STEP, spot: Spot::default() };
+        assert_eq!(Reads::of(&when).who(), HostSeen::FIRST_READ | HostSeen::STEP as u32);
+        assert_eq!(Write::of(&When { how: 0, ..when }).who(), HostSeen::FIRST_WRITE);
+        assert_eq!(u64::from(OF_BLOCK), HostSeen::OF_BLOCK);
     }
 }

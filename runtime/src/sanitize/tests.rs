@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use weft_artifact::{AccessBits, EventKind, HostChecks, HostPage, SharedPlace, Site, SiteKind, Sites, Tools};
 
-use super::{Argument, Finding, Launch, Shape, Told, Verdict, Who};
+use super::{Argument, Finding, Launch, Shape, Told, Verdict, Who, shadow::PAGE};
 
 const READS: u32 = AccessBits::READS | 4;
 const WRITES: u32 = AccessBits::WRITES | 4;
@@ -47,7 +47,7 @@ fn launch(tools: Tools, threads: u32, blocks: u32) -> Launch {
     let shared = vec![SharedPlace { offset: 0, bytes: 256, name: "s".to_owned(), item: 4, shape, is_program: true }];
     let sites =
         Sites { tools, sites: kinds.into_iter().enumerate().map(site).collect(), shared, only_read: Vec::new() };
-    let shape = Shape { grid: [blocks, 1, 1], block: [threads, 1, 1], same_values: true };
+    let shape = Shape { grid: [blocks, 1, 1], block: [threads, 1, 1], same_values: true, loops: false };
     let argument = Argument {
         name: "x".to_owned(),
         parameter: 0,
@@ -365,23 +365,24 @@ fn code_finds_what_was_looked_at() {
     let mut run = launch(Tools::ALL, 64, 1);
     run.end(0);
     run.begin(0, scratch, 512, 256);
-    let shifts = |run: &Launch, address| {
+    let keys = |run: &Launch, address| {
         let near = run.shadow.found(address);
-        (near.read_shift, near.write_shift)
+        (near.read_key, near.write_key)
     };
-    assert_eq!(shifts(&run, global), (HostPage::NO_SHIFT, HostPage::NO_SHIFT));
+    let key = |address, shift| HostPage::key(address / PAGE * PAGE, shift);
+    assert_eq!(keys(&run, global), (HostPage::NO_KEY, HostPage::NO_KEY));
     access(&mut run, 0, 0, WRITE, global, WRITES);
-    assert_eq!(shifts(&run, global), (HostPage::NO_SHIFT, 2));
+    assert_eq!(keys(&run, global), (HostPage::NO_KEY, key(global, 2)));
     access(&mut run, 0, 0, READ, global, READS);
-    assert_eq!(shifts(&run, global), (2, 2));
+    assert_eq!(keys(&run, global), (key(global, 2), key(global, 2)));
     // A byte of it.
     access(&mut run, 0, 0, READ, global + 1, AccessBits::READS | 1);
-    assert_eq!(shifts(&run, global), (0, 0));
+    assert_eq!(keys(&run, global), (key(global, 0), key(global, 0)));
     // Another block's scratch memory.
     access(&mut run, 0, 0, WRITE, scratch, WRITES);
-    assert_eq!(shifts(&run, scratch).1, 2);
+    assert_eq!(keys(&run, scratch).1, key(scratch, 2));
     run.end(0);
     run.begin(0, scratch, 512, 256);
-    assert_eq!(shifts(&run, scratch), (HostPage::NO_SHIFT, HostPage::NO_SHIFT));
+    assert_eq!(keys(&run, scratch), (HostPage::NO_KEY, HostPage::NO_KEY));
     assert!(!run.has_found());
 }

@@ -8,7 +8,6 @@ PLAIN = "threads wait for each other by plain loads and stores, which race, what
 UNFENCED = "a thread reads behind an atomic step without a fence"
 PARTED = "`syncwarp` of a whole warp stands where some of its lanes do not come"
 MISSING = "a lane takes the value of one that the block does not have, which is undefined, and does not use it"
-STACKS = "sanitized threads have stacks of their own"
 
 EXPECTED = {
     "acceptance/test_course_kernels.py::test_a6_14_races_and_atomics": "threads add to one element by plain stores",
@@ -16,7 +15,6 @@ EXPECTED = {
     "acceptance/test_recurring_arrays.py::test_threads_past_the_end_are_not_stopped": "threads beyond the end",
     "conformance/test_barriers.py::test_barriers_in_a_branch_that_all_threads_take": SAME,
     "conformance/test_carray.py::test_the_order_is_that_of_the_name": "a thread adds to what another one reads",
-    "conformance/test_deep_calls.py::test_a_launch_on_a_small_stack_is_an_error_where_the_calls_do_not_fit": STACKS,
     "conformance/test_generators.py::test_threads_stop_at_items_of_their_own": "lanes end that a later mask names",
     "conformance/test_groups.py::test_device_functions_wait_for_the_grid": SAME,
     "conformance/test_groups_of_threads.py::test_behind_guards_and_masks[1]": PARTED,

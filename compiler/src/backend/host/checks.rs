@@ -14,10 +14,11 @@ use inkwell::{
     values::{BasicValueEnum, IntValue, PointerValue},
 };
 use weft_artifact::{
-    AccessBits, EventKind, HostChecks, HostContext, SharedPlace, Site, SiteKind, Sites, SlotField, SlotSource, Tools,
+    AccessBits, EventKind, HostChecks, HostContext, HostSeen, SharedPlace, Site, SiteKind, Sites, SlotField,
+    SlotSource, Tools,
 };
 
-use super::{hooks::HostHooks, offsets::Offsets, quick::Quick};
+use super::{checked::Settled, hooks::HostHooks, offsets::Offsets, plan::Pointers, quick::Quick, seen::Seen};
 use crate::{
     analysis::{Origins, Owner, Parts, base, copied, only_read},
     backend::llvm::{Access, FunctionEmitter, OperandValue, Result, int, internal},
@@ -30,7 +31,7 @@ use crate::{
 
 /// What is known of a kernel that is told of.
 pub(super) struct Recorder<'a> {
-    module: &'a Module,
+    pub(super) module: &'a Module,
     sites: RefCell<Vec<Site>>,
     known: RefCell<HashMap<(SiteKind, Span, String), u32>>,
     /// Values that are only copied, by function and local, have numbers.
@@ -43,6 +44,7 @@ pub(super) struct Recorder<'a> {
     only_read: Vec<u32>,
     /// Of the kernel's pointers.
     origins: Option<Origins>,
+    pub(super) pointers: Pointers,
 }
 
 impl<'a> Recorder<'a> {
@@ -62,6 +64,7 @@ impl<'a> Recorder<'a> {
             }
         }
         let (only_read, origins) = (only_read(module), module.kernel().map(Origins::of));
+        let pointers = module.kernel().map(Pointers::of).unwrap_or_default();
         Self {
             module,
             sites: RefCell::default(),
@@ -71,6 +74,7 @@ impl<'a> Recorder<'a> {
             n_quick: Cell::new(0),
             only_read,
             origins,
+            pointers,
         }
     }
 
@@ -96,7 +100,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// The bit of the parameter in whose array a pointer of a function points, if the kernel only reads that; else 0.
-    fn parameter(&self, id: FuncId, function: &Function, pointer: ExprId) -> u64 {
+    pub(super) fn parameter(&self, id: FuncId, function: &Function, pointer: ExprId) -> u64 {
         let Some(origins) = self.origins.as_ref().filter(|_| self.module.kernel == Some(id)) else { return 0 };
         let Owner::Param(at) = origins.origin(function, pointer) else { return 0 };
         match function.slots.get(at) {
@@ -193,6 +197,16 @@ pub(super) struct Telling<'a> {
     pub(super) function: FuncId,
     /// The place of the present statement.
     pub(super) span: Cell<Span>,
+    /// What is settled in the present code.
+    pub(super) settled: RefCell<Option<Settled>>,
+    /// It is to be asked whether what was read is written.
+    pub(super) asks: Cell<bool>,
+}
+
+impl<'a> Telling<'a> {
+    pub(super) const fn new(recorder: &'a Recorder<'a>, function: FuncId, span: Span) -> Self {
+        Self { recorder, function, span: Cell::new(span), settled: RefCell::new(None), asks: Cell::new(false) }
+    }
 }
 
 /// The address of one of the context's checks.
@@ -229,35 +243,63 @@ pub(super) fn event<'ctx>(
     Ok(())
 }
 
+/// The context, and what accesses are compared with.
+type Compared<'ctx> = (PointerValue<'ctx>, Option<Seen<'ctx>>);
+
 /// An access as the runtime is told of it.
-struct Told<'ctx> {
+pub(super) struct Told<'ctx> {
     kind: SiteKind,
     span: Span,
-    place: PointerValue<'ctx>,
+    pub(super) place: PointerValue<'ctx>,
     bits: u32,
     value: Option<BasicValueEnum<'ctx>>,
-    copy: u32,
+    pub(super) copy: u32,
     /// As [`Quick::parameter`].
     parameter: u64,
+    /// The pointer of a plain load.
+    pub(super) loads: Option<ExprId>,
+}
+
+impl Told<'_> {
+    /// Its bytes.
+    pub(super) const fn bytes(&self) -> u32 {
+        self.bits & AccessBits::SIZE
+    }
 }
 
 impl<'ctx> Telling<'_> {
     fn call(
         &self,
         emitter: &FunctionEmitter<'_, 'ctx>,
-        context: PointerValue<'ctx>,
+        (context, seen): Compared<'ctx>,
         told: &Told<'ctx>,
     ) -> Result<PointerValue<'ctx>> {
-        let llvm = emitter.cx.types.context;
-        let (int, long, pointer) = (llvm.i32_type(), llvm.i64_type(), llvm.ptr_type(AddressSpace::default()));
         let site = self.recorder.site(told.kind, told.span, &emitter.function.name);
-        let bytes = told.bits & AccessBits::SIZE;
-        if told.bits & (AccessBits::ATOMIC | AccessBits::LOCAL) == 0 && matches!(bytes, 1 | 2 | 4 | 8) {
+        let bytes = told.bytes();
+        if let Some(settled) = self.settled(emitter, told, seen)? {
+            return Self::settled_read(emitter, context, (told, site), settled);
+        }
+        self.asks.set(self.asks.get() || told.copy == HostChecks::FOLLOWED);
+        let step = step(told.bits).filter(|_| seen.is_some_and(|seen| seen.is_of_loops()));
+        let is_quick = told.bits & AccessBits::ATOMIC == 0 || step.is_some();
+        if is_quick && told.bits & AccessBits::LOCAL == 0 && matches!(bytes, 1 | 2 | 4 | 8) {
             self.recorder.n_quick.set(self.recorder.n_quick.get() + 1);
             let written = told.value.map(|value| word(emitter, value)).transpose()?;
             let &Told { place, bits, copy, parameter, .. } = told;
-            return Quick { site, place, bits, bytes, copy, written, parameter }.emit(emitter, context);
+            let Some(seen) = seen else { return internal("an access that is compared with nothing") };
+            return Quick { site, place, bits, bytes, copy, written, step, parameter }.emit(emitter, context, &seen);
         }
+        Self::ask(emitter, context, (told, site))
+    }
+
+    /// Calls the context's `access`.
+    pub(super) fn ask(
+        emitter: &FunctionEmitter<'_, 'ctx>,
+        context: PointerValue<'ctx>,
+        (told, site): (&Told<'ctx>, u32),
+    ) -> Result<PointerValue<'ctx>> {
+        let llvm = emitter.cx.types.context;
+        let (int, long, pointer) = (llvm.i32_type(), llvm.i64_type(), llvm.ptr_type(AddressSpace::default()));
         let callee = check(emitter, context, offset_of!(HostChecks, access))?;
         let ty =
             pointer.fn_type(&[pointer.into(), int.into(), pointer.into(), int.into(), long.into(), int.into()], false);
@@ -290,7 +332,7 @@ impl<'ctx> Telling<'_> {
     pub(super) fn access(
         &self,
         emitter: &FunctionEmitter<'_, 'ctx>,
-        context: PointerValue<'ctx>,
+        compared: Compared<'ctx>,
         access: &Access<'ctx>,
     ) -> Result<PointerValue<'ctx>> {
         let Type::Ptr(element, space) = emitter.function.exprs[access.pointer].ty else {
@@ -318,15 +360,16 @@ impl<'ctx> Telling<'_> {
         };
         let value = access.stored.map(|(_, value)| value);
         let parameter = self.recorder.parameter(self.function, emitter.function, access.pointer);
-        let told = Told { kind, span: access.span, place: access.place, bits, value, copy, parameter };
-        self.call(emitter, context, &told)
+        let loads = value.is_none().then_some(access.pointer);
+        let told = Told { kind, span: access.span, place: access.place, bits, value, copy, parameter, loads };
+        self.call(emitter, compared, &told)
     }
 
     /// An access of an operation; its operands, the first of which is where it goes.
     pub(super) fn of_op(
         &self,
         emitter: &FunctionEmitter<'_, 'ctx>,
-        context: PointerValue<'ctx>,
+        compared: Compared<'ctx>,
         op: Op,
         operands: &[OperandValue<'ctx>],
     ) -> Result<Option<PointerValue<'ctx>>> {
@@ -347,8 +390,8 @@ impl<'ctx> Telling<'_> {
         };
         let bits = element.size_bytes() as u32 | of_space(*space) | doing | AccessBits::NATURAL;
         let value = if doing & AccessBits::ATOMIC == 0 { operands.get(1).map(|operand| operand.value) } else { None };
-        let told = Told { kind, span: self.span.get(), place: *place, bits, value, copy: 0, parameter: 0 };
-        self.call(emitter, context, &told).map(Some)
+        let told = Told { kind, span: self.span.get(), place: *place, bits, value, copy: 0, parameter: 0, loads: None };
+        self.call(emitter, compared, &told).map(Some)
     }
 
     /// A check of the module's.
@@ -399,6 +442,11 @@ impl<'ctx> Telling<'_> {
             }
             Check::Leaves => event(emitter, context, (0, EventKind::LEAVES), zero, zero).map(nothing),
             Check::Used => event(emitter, context, (0, EventKind::USED), int(0)?, zero).map(nothing),
+            Check::Unwritten
+                if self.settled.borrow().as_ref().is_some_and(|settled| settled.all) && !self.asks.replace(false) =>
+            {
+                Ok(vec![emitter.cx.types.context.i32_type().const_zero().into()])
+            }
             Check::Unwritten => {
                 let place = super::hooks::known_offset(emitter, context, offset_of!(HostContext, unwritten) as u64)?;
                 let word = emitter.cx.types.context.i32_type();
@@ -419,6 +467,12 @@ pub(super) fn fence<'ctx>(
     let long = emitter.cx.types.context.i64_type();
     let of_block = long.const_int(u64::from(scope == Scope::Block), false);
     event(emitter, context, (0, EventKind::FENCE), of_block, long.const_zero())
+}
+
+/// All threads of a block were at its barrier.
+pub(super) fn met<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, context: PointerValue<'ctx>) -> Result<()> {
+    let zero = emitter.cx.types.context.i64_type().const_zero();
+    event(emitter, context, (0, EventKind::MET), zero, zero)
 }
 
 /// The local arrays of a function, at its start.
@@ -454,6 +508,14 @@ fn atomic_bits(order: Order, scope: Scope) -> u32 {
         bits |= AccessBits::RELEASES;
     }
     bits
+}
+
+/// How atomic a step is that orders nothing, as the runtime remembers it of reads (`shadow.rs`).
+fn step(bits: u32) -> Option<u64> {
+    let has = |bit: u32| bits & bit != 0;
+    let orders = has(AccessBits::ACQUIRES) || has(AccessBits::RELEASES);
+    (has(AccessBits::ATOMIC) && has(AccessBits::WRITES) && !orders)
+        .then(|| HostSeen::STEP | if has(AccessBits::BLOCK_SCOPE) { HostSeen::OF_BLOCK } else { 0 })
 }
 
 /// The bits of a number in a word.

@@ -12,10 +12,12 @@ use inkwell::{
 };
 
 use super::{
+    checks::{Recorder, Telling},
     hooks::{Frame, HostHooks},
     offsets::Offsets,
     parallel::Parallel,
     plan::{MAX_ROW, MAX_THREADS, MOST_SEGMENTS, Plan},
+    seen::Seen,
     stop::Watch,
     strips::Strip,
 };
@@ -132,7 +134,7 @@ pub(super) fn emit<'ctx>(
     value: FunctionValue<'ctx>,
     plan: &Plan,
     offsets: &Offsets,
-    parallel: &Parallel<'ctx>,
+    (parallel, recorder): (&Parallel<'ctx>, Option<&Recorder<'_>>),
 ) -> Result<()> {
     let function = &cx.ir.functions[plan.kernel];
     let allocas = cx.types.context.create_builder();
@@ -141,8 +143,12 @@ pub(super) fn emit<'ctx>(
     let builder = cx.types.context.create_builder();
     builder.position_at_end(body);
     let start = read_config(&cx.types, &builder, value)?;
-    let hooks = HostHooks::new(offsets, start.frame, (&plan.polling, &plan.fixed));
+    let mut hooks = HostHooks::new(offsets, start.frame, (&plan.polling, &plan.fixed));
     hooks.watch.set(Some(start.watch));
+    hooks.telling = recorder.map(|recorder| Telling::new(recorder, plan.kernel, function.span));
+    if recorder.is_some() {
+        hooks.seen.set(Some(Seen::declare(&cx.types, &allocas, start.frame.context, false)?));
+    }
     let mut emitter = FunctionEmitter::new(cx, function, value, &hooks);
     // The emitter's own first block is the loop over blocks' first.
     let prologue = emitter.current()?;
@@ -176,7 +182,7 @@ pub(super) fn emit<'ctx>(
         row_place,
         threads,
         block_end,
-        outlines: cx.options.opt && plan.segments > MOST_SEGMENTS,
+        outlines: cx.options.opt && plan.segments > MOST_SEGMENTS && recorder.is_none(),
         loops: Vec::new(),
         strip: None,
     };

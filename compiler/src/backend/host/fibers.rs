@@ -5,7 +5,7 @@
 
 #![expect(unsafe_code, reason = "inkwell's getelementptr is unsafe")]
 
-use std::{cell::Cell, mem::offset_of};
+use std::mem::offset_of;
 
 use inkwell::{
     IntPredicate,
@@ -20,6 +20,7 @@ use super::{
     hooks::{Frame, HostHooks},
     offsets::Offsets,
     plan::Polling,
+    seen::Seen,
 };
 use crate::{
     analysis::Fixed,
@@ -38,7 +39,7 @@ pub(super) struct Fields<'ctx> {
 }
 
 /// The address of a field.
-fn field<'ctx>(
+pub(super) fn field<'ctx>(
     types: &Types<'ctx>,
     builder: &Builder<'ctx>,
     context: PointerValue<'ctx>,
@@ -100,13 +101,16 @@ pub(super) fn emit(
     let fixed = Fixed::of(function, &function.body);
     let mut hooks = HostHooks::new(offsets, Frame { thread, block, ..outside }, (polling, &fixed));
     hooks.stacks = true;
-    hooks.telling = recorder.map(|recorder| Telling { recorder, function: id, span: Cell::new(function.span) });
+    hooks.telling = recorder.map(|recorder| Telling::new(recorder, id, function.span));
     hooks.next_site.set(HostHooks::first_site(id));
     let mut emitter = FunctionEmitter::new(cx, function, value, &hooks);
     let first = emitter.current()?;
     // What lives on the stack stands in the function's first block.
     emitter.builder.position_at_end(builder.get_insert_block().map_or_else(|| internal("no block"), Ok)?);
     emitter.declare_locals()?;
+    if hooks.telling.is_some() {
+        hooks.seen.set(Some(Seen::declare(&types, &emitter.builder, given, true)?));
+    }
     let mut arrays = Vec::new();
     for (_, array) in function.local_arrays.iter() {
         arrays.push(Some(super::array_alloca(cx, &emitter.builder, array)?));
@@ -117,6 +121,7 @@ pub(super) fn emit(
     receive(&emitter, function, slots)?;
     if hooks.telling.is_some() {
         checks::arrays(&emitter, &hooks)?;
+        hooks.reload(&emitter)?;
     }
     emitter.emit_block(&function.body)?;
     emitter.finish()

@@ -17,6 +17,7 @@ use super::{
     clock, fibers,
     offsets::Offsets,
     plan::Polling,
+    seen::Seen,
     stop::Watch,
 };
 use crate::{
@@ -27,7 +28,7 @@ use crate::{
         float, int, internal,
     },
     ir::{
-        AtomicOp, Class, ExprId, FuncId, Leaf, LoadHint, LocalArrayId, Op, Order, Scope, SharedId, Space,
+        AtomicOp, Check, Class, ExprId, FuncId, Leaf, LoadHint, LocalArrayId, Op, Order, Scope, SharedId, Space,
         SpecialRegister, Stmt, StoreHint, Type,
     },
     source::Span,
@@ -122,6 +123,8 @@ pub(super) struct HostHooks<'a, 'ctx> {
     pub return_to: Cell<Option<BasicBlock<'ctx>>>,
     /// The sanitizer is told.
     pub telling: Option<Telling<'a>>,
+    /// What it is compared with.
+    pub seen: Cell<Option<Seen<'ctx>>>,
     /// Each thread has a stack of its own.
     pub stacks: bool,
     /// Where threads look up.
@@ -146,6 +149,7 @@ impl<'a, 'ctx> HostHooks<'a, 'ctx> {
             arrays: RefCell::default(),
             return_to: Cell::new(None),
             telling: None,
+            seen: Cell::new(None),
             stacks: false,
             polling,
             fixed,
@@ -153,6 +157,11 @@ impl<'a, 'ctx> HostHooks<'a, 'ctx> {
             stop_to: Cell::new(None),
             next_site: Cell::new(0),
         }
+    }
+
+    /// Reads again what accesses are compared with, if they are: something may have changed it.
+    pub(super) fn reload(&self, emitter: &FunctionEmitter<'_, 'ctx>) -> Result<()> {
+        self.seen.get().map_or(Ok(()), |seen| seen.reload(emitter))
     }
 
     /// The number of a function's first place at which threads ask who is here.
@@ -269,83 +278,14 @@ pub(super) fn index<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, value: IntValue<'
     Ok(emitter.builder.build_int_z_extend(value, emitter.cx.types.context.i64_type(), "")?)
 }
 
-impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
-    fn never_written(&self, emitter: &FunctionEmitter<'_, 'ctx>, mut pointer: ExprId) -> bool {
-        loop {
-            match emitter.function.class(pointer) {
-                Class::Address { base, .. } => pointer = base,
-                Class::Leaf(Leaf::Local(local)) => match self.fixed.value(local) {
-                    Some(value) => pointer = value,
-                    None => return emitter.function.locals[local].never_written,
-                },
-                Class::Leaf(_) | Class::Arith(_) | Class::Load(_) => return false,
-            }
-        }
-    }
-
-    fn special(&self, emitter: &FunctionEmitter<'_, 'ctx>, register: SpecialRegister) -> Result<IntValue<'ctx>> {
-        let frame = self.frame.get();
-        let builder = &emitter.builder;
-        let axis = |values: [IntValue<'ctx>; 3], axis: u8| {
-            values.get(usize::from(axis)).copied().map_or_else(|| internal("an axis beyond z"), Ok)
-        };
-        let int = emitter.cx.types.context.i32_type();
-        match register {
-            SpecialRegister::ThreadIdx(i) => axis(frame.thread, i),
-            SpecialRegister::BlockIdx(i) => axis(frame.block, i),
-            SpecialRegister::BlockDim(i) => axis(frame.block_dim, i),
-            SpecialRegister::GridDim(i) => axis(frame.grid_dim, i),
-            SpecialRegister::LaneId => {
-                let [x, y, z] = frame.thread;
-                let [dim_x, dim_y, _] = frame.block_dim;
-                let rows = builder.build_int_nuw_mul(z, dim_y, "")?;
-                let row = builder.build_int_nuw_add(rows, y, "")?;
-                let before = builder.build_int_nuw_mul(row, dim_x, "")?;
-                let linear = builder.build_int_nuw_add(before, x, "")?;
-                Ok(builder.build_and(linear, int.const_int(31, false), "lane")?)
-            }
-            SpecialRegister::WarpSize => Ok(int.const_int(32, false)),
-            SpecialRegister::DynamicSharedBytes => Ok(frame.dynamic_bytes),
-            SpecialRegister::OfRow(i) => {
-                let value = self.of_row.borrow().get(usize::from(i)).copied();
-                value.map_or_else(|| internal("a row without its numbers"), Ok)
-            }
-        }
-    }
-
-    fn shared_base(&self, emitter: &FunctionEmitter<'_, 'ctx>, array: SharedId) -> Result<PointerValue<'ctx>> {
-        let Some(offset) = self.offsets.shared(array) else { return internal("a shared array without a place") };
-        known_offset(emitter, self.frame.get().scratch, offset)
-    }
-
-    fn dynamic_shared(&self, emitter: &FunctionEmitter<'_, 'ctx>) -> Result<PointerValue<'ctx>> {
-        known_offset(emitter, self.frame.get().scratch, self.offsets.dynamic_offset)
-    }
-
-    fn local_base(&self, _emitter: &FunctionEmitter<'_, 'ctx>, array: LocalArrayId) -> Result<PointerValue<'ctx>> {
-        let place = self.arrays.borrow().get(array.index()).copied().flatten();
-        place.map_or_else(|| internal("a local array without a place"), Ok)
-    }
-
-    fn op(
+impl<'ctx> HostHooks<'_, 'ctx> {
+    /// An operation, whose access was told of.
+    fn emit_op(
         &self,
         emitter: &FunctionEmitter<'_, 'ctx>,
         op: Op,
         operands: &[OperandValue<'ctx>],
     ) -> Result<Vec<BasicValueEnum<'ctx>>> {
-        let mut moved = Vec::new();
-        let mut operands = operands;
-        if let Some(telling) = &self.telling {
-            let context = self.frame.get().context;
-            if let Op::Fence(scope) = op {
-                checks::fence(emitter, context, scope)?;
-            }
-            if let Some(place) = telling.of_op(emitter, context, op, operands)? {
-                moved.extend_from_slice(operands);
-                moved[0].value = place.into();
-                operands = &moved;
-            }
-        }
         match op {
             Op::Check(check) => {
                 let Some(telling) = &self.telling else { return internal(format!("a {op} that nobody asked for")) };
@@ -428,16 +368,108 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
             }
         }
     }
+}
+
+impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
+    fn never_written(&self, emitter: &FunctionEmitter<'_, 'ctx>, mut pointer: ExprId) -> bool {
+        loop {
+            match emitter.function.class(pointer) {
+                Class::Address { base, .. } => pointer = base,
+                Class::Leaf(Leaf::Local(local)) => match self.fixed.value(local) {
+                    Some(value) => pointer = value,
+                    None => return emitter.function.locals[local].never_written,
+                },
+                Class::Leaf(_) | Class::Arith(_) | Class::Load(_) => return false,
+            }
+        }
+    }
+
+    fn special(&self, emitter: &FunctionEmitter<'_, 'ctx>, register: SpecialRegister) -> Result<IntValue<'ctx>> {
+        let frame = self.frame.get();
+        let builder = &emitter.builder;
+        let axis = |values: [IntValue<'ctx>; 3], axis: u8| {
+            values.get(usize::from(axis)).copied().map_or_else(|| internal("an axis beyond z"), Ok)
+        };
+        let int = emitter.cx.types.context.i32_type();
+        match register {
+            SpecialRegister::ThreadIdx(i) => axis(frame.thread, i),
+            SpecialRegister::BlockIdx(i) => axis(frame.block, i),
+            SpecialRegister::BlockDim(i) => axis(frame.block_dim, i),
+            SpecialRegister::GridDim(i) => axis(frame.grid_dim, i),
+            SpecialRegister::LaneId => {
+                let [x, y, z] = frame.thread;
+                let [dim_x, dim_y, _] = frame.block_dim;
+                let rows = builder.build_int_nuw_mul(z, dim_y, "")?;
+                let row = builder.build_int_nuw_add(rows, y, "")?;
+                let before = builder.build_int_nuw_mul(row, dim_x, "")?;
+                let linear = builder.build_int_nuw_add(before, x, "")?;
+                Ok(builder.build_and(linear, int.const_int(31, false), "lane")?)
+            }
+            SpecialRegister::WarpSize => Ok(int.const_int(32, false)),
+            SpecialRegister::DynamicSharedBytes => Ok(frame.dynamic_bytes),
+            SpecialRegister::OfRow(i) => {
+                let value = self.of_row.borrow().get(usize::from(i)).copied();
+                value.map_or_else(|| internal("a row without its numbers"), Ok)
+            }
+        }
+    }
+
+    fn shared_base(&self, emitter: &FunctionEmitter<'_, 'ctx>, array: SharedId) -> Result<PointerValue<'ctx>> {
+        let Some(offset) = self.offsets.shared(array) else { return internal("a shared array without a place") };
+        known_offset(emitter, self.frame.get().scratch, offset)
+    }
+
+    fn dynamic_shared(&self, emitter: &FunctionEmitter<'_, 'ctx>) -> Result<PointerValue<'ctx>> {
+        known_offset(emitter, self.frame.get().scratch, self.offsets.dynamic_offset)
+    }
+
+    fn local_base(&self, _emitter: &FunctionEmitter<'_, 'ctx>, array: LocalArrayId) -> Result<PointerValue<'ctx>> {
+        let place = self.arrays.borrow().get(array.index()).copied().flatten();
+        place.map_or_else(|| internal("a local array without a place"), Ok)
+    }
+
+    fn op(
+        &self,
+        emitter: &FunctionEmitter<'_, 'ctx>,
+        op: Op,
+        operands: &[OperandValue<'ctx>],
+    ) -> Result<Vec<BasicValueEnum<'ctx>>> {
+        let mut moved = Vec::new();
+        let mut operands = operands;
+        if let Some(telling) = &self.telling {
+            let context = self.frame.get().context;
+            if let Op::Fence(scope) = op {
+                checks::fence(emitter, context, scope)?;
+            }
+            if let Some(place) = telling.of_op(emitter, (context, self.seen.get()), op, operands)? {
+                moved.extend_from_slice(operands);
+                moved[0].value = place.into();
+                operands = &moved;
+            }
+        }
+        let values = self.emit_op(emitter, op, operands)?;
+        // Who tells only of what it has come to is the same as before.
+        let stays = matches!(
+            op,
+            Op::Check(
+                Check::Bounds(_) | Check::Meets(_) | Check::Lanes(..) | Check::Returns | Check::Unwritten | Check::Used
+            ) | Op::Load(_)
+                | Op::Store(_)
+        );
+        if !stays {
+            self.reload(emitter)?;
+        }
+        Ok(values)
+    }
 
     fn at(&self, span: Span) {
         if let Some(telling) = &self.telling {
             telling.span.set(span);
         }
     }
-
     fn access(&self, emitter: &FunctionEmitter<'_, 'ctx>, access: &Access<'ctx>) -> Result<PointerValue<'ctx>> {
         match &self.telling {
-            Some(telling) => telling.access(emitter, self.frame.get().context, access),
+            Some(telling) => telling.access(emitter, (self.frame.get().context, self.seen.get()), access),
             None => Ok(access.place),
         }
     }
@@ -448,13 +480,15 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
             return Ok(());
         }
         if self.stacks {
-            fibers::turn(emitter, self.frame.get().context, self.polling.waits(function, body, step))
+            fibers::turn(emitter, self.frame.get().context, self.polling.waits(function, body, step))?;
+            self.reload(emitter)
         } else {
             self.look_up(emitter)
         }
     }
 
     fn called(&self, emitter: &FunctionEmitter<'_, 'ctx>, callee: FuncId) -> Result<()> {
+        self.reload(emitter)?;
         if !self.stacks && self.polling.after_call(callee) { self.look_up(emitter) } else { Ok(()) }
     }
 

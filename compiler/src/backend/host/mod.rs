@@ -3,6 +3,7 @@
 //! [`plan`] cuts the kernel at its barriers and says where values live; [`offsets`] places them in scratch memory;
 //! [`entry`], [`nodes`] and [`threads`] emit it. The design is in `docs/design/cpu-barriers.md`.
 
+mod checked;
 mod checks;
 mod clock;
 pub(crate) mod cpu;
@@ -18,13 +19,14 @@ mod parts;
 mod plan;
 mod quick;
 mod quotients;
+mod seen;
 mod stop;
 mod strips;
 #[cfg(test)]
 mod tests;
 mod threads;
 
-use std::{cell::Cell, sync::Arc};
+use std::sync::Arc;
 
 use inkwell::{
     OptimizationLevel,
@@ -56,6 +58,7 @@ use hooks::{Frame, HostHooks};
 use offsets::Offsets;
 use parallel::Parallel;
 use plan::{Plan, Polling};
+use seen::Seen;
 use stop::Watch;
 
 /// One address space for everything.
@@ -132,7 +135,6 @@ impl Strategy {
         let of_grid = Effects::of_function(&Effects::of_module(module), kernel).together == Together::Grid;
         let fibers = match options.cpu_threads {
             // Each thread comes to its operations as the program has them.
-            CpuThreads::Auto | CpuThreads::Loops if !module.sanitize.is_empty() => true,
             CpuThreads::Auto | CpuThreads::Loops if of_grid => true,
             CpuThreads::Auto => {
                 Waiting::of(module, &circles).in_module(module)
@@ -143,6 +145,17 @@ impl Strategy {
             CpuThreads::Loops => waits_on_circle(module, &circles),
             CpuThreads::Fibers => true,
         };
+        if !module.sanitize.is_empty() {
+            // Each thread comes to its operations as the program has them, on a stack if need be.
+            let plan = (!fibers && circles.is_empty()).then(|| Plan::sanitized(module)).flatten();
+            return match plan {
+                Some(plan) => {
+                    let offsets = Offsets::of(&plan);
+                    Ok(Self::Loops(Box::new(plan), offsets))
+                }
+                None => Self::fibers(module, &circles),
+            };
+        }
         // Functions with barriers that would be too large in place of their calls stay functions.
         if fibers || plan::too_many_copies(module) {
             return Self::fibers(module, &circles);
@@ -201,13 +214,13 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
             quick::link(&cx, &machine)?;
         }
         match &strategy {
-            Strategy::Loops(plan, offsets) => build(&cx, plan, offsets, &parallel)?,
+            Strategy::Loops(plan, offsets) => build(&cx, plan, offsets, &parallel, recorder.as_ref())?,
             Strategy::Fibers(_, kernel, offsets, polling) => {
                 build_fibers(&cx, *kernel, offsets, polling, recorder.as_ref())?;
-                if let Some(recorder) = &recorder {
-                    quick::finish(&cx, recorder.n_quick())?;
-                }
             }
+        }
+        if let Some(recorder) = &recorder {
+            quick::finish(&cx, recorder.n_quick())?;
         }
         let emit: &[FileType] = if keep.asm { &[FileType::Object, FileType::Assembly] } else { &[FileType::Object] };
         let job = Job {
@@ -246,18 +259,24 @@ fn single_accesses(cx: &ModuleContext<'_, '_>) -> Result<()> {
 }
 
 /// Declares and fills every function, callees first.
-fn build<'ctx>(cx: &ModuleContext<'_, 'ctx>, plan: &Plan, offsets: &Offsets, parallel: &Parallel<'ctx>) -> Result<()> {
+fn build<'ctx>(
+    cx: &ModuleContext<'_, 'ctx>,
+    plan: &Plan,
+    offsets: &Offsets,
+    parallel: &Parallel<'ctx>,
+    recorder: Option<&Recorder<'_>>,
+) -> Result<()> {
     cx.declare_circles(&Frame::types(&cx.types))?;
     for (id, function) in cx.ir.functions.iter() {
         if id == plan.kernel {
             let blocks = entry::declare(cx);
-            entry::emit(cx, blocks, plan, offsets, parallel)?;
+            entry::emit(cx, blocks, plan, offsets, (parallel, recorder))?;
             entry::declare_outer(cx, &symbol(&function.name), blocks)?;
         } else if function.kind == FunctionKind::Kernel {
             return internal(format!("@{} is a kernel, but not the module's", function.name));
         } else if !Effects::of_function(&plan.effects, id).synchronizes() {
             // Those with a barrier are part of the kernel by now.
-            device_function(cx, id, offsets, &plan.polling, false, None)?;
+            device_function(cx, id, offsets, &plan.polling, false, recorder)?;
         }
     }
     Ok(())
@@ -297,7 +316,7 @@ fn device_function(
     let fixed = Fixed::of(function, &function.body);
     let mut hooks = HostHooks::new(offsets, frame, (polling, &fixed));
     hooks.stacks = stacks;
-    hooks.telling = recorder.map(|recorder| Telling { recorder, function: id, span: Cell::new(function.span) });
+    hooks.telling = recorder.map(|recorder| Telling::new(recorder, id, function.span));
     hooks.next_site.set(HostHooks::first_site(id));
     let mut emitter = FunctionEmitter::new(cx, function, value, &hooks);
     if !stacks {
@@ -311,7 +330,9 @@ fn device_function(
     }
     *hooks.arrays.borrow_mut() = arrays;
     if hooks.telling.is_some() {
+        hooks.seen.set(Some(Seen::declare(&cx.types, &emitter.builder, frame.context, stacks)?));
         checks::arrays(&emitter, &hooks)?;
+        hooks.reload(&emitter)?;
     }
     for (index, &local) in function.params.iter().enumerate() {
         let Some(param) = value.get_nth_param((hidden + index) as u32) else {

@@ -6,6 +6,7 @@ use inkwell::{
 };
 
 use super::{
+    checks,
     entry::KernelEmitter,
     hooks::{byte_offset, index, known_offset},
     plan::{Guard, MaskId, Node},
@@ -55,6 +56,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                 self.branch(some, then, &[])?;
                 self.branch(others, otherwise, &[])
             }
+            Node::Barrier if self.hooks.telling.is_some() => checks::met(&self.emitter, self.hooks.frame.get().context),
             Node::Barrier => Ok(()),
             Node::Strips(strips) => self.strips(strips),
             Node::Loop { active, guard, mask, turn_mask, body, step, counter: _ } => {

@@ -8,8 +8,8 @@
 
 ;              block epoch chain read chain write lane first copies last  knows -    quiet near scratch bytes
 %seen = type { i32,  i32,  i32,  i32, i32,  i32,  i32, i32,  i32,   i32, i32,  i32, i64,  ptr, i64,    i64 }
-;              number writes reads second unwritten read_shift write_shift at
-%page = type { i64,   ptr,   ptr,  ptr,   ptr,      i32,       i32,        i32, [12 x i8] }
+;              number writes reads second unwritten read_key write_key at
+%page = type { i64,   ptr,   ptr,  ptr,   ptr,      i64,     i64,      i32, [4 x i8] }
 ;               block epoch spot who
 %write = type { i32,  i32,  i32, i32 }
 ;               block epoch spot who  lanes
@@ -17,9 +17,7 @@
 ; A block with an epoch, and a site and its calls with who was there, are compared as one number.
 
 ; Where a page is looked for: `slot` of `runtime/src/sanitize/shadow.rs`.
-define internal ptr @weft.page(ptr %seen, i64 %address) alwaysinline nounwind {
-  %near.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 13
-  %near = load ptr, ptr %near.at
+define internal ptr @weft.page(ptr %near, i64 %address) alwaysinline nounwind {
   %number = lshr i64 %address, 11
   %spread = mul i64 %number, -7046029254386353131
   %slot = lshr i64 %spread, 55
@@ -27,21 +25,17 @@ define internal ptr @weft.page(ptr %seen, i64 %address) alwaysinline nounwind {
   ret ptr %page
 }
 
-; Whether the bytes are of a page that is known, which has cells of their size.
-define internal i1 @weft.known(ptr %page, i64 %address, i32 %shift, i32 %cells) alwaysinline nounwind {
-  %number.at = getelementptr inbounds %page, ptr %page, i64 0, i32 0
-  %number = load i64, ptr %number.at
-  %wanted = lshr i64 %address, 11
-  %near = icmp eq i64 %number, %wanted
-  %same = icmp eq i32 %cells, %shift
+; Whether the bytes are one cell of the page that has this key: they lie in it, and it has cells of their size.
+define internal i1 @weft.known(i64 %key, i64 %address, i32 %shift) alwaysinline nounwind {
   %long = zext i32 %shift to i64
   %size = shl i64 1, %long
-  %low = sub i64 %size, 1
-  %rest = and i64 %address, %low
-  %whole = icmp eq i64 %rest, 0
-  %both = and i1 %near, %same
-  %all = and i1 %both, %whole
-  ret i1 %all
+  %rest = sub i64 %size, 1
+  %bits = or i64 %rest, -2048
+  %start = and i64 %address, %bits
+  %high = shl i64 %long, 8
+  %own = or i64 %start, %high
+  %known = icmp eq i64 %own, %key
+  ret i1 %known
 }
 
 ; The word of bits of a page that says which of some bytes nobody has written.
@@ -80,8 +74,7 @@ define internal i32 @weft.first(ptr %seen, i64 %address, i32 %block) alwaysinlin
 }
 
 ; `Now::is_alone`: the last write is of this thread, of an epoch before, or of a block that does not count.
-define internal i1 @weft.alone(ptr %write, ptr %seen, i64 %address) alwaysinline nounwind {
-  %time = load i64, ptr %seen, align 8
+define internal i1 @weft.alone(ptr %write, ptr %seen, i64 %time, i64 %from, i64 %address) alwaysinline nounwind {
   %its_time = load i64, ptr %write, align 8
   %block = trunc i64 %time to i32
   %its_block = trunc i64 %its_time to i32
@@ -89,8 +82,8 @@ define internal i1 @weft.alone(ptr %write, ptr %seen, i64 %address) alwaysinline
   %before = icmp ult i64 %its_time, %time
   %who.at = getelementptr inbounds %write, ptr %write, i64 0, i32 3
   %its_who = load i32, ptr %who.at
-  %own_who.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 5
-  %own_who = load i32, ptr %own_who.at
+  %long_who = lshr i64 %from, 32
+  %own_who = trunc i64 %long_who to i32
   ; Ten bits of the thread.
   %differs = xor i32 %its_who, %own_who
   %other = and i32 %differs, 8184
@@ -104,8 +97,7 @@ define internal i1 @weft.alone(ptr %write, ptr %seen, i64 %address) alwaysinline
 }
 
 ; `Now::all_behind`, or no reads at all.
-define internal i1 @weft.free(ptr %reads, ptr %seen, i64 %address) alwaysinline nounwind {
-  %time = load i64, ptr %seen, align 8
+define internal i1 @weft.free(ptr %reads, ptr %seen, i64 %time, i64 %from, i32 %lane, i64 %address) alwaysinline nounwind {
   %its_time = load i64, ptr %reads, align 4
   %block = trunc i64 %time to i32
   %its_block = trunc i64 %its_time to i32
@@ -115,10 +107,8 @@ define internal i1 @weft.free(ptr %reads, ptr %seen, i64 %address) alwaysinline 
   %lanes = load i32, ptr %lanes.at
   %who.at = getelementptr inbounds %reads, ptr %reads, i64 0, i32 3
   %its_who = load i32, ptr %who.at
-  %own_who.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 3
-  %own_who = load i32, ptr %own_who.at
-  %lane.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 6
-  %lane = load i32, ptr %lane.at
+  %long_who = lshr i64 %from, 32
+  %own_who = trunc i64 %long_who to i32
   %none = icmp eq i32 %lanes, 0
   ; Five bits of the warp.
   %differs = xor i32 %its_who, %own_who
@@ -185,21 +175,35 @@ define internal i1 @weft.copies(ptr %seen, i32 %copy) alwaysinline nounwind {
   ret i1 %copies
 }
 
-define ptr @weft.read(ptr %context, i64 %at_seen, i64 %at_access, ptr %place, i32 %site, i32 %bits, i32 %shift, i32 %copy,
-                      i64 %parameter) alwaysinline nounwind {
+; The thread's last access, which nobody asks for where threads are loops.
+define internal void @weft.note(ptr %seen, i64 %from, i1 %notes) alwaysinline nounwind {
 start:
-  %seen.at = getelementptr i8, ptr %context, i64 %at_seen
-  %seen = load ptr, ptr %seen.at, !invariant.load !0
+  br i1 %notes, label %note, label %end
+
+note:
+  %spot = trunc i64 %from to i32
+  %last.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 9
+  %last = add i32 %spot, 1
+  store i32 %last, ptr %last.at
+  br label %end
+
+end:
+  ret void
+}
+
+; `time` is a thread's block and epoch, `from` the calls that led to where it is and who it is, as they stand in a cell.
+define ptr @weft.read(ptr %context, i64 %at_access, ptr %seen, ptr %near, i64 %time, i64 %its_from, i64 %all_quiet, i32 %lane,
+                      i1 %notes, ptr %place, i32 %site, i32 %bits, i32 %shift, i32 %copy, i64 %parameter)
+                      alwaysinline nounwind {
+start:
   %address = ptrtoint ptr %place to i64
-  %chain.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 2
-  %chain = load i32, ptr %chain.at
-  %spot = or i32 %chain, %site
+  %long_site = zext i32 %site to i64
+  ; The calls that led here, and the site; who reads.
+  %from = or i64 %its_from, %long_site
   %is_argument = icmp ne i64 %parameter, 0
   br i1 %is_argument, label %argument, label %look
 
 argument:
-  %quiet.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 12
-  %all_quiet = load i64, ptr %quiet.at
   %quiet = and i64 %all_quiet, %parameter
   %is_quiet = icmp ne i64 %quiet, 0
   ; An index out of bounds leads far away.
@@ -215,10 +219,10 @@ argument:
   br i1 %nothing, label %quick, label %look, !prof !1
 
 look:
-  %page = call ptr @weft.page(ptr %seen, i64 %address)
-  %cells.at = getelementptr inbounds %page, ptr %page, i64 0, i32 5
-  %cells = load i32, ptr %cells.at
-  %is_known = call i1 @weft.known(ptr %page, i64 %address, i32 %shift, i32 %cells)
+  %page = call ptr @weft.page(ptr %near, i64 %address)
+  %key.at = getelementptr inbounds %page, ptr %page, i64 0, i32 5
+  %key = load i64, ptr %key.at
+  %is_known = call i1 @weft.known(i64 %key, i64 %address, i32 %shift)
   %copies = call i1 @weft.copies(ptr %seen, i32 %copy)
   %is_new = xor i1 %copies, true
   %may = and i1 %is_known, %is_new
@@ -231,7 +235,6 @@ known:
   %writes.at = getelementptr inbounds %page, ptr %page, i64 0, i32 1
   %writes = load ptr, ptr %writes.at
   %write = getelementptr inbounds %write, ptr %writes, i64 %cell
-  %time = load i64, ptr %seen, align 8
   %its_time = load i64, ptr %write, align 8
   %block = trunc i64 %time to i32
   %its_block = trunc i64 %its_time to i32
@@ -247,7 +250,7 @@ careful:
   %mask = call i64 @weft.mask(i64 %address, i32 %shift)
   %unwritten = and i64 %word, %mask
   %is_written = icmp eq i64 %unwritten, 0
-  %alone = call i1 @weft.alone(ptr %write, ptr %seen, i64 %address)
+  %alone = call i1 @weft.alone(ptr %write, ptr %seen, i64 %time, i64 %from, i64 %address)
   %calm = and i1 %is_written, %alone
   br i1 %calm, label %reads, label %slow, !prof !1
 
@@ -255,12 +258,32 @@ reads:
   %reads.at = getelementptr inbounds %page, ptr %page, i64 0, i32 2
   %all_reads = load ptr, ptr %reads.at
   %one = getelementptr inbounds %reads, ptr %all_reads, i64 %cell
-  %from.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 2
-  %its_from = load i64, ptr %from.at, align 8
-  %long_site = zext i32 %site to i64
-  %from = or i64 %its_from, %long_site
-  %lane.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 6
-  %lane = load i32, ptr %lane.at
+  br i1 %notes, label %ask, label %several
+
+several:
+  ; Where threads are loops nothing but barriers orders those of a block, and nothing those of different blocks: two that have
+  ; read it since the last barrier, at the same place, are enough.
+  %their_time = load i64, ptr %one, align 4
+  %their_spot.at = getelementptr inbounds %reads, ptr %one, i64 0, i32 2
+  %their_spot = load i32, ptr %their_spot.at
+  %their_lanes.at = getelementptr inbounds %reads, ptr %one, i64 0, i32 4
+  %their_lanes = load i32, ptr %their_lanes.at
+  %their_who.at = getelementptr inbounds %reads, ptr %one, i64 0, i32 3
+  %their_who = load i32, ptr %their_who.at
+  %spot = trunc i64 %from to i32
+  %at_once = icmp eq i64 %their_time, %time
+  %at_place = icmp eq i32 %their_spot, %spot
+  %but_one = sub i32 %their_lanes, 1
+  %all_but_one = and i32 %their_lanes, %but_one
+  %are_several = icmp ne i32 %all_but_one, 0
+  %their_how = and i32 %their_who, 7
+  %are_plain = icmp eq i32 %their_how, 0
+  %there = and i1 %at_once, %at_place
+  %plain_ones = and i1 %are_several, %are_plain
+  %settled = and i1 %there, %plain_ones
+  br i1 %settled, label %quick, label %ask
+
+ask:
   %takes = call i1 @weft.takes(ptr %one, i64 %time, i64 %from)
   br i1 %takes, label %add, label %other
 
@@ -293,8 +316,8 @@ crowd:
   %two_lanes = load i32, ptr %two_lanes.at
   %knows.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 10
   %knows = load i32, ptr %knows.at
-  %own_who.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 3
-  %own_who = load i32, ptr %own_who.at
+  %long_who = lshr i64 %from, 32
+  %own_who = trunc i64 %long_who to i32
   %one_and_own = xor i32 %one_who, %own_who
   %two_and_own = xor i32 %two_who, %own_who
   %one_and_two = xor i32 %one_who, %two_who
@@ -324,7 +347,7 @@ alone_here:
   br i1 %steps, label %slow, label %plain, !prof !2
 
 plain:
-  %free = call i1 @weft.free(ptr %one, ptr %seen, i64 %address)
+  %free = call i1 @weft.free(ptr %one, ptr %seen, i64 %time, i64 %from, i32 %lane, i64 %address)
   br i1 %free, label %set, label %beside
 
 set:
@@ -349,7 +372,7 @@ add_too:
   br label %quick
 
 other_too:
-  %free_too = call i1 @weft.free(ptr %other_two, ptr %seen, i64 %address)
+  %free_too = call i1 @weft.free(ptr %other_two, ptr %seen, i64 %time, i64 %from, i32 %lane, i64 %address)
   br i1 %free_too, label %set_too, label %both
 
 both:
@@ -379,9 +402,7 @@ set_too:
   br label %quick
 
 quick:
-  %last.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 9
-  %last = add i32 %spot, 1
-  store i32 %last, ptr %last.at
+  call void @weft.note(ptr %seen, i64 %from, i1 %notes)
   ret ptr %place
 
 slow:
@@ -391,16 +412,17 @@ slow:
   ret ptr %goes
 }
 
-define ptr @weft.write(ptr %context, i64 %at_seen, i64 %at_access, ptr %place, i32 %site, i32 %bits, i32 %shift, i32 %copy,
-                       i64 %value) alwaysinline nounwind {
+define ptr @weft.write(ptr %context, i64 %at_access, ptr %seen, ptr %near, i64 %time, i64 %its_from, i64 %whose_reads, i32 %lane,
+                       i1 %notes, ptr %place, i32 %site, i32 %bits, i32 %shift, i32 %copy, i64 %value)
+                       alwaysinline nounwind {
 start:
-  %seen.at = getelementptr i8, ptr %context, i64 %at_seen
-  %seen = load ptr, ptr %seen.at, !invariant.load !0
   %address = ptrtoint ptr %place to i64
-  %page = call ptr @weft.page(ptr %seen, i64 %address)
-  %cells.at = getelementptr inbounds %page, ptr %page, i64 0, i32 6
-  %cells = load i32, ptr %cells.at
-  %is_known = call i1 @weft.known(ptr %page, i64 %address, i32 %shift, i32 %cells)
+  %long_site = zext i32 %site to i64
+  %from = or i64 %its_from, %long_site
+  %page = call ptr @weft.page(ptr %near, i64 %address)
+  %key.at = getelementptr inbounds %page, ptr %page, i64 0, i32 6
+  %key = load i64, ptr %key.at
+  %is_known = call i1 @weft.known(i64 %key, i64 %address, i32 %shift)
   %copies = call i1 @weft.copies(ptr %seen, i32 %copy)
   %is_new = xor i1 %copies, true
   %may = and i1 %is_known, %is_new
@@ -413,7 +435,7 @@ known:
   %writes.at = getelementptr inbounds %page, ptr %page, i64 0, i32 1
   %writes = load ptr, ptr %writes.at
   %write = getelementptr inbounds %write, ptr %writes, i64 %cell
-  %alone = call i1 @weft.alone(ptr %write, ptr %seen, i64 %address)
+  %alone = call i1 @weft.alone(ptr %write, ptr %seen, i64 %time, i64 %from, i64 %address)
   br i1 %alone, label %reads, label %slow, !prof !1
 
 reads:
@@ -424,7 +446,7 @@ reads:
 
 one:
   %first_reads = getelementptr inbounds %reads, ptr %all_reads, i64 %cell
-  %free = call i1 @weft.free(ptr %first_reads, ptr %seen, i64 %address)
+  %free = call i1 @weft.free(ptr %first_reads, ptr %seen, i64 %time, i64 %whose_reads, i32 %lane, i64 %address)
   br i1 %free, label %more, label %slow, !prof !1
 
 more:
@@ -435,7 +457,7 @@ more:
 
 two:
   %reads_too = getelementptr inbounds %reads, ptr %seconds, i64 %cell
-  %free_too = call i1 @weft.free(ptr %reads_too, ptr %seen, i64 %address)
+  %free_too = call i1 @weft.free(ptr %reads_too, ptr %seen, i64 %time, i64 %whose_reads, i32 %lane, i64 %address)
   br i1 %free_too, label %clear_too, label %slow, !prof !1
 
 clear_too:
@@ -462,20 +484,10 @@ first_time:
   br label %set
 
 set:
-  %time = load i64, ptr %seen, align 8
   store i64 %time, ptr %write, align 8
-  %from.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 4
-  %its_from = load i64, ptr %from.at, align 8
-  %long_site = zext i32 %site to i64
-  %from = or i64 %its_from, %long_site
   %its_from.at = getelementptr inbounds %write, ptr %write, i64 0, i32 2
   store i64 %from, ptr %its_from.at, align 8
-  %chain.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 2
-  %chain = load i32, ptr %chain.at
-  %spot = or i32 %chain, %site
-  %last.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 9
-  %last = add i32 %spot, 1
-  store i32 %last, ptr %last.at
+  call void @weft.note(ptr %seen, i64 %from, i1 %notes)
   ret ptr %place
 
 slow:
@@ -485,8 +497,223 @@ slow:
   ret ptr %goes
 }
 
+; An atomic step of a thread that is a turn of a loop, which orders nothing: it is kept among the reads. `how` is as there.
+define ptr @weft.step(ptr %context, i64 %at_access, ptr %seen, ptr %near, i64 %time, i64 %its_from, i64 %all_quiet, i32 %lane,
+                      i1 %notes, ptr %place, i32 %site, i32 %bits, i32 %shift, i32 %copy, i64 %how)
+                      alwaysinline nounwind {
+start:
+  %address = ptrtoint ptr %place to i64
+  %long_site = zext i32 %site to i64
+  %high_how = shl i64 %how, 32
+  %read_from = or i64 %its_from, %long_site
+  %from = or i64 %read_from, %high_how
+  %page = call ptr @weft.page(ptr %near, i64 %address)
+  %key.at = getelementptr inbounds %page, ptr %page, i64 0, i32 5
+  %key = load i64, ptr %key.at
+  %is_known = call i1 @weft.known(i64 %key, i64 %address, i32 %shift)
+  br i1 %is_known, label %known, label %slow, !prof !1
+
+known:
+  %offset = and i64 %address, 2047
+  %by = zext i32 %shift to i64
+  %cell = lshr i64 %offset, %by
+  %writes.at = getelementptr inbounds %page, ptr %page, i64 0, i32 1
+  %writes = load ptr, ptr %writes.at
+  %write = getelementptr inbounds %write, ptr %writes, i64 %cell
+  %its_time = load i64, ptr %write, align 8
+  %block = trunc i64 %time to i32
+  %its_block = trunc i64 %its_time to i32
+  %is_own = icmp eq i32 %its_block, %block
+  %is_before = icmp ult i64 %its_time, %time
+  %is_behind = and i1 %is_own, %is_before
+  br i1 %is_behind, label %reads, label %careful
+
+careful:
+  %word.at = call ptr @weft.word(ptr %page, i64 %address)
+  %word = load i64, ptr %word.at
+  %mask = call i64 @weft.mask(i64 %address, i32 %shift)
+  %unwritten = and i64 %word, %mask
+  %is_written = icmp eq i64 %unwritten, 0
+  %alone = call i1 @weft.alone(ptr %write, ptr %seen, i64 %time, i64 %from, i64 %address)
+  %calm = and i1 %is_written, %alone
+  br i1 %calm, label %reads, label %slow, !prof !1
+
+reads:
+  %reads.at = getelementptr inbounds %page, ptr %page, i64 0, i32 2
+  %all_reads = load ptr, ptr %reads.at
+  %one = getelementptr inbounds %reads, ptr %all_reads, i64 %cell
+  %takes = call i1 @weft.takes(ptr %one, i64 %time, i64 %from)
+  br i1 %takes, label %add, label %other
+
+add:
+  call void @weft.add(ptr %one, i32 %lane)
+  ret ptr %place
+
+other:
+  ; Steps of the block since its last barrier, which are as atomic as this one, are nothing to it.
+  %free = call i1 @weft.hidden(ptr %one, ptr %seen, i64 %time, i64 %from, i32 %lane, i64 %address)
+  %alike = call i1 @weft.alike(ptr %one, i64 %time, i64 %how)
+  %is_well = or i1 %free, %alike
+  br i1 %is_well, label %second, label %slow
+
+second:
+  %second.at = getelementptr inbounds %page, ptr %page, i64 0, i32 3
+  %seconds = load ptr, ptr %second.at
+  %is_none = icmp eq ptr %seconds, null
+  br i1 %is_none, label %first_only, label %two
+
+first_only:
+  br i1 %free, label %set, label %slow
+
+two:
+  %other_two = getelementptr inbounds %reads, ptr %seconds, i64 %cell
+  %free_too = call i1 @weft.hidden(ptr %other_two, ptr %seen, i64 %time, i64 %from, i32 %lane, i64 %address)
+  %alike_too = call i1 @weft.alike(ptr %other_two, i64 %time, i64 %how)
+  %is_well_too = or i1 %free_too, %alike_too
+  br i1 %is_well_too, label %which, label %slow
+
+which:
+  br i1 %free, label %set, label %beside
+
+set:
+  call void @weft.set(ptr %one, i64 %time, i64 %from, i32 %lane)
+  ret ptr %place
+
+beside:
+  %takes_too = call i1 @weft.takes(ptr %other_two, i64 %time, i64 %from)
+  br i1 %takes_too, label %add_too, label %other_too
+
+add_too:
+  call void @weft.add(ptr %other_two, i32 %lane)
+  ret ptr %place
+
+other_too:
+  br i1 %free_too, label %set_too, label %both
+
+set_too:
+  call void @weft.set(ptr %other_two, i64 %time, i64 %from, i32 %lane)
+  ret ptr %place
+
+both:
+  ; Two warps that have done the same are enough.
+  %one_who.at = getelementptr inbounds %reads, ptr %one, i64 0, i32 3
+  %one_who = load i32, ptr %one_who.at
+  %two_who.at = getelementptr inbounds %reads, ptr %other_two, i64 0, i32 3
+  %two_who = load i32, ptr %two_who.at
+  %whos_differ = xor i32 %one_who, %two_who
+  %warps_differ = and i32 %whos_differ, 248
+  %are_apart = icmp ne i32 %warps_differ, 0
+  br i1 %are_apart, label %done, label %slow
+
+done:
+  ret ptr %place
+
+slow:
+  %access.at = getelementptr i8, ptr %context, i64 %at_access
+  %access = load ptr, ptr %access.at
+  %goes = call ptr %access(ptr %context, i32 %site, ptr %place, i32 %bits, i64 0, i32 %copy) #0
+  ret ptr %goes
+}
+
+; `Now::is_free`, of a step: it does not hide what its thread has read since the last barrier.
+define internal i1 @weft.hidden(ptr %reads, ptr %seen, i64 %time, i64 %from, i32 %lane, i64 %address) alwaysinline nounwind {
+  %free = call i1 @weft.free(ptr %reads, ptr %seen, i64 %time, i64 %from, i32 %lane, i64 %address)
+  %its_time = load i64, ptr %reads, align 4
+  %lanes.at = getelementptr inbounds %reads, ptr %reads, i64 0, i32 4
+  %lanes = load i32, ptr %lanes.at
+  %steps = call i1 @weft.steps(ptr %reads)
+  %before = icmp ne i64 %its_time, %time
+  %none = icmp eq i32 %lanes, 0
+  %other = or i1 %before, %none
+  %hides = or i1 %other, %steps
+  %hidden = and i1 %free, %hides
+  ret i1 %hidden
+}
+
+; Steps of this time, as atomic as one.
+define internal i1 @weft.alike(ptr %reads, i64 %time, i64 %how) alwaysinline nounwind {
+  %its_time = load i64, ptr %reads, align 4
+  %who.at = getelementptr inbounds %reads, ptr %reads, i64 0, i32 3
+  %its_who = load i32, ptr %who.at
+  %its_how = and i32 %its_who, 7
+  %long_how = zext i32 %its_how to i64
+  %now = icmp eq i64 %its_time, %time
+  %same = icmp eq i64 %long_how, %how
+  %alike = and i1 %now, %same
+  ret i1 %alike
+}
+
+; Whether none of the bits from one number to another is set, of memory whose bytes nobody has written; there are no bits where
+; nobody asks for that.
+define i1 @weft.written(ptr %bits, i64 %from, i64 %to) nounwind {
+start:
+  %none = icmp eq ptr %bits, null
+  %empty = icmp uge i64 %from, %to
+  %nothing = or i1 %none, %empty
+  br i1 %nothing, label %yes, label %some
+
+some:
+  %first = lshr i64 %from, 6
+  %last_bit = sub i64 %to, 1
+  %last = lshr i64 %last_bit, 6
+  %skipped = and i64 %from, 63
+  %behind = shl i64 -1, %skipped
+  %taken = and i64 %last_bit, 63
+  %beyond = sub i64 63, %taken
+  %before = lshr i64 -1, %beyond
+  br label %turn
+
+turn:
+  %at = phi i64 [ %first, %some ], [ %next, %go_on ]
+  %word.at = getelementptr inbounds i64, ptr %bits, i64 %at
+  %word = load i64, ptr %word.at
+  %is_first = icmp eq i64 %at, %first
+  %is_last = icmp eq i64 %at, %last
+  %low = select i1 %is_first, i64 %behind, i64 -1
+  %high = select i1 %is_last, i64 %before, i64 -1
+  %own = and i64 %low, %high
+  %unwritten = and i64 %word, %own
+  %clear = icmp eq i64 %unwritten, 0
+  br i1 %clear, label %go_on, label %no
+
+go_on:
+  %next = add i64 %at, 1
+  br i1 %is_last, label %yes, label %turn
+
+yes:
+  ret i1 true
+
+no:
+  ret i1 false
+}
+
+; Whether an element is written, of memory that has such bits; it lies in one word of them unless it is misaligned, which code does
+; not decide.
+define i1 @weft.clear(ptr %bits, i64 %byte, i32 %shift) alwaysinline nounwind {
+start:
+  %none = icmp eq ptr %bits, null
+  br i1 %none, label %yes, label %look
+
+yes:
+  ret i1 true
+
+look:
+  %index = lshr i64 %byte, 6
+  %word.at = getelementptr inbounds i64, ptr %bits, i64 %index
+  %word = load i64, ptr %word.at
+  %mask = call i64 @weft.mask(i64 %byte, i32 %shift)
+  %unwritten = and i64 %word, %mask
+  %is_clear = icmp eq i64 %unwritten, 0
+  %long = zext i32 %shift to i64
+  %size = shl i64 1, %long
+  %low = sub i64 %size, 1
+  %rest = and i64 %byte, %low
+  %whole = icmp eq i64 %rest, 0
+  %both = and i1 %is_clear, %whole
+  ret i1 %both
+}
+
 attributes #0 = { cold nounwind }
 
-!0 = !{}
 !1 = !{!"branch_weights", i32 2000, i32 1}
 !2 = !{!"branch_weights", i32 1, i32 2000}

@@ -6,10 +6,11 @@ use std::mem::offset_of;
 use inkwell::{
     attributes::{Attribute, AttributeLoc},
     module::Linkage,
-    values::{BasicMetadataValueEnum, BasicValueEnum, IntValue, PointerValue},
+    values::{BasicMetadataValueEnum, BasicValueEnum, FunctionValue, IntValue, PointerValue},
 };
 use weft_artifact::{HostChecks, HostContext};
 
+use super::seen::Seen;
 use crate::backend::llvm::{
     FunctionEmitter, ModuleContext, Result, driver, internal,
     shim::{self, Machine},
@@ -20,6 +21,12 @@ static FUNCTIONS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/quick.bc"));
 
 const READ: &str = "weft.read";
 const WRITE: &str = "weft.write";
+const STEP: &str = "weft.step";
+const WRITTEN: &str = "weft.written";
+const CLEAR: &str = "weft.clear";
+
+/// Bytes of a page.
+pub(super) const PAGE: u64 = 2048;
 
 /// Code with more accesses calls the functions: that takes half as long again, but in the place of each call they would be most of
 /// the code, which LLVM would optimize for long.
@@ -30,7 +37,7 @@ pub(super) fn link(cx: &ModuleContext<'_, '_>, machine: &Machine) -> Result<()> 
     let functions = driver::lazy_bitcode(cx.types.context, FUNCTIONS, c"quick")?;
     machine.prepare(&functions);
     shim::link(cx.module, functions)?;
-    for name in [READ, WRITE] {
+    for name in [READ, WRITE, STEP, WRITTEN, CLEAR] {
         let Some(function) = cx.module.get_function(name) else { return internal(format!("there is no {name}")) };
         function.set_linkage(Linkage::Internal);
     }
@@ -42,12 +49,22 @@ pub(super) fn finish(cx: &ModuleContext<'_, '_>, n_calls: u32) -> Result<()> {
     if n_calls <= MOST_INLINE {
         return Ok(());
     }
-    for name in [READ, WRITE] {
+    for name in [READ, WRITE, STEP] {
         let Some(function) = cx.module.get_function(name) else { return internal(format!("there is no {name}")) };
         function.remove_enum_attribute(AttributeLoc::Function, Attribute::get_named_enum_kind_id("alwaysinline"));
         cx.attribute(function, "noinline");
     }
     Ok(())
+}
+
+/// The function that says whether all bytes of some memory are written.
+pub(super) fn written<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>) -> Result<FunctionValue<'ctx>> {
+    emitter.cx.module.get_function(WRITTEN).map_or_else(|| internal(format!("there is no {WRITTEN}")), Ok)
+}
+
+/// The function that says whether one element of it is.
+pub(super) fn clear<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>) -> Result<FunctionValue<'ctx>> {
+    emitter.cx.module.get_function(CLEAR).map_or_else(|| internal(format!("there is no {CLEAR}")), Ok)
 }
 
 /// An access of one, two, four or eight bytes to memory that others see.
@@ -58,8 +75,10 @@ pub(super) struct Quick<'ctx> {
     /// Its bytes.
     pub(super) bytes: u32,
     pub(super) copy: u32,
-    /// What is written.
+    /// What is written by a plain access.
     pub(super) written: Option<IntValue<'ctx>>,
+    /// Of an atomic step of a thread that is a turn of a loop: how atomic it is, as the runtime remembers that.
+    pub(super) step: Option<u64>,
     /// The bit of the parameter in whose array it lies, if the kernel only reads that; else 0.
     pub(super) parameter: u64,
 }
@@ -70,28 +89,31 @@ impl<'ctx> Quick<'ctx> {
         &self,
         emitter: &FunctionEmitter<'_, 'ctx>,
         context: PointerValue<'ctx>,
+        seen: &Seen<'ctx>,
     ) -> Result<PointerValue<'ctx>> {
         let llvm = emitter.cx.types.context;
-        let name = if self.written.is_some() { WRITE } else { READ };
+        let name = match (self.step, self.written) {
+            (Some(_), _) => STEP,
+            (None, Some(_)) => WRITE,
+            (None, None) => READ,
+        };
         let Some(function) = emitter.cx.module.get_function(name) else {
             return internal(format!("there is no {name}"));
         };
         let int = |value: u32| llvm.i32_type().const_int(u64::from(value), false);
         let long = |value: u64| llvm.i64_type().const_int(value, false);
-        let at_seen = offset_of!(HostContext, seen) as u64;
         let at_access = (offset_of!(HostContext, checks) + offset_of!(HostChecks, access)) as u64;
-        let last = self.written.unwrap_or_else(|| long(self.parameter));
-        let args: [BasicMetadataValueEnum<'ctx>; 9] = [
-            context.into(),
-            long(at_seen).into(),
-            long(at_access).into(),
+        let last = self.written.unwrap_or_else(|| long(self.step.unwrap_or(self.parameter)));
+        let mut args: Vec<BasicMetadataValueEnum<'ctx>> = vec![context.into(), long(at_access).into()];
+        args.extend(seen.args(emitter, self.written.is_some())?);
+        args.extend::<[BasicMetadataValueEnum<'ctx>; 6]>([
             self.place.into(),
             int(self.site).into(),
             int(self.bits).into(),
             int(self.bytes.trailing_zeros()).into(),
             int(self.copy).into(),
             last.into(),
-        ];
+        ]);
         match emitter.builder.build_call(function, &args, "place")?.try_as_basic_value().basic() {
             Some(BasicValueEnum::PointerValue(place)) => Ok(place),
             _ => internal("an access goes nowhere"),

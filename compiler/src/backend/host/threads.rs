@@ -110,6 +110,9 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         if self.strip.is_some() {
             return self.segment_of_strip(segment);
         }
+        if self.hooks.telling.is_some() {
+            return self.checked_segment(segment);
+        }
         let aligned = match segment.runs {
             Runs::Warps => return self.each_warp(segment),
             Runs::EachThread | Runs::OneThread => None,
@@ -123,6 +126,11 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                 })
             });
         }
+        self.rows(segment)
+    }
+
+    /// A segment for each thread of each row.
+    pub(super) fn rows(&mut self, segment: &Segment) -> Result<()> {
         self.each_row(|this, row, first_thread| {
             this.spans(segment.guard.as_ref(), |this, bounds| {
                 this.fetch_ahead(segment, (row, first_thread), bounds)?;
@@ -216,7 +224,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             this.thread(segment, body, thread, None)?;
             if looks { this.hooks.look_up(&this.emitter) } else { Ok(()) }
         })?;
-        self.parallel.promise(head, back, segment.parallel, Shape::Loop);
+        let is_parallel = segment.parallel && self.hooks.seen.get().is_none();
+        self.parallel.promise(head, back, is_parallel, Shape::Loop);
         Ok(())
     }
 
@@ -465,6 +474,9 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             let is_in = builder.build_int_compare(IntPredicate::NE, is_in, byte.const_zero(), "")?;
             builder.build_conditional_branch(is_in, run, end)?;
             builder.position_at_end(run);
+        }
+        if let Some(seen) = self.hooks.seen.get() {
+            seen.set_thread(&self.emitter, self.hooks.frame.get().context, thread)?;
         }
         self.enter(segment, thread)?;
         let put_back = self.emitter.block("put_back");

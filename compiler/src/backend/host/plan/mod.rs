@@ -27,8 +27,10 @@ mod polling;
 mod quotients;
 mod regions;
 pub(crate) mod rows;
+mod sanitized;
 mod segments;
 mod select;
+mod settled;
 mod shape;
 mod short;
 mod strided;
@@ -44,6 +46,7 @@ mod webs;
 pub(crate) use crossing::Crossing;
 pub(crate) use polling::Polling;
 pub(crate) use quotients::{Dividend, Division, Quotients};
+pub(crate) use settled::Pointers;
 pub(crate) use shape::{
     Ahead, Cut, Every, Guard, Interior, LANES, MAX_ROW, MAX_THREADS, MaskId, Node, Partners, Range, Runs, Segment,
     Strips,
@@ -56,17 +59,28 @@ use crate::{
 use regions::Regions;
 use uniform::Uniformity;
 
-/// What a plan may have.
+/// With more segments than this, each is a function of its own.
+pub(crate) const MOST_SEGMENTS: u64 = 24;
+
+/// What a plan may change, and have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 struct Asked {
+    /// The code is optimized.
+    opt: bool,
+    /// Threads take loops together without a barrier that asks for it, and guards speak for rows of them. What nobody writes may
+    /// be read once for all of a block.
+    together: bool,
     /// Loops that threads take together only by strips.
     walks: bool,
     /// A copy for parts of rows.
     quotients: bool,
 }
 
-/// With more segments than this, each is a function of its own.
-pub(crate) const MOST_SEGMENTS: u64 = 24;
+impl Asked {
+    /// Each thread does what the program says, in its order.
+    const PLAIN: Self = Self { opt: false, together: false, walks: false, quotients: false };
+}
 
 /// How a kernel runs.
 #[derive(Debug)]
@@ -105,13 +119,14 @@ impl Plan {
     /// Plans the kernel of a module; `None` if it has none. For code that is optimized, threads near no border have a copy
     /// of what they do.
     pub(crate) fn of(module: &Module, opt: bool) -> Option<Self> {
-        let mut asked = Asked { walks: opt, quotients: opt };
+        let mut asked = Asked { opt, together: true, walks: opt, quotients: opt };
         loop {
-            let (plan, walks) = Self::with(module, opt, asked)?;
+            let (plan, walks) = Self::with(module, asked)?;
             let next = Asked {
                 walks: asked.walks && strips::hold_all(&plan.cut.nodes, &walks),
                 // Segments that are functions of their own know no rows.
                 quotients: asked.quotients && (plan.quotients.is_none() || plan.segments <= MOST_SEGMENTS),
+                ..asked
             };
             if next == asked {
                 return Some(plan);
@@ -120,8 +135,20 @@ impl Plan {
         }
     }
 
+    /// Plans a sanitized kernel; `None` if its threads are to have stacks. Each thread does what the program says, in its order.
+    pub(crate) fn sanitized(module: &Module) -> Option<Self> {
+        let mut module = sanitized::without_meetings(module)?;
+        let (mut plan, _) = Self::with(&module, Asked::PLAIN)?;
+        let goes = plan.cut.alive.is_none() && plan.cut.masks == 0 && sanitized::go_together(&plan.cut.nodes);
+        // What is told of accesses is known of the body as it was, whose expressions and locals the nodes have.
+        plan.module.functions[plan.kernel].body = std::mem::take(&mut module.functions[plan.kernel].body);
+        settled::note(&plan.module.functions[plan.kernel], &mut plan.cut.nodes);
+        goes.then_some(plan)
+    }
+
     /// A plan with what is asked for, and the counters of loops that threads take together by strips or not at all.
-    fn with(module: &Module, opt: bool, asked: Asked) -> Option<(Self, Vec<LocalId>)> {
+    fn with(module: &Module, asked: Asked) -> Option<(Self, Vec<LocalId>)> {
+        let Asked { opt, together, walks, .. } = asked;
         let kernel = module.kernel?;
         let effects = Effects::of_module(module);
         let has_barrier = Effects::of_function(&effects, kernel).synchronizes();
@@ -138,8 +165,10 @@ impl Plan {
             .flat_map(|never| function.params.iter().copied().zip(never))
             .filter_map(|(param, never)| never.then_some(param))
             .collect();
-        for &param in &read_only {
-            function.locals[param].never_written = true;
+        if together {
+            for &param in &read_only {
+                function.locals[param].never_written = true;
+            }
         }
         copy_assigned_params(&mut function);
         let mut body = std::mem::take(&mut function.body);
@@ -163,7 +192,8 @@ impl Plan {
         if opt && !has_barrier && !is_choice {
             borders::divide(&mut function, &mut body);
         }
-        let marked = lockstep::mark(&mut function, &mut body, asked.walks);
+        let marked =
+            if together { lockstep::mark(&mut function, &mut body, walks) } else { lockstep::Marked::default() };
         let has_barrier = marked.any || has_barrier;
         warps::lower_for_loops(&mut module, &mut function, &mut body);
         let fixed = Fixed::of(&function, &body);
@@ -197,7 +227,8 @@ impl Plan {
                     segment.guard.iter_mut().for_each(|guard| peeler.complete(guard));
                 }
                 // The guards around all of a group's code let a range of a row through, which it speaks for.
-                Runs::EachThread | Runs::OneThread | Runs::Groups => peeler.peel(segment),
+                Runs::EachThread | Runs::OneThread | Runs::Groups if together => peeler.peel(segment),
+                Runs::EachThread | Runs::OneThread | Runs::Groups => {}
             }
             if opt && segment.runs == Runs::EachThread {
                 peeler.peel_outside(segment);

@@ -1,6 +1,6 @@
 //! What the plan's steps hand to each other: nodes, segments and guards. Data, and the walks over it.
 
-use crate::ir::{Block, CompareOp, ExprId, LocalId};
+use crate::ir::{Block, CompareOp, ExprId, LocalId, SharedId};
 
 /// Threads a block can have.
 pub(crate) const MAX_THREADS: u64 = 1024;
@@ -152,6 +152,8 @@ pub(crate) struct Segment {
     pub ahead: Vec<Ahead>,
     /// What threads do that are near no border; [`super::interior`] finds it.
     pub interior: Option<Interior>,
+    /// Of sanitized code: shared arrays of which no read races; [`super::settled`] finds them.
+    pub settled: Vec<SharedId>,
     /// Which threads of those that the guard lets through do nothing: those on either side of them run the body.
     pub outside: Option<Guard>,
     /// What threads do that look at partners; [`super::partners`] finds it.
