@@ -50,8 +50,9 @@ pub(crate) struct Marked {
     pub strides: Vec<Stride>,
 }
 
-/// Marks loops in a kernel's body; with `walks` those in which each thread walks through its own memory, too.
-pub(crate) fn mark(function: &mut Function, body: &mut Block, walks: bool) -> Marked {
+/// Marks loops in a kernel's body; with `walks` those in which each thread walks through its own memory, too, and with `apart` those that
+/// compute so much that it does not matter where a row touches memory.
+pub(crate) fn mark(function: &mut Function, body: &mut Block, walks: bool, apart: bool) -> Marked {
     let mut marked = Marked::default();
     part_arms(function, body);
     while let Some(rewritten) = strided::rewrite_one(function, body, &masks) {
@@ -60,7 +61,7 @@ pub(crate) fn mark(function: &mut Function, body: &mut Block, walks: bool) -> Ma
         marked.strides.push(rewritten.stride);
     }
     for path in candidates(function, body) {
-        if let Some(loop_) = mark_uniform(function, body, &path, walks) {
+        if let Some(loop_) = mark_uniform(function, body, &path, (walks, apart)) {
             marked.any = true;
             marked.counters.extend(loop_.counter);
             marked.walks.extend(loop_.counter.filter(|_| loop_.apart));
@@ -258,13 +259,18 @@ struct MarkedLoop {
 
 /// Marks a loop if it is then lifted without masks and a row of threads stays together in it. With `walks` threads may part where
 /// each adds up one value after another, which is what one waits for: several at a time wait together.
-fn mark_uniform(function: &Function, body: &mut Block, path: &[usize], walks: bool) -> Option<MarkedLoop> {
+fn mark_uniform(
+    function: &Function,
+    body: &mut Block,
+    path: &[usize],
+    (walks, may_part): (bool, bool),
+) -> Option<MarkedLoop> {
     let mut attempt = body.clone();
     let (&index, outer) = path.split_last()?;
     let list = list_at(&mut attempt, outer)?;
     let Some(Stmt { kind: StmtKind::Loop { body: turn, step }, span }) = list.get_mut(index) else { return None };
     let counter = counter(function, turn, step).map(|(counter, _)| counter);
-    let computes = computes(function, turn);
+    let computes = may_part && computes(function, turn);
     let turns = few_turns(function, turn).filter(|_| !computes);
     let few = turns.is_some();
     // What rows share is asked for below, where it takes longer.

@@ -193,7 +193,7 @@ impl Plan {
             borders::divide(&mut function, &mut body);
         }
         let marked =
-            if together { lockstep::mark(&mut function, &mut body, walks) } else { lockstep::Marked::default() };
+            if together { lockstep::mark(&mut function, &mut body, walks, true) } else { lockstep::Marked::default() };
         let has_barrier = marked.any || has_barrier;
         warps::lower_for_loops(&mut module, &mut function, &mut body);
         let fixed = Fixed::of(&function, &body);

@@ -30,8 +30,6 @@ fn what_does_nothing_between_the_borders_keeps_no_loop_from_vectors() {
 fn loops_that_look_at_neighbors_are_taken_together_between_the_borders() {
     let loops = [
         "left = i if i == 0 else i - 1\n        s = a[i]\n        for z in range(k):\n            s = s * a[i] + a[left]\n        out[i] = s",
-        "s = a[i]\n        for d in range(-k, k + 1):\n            s = s * a[i] + a[min(max(i + d, 0), n - 1)]\n        out[i] = s",
-        "s = a[i]\n        for d in range(-k, k + 1):\n            s += math.exp(a[(i + d + n) % n])\n        out[i] = s",
     ];
     for lines in loops {
         let llvm = llvm(&body(lines), SIGNATURE, "x86-64-v3");
