@@ -183,6 +183,14 @@ impl Iterator for OperandsIter<'_> {
 }
 
 impl SpecialRegister {
+    /// Whether all threads of a launch see the same in it.
+    pub const fn is_of_launch(self) -> bool {
+        match self {
+            Self::BlockDim(_) | Self::GridDim(_) | Self::WarpSize | Self::DynamicSharedBytes => true,
+            Self::ThreadIdx(_) | Self::BlockIdx(_) | Self::LaneId | Self::OfRow(_) => false,
+        }
+    }
+
     /// Whether all threads of a block see the same in it.
     pub const fn is_of_block(self) -> bool {
         match self {

@@ -169,9 +169,7 @@ fn of_launch(function: &Function, cond: ExprId) -> bool {
         same &= match function.class(id) {
             Class::Leaf(Leaf::Const(_)) | Class::Arith(_) => true,
             Class::Leaf(Leaf::Local(local)) => function.params.contains(&local),
-            Class::Leaf(Leaf::Special(register)) => {
-                matches!(register, SpecialRegister::BlockDim(_) | SpecialRegister::GridDim(_))
-            }
+            Class::Leaf(Leaf::Special(register)) => register.is_of_launch(),
             Class::Leaf(Leaf::Base(_)) | Class::Address { .. } | Class::Load(_) => false,
         };
     });

@@ -318,9 +318,7 @@ impl Rewrite<'_> {
         let is_of_launch = match self.function.class(id) {
             Class::Leaf(Leaf::Const(_)) => true,
             Class::Leaf(Leaf::Local(local)) => self.function.params.contains(&local),
-            Class::Leaf(Leaf::Special(register)) => {
-                matches!(register, SpecialRegister::BlockDim(_) | SpecialRegister::GridDim(_))
-            }
+            Class::Leaf(Leaf::Special(register)) => register.is_of_launch(),
             Class::Arith(_) => true,
             Class::Leaf(Leaf::Base(_)) | Class::Address { .. } | Class::Load(_) => false,
         };

@@ -28,14 +28,22 @@ fn what_does_nothing_between_the_borders_keeps_no_loop_from_vectors() {
 
 #[test]
 fn loops_that_look_at_neighbors_are_taken_together_between_the_borders() {
-    let loops = [
-        "left = i if i == 0 else i - 1\n        s = a[i]\n        for z in range(k):\n            s = s * a[i] + a[left]\n        out[i] = s",
-    ];
-    for lines in loops {
-        let llvm = llvm(&body(lines), SIGNATURE, "x86-64-v3");
-        assert!(llvm.contains("load <8 x float>"), "{lines}:\n{llvm}");
-        assert!(!llvm.contains("masked.gather"), "{lines}:\n{llvm}");
-    }
+    let lines = "left = i if i == 0 else i - 1\n        s = a[i]\n        for z in range(k):\n            s = s * a[i] + a[left]\n        out[i] = s";
+    let llvm = llvm(&body(lines), SIGNATURE, "x86-64-v3");
+    assert!(llvm.contains("load <8 x float>"), "{llvm}");
+    assert!(!llvm.contains("masked.gather"), "{llvm}");
+}
+
+/// Zen's gathers are microcode.
+#[test]
+fn zen_loads_element_by_element() {
+    let apart = body("out[i] = a[i * k] * a[i] + a[i]");
+    let gathers = |cpu: &str| {
+        let llvm = llvm(&apart, SIGNATURE, cpu);
+        llvm.lines().any(|line| line.contains("call") && line.contains("masked.gather"))
+    };
+    assert!(gathers("x86-64-v4"));
+    assert!(!gathers("znver4"));
 }
 
 #[test]
