@@ -51,6 +51,12 @@ pub(super) fn gathers_slowly(cpu: &HostCpu) -> bool {
     cpu.name.starts_with("znver")
 }
 
+/// Whether a CPU loads and stores vectors under a mask, whatever their elements.
+pub(super) fn has_masks(cpu: &HostCpu) -> bool {
+    let has = |feature: &str| cpu.features.split(',').any(|one| one == feature);
+    has("+avx512bw") && has("+avx512vl")
+}
+
 /// The features that none of some lists has.
 fn missing<'a>(features: &'a str, lists: &[&str]) -> Vec<&'a str> {
     let is_there = |feature: &&str| lists.iter().any(|list| list.split(',').any(|one| one == *feature));

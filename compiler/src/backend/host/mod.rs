@@ -25,6 +25,7 @@ mod strips;
 #[cfg(test)]
 mod tests;
 mod threads;
+mod whole;
 
 use std::sync::Arc;
 
@@ -209,7 +210,7 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
         let f16c = cpu.features.split(',').any(|feature| feature == "+f16c");
         let types = Types { context, spaces: SPACES, halves: Halves::Bits { f16c } };
         let cx = ModuleContext::new(types, &llvm_module, emitted, options, Library::Libclc, None);
-        let parallel = Parallel::new(context)?;
+        let parallel = Parallel::new(context, cpu::has_masks(cpu))?;
         if recorder.is_some() {
             quick::link(&cx, &machine)?;
         }

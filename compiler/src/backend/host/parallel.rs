@@ -48,11 +48,13 @@ pub(super) struct Parallel<'ctx> {
     group: LLVMMetadataRef,
     access_kind: u32,
     loop_kind: u32,
+    /// The CPU loads and stores vectors of all types under a mask.
+    pub masks: bool,
 }
 
 impl<'ctx> Parallel<'ctx> {
-    /// Makes the access group.
-    pub(super) fn new(context: &'ctx Context) -> Result<Self> {
+    /// Makes the access group, for a CPU whose vectors have masks or not.
+    pub(super) fn new(context: &'ctx Context, masks: bool) -> Result<Self> {
         let raw = context.as_ctx_ref();
         // SAFETY: the bytes are static; the module that reads them is read to its end below.
         let buffer =
@@ -75,7 +77,7 @@ impl<'ctx> Parallel<'ctx> {
         let group = unsafe { LLVMValueAsMetadata(operand) };
         let access_kind = context.get_kind_id("llvm.access.group");
         let loop_kind = context.get_kind_id("llvm.loop");
-        Ok(Self { context, group, access_kind, loop_kind })
+        Ok(Self { context, group, access_kind, loop_kind, masks })
     }
 
     /// Tells LLVM of a loop of threads, all blocks from `first` on to the end of the function: whether they may run side by side,

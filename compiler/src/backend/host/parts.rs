@@ -1,5 +1,5 @@
 //! Segments that run in parts of a row: once a warp, once for a group of 32 neighbors, for every so many threads, and in runs of
-//! threads whose partners are as far above or below; and whole rows of a known length.
+//! threads whose partners are as far above or below.
 
 use inkwell::{IntPredicate, basic_block::BasicBlock, values::IntValue};
 
@@ -7,7 +7,7 @@ use super::{
     entry::KernelEmitter,
     hooks::{count, index},
     parallel::Shape,
-    plan::{Every, Guard, Interior, LANES, Partners, Runs, Segment, rows},
+    plan::{Every, Guard, Interior, LANES, Partners, Runs, Segment},
     threads::{GuardValues, RangeValues},
 };
 use crate::backend::llvm::{Result, internal};
@@ -86,42 +86,6 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             if looks { this.hooks.look_up(&this.emitter) } else { Ok(()) }
         })?;
         self.parallel.promise(head, back, segment.parallel, Shape::Loop);
-        Ok(())
-    }
-
-    /// Runs a segment for some threads of a row; in a loop of a constant number of turns where these are as many as rows seem to have.
-    pub(super) fn whole_or_part(
-        &mut self,
-        segment: &Segment,
-        row: ([IntValue<'ctx>; 2], IntValue<'ctx>),
-        (low, high): (IntValue<'ctx>, IntValue<'ctx>),
-    ) -> Result<()> {
-        let short = rows::is_short(self.emitter.function, &segment.body);
-        let whole = segment.guard.as_ref().is_none_or(|guard| guard.ranges.is_empty());
-        let Some(width) = self.plan.row_width.filter(|_| short && whole && segment.parallel) else {
-            return self.threads_of_row(segment, &segment.body, row, (low, high));
-        };
-        let int = low.get_type();
-        let (zero, width) = (int.const_zero(), int.const_int(width, false));
-        let (whole, part) = (self.emitter.block("whole_row"), self.emitter.block("part_of_row"));
-        let end = self.emitter.block("row_done");
-        let builder = &self.emitter.builder;
-        let begins = builder.build_int_compare(IntPredicate::EQ, low, zero, "")?;
-        let ends = builder.build_int_compare(IntPredicate::EQ, high, width, "")?;
-        builder.build_conditional_branch(builder.build_and(begins, ends, "")?, whole, part)?;
-        builder.position_at_end(whole);
-        let ([y, z], first_thread) = row;
-        let (head, back) = self.counted("x", (zero, width), |this, x| {
-            let thread = count(&this.emitter, first_thread, x)?;
-            this.set_thread([x, y, z]);
-            this.thread(segment, &segment.body, thread, None)
-        })?;
-        self.parallel.promise(head, back, segment.parallel, Shape::Vectors);
-        self.emitter.go(end)?;
-        self.emitter.builder.position_at_end(part);
-        self.threads_of_row(segment, &segment.body, row, (low, high))?;
-        self.emitter.go(end)?;
-        self.emitter.builder.position_at_end(end);
         Ok(())
     }
 

@@ -131,6 +131,9 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
 
     /// A segment for each thread of each row.
     pub(super) fn rows(&mut self, segment: &Segment) -> Result<()> {
+        if let Some(known) = self.known_rows(segment) {
+            return self.known_or_other_rows(segment, &known);
+        }
         self.each_row(|this, row, first_thread| {
             this.spans(segment.guard.as_ref(), |this, bounds| {
                 this.fetch_ahead(segment, (row, first_thread), bounds)?;
@@ -144,7 +147,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                     }
                     (None, None, None) => match &segment.every {
                         Some(every) => this.every_so_many(segment, every, row, bounds),
-                        None => this.whole_or_part(segment, row, bounds),
+                        None => this.threads_of_row(segment, &segment.body, row, bounds),
                     },
                 }
             })
@@ -185,15 +188,21 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                 let far = this.emitter.builder.build_int_mul(step, bytes, "")?;
                 // SAFETY: without `inbounds` an address may be anywhere, and a prefetch reads nothing.
                 let place = unsafe { this.emitter.builder.build_gep(types.context.i8_type(), place, &[far], "")? };
-                let (read, locality, data) = (int.const_zero(), int.const_int(2, false), int.const_int(1, false));
-                let fetch = this.emitter.cx.intrinsic("llvm.prefetch", &[place.get_type().into()])?;
-                let args = [place.into(), read.into(), locality.into(), data.into()];
-                this.emitter.builder.build_call(fetch, &args, "")?;
-                Ok(())
+                this.prefetch(place)
             })?;
         }
         // Bounds that are asked for after this are those of the row.
         self.set_thread([int.const_zero(), y, z]);
+        Ok(())
+    }
+
+    /// Has the cache fetch what is there, if something is.
+    pub(super) fn prefetch(&self, place: PointerValue<'ctx>) -> Result<()> {
+        let int = self.emitter.cx.types.context.i32_type();
+        let (read, locality, data) = (int.const_zero(), int.const_int(2, false), int.const_int(1, false));
+        let fetch = self.emitter.cx.intrinsic("llvm.prefetch", &[place.get_type().into()])?;
+        let args = [place.into(), read.into(), locality.into(), data.into()];
+        self.emitter.builder.build_call(fetch, &args, "")?;
         Ok(())
     }
 
@@ -438,7 +447,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// A thread's element of a crossing local, in the strip's own memory if there is one.
-    fn element(&self, local: LocalId, thread: IntValue<'ctx>) -> Result<PointerValue<'ctx>> {
+    pub(super) fn element(&self, local: LocalId, thread: IntValue<'ctx>) -> Result<PointerValue<'ctx>> {
         match self.strip.as_ref().and_then(|strip| strip.element(local)) {
             Some((array, lane)) => self.lane_of(array, lane, local),
             None => self.kept(local, thread),
@@ -515,11 +524,16 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
 
     /// Gives the thread's own locals their places and first values.
     fn enter(&mut self, segment: &Segment, thread: IntValue<'ctx>) -> Result<()> {
+        self.enter_with(segment, &segment.load, thread)
+    }
+
+    /// As [`Self::enter`], with these crossing locals fetched.
+    pub(super) fn enter_with(&mut self, segment: &Segment, load: &[LocalId], thread: IntValue<'ctx>) -> Result<()> {
         for &local in &segment.locals {
             let Some(place) = self.own_places[local.index()] else { return internal("a local without a place") };
             self.emitter.places[local.index()] = Some(place);
             let ty = self.memory_type(local)?;
-            let value = if segment.load.contains(&local) {
+            let value = if load.contains(&local) {
                 let from = self.element(local, thread)?;
                 self.emitter.builder.build_load(ty, from, "")?
             } else {
@@ -567,7 +581,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 }
 
-fn undefined(ty: BasicTypeEnum<'_>) -> Result<BasicValueEnum<'_>> {
+pub(super) fn undefined(ty: BasicTypeEnum<'_>) -> Result<BasicValueEnum<'_>> {
     Ok(match ty {
         BasicTypeEnum::IntType(int) => int.get_undef().into(),
         BasicTypeEnum::FloatType(float) => float.get_undef().into(),

@@ -48,6 +48,8 @@ pub(crate) struct FunctionEmitter<'a, 'ctx> {
     pub in_step: bool,
     /// The local that the expression which is emitted next is assigned to.
     pub assigned: std::cell::Cell<Option<LocalId>>,
+    /// Loads that were emitted ahead of their place, and what they gave.
+    pub ahead: Vec<(ExprId, BasicValueEnum<'ctx>)>,
     /// What the target does differently.
     pub hooks: &'a dyn Hooks<'ctx>,
 }
@@ -71,6 +73,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
             loops: Vec::new(),
             in_step: false,
             assigned: std::cell::Cell::new(None),
+            ahead: Vec::new(),
             hooks,
         };
         emitter.locate(function.span);
@@ -349,6 +352,9 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
             }
             ExprKind::Load(pointer, align) => {
                 let taken = self.assigned.take();
+                if let Some((_, value)) = self.ahead.iter().find(|(load, _)| *load == id) {
+                    return Ok(*value);
+                }
                 let element = self.element(*pointer)?;
                 let place = self.emit_pointer(*pointer)?;
                 let never_written = self.hooks.never_written(self, *pointer);

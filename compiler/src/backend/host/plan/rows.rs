@@ -3,12 +3,27 @@
 //! A row of 16 threads is one vector, but a loop of any number of threads costs several times as much to begin and to end. So rows
 //! that have just as many threads as the kernel seems to be written for have a loop of so many turns, which becomes straight
 //! code; who launches other blocks has the other loop.
+//!
+//! Of a row with bounds all threads run, too, if they may: those without a part in it do nothing but store what was there. A store
+//! with a mask would do the same, but a load soon after it waits until it is in the cache. Nobody sees what is stored, because one
+//! thread of the system runs the block, and the memory is the block's own:
+//!
+//! - What threads carry has an element for each of them.
+//! - In a shared array, each thread of the row has an element of its own, in one row of the array (`in_one_row`), and the segment
+//!   stores to an array once, after all that it loads from shared memory.
 
+use std::collections::HashSet;
+
+use super::{
+    Plan,
+    forms::{Form, Forms},
+    shape::{Runs, Segment},
+};
 use crate::{
-    analysis::Fixed,
+    analysis::{Fixed, base, same},
     ir::{
-        Arith, BinaryOp, Class, ExprId, ExprKind, Function, Leaf, SpecialRegister, Stmt, StmtKind,
-        for_each_expr_of_stmt, for_each_stmt,
+        Align, Arith, Base, BinaryOp, Class, CompareOp, ExprId, ExprKind, Function, Leaf, LocalId, SharedId, Space, SpecialRegister, Stmt,
+        StmtKind, Type, for_each_expr_of_stmt, for_each_stmt,
     },
 };
 
@@ -56,4 +71,313 @@ pub(crate) fn is_short(function: &Function, body: &[Stmt]) -> bool {
         for_each_expr_of_stmt(function, &stmt.kind, &mut |_| exprs += 1);
     });
     simple && exprs <= MOST_EXPRS
+}
+
+/// How all threads of a row run a body that is for some of them.
+#[derive(Debug)]
+pub(crate) struct Whole {
+    /// Statements of the body that are harmless for all of them, by their places.
+    pub first: Vec<usize>,
+    /// What the threads with a part load from one element, before anything else; it is there if one of them has a part.
+    pub loads: Vec<ExprId>,
+}
+
+/// How all threads of a row of so many run a body for some of them, so that those of a segment's shared stores that stand in no
+/// branch store what was there for the others; `None` where they may not.
+pub(crate) fn whole(plan: &Plan, segment: &Segment, body: &[Stmt], width: u64) -> Option<Whole> {
+    let jumps = [&segment.on_return, &segment.on_break, &segment.on_continue];
+    let stays = segment.active.is_none() && jumps.iter().all(|masks| masks.is_empty());
+    if !stays || segment.runs != Runs::EachThread || !segment.parallel {
+        return None;
+    }
+    let one = segment.guard.iter().flat_map(|guard| &guard.ranges).any(|range| range.op == CompareOp::Eq);
+    let function = &plan.module.functions[plan.kernel];
+    let rows = Rows { plan, function, width };
+    let is_harmless = |local: LocalId| plan.fixed.value(local).is_some_and(|value| rows.is_harmless(value));
+    if one || !is_short(function, body) || !segment.recompute.iter().all(|&local| is_harmless(local)) {
+        return None;
+    }
+    let mut whole = Whole { first: harmless(plan, body), loads: Vec::new() };
+    let (mut stored, mut stores) = (HashSet::new(), false);
+    for (at, stmt) in body.iter().enumerate() {
+        if !stored.is_empty() && loads_shared(function, stmt) {
+            return None;
+        }
+        match &stmt.kind {
+            StmtKind::Assign(_, value) => {
+                if !whole.first.contains(&at) {
+                    rows.loads_of_one(*value, stores, &mut whole.loads);
+                }
+            }
+            StmtKind::Store { pointer, value, align } => {
+                rows.loads_of_one(*value, stores, &mut whole.loads);
+                if may_be_shared(function, *pointer) {
+                    let Some(Base::Shared(array)) = base(function, *pointer) else { return None };
+                    if *align != Align::Natural || !rows.in_one_row(*pointer, array) || !stored.insert(array) {
+                        return None;
+                    }
+                } else {
+                    stores = true;
+                }
+            }
+            StmtKind::If { cond, then, otherwise } => {
+                rows.loads_of_one(*cond, stores, &mut whole.loads);
+                for part in [then, otherwise] {
+                    if !may_stand_in_branch(function, part) || (!stored.is_empty() && loads_shared_in(function, part)) {
+                        return None;
+                    }
+                }
+                stores = true;
+            }
+            StmtKind::Op { .. }
+            | StmtKind::Call { .. }
+            | StmtKind::Loop { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_) => return None,
+        }
+    }
+    Some(whole)
+}
+
+/// Whether the statements of a branch only assign locals and store to memory that is not the block's.
+fn may_stand_in_branch(function: &Function, branch: &[Stmt]) -> bool {
+    let mut may = true;
+    for_each_stmt(branch, &mut |stmt| {
+        may &= match stmt.kind {
+            StmtKind::Assign(..) | StmtKind::If { .. } => true,
+            StmtKind::Store { pointer, .. } => !may_be_shared(function, pointer),
+            StmtKind::Op { .. }
+            | StmtKind::Call { .. }
+            | StmtKind::Loop { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_) => false,
+        };
+    });
+    may
+}
+
+fn loads_shared_in(function: &Function, branch: &[Stmt]) -> bool {
+    let mut loads = false;
+    for_each_stmt(branch, &mut |stmt| loads |= loads_shared(function, stmt));
+    loads
+}
+
+/// The statements of a body, by their places, that only work out fixed locals, and are harmless for threads without a part.
+pub(crate) fn harmless(plan: &Plan, body: &[Stmt]) -> Vec<usize> {
+    let rows = Rows { plan, function: &plan.module.functions[plan.kernel], width: 0 };
+    let is_harmless = |stmt: &Stmt| match stmt.kind {
+        StmtKind::Assign(local, _) => plan.fixed.value(local).is_some_and(|value| rows.is_harmless(value)),
+        StmtKind::Store { .. }
+        | StmtKind::Op { .. }
+        | StmtKind::Call { .. }
+        | StmtKind::If { .. }
+        | StmtKind::Loop { .. }
+        | StmtKind::Break
+        | StmtKind::Continue
+        | StmtKind::Return(_) => false,
+    };
+    body.iter().enumerate().filter(|(_, stmt)| is_harmless(stmt)).map(|(at, _)| at).collect()
+}
+
+/// Where a row of threads loads elements next to each other that nobody writes, in other places for the next block along `x`: loads
+/// that stand in no branch and are not computed of what the body assigns.
+pub(crate) fn streams(plan: &Plan, body: &[Stmt]) -> Vec<ExprId> {
+    let function = &plan.module.functions[plan.kernel];
+    let rows = Rows { plan, function, width: 0 };
+    let mut pointers = Vec::new();
+    for stmt in body {
+        match stmt.kind {
+            StmtKind::Assign(..) | StmtKind::Store { .. } => for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
+                if let Class::Load(pointer) = function.class(id)
+                    && rows.is_stream(pointer)
+                    && !pointers.iter().any(|&other| same(function, other, pointer))
+                {
+                    pointers.push(pointer);
+                }
+            }),
+            StmtKind::Op { .. }
+            | StmtKind::Call { .. }
+            | StmtKind::If { .. }
+            | StmtKind::Loop { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_) => {}
+        }
+    }
+    pointers
+}
+
+/// Whether a pointer may be to the block's memory.
+pub(crate) fn may_be_shared(function: &Function, pointer: ExprId) -> bool {
+    match function.exprs[pointer].ty {
+        Type::Ptr(_, Space::Global | Space::Local | Space::Constant) => false,
+        Type::Ptr(_, Space::Shared | Space::Generic) | Type::Scalar(_) => true,
+    }
+}
+
+fn loads_shared(function: &Function, stmt: &Stmt) -> bool {
+    let mut loads = false;
+    for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
+        if let Class::Load(pointer) = function.class(id) {
+            loads |= may_be_shared(function, pointer);
+        }
+    });
+    loads
+}
+
+struct Rows<'a> {
+    plan: &'a Plan,
+    function: &'a Function,
+    width: u64,
+}
+
+/// `thread + ahead`, and something that is the same for all of a row.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    threads: u32,
+    ahead: i128,
+    /// What the rest is a multiple of, if there is a rest.
+    of: Option<i128>,
+}
+
+impl Rows<'_> {
+    fn forms<'a>(&'a self, shared: &'a dyn Fn(LocalId) -> bool) -> Forms<'a> {
+        Forms { function: self.function, fixed: &self.plan.fixed, shared, sole: &|_| None, axis: 0 }
+    }
+
+    fn form(&self, id: ExprId) -> Form {
+        self.forms(&|local| !self.plan.own.get(local.index()).copied().unwrap_or(true)).form(id)
+    }
+
+    /// Whether a value may be worked out for threads that have no part.
+    fn is_harmless(&self, root: ExprId) -> bool {
+        let mut harmless = true;
+        crate::ir::for_each_expr(self.function, root, &mut |id| {
+            harmless &= match self.function.class(id) {
+                Class::Arith(Arith::Binary(
+                    BinaryOp::FloorDiv | BinaryOp::FloorMod | BinaryOp::DivNonneg | BinaryOp::ModNonneg,
+                    _,
+                    by,
+                )) => self.function.int(by).is_some_and(|by| by > 0),
+                Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } => true,
+                Class::Load(_) => false,
+            };
+        });
+        harmless
+    }
+
+    /// Whether all threads of a row have elements of one row of a shared array, if one of them has: the array consists of rows
+    /// no shorter than the threads'.
+    fn in_one_row(&self, pointer: ExprId, array: SharedId) -> bool {
+        let ExprKind::Offset { base: whole, index: by, scale: 1 } = self.function.exprs[pointer].kind else { return false };
+        if !matches!(self.function.class(whole), Class::Leaf(Leaf::Base(Base::Shared(_)))) {
+            return false;
+        }
+        let len = i128::from(self.plan.module.shared[array].len);
+        let Some(place) = self.place(by) else { return false };
+        let row = place.of.unwrap_or(len);
+        place.threads == 1 && row > 0 && len % row == 0 && place.ahead >= 0 && i128::from(self.width) + place.ahead <= row
+    }
+
+    /// Loads of an expression, outside of what is chosen from, of which all threads of the row load one element: not of memory
+    /// that was written before, if it was.
+    fn loads_of_one(&self, id: ExprId, written: bool, loads: &mut Vec<ExprId>) {
+        match self.function.class(id) {
+            Class::Load(pointer) => {
+                let may_change = written && !self.is_never_written(pointer);
+                if self.is_one(pointer) && !may_change && !loads.contains(&id) {
+                    loads.push(id);
+                }
+            }
+            Class::Arith(Arith::Select(..)) | Class::Leaf(_) => {}
+            Class::Arith(_) | Class::Address { .. } => {
+                self.function.exprs[id].kind.operands().iter().for_each(|&operand| self.loads_of_one(operand, written, loads));
+            }
+        }
+    }
+
+    /// Whether a pointer is to one element for all threads of the row.
+    fn is_one(&self, pointer: ExprId) -> bool {
+        let ExprKind::Offset { base: whole, index, .. } = self.function.exprs[pointer].kind else { return false };
+        let is_known = match self.function.class(whole) {
+            Class::Leaf(Leaf::Base(_)) => true,
+            Class::Leaf(Leaf::Local(local)) => self.function.params.contains(&local),
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => false,
+        };
+        is_known && self.form(index) == Form::Same
+    }
+
+    fn is_stream(&self, pointer: ExprId) -> bool {
+        let ExprKind::Offset { index, .. } = self.function.exprs[pointer].kind else { return false };
+        let mut by_block = false;
+        let mut known = true;
+        self.for_each_part(index, &mut |id| match self.function.class(id) {
+            Class::Leaf(Leaf::Special(register)) => by_block |= register == SpecialRegister::BlockIdx(0),
+            Class::Leaf(Leaf::Local(local)) => {
+                let is_own = self.plan.own.get(local.index()).copied().unwrap_or(true);
+                known &= !is_own || self.plan.fixed.value(local).is_some();
+            }
+            Class::Load(_) => known = false,
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } => {}
+        });
+        by_block && known && self.is_never_written(pointer) && self.form(index) == Form::Step
+    }
+
+    /// All parts of an expression, those of fixed locals, too.
+    fn for_each_part(&self, root: ExprId, visit: &mut dyn FnMut(ExprId)) {
+        crate::ir::for_each_expr(self.function, root, &mut |id| {
+            visit(id);
+            if let Some(value) = self.function.local(id).and_then(|local| self.plan.fixed.value(local)) {
+                self.for_each_part(value, visit);
+            }
+        });
+    }
+
+    fn is_never_written(&self, pointer: ExprId) -> bool {
+        let ExprKind::Offset { base: whole, .. } = self.function.exprs[pointer].kind else { return false };
+        self.function.local(whole).is_some_and(|local| self.function.locals[local].never_written)
+    }
+
+    fn place(&self, id: ExprId) -> Option<Place> {
+        if let Some(value) = self.function.int(id) {
+            return Some(Place { ahead: value, ..Place::default() });
+        }
+        match self.function.class(id) {
+            Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(0))) => Some(Place { threads: 1, ..Place::default() }),
+            Class::Leaf(Leaf::Local(local)) if self.plan.fixed.value(local).is_some() => {
+                self.place(self.plan.fixed.value(local)?)
+            }
+            Class::Arith(Arith::Convert(inner)) => {
+                let mut inner = inner;
+                while let Some(value) = self.function.local(inner).and_then(|local| self.plan.fixed.value(local)) {
+                    inner = value;
+                }
+                let is_thread =
+                    matches!(self.function.class(inner), Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(0))));
+                is_thread.then_some(Place { threads: 1, ..Place::default() })
+            }
+            Class::Arith(Arith::Binary(BinaryOp::Add | BinaryOp::AddExact, a, b)) => {
+                let (a, b) = (self.place(a)?, self.place(b)?);
+                let of = match (a.of, b.of) {
+                    (Some(a), Some(b)) => (a == b).then_some(Some(a))?,
+                    (of, None) | (None, of) => of,
+                };
+                let ahead = a.ahead.checked_add(b.ahead)?;
+                Some(Place { threads: a.threads + b.threads, ahead, of })
+            }
+            Class::Arith(Arith::Binary(BinaryOp::Mul | BinaryOp::MulExact, a, b)) => {
+                let (times, of) = match (self.function.int(a), self.function.int(b)) {
+                    (Some(of), None) => (b, of),
+                    (None, Some(of)) => (a, of),
+                    (Some(_), Some(_)) | (None, None) => return None,
+                };
+                let is_same = self.form(times) == Form::Same
+                    && self.forms(&|local| !self.plan.own.get(local.index()).copied().unwrap_or(true)).is_small(times);
+                is_same.then_some(Place { of: Some(of), ..Place::default() })
+            }
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => None,
+        }
+    }
 }

@@ -1,0 +1,249 @@
+//! Rows of a known length: a loop of so many turns, which becomes straight code. Where a row has bounds all threads run, and those without
+//! a part store what was there.
+
+use inkwell::{
+    IntPredicate,
+    values::{BasicValueEnum, IntValue, PointerValue},
+};
+
+use super::{
+    entry::KernelEmitter,
+    hooks::{Frame, count},
+    parallel::Shape,
+    plan::{Interior, Segment, rows},
+};
+use crate::{
+    backend::llvm::Result,
+    ir::{ExprId, Stmt, StmtKind, Type},
+};
+
+/// Bytes of a cache line.
+const LINE: u64 = 64;
+
+/// How rows of a known length run a segment.
+pub(super) struct Known<'a> {
+    /// The length.
+    width: u64,
+    body: Body<'a>,
+}
+
+enum Body<'a> {
+    /// All threads have a part in it.
+    All,
+    /// Some have.
+    Some(rows::Whole),
+    /// Those that are near no border do, in this copy; the others run the segment's body.
+    Interior(&'a Interior, rows::Whole),
+}
+
+impl<'ctx> KernelEmitter<'_, 'ctx> {
+    /// How rows run a segment that have as many threads as rows seem to have, if that is worth a copy.
+    pub(super) fn known_rows<'a>(&self, segment: &'a Segment) -> Option<Known<'a>> {
+        let width = self.plan.row_width?;
+        let is_other = segment.partners.is_some() || segment.outside.is_some() || segment.every.is_some();
+        if is_other || !segment.parallel {
+            return None;
+        }
+        let whole = |body: &[Stmt]| rows::whole(self.plan, segment, body, width).filter(|_| self.parallel.masks);
+        let has_bounds = segment.guard.as_ref().is_some_and(|guard| !guard.ranges.is_empty());
+        let body = match &segment.interior {
+            Some(interior) => Body::Interior(interior, whole(&interior.body)?),
+            None if has_bounds => Body::Some(whole(&segment.body)?),
+            None if rows::is_short(self.emitter.function, &segment.body) => Body::All,
+            None => return None,
+        };
+        Some(Known { width, body })
+    }
+
+    /// A segment for each thread of each row, in its own way for rows of the known length.
+    pub(super) fn known_or_other_rows(&mut self, segment: &Segment, known: &Known<'_>) -> Result<()> {
+        let (ours, others) = (self.emitter.block("known_rows"), self.emitter.block("other_rows"));
+        let end = self.emitter.block("rows_done");
+        let before = self.hooks.frame.get();
+        let width = before.row.get_type().const_int(known.width, false);
+        let is_known = self.emitter.builder.build_int_compare(IntPredicate::EQ, before.row, width, "")?;
+        self.emitter.builder.build_conditional_branch(is_known, ours, others)?;
+        self.emitter.builder.position_at_end(ours);
+        let [_, extent_y, extent_z] = before.block_dim;
+        self.hooks.frame.set(Frame { row: width, block_dim: [width, extent_y, extent_z], ..before });
+        self.each_row(|this, row, first_thread| {
+            this.spans(segment.guard.as_ref(), |this, bounds| {
+                let row = (row, first_thread);
+                let fetched = if let Body::Interior(interior, _) = &known.body { &interior.body } else { &segment.body };
+                this.fetch_for_next_block(segment, fetched, row, known.width)?;
+                match &known.body {
+                    Body::All => this.all_of_row(segment, row, width),
+                    Body::Some(how) => this.part_of_row(segment, (&segment.body, how), row, bounds),
+                    Body::Interior(interior, how) => {
+                        let (all, inner) = this.inner(&interior.guard, bounds)?;
+                        this.part_of_row(segment, (&interior.body, how), row, inner)?;
+                        this.either_side(segment, row, all, inner)
+                    }
+                }
+            })
+        })?;
+        self.emitter.go(end)?;
+        self.emitter.builder.position_at_end(others);
+        self.hooks.frame.set(before);
+        self.each_row(|this, row, first_thread| {
+            this.spans(segment.guard.as_ref(), |this, bounds| {
+                this.threads_of_row(segment, &segment.body, (row, first_thread), bounds)
+            })
+        })?;
+        self.emitter.go(end)?;
+        self.emitter.builder.position_at_end(end);
+        Ok(())
+    }
+
+    /// Has the cache fetch what the same row of the next block loads. Beyond an array's end that does nothing.
+    fn fetch_for_next_block(
+        &mut self,
+        segment: &Segment,
+        body: &[Stmt],
+        ([y, z], first_thread): ([IntValue<'ctx>; 2], IntValue<'ctx>),
+        width: u64,
+    ) -> Result<()> {
+        let streams = rows::streams(self.plan, body);
+        if streams.is_empty() {
+            return Ok(());
+        }
+        let first = rows::harmless(self.plan, body);
+        let before = self.hooks.frame.get();
+        let [x, block_y, block_z] = before.block;
+        let one = x.get_type().const_int(1, false);
+        let next = self.emitter.builder.build_int_add(x, one, "")?;
+        for &pointer in &streams {
+            let Type::Ptr(elem, _) = self.emitter.function.exprs[pointer].ty else { continue };
+            let of_line = LINE / elem.size_bytes();
+            for line in 1..=(width / of_line).max(1) {
+                let last = one.get_type().const_int((line * of_line).min(width) - 1, false);
+                self.hooks.frame.set(Frame { block: [next, block_y, block_z], thread: [last, y, z], ..before });
+                let thread = count(&self.emitter, first_thread, last)?;
+                self.enter_with(segment, &[], thread)?;
+                self.emit_first(body, &first)?;
+                let place = self.emitter.emit_pointer(pointer)?;
+                self.prefetch(place)?;
+            }
+        }
+        self.hooks.frame.set(before);
+        Ok(())
+    }
+
+    fn all_of_row(
+        &mut self,
+        segment: &Segment,
+        ([y, z], first_thread): ([IntValue<'ctx>; 2], IntValue<'ctx>),
+        width: IntValue<'ctx>,
+    ) -> Result<()> {
+        let (head, back) = self.counted("x", (width.get_type().const_zero(), width), |this, x| {
+            let thread = count(&this.emitter, first_thread, x)?;
+            this.set_thread([x, y, z]);
+            this.thread(segment, &segment.body, thread, None)
+        })?;
+        self.parallel.promise(head, back, segment.parallel, Shape::Vectors);
+        Ok(())
+    }
+
+    /// Runs a body for some threads of a row of the known length.
+    fn part_of_row(
+        &mut self,
+        segment: &Segment,
+        (body, how): (&[Stmt], &rows::Whole),
+        ([y, z], first_thread): ([IntValue<'ctx>; 2], IntValue<'ctx>),
+        (low, high): (IntValue<'ctx>, IntValue<'ctx>),
+    ) -> Result<()> {
+        let width = self.hooks.frame.get().row;
+        let (some, end) = (self.emitter.block("some_of_row"), self.emitter.block("row_done"));
+        let builder = &self.emitter.builder;
+        let has_some = builder.build_int_compare(IntPredicate::SLT, low, high, "")?;
+        builder.build_conditional_branch(has_some, some, end)?;
+        builder.position_at_end(some);
+        let threads = builder.build_int_sub(high, low, "")?;
+        // In front of the loop: LLVM would put them back to where they are used, and gather.
+        let first = count(&self.emitter, first_thread, low)?;
+        self.set_thread([low, y, z]);
+        self.enter_with(segment, &[], first)?;
+        self.emit_first(body, &how.first)?;
+        for &load in &how.loads {
+            let value = self.emitter.emit_expr(load)?;
+            self.emitter.ahead.push((load, value));
+        }
+        let (head, back) = self.counted("x", (low.get_type().const_zero(), width), |this, x| {
+            let thread = count(&this.emitter, first_thread, x)?;
+            this.set_thread([x, y, z]);
+            let builder = &this.emitter.builder;
+            let into = builder.build_int_sub(x, low, "")?;
+            let has_part = builder.build_int_compare(IntPredicate::ULT, into, threads, "")?;
+            this.perhaps_thread(segment, (body, how), thread, has_part)
+        })?;
+        self.emitter.ahead.clear();
+        self.parallel.promise(head, back, segment.parallel, Shape::Vectors);
+        self.emitter.go(end)?;
+        self.emitter.builder.position_at_end(end);
+        Ok(())
+    }
+
+    /// Statements that all threads may run.
+    fn emit_first(&mut self, body: &[Stmt], first: &[usize]) -> Result<()> {
+        first.iter().try_for_each(|&at| self.emitter.emit_block(body.get(at..=at).unwrap_or_default()))
+    }
+
+    /// One thread, which runs a body if it has a part in it. Shared stores that stand in no branch come last, for all.
+    fn perhaps_thread(
+        &mut self,
+        segment: &Segment,
+        (body, how): (&[Stmt], &rows::Whole),
+        thread: IntValue<'ctx>,
+        has_part: IntValue<'ctx>,
+    ) -> Result<()> {
+        self.enter_with(segment, &segment.load, thread)?;
+        self.emit_first(body, &how.first)?;
+        let (runs, end) = (self.emitter.block("has_part"), self.emitter.block("part_end"));
+        let before = self.emitter.current()?;
+        self.emitter.builder.build_conditional_branch(has_part, runs, end)?;
+        self.emitter.builder.position_at_end(runs);
+        let mut stores: Vec<(ExprId, BasicValueEnum<'ctx>)> = Vec::new();
+        for (_, stmt) in body.iter().enumerate().filter(|(at, _)| !how.first.contains(at)) {
+            match stmt.kind {
+                StmtKind::Store { pointer, value, .. } if rows::may_be_shared(self.emitter.function, pointer) => {
+                    let value = self.emitter.emit_expr(value)?;
+                    stores.push((pointer, self.emitter.to_memory(value)?));
+                }
+                StmtKind::Assign(..)
+                | StmtKind::Store { .. }
+                | StmtKind::Op { .. }
+                | StmtKind::Call { .. }
+                | StmtKind::If { .. }
+                | StmtKind::Loop { .. }
+                | StmtKind::Break
+                | StmtKind::Continue
+                | StmtKind::Return(_) => self.emitter.emit_block(std::slice::from_ref(stmt))?,
+            }
+        }
+        let last = self.emitter.current()?;
+        self.emitter.go(end)?;
+        self.emitter.builder.position_at_end(end);
+        let mut values = Vec::new();
+        for (pointer, value) in stores {
+            let phi = self.emitter.builder.build_phi(value.get_type(), "")?;
+            phi.add_incoming(&[(&value, last), (&super::threads::undefined(value.get_type())?, before)]);
+            values.push((pointer, phi.as_basic_value()));
+        }
+        for (pointer, value) in values {
+            let place: PointerValue<'ctx> = self.emitter.emit_pointer(pointer)?;
+            let there = self.emitter.builder.build_load(value.get_type(), place, "")?;
+            let value = self.emitter.builder.build_select(has_part, value, there, "")?;
+            self.emitter.builder.build_store(place, value)?;
+        }
+        for &local in &segment.store {
+            let from = self.emitter.place(local)?;
+            let value = self.emitter.builder.build_load(self.memory_type(local)?, from, "")?;
+            let to = self.element(local, thread)?;
+            // What was there is asked for here, not in front of the branch: LLVM would make one load of a place of two.
+            let there = self.emitter.builder.build_load(value.get_type(), to, "")?;
+            let value = self.emitter.builder.build_select(has_part, value, there, "")?;
+            self.emitter.builder.build_store(to, value)?;
+        }
+        Ok(())
+    }
+}
