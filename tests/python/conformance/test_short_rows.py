@@ -72,3 +72,129 @@ def transposed(x, out):
 @pytest.mark.parametrize("rows", [8, 32])
 def test_a_transposed_tile(rows):
     run(transposed, 1, (32, rows), np.arange(1024.0).reshape(32, 32), np.zeros((32, 32)))
+
+
+@cuda.jit
+def spread(plate, steps, out):
+    """Steps of a stencil in a tile whose threads stop one ring further in at each step, at the plate's edge where it ends."""
+    tile = cuda.shared.array((16, 16), np.int64)
+    tx = cuda.threadIdx.x
+    ty = cuda.threadIdx.y
+    height, width = plate.shape
+    x = cuda.blockIdx.x * 10 + tx - 3
+    y = cuda.blockIdx.y * 10 + ty - 3
+    inside = x >= 0 and x < width and y >= 0 and y < height
+    if inside:
+        tile[ty, tx] = plate[y, x]
+    cuda.syncthreads()
+    west = tx - 1 if x > 0 else tx
+    east = tx + 1 if x < width - 1 else tx
+    north = ty - 1 if y > 0 else ty
+    south = ty + 1 if y < height - 1 else ty
+    value = np.int64(0)
+    for step in range(steps):
+        known = inside and step < tx and tx < 15 - step and step < ty and ty < 15 - step
+        if known:
+            value = tile[ty, tx] * 3 + tile[south, tx] - tile[north, tx] + (tile[ty, east] ^ tile[ty, west])
+        cuda.syncthreads()
+        if known:
+            tile[ty, tx] = value
+        cuda.syncthreads()
+    if inside and 3 <= tx and tx < 13 and 3 <= ty and ty < 13:
+        out[y, x] = value
+
+
+@pytest.mark.parametrize("shape", [(10, 10), (23, 31), (1, 40), (40, 1)])
+@pytest.mark.parametrize("steps", [0, 1, 3])
+def test_rings_of_a_tile(shape, steps):
+    plate = np.random.default_rng(3).integers(-99, 99, shape)
+    grid = (-(-shape[1] // 10), -(-shape[0] // 10))
+    run(spread, grid, (16, 16), plate, steps, np.full(shape, 7, np.int64))
+
+
+def part_of_a_row(dtype):
+    @cuda.jit
+    def kernel(x, low, high, kept, tiles, sums):
+        one = cuda.shared.array((16, 16), dtype)
+        other = cuda.shared.array((16, 18), dtype)
+        read = cuda.shared.array((16, 17), dtype)
+        tx = cuda.threadIdx.x
+        ty = cuda.threadIdx.y
+        one[ty, tx] = x[ty, tx]
+        other[ty, tx + 1] = x[ty, tx]
+        read[ty, tx] = x[tx, ty]
+        if tx == 0:
+            read[ty, 16] = x[ty, 3]
+        cuda.syncthreads()
+        value = x[ty, 15 - tx]
+        for k in range(3):
+            # An element for all of a row, loads to both sides, and an array each.
+            if tx >= low + k and tx < high and ty > k:
+                value = read[ty, k] if read[ty - 1, tx] > one[ty, tx] else read[k, tx + 1]
+                one[ty, tx] = value
+                other[ty, tx + 1] = x[tx, ty]
+            cuda.syncthreads()
+        if tx > low:
+            kept[ty, tx] = value
+        tiles[0, ty, tx] = one[ty, tx]
+        tiles[1, ty, tx] = other[ty, tx + 1]
+        if tx < high and ty != 3:
+            sums[ty, tx] += x[ty, tx]
+
+    return kernel
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.float32, np.float64, np.bool_, np.int64])
+@pytest.mark.parametrize("bounds", [(0, 16), (3, 11), (5, 5), (9, 2), (-4, 90)])
+def test_a_part_of_each_row(dtype, bounds):
+    random = np.random.default_rng(5)
+    x = random.integers(0, 100, (16, 16)).astype(dtype)
+    kernel = part_of_a_row(dtype)
+    tiles = np.zeros((2, 16, 16), dtype)
+    run(kernel, 1, (16, 16), x, *bounds, np.zeros((16, 16), dtype), tiles, np.ones((16, 16), dtype))
+
+
+@cuda.jit
+def to_the_left(x, low, out):
+    """Threads write beside their own elements, and one after the other to one array."""
+    tile = cuda.shared.array((16, 17), np.int32)
+    tx = cuda.threadIdx.x
+    ty = cuda.threadIdx.y
+    for column in range(tx, 17, cuda.blockDim.x):
+        tile[ty, column] = x[ty, column % 16]
+    cuda.syncthreads()
+    before = tile[ty, tx + 1] if tx >= low else 0
+    cuda.syncthreads()
+    if tx >= 1 and tx > low:
+        tile[ty, tx - 1] = before
+    cuda.syncthreads()
+    if tx > low:
+        tile[ty, tx] = tile[ty, tx] * 2
+        tile[ty, tx] = tile[ty, tx] + 1
+    cuda.syncthreads()
+    if ty < 15 and tx < low:
+        tile[ty + 1, tx] += tile[0, tx] if ty > 0 else 5
+    cuda.syncthreads()
+    out[ty, tx] = tile[ty, tx]
+
+
+@pytest.mark.parametrize("low", [0, 7, 15, 16])
+@pytest.mark.parametrize("block", [(16, 16), (16, 3), (9, 16)])
+def test_stores_that_are_not_the_threads_own(low, block):
+    run(to_the_left, 1, block, np.arange(256, dtype=np.int32).reshape(16, 16), low, np.zeros((16, 16), np.int32))
+
+
+def test_a_divisor_that_is_zero_for_threads_without_a_part():
+    @cuda.jit
+    def kernel(x, out):
+        tile = cuda.shared.array((16, 16), np.int32)
+        tx = cuda.threadIdx.x
+        ty = cuda.threadIdx.y
+        tile[ty, tx] = x[ty, tx]
+        cuda.syncthreads()
+        if tx > 2 and tx < 14:
+            tile[ty, tx] = tile[ty, tx] + 100 // (tx - 2) + 77 % (tx - 2)
+        cuda.syncthreads()
+        out[ty, tx] = tile[ty, tx]
+
+    run(kernel, 1, (16, 16), np.arange(256, dtype=np.int32).reshape(16, 16), np.zeros((16, 16), np.int32))

@@ -30,7 +30,7 @@ const TURNS_AHEAD: u64 = 2;
 pub(super) struct GuardValues<'ctx> {
     pub(super) ranges: Vec<RangeValues<'ctx>>,
     /// Conditions on the row, and whether each must be false instead of true.
-    rows: Vec<(IntValue<'ctx>, bool)>,
+    pub(super) rows: Vec<(IntValue<'ctx>, bool)>,
 }
 
 /// [`Range`], with both sides in 64 bits; the value is that of the row's first thread.

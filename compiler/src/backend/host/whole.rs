@@ -8,9 +8,9 @@ use inkwell::{
 
 use super::{
     entry::KernelEmitter,
-    hooks::{Frame, count},
+    hooks::{Frame, count, index},
     parallel::Shape,
-    plan::{Interior, Segment, rows},
+    plan::{Guard, Interior, Segment, rows},
 };
 use crate::{
     backend::llvm::Result,
@@ -67,9 +67,10 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let [_, extent_y, extent_z] = before.block_dim;
         self.hooks.frame.set(Frame { row: width, block_dim: [width, extent_y, extent_z], ..before });
         self.each_row(|this, row, first_thread| {
-            this.spans(segment.guard.as_ref(), |this, bounds| {
+            this.spans_of_some_rows(segment.guard.as_ref(), |this, bounds| {
                 let row = (row, first_thread);
-                let fetched = if let Body::Interior(interior, _) = &known.body { &interior.body } else { &segment.body };
+                let fetched =
+                    if let Body::Interior(interior, _) = &known.body { &interior.body } else { &segment.body };
                 this.fetch_for_next_block(segment, fetched, row, known.width)?;
                 match &known.body {
                     Body::All => this.all_of_row(segment, row, width),
@@ -95,6 +96,32 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
+    /// As [`Self::spans`], but what is asked of the row is a branch, so that the bounds are the same for all rows.
+    fn spans_of_some_rows(
+        &mut self,
+        guard: Option<&Guard>,
+        body: impl FnOnce(&mut Self, (IntValue<'ctx>, IntValue<'ctx>)) -> Result<()>,
+    ) -> Result<()> {
+        let Some(guard) = guard.filter(|guard| !guard.ranges.iter().any(|range| range.wraps)) else {
+            return self.spans(guard, body);
+        };
+        let mut values = self.guard_values(guard)?;
+        let end = self.emitter.block("row_end");
+        for (cond, negated) in std::mem::take(&mut values.rows) {
+            let goes_on = self.emitter.block("row_goes_on");
+            let (yes, no) = if negated { (end, goes_on) } else { (goes_on, end) };
+            self.emitter.builder.build_conditional_branch(cond, yes, no)?;
+            self.emitter.builder.position_at_end(goes_on);
+        }
+        let extent = self.hooks.frame.get().row;
+        let long = self.emitter.cx.types.context.i64_type();
+        let bounds = self.span(&values, long.const_zero(), index(&self.emitter, extent)?)?;
+        body(self, bounds)?;
+        self.emitter.go(end)?;
+        self.emitter.builder.position_at_end(end);
+        Ok(())
+    }
+
     /// Has the cache fetch what the same row of the next block loads. Beyond an array's end that does nothing.
     fn fetch_for_next_block(
         &mut self,
@@ -103,7 +130,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         ([y, z], first_thread): ([IntValue<'ctx>; 2], IntValue<'ctx>),
         width: u64,
     ) -> Result<()> {
-        let streams = rows::streams(self.plan, body);
+        // By the time that the next block comes here, a loop's turns have put other things into the cache.
+        let streams = if segment.repeats { Vec::new() } else { rows::streams(self.plan, body) };
         if streams.is_empty() {
             return Ok(());
         }

@@ -23,6 +23,7 @@ mod lockstep;
 pub(crate) mod meeting;
 mod order;
 mod partners;
+mod places;
 mod polling;
 mod quotients;
 mod regions;
@@ -184,6 +185,9 @@ impl Plan {
         let is_choice = is_short || quotients.is_some();
         if opt {
             turns::write_out(&mut function, &module.constants, &mut body);
+            if has_barrier && rows::width(&function, &Fixed::of(&function, &body)).is_some() {
+                turns::write_out_short(&mut function, &module.constants, &mut body);
+            }
             both::nest(&function, &mut body);
             swaps::convert(&mut function, &mut body);
             select::convert(&mut function, &mut body);

@@ -7,11 +7,12 @@
 
 use std::iter::repeat;
 
+use super::places::{Place, Places};
 use crate::{
-    analysis::{Fixed, any_expr, same},
+    analysis::Fixed,
     ir::{
-        Base, BinaryOp, Class, Effects, ExprId, ExprKind, Function, Leaf, LocalArrayId, LocalId, SharedId, Space, Stmt,
-        StmtKind, Touches, Type, Unit, for_each_expr_of_stmt,
+        Base, Class, Effects, ExprId, ExprKind, Function, Leaf, LocalArrayId, LocalId, SharedId, Space, Stmt, StmtKind,
+        Touches, Type, for_each_expr_of_stmt,
     },
 };
 
@@ -41,14 +42,6 @@ struct Accesses {
     places: Option<Vec<Place>>,
 }
 
-/// An address, and a constant that is added to it.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    base: ExprId,
-    index: ExprId,
-    constant: i128,
-}
-
 impl Accesses {
     /// Two arguments may overlap, if one of them is not for reading only; two arrays of the block or of the thread do not.
     fn may_be(&self, other: &Self, read_only: &[LocalId]) -> bool {
@@ -76,7 +69,8 @@ pub(super) fn is_kept(
     read_only: &[LocalId],
     body: &[Stmt],
 ) -> bool {
-    let mut order = Order { function, fixed, functions, read_only, memories: Vec::new(), again: Vec::new() };
+    let places = Places::of(function, fixed);
+    let mut order = Order { function, fixed, functions, read_only, places, memories: Vec::new(), again: Vec::new() };
     order.block(body, 1);
     order.again.iter().all(|&(written, memory, stored)| {
         let (written, other) = (&order.memories[written], &order.memories[memory]);
@@ -93,6 +87,7 @@ struct Order<'a> {
     fixed: &'a Fixed,
     functions: &'a [Effects],
     read_only: &'a [LocalId],
+    places: Places<'a>,
     memories: Vec<Accesses>,
     /// What was written, what may be the same and was touched after it, and whether that was a store.
     again: Vec<(usize, usize, bool)>,
@@ -147,39 +142,14 @@ impl Order<'_> {
             Type::Ptr(_, space) => space,
             Type::Scalar(_) => Space::Generic,
         };
-        let place = if store && times == 1 { self.place(pointer) } else { None };
+        let place = if store && times == 1 { self.places.place(pointer) } else { None };
         self.touch(self.root(pointer), space, store, times, place);
-    }
-
-    /// An element at a constant distance from what other addresses may have in common with it.
-    fn place(&self, pointer: ExprId) -> Option<Place> {
-        let Class::Address { base, by, unit: Unit::Elements } = self.function.class(pointer) else { return None };
-        if let ExprKind::Binary(BinaryOp::Add, index, constant) = self.function.exprs[by].kind
-            && let Some(constant) = self.function.int(constant)
-        {
-            return Some(Place { base, index, constant });
-        }
-        Some(Place { base, index: by, constant: 0 })
-    }
-
-    /// Whether two expressions have the same value for a thread wherever they stand.
-    fn is_same(&self, a: ExprId, b: ExprId) -> bool {
-        let varies = |local: LocalId| self.fixed.value(local).is_none() && !self.function.params.contains(&local);
-        let moves = |kind: &ExprKind| {
-            matches!(kind, ExprKind::Local(local) if varies(*local)) || matches!(kind, ExprKind::Load(..))
-        };
-        same(self.function, a, b) && !any_expr(self.function, a, &moves)
     }
 
     /// Adds a place to those of stores, if it is none of them.
     fn apart(&self, places: Option<Vec<Place>>, place: Option<Place>) -> Option<Vec<Place>> {
         let (mut places, place) = (places?, place?);
-        let apart = |known: &Place| {
-            known.constant != place.constant
-                && self.is_same(known.base, place.base)
-                && self.is_same(known.index, place.index)
-        };
-        places.iter().all(apart).then(|| {
+        places.iter().all(|known| self.places.are_apart(known, &place)).then(|| {
             places.push(place);
             places
         })

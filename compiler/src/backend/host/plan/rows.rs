@@ -22,8 +22,8 @@ use super::{
 use crate::{
     analysis::{Fixed, base, same},
     ir::{
-        Align, Arith, Base, BinaryOp, Class, CompareOp, ExprId, ExprKind, Function, Leaf, LocalId, SharedId, Space, SpecialRegister, Stmt,
-        StmtKind, Type, for_each_expr_of_stmt, for_each_stmt,
+        Align, Arith, Base, BinaryOp, Class, CompareOp, ExprId, ExprKind, Function, Leaf, LocalId, SharedId, Space,
+        SpecialRegister, Stmt, StmtKind, Type, for_each_expr_of_stmt, for_each_stmt,
     },
 };
 
@@ -38,22 +38,11 @@ const MOST_EXPRS: usize = 160;
 
 /// How many threads a block's rows seem to have: what `threadIdx.y` is multiplied with.
 pub(crate) fn width(function: &Function, fixed: &Fixed) -> Option<u64> {
-    let is_y = |mut id: ExprId| loop {
-        id = match function.class(id) {
-            Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(1))) => return true,
-            Class::Leaf(Leaf::Local(local)) => match fixed.value(local) {
-                Some(value) => value,
-                None => return false,
-            },
-            Class::Arith(Arith::Convert(inner)) => inner,
-            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => return false,
-        };
-    };
     function.exprs.iter().find_map(|(_, expr)| {
         let ExprKind::Binary(BinaryOp::Mul | BinaryOp::MulExact, a, b) = expr.kind else { return None };
-        let times = if is_y(a) {
+        let times = if is_of_y(function, fixed, a) {
             function.int(b)?
-        } else if is_y(b) {
+        } else if is_of_y(function, fixed, b) {
             function.int(a)?
         } else {
             return None;
@@ -61,6 +50,19 @@ pub(crate) fn width(function: &Function, fixed: &Fixed) -> Option<u64> {
         let fits = |&&(least, _): &&(i128, u64)| (least..=least + MOST_PADDING).contains(&times);
         WIDTHS.iter().find(fits).map(|&(_, width)| width)
     })
+}
+
+/// Whether a value is `threadIdx.y`, or that and something else.
+fn is_of_y(function: &Function, fixed: &Fixed, id: ExprId) -> bool {
+    match function.class(id) {
+        Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(1))) => true,
+        Class::Leaf(Leaf::Local(local)) => fixed.value(local).is_some_and(|value| is_of_y(function, fixed, value)),
+        Class::Arith(Arith::Convert(inner)) => is_of_y(function, fixed, inner),
+        Class::Arith(Arith::Binary(BinaryOp::Add | BinaryOp::AddExact, a, b)) => {
+            [a, b].iter().any(|&part| is_of_y(function, fixed, part))
+        }
+        Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => false,
+    }
 }
 
 /// Whether a segment's body is worth two loops: short, and without loops of its own.
@@ -271,14 +273,20 @@ impl Rows<'_> {
     /// Whether all threads of a row have elements of one row of a shared array, if one of them has: the array consists of rows
     /// no shorter than the threads'.
     fn in_one_row(&self, pointer: ExprId, array: SharedId) -> bool {
-        let ExprKind::Offset { base: whole, index: by, scale: 1 } = self.function.exprs[pointer].kind else { return false };
+        let ExprKind::Offset { base: whole, index: by, scale: 1 } = self.function.exprs[pointer].kind else {
+            return false;
+        };
         if !matches!(self.function.class(whole), Class::Leaf(Leaf::Base(Base::Shared(_)))) {
             return false;
         }
         let len = i128::from(self.plan.module.shared[array].len);
         let Some(place) = self.place(by) else { return false };
         let row = place.of.unwrap_or(len);
-        place.threads == 1 && row > 0 && len % row == 0 && place.ahead >= 0 && i128::from(self.width) + place.ahead <= row
+        place.threads == 1
+            && row > 0
+            && len % row == 0
+            && place.ahead >= 0
+            && i128::from(self.width) + place.ahead <= row
     }
 
     /// Loads of an expression, outside of what is chosen from, of which all threads of the row load one element: not of memory
@@ -293,7 +301,11 @@ impl Rows<'_> {
             }
             Class::Arith(Arith::Select(..)) | Class::Leaf(_) => {}
             Class::Arith(_) | Class::Address { .. } => {
-                self.function.exprs[id].kind.operands().iter().for_each(|&operand| self.loads_of_one(operand, written, loads));
+                self.function.exprs[id]
+                    .kind
+                    .operands()
+                    .iter()
+                    .for_each(|&operand| self.loads_of_one(operand, written, loads));
             }
         }
     }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use weft_artifact::Scalar;
 
-use super::walk::counter;
+use super::walk::counter_by;
 use crate::{
     analysis::{Interval, any_expr, escapes, for_each_mention},
     ir::{
@@ -68,7 +68,9 @@ struct WriteOut<'a> {
 /// A loop that is written out.
 struct Turns {
     counter: LocalId,
-    first: i128,
+    /// What it is in each turn.
+    values: Vec<i128>,
+    /// What it is behind the loop.
     end: i128,
     /// Locals that a turn assigns once, whatever it does else.
     once: Vec<LocalId>,
@@ -100,7 +102,7 @@ impl WriteOut<'_> {
         for mut stmt in std::mem::take(list) {
             if let Some((turns, body)) = self.turns(out.last(), &stmt) {
                 let rest: Vec<Stmt> = body[1..].to_vec();
-                for value in turns.first..turns.end {
+                for &value in &turns.values {
                     self.turn(&turns, value, &rest, &mut out);
                 }
                 let end = self.constant(Const::Int(turns.end), Type::I64, stmt.span);
@@ -119,7 +121,7 @@ impl WriteOut<'_> {
     fn turns<'a>(&self, before: Option<&Stmt>, stmt: &'a Stmt) -> Option<(Turns, &'a Block)> {
         let StmtKind::Loop { body, step } = &stmt.kind else { return None };
         let StmtKind::Assign(first, value) = before?.kind else { return None };
-        let (counter, limit) = counter(self.function, body, step)?;
+        let (counter, limit, by) = counter_by(self.function, body, step)?;
         let (Some(first), Some(end), true) = (self.function.int(value), self.function.int(limit), first == counter)
         else {
             return None;
@@ -135,14 +137,23 @@ impl WriteOut<'_> {
                 reads_table |= self.reads_table(id);
             });
         });
-        let turns = end - first;
+        let turns = (end - first).div_euclid(by) + i128::from((end - first).rem_euclid(by) != 0);
         let worth = reads_table || (self.short && turns <= SHORT);
         if !simple || !worth || !(1..=MOST_TURNS).contains(&turns) || turns * exprs > MOST_EXPRS {
             return None;
         }
         let once = assigned_once(rest);
         let own = self.own(rest, &once);
-        Some((Turns { counter, first, end, once, own }, body))
+        Some((
+            Turns {
+                counter,
+                values: (0..turns).map(|turn| first + turn * by).collect(),
+                end: first + turns * by,
+                once,
+                own,
+            },
+            body,
+        ))
     }
 
     /// Whether something is an element of a table whose number the code computes.

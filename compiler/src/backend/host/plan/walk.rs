@@ -2,8 +2,8 @@
 
 use crate::{
     ir::{
-        BinaryOp, Block, CompareOp, Const, ExprId, ExprKind, Function, LocalId, Op, Stmt, StmtKind, Together, Type,
-        UnaryOp, for_each_stmt,
+        BinaryOp, Block, CompareOp, ExprId, ExprKind, Function, LocalId, Op, Stmt, StmtKind, Together, Type, UnaryOp,
+        for_each_stmt,
     },
     source::Span,
 };
@@ -58,11 +58,16 @@ pub(crate) fn list_at<'a>(body: &'a mut Block, path: &[usize]) -> Option<&'a mut
 
 /// The counter of a `for` over 64-bit integers and its limit: tested first, and one more after each turn.
 pub(crate) fn counter(function: &Function, body: &[Stmt], step: &[Stmt]) -> Option<(LocalId, ExprId)> {
+    counter_by(function, body, step).and_then(|(counter, limit, by)| (by == 1).then_some((counter, limit)))
+}
+
+/// As [`counter`], and how much more it is after each turn, a positive constant.
+pub(crate) fn counter_by(function: &Function, body: &[Stmt], step: &[Stmt]) -> Option<(LocalId, ExprId, i128)> {
     let kind = |id: ExprId| &function.exprs[id].kind;
     let [Stmt { kind: StmtKind::Assign(local, sum), .. }] = step else { return None };
     let ExprKind::Binary(BinaryOp::Add | BinaryOp::AddExact, a, b) = *kind(*sum) else { return None };
-    let one = matches!(kind(b), ExprKind::Const(Const::Int(1)));
-    if !one || function.local(a) != Some(*local) || function.locals[*local].ty != Type::I64 {
+    let by = function.int(b).filter(|&by| by > 0)?;
+    if function.local(a) != Some(*local) || function.locals[*local].ty != Type::I64 {
         return None;
     }
     let (test, rest) = body.split_first()?;
@@ -72,7 +77,7 @@ pub(crate) fn counter(function: &Function, body: &[Stmt], step: &[Stmt]) -> Opti
     let ExprKind::Compare(CompareOp::Lt, counter, limit) = *kind(holds) else { return None };
     let mut assigned = false;
     for_each_stmt(rest, &mut |stmt| assigned |= stmt.kind.assigned().contains(local));
-    (leaves && !assigned && function.local(counter) == Some(*local)).then_some((*local, limit))
+    (leaves && !assigned && function.local(counter) == Some(*local)).then_some((*local, limit, by))
 }
 
 /// Marks the end of a turn: any order of threads between cuts is right.

@@ -1,0 +1,164 @@
+//! Elements of a thread that are known to be different ones: their numbers are polynomials of what does not change, and the difference
+//! of two of them is a constant other than 0, or a multiple of an extent.
+
+use std::collections::BTreeMap;
+
+use weft_artifact::{EXTENT_BITS, SlotField, SlotSource};
+
+use crate::{
+    analysis::{Fixed, any_expr, same},
+    ir::{Arith, BinaryOp, Class, Const, ExprId, ExprKind, Function, Leaf, LocalId, SpecialRegister, Type},
+};
+
+/// Products of a polynomial, and factors of each.
+const MOST_PRODUCTS: usize = 16;
+
+/// A constant's absolute value is below two to the power of this.
+const CONSTANT_BITS: u32 = u64::BITS - 2;
+
+/// An element: whose memory it is in, and its number there.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    base: ExprId,
+    scale: u32,
+    index: Polynomial,
+}
+
+/// Factors by number, and how often their product is added; no factors: the constant.
+type Polynomial = BTreeMap<Vec<usize>, i128>;
+
+/// What polynomials are made of.
+pub(super) struct Places<'a> {
+    function: &'a Function,
+    fixed: &'a Fixed,
+    factors: Vec<ExprId>,
+}
+
+impl<'a> Places<'a> {
+    /// Of a function's code.
+    pub(super) fn of(function: &'a Function, fixed: &'a Fixed) -> Self {
+        Self { function, fixed, factors: Vec::new() }
+    }
+
+    /// Where a pointer points to, if that can be compared.
+    pub(super) fn place(&mut self, pointer: ExprId) -> Option<Place> {
+        let ExprKind::Offset { base, index, scale } = self.function.exprs[pointer].kind else { return None };
+        Some(Place { base, scale, index: self.polynomial(index)? })
+    }
+
+    /// Whether two elements of a thread are never the same one.
+    pub(super) fn are_apart(&self, a: &Place, b: &Place) -> bool {
+        if a.scale != b.scale || !self.is_same(a.base, b.base) {
+            return false;
+        }
+        let mut apart = a.index.clone();
+        for (factors, times) in &b.index {
+            let sum = apart.entry(factors.clone()).or_default();
+            *sum = sum.saturating_sub(*times);
+        }
+        apart.retain(|_, times| *times != 0);
+        let fits = |times: i128, bits: u32| times.unsigned_abs() < 1 << bits;
+        match apart.into_iter().collect::<Vec<_>>().as_slice() {
+            [(factors, times)] => match factors.as_slice() {
+                [] => fits(*times, CONSTANT_BITS),
+                // Of an array with an extent of 0 there is no element.
+                [factor] => self.is_extent(self.factors[*factor]) && fits(*times, CONSTANT_BITS - EXTENT_BITS),
+                [_, _, ..] => false,
+            },
+            _ => false,
+        }
+    }
+
+    fn is_extent(&self, id: ExprId) -> bool {
+        let Some(local) = self.function.local(id) else { return false };
+        let slots = self.function.params.iter().zip(&self.function.slots);
+        slots.into_iter().any(|(&param, slot)| {
+            param == local && matches!(slot, SlotSource::Argument { field: SlotField::Shape(_), .. })
+        })
+    }
+
+    /// Whether two expressions have the same value for a thread wherever they stand.
+    fn is_same(&self, a: ExprId, b: ExprId) -> bool {
+        same(self.function, a, b) && self.stays(a)
+    }
+
+    /// Whether an expression has one value for a thread wherever it stands.
+    fn stays(&self, id: ExprId) -> bool {
+        let varies = |local: LocalId| self.fixed.value(local).is_none() && !self.function.params.contains(&local);
+        let moves = |kind: &ExprKind| {
+            matches!(kind, ExprKind::Local(local) if varies(*local))
+                || matches!(kind, ExprKind::Load(..) | ExprKind::Special(SpecialRegister::OfRow(_)))
+        };
+        !any_expr(self.function, id, &moves)
+    }
+
+    /// A value modulo two to the power of 64.
+    fn polynomial(&mut self, id: ExprId) -> Option<Polynomial> {
+        let known = match self.function.class(id) {
+            Class::Leaf(Leaf::Const(Const::Int(value))) => {
+                return Some(BTreeMap::from([(Vec::new(), value)]));
+            }
+            Class::Leaf(Leaf::Local(local)) => match self.fixed.value(local) {
+                Some(value) => return self.polynomial(value),
+                None => None,
+            },
+            Class::Arith(Arith::Binary(op, a, b)) if self.function.exprs[id].ty == Type::I64 => match op {
+                BinaryOp::Add | BinaryOp::AddExact => Some((a, b, Some(1))),
+                BinaryOp::Sub | BinaryOp::SubExact => Some((a, b, Some(-1))),
+                BinaryOp::Mul | BinaryOp::MulExact => Some((a, b, None)),
+                BinaryOp::Div
+                | BinaryOp::FloorDiv
+                | BinaryOp::FloorMod
+                | BinaryOp::DivNonneg
+                | BinaryOp::ModNonneg
+                | BinaryOp::Pow
+                | BinaryOp::Min
+                | BinaryOp::Max
+                | BinaryOp::And
+                | BinaryOp::Or
+                | BinaryOp::Xor
+                | BinaryOp::Shl
+                | BinaryOp::Shr => None,
+            },
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => None,
+        };
+        let Some((a, b, times)) = known else { return self.factor(id) };
+        let (a, b) = (self.polynomial(a)?, self.polynomial(b)?);
+        let mut sum = Polynomial::new();
+        let mut add = |factors: Vec<usize>, times: i128| -> Option<()> {
+            let place = sum.entry(factors).or_default();
+            *place = place.checked_add(times)?;
+            Some(())
+        };
+        match times {
+            Some(times) => {
+                a.into_iter().try_for_each(|(factors, often)| add(factors, often))?;
+                b.into_iter().try_for_each(|(factors, often)| add(factors, often.checked_mul(times)?))?;
+            }
+            None => {
+                for (left, often) in &a {
+                    for (right, times) in &b {
+                        let mut factors = [left.as_slice(), right].concat();
+                        factors.sort_unstable();
+                        add(factors, often.checked_mul(*times)?)?;
+                    }
+                }
+            }
+        }
+        sum.retain(|_, times| *times != 0);
+        (sum.len() <= MOST_PRODUCTS).then_some(sum)
+    }
+
+    /// What is not looked into: a factor that is known again if it does not change.
+    fn factor(&mut self, id: ExprId) -> Option<Polynomial> {
+        if !self.stays(id) {
+            return None;
+        }
+        let known = self.factors.iter().position(|&factor| same(self.function, factor, id));
+        let number = known.unwrap_or_else(|| {
+            self.factors.push(id);
+            self.factors.len() - 1
+        });
+        Some(BTreeMap::from([(vec![number], 1)]))
+    }
+}
