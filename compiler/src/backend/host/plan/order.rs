@@ -69,7 +69,7 @@ pub(super) fn is_kept(
     read_only: &[LocalId],
     body: &[Stmt],
 ) -> bool {
-    let places = Places::of(function, fixed);
+    let places = Places::of(function, fixed, body);
     let mut order = Order { function, fixed, functions, read_only, places, memories: Vec::new(), again: Vec::new() };
     order.block(body, 1);
     order.again.iter().all(|&(written, memory, stored)| {

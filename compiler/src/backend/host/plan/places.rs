@@ -7,7 +7,10 @@ use weft_artifact::{EXTENT_BITS, SlotField, SlotSource};
 
 use crate::{
     analysis::{Fixed, any_expr, same},
-    ir::{Arith, BinaryOp, Class, Const, ExprId, ExprKind, Function, Leaf, LocalId, SpecialRegister, Type},
+    ir::{
+        Arith, BinaryOp, Class, Const, ExprId, ExprKind, Function, Leaf, LocalId, SpecialRegister, Stmt, Type,
+        for_each_expr, for_each_expr_of_stmt, for_each_stmt,
+    },
 };
 
 /// Products of a polynomial, and factors of each.
@@ -22,6 +25,8 @@ pub(super) struct Place {
     base: ExprId,
     scale: u32,
     index: Polynomial,
+    /// The number without a constant that is added to it last: one of several colors, parts of complex numbers.
+    before: ExprId,
 }
 
 /// Factors by number, and how often their product is added; no factors: the constant.
@@ -32,18 +37,40 @@ pub(super) struct Places<'a> {
     function: &'a Function,
     fixed: &'a Fixed,
     factors: Vec<ExprId>,
+    /// All loads of a row are of one element, or of neighbors.
+    coalesced: bool,
 }
 
 impl<'a> Places<'a> {
     /// Of a function's code.
-    pub(super) fn of(function: &'a Function, fixed: &'a Fixed) -> Self {
-        Self { function, fixed, factors: Vec::new() }
+    pub(super) fn of(function: &'a Function, fixed: &'a Fixed, body: &[Stmt]) -> Self {
+        let mut places = Self { function, fixed, factors: Vec::new(), coalesced: true };
+        let mut loads = Vec::new();
+        for_each_stmt(body, &mut |stmt| {
+            for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
+                if let Class::Load(pointer) = function.class(id) {
+                    loads.push(pointer);
+                }
+            });
+        });
+        for pointer in loads {
+            let place = places.place(pointer);
+            places.coalesced &= place.is_some_and(|place| places.is_step(&place.index) || places.is_one(&place.index));
+        }
+        places
     }
 
     /// Where a pointer points to, if that can be compared.
     pub(super) fn place(&mut self, pointer: ExprId) -> Option<Place> {
         let ExprKind::Offset { base, index, scale } = self.function.exprs[pointer].kind else { return None };
-        Some(Place { base, scale, index: self.polynomial(index)? })
+        let before = if let ExprKind::Binary(BinaryOp::Add, before, constant) = self.function.exprs[index].kind
+            && self.function.int(constant).is_some()
+        {
+            before
+        } else {
+            index
+        };
+        Some(Place { base, scale, index: self.polynomial(index)?, before })
     }
 
     /// Whether two elements of a thread are never the same one.
@@ -58,15 +85,60 @@ impl<'a> Places<'a> {
         }
         apart.retain(|_, times| *times != 0);
         let fits = |times: i128, bits: u32| times.unsigned_abs() < 1 << bits;
-        match apart.into_iter().collect::<Vec<_>>().as_slice() {
-            [(factors, times)] => match factors.as_slice() {
-                [] => fits(*times, CONSTANT_BITS),
-                // Of an array with an extent of 0 there is no element.
-                [factor] => self.is_extent(self.factors[*factor]) && fits(*times, CONSTANT_BITS - EXTENT_BITS),
-                [_, _, ..] => false,
-            },
-            _ => false,
+        // Where neighbors are not at neighbors, LLVM is better left without a promise: it would make vectors of single elements.
+        let is_row = self.coalesced && self.is_step(&a.index);
+        let apart: Vec<_> = apart.into_iter().collect();
+        let [(factors, times)] = apart.as_slice() else { return false };
+        match factors.as_slice() {
+            [] => fits(*times, CONSTANT_BITS) && (is_row || self.is_same(a.before, b.before)),
+            // Of an array with an extent of 0 there is no element.
+            [factor] => is_row && self.is_extent(self.factors[*factor]) && fits(*times, CONSTANT_BITS - EXTENT_BITS),
+            [_, _, ..] => false,
         }
+    }
+
+    /// Whether neighbors along `x` have elements next to each other.
+    fn is_step(&self, index: &Polynomial) -> bool {
+        let of_thread: Vec<_> = index.iter().filter(|(factors, _)| self.varies(factors)).collect();
+        matches!(of_thread.as_slice(), [(factors, 1)] if matches!(factors.as_slice(), [factor] if self.is_thread(*factor)))
+    }
+
+    /// Whether neighbors along `x` have one element.
+    fn is_one(&self, index: &Polynomial) -> bool {
+        !index.keys().any(|factors| self.varies(factors))
+    }
+
+    fn varies(&self, factors: &[usize]) -> bool {
+        factors.iter().any(|&factor| self.mentions_thread(self.factors[factor]))
+    }
+
+    fn is_thread(&self, factor: usize) -> bool {
+        let mut id = self.factors[factor];
+        while let Class::Arith(Arith::Convert(inner)) = self.function.class(id) {
+            id = self.fixed_value(inner);
+        }
+        matches!(self.function.class(id), Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(0))))
+    }
+
+    fn mentions_thread(&self, root: ExprId) -> bool {
+        let mut mentions = false;
+        for_each_expr(self.function, root, &mut |id| {
+            mentions |= match self.function.class(id) {
+                Class::Leaf(Leaf::Special(register)) => register == SpecialRegister::ThreadIdx(0),
+                Class::Leaf(Leaf::Local(local)) => {
+                    self.fixed.value(local).is_some_and(|value| self.mentions_thread(value))
+                }
+                Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => false,
+            };
+        });
+        mentions
+    }
+
+    fn fixed_value(&self, mut id: ExprId) -> ExprId {
+        while let Some(value) = self.function.local(id).and_then(|local| self.fixed.value(local)) {
+            id = value;
+        }
+        id
     }
 
     fn is_extent(&self, id: ExprId) -> bool {
