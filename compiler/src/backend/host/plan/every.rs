@@ -9,9 +9,10 @@ use super::{
     guards::Peeler,
     shape::{Every, Guard, Interior, Range, Segment},
 };
+use crate::analysis::same;
 use crate::ir::{
-    Arith, BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, Leaf, Stmt, StmtKind, Type,
-    UnaryOp, for_each_expr_of_stmt, for_each_stmt,
+    Arith, BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, Leaf, Space, Stmt, StmtKind,
+    Type, UnaryOp, for_each_expr_of_stmt, for_each_stmt,
 };
 
 /// Up to this distance a row whose threads store to fewer elements than lie between two of them runs as vectors with masks.
@@ -63,7 +64,7 @@ pub(super) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment) {
     };
     let found = parts.iter().enumerate().find_map(|(at, &part)| Some((at, modular(&forms, part, false)?)));
     let Some((at, found)) = found else { return };
-    if !is_worth_it(found.modulus, then) || size(peeler.function, &segment.body) > MOST_EXPRS {
+    if !is_worth_it(peeler.function, found.modulus, then) || size(peeler.function, &segment.body) > MOST_EXPRS {
         return;
     }
     let span = last.span;
@@ -184,15 +185,35 @@ fn known(forms: &Forms<'_>, mut id: ExprId) -> ExprId {
 }
 
 /// Whether taking steps is quicker than asking each thread: vectors with masks are, where few are left out.
-fn is_worth_it(modulus: Modulus, then: &[Stmt]) -> bool {
+fn is_worth_it(function: &Function, modulus: Modulus, then: &[Stmt]) -> bool {
     let Modulus::Constant(modulus) = modulus else { return true };
-    let mut stores = 0;
+    let (mut stored, mut loaded) = (Vec::new(), Vec::new());
     let mut simple = true;
     for_each_stmt(then, &mut |stmt| {
-        stores += i64::from(matches!(stmt.kind, StmtKind::Store { .. }));
+        if let StmtKind::Store { pointer, .. } = stmt.kind {
+            stored.push(pointer);
+        }
+        for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
+            if let Class::Load(pointer) = function.class(id) {
+                loaded.push(pointer);
+            }
+        });
         simple &= !matches!(stmt.kind, StmtKind::Loop { .. } | StmtKind::Op { .. } | StmtKind::Call { .. });
     });
-    modulus > FAR || stores >= modulus || !simple
+    // What a vector has stored under a mask, loads of neighbors wait for: in the next row, the next launch. (In shared memory masks become
+    // selections.)
+    let is_shared = |pointer: ExprId| matches!(function.exprs[pointer].ty, Type::Ptr(_, Space::Shared));
+    let in_place = stored.iter().filter(|&&stored| !is_shared(stored)).any(|&stored| {
+        let of = |pointer: ExprId| match function.class(pointer) {
+            Class::Address { base, .. } => Some(base),
+            Class::Leaf(_) | Class::Arith(_) | Class::Load(_) => None,
+        };
+        loaded.iter().any(|&loaded| match (of(stored), of(loaded)) {
+            (Some(a), Some(b)) => same(function, a, b) && !same(function, stored, loaded),
+            (None, _) | (_, None) => true,
+        })
+    });
+    modulus > FAR || stored.len() as i64 >= modulus || !simple || in_place
 }
 
 fn size(function: &Function, body: &[Stmt]) -> usize {
