@@ -198,3 +198,92 @@ def test_a_divisor_that_is_zero_for_threads_without_a_part():
         out[ty, tx] = tile[ty, tx]
 
     run(kernel, 1, (16, 16), np.arange(256, dtype=np.int32).reshape(16, 16), np.zeros((16, 16), np.int32))
+
+
+@cuda.jit
+def plates(steps, power, source, out, columns, rows, border):
+    """Steps in a tile after Rodinia's hotspot: clamped neighbors by names used again, and a flag that says who computed."""
+    tile = cuda.shared.array((16, 16), np.int64)
+    new = cuda.shared.array((16, 16), np.int64)
+    tx = cuda.threadIdx.x
+    ty = cuda.threadIdx.y
+    top = (16 - 2 * steps) * cuda.blockIdx.y - border
+    left = (16 - 2 * steps) * cuda.blockIdx.x - border
+    y = top + ty
+    x = left + tx
+    index = columns * y + x
+    if y >= 0 and y <= rows - 1 and x >= 0 and x <= columns - 1:
+        tile[ty, tx] = source[index]
+    cuda.syncthreads()
+    first_row = -top if top < 0 else 0
+    last_row = rows - 1 - top if top + 15 > rows - 1 else 15
+    first = -left if left < 0 else 0
+    last = columns - 1 - left if left + 15 > columns - 1 else 15
+    north = ty - 1
+    south = ty + 1
+    west = tx - 1
+    east = tx + 1
+    north = first_row if north < first_row else north
+    south = last_row if south > last_row else south
+    west = first if west < first else west
+    east = last if east > last else east
+    computed = False
+    for i in range(steps):
+        computed = False
+        inner = tx >= i + 1 and tx <= 14 - i and ty >= i + 1 and ty <= 14 - i
+        if inner and tx >= first and tx <= last and ty >= first_row and ty <= last_row:
+            computed = True
+            new[ty, tx] = (
+                tile[ty, tx] * 2 + power[index] + tile[south, tx] - tile[north, tx] + tile[ty, east] * tile[ty, west]
+            )
+        cuda.syncthreads()
+        if i == steps - 1:
+            break
+        if computed:
+            tile[ty, tx] = new[ty, tx] % 1000
+        cuda.syncthreads()
+    if computed:
+        out[index] = new[ty, tx]
+
+
+@pytest.mark.parametrize("shape", [(12, 12), (7, 30), (25, 14)])
+@pytest.mark.parametrize("steps", [1, 3])
+def test_a_flag_and_names_used_again(shape, steps):
+    rows, columns = shape
+    power, source = np.random.default_rng(7).integers(-99, 99, (2, rows * columns))
+    inner = 16 - 2 * steps
+    grid = (-(-columns // inner), -(-rows // inner))
+    run(plates, grid, (16, 16), steps, power, source, np.full(rows * columns, 5), columns, rows, steps)
+
+
+@cuda.jit
+def flagged(x, limit, out, told):
+    i = cuda.grid(1)
+    row = cuda.shared.array(64, np.int64)
+    t = cuda.threadIdx.x
+    row[t] = -1
+    found = False
+    seen = False
+    count = 0
+    for k in range(4):
+        found = False
+        if i * 3 + k < limit and t > k:
+            count += 1 if found else 2
+            found = True
+            row[t] = x[i] + k
+        if found or k == 2:
+            count += 10
+        cuda.syncthreads()
+        if found:
+            seen = True
+            count += row[t] if not seen else row[t] * 2
+        else:
+            seen = False
+        cuda.syncthreads()
+    out[i] = count * 2 + row[t]
+    told[i] = (1 if found else 0) + (2 if seen else 0)
+
+
+@pytest.mark.parametrize("limit", [0, 40, 1000])
+def test_flags_that_are_asked_for_again(limit):
+    run(flagged, 2, 64, np.arange(128), limit, np.zeros(128, np.int64), np.zeros(128, np.int64))

@@ -22,11 +22,7 @@ struct Named {
 /// Puts the values of named conditions in place of their names where branches ask for them.
 pub(super) fn substitute(function: &mut Function, body: &mut Block) {
     let fixed = Fixed::of(function, body);
-    let mut assigned = vec![0_u32; function.locals.len()];
-    for_each_stmt(body, &mut |stmt| {
-        stmt.kind.assigned().into_iter().for_each(|local| assigned[local.index()] += 1);
-    });
-    let mut search = Search { function, fixed: &fixed, assigned: &assigned, asked: Vec::new() };
+    let mut search = Search { function, fixed: &fixed, asked: Vec::new() };
     search.list(body);
     let Search { mut asked, .. } = search;
     for_each_stmt(body, &mut |stmt| {
@@ -53,8 +49,6 @@ fn forget(list: &mut Block, locals: &[LocalId]) {
 struct Search<'a> {
     function: &'a mut Function,
     fixed: &'a Fixed,
-    /// By the local's index: how often it is assigned.
-    assigned: &'a [u32],
     /// What was asked for again.
     asked: Vec<LocalId>,
 }
@@ -89,11 +83,14 @@ impl Search<'_> {
     /// Whether what a condition is computed of is the same in all that follows it in its list.
     fn may_ask_again(&self, named: &Named, rest: &[Stmt]) -> bool {
         let is_condition = self.function.locals[named.local].ty == Type::BOOL;
-        if !is_condition || self.assigned[named.local.index()] != 1 || self.fixed.value(named.local).is_some() {
+        if !is_condition || self.fixed.value(named.local).is_some() {
             return false;
         }
         let mut changes = Vec::new();
         for_each_stmt(rest, &mut |stmt| changes.extend(stmt.kind.assigned()));
+        if changes.contains(&named.local) {
+            return false;
+        }
         let (mut size, mut same) = (0, true);
         for_each_expr(self.function, named.value, &mut |id| {
             size += 1;

@@ -68,6 +68,13 @@ impl Groups<'_> {
         if let Some(parts) = self.behind_guard(function, shared, masked, &piece) {
             return parts;
         }
+        if let Some(at) = last_branch(&Look { groups: self, function, shared }, &piece) {
+            let mut before = piece;
+            let branch = before.split_off(at);
+            let mut parts = self.parts(function, shared, masked, before);
+            parts.extend(self.parts(function, shared, masked, branch));
+            return parts;
+        }
         let mut parts: Vec<(Runs, Block)> = Vec::new();
         let halves = halves(&Look { groups: self, function, shared }, &piece);
         let pieces = in_halves(function, piece, &halves);
@@ -117,6 +124,24 @@ impl Groups<'_> {
         parts.retain(|(_, part)| !part.is_empty());
         Some(parts)
     }
+}
+
+/// The branch at the end of a piece whose condition is a guard, where it stores to memory, and knows nothing of what all threads have
+/// to do before it.
+fn last_branch(look: &Look<'_>, piece: &[Stmt]) -> Option<usize> {
+    let (last, before) = piece.split_last()?;
+    let StmtKind::If { cond, then, otherwise } = &last.kind else { return None };
+    let assigns = !before.is_empty() && before.iter().all(|stmt| matches!(stmt.kind, StmtKind::Assign(..)));
+    if !assigns || !otherwise.is_empty() || !writes(then) || look.guard(*cond) != Some(true) {
+        return None;
+    }
+    let changes: Vec<LocalId> = before.iter().flat_map(|stmt| stmt.kind.assigned()).collect();
+    let mut knows = false;
+    for_each_mention(look.function, std::slice::from_ref(last), &mut |local| {
+        knows |= changes.contains(&local) && look.groups.fixed.value(local).is_none();
+    });
+    let all_fixed = changes.iter().all(|&local| look.groups.fixed.value(local).is_some());
+    (!knows && !all_fixed).then_some(piece.len() - 1)
 }
 
 /// The branches of a piece whose arms both touch memory, and whose condition is a bound of the row: one part of the row runs the

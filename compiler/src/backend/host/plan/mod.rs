@@ -12,6 +12,7 @@ mod chains;
 mod crossing;
 mod dead;
 mod every;
+mod flags;
 mod forms;
 mod groups;
 mod guards;
@@ -184,6 +185,7 @@ impl Plan {
         };
         let is_choice = is_short || quotients.is_some();
         if opt {
+            select::extrema(&mut function);
             turns::write_out(&mut function, &module.constants, &mut body);
             if has_barrier && rows::width(&function, &Fixed::of(&function, &body)).is_some() {
                 turns::write_out_short(&mut function, &module.constants, &mut body);
@@ -191,6 +193,7 @@ impl Plan {
             both::nest(&function, &mut body);
             swaps::convert(&mut function, &mut body);
             select::convert(&mut function, &mut body);
+            flags::name(&mut function, &mut body);
             again::substitute(&mut function, &mut body);
         }
         if opt && !has_barrier && !is_choice {

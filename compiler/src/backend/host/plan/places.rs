@@ -1,7 +1,7 @@
 //! Elements of a thread that are known to be different ones: their numbers are polynomials of what does not change, and the difference
 //! of two of them is a constant other than 0, or a multiple of an extent.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use weft_artifact::{EXTENT_BITS, SlotField, SlotSource};
 
@@ -37,6 +37,8 @@ pub(super) struct Places<'a> {
     function: &'a Function,
     fixed: &'a Fixed,
     factors: Vec<ExprId>,
+    /// Of fixed locals.
+    locals: BTreeMap<LocalId, Option<Polynomial>>,
     /// All loads of a row are of one element, or of neighbors.
     coalesced: bool,
 }
@@ -44,7 +46,7 @@ pub(super) struct Places<'a> {
 impl<'a> Places<'a> {
     /// Of a function's code.
     pub(super) fn of(function: &'a Function, fixed: &'a Fixed, body: &[Stmt]) -> Self {
-        let mut places = Self { function, fixed, factors: Vec::new(), coalesced: true };
+        let mut places = Self { function, fixed, factors: Vec::new(), locals: BTreeMap::new(), coalesced: true };
         let mut loads = Vec::new();
         for_each_stmt(body, &mut |stmt| {
             for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
@@ -121,16 +123,16 @@ impl<'a> Places<'a> {
     }
 
     fn mentions_thread(&self, root: ExprId) -> bool {
-        let mut mentions = false;
-        for_each_expr(self.function, root, &mut |id| {
-            mentions |= match self.function.class(id) {
-                Class::Leaf(Leaf::Special(register)) => register == SpecialRegister::ThreadIdx(0),
+        let (mut mentions, mut left, mut seen) = (false, vec![root], BTreeSet::new());
+        while let Some(root) = left.pop() {
+            for_each_expr(self.function, root, &mut |id| match self.function.class(id) {
+                Class::Leaf(Leaf::Special(register)) => mentions |= register == SpecialRegister::ThreadIdx(0),
                 Class::Leaf(Leaf::Local(local)) => {
-                    self.fixed.value(local).is_some_and(|value| self.mentions_thread(value))
+                    left.extend(self.fixed.value(local).filter(|_| seen.insert(local)));
                 }
-                Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => false,
-            };
-        });
+                Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => {}
+            });
+        }
         mentions
     }
 
@@ -171,7 +173,14 @@ impl<'a> Places<'a> {
                 return Some(BTreeMap::from([(Vec::new(), value)]));
             }
             Class::Leaf(Leaf::Local(local)) => match self.fixed.value(local) {
-                Some(value) => return self.polynomial(value),
+                Some(value) => {
+                    if let Some(known) = self.locals.get(&local) {
+                        return known.clone();
+                    }
+                    let found = self.polynomial(value);
+                    self.locals.insert(local, found.clone());
+                    return found;
+                }
                 None => None,
             },
             Class::Arith(Arith::Binary(op, a, b)) if self.function.exprs[id].ty == Type::I64 => match op {

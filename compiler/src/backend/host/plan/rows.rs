@@ -12,7 +12,7 @@
 //! - In a shared array, each thread of the row has an element of its own, in one row of the array (`in_one_row`), and the segment
 //!   stores to an array once, after all that it loads from shared memory.
 
-use std::collections::HashSet;
+use std::{cell::Cell, collections::HashSet};
 
 use super::{
     Plan,
@@ -23,7 +23,7 @@ use crate::{
     analysis::{Fixed, base, same},
     ir::{
         Align, Arith, Base, BinaryOp, Class, CompareOp, ExprId, ExprKind, Function, Leaf, LocalId, SharedId, Space,
-        SpecialRegister, Stmt, StmtKind, Type, for_each_expr_of_stmt, for_each_stmt,
+        SpecialRegister, Stmt, StmtKind, Type, for_each_expr, for_each_expr_of_stmt, for_each_stmt,
     },
 };
 
@@ -35,6 +35,9 @@ const MOST_PADDING: i128 = 2;
 
 /// Expressions of the largest segment that is there twice.
 const MOST_EXPRS: usize = 160;
+
+/// How many expressions are looked at for one index.
+const EFFORT: u32 = 128;
 
 /// How many threads a block's rows seem to have: what `threadIdx.y` is multiplied with.
 pub(crate) fn width(function: &Function, fixed: &Fixed) -> Option<u64> {
@@ -53,16 +56,18 @@ pub(crate) fn width(function: &Function, fixed: &Fixed) -> Option<u64> {
 }
 
 /// Whether a value is `threadIdx.y`, or that and something else.
-fn is_of_y(function: &Function, fixed: &Fixed, id: ExprId) -> bool {
-    match function.class(id) {
-        Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(1))) => true,
-        Class::Leaf(Leaf::Local(local)) => fixed.value(local).is_some_and(|value| is_of_y(function, fixed, value)),
-        Class::Arith(Arith::Convert(inner)) => is_of_y(function, fixed, inner),
-        Class::Arith(Arith::Binary(BinaryOp::Add | BinaryOp::AddExact, a, b)) => {
-            [a, b].iter().any(|&part| is_of_y(function, fixed, part))
+fn is_of_y(function: &Function, fixed: &Fixed, root: ExprId) -> bool {
+    let (mut left, mut seen) = (vec![root], HashSet::new());
+    while let Some(id) = left.pop() {
+        match function.class(id) {
+            Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(1))) => return true,
+            Class::Leaf(Leaf::Local(local)) => left.extend(fixed.value(local).filter(|_| seen.insert(local))),
+            Class::Arith(Arith::Convert(inner)) => left.push(inner),
+            Class::Arith(Arith::Binary(BinaryOp::Add | BinaryOp::AddExact, a, b)) => left.extend([a, b]),
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => {}
         }
-        Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => false,
     }
+    false
 }
 
 /// Whether a segment's body is worth two loops: short, and without loops of its own.
@@ -256,7 +261,7 @@ impl Rows<'_> {
     /// Whether a value may be worked out for threads that have no part.
     fn is_harmless(&self, root: ExprId) -> bool {
         let mut harmless = true;
-        crate::ir::for_each_expr(self.function, root, &mut |id| {
+        for_each_expr(self.function, root, &mut |id| {
             harmless &= match self.function.class(id) {
                 Class::Arith(Arith::Binary(
                     BinaryOp::FloorDiv | BinaryOp::FloorMod | BinaryOp::DivNonneg | BinaryOp::ModNonneg,
@@ -280,7 +285,7 @@ impl Rows<'_> {
             return false;
         }
         let len = i128::from(self.plan.module.shared[array].len);
-        let Some(place) = self.place(by) else { return false };
+        let Some(place) = self.place(by, &Cell::new(EFFORT)) else { return false };
         let row = place.of.unwrap_or(len);
         place.threads == 1
             && row > 0
@@ -339,12 +344,14 @@ impl Rows<'_> {
 
     /// All parts of an expression, those of fixed locals, too.
     fn for_each_part(&self, root: ExprId, visit: &mut dyn FnMut(ExprId)) {
-        crate::ir::for_each_expr(self.function, root, &mut |id| {
-            visit(id);
-            if let Some(value) = self.function.local(id).and_then(|local| self.plan.fixed.value(local)) {
-                self.for_each_part(value, visit);
-            }
-        });
+        let (mut left, mut seen) = (vec![root], HashSet::new());
+        while let Some(root) = left.pop() {
+            for_each_expr(self.function, root, &mut |id| {
+                visit(id);
+                let local = self.function.local(id).filter(|&local| seen.insert(local));
+                left.extend(local.and_then(|local| self.plan.fixed.value(local)));
+            });
+        }
     }
 
     fn is_never_written(&self, pointer: ExprId) -> bool {
@@ -352,14 +359,15 @@ impl Rows<'_> {
         self.function.local(whole).is_some_and(|local| self.function.locals[local].never_written)
     }
 
-    fn place(&self, id: ExprId) -> Option<Place> {
+    fn place(&self, id: ExprId, effort: &Cell<u32>) -> Option<Place> {
+        effort.set(effort.get().checked_sub(1)?);
         if let Some(value) = self.function.int(id) {
             return Some(Place { ahead: value, ..Place::default() });
         }
         match self.function.class(id) {
             Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(0))) => Some(Place { threads: 1, ..Place::default() }),
             Class::Leaf(Leaf::Local(local)) if self.plan.fixed.value(local).is_some() => {
-                self.place(self.plan.fixed.value(local)?)
+                self.place(self.plan.fixed.value(local)?, effort)
             }
             Class::Arith(Arith::Convert(inner)) => {
                 let mut inner = inner;
@@ -371,7 +379,7 @@ impl Rows<'_> {
                 is_thread.then_some(Place { threads: 1, ..Place::default() })
             }
             Class::Arith(Arith::Binary(BinaryOp::Add | BinaryOp::AddExact, a, b)) => {
-                let (a, b) = (self.place(a)?, self.place(b)?);
+                let (a, b) = (self.place(a, effort)?, self.place(b, effort)?);
                 let of = match (a.of, b.of) {
                     (Some(a), Some(b)) => (a == b).then_some(Some(a))?,
                     (of, None) | (None, of) => of,

@@ -2,11 +2,13 @@
 //!
 //! LLVM makes some itself, but of `if` and `elif` over one value it makes a `switch`, over which it does not vectorise.
 
+use weft_artifact::Scalar;
+
 use crate::{
-    analysis::{Fixed, for_each_mention},
+    analysis::{Fixed, any_expr, for_each_mention, same},
     ir::{
-        Arith, BinaryOp, Block, Class, Expr, ExprId, ExprKind, Function, Leaf, Local, LocalId, LocalKind, Stmt,
-        StmtKind, Type, for_each_expr,
+        Arith, BinaryOp, Block, Class, CompareOp, Expr, ExprId, ExprKind, Function, Leaf, Local, LocalId, LocalKind,
+        Stmt, StmtKind, Type, for_each_expr,
     },
     source::Span,
 };
@@ -253,5 +255,32 @@ const fn is_cheap_operator(op: BinaryOp) -> bool {
         | BinaryOp::DivNonneg
         | BinaryOp::ModNonneg
         | BinaryOp::Pow => false,
+    }
+}
+
+/// Makes minima and maxima of integers that are written as choices: `w if a < w else a`. Of clamps is known what they do near no
+/// border.
+pub(super) fn extrema(function: &mut Function) {
+    let ids: Vec<ExprId> = function.exprs.iter().map(|(id, _)| id).collect();
+    for id in ids {
+        let ExprKind::Select(cond, yes, no) = function.exprs[id].kind else { continue };
+        let ExprKind::Compare(op, a, b) = function.exprs[cond].kind else { continue };
+        let ty = function.exprs[id].ty;
+        let is_int = ty.scalar().is_some_and(Scalar::is_int) && ty != Type::BOOL && function.exprs[a].ty == ty;
+        // What is loaded twice may be asked for anew on purpose.
+        if !is_int || any_expr(function, cond, &|kind| matches!(kind, ExprKind::Load(..))) {
+            continue;
+        }
+        let (same_order, swapped) =
+            (same(function, a, yes) && same(function, b, no), same(function, a, no) && same(function, b, yes));
+        let less = match op {
+            CompareOp::Lt | CompareOp::Le => true,
+            CompareOp::Gt | CompareOp::Ge => false,
+            CompareOp::Eq | CompareOp::Ne => continue,
+        };
+        if same_order || swapped {
+            let op = if less == same_order { BinaryOp::Min } else { BinaryOp::Max };
+            function.exprs[id].kind = ExprKind::Binary(op, a, b);
+        }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! What is known of a local is known of all its assignments, so a loop whose counter is also that of a loop elsewhere would
 //! be taken for one whose turns depend on that. Where each value is assigned in front of all that reads it, in the list of
-//! statements that does, no value is seen elsewhere.
+//! statements that does, no value is seen elsewhere. `west = tx - 1; west = max(west, 0)` are two, too.
 
 use crate::{
     analysis::for_each_mention,
@@ -98,11 +98,37 @@ impl Split<'_> {
             let value = list[next..].iter().take_while(|stmt| !begins(self.function, stmt, self.local));
             let reads = |stmt: &Stmt| !may_split(self.function, std::slice::from_ref(stmt), self.local);
             let reach = value.enumerate().filter(|(_, stmt)| reads(stmt)).last().map_or(0, |(index, _)| index + 1);
+            let mut name = fresh;
             for stmt in &mut list[next..next + reach] {
-                self.rename(stmt, fresh);
+                name = self.rename_or_go_on(stmt, name);
             }
             next += reach;
         }
+    }
+
+    /// Renames the local in a statement of the list in which its value is assigned. What is made of that value in the same list
+    /// (`west = max(west, 0)`) is a value of its own, and the name that goes on from here.
+    fn rename_or_go_on(&mut self, stmt: &mut Stmt, name: LocalId) -> LocalId {
+        let next = match stmt.kind {
+            StmtKind::Assign(to, _) if to == self.local => {
+                let local = self.function.locals[self.local].clone();
+                self.function.locals.push(local)
+            }
+            StmtKind::Assign(..)
+            | StmtKind::Store { .. }
+            | StmtKind::Op { .. }
+            | StmtKind::Call { .. }
+            | StmtKind::If { .. }
+            | StmtKind::Loop { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_) => name,
+        };
+        self.rename(stmt, name);
+        if next != name {
+            stmt.kind.for_each_assigned_mut(&mut |to| *to = next);
+        }
+        next
     }
 
     fn rename(&mut self, stmt: &mut Stmt, name: LocalId) {
