@@ -76,7 +76,7 @@ def test_a_transposed_tile(rows):
 
 @cuda.jit
 def spread(plate, steps, out):
-    """Steps of a stencil in a tile whose threads stop one ring further in at each step, at the plate's edge where it ends."""
+    """Steps of a stencil in a tile whose threads stop one ring further in at each step."""
     tile = cuda.shared.array((16, 16), np.int64)
     tx = cuda.threadIdx.x
     ty = cuda.threadIdx.y
