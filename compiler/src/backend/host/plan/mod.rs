@@ -18,6 +18,7 @@ mod guards;
 mod inline;
 mod interior;
 mod joined;
+mod jumps;
 mod lanes;
 mod lockstep;
 pub(crate) mod meeting;
@@ -173,6 +174,7 @@ impl Plan {
         copy_assigned_params(&mut function);
         let mut body = std::mem::take(&mut function.body);
         if opt {
+            jumps::without_continue(&mut body);
             webs::split(&mut function, &mut body);
         }
         let is_short = opt && short::copy(&module, &mut function, &mut body);

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     analysis::escapes,
-    ir::{LocalId, for_each_stmt},
+    ir::{Function, LocalId, for_each_stmt},
 };
 
 /// Threads of a strip where rows are long.
@@ -175,10 +175,11 @@ impl Maker<'_> {
     }
 
     fn strips(&self, nodes: &mut [Node], guard: &Guard, repeats: bool) -> Option<Strips> {
-        if !nodes.iter().any(holds_loop) {
+        let function = &*self.peeler.function;
+        // Functions that are called from two places LLVM may leave as calls, of which it makes no vectors.
+        if !nodes.iter().any(holds_loop) || nodes.iter().any(|node| computes(function, node, false)) {
             return None;
         }
-        let function = &*self.peeler.function;
         let (mut places, mut stored, mut exprs) = (BTreeSet::new(), BTreeSet::new(), 0);
         for_each_segment(nodes, &mut |segment| {
             places.extend(segment.load.iter().chain(&segment.store).copied());
@@ -258,6 +259,13 @@ fn carries(node: &Node, in_loop: bool) -> bool {
     let in_loop = in_loop || matches!(node, Node::Loop { .. });
     matches!(node, Node::Segment(segment) if in_loop && !segment.load.is_empty())
         || node.parts().iter().any(|part| part.iter().any(|inside| carries(inside, in_loop)))
+}
+
+/// `true` if a thread computes functions of many operations in a loop.
+fn computes(function: &Function, node: &Node, in_loop: bool) -> bool {
+    let in_loop = in_loop || matches!(node, Node::Loop { .. });
+    matches!(node, Node::Segment(segment) if in_loop && lockstep::computes(function, &segment.body))
+        || node.parts().iter().any(|part| part.iter().any(|inside| computes(function, inside, in_loop)))
 }
 
 fn holds_loop(node: &Node) -> bool {

@@ -56,13 +56,14 @@ pub(crate) fn list_at<'a>(body: &'a mut Block, path: &[usize]) -> Option<&'a mut
     Some(list)
 }
 
-/// The counter of a `for` over 64-bit integers and its limit: tested first, and one more after each turn.
+/// The counter of a `for` over signed integers and its limit: tested first, and one more after each turn, which is exact below
+/// a limit.
 pub(crate) fn counter(function: &Function, body: &[Stmt], step: &[Stmt]) -> Option<(LocalId, ExprId)> {
     let kind = |id: ExprId| &function.exprs[id].kind;
     let [Stmt { kind: StmtKind::Assign(local, sum), .. }] = step else { return None };
     let ExprKind::Binary(BinaryOp::Add | BinaryOp::AddExact, a, b) = *kind(*sum) else { return None };
     let one = matches!(kind(b), ExprKind::Const(Const::Int(1)));
-    if !one || function.local(a) != Some(*local) || function.locals[*local].ty != Type::I64 {
+    if !one || function.local(a) != Some(*local) || !matches!(function.locals[*local].ty, Type::I64 | Type::I32) {
         return None;
     }
     let (test, rest) = body.split_first()?;
