@@ -4,7 +4,8 @@
 use super::walk::holds_barrier;
 use crate::{
     analysis::escapes,
-    ir::{Block, Stmt, StmtKind},
+    ir::{Block, ExprId, Stmt, StmtKind},
+    source::Span,
 };
 
 /// Turns each `continue` into a branch, in loops that threads need not go through together, where branches alone can say it.
@@ -17,38 +18,56 @@ pub(super) fn without_continue(list: &mut Block) {
         if let StmtKind::Loop { body, .. } = &mut stmt.kind
             && !waits
             && escapes(body).continues
-            && let Some(branches) = branched(body)
+            && let Some(branches) = branched(body, None)
         {
             *body = branches;
         }
     }
 }
 
-/// Statements without a `continue` of theirs.
-fn branched(list: &[Stmt]) -> Option<Block> {
+/// What a thread does in place of a `break`, and the condition of those that have not done so.
+pub(super) type Left<'a> = dyn FnMut(Span) -> (Block, ExprId) + 'a;
+
+/// Statements without a `continue` of theirs; without a `break`, too, if `left` says what stands in its place.
+pub(super) fn branched(list: &[Stmt], mut left: Option<&mut Left<'_>>) -> Option<Block> {
     let mut done = Block::new();
     for (index, stmt) in list.iter().enumerate() {
         match &stmt.kind {
             // Nothing behind a jump is reached.
             StmtKind::Continue => return Some(done),
             StmtKind::Break | StmtKind::Return(_) => {
-                done.push(stmt.clone());
+                match left {
+                    Some(left) if matches!(stmt.kind, StmtKind::Break) => done.extend(left(stmt.span).0),
+                    Some(_) | None => done.push(stmt.clone()),
+                }
                 return Some(done);
             }
             StmtKind::If { cond, then, otherwise } => {
-                if !escapes(then).continues && !escapes(otherwise).continues {
+                let ways = [escapes(then), escapes(otherwise)];
+                let (skips, leaves) = (ways.iter().any(|way| way.continues), ways.iter().any(|way| way.breaks));
+                if !skips && !(leaves && left.is_some()) {
                     done.push(stmt.clone());
                     continue;
                 }
                 // What comes behind is for the arm that gets there; for both it would stand twice.
                 let rest = &list[index + 1..];
-                if !rest.is_empty() && !ends(then) && !ends(otherwise) {
+                let both = !rest.is_empty() && !ends(then) && !ends(otherwise);
+                if both && skips {
                     return None;
                 }
-                let arm = |arm: &[Stmt]| if ends(arm) { branched(arm) } else { branched(&[arm, rest].concat()) };
+                let mut arm = |arm: &[Stmt]| {
+                    let left = left.as_deref_mut();
+                    if both || ends(arm) { branched(arm, left) } else { branched(&[arm, rest].concat(), left) }
+                };
                 let (then, otherwise) = (arm(then)?, arm(otherwise)?);
-                let kind = StmtKind::If { cond: *cond, then, otherwise };
-                done.push(Stmt { kind, span: stmt.span });
+                done.push(Stmt { kind: StmtKind::If { cond: *cond, then, otherwise }, span: stmt.span });
+                if both {
+                    let left = left?;
+                    let cond = left(stmt.span).1;
+                    let then = branched(rest, Some(left))?;
+                    let kind = StmtKind::If { cond, then, otherwise: Block::new() };
+                    done.push(Stmt { kind, span: stmt.span });
+                }
                 return Some(done);
             }
             StmtKind::Assign(..)
