@@ -45,7 +45,7 @@ pub(super) fn branched(list: &[Stmt], mut left: Option<&mut Left<'_>>) -> Option
             StmtKind::If { cond, then, otherwise } => {
                 let ways = [escapes(then), escapes(otherwise)];
                 let (skips, leaves) = (ways.iter().any(|way| way.continues), ways.iter().any(|way| way.breaks));
-                if !skips && !(leaves && left.is_some()) {
+                if !(skips || (leaves && left.is_some())) {
                     done.push(stmt.clone());
                     continue;
                 }

@@ -21,6 +21,10 @@ impl Build<'_> {
         Stmt { kind, span: self.span }
     }
 
+    fn kind(&self, id: ExprId) -> &ExprKind {
+        &self.function.exprs[id].kind
+    }
+
     pub(super) fn push(&mut self, kind: ExprKind, ty: Type) -> ExprId {
         self.function.exprs.push(Expr { kind, ty, span: self.span })
     }
@@ -150,12 +154,12 @@ impl Build<'_> {
             return false;
         }
         let ExprKind::Unary(UnaryOp::Not, holds) = self.function.exprs[cond].kind else { return false };
-        let (first, second) = match self.function.exprs[holds].kind {
-            ExprKind::Select(a, b, no) if self.function.exprs[no].kind == ExprKind::Const(Const::Bool(false)) => (a, b),
-            ExprKind::Binary(BinaryOp::And, a, b) => (a, b),
-            _ => return false,
+        let parts = match self.function.class(holds) {
+            Class::Arith(Arith::Select(a, b, no)) if *self.kind(no) == ExprKind::Const(Const::Bool(false)) => [a, b],
+            Class::Arith(Arith::Binary(BinaryOp::And, a, b)) => [a, b],
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => return false,
         };
-        self.tests_of(turn, 1, [first, second], then);
+        self.tests_of(turn, 1, parts, then);
         true
     }
 

@@ -211,9 +211,10 @@ fn rewrite(
     whole.push(build.stmt(StmtKind::Assign(turns, count)));
     whole.push(cut_here(span));
     list[index].kind = StmtKind::Loop { body: whole, step };
-    list.splice(index + 1..index + 1, behind);
     let at = index + first.len();
     list.splice(index..index, first);
+    let rest = list.split_off(at + 1);
+    list.extend(behind.into_iter().chain(rest));
     Some((Leaving { alive, turns, few, none, ends, sums }, at))
 }
 
