@@ -202,7 +202,7 @@ def test_a_divisor_that_is_zero_for_threads_without_a_part():
 
 @cuda.jit
 def plates(steps, power, source, out, columns, rows, border):
-    """Steps in a tile after Rodinia's hotspot: clamped neighbors by names used again, and a flag that says who computed."""
+    """Steps in a tile after Rodinia's hotspot: clamped neighbors by names used again, and a flag."""
     tile = cuda.shared.array((16, 16), np.int64)
     new = cuda.shared.array((16, 16), np.int64)
     tx = cuda.threadIdx.x

@@ -44,8 +44,13 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             Node::Segment(segment) if self.outlines => self.outlined(segment),
             Node::Segment(segment) => self.segment(segment),
             Node::If { cond, then, otherwise } => {
-                let cond = self.emitter.emit_int(*cond)?;
-                self.branch(cond, then, otherwise)
+                let leaving = self.plan.leaving.iter().find_map(|of| Some((of, of.asks(*cond)?)));
+                let Some((leaving, (most, from))) = leaving else {
+                    let cond = self.emitter.emit_int(*cond)?;
+                    return self.branch(cond, then, otherwise);
+                };
+                let cond = self.alive_at_most(leaving, most, from)?;
+                if most == 0 { self.branch(cond, then, otherwise) } else { self.alone(cond, then) }
             }
             Node::Guarded { guard, inside } => {
                 let someone = self.lets_through(guard)?;
@@ -59,8 +64,9 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             Node::Barrier if self.hooks.telling.is_some() => checks::met(&self.emitter, self.hooks.frame.get().context),
             Node::Barrier => Ok(()),
             Node::Strips(strips) => self.strips(strips),
-            Node::Loop { active, guard, mask, turn_mask, body, step, counter: _ } => {
-                self.block_loop((*active, guard.as_ref()), *mask, *turn_mask, (body, step))
+            Node::Loop { active, guard, mask, turn_mask, body, step, counter } => {
+                let ends = counter.is_some() || self.plan.leaving.iter().any(|of| of.ends && of.is_of(body));
+                self.block_loop((*active, guard.as_ref()), (*mask, *turn_mask), ends, (body, step))
             }
             Node::Break => self.leave(|(end, _)| end),
             Node::Continue => self.leave(|(_, step)| step),
@@ -96,11 +102,24 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
+    /// What is left of a strip's threads goes on: first it is asked whether there are any, and last of all they leave the loop.
+    fn alone(&mut self, few: IntValue<'ctx>, nodes: &[Node]) -> Result<()> {
+        let [asks, turns @ .., jump] = nodes else { return internal("a loop that nobody leaves") };
+        let (then, end) = (self.emitter.block("few"), self.emitter.block("many"));
+        self.emitter.builder.build_conditional_branch(few, then, end)?;
+        self.emitter.builder.position_at_end(then);
+        self.node(asks)?;
+        self.aside(|this| this.nodes(turns))?;
+        self.node(jump)?;
+        self.emitter.builder.position_at_end(end);
+        Ok(())
+    }
+
     fn block_loop(
         &mut self,
         (active, guard): (Option<MaskId>, Option<&Guard>),
-        mask: Option<MaskId>,
-        turn_mask: Option<MaskId>,
+        (mask, turn_mask): (Option<MaskId>, Option<MaskId>),
+        ends: bool,
         (body, step): (&[Node], &[Node]),
     ) -> Result<()> {
         if let Some(mask) = mask {
@@ -130,7 +149,11 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.emitter.in_step = true;
         self.nodes(step)?;
         self.emitter.in_step = false;
-        let is_short = self.strip.is_some() && !self.long_turn(body) && !self.long_turn(step);
+        // Who goes on alone does so once.
+        let alone =
+            |node: &&Node| matches!(node, Node::If { cond, .. } if self.plan.leaving.iter().any(|of| of.few == *cond));
+        let long = |node: &Node| self.long_turn(std::slice::from_ref(node));
+        let is_short = ends && self.strip.is_some() && !body.iter().chain(step).filter(|node| !alone(node)).any(long);
         if !is_short && !self.emitter.ended()? {
             self.hooks.look_up(&self.emitter)?;
         }

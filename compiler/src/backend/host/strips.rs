@@ -14,7 +14,7 @@ use super::{
     entry::KernelEmitter,
     hooks::{Frame, count, index},
     parallel::Shape,
-    plan::{Node, Segment, Strips},
+    plan::{Leaving, Node, Segment, Strips},
 };
 use crate::{
     backend::llvm::{Result, internal},
@@ -33,6 +33,8 @@ pub(super) struct Strip<'ctx> {
     from: IntValue<'ctx>,
     /// How many there are in a row.
     width: IntValue<'ctx>,
+    /// How many there may be.
+    most: u32,
     /// What LLVM is to make of a whole strip.
     shape: Shape,
     /// Which of them is present: its row, and which it is there.
@@ -111,7 +113,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.counted("last_strip", (self.int(0), has_left), |this, _| {
             let from = this.emitter.builder.build_int_sub(high, left, "")?;
             let rows = vec![StripRow { row, places: common.rest.clone() }];
-            this.one(common, Strip { rows, from, width: left, shape: Shape::Loop, present: None })
+            let most = common.strips.width;
+            this.one(common, Strip { rows, from, width: left, most, shape: Shape::Loop, present: None })
         })?;
         Ok(())
     }
@@ -129,7 +132,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.counted("strip", (self.int(0), turns), |this, turn| {
             let builder = &this.emitter.builder;
             let from = builder.build_int_add(low, builder.build_int_nuw_mul(turn, width, "")?, "")?;
-            this.one(common, Strip { rows, from, width, shape, present: None })
+            let most = common.strips.width;
+            this.one(common, Strip { rows, from, width, most, shape, present: None })
         })?;
         Ok(())
     }
@@ -237,17 +241,20 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     fn places_of(&mut self, strips: &Strips) -> Result<Places<'ctx>> {
         let mut places = HashMap::new();
         for &local in &strips.places {
-            let name = &self.emitter.function.locals[local].name;
-            let ty = self.memory_type(local)?;
-            let count = self.emitter.cx.types.context.i32_type().const_int(u64::from(strips.width), false);
-            let place = self.allocas.build_array_alloca(ty, count, name)?;
-            if let Some(alloca) = place.as_instruction() {
-                let set = alloca.set_alignment(ALIGN);
-                set.or_else(|error| internal(format!("an alignment of {ALIGN}: {error}")))?;
-            }
-            places.insert(local, place);
+            places.insert(local, self.array_of(local, strips.width)?);
         }
         Ok(places)
+    }
+
+    /// An array of a crossing local for so many threads.
+    fn array_of(&mut self, local: LocalId, threads: u32) -> Result<PointerValue<'ctx>> {
+        let name = &self.emitter.function.locals[local].name;
+        let place = self.allocas.build_array_alloca(self.memory_type(local)?, self.int(threads), name)?;
+        if let Some(alloca) = place.as_instruction() {
+            let set = alloca.set_alignment(ALIGN);
+            set.or_else(|error| internal(format!("an alignment of {ALIGN}: {error}")))?;
+        }
+        Ok(place)
     }
 
     /// A segment for the threads of the strip that is here.
@@ -274,6 +281,69 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         }
         self.strip = Some(strip);
         Ok(())
+    }
+
+    /// Whether no more than so many threads of the strip are still in a loop that they leave in different turns, or, before so many
+    /// turns, none.
+    pub(super) fn alive_at_most(&mut self, leaving: &Leaving, most: u32, turns: u32) -> Result<IntValue<'ctx>> {
+        let zero = self.int(0);
+        // Short strips are no vectors: each thread goes on alone.
+        if most > 0 && self.strip.as_ref().is_some_and(|strip| strip.shape != Shape::Vectors) {
+            return Ok(self.emitter.cx.types.context.bool_type().const_all_ones());
+        }
+        let seen = self.allocas.build_alloca(zero.get_type(), "seen")?;
+        self.emitter.builder.build_store(seen, zero)?;
+        self.lanes(false, |this, _| {
+            let Some((array, lane)) = this.strip.as_ref().and_then(|strip| strip.element(leaving.alive)) else {
+                return internal("a loop that threads leave in different turns is in no strip");
+            };
+            let place = this.lane_of(array, lane, leaving.alive)?;
+            let builder = &this.emitter.builder;
+            let one = builder.build_load(zero.get_type(), place, "")?.into_int_value();
+            let before = builder.build_load(zero.get_type(), seen, "")?.into_int_value();
+            builder.build_store(seen, builder.build_int_nuw_add(before, one, "")?)?;
+            Ok(())
+        })?;
+        let done = self.emitter.place(leaving.turns)?;
+        let builder = &self.emitter.builder;
+        let seen = builder.build_load(zero.get_type(), seen, "")?.into_int_value();
+        let done = builder.build_load(zero.get_type(), done, "")?.into_int_value();
+        let is_late = builder.build_int_compare(IntPredicate::UGE, done, self.int(turns), "")?;
+        let most = builder.build_select(is_late, self.int(most), zero, "")?.into_int_value();
+        Ok(builder.build_int_compare(IntPredicate::ULE, seen, most, "few")?)
+    }
+
+    /// Nodes in which a thread goes on alone: what the strip carries stays in registers elsewhere only if nobody asks for an element
+    /// by a number that is not known, so that they have copies.
+    pub(super) fn aside(&mut self, nodes: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        let Some(strip) = self.strip.clone() else { return internal("threads of no strip") };
+        let mut aside = strip.clone();
+        let mut copies = Vec::new();
+        for row in &mut aside.rows {
+            let mut places: Vec<_> = row.places.iter_mut().collect();
+            places.sort_by_key(|(local, _)| **local);
+            for (&local, place) in places {
+                let own = self.array_of(local, strip.most)?;
+                copies.push((*place, own, u64::from(strip.most) * self.emitter.function.locals[local].ty.host_bytes()));
+                *place = own;
+            }
+        }
+        for &(from, to, bytes) in &copies {
+            self.copy_array(from, to, bytes)?;
+        }
+        self.strip = Some(aside);
+        nodes(self)?;
+        for (to, from, bytes) in copies {
+            self.copy_array(from, to, bytes)?;
+        }
+        self.strip = Some(strip);
+        Ok(())
+    }
+
+    fn copy_array(&self, from: PointerValue<'ctx>, to: PointerValue<'ctx>, bytes: u64) -> Result<()> {
+        let bytes = self.emitter.cx.types.context.i64_type().const_int(bytes, false);
+        let done = self.emitter.builder.build_memcpy(to, ALIGN, from, ALIGN, bytes);
+        done.map(drop).or_else(|error| internal(format!("LLVM cannot copy what a strip carries: {error}")))
     }
 
     /// Fetches crossing locals from scratch memory, or puts them back.

@@ -120,7 +120,7 @@ fn part_list(function: &mut Function, fixed: &Fixed, list: &mut Block) {
 }
 
 /// Loops that may be worth marking, in a place where they would be lifted without a mask.
-fn candidates(function: &Function, body: &Block) -> Vec<Path> {
+pub(super) fn candidates(function: &Function, body: &Block) -> Vec<Path> {
     let fixed = Fixed::of(function, body);
     let mut found = Vec::new();
     collect(function, body, &fixed, &mut Vec::new(), &mut found);
@@ -208,7 +208,7 @@ fn simple(function: &Function, block: &[Stmt]) -> bool {
 }
 
 /// Whether a loop computes functions of many operations, which vectors of threads do at a tenth of the time.
-fn computes(function: &Function, block: &[Stmt]) -> bool {
+pub(super) fn computes(function: &Function, block: &[Stmt]) -> bool {
     let mut computes = false;
     for_each_stmt(block, &mut |stmt| {
         for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
@@ -281,9 +281,7 @@ fn mark_uniform(
     if masks(function, &attempt) > masks(function, body) {
         return None;
     }
-    let fixed = Fixed::of(function, &attempt);
-    let regions = Regions::of(function, &attempt, &fixed);
-    let uniformity = shared_by_block(function, &attempt, &regions);
+    let (fixed, uniformity) = uniformity(function, &attempt);
     let marked = list_at(&mut attempt, outer).and_then(|list| list.get(index)).cloned();
     let Some(Stmt { kind: StmtKind::Loop { body: turn, .. }, .. }) = marked else { return None };
     let apart = !stays_together(function, &turn, &attempt, &fixed, &uniformity);
@@ -302,16 +300,30 @@ fn knows_rows(function: &Function) -> bool {
 }
 
 /// How many masks a body needs.
-fn masks(function: &Function, body: &[Stmt]) -> u32 {
+pub(super) fn masks(function: &Function, body: &[Stmt]) -> u32 {
     let mut function = function.clone();
     let fixed = Fixed::of(&function, body);
     let regions = Regions::of(&function, body, &fixed);
     let uniformity = shared_by_block(&function, body, &regions);
-    segments::cut(&mut function, body, &uniformity, &regions, &[], None).masks
+    segments::cut(&mut function, body, &uniformity, &regions, (&[], &[]), None).masks
+}
+
+/// What is fixed in a body, and what all threads of a block share.
+pub(super) fn uniformity(function: &Function, body: &[Stmt]) -> (Fixed, Uniformity) {
+    let fixed = Fixed::of(function, body);
+    let regions = Regions::of(function, body, &fixed);
+    let uniformity = shared_by_block(function, body, &regions);
+    (fixed, uniformity)
 }
 
 /// `true` if a row of threads touches one element or neighbors wherever the loop touches memory.
-fn stays_together(function: &Function, turn: &[Stmt], body: &[Stmt], fixed: &Fixed, uniformity: &Uniformity) -> bool {
+pub(super) fn stays_together(
+    function: &Function,
+    turn: &[Stmt],
+    body: &[Stmt],
+    fixed: &Fixed,
+    uniformity: &Uniformity,
+) -> bool {
     let mut values: Vec<Option<ExprId>> = vec![None; function.locals.len()];
     let mut counts = vec![0_u32; function.locals.len()];
     for_each_stmt(body, &mut |stmt| {
@@ -359,6 +371,12 @@ pub(super) fn rows_share(function: &Function, list: &[Stmt], fixed: &Fixed, unif
         }
     });
     shares && differs
+}
+
+/// Whether all threads of a row have a value in common.
+pub(super) fn is_of_all(function: &Function, fixed: &Fixed, uniformity: &Uniformity, value: ExprId) -> bool {
+    let shared = |local: LocalId| !uniformity.local_varies(local);
+    Forms { function, fixed, shared: &shared, sole: &|_| None, axis: 0 }.form(value) == Form::Same
 }
 
 fn neighbors(forms: &Forms<'_>, pointer: ExprId) -> bool {

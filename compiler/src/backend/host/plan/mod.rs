@@ -19,7 +19,9 @@ mod guards;
 mod inline;
 mod interior;
 mod joined;
+mod jumps;
 mod lanes;
+mod leaving;
 mod lockstep;
 pub(crate) mod meeting;
 mod order;
@@ -46,6 +48,7 @@ pub(crate) mod warps;
 mod webs;
 
 pub(crate) use crossing::Crossing;
+pub(crate) use leaving::Leaving;
 pub(crate) use polling::Polling;
 pub(crate) use quotients::{Dividend, Division, Quotients};
 pub(crate) use settled::Pointers;
@@ -75,13 +78,15 @@ struct Asked {
     together: bool,
     /// Loops that threads take together only by strips.
     walks: bool,
+    /// Loops that threads leave in different turns.
+    leaving: bool,
     /// A copy for parts of rows.
     quotients: bool,
 }
 
 impl Asked {
     /// Each thread does what the program says, in its order.
-    const PLAIN: Self = Self { opt: false, together: false, walks: false, quotients: false };
+    const PLAIN: Self = Self { opt: false, together: false, walks: false, leaving: false, quotients: false };
 }
 
 /// How a kernel runs.
@@ -109,6 +114,8 @@ pub(crate) struct Plan {
     pub joins: Option<Vec<i64>>,
     /// Rows of joined blocks may be longer than a block's, if threads keep nothing.
     pub long_rows: bool,
+    /// What strips ask about loops that their threads leave in different turns.
+    pub leaving: Vec<Leaving>,
     /// What is divided for each part of a row.
     pub quotients: Option<Quotients>,
     /// The axis of the launch that is exchanged with `x`.
@@ -121,11 +128,12 @@ impl Plan {
     /// Plans the kernel of a module; `None` if it has none. For code that is optimized, threads near no border have a copy
     /// of what they do.
     pub(crate) fn of(module: &Module, opt: bool) -> Option<Self> {
-        let mut asked = Asked { opt, together: true, walks: opt, quotients: opt };
+        let mut asked = Asked { opt, together: true, walks: opt, leaving: opt, quotients: opt };
         loop {
             let (plan, walks) = Self::with(module, asked)?;
             let next = Asked {
                 walks: asked.walks && strips::hold_all(&plan.cut.nodes, &walks),
+                leaving: asked.leaving && strips::hold_left(&plan.cut.nodes, &plan.leaving),
                 // Segments that are functions of their own know no rows.
                 quotients: asked.quotients && (plan.quotients.is_none() || plan.segments <= MOST_SEGMENTS),
                 ..asked
@@ -175,6 +183,7 @@ impl Plan {
         copy_assigned_params(&mut function);
         let mut body = std::mem::take(&mut function.body);
         if opt {
+            jumps::without_continue(&mut body);
             webs::split(&mut function, &mut body);
         }
         let is_short = opt && short::copy(&module, &mut function, &mut body);
@@ -201,7 +210,8 @@ impl Plan {
         }
         let marked =
             if together { lockstep::mark(&mut function, &mut body, walks, true) } else { lockstep::Marked::default() };
-        let has_barrier = marked.any || has_barrier;
+        let leaving = if asked.leaving { leaving::mark(&mut function, &mut body) } else { Vec::new() };
+        let has_barrier = marked.any || !leaving.is_empty() || has_barrier;
         warps::lower_for_loops(&mut module, &mut function, &mut body);
         let fixed = Fixed::of(&function, &body);
         let (uniformity, mut cut) = if has_barrier {
@@ -209,8 +219,8 @@ impl Plan {
             let uniformity = shared_by_block(&function, &body, &regions);
             let assigned = groups::count_assigned(&function, &body);
             let groups = groups::Groups { fixed: &fixed, assigned };
-            let cut =
-                segments::cut(&mut function, &body, &uniformity, &regions, &marked.counters, opt.then_some(&groups));
+            let marks = (marked.counters.as_slice(), leaving.as_slice());
+            let cut = segments::cut(&mut function, &body, &uniformity, &regions, marks, opt.then_some(&groups));
             (uniformity, cut)
         } else {
             (all_own(&function), segments::whole(body, is_choice))
@@ -255,7 +265,7 @@ impl Plan {
         }
         if opt && segments <= MOST_SEGMENTS {
             let width = if joins.is_some() { strips::WIDEST } else { strips::IN_BLOCK };
-            strips::make(&peeler, width, &marked, &mut cut.nodes);
+            strips::make(&peeler, width, (&marked, &leaving), &mut cut.nodes);
         }
         shape::for_each_guard(&mut cut.nodes, &mut |guard| peeler.complete(guard));
         crossing.locals = strips::kept(&cut.nodes);
@@ -275,6 +285,7 @@ impl Plan {
             polling,
             joins,
             long_rows: !marked.far,
+            leaving,
             quotients,
             x_axis,
             row_width,

@@ -6,6 +6,7 @@
 
 use super::{
     groups::Groups,
+    leaving::Leaving,
     regions::Regions,
     shape::{Cut, Guard, MaskId, Node, Runs, Segment},
     uniform::Uniformity,
@@ -37,13 +38,14 @@ pub(crate) fn whole(mut body: Block, is_choice: bool) -> Cut {
 /// Cuts a body. New locals, for conditions, are added to the function. With `groups`, what need not run for each thread is
 /// cut off.
 ///
-/// `together` are the counters of loops whose only barrier is the one that [`super::lockstep`] has put there.
+/// `together` are the counters of loops whose only barrier is the one that [`super::lockstep`] has put there, and what is asked
+/// in those of [`super::leaving`].
 pub(crate) fn cut(
     function: &mut Function,
     body: &[Stmt],
     uniformity: &Uniformity,
     regions: &Regions,
-    together: &[LocalId],
+    (together, leaving): (&[LocalId], &[Leaving]),
     groups: Option<&Groups<'_>>,
 ) -> Cut {
     let locals = function.locals.len();
@@ -52,6 +54,7 @@ pub(crate) fn cut(
         uniformity,
         regions,
         together,
+        leaving,
         groups,
         guards: Vec::new(),
         masks: Vec::new(),
@@ -72,6 +75,7 @@ pub(crate) fn cut(
         uniformity,
         regions,
         together,
+        leaving,
         groups,
         guards: Vec::new(),
         masks: vec![(0, Kind::Alive)],
@@ -152,6 +156,7 @@ struct Cutter<'a> {
     uniformity: &'a Uniformity,
     regions: &'a Regions,
     together: &'a [LocalId],
+    leaving: &'a [Leaving],
     groups: Option<&'a Groups<'a>>,
     /// The guards around the position.
     guards: Vec<Guard>,
@@ -371,7 +376,10 @@ impl Cutter<'_> {
                 self.masks.extend(turn_mask.map(|mask| (mask, Kind::Turn)));
                 let counter = counter(self.function, body, step).map(|(counter, _)| counter);
                 // The barrier at the end of a turn that nobody wrote.
-                let is_marked = counter.is_some_and(|counter| self.together.contains(&counter));
+                let is_marked = counter.is_some_and(|counter| self.together.contains(&counter))
+                    || body.iter().any(|stmt| {
+                        matches!(stmt.kind, StmtKind::If { cond, .. } if self.leaving.iter().any(|of| of.few == cond))
+                    });
                 let body = match body.split_last() {
                     Some((_, turn)) if is_marked => self.list(turn, false),
                     _ => self.list(body, false),

@@ -9,12 +9,13 @@ use std::collections::BTreeSet;
 
 use super::{
     guards::Peeler,
+    leaving::Leaving,
     lockstep::{self, Marked},
     shape::{Guard, Node, Runs, Segment, Strips, for_each_segment, for_each_split},
 };
 use crate::{
     analysis::escapes,
-    ir::{LocalId, for_each_stmt},
+    ir::{Function, LocalId, for_each_stmt},
 };
 
 /// Threads of a strip where rows are long.
@@ -32,18 +33,21 @@ const MOST_BYTES: u64 = 1024;
 /// Expressions of the nodes of a strip, which are there twice.
 const MOST_EXPRS: usize = 2000;
 
+/// Threads of a strip that leave a loop in different turns: all take as many as the last one.
+const LEAVING: u32 = 64;
+
 /// Threads of a strip that walk through memory apart: as many lines of a cache are in use at a time, which may fall into one
 /// set of it.
 const APART: u32 = 8;
 
 /// Makes strips of nodes that may run so, wherever there is a loop among them. Guards are off the segments already. What
 /// is marked says in which loops threads touch memory apart, and which are for several rows alone.
-pub(super) fn make(peeler: &Peeler<'_>, width: u32, marked: &Marked, nodes: &mut Vec<Node>) {
+pub(super) fn make(peeler: &Peeler<'_>, width: u32, (marked, leaving): (&Marked, &[Leaving]), nodes: &mut Vec<Node>) {
     let Marked { walks, tiles, .. } = marked;
     let mut loads = vec![0; peeler.function.locals.len()];
     count_loads(nodes, &mut loads);
     for_each_split(nodes, &mut |cond| loads[cond.index()] += 1);
-    Maker { peeler, width, walks, tiles, loads }.list(nodes, &Guard::default(), false);
+    Maker { peeler, width, walks, tiles, leaving, loads }.list(nodes, &Guard::default(), false);
 }
 
 /// The crossing locals that have a place in scratch memory: strips need none for what nobody else reads.
@@ -84,6 +88,7 @@ struct Maker<'a> {
     width: u32,
     walks: &'a [LocalId],
     tiles: &'a [LocalId],
+    leaving: &'a [Leaving],
     /// By the local's index: how many segments fetch it.
     loads: Vec<u32>,
 }
@@ -153,7 +158,7 @@ impl Maker<'_> {
             Node::Once { active, .. } => active.is_none(),
             Node::If { then, otherwise, .. } => all(then, in_loop) && all(otherwise, in_loop),
             Node::Loop { counter, active, mask, turn_mask, body, step, .. } => {
-                counter.is_some()
+                (counter.is_some() || body.iter().any(|node| leaves(node, self.leaving)))
                     && active.is_none()
                     && mask.is_none()
                     && turn_mask.is_none()
@@ -175,10 +180,11 @@ impl Maker<'_> {
     }
 
     fn strips(&self, nodes: &mut [Node], guard: &Guard, repeats: bool) -> Option<Strips> {
-        if !nodes.iter().any(holds_loop) {
+        let function = &*self.peeler.function;
+        // Functions that are called from two places LLVM may leave as calls, of which it makes no vectors.
+        if !nodes.iter().any(holds_loop) || nodes.iter().any(|node| computes(function, node, false)) {
             return None;
         }
-        let function = &*self.peeler.function;
         let (mut places, mut stored, mut exprs) = (BTreeSet::new(), BTreeSet::new(), 0);
         for_each_segment(nodes, &mut |segment| {
             places.extend(segment.load.iter().chain(&segment.store).copied());
@@ -200,9 +206,11 @@ impl Maker<'_> {
             self.shares(node, false, &mut shares);
         }
         let wraps = guard.ranges.iter().any(|range| range.wraps);
-        let rows = if shares && !apart && !wraps && exprs * ROWS as usize <= MOST_EXPRS { ROWS } else { 1 };
+        let leaving = nodes.iter().any(|node| is_left(node, self.leaving));
+        // Of two rows one may have left a loop, and would load what its own threads do not.
+        let rows = if shares && !apart && !wraps && !leaving && exprs * ROWS as usize <= MOST_EXPRS { ROWS } else { 1 };
         let bytes: u64 = places.iter().map(|local| function.locals[*local].ty.host_bytes()).sum();
-        let mut width = self.width;
+        let mut width = if leaving { self.width.min(LEAVING) } else { self.width };
         while u64::from(width) * u64::from(rows) * bytes > MOST_BYTES && width > IN_BLOCK {
             width /= 2;
         }
@@ -258,6 +266,37 @@ fn carries(node: &Node, in_loop: bool) -> bool {
     let in_loop = in_loop || matches!(node, Node::Loop { .. });
     matches!(node, Node::Segment(segment) if in_loop && !segment.load.is_empty())
         || node.parts().iter().any(|part| part.iter().any(|inside| carries(inside, in_loop)))
+}
+
+/// `true` if a thread computes functions of many operations in a loop.
+fn computes(function: &Function, node: &Node, in_loop: bool) -> bool {
+    let in_loop = in_loop || matches!(node, Node::Loop { .. });
+    matches!(node, Node::Segment(segment) if in_loop && lockstep::computes(function, &segment.body))
+        || node.parts().iter().any(|part| part.iter().any(|inside| computes(function, inside, in_loop)))
+}
+
+/// `true` for a node that asks whether threads are left in a loop.
+fn leaves(node: &Node, leaving: &[Leaving]) -> bool {
+    matches!(node, Node::If { cond, .. } if leaving.iter().any(|of| of.few == *cond))
+}
+
+/// `true` if threads leave a loop in different turns.
+fn is_left(node: &Node, leaving: &[Leaving]) -> bool {
+    leaves(node, leaving) || node.parts().iter().any(|part| part.iter().any(|inside| is_left(inside, leaving)))
+}
+
+/// `true` if each of the loops that threads leave in different turns is in a strip.
+pub(super) fn hold_left(nodes: &[Node], leaving: &[Leaving]) -> bool {
+    leaving.iter().all(|one| is_in_strip(nodes, std::slice::from_ref(one)))
+}
+
+fn is_in_strip(nodes: &[Node], one: &[Leaving]) -> bool {
+    nodes.iter().any(|node| {
+        if let Node::Strips(strips) = node {
+            return strips.nodes.iter().any(|inside| is_left(inside, one));
+        }
+        node.parts().iter().any(|part| is_in_strip(part, one))
+    })
 }
 
 fn holds_loop(node: &Node) -> bool {

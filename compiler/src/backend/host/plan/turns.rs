@@ -105,7 +105,8 @@ impl WriteOut<'_> {
                 for &value in &turns.values {
                     self.turn(&turns, value, &rest, &mut out);
                 }
-                let end = self.constant(Const::Int(turns.end), Type::I64, stmt.span);
+                let ty = self.function.locals[turns.counter].ty;
+                let end = self.constant(Const::Int(turns.end), ty, stmt.span);
                 out.push(Stmt { kind: StmtKind::Assign(turns.counter, end), span: stmt.span });
                 continue;
             }

@@ -56,7 +56,8 @@ pub(crate) fn list_at<'a>(body: &'a mut Block, path: &[usize]) -> Option<&'a mut
     Some(list)
 }
 
-/// The counter of a `for` over 64-bit integers and its limit: tested first, and one more after each turn.
+/// The counter of a `for` over signed integers and its limit: tested first, and one more after each turn, which is exact below
+/// a limit.
 pub(crate) fn counter(function: &Function, body: &[Stmt], step: &[Stmt]) -> Option<(LocalId, ExprId)> {
     counter_by(function, body, step).and_then(|(counter, limit, by)| (by == 1).then_some((counter, limit)))
 }
@@ -67,7 +68,7 @@ pub(crate) fn counter_by(function: &Function, body: &[Stmt], step: &[Stmt]) -> O
     let [Stmt { kind: StmtKind::Assign(local, sum), .. }] = step else { return None };
     let ExprKind::Binary(BinaryOp::Add | BinaryOp::AddExact, a, b) = *kind(*sum) else { return None };
     let by = function.int(b).filter(|&by| by > 0)?;
-    if function.local(a) != Some(*local) || function.locals[*local].ty != Type::I64 {
+    if function.local(a) != Some(*local) || !matches!(function.locals[*local].ty, Type::I64 | Type::I32) {
         return None;
     }
     let (test, rest) = body.split_first()?;

@@ -158,6 +158,7 @@ impl Walk<'_, '_> {
         // A fixed local is a shorter name for the sum that it is.
         if let Known::Integer(Between { low, .. }) = &known
             && low.terms.len() > 1
+            && self.function().locals[local].ty == Type::I64
             && self.peeler.fixed.value(local).is_some()
         {
             let read = self.push(ExprKind::Local(local), Type::I64, value);
@@ -186,7 +187,7 @@ impl Walk<'_, '_> {
         let mut rest = body;
         if let Some((local, limit, first)) = first {
             // The test stands as it is: it ends the loop.
-            let limit = self.value(limit).1;
+            let limit = self.limit(limit);
             done.extend(self.copied(&body[..1]));
             rest = &body[1..];
             if let (Some(Known::Integer(first)), Some(Known::Integer(limit))) = (first, limit)
@@ -198,6 +199,17 @@ impl Walk<'_, '_> {
         done.extend(self.block(rest));
         self.known = outside;
         StmtKind::Loop { body: done, step: self.copied(step) }
+    }
+
+    /// What is known of the limit of a counter.
+    fn limit(&mut self, limit: ExprId) -> Option<Known> {
+        let known = self.value(limit).1;
+        if known.is_some() || self.function().exprs[limit].ty != Type::I32 || self.form(limit) != Form::Same {
+            return known;
+        }
+        let narrow = self.copy(limit);
+        let wide = self.push(ExprKind::Convert(narrow), Type::I64, limit);
+        Some(Known::Integer(Between::one(Sum::term(wide))))
     }
 
     /// Statements as they are, of expressions of their own.

@@ -16,6 +16,11 @@ impl Walk<'_, '_> {
     /// A copy of an expression for the interior, and what is known of its value there.
     pub(super) fn value(&mut self, id: ExprId) -> (ExprId, Option<Known>) {
         let Expr { kind, ty, .. } = self.function().exprs[id].clone();
+        if ty == Type::I32
+            && let Some(known) = self.counted(&kind)
+        {
+            return (self.push(kind, ty, id), Some(known));
+        }
         if ty != Type::I64 && ty != Type::BOOL {
             let kind = kind.map_operands(&mut |operand| self.value(operand).0);
             return (self.push(kind, ty, id), None);
@@ -39,6 +44,15 @@ impl Walk<'_, '_> {
             row.then(|| Known::Integer(Between::one(Sum::term(id))))
         });
         (copy, found)
+    }
+
+    /// What is known of an integer of 32 bits that is a constant or a local, such as what a loop counts by.
+    fn counted(&self, kind: &ExprKind) -> Option<Known> {
+        match kind.class() {
+            Class::Leaf(Leaf::Const(Const::Int(value))) => Some(Known::Integer(Between::constant(value))),
+            Class::Leaf(Leaf::Local(local)) => self.known.get(&local).cloned(),
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => None,
+        }
     }
 
     /// What is known of an operator's result, and which operand it is, if it is one.
@@ -113,7 +127,10 @@ impl Walk<'_, '_> {
                     None => nothing,
                 }
             }
-            Class::Arith(Arith::Compare(op, ..)) => {
+            Class::Arith(Arith::Convert(from)) if is_integer && self.function().exprs[from].ty == Type::I32 => {
+                sum(integer(0).cloned())
+            }
+            Class::Arith(Arith::Compare(op, first, _)) if self.function().exprs[first].ty == Type::I64 => {
                 let Some((a, b)) = integer(0).zip(integer(1)) else { return nothing };
                 (self.comparison(op, a, b).map(Known::Bool), None)
             }
