@@ -6,8 +6,10 @@ use super::{
     clock::Step,
     launch::{HAS_FREED, Launch, NOWHERE_ROOM, Told, Verdict, Who},
     memory::{self, Bytes},
+    page::PAGE,
     races::Now,
-    shadow::{ATOMIC, OF_BLOCK, PAGE, STEP, Shadow, Spot, When},
+    record::{ATOMIC, OF_BLOCK, STEP, Spot, When},
+    shadow::Shadow,
 };
 
 impl Launch {
@@ -228,16 +230,24 @@ impl Launch {
         let (epoch, clock) = (thread.epoch, thread.clock);
         let when = When { block, thread: who.thread as u32, epoch, clock, how, spot };
         // Scratch memory is another block's, later.
-        let now = Now { thread, logs: released, when, blocks: if in_scratch { (block, 1) } else { *numbers } };
+        let now = Now { thread, logs: released, when, blocks: if in_scratch { (block, 1) } else { *numbers }, first: numbers.0 };
         let mut found = [None; 2];
         let (mut at, end) = (address, address.saturating_add(bytes));
         while at < end {
             let part = Shadow::in_page(at, end - at);
             let Some(page) = shadow.page(at, part) else { return };
-            for cell in page.cells(at, part) {
-                if let Some([write, other]) = now.meet(page, cell, writes) {
+            let mut cells = page.cells(at, part);
+            while !cells.is_empty() {
+                let alike = page.alike(cells.clone());
+                if let Some([write, other]) = now.meet(page, alike.start, writes) {
                     found = [found[0].or(write), found[1].or(other)];
                 }
+                cells.start = alike.end;
+                page.copy_first(alike);
+            }
+            if at != address {
+                // Code may know cells that it has no more.
+                shadow.forget_page(at);
             }
             at += part;
         }

@@ -8,7 +8,7 @@ use super::{
     calls::Depth,
     logs::{Logs, Versions},
     meet::Meeting,
-    shadow::{MOST_CLOCK, Reads, Spot, When, Write},
+    record::{MOST_CLOCK, Reads, Spot, When, Write},
 };
 
 /// Threads of a warp.

@@ -15,7 +15,9 @@ use super::{
     logs::Logs,
     meet::Meeting,
     memory::{self, Bytes},
-    shadow::{ByAddress, PAGE, Shadow, Spot},
+    page::PAGE,
+    record::Spot,
+    shadow::{ByAddress, Shadow},
 };
 
 /// So far from [`HostChecks::NOWHERE`] lies what an index out of bounds led to.

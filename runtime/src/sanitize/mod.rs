@@ -21,8 +21,13 @@ mod launch;
 mod logs;
 mod meet;
 pub mod memory;
+mod packed;
+mod page;
 mod races;
+mod record;
 mod shadow;
+#[cfg(test)]
+mod sizes;
 #[cfg(test)]
 mod tests;
 
