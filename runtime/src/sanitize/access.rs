@@ -230,7 +230,13 @@ impl Launch {
         let (epoch, clock) = (thread.epoch, thread.clock);
         let when = When { block, thread: who.thread as u32, epoch, clock, how, spot };
         // Scratch memory is another block's, later.
-        let now = Now { thread, logs: released, when, blocks: if in_scratch { (block, 1) } else { *numbers }, first: numbers.0 };
+        let now = Now {
+            thread,
+            logs: released,
+            when,
+            blocks: if in_scratch { (block, 1) } else { *numbers },
+            first: numbers.0,
+        };
         let mut found = [None; 2];
         let (mut at, end) = (address, address.saturating_add(bytes));
         while at < end {

@@ -94,7 +94,8 @@ fn found(seed: u64, bytes: u64) -> (Vec<String>, usize) {
                     n_accesses += 1;
                     if run.has_found() {
                         let told = run.take().into_iter().map(|finding| {
-                            let whos = finding.accesses.iter().map(|access| (access.site.line, access.thread, access.block));
+                            let whos =
+                                finding.accesses.iter().map(|access| (access.site.line, access.thread, access.block));
                             format!("{n_accesses} {} {:?}", finding.kind, whos.collect::<Vec<_>>())
                         });
                         all.extend(told);
