@@ -84,8 +84,8 @@ impl Launch {
                 return verdict;
             }
         }
-        if self.looks {
-            self.note_changes(who, told, now());
+        if !self.shape.loops {
+            self.note_look(who, told, now());
         }
         if tools.has(Tools::RACECHECK) {
             self.check_races(who, spot, told, (bytes, in_scratch.is_some()), now);
@@ -104,24 +104,6 @@ impl Launch {
         let is_known = page.unwritten.0 == launch && (page.unwritten.1 == 0 || page.bits != 0);
         let is_checked = (in_scratch || (is_known && page.unwritten.1 & HAS_FREED == 0)) && page.carried != launch;
         self.shadow.show(address, is_checked);
-    }
-
-    /// Whether an access changes something that a thread may wait for, or its thread looks at another place.
-    #[cold]
-    fn note_changes(&mut self, who: Who, told: Told, before: u64) {
-        let Told { address, bits, value, .. } = told;
-        if let Some(thread) = self.thread(who)
-            && !thread.recent.contains(&address)
-        {
-            thread.recent.rotate_right(1);
-            thread.recent[0] = address;
-            self.changes += 1;
-        }
-        if bits & AccessBits::ATOMIC != 0 {
-            self.changes += u64::from(self.seen.insert(address, before) != Some(before));
-        } else if bits & AccessBits::WRITES != 0 {
-            self.changes += u64::from(before != value);
-        }
     }
 
     /// What an atomic step orders.

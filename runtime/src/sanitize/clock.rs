@@ -9,13 +9,11 @@ use super::{
     logs::{Logs, Versions},
     meet::Meeting,
     record::{MOST_CLOCK, Reads, Spot, When, Write},
+    waits::Look,
 };
 
 /// Threads of a warp.
 pub(super) const WARP: usize = 32;
-
-/// Places that a loop may look at which waits.
-pub(super) const RECENT: usize = 4;
 
 /// What is known of threads: their accesses before a time are before everything that whoever knows it does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -118,8 +116,8 @@ pub(super) struct Thread {
     pub(super) unwritten: Vec<(Spot, u64)>,
     /// Its local arrays. A thread of a later block takes them over, and clears them when they begin.
     pub(super) locals: Vec<super::memory::Bytes>,
-    /// Where its last accesses went: who waits looks at the same places again and again.
-    pub(super) recent: [u64; RECENT],
+    /// Whether it waits, as far as that can be seen.
+    pub(super) look: Look,
     /// Its last index that was out of bounds.
     pub(super) bad: Option<Bad>,
 }
@@ -154,7 +152,7 @@ impl Default for Thread {
             copies: Vec::new(),
             unwritten: Vec::new(),
             locals: Vec::new(),
-            recent: [0; RECENT],
+            look: Look::default(),
             bad: None,
         }
     }
@@ -201,7 +199,7 @@ impl Thread {
     pub(super) fn begin(&mut self, orders: bool) {
         (self.epoch, self.clock, self.depth) = (0, 1, Depth::default());
         (self.before, self.bad, self.meeting) = (None, None, Meeting::default());
-        (self.returned, self.recent, self.seen) = (false, [0; RECENT], HostSeen::NONE);
+        (self.returned, self.look, self.seen) = (false, Look::default(), HostSeen::NONE);
         self.lanes = None;
         self.copies.clear();
         self.unwritten.clear();

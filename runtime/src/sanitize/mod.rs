@@ -30,12 +30,14 @@ mod shadow;
 mod sizes;
 #[cfg(test)]
 mod tests;
+mod waits;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use argument::Argument;
 pub use finding::{Finding, Place};
 pub use launch::{Launch, Shape, Told, Verdict, Who};
+pub use waits::{FEW_TURNS, Pause};
 
 static SAME_VALUES: AtomicBool = AtomicBool::new(true);
 
