@@ -30,6 +30,7 @@ mod shadow;
 mod sizes;
 #[cfg(test)]
 mod tests;
+mod versions;
 mod waits;
 
 use std::sync::atomic::{AtomicBool, Ordering};

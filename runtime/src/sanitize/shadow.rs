@@ -35,7 +35,7 @@ pub(super) fn address_of<T>(all: &[T]) -> u64 {
     all.as_ptr().expose_provenance() as u64
 }
 
-/// Numbers of pages are spread well enough by a multiplication.
+/// Numbers of pages, blocks and threads are spread well enough by a multiplication.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Spread(u64);
 
@@ -50,13 +50,24 @@ impl Hasher for Spread {
         }
     }
 
+    fn write_u16(&mut self, value: u16) {
+        self.write_u64(u64::from(value));
+    }
+
+    fn write_u32(&mut self, value: u32) {
+        self.write_u64(u64::from(value));
+    }
+
     fn write_u64(&mut self, value: u64) {
         self.0 = (self.0 ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
     }
 }
 
+/// A map by numbers.
+pub(super) type ByNumber<K, T> = HashMap<K, T, BuildHasherDefault<Spread>>;
+
 /// A map by addresses.
-pub(super) type ByAddress<T> = HashMap<u64, T, BuildHasherDefault<Spread>>;
+pub(super) type ByAddress<T> = ByNumber<u64, T>;
 
 /// What is remembered of all memory, also of launches before: it is kept, but never looked at.
 #[derive(Debug)]
