@@ -1,19 +1,17 @@
 //! Cells of one and two bytes of memory, whose accesses are told once for all cells of a page that had the same.
 //!
 //! What the lanes of a warp do at a place between two barriers is an *event*. A cell has the number of one in its page, and the lane,
-//! in 16 bits: most cells of an array of bytes differ in the lane alone. Reads of several lanes are events that say which. So a page
-//! takes two to six bytes for each cell, and 20 for each event, of which it has no more than fit into 16 bytes a byte: events that no cell has are
-//! forgotten where new ones need their room.
+//! in 16 bits: most cells of an array of bytes differ in the lane alone. Reads of several lanes are events that say which. So a
+//! page takes two to six bytes for each cell, and 20 for each event, of which it has no more than fit into 16 bytes a byte: events
+//! that no cell has are forgotten where new ones need their room.
 //!
 //! Sanitized code reads and changes cells, too, where the event of an access is known: `quick.ll` of the compiler's host back end
 //! says the same.
 
-use std::collections::HashMap;
-
 use super::{
     page::PAGE,
     record::{Reads, Write},
-    shadow::address_of,
+    shadow::{ByNumber, address_of},
 };
 
 /// How many events a page may have: with its cells and what else there is of a page they take 16 bytes a byte.
@@ -213,7 +211,7 @@ impl Packed {
         let (mut writes, mut reads) = (std::mem::take(&mut self.writes), std::mem::take(&mut self.reads));
         (self.directory.n_events, self.directory.slots) = (1, [0; SLOTS]);
         let mut numbers: Vec<Option<u16>> = vec![None; before.len()];
-        let mut known: HashMap<Reads, u16> = HashMap::new();
+        let mut known: ByNumber<Reads, u16> = ByNumber::default();
         for cell in writes.iter_mut().chain(reads.iter_mut()).filter(|cell| **cell >> LANE_BITS != 0) {
             let at = usize::from(*cell >> LANE_BITS);
             let Some((event, number)) = before.get(at).zip(numbers.get_mut(at)) else { continue };

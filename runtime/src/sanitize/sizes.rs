@@ -68,7 +68,7 @@ fn found(seed: u64, bytes: u64) -> (Vec<String>, usize) {
                 }
                 run.warp_met(slot, warp, mask, mask, 0);
             }
-            3 if seed % 5 == 0 => run.event(Who { slot, thread }, 0, EventKind::FENCE, 0, 0),
+            3 if seed.is_multiple_of(5) => run.event(Who { slot, thread }, 0, EventKind::FENCE, 0, 0),
             4 if random.below(60) == 0 => run.grid_met(),
             _ => {
                 // The warp does the same, at elements that lie beside each other.
@@ -78,9 +78,11 @@ fn found(seed: u64, bytes: u64) -> (Vec<String>, usize) {
                     3 => AccessBits::READS | AccessBits::WRITES | AccessBits::ATOMIC,
                     _ => AccessBits::READS,
                 };
-                // Fences and steps at many places take long.
-                let bits = if seed % 5 == 0 { bits & !AccessBits::ATOMIC } else { bits };
-                let (first, step) = (random.below(ELEMENTS), random.below(spread).min(1));
+                let (mut first, mut step) = (random.below(ELEMENTS), random.below(spread).min(1));
+                // Steps between fences order something, which takes long at many places.
+                if seed.is_multiple_of(5) && bits & AccessBits::ATOMIC != 0 {
+                    (first, step) = (first % 4, 0);
+                }
                 for lane in 0..lanes as u64 {
                     let element = (first + lane * step) % ELEMENTS;
                     let told = Told {
