@@ -85,7 +85,7 @@ impl Launch {
             }
         }
         if !self.shape.loops {
-            self.note_look(who, told, now());
+            self.note_look(who, told, &now);
         }
         if tools.has(Tools::RACECHECK) {
             self.check_races(who, spot, told, (bytes, in_scratch.is_some()), now);

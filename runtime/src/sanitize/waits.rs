@@ -16,11 +16,20 @@ const RECENT: usize = 4;
 pub const FEW_TURNS: u64 = 4;
 const MOST_TURNS: u64 = 64;
 
+/// A place that a thread has looked at.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    /// Its address and its bytes.
+    at: (u64, u32),
+    /// What was there, if it has looked twice.
+    value: Option<u64>,
+}
+
 /// What a thread has looked at.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Look {
-    /// Where its last accesses went, and what was there: who waits looks at the same places again and again.
-    recent: [(u64, u64); RECENT],
+    /// Where its last accesses went: who waits looks at the same places again and again.
+    recent: [Place; RECENT],
     /// Since its last pause the runtime was told of an access of it.
     looks: bool,
     /// One of them changed something, or found it changed, or was at another place.
@@ -31,23 +40,25 @@ pub(super) struct Look {
 
 impl Default for Look {
     fn default() -> Self {
-        Self { recent: [(0, 0); RECENT], looks: false, stirs: false, turns: FEW_TURNS }
+        Self { recent: [Place::default(); RECENT], looks: false, stirs: false, turns: FEW_TURNS }
     }
 }
 
 impl Look {
-    /// An access to a place at which there is a value; gives whether the place is another one than before.
+    /// An access to a place; gives what it finds, if the place is none that is new. A new one is not read: there may be no
+    /// memory, as the access is to find out.
     #[inline]
-    fn at(&mut self, place: u64, value: u64) -> bool {
+    fn at(&mut self, at: (u64, u32), read: impl Fn() -> u64) -> Option<u64> {
         self.looks = true;
-        if let Some(known) = self.recent.iter_mut().find(|known| known.0 == place) {
-            self.stirs |= std::mem::replace(&mut known.1, value) != value;
-            return false;
+        if let Some(known) = self.recent.iter_mut().find(|known| known.at == at) {
+            let value = read();
+            self.stirs |= known.value.replace(value) != Some(value);
+            return Some(value);
         }
         self.stirs = true;
         self.recent.rotate_right(1);
-        self.recent[0] = (place, value);
-        true
+        self.recent[0] = Place { at, value: None };
+        None
     }
 
     /// Whether it waits, of a thread that pauses.
@@ -69,17 +80,20 @@ pub struct Pause {
 }
 
 impl Launch {
-    /// An access of a thread that has a stack finds a value.
+    /// An access of a thread that has a stack; `read` gives what is there before.
     #[inline]
-    pub(super) fn note_look(&mut self, who: Who, told: Told, before: u64) {
+    pub(super) fn note_look(&mut self, who: Who, told: Told, read: impl Fn() -> u64) {
         let Told { address, bits, value, .. } = told;
+        let Some(thread) = self.thread(who) else { return };
+        let Some(before) = thread.look.at((address, bits & AccessBits::SIZE), read) else {
+            self.changes += u64::from(self.looks);
+            return;
+        };
         let is_step = bits & AccessBits::ATOMIC != 0;
         let changes = !is_step && bits & AccessBits::WRITES != 0 && before != value;
-        let Some(thread) = self.thread(who) else { return };
-        let is_new = thread.look.at(address, before);
         thread.look.stirs |= changes;
         if self.looks {
-            self.changes += u64::from(is_new) + u64::from(changes);
+            self.changes += u64::from(changes);
             if is_step {
                 self.changes += u64::from(self.seen.insert(address, before) != Some(before));
             }
@@ -119,19 +133,22 @@ mod tests {
     #[test]
     fn who_finds_what_was_there_waits() {
         let mut look = Look::default();
+        let at = |look: &mut Look, place, value| look.at((place, 4), || value);
         assert!(!look.pause());
-        look.at(8, 1);
-        look.at(16, 1);
+        assert_eq!((look.at((8, 4), || panic!("it is not read")), at(&mut look, 16, 1)), (None, None));
+        assert!(!look.pause());
+        assert_eq!((at(&mut look, 8, 1), at(&mut look, 16, 1)), (Some(1), Some(1)));
         assert!(!look.pause());
         for _ in 0..3 {
-            look.at(8, 1);
-            look.at(16, 1);
+            at(&mut look, 8, 1);
+            at(&mut look, 16, 1);
             assert!(look.pause());
             assert_eq!(look.turns, 1);
         }
-        look.at(8, 2);
+        at(&mut look, 8, 2);
         assert!(!look.pause());
-        look.at(24, 0);
+        at(&mut look, 24, 0);
+        at(&mut look, 24, 0);
         assert!(!look.pause());
         // Who looks at nothing computes.
         let turns = [0; 5].map(|_| {
@@ -139,9 +156,9 @@ mod tests {
             look.turns
         });
         assert_eq!(turns, [16, 32, MOST_TURNS, MOST_TURNS, MOST_TURNS]);
-        look.at(24, 0);
+        at(&mut look, 24, 0);
         assert!(look.pause());
-        look.at(24, 1);
+        at(&mut look, 24, 1);
         assert!(!look.pause());
         assert_eq!(look.turns, FEW_TURNS);
     }

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 import weft.errors
 from weft import cuda
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = pytest.mark.cpu
 
@@ -116,3 +124,36 @@ def test_others_wait_for_one_that_works() -> None:
     assert kinds(waits_while_others_work[1, 256], np.zeros(1, np.int32), data, out) == []
     assert (out == 2999).all()
     np.testing.assert_array_equal(data[:-1], 1 + np.arange(2999))
+
+
+WILD = """
+import numpy as np
+import weft
+from weft import cuda
+
+@cuda.jit(sanitize="all")
+def in_turn(x, flag):
+    i = cuda.threadIdx.x
+    while cuda.atomic.add(flag, 0, 0) != i:
+        pass
+    if i == 5:
+        cuda.atomic.add(x, 3, 1)
+    cuda.atomic.add(flag, 0, 1)
+
+nowhere = {"shape": (8,), "typestr": "<i4", "data": (1 << 45, False), "version": 3}
+view = cuda.as_cuda_array(type("View", (), {"__cuda_array_interface__": nowhere})())
+for _ in range(2):
+    try:
+        in_turn[1, 32](view, np.zeros(1, np.int32))
+        cuda.synchronize()
+    except weft.LaunchError as error:
+        print("ends:", "in_turn" in str(error))
+"""
+
+
+def test_memory_that_is_not_there_ends_the_launch_and_not_the_process(tmp_path: Path) -> None:
+    program = tmp_path / "wild.py"
+    program.write_text(WILD)
+    env = os.environ | {"WEFT_DEVICE": "cpu"}
+    ran = subprocess.run([sys.executable, program], env=env, capture_output=True, text=True, timeout=100, check=False)
+    assert (ran.returncode, ran.stdout) == (0, "ends: True\nends: True\n"), ran.stderr
