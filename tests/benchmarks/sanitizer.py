@@ -1,8 +1,10 @@
 """Times kernels on the CPU under the sanitizer beside the same without it, and measures what it remembers.
 
-The kernels of suite/ at small sizes, and the launches of each program of examples/ whose kernels call no functions of
-its own. A process measures one of the two; a time is the least of several launches, of an example the sum of its
-launches. Memory is what the process has grown by, over the bytes of the kernel's arrays.
+The kernels of suite/ at small sizes, the launches of each program of examples/ whose kernels call no functions of
+its own, and, for each size of elements, a kernel that reads each of them at several places and writes it, with threads
+that are loops and with threads that have stacks. A process measures one of the two; a time is the least of several
+launches, of an example the sum of its launches. Memory is what the process has grown by, over the bytes of the
+kernel's arrays.
 """
 
 from __future__ import annotations
@@ -23,6 +25,15 @@ HERE = Path(__file__).resolve().parent
 EXAMPLES = HERE.parents[1] / "examples"
 LEAST_S = 0.2
 MOST_TURNS = 15
+ELEMENTS_BYTES = 4 << 20
+ELEMENTS = {
+    "int8": "i1",
+    "int16": "i2",
+    "float32": "f4",
+    "float64": "f8",
+    "record of 7 bytes": [("x", "f4"), ("n", "i2"), ("flag", "i1")],
+    "record of 16 bytes": {"names": ["x", "n", "flag"], "formats": ["f8", "i4", "i1"], "itemsize": 16},
+}
 
 
 def suite(name: str, size: str) -> dict[str, float]:
@@ -48,6 +59,64 @@ def suite(name: str, size: str) -> dict[str, float]:
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
     n_bytes = sum(arg.nbytes for arg in work.args if isinstance(arg, np.ndarray))
     return {"ms": min(times[1:]) * 1e3, "grown": grown, "bytes": n_bytes}
+
+
+def elements(name: str) -> dict[str, float]:
+    """Of elements of a dtype, "on stacks" or not: milliseconds of a launch, and bytes."""
+    import numpy as np
+    from weft import cuda
+
+    dtype_name, _, stacks = name.partition(" on ")
+    dtype = np.dtype(ELEMENTS[dtype_name])
+
+    @cuda.jit
+    def of_scalars(a):
+        i = cuda.grid(1)
+        first = cuda.blockIdx.x * cuda.blockDim.x
+        right = first + (cuda.threadIdx.x + 1) % cuda.blockDim.x
+        far = first + (cuda.threadIdx.x + 33) % cuda.blockDim.x
+        if stacks:
+            cuda.syncwarp()
+        for _ in range(2):
+            v = a[i] + a[right] + a[far]
+            cuda.syncthreads()
+            a[i] = v
+            cuda.syncthreads()
+        if a[right] + a[far] == 77:
+            a[i] = 3
+
+    @cuda.jit
+    def of_records(a):
+        i = cuda.grid(1)
+        first = cuda.blockIdx.x * cuda.blockDim.x
+        right = first + (cuda.threadIdx.x + 1) % cuda.blockDim.x
+        far = first + (cuda.threadIdx.x + 33) % cuda.blockDim.x
+        if stacks:
+            cuda.syncwarp()
+        for _ in range(2):
+            x = a[i].x + a[right].x + a[far].x
+            n = a[i].n + a[right].n + a[far].n
+            flag = a[i].flag + a[right].flag + a[far].flag
+            cuda.syncthreads()
+            a[i].x = x
+            a[i].n = n
+            a[i].flag = flag
+            cuda.syncthreads()
+
+    kernel = of_records if dtype.names else of_scalars
+    threads = 256
+    array = np.zeros(ELEMENTS_BYTES // dtype.itemsize // threads * threads, dtype)
+    kernel[1, threads](cuda.to_device(array[:threads]))
+    args = cuda.to_device(array)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    times: list[float] = []
+    while len(times) < 2 or (sum(times) < LEAST_S and len(times) < MOST_TURNS):
+        start = time.perf_counter()
+        kernel[len(array) // threads, threads](args)
+        cuda.synchronize()
+        times.append(time.perf_counter() - start)
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+    return {"ms": min(times[1:]) * 1e3, "grown": grown, "bytes": array.nbytes}
 
 
 class Timed:
@@ -118,12 +187,19 @@ def main() -> int:
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        figures = example(options.one) if options.one.endswith(".py") else suite(options.one, options.sizes)
+        name = options.one
+        if name.endswith(".py"):
+            figures = example(name)
+        elif name.partition(" on ")[0] in ELEMENTS:
+            figures = elements(name)
+        else:
+            figures = suite(name, options.sizes)
         print(json.dumps(figures))
         return 0
     from suite import CASES
 
-    names = [case.name for case in CASES] + [path.name for path in sorted(EXAMPLES.glob("0*.py"))]
+    of_elements = [f"{name}{stacks}" for name in ELEMENTS for stacks in ("", " on stacks")]
+    names = [case.name for case in CASES] + [path.name for path in sorted(EXAMPLES.glob("0*.py"))] + of_elements
     rows = []
     print("| kernel | ms | ms, sanitized | times | bytes a byte |\n|---|---|---|---|---|")
     for name in (name for name in names if options.only in name):
@@ -142,9 +218,10 @@ def main() -> int:
             memory = f"{row['bytes_a_byte']:.1f}"
         rows.append(row)
         print(f"| {name} | {plain['ms']:.3f} | {checked['ms']:.2f} | {times:.1f} | {memory} |", flush=True)
-    if rows:
-        mean = math.exp(sum(math.log(row["times"]) for row in rows) / len(rows))
-        print(f"\nGeometric mean: {mean:.1f} times, {len(os.sched_getaffinity(0))} cores.")
+    of_kernels = [row for row in rows if row["kernel"] not in of_elements]
+    if of_kernels:
+        mean = math.exp(sum(math.log(row["times"]) for row in of_kernels) / len(of_kernels))
+        print(f"\nGeometric mean of kernels and examples: {mean:.1f} times, {len(os.sched_getaffinity(0))} cores.")
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     return 0

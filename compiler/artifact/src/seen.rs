@@ -81,7 +81,7 @@ pub struct HostPage {
     pub writes: u64,
     /// Reads of them; null if there were none and nobody can add one.
     pub reads: u64,
-    /// More of them; null if there were none.
+    /// More of them; null if there were none. Of a page whose elements have one or two bytes: by what their numbers are known.
     pub second: u64,
     /// A bit a byte: nobody has written it.
     pub unwritten: u64,

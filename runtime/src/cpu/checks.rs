@@ -5,7 +5,7 @@ use std::{cell::UnsafeCell, ptr, sync::Mutex};
 
 use weft_artifact::{AccessBits, ArgType, HostChecks, HostContext, Kernel, Layout, SlotField, SlotSource};
 
-use crate::sanitize::{Argument, Launch, Told, Verdict, Who};
+use crate::sanitize::{Argument, Launch, Pause, Told, Verdict, Who};
 
 /// The checks that sanitized code calls.
 pub(super) const CHECKS: HostChecks = HostChecks { access, event };
@@ -106,12 +106,11 @@ extern "C" fn event(context: *const HostContext, site: u32, kind: u32, a: u64, b
     }
 }
 
-/// A thread lets others go on.
-pub(super) fn paused(launch: *mut Launch, slot: usize, thread: usize) {
+/// A thread lets others go on; `None` where nobody asked what is known of it.
+pub(super) fn paused(launch: *mut Launch, slot: usize, thread: usize) -> Option<Pause> {
     // SAFETY: it is null, or the launch's, and no fiber runs now.
-    if let Some(launch) = unsafe { launch.as_mut() } {
-        launch.paused(Who { slot, thread });
-    }
+    let launch = unsafe { launch.as_mut() }?;
+    Some(launch.paused(Who { slot, thread }))
 }
 
 /// Looks whether a launch gets on.

@@ -30,7 +30,7 @@ use super::{
 };
 use crate::{
     progress::Progress,
-    sanitize::{Launch, Who},
+    sanitize::{FEW_TURNS, Launch, Who},
 };
 use worker::Worker;
 
@@ -268,6 +268,7 @@ impl Fibers<'_> {
         let mut live: Vec<Block> = Vec::new();
         let mut worker = Worker::default();
         let mut had_room = true;
+        let mut backwards = true;
         'launch: while !self.together.is_full() {
             if live.is_empty() {
                 let Some(room) = rooms.take() else {
@@ -281,7 +282,11 @@ impl Fibers<'_> {
                 live.push(self.begin(block, room, &config, seat.as_deref(), checks));
             }
             let mut all = Turn::default();
-            for block in &mut live {
+            // A block may wait for the one after it, or before it.
+            backwards = !backwards && !checks.is_null();
+            let n_live = live.len();
+            for at in 0..n_live {
+                let block = &mut live[if backwards { n_live - 1 - at } else { at }];
                 let Some(turn) = block.turn(watch, self.together, checks) else { break 'launch };
                 all = Turn { moved: all.moved || turn.moved, busy: all.busy || turn.busy };
             }
@@ -365,7 +370,7 @@ impl Fibers<'_> {
             last_block: block + 1,
             scratch: room.scratch.start(),
             thread: thread as u64,
-            turns: TURNS,
+            turns: if checks.is_null() { TURNS } else { FEW_TURNS },
             wait,
             pause,
             lowest: 0,
@@ -443,8 +448,12 @@ impl Block {
             let state = &mut self.states[thread];
             match stop {
                 Some(Stop::Pause { waits }) => {
-                    turn.busy |= !waits;
-                    checks::paused(checks, self.slot, thread);
+                    let pause = checks::paused(checks, self.slot, thread);
+                    turn.busy |= !(waits || pause.is_some_and(|pause| pause.waits));
+                    if let Some(pause) = pause {
+                        // SAFETY: the block's vector has a thread for each state, and this one's fiber does not run.
+                        unsafe { (*self.queue.first.wrapping_add(thread)).telling.context.turns = pause.turns };
+                    }
                 }
                 Some(Stop::Block) => *state = State::AtBlock,
                 Some(Stop::Warp(mask)) => *state = State::AtWarp(mask),

@@ -6,8 +6,10 @@ use super::{
     clock::Step,
     launch::{HAS_FREED, Launch, NOWHERE_ROOM, Told, Verdict, Who},
     memory::{self, Bytes},
+    page::PAGE,
     races::Now,
-    shadow::{ATOMIC, OF_BLOCK, PAGE, STEP, Shadow, Spot, When},
+    record::{ATOMIC, OF_BLOCK, STEP, Spot, When},
+    shadow::Shadow,
 };
 
 impl Launch {
@@ -82,8 +84,8 @@ impl Launch {
                 return verdict;
             }
         }
-        if self.looks {
-            self.note_changes(who, told, now());
+        if !self.shape.loops {
+            self.note_look(who, told, &now);
         }
         if tools.has(Tools::RACECHECK) {
             self.check_races(who, spot, told, (bytes, in_scratch.is_some()), now);
@@ -102,24 +104,6 @@ impl Launch {
         let is_known = page.unwritten.0 == launch && (page.unwritten.1 == 0 || page.bits != 0);
         let is_checked = (in_scratch || (is_known && page.unwritten.1 & HAS_FREED == 0)) && page.carried != launch;
         self.shadow.show(address, is_checked);
-    }
-
-    /// Whether an access changes something that a thread may wait for, or its thread looks at another place.
-    #[cold]
-    fn note_changes(&mut self, who: Who, told: Told, before: u64) {
-        let Told { address, bits, value, .. } = told;
-        if let Some(thread) = self.thread(who)
-            && !thread.recent.contains(&address)
-        {
-            thread.recent.rotate_right(1);
-            thread.recent[0] = address;
-            self.changes += 1;
-        }
-        if bits & AccessBits::ATOMIC != 0 {
-            self.changes += u64::from(self.seen.insert(address, before) != Some(before));
-        } else if bits & AccessBits::WRITES != 0 {
-            self.changes += u64::from(before != value);
-        }
     }
 
     /// What an atomic step orders.
@@ -228,16 +212,30 @@ impl Launch {
         let (epoch, clock) = (thread.epoch, thread.clock);
         let when = When { block, thread: who.thread as u32, epoch, clock, how, spot };
         // Scratch memory is another block's, later.
-        let now = Now { thread, logs: released, when, blocks: if in_scratch { (block, 1) } else { *numbers } };
+        let now = Now {
+            thread,
+            logs: released,
+            when,
+            blocks: if in_scratch { (block, 1) } else { *numbers },
+            first: numbers.0,
+        };
         let mut found = [None; 2];
         let (mut at, end) = (address, address.saturating_add(bytes));
         while at < end {
             let part = Shadow::in_page(at, end - at);
             let Some(page) = shadow.page(at, part) else { return };
-            for cell in page.cells(at, part) {
-                if let Some([write, other]) = now.meet(page, cell, writes) {
+            let mut cells = page.cells(at, part);
+            while !cells.is_empty() {
+                let alike = page.alike(cells.clone());
+                if let Some([write, other]) = now.meet(page, alike.start, writes) {
                     found = [found[0].or(write), found[1].or(other)];
                 }
+                cells.start = alike.end;
+                page.copy_first(alike);
+            }
+            if at != address {
+                // Code may know cells that it has no more.
+                shadow.forget_page(at);
             }
             at += part;
         }

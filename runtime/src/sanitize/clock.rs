@@ -1,29 +1,29 @@
 //! Who knows what of whom: vector clocks, kept small by blocks and by what was released at places.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use weft_artifact::HostSeen;
 
 use super::{
     calls::Depth,
-    logs::{Logs, Versions},
+    logs::Logs,
     meet::Meeting,
-    shadow::{MOST_CLOCK, Reads, Spot, When, Write},
+    record::{MOST_CLOCK, Reads, Spot, When, Write},
+    shadow::ByNumber,
+    versions::Versions,
+    waits::Look,
 };
 
 /// Threads of a warp.
 pub(super) const WARP: usize = 32;
 
-/// Places that a loop may look at which waits.
-pub(super) const RECENT: usize = 4;
-
 /// What is known of threads: their accesses before a time are before everything that whoever knows it does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Vector {
     /// Of all threads of a block: those before this epoch.
-    pub(super) blocks: HashMap<u32, u32>,
+    pub(super) blocks: ByNumber<u32, u32>,
     /// Of one thread: those of this epoch up to this clock, and of epochs before.
-    pub(super) threads: HashMap<(u32, u16), (u32, u32)>,
+    pub(super) threads: ByNumber<(u32, u16), (u32, u32)>,
     /// What was released at places, with all that these logs know of others.
     pub(super) logs: Versions,
 }
@@ -53,10 +53,7 @@ impl Vector {
         for (&who, &at) in &other.threads {
             self.add_thread(who, at);
         }
-        for (&log, &version) in &other.logs {
-            let known = self.logs.entry(log).or_insert(0);
-            *known = version.max(*known);
-        }
+        self.logs.merge(other.logs.iter());
     }
 
     fn len(&self) -> usize {
@@ -110,16 +107,16 @@ pub(super) struct Thread {
     /// Where its last step left these, and whether among its block: who waits leaves them again and again.
     pub(super) left: Option<(u64, bool)>,
     /// What its atomic steps have seen that is known behind its next fence; what its own block released apart.
-    pub(super) seen_wide: Versions,
-    pub(super) seen_of_block: Versions,
+    pub(super) seen_wide: ByNumber<u32, u32>,
+    pub(super) seen_of_block: ByNumber<u32, u32>,
     /// Values on their way from one place to another, by number: which of their bytes nobody has written.
     pub(super) copies: Vec<(u32, u8)>,
     /// What it has read that nobody has written, and may use: where, and which address.
     pub(super) unwritten: Vec<(Spot, u64)>,
     /// Its local arrays. A thread of a later block takes them over, and clears them when they begin.
     pub(super) locals: Vec<super::memory::Bytes>,
-    /// Where its last accesses went: who waits looks at the same places again and again.
-    pub(super) recent: [u64; RECENT],
+    /// Whether it waits, as far as that can be seen.
+    pub(super) look: Look,
     /// Its last index that was out of bounds.
     pub(super) bad: Option<Bad>,
 }
@@ -149,12 +146,12 @@ impl Default for Thread {
             released: None,
             released_to_block: None,
             left: None,
-            seen_wide: Versions::default(),
-            seen_of_block: Versions::default(),
+            seen_wide: ByNumber::default(),
+            seen_of_block: ByNumber::default(),
             copies: Vec::new(),
             unwritten: Vec::new(),
             locals: Vec::new(),
-            recent: [0; RECENT],
+            look: Look::default(),
             bad: None,
         }
     }
@@ -201,7 +198,7 @@ impl Thread {
     pub(super) fn begin(&mut self, orders: bool) {
         (self.epoch, self.clock, self.depth) = (0, 1, Depth::default());
         (self.before, self.bad, self.meeting) = (None, None, Meeting::default());
-        (self.returned, self.recent, self.seen) = (false, [0; RECENT], HostSeen::NONE);
+        (self.returned, self.look, self.seen) = (false, Look::default(), HostSeen::NONE);
         self.lanes = None;
         self.copies.clear();
         self.unwritten.clear();
@@ -256,7 +253,7 @@ impl Thread {
 
     fn knows_log(&mut self, logs: &Logs, seen: (u32, u32)) {
         let is_known =
-            self.known.as_ref().and_then(|known| known.logs.get(&seen.0)).is_some_and(|&known| known >= seen.1);
+            self.known.as_ref().and_then(|known| known.logs.get(seen.0)).is_some_and(|known| known >= seen.1);
         if !is_known {
             logs.acquire(&mut Arc::make_mut(self.known.get_or_insert_default()).logs, seen);
         }

@@ -6,7 +6,7 @@ use super::{
     finding::{Finding, Place, between, triple},
     launch::{Launch, Told, Who},
     races::Race,
-    shadow::Spot,
+    record::Spot,
 };
 
 impl Launch {

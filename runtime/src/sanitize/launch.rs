@@ -15,7 +15,9 @@ use super::{
     logs::Logs,
     meet::Meeting,
     memory::{self, Bytes},
-    shadow::{ByAddress, PAGE, Shadow, Spot},
+    page::PAGE,
+    record::Spot,
+    shadow::{ByAddress, Shadow},
 };
 
 /// So far from [`HostChecks::NOWHERE`] lies what an index out of bounds led to.
@@ -122,7 +124,7 @@ pub struct Launch {
     pub(super) looks: bool,
     /// By the bits of parameters: of accesses to its array nothing is to be remembered, and it is written.
     pub(super) quiet: u64,
-    /// What atomic steps last saw.
+    /// What atomic steps last saw, where all accesses are looked at.
     pub(super) seen: ByAddress<u64>,
 }
 
@@ -203,7 +205,7 @@ impl Launch {
     }
 
     /// Tells the code of a block's threads what it compares with.
-    fn show_block(&mut self, slot: usize) {
+    pub(super) fn show_block(&mut self, slot: usize) {
         let asks = self.looks || !self.has(Tools::RACECHECK);
         let (near, first) = (self.shadow.near(asks), self.numbers.0);
         let quiet = if self.looks { 0 } else { self.quiet };
@@ -309,26 +311,6 @@ impl Launch {
         self.changes += 1;
         if let Some(block) = self.blocks.get_mut(slot) {
             block.number = None;
-        }
-    }
-
-    /// A thread lets others go on, in a loop: one that looks at no memory gets on by itself.
-    pub fn paused(&mut self, who: Who) {
-        let Some(thread) = self.thread(who) else { return };
-        if !thread.has_looked() {
-            self.changes += 1;
-        }
-    }
-
-    /// How often something has changed that a thread may wait for, as far as it was looked at.
-    pub fn changes(&self) -> u64 {
-        self.changes
-    }
-
-    /// From here on accesses are looked at, or no longer: whether they change something that a thread may wait for.
-    pub fn look(&mut self, looks: bool) {
-        if looks != std::mem::replace(&mut self.looks, looks) {
-            (0..self.blocks.len()).for_each(|slot| self.show_block(slot));
         }
     }
 

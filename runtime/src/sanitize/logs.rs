@@ -5,18 +5,23 @@
 //! thousand times, would else copy a million vectors of a thousand clocks. A log is about all threads, or about those of a
 //! block among themselves, and lives as long as the launch.
 
-use std::collections::HashMap;
-
-use super::{clock::Vector, shadow::ByAddress};
-
-/// By number of a log: the version that is known.
-pub(super) type Versions = HashMap<u32, u32>;
+use super::{
+    clock::Vector,
+    shadow::{ByAddress, ByNumber},
+    versions::Versions,
+};
 
 /// A value that only grows, with the version from which on it was so.
 type History<T> = Vec<(u32, T)>;
 
 /// What a history had become at a version.
 fn at<T: Copy>(history: &[(u32, T)], version: u32) -> Option<T> {
+    // Mostly the last one is asked for.
+    if let Some(&(since, value)) = history.last()
+        && since <= version
+    {
+        return Some(value);
+    }
     let after = history.partition_point(|&(since, _)| since <= version);
     history.get(after.checked_sub(1)?).map(|&(_, value)| value)
 }
@@ -35,11 +40,11 @@ fn raise<T: Copy + Ord>(history: &mut History<T>, version: u32, value: T) -> boo
 struct Log {
     version: u32,
     /// Of all threads of a block: those before this epoch.
-    blocks: HashMap<u32, History<u32>>,
+    blocks: ByNumber<u32, History<u32>>,
     /// Of one thread: those of this epoch up to this clock, and of epochs before.
-    threads: HashMap<(u32, u16), History<(u32, u32)>>,
-    /// What who released knew of other places.
-    logs: HashMap<u32, History<u32>>,
+    threads: ByNumber<(u32, u16), History<(u32, u32)>>,
+    /// What who released knew of other places, in the order of the logs.
+    logs: Vec<(u32, History<u32>)>,
 }
 
 impl Log {
@@ -52,8 +57,20 @@ impl Log {
         for (&who, &when) in &vector.threads {
             is_new |= raise(self.threads.entry(who).or_default(), version, when);
         }
-        for (&log, &known) in vector.logs.iter().filter(|(log, _)| **log != own) {
-            is_new |= raise(self.logs.entry(log).or_default(), version, known);
+        let (mut at, n_logs) = (0, self.logs.len());
+        for (log, known) in vector.logs.iter().filter(|(log, _)| *log != own) {
+            while at < n_logs && self.logs[at].0 < log {
+                at += 1;
+            }
+            if at < n_logs && self.logs[at].0 == log {
+                is_new |= raise(&mut self.logs[at].1, version, known);
+            } else {
+                self.logs.push((log, vec![(version, known)]));
+                is_new = true;
+            }
+        }
+        if self.logs.len() > n_logs {
+            self.logs.sort_by_key(|(log, _)| *log);
         }
         self.version += u32::from(is_new);
     }
@@ -71,7 +88,7 @@ struct Place {
     /// What was released to everybody.
     wide: Option<u32>,
     /// To the threads of a block, by it.
-    narrow: HashMap<u32, u32>,
+    narrow: ByNumber<u32, u32>,
 }
 
 /// All that was released in a launch.
@@ -80,7 +97,7 @@ pub(super) struct Logs {
     all: Vec<Log>,
     places: ByAddress<Place>,
     /// The logs in which something of a block's threads stands.
-    of_block: HashMap<u32, Vec<u32>>,
+    of_block: ByNumber<u32, Vec<u32>>,
 }
 
 impl Logs {
@@ -118,18 +135,11 @@ impl Logs {
 
     /// A log up to a version is known from here on, with what it knows of others.
     pub(super) fn acquire(&self, known: &mut Versions, (log, version): (u32, u32)) {
-        let before = known.entry(log).or_insert(0);
-        if *before >= version {
+        if !known.raise(log, version) {
             return;
         }
-        *before = version;
         let Some(log) = self.all.get(log as usize) else { return };
-        for (&other, history) in &log.logs {
-            if let Some(version) = at(history, version) {
-                let before = known.entry(other).or_insert(0);
-                *before = version.max(*before);
-            }
-        }
+        known.merge(log.logs.iter().filter_map(|(other, history)| Some((*other, at(history, version)?))));
     }
 
     /// Whether an access stands in what is known of the logs.
@@ -138,9 +148,9 @@ impl Logs {
             |log: u32, version: u32| self.all.get(log as usize).is_some_and(|log| log.knows(version, who, when));
         let Some(having) = self.of_block.get(&who.0) else { return false };
         if having.len() <= known.len() {
-            having.iter().any(|&log| known.get(&log).is_some_and(|&version| stands(log, version)))
+            having.iter().any(|&log| known.get(log).is_some_and(|version| stands(log, version)))
         } else {
-            known.iter().any(|(&log, &version)| stands(log, version))
+            known.iter().any(|(log, version)| stands(log, version))
         }
     }
 }
@@ -150,7 +160,7 @@ mod tests {
     use super::{Logs, Vector, Versions};
 
     fn of(block: u32, thread: u16, when: (u32, u32)) -> Vector {
-        Vector { threads: [((block, thread), when)].into(), ..Vector::default() }
+        Vector { threads: [((block, thread), when)].into_iter().collect(), ..Vector::default() }
     }
 
     #[test]

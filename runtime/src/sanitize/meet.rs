@@ -7,7 +7,7 @@ use super::{
     finding::{self, Finding, Place},
     launch::{Launch, Who},
     logs::Logs,
-    shadow::Spot,
+    record::Spot,
 };
 
 /// A thread's last word on whom it meets.

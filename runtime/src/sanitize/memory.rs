@@ -12,7 +12,7 @@ use std::{
     },
 };
 
-use super::shadow::PAGE;
+use super::page::PAGE;
 
 /// Bytes of which it is kept whether they were written.
 #[derive(Debug)]

@@ -21,16 +21,24 @@ mod launch;
 mod logs;
 mod meet;
 pub mod memory;
+mod packed;
+mod page;
 mod races;
+mod record;
 mod shadow;
 #[cfg(test)]
+mod sizes;
+#[cfg(test)]
 mod tests;
+mod versions;
+mod waits;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use argument::Argument;
 pub use finding::{Finding, Place};
 pub use launch::{Launch, Shape, Told, Verdict, Who};
+pub use waits::{FEW_TURNS, Pause};
 
 static SAME_VALUES: AtomicBool = AtomicBool::new(true);
 

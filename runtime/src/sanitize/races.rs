@@ -3,7 +3,8 @@
 use super::{
     clock::{Thread, WARP},
     logs::Logs,
-    shadow::{ATOMIC, OF_BLOCK, Page, Reads, When, Write},
+    page::Page,
+    record::{ATOMIC, OF_BLOCK, Reads, When, Write},
 };
 
 /// A thread that accesses memory.
@@ -15,6 +16,8 @@ pub(super) struct Now<'a> {
     pub(super) when: When,
     /// The blocks whose accesses count: the first one's number, and how many there are. Others are before all of them.
     pub(super) blocks: (u32, u32),
+    /// The launch's first block: those before it are done with, wherever they were.
+    pub(super) first: u32,
 }
 
 /// What is found of an element.
@@ -72,14 +75,13 @@ impl Now<'_> {
     pub(super) fn meet(&self, page: &mut Page, cell: usize, writes: bool) -> Option<[Option<Race>; 2]> {
         let me = &self.when;
         let mut found = [None; 2];
-        if let Some(write) = page.writes.get(cell) {
-            let is_own = write.block == me.block && (write.thread() == me.thread || write.epoch < me.epoch);
-            if !is_own && self.counts(write.block) {
-                found[0] = Some(write.when()).filter(|&other| self.races_with(other));
-            }
+        let write = page.write(cell);
+        let is_own = write.block == me.block && (write.thread() == me.thread || write.epoch < me.epoch);
+        if !is_own && self.counts(write.block) {
+            found[0] = Some(write.when()).filter(|&other| self.races_with(other));
         }
-        for reads in page.reads.iter().filter_map(|reads| reads.get(cell)) {
-            let conflicts = reads.lanes != 0 && (writes || reads.writes()) && !self.all_behind(reads);
+        for reads in [page.reads(0, cell), page.reads(1, cell)] {
+            let conflicts = reads.lanes != 0 && (writes || reads.writes()) && !self.all_behind(&reads);
             // All lanes of them do the same.
             if conflicts && found[1].is_none() && !self.is_atomic_with(reads.how(), reads.block) {
                 found[1] = reads.each().find(|&other| self.races_with(other));
@@ -87,18 +89,7 @@ impl Now<'_> {
         }
         // A step is kept beside the last plain write, which it does not hide.
         if writes && me.how & ATOMIC == 0 {
-            let len = page.len();
-            if page.writes.is_empty() {
-                page.writes = vec![Write::default(); len];
-            }
-            if let Some(write) = page.writes.get_mut(cell) {
-                *write = Write::of(me);
-            }
-            for reads in &mut page.reads {
-                if let Some(reads) = reads.get_mut(cell) {
-                    reads.lanes = 0;
-                }
-            }
+            page.set_write(cell, Write::of(me), self.first);
         } else {
             self.remember(page, cell);
         }
@@ -123,22 +114,21 @@ impl Now<'_> {
     #[inline]
     fn remember(&self, page: &mut Page, cell: usize) {
         let read = Reads::of(&self.when);
-        let len = page.len();
-        for reads in &mut page.reads {
-            if reads.is_empty() {
-                *reads = vec![Reads::default(); len];
-            }
-            let Some(reads) = reads.get_mut(cell) else { return };
+        for which in 0..2 {
+            let reads = page.reads(which, cell);
             if reads.takes(&read) {
-                reads.lanes |= read.lanes;
+                let lanes = reads.lanes | read.lanes;
+                if lanes != reads.lanes {
+                    page.set_reads(which, cell, Reads { lanes, ..read }, self.first);
+                }
                 return;
             }
-            if self.is_free(reads) {
-                *reads = read;
+            if self.is_free(&reads) {
+                page.set_reads(which, cell, read, self.first);
                 return;
             }
         }
-        Self::replace(page, cell, read);
+        self.replace(page, cell, read);
     }
 
     fn is_free(&self, reads: &Reads) -> bool {
@@ -152,13 +142,12 @@ impl Now<'_> {
     }
 
     /// Two warps are enough to find a writer that is ordered behind one of them only; those of different blocks more so.
-    fn replace(page: &mut Page, cell: usize, read: Reads) {
-        let [first, second] = &mut page.reads;
-        let (Some(first), Some(second)) = (first.get(cell), second.get_mut(cell)) else { return };
+    fn replace(&self, page: &mut Page, cell: usize, read: Reads) {
+        let (first, second) = (page.reads(0, cell), page.reads(1, cell));
         let is_near = |a: &Reads, b: &Reads| a.block == b.block && a.warp() == b.warp();
-        let is_farther = is_near(first, second) || (first.block == second.block && read.block != first.block);
+        let is_farther = is_near(&first, &second) || (first.block == second.block && read.block != first.block);
         if (is_farther && !second.writes()) || (read.writes() && !(first.writes() && second.writes())) {
-            *second = read;
+            page.set_reads(1, cell, read, self.first);
         }
     }
 }

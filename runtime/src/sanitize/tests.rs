@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use weft_artifact::{AccessBits, EventKind, HostChecks, HostPage, SharedPlace, Site, SiteKind, Sites, Tools};
 
-use super::{Argument, Finding, Launch, Shape, Told, Verdict, Who, shadow::PAGE};
+use super::{Argument, Finding, Launch, Shape, Told, Verdict, Who, page::PAGE};
 
 const READS: u32 = AccessBits::READS | 4;
 const WRITES: u32 = AccessBits::WRITES | 4;

@@ -280,7 +280,7 @@ impl<'ctx> Telling<'_> {
             return Self::settled_read(emitter, context, (told, site), settled);
         }
         self.asks.set(self.asks.get() || told.copy == HostChecks::FOLLOWED);
-        let step = step(told.bits).filter(|_| seen.is_some_and(|seen| seen.is_of_loops()));
+        let step = step(told.bits).filter(|_| bytes >= 4 && seen.is_some_and(|seen| seen.is_of_loops()));
         let is_quick = told.bits & AccessBits::ATOMIC == 0 || step.is_some();
         if is_quick && told.bits & AccessBits::LOCAL == 0 && matches!(bytes, 1 | 2 | 4 | 8) {
             self.recorder.n_quick.set(self.recorder.n_quick.get() + 1);

@@ -2,13 +2,14 @@
 ; held against the access, remembers that, too. Whatever is not as it mostly is goes to the runtime, which does the same and all
 ; else (`runtime/src/sanitize/`): what is changed here must be what `races.rs` there would change.
 ;
-; The types are `HostSeen` and `HostPage` of weft-artifact, and `Write` and `Reads` of the runtime. A function is told of an
+; The types are `HostSeen` and `HostPage` of weft-artifact, and `Write`, `Reads` and `Directory` of the runtime. A function is told of an
 ; access as `HostChecks::access` is; `shift` is the access's size as a power of two, and `parameter` the bit of the argument in
 ; whose memory it lies, if it is in one that the kernel only reads.
 
 ;              block epoch chain read chain write lane first copies last  knows -    quiet near scratch bytes
 %seen = type { i32,  i32,  i32,  i32, i32,  i32,  i32, i32,  i32,   i32, i32,  i32, i64,  ptr, i64,    i64 }
 ;              number writes reads second unwritten read_key write_key at
+; Of packed cells, `second` is the directory.
 %page = type { i64,   ptr,   ptr,  ptr,   ptr,      i64,     i64,      i32, [4 x i8] }
 ;               block epoch spot who
 %write = type { i32,  i32,  i32, i32 }
@@ -487,6 +488,388 @@ set:
   store i64 %time, ptr %write, align 8
   %its_from.at = getelementptr inbounds %write, ptr %write, i64 0, i32 2
   store i64 %from, ptr %its_from.at, align 8
+  call void @weft.note(ptr %seen, i64 %from, i1 %notes)
+  ret ptr %place
+
+slow:
+  %access.at = getelementptr i8, ptr %context, i64 %at_access
+  %access = load ptr, ptr %access.at
+  %goes = call ptr %access(ptr %context, i32 %site, ptr %place, i32 %bits, i64 %value, i32 %copy) #0
+  ret ptr %goes
+}
+
+; Cells of one and two bytes are packed (`packed.rs` of the runtime): they have the number of an event and a lane.
+
+;                    events n_events room slots
+%directory = type { ptr,   i32,     i32, [128 x i16] }
+
+; What a cell says.
+define internal ptr @weft.event(ptr %directory, i16 %cell) alwaysinline nounwind {
+  %events = load ptr, ptr %directory
+  %number = lshr i16 %cell, 5
+  %index = zext i16 %number to i64
+  %event = getelementptr inbounds %reads, ptr %events, i64 %index
+  ret ptr %event
+}
+
+; Which lanes: those of the event, or the cell's. A cell of 0 has none.
+define internal i32 @weft.lanes(ptr %event, i16 %cell) alwaysinline nounwind {
+  %lanes.at = getelementptr inbounds %reads, ptr %event, i64 0, i32 4
+  %several = load i32, ptr %lanes.at
+  %long = zext i16 %cell to i32
+  %number = and i32 %long, 31
+  %one = shl i32 1, %number
+  %is_none = icmp eq i16 %cell, 0
+  %own = select i1 %is_none, i32 0, i32 %one
+  %are_several = icmp ne i32 %several, 0
+  %lanes = select i1 %are_several, i32 %several, i32 %own
+  ret i32 %lanes
+}
+
+; `weft.free`, of such lanes.
+define internal i1 @weft.event_free(ptr %event, i32 %lanes, ptr %seen, i64 %time, i64 %from, i32 %lane, i64 %address)
+                    alwaysinline nounwind {
+  %its_time = load i64, ptr %event, align 4
+  %block = trunc i64 %time to i32
+  %its_block = trunc i64 %its_time to i32
+  %own = icmp eq i32 %its_block, %block
+  %before = icmp ult i64 %its_time, %time
+  %who.at = getelementptr inbounds %reads, ptr %event, i64 0, i32 3
+  %its_who = load i32, ptr %who.at
+  %long_who = lshr i64 %from, 32
+  %own_who = trunc i64 %long_who to i32
+  %none = icmp eq i32 %lanes, 0
+  ; Five bits of the warp.
+  %differs = xor i32 %its_who, %own_who
+  %other = and i32 %differs, 248
+  %same_warp = icmp eq i32 %other, 0
+  %same_lane = icmp eq i32 %lanes, %lane
+  %same = and i1 %same_warp, %same_lane
+  %first = call i32 @weft.first(ptr %seen, i64 %address, i32 %block)
+  %old = icmp ult i32 %its_block, %first
+  %behind = or i1 %before, %same
+  %own_behind = and i1 %own, %behind
+  %unused = or i1 %none, %old
+  %free = or i1 %unused, %own_behind
+  ret i1 %free
+}
+
+; What a cell is to say of an access; 0 if there is no room for its event.
+define internal i16 @weft.cell(ptr %directory, i64 %time, i64 %from, i32 %lane) alwaysinline nounwind {
+start:
+  ; `slot` of `packed.rs`.
+  %spot = trunc i64 %from to i32
+  %long_who = lshr i64 %from, 35
+  %shifted = trunc i64 %long_who to i32
+  %warp = and i32 %shifted, 31
+  %sum = add i32 %spot, %warp
+  %slot = and i32 %sum, 127
+  %index = zext i32 %slot to i64
+  %number.at = getelementptr inbounds %directory, ptr %directory, i64 0, i32 3, i64 %index
+  %number = load i16, ptr %number.at
+  %cell = shl i16 %number, 5
+  %event = call ptr @weft.event(ptr %directory, i16 %cell)
+  %is_it = call i1 @weft.takes(ptr %event, i64 %time, i64 %from)
+  %lanes.at = getelementptr inbounds %reads, ptr %event, i64 0, i32 4
+  %lanes = load i32, ptr %lanes.at
+  %is_single = icmp eq i32 %lanes, 0
+  %is_known = and i1 %is_it, %is_single
+  %lane_number = call i32 @llvm.cttz.i32(i32 %lane, i1 true)
+  %short = trunc i32 %lane_number to i16
+  br i1 %is_known, label %known, label %new, !prof !1
+
+known:
+  %with_lane = or i16 %cell, %short
+  br label %end
+
+new:
+  %n_events.at = getelementptr inbounds %directory, ptr %directory, i64 0, i32 1
+  %n_events = load i32, ptr %n_events.at
+  %room.at = getelementptr inbounds %directory, ptr %directory, i64 0, i32 2
+  %room = load i32, ptr %room.at
+  %has_room = icmp ult i32 %n_events, %room
+  br i1 %has_room, label %add, label %end, !prof !1
+
+add:
+  %more = add i32 %n_events, 1
+  store i32 %more, ptr %n_events.at
+  %new_number = trunc i32 %n_events to i16
+  store i16 %new_number, ptr %number.at
+  %new_cell = shl i16 %new_number, 5
+  %place = call ptr @weft.event(ptr %directory, i16 %new_cell)
+  call void @weft.set(ptr %place, i64 %time, i64 %from, i32 0)
+  %new_with_lane = or i16 %new_cell, %short
+  br label %end
+
+end:
+  %result = phi i16 [ %with_lane, %known ], [ 0, %new ], [ %new_with_lane, %add ]
+  ret i16 %result
+}
+
+declare i32 @llvm.cttz.i32(i32, i1)
+
+; `weft.read` of one or two bytes.
+define ptr @weft.read_small(ptr %context, i64 %at_access, ptr %seen, ptr %near, i64 %time, i64 %its_from, i64 %all_quiet,
+                            i32 %lane, i1 %notes, ptr %place, i32 %site, i32 %bits, i32 %shift, i32 %copy, i64 %parameter)
+                            alwaysinline nounwind {
+start:
+  %address = ptrtoint ptr %place to i64
+  %long_site = zext i32 %site to i64
+  %from = or i64 %its_from, %long_site
+  %is_argument = icmp ne i64 %parameter, 0
+  br i1 %is_argument, label %argument, label %look
+
+argument:
+  %quiet = and i64 %all_quiet, %parameter
+  %is_quiet = icmp ne i64 %quiet, 0
+  ; An index out of bounds leads far away.
+  %high = lshr i64 %address, 61
+  %is_near = icmp eq i64 %high, 0
+  %long = zext i32 %shift to i64
+  %size = shl i64 1, %long
+  %low = sub i64 %size, 1
+  %rest = and i64 %address, %low
+  %is_whole = icmp eq i64 %rest, 0
+  %is_there = and i1 %is_near, %is_whole
+  %nothing = and i1 %is_quiet, %is_there
+  br i1 %nothing, label %quick, label %look, !prof !1
+
+look:
+  %page = call ptr @weft.page(ptr %near, i64 %address)
+  %key.at = getelementptr inbounds %page, ptr %page, i64 0, i32 5
+  %key = load i64, ptr %key.at
+  %is_known = call i1 @weft.known(i64 %key, i64 %address, i32 %shift)
+  %copies = call i1 @weft.copies(ptr %seen, i32 %copy)
+  %is_new = xor i1 %copies, true
+  %may = and i1 %is_known, %is_new
+  br i1 %may, label %known, label %slow, !prof !1
+
+known:
+  %offset = and i64 %address, 2047
+  %by = zext i32 %shift to i64
+  %cell = lshr i64 %offset, %by
+  %directory.at = getelementptr inbounds %page, ptr %page, i64 0, i32 3
+  %directory = load ptr, ptr %directory.at
+  %writes.at = getelementptr inbounds %page, ptr %page, i64 0, i32 1
+  %writes = load ptr, ptr %writes.at
+  %write.at = getelementptr inbounds i16, ptr %writes, i64 %cell
+  %write = load i16, ptr %write.at
+  %written = call ptr @weft.event(ptr %directory, i16 %write)
+  %its_time = load i64, ptr %written, align 4
+  %block = trunc i64 %time to i32
+  %its_block = trunc i64 %its_time to i32
+  %is_own = icmp eq i32 %its_block, %block
+  %is_before = icmp ult i64 %its_time, %time
+  ; As in `weft.read`.
+  %is_behind = and i1 %is_own, %is_before
+  br i1 %is_behind, label %reads, label %careful
+
+careful:
+  %word.at = call ptr @weft.word(ptr %page, i64 %address)
+  %word = load i64, ptr %word.at
+  %mask = call i64 @weft.mask(i64 %address, i32 %shift)
+  %unwritten = and i64 %word, %mask
+  %is_written = icmp eq i64 %unwritten, 0
+  %writer = call i32 @weft.lanes(ptr %written, i16 %write)
+  %alone = call i1 @weft.event_free(ptr %written, i32 %writer, ptr %seen, i64 %time, i64 %from, i32 %lane, i64 %address)
+  %calm = and i1 %is_written, %alone
+  br i1 %calm, label %reads, label %slow, !prof !1
+
+reads:
+  %reads.at = getelementptr inbounds %page, ptr %page, i64 0, i32 2
+  %all_reads = load ptr, ptr %reads.at
+  %one.at = getelementptr inbounds i16, ptr %all_reads, i64 %cell
+  %one = load i16, ptr %one.at
+  %first = call ptr @weft.event(ptr %directory, i16 %one)
+  %first_lanes = call i32 @weft.lanes(ptr %first, i16 %one)
+  %takes = call i1 @weft.takes(ptr %first, i64 %time, i64 %from)
+  br i1 %takes, label %among, label %several
+
+among:
+  %common = and i32 %first_lanes, %lane
+  %is_there_already = icmp ne i32 %common, 0
+  br i1 %is_there_already, label %quick, label %several
+
+several:
+  ; Where threads are loops, two lanes of the block that have read it since the last barrier, at the same place, are enough.
+  %first_time = load i64, ptr %first, align 4
+  %first_spot.at = getelementptr inbounds %reads, ptr %first, i64 0, i32 2
+  %first_spot = load i32, ptr %first_spot.at
+  %first_who.at = getelementptr inbounds %reads, ptr %first, i64 0, i32 3
+  %first_who = load i32, ptr %first_who.at
+  %spot = trunc i64 %from to i32
+  %is_now = icmp eq i64 %first_time, %time
+  %at_place = icmp eq i32 %first_spot, %spot
+  %but_one = sub i32 %first_lanes, 1
+  %all_but_one = and i32 %first_lanes, %but_one
+  %are_several = icmp ne i32 %all_but_one, 0
+  %first_how = and i32 %first_who, 7
+  %are_plain = icmp eq i32 %first_how, 0
+  %there = and i1 %is_now, %at_place
+  %plain_ones = and i1 %are_several, %are_plain
+  %enough = and i1 %there, %plain_ones
+  %are_loops = xor i1 %notes, true
+  %settled = and i1 %enough, %are_loops
+  br i1 %settled, label %quick, label %other
+
+other:
+  ; Another lane of the same is an event of its own, and steps are not looked at here.
+  %step_bit = and i32 %first_who, 4
+  %is_step = icmp ne i32 %step_bit, 0
+  %is_not_for_code = or i1 %takes, %is_step
+  br i1 %is_not_for_code, label %slow, label %plain, !prof !2
+
+plain:
+  %free = call i1 @weft.event_free(ptr %first, i32 %first_lanes, ptr %seen, i64 %time, i64 %from, i32 %lane, i64 %address)
+  br i1 %free, label %set, label %second
+
+second:
+  %cells = lshr i64 2048, %by
+  %two_cell = add i64 %cells, %cell
+  %two.at = getelementptr inbounds i16, ptr %all_reads, i64 %two_cell
+  %two = load i16, ptr %two.at
+  %other_two = call ptr @weft.event(ptr %directory, i16 %two)
+  %two_lanes = call i32 @weft.lanes(ptr %other_two, i16 %two)
+  %takes_too = call i1 @weft.takes(ptr %other_two, i64 %time, i64 %from)
+  %common_too = and i32 %two_lanes, %lane
+  %has_lane = icmp ne i32 %common_too, 0
+  %is_there_too = and i1 %takes_too, %has_lane
+  br i1 %is_there_too, label %quick, label %others
+
+others:
+  %two_time = load i64, ptr %other_two, align 4
+  %two_who.at = getelementptr inbounds %reads, ptr %other_two, i64 0, i32 3
+  %two_who = load i32, ptr %two_who.at
+  %two_step_bit = and i32 %two_who, 4
+  %two_is_step = icmp ne i32 %two_step_bit, 0
+  br i1 %two_is_step, label %slow, label %both, !prof !2
+
+both:
+  ; Two warps of the block that have read it since the last barrier are enough, for a thread that knows of no other by anything
+  ; but barriers.
+  %whos_differ = xor i32 %first_who, %two_who
+  %warps_differ = and i32 %whos_differ, 248
+  %knows.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 10
+  %knows = load i32, ptr %knows.at
+  %two_is_now = icmp eq i64 %two_time, %time
+  %two_is_some = icmp ne i32 %two_lanes, 0
+  %are_apart = icmp ne i32 %warps_differ, 0
+  %knows_none = icmp eq i32 %knows, 0
+  %are_now = and i1 %is_now, %two_is_now
+  %are_there = and i1 %two_is_some, %are_apart
+  %are_two = and i1 %are_now, %are_there
+  %will_do = and i1 %are_two, %knows_none
+  br i1 %will_do, label %quick, label %plain_too
+
+plain_too:
+  br i1 %takes_too, label %slow, label %free_too
+
+free_too:
+  %is_free_too =
+    call i1 @weft.event_free(ptr %other_two, i32 %two_lanes, ptr %seen, i64 %time, i64 %from, i32 %lane, i64 %address)
+  br i1 %is_free_too, label %set, label %slow
+
+set:
+  %to = phi ptr [ %one.at, %plain ], [ %two.at, %free_too ]
+  %new = call i16 @weft.cell(ptr %directory, i64 %time, i64 %from, i32 %lane)
+  %is_event = icmp ne i16 %new, 0
+  br i1 %is_event, label %keep, label %slow, !prof !1
+
+keep:
+  store i16 %new, ptr %to
+  br label %quick
+
+quick:
+  call void @weft.note(ptr %seen, i64 %from, i1 %notes)
+  ret ptr %place
+
+slow:
+  %access.at = getelementptr i8, ptr %context, i64 %at_access
+  %access = load ptr, ptr %access.at
+  %goes = call ptr %access(ptr %context, i32 %site, ptr %place, i32 %bits, i64 0, i32 %copy) #0
+  ret ptr %goes
+}
+
+; `weft.write` of one or two bytes.
+define ptr @weft.write_small(ptr %context, i64 %at_access, ptr %seen, ptr %near, i64 %time, i64 %its_from, i64 %whose_reads,
+                             i32 %lane, i1 %notes, ptr %place, i32 %site, i32 %bits, i32 %shift, i32 %copy, i64 %value)
+                             alwaysinline nounwind {
+start:
+  %address = ptrtoint ptr %place to i64
+  %long_site = zext i32 %site to i64
+  ; An event says who as reads do.
+  %from = or i64 %whose_reads, %long_site
+  %page = call ptr @weft.page(ptr %near, i64 %address)
+  %key.at = getelementptr inbounds %page, ptr %page, i64 0, i32 6
+  %key = load i64, ptr %key.at
+  %is_known = call i1 @weft.known(i64 %key, i64 %address, i32 %shift)
+  %copies = call i1 @weft.copies(ptr %seen, i32 %copy)
+  %is_new = xor i1 %copies, true
+  %may = and i1 %is_known, %is_new
+  br i1 %may, label %known, label %slow, !prof !1
+
+known:
+  %offset = and i64 %address, 2047
+  %by = zext i32 %shift to i64
+  %cell = lshr i64 %offset, %by
+  %directory.at = getelementptr inbounds %page, ptr %page, i64 0, i32 3
+  %directory = load ptr, ptr %directory.at
+  %writes.at = getelementptr inbounds %page, ptr %page, i64 0, i32 1
+  %writes = load ptr, ptr %writes.at
+  %write.at = getelementptr inbounds i16, ptr %writes, i64 %cell
+  %write = load i16, ptr %write.at
+  %written = call ptr @weft.event(ptr %directory, i16 %write)
+  %writer = call i32 @weft.lanes(ptr %written, i16 %write)
+  %alone = call i1 @weft.event_free(ptr %written, i32 %writer, ptr %seen, i64 %time, i64 %from, i32 %lane, i64 %address)
+  br i1 %alone, label %event, label %slow, !prof !1
+
+event:
+  %new = call i16 @weft.cell(ptr %directory, i64 %time, i64 %from, i32 %lane)
+  %is_event = icmp ne i16 %new, 0
+  br i1 %is_event, label %reads, label %slow, !prof !1
+
+reads:
+  %reads.at = getelementptr inbounds %page, ptr %page, i64 0, i32 2
+  %all_reads = load ptr, ptr %reads.at
+  %none = icmp eq ptr %all_reads, null
+  br i1 %none, label %remember, label %some
+
+some:
+  %one.at = getelementptr inbounds i16, ptr %all_reads, i64 %cell
+  %one = load i16, ptr %one.at
+  %first = call ptr @weft.event(ptr %directory, i16 %one)
+  %first_lanes = call i32 @weft.lanes(ptr %first, i16 %one)
+  %free = call i1 @weft.event_free(ptr %first, i32 %first_lanes, ptr %seen, i64 %time, i64 %from, i32 %lane, i64 %address)
+  %cells = lshr i64 2048, %by
+  %two_cell = add i64 %cells, %cell
+  %two.at = getelementptr inbounds i16, ptr %all_reads, i64 %two_cell
+  %two = load i16, ptr %two.at
+  %second = call ptr @weft.event(ptr %directory, i16 %two)
+  %two_lanes = call i32 @weft.lanes(ptr %second, i16 %two)
+  %free_too = call i1 @weft.event_free(ptr %second, i32 %two_lanes, ptr %seen, i64 %time, i64 %from, i32 %lane, i64 %address)
+  %are_free = and i1 %free, %free_too
+  br i1 %are_free, label %clear, label %slow, !prof !1
+
+clear:
+  store i16 0, ptr %one.at
+  store i16 0, ptr %two.at
+  br label %remember
+
+remember:
+  %word.at = call ptr @weft.word(ptr %page, i64 %address)
+  %word = load i64, ptr %word.at
+  %mask = call i64 @weft.mask(i64 %address, i32 %shift)
+  %unwritten = and i64 %word, %mask
+  %is_written = icmp eq i64 %unwritten, 0
+  br i1 %is_written, label %set, label %first_time
+
+first_time:
+  %others = xor i64 %mask, -1
+  %old_word = atomicrmw and ptr %word.at, i64 %others monotonic
+  br label %set
+
+set:
+  store i16 %new, ptr %write.at
   call void @weft.note(ptr %seen, i64 %from, i1 %notes)
   ret ptr %place
 

@@ -21,6 +21,8 @@ static FUNCTIONS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/quick.bc"));
 
 const READ: &str = "weft.read";
 const WRITE: &str = "weft.write";
+const READ_SMALL: &str = "weft.read_small";
+const WRITE_SMALL: &str = "weft.write_small";
 const STEP: &str = "weft.step";
 const WRITTEN: &str = "weft.written";
 const CLEAR: &str = "weft.clear";
@@ -37,7 +39,7 @@ pub(super) fn link(cx: &ModuleContext<'_, '_>, machine: &Machine) -> Result<()> 
     let functions = driver::lazy_bitcode(cx.types.context, FUNCTIONS, c"quick")?;
     machine.prepare(&functions);
     shim::link(cx.module, functions)?;
-    for name in [READ, WRITE, STEP, WRITTEN, CLEAR] {
+    for name in [READ, WRITE, READ_SMALL, WRITE_SMALL, STEP, WRITTEN, CLEAR] {
         let Some(function) = cx.module.get_function(name) else { return internal(format!("there is no {name}")) };
         function.set_linkage(Linkage::Internal);
     }
@@ -49,7 +51,7 @@ pub(super) fn finish(cx: &ModuleContext<'_, '_>, n_calls: u32) -> Result<()> {
     if n_calls <= MOST_INLINE {
         return Ok(());
     }
-    for name in [READ, WRITE, STEP] {
+    for name in [READ, WRITE, READ_SMALL, WRITE_SMALL, STEP] {
         let Some(function) = cx.module.get_function(name) else { return internal(format!("there is no {name}")) };
         function.remove_enum_attribute(AttributeLoc::Function, Attribute::get_named_enum_kind_id("alwaysinline"));
         cx.attribute(function, "noinline");
@@ -67,7 +69,7 @@ pub(super) fn clear<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>) -> Result<Functio
     emitter.cx.module.get_function(CLEAR).map_or_else(|| internal(format!("there is no {CLEAR}")), Ok)
 }
 
-/// An access of one, two, four or eight bytes to memory that others see.
+/// An access of one, two, four or eight bytes to memory that others see. What is remembered of those of one and two is packed.
 pub(super) struct Quick<'ctx> {
     pub(super) site: u32,
     pub(super) place: PointerValue<'ctx>,
@@ -77,7 +79,8 @@ pub(super) struct Quick<'ctx> {
     pub(super) copy: u32,
     /// What is written by a plain access.
     pub(super) written: Option<IntValue<'ctx>>,
-    /// Of an atomic step of a thread that is a turn of a loop: how atomic it is, as the runtime remembers that.
+    /// Of an atomic step, of four or eight bytes, of a thread that is a turn of a loop: how atomic it is, as the runtime remembers
+    /// that.
     pub(super) step: Option<u64>,
     /// The bit of the parameter in whose array it lies, if the kernel only reads that; else 0.
     pub(super) parameter: u64,
@@ -92,9 +95,12 @@ impl<'ctx> Quick<'ctx> {
         seen: &Seen<'ctx>,
     ) -> Result<PointerValue<'ctx>> {
         let llvm = emitter.cx.types.context;
+        let is_small = self.bytes < 4;
         let name = match (self.step, self.written) {
             (Some(_), _) => STEP,
+            (None, Some(_)) if is_small => WRITE_SMALL,
             (None, Some(_)) => WRITE,
+            (None, None) if is_small => READ_SMALL,
             (None, None) => READ,
         };
         let Some(function) = emitter.cx.module.get_function(name) else {

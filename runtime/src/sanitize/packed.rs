@@ -1,0 +1,322 @@
+//! Cells of one and two bytes of memory, whose accesses are told once for all cells of a page that had the same.
+//!
+//! What the lanes of a warp do at a place between two barriers is an *event*. A cell has the number of one in its page, and the lane,
+//! in 16 bits: most cells of an array of bytes differ in the lane alone. Reads of several lanes are events that say which. So a
+//! page takes two to six bytes for each cell, and 20 for each event, of which it has no more than fit into 16 bytes a byte: events
+//! that no cell has are forgotten where new ones need their room.
+//!
+//! Sanitized code reads and changes cells, too, where the event of an access is known: `quick.ll` of the compiler's host back end
+//! says the same.
+
+use super::{
+    page::PAGE,
+    record::{Reads, Write},
+    shadow::{ByNumber, address_of},
+};
+
+/// How many events a page may have: with its cells and what else there is of a page they take 16 bytes a byte.
+const fn most_events(n_cells: usize) -> usize {
+    (16 * PAGE as usize - 3 * size_of::<u16>() * n_cells - 600) / size_of::<Reads>()
+}
+
+/// Events that a page may have before it is looked at which of them it has no more.
+const MANY_EVENTS: usize = 256;
+
+/// Events of a page in the beginning.
+const FEW_EVENTS: usize = 32;
+
+/// Where the last event is looked for of a site, a warp and lanes.
+const SLOTS: usize = 128;
+
+/// Bits of a lane in a cell.
+const LANE_BITS: u32 = 5;
+
+/// A page has more events than it can.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Full;
+
+/// How code finds the number of an event, and adds one.
+#[repr(C)]
+#[derive(Debug)]
+pub(super) struct Directory {
+    /// The address of the events.
+    events: u64,
+    /// How many there are, and how many have room.
+    n_events: u32,
+    room: u32,
+    /// The numbers of some of them; 0 is nobody's.
+    slots: [u16; SLOTS],
+}
+
+/// What is remembered of a page.
+#[derive(Debug)]
+pub(super) struct Packed {
+    directory: Directory,
+    /// By number, and room for more. Those of no lanes are of the lane that a cell says.
+    events: Vec<Reads>,
+    n_cells: usize,
+    /// Empty, or a number and a lane for each cell.
+    writes: Vec<u16>,
+    /// The first ones of all cells, and then the second ones.
+    reads: Vec<u16>,
+}
+
+/// Where an event may stand in a directory: code knows the same of those of no lanes.
+#[inline]
+const fn slot(event: &Reads) -> usize {
+    let spread = event.lanes.wrapping_mul(0x9e37_79b9) >> 25;
+    event.spot_bits().wrapping_add(event.warp()).wrapping_add(spread) as usize % SLOTS
+}
+
+impl Packed {
+    /// Cells of which nothing is remembered.
+    pub(super) fn of(n_cells: usize) -> Self {
+        let directory = Directory { events: 0, n_events: 1, room: 0, slots: [0; SLOTS] };
+        let mut packed = Self { directory, events: Vec::new(), n_cells, writes: Vec::new(), reads: Vec::new() };
+        packed.set_room(FEW_EVENTS);
+        packed
+    }
+
+    pub(super) const fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    /// The writes of all cells, if there are any.
+    pub(super) fn writes(&self) -> Option<&[u16]> {
+        Some(self.writes.as_slice()).filter(|writes| !writes.is_empty())
+    }
+
+    /// The reads of all cells, if there are any: the second ones come behind the first ones.
+    pub(super) fn all_reads(&self) -> Option<&[u16]> {
+        Some(self.reads.as_slice()).filter(|reads| !reads.is_empty())
+    }
+
+    /// What a cell says.
+    #[inline]
+    fn event(&self, cell: u16) -> Reads {
+        let number = usize::from(cell >> LANE_BITS);
+        let event = self.events.get(number).copied().unwrap_or_default();
+        if number == 0 || event.lanes != 0 { event } else { Reads { lanes: 1 << (cell & 31), ..event } }
+    }
+
+    pub(super) fn write(&self, cell: usize) -> Write {
+        let event = self.event(self.writes.get(cell).copied().unwrap_or(0));
+        event.each().next().map_or_else(Write::default, |when| Write::of(&when))
+    }
+
+    pub(super) fn reads(&self, which: usize, cell: usize) -> Reads {
+        self.event(self.reads.get(which * self.n_cells + cell).copied().unwrap_or(0))
+    }
+
+    pub(super) fn set_write(&mut self, cell: usize, write: Write, first: u32) -> Result<(), Full> {
+        let number = if write == Write::default() { 0 } else { self.cell(Reads::of(&write.when()), first)? };
+        if self.writes.is_empty() {
+            self.writes = vec![0; self.n_cells];
+        }
+        if let Some(kept) = self.writes.get_mut(cell) {
+            *kept = number;
+        }
+        self.clear_reads(cell);
+        Ok(())
+    }
+
+    pub(super) fn set_reads(&mut self, which: usize, cell: usize, reads: Reads, first: u32) -> Result<(), Full> {
+        let number = self.cell(reads, first)?;
+        if self.reads.is_empty() {
+            self.reads = vec![0; self.n_cells * 2];
+        }
+        if let Some(kept) = self.reads.get_mut(which * self.n_cells + cell) {
+            *kept = number;
+        }
+        Ok(())
+    }
+
+    pub(super) fn forget(&mut self, cell: usize) {
+        if let Some(write) = self.writes.get_mut(cell) {
+            *write = 0;
+        }
+        self.clear_reads(cell);
+    }
+
+    fn clear_reads(&mut self, cell: usize) {
+        for which in 0..2 {
+            if let Some(reads) = self.reads.get_mut(which * self.n_cells + cell) {
+                *reads = 0;
+            }
+        }
+    }
+
+    /// What a cell is to say of accesses.
+    #[inline]
+    fn cell(&mut self, reads: Reads, first: u32) -> Result<u16, Full> {
+        let (event, lane) = if reads.lanes.is_power_of_two() {
+            (Reads { lanes: 0, ..reads }, reads.lanes.trailing_zeros() as u16)
+        } else {
+            (reads, 0)
+        };
+        Ok(self.number(event, first)? << LANE_BITS | lane)
+    }
+
+    /// The number of an event.
+    fn number(&mut self, event: Reads, first: u32) -> Result<u16, Full> {
+        let slot = slot(&event);
+        let known = self.directory.slots[slot];
+        if self.events.get(usize::from(known)) == Some(&event) {
+            return Ok(known);
+        }
+        if self.directory.n_events == self.directory.room {
+            self.make_room(first)?;
+        }
+        Ok(self.add(event))
+    }
+
+    /// Adds an event, for which there is room.
+    fn add(&mut self, event: Reads) -> u16 {
+        let number = self.directory.n_events;
+        if let Some(place) = self.events.get_mut(number as usize) {
+            *place = event;
+        }
+        self.directory.n_events += 1;
+        self.directory.slots[slot(&event)] = number as u16;
+        number as u16
+    }
+
+    fn set_room(&mut self, n_events: usize) {
+        self.events.reserve_exact(n_events - self.events.len());
+        self.events.resize(n_events, Reads::default());
+        (self.directory.events, self.directory.room) = (address_of(&self.events), n_events as u32);
+    }
+
+    /// Makes room for some more events.
+    #[cold]
+    fn make_room(&mut self, first: u32) -> Result<(), Full> {
+        if self.events.len() >= MANY_EVENTS {
+            self.collect(first);
+        }
+        let room = self.events.len();
+        if self.directory.n_events as usize > room / 4 * 3 {
+            // Most are needed: more room, or none that would last.
+            let wanted = (room * 2).min(most_events(self.n_cells));
+            if wanted <= room {
+                return Err(Full);
+            }
+            self.set_room(wanted);
+        }
+        Ok(())
+    }
+
+    /// Forgets events that no cell has, and those of blocks that are done with; none is there twice.
+    fn collect(&mut self, first: u32) {
+        let before = self.events.clone();
+        let (mut writes, mut reads) = (std::mem::take(&mut self.writes), std::mem::take(&mut self.reads));
+        (self.directory.n_events, self.directory.slots) = (1, [0; SLOTS]);
+        let mut numbers: Vec<Option<u16>> = vec![None; before.len()];
+        let mut known: ByNumber<Reads, u16> = ByNumber::default();
+        for cell in writes.iter_mut().chain(reads.iter_mut()).filter(|cell| **cell >> LANE_BITS != 0) {
+            let at = usize::from(*cell >> LANE_BITS);
+            let Some((event, number)) = before.get(at).zip(numbers.get_mut(at)) else { continue };
+            let number = *number.get_or_insert_with(|| {
+                if event.block < first { 0 } else { *known.entry(*event).or_insert_with(|| self.add(*event)) }
+            });
+            *cell = if number == 0 { 0 } else { number << LANE_BITS | *cell & 31 };
+        }
+        (self.writes, self.reads) = (writes, reads);
+    }
+
+    /// How far cells behind one say the same as it.
+    #[inline]
+    pub(super) fn alike(&self, cells: std::ops::Range<usize>) -> usize {
+        let said = |cell: usize| {
+            let reads = |which: usize| self.reads.get(which * self.n_cells + cell);
+            (self.writes.get(cell), reads(0), reads(1))
+        };
+        let first = said(cells.start);
+        cells.clone().find(|&cell| said(cell) != first).unwrap_or(cells.end)
+    }
+
+    /// They say what the first of them says.
+    #[inline]
+    pub(super) fn copy_first(&mut self, cells: std::ops::Range<usize>) {
+        let Self { writes, reads, n_cells, .. } = self;
+        if let Some(writes) = writes.get_mut(cells.clone()) {
+            let first = writes[0];
+            writes.fill(first);
+        }
+        for which in 0..2 {
+            let from = which * *n_cells;
+            if let Some(reads) = reads.get_mut(from + cells.start..from + cells.end) {
+                let first = reads[0];
+                reads.fill(first);
+            }
+        }
+    }
+
+    /// Bytes that it takes.
+    pub(super) fn size(&self) -> usize {
+        let cells = (self.writes.capacity() + self.reads.capacity()) * size_of::<u16>();
+        size_of::<Self>() + cells + self.events.capacity() * size_of::<Reads>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::offset_of;
+
+    use super::{Directory, Full, Packed, SLOTS, most_events, slot};
+    use crate::sanitize::record::{Reads, Spot, When, Write};
+
+    fn when(block: u32, thread: u32, site: u32) -> When {
+        When { block, thread, epoch: 3, clock: 1, how: 0, spot: Spot::new(site, 0) }
+    }
+
+    #[test]
+    fn cells_say_what_they_were_told() {
+        let mut packed = Packed::of(2048);
+        for cell in 0..2048 {
+            let at = when(7, cell as u32 % 256, 5);
+            assert_eq!(packed.set_reads(1, cell, Reads::of(&at), 0), Ok(()));
+            assert_eq!(packed.set_write(cell, Write::of(&at), 0), Ok(()));
+            let both = Reads { lanes: 5 << (cell % 29), ..Reads::of(&at) };
+            assert_eq!(packed.set_reads(0, cell, both, 0), Ok(()));
+            assert_eq!(packed.set_reads(1, cell, Reads::of(&at), 0), Ok(()));
+        }
+        for cell in 0..2048 {
+            let at = when(7, cell as u32 % 256, 5);
+            assert_eq!((packed.write(cell), packed.reads(1, cell)), (Write::of(&at), Reads::of(&at)));
+            assert_eq!(packed.reads(0, cell).lanes, 5 << (cell % 29));
+        }
+        // A write forgets the reads.
+        assert_eq!(packed.set_write(9, Write::of(&when(8, 1, 6)), 0), Ok(()));
+        assert_eq!((packed.write(9).block, packed.reads(0, 9).lanes, packed.reads(1, 9).lanes), (8, 0, 0));
+        packed.forget(9);
+        assert_eq!(packed.write(9), Write::default());
+        assert!(packed.size() < 2048 * 16);
+    }
+
+    #[test]
+    fn events_that_no_cell_has_are_forgotten() {
+        let mut packed = Packed::of(2048);
+        for turn in 1..100_000 {
+            assert_eq!(packed.set_write(turn as usize % 700, Write::of(&when(turn, 40, turn)), 0), Ok(()));
+        }
+        assert!((99_300..100_000).all(|turn| packed.write(turn as usize % 700) == Write::of(&when(turn, 40, turn))));
+        assert!(packed.events.capacity() <= most_events(2048));
+        // Blocks that are done with are nobody's, or still there.
+        for turn in 100_000..200_000_u32 {
+            assert_eq!(packed.set_write(turn as usize % 2048, Write::of(&when(turn, 40, turn)), turn - 600), Ok(()));
+        }
+        assert!((199_400..200_000_u32).all(|turn| packed.write(turn as usize % 2048).block == turn));
+        // More than it can have.
+        let mut set = |turn: u32| packed.set_write(turn as usize % 2048, Write::of(&when(turn, 40, turn)), 0);
+        assert!((300_000..302_048).any(|turn| set(turn) == Err(Full)));
+    }
+
+    /// As `quick.ll` counts.
+    #[test]
+    fn fields_lie_where_code_looks() {
+        assert_eq!((offset_of!(Directory, events), offset_of!(Directory, slots), SLOTS), (0, 16, 128));
+        assert_eq!((offset_of!(Directory, n_events), offset_of!(Directory, room)), (8, 12));
+        let event = Reads { lanes: 0, ..Reads::of(&when(1, 33, 250)) };
+        assert_eq!(slot(&event), (250 + 1) % 128);
+    }
+}
