@@ -36,7 +36,7 @@ pub(super) struct GuardValues<'ctx> {
 /// [`Range`], with both sides in 64 bits; the value is that of the row's first thread.
 pub(super) struct RangeValues<'ctx> {
     pub(super) value: IntValue<'ctx>,
-    op: CompareOp,
+    pub(super) op: CompareOp,
     pub(super) bound: IntValue<'ctx>,
     pub(super) wraps: bool,
 }
@@ -142,9 +142,10 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                         let (all, inner) = this.inner(outside, bounds)?;
                         this.either_side(segment, row, all, inner)
                     }
-                    (None, None, None) => match &segment.every {
-                        Some(every) => this.every_so_many(segment, every, row, bounds),
-                        None => this.whole_or_part(segment, row, bounds),
+                    (None, None, None) => match (&segment.every, &segment.multiples) {
+                        (Some(every), _) => this.every_so_many(segment, every, row, bounds),
+                        (None, Some(multiples)) => this.up_to_one(segment, multiples, row, bounds),
+                        (None, None) => this.whole_or_part(segment, row, bounds),
                     },
                 }
             })
@@ -225,7 +226,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             if looks { this.hooks.look_up(&this.emitter) } else { Ok(()) }
         })?;
         let is_parallel = segment.parallel && self.hooks.seen.get().is_none();
-        self.parallel.promise(head, back, is_parallel, Shape::Loop);
+        let shape = if segment.scatters { Shape::Single } else { Shape::Loop };
+        self.parallel.promise(head, back, is_parallel, shape);
         Ok(())
     }
 
@@ -357,10 +359,12 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             self.compute(local)?;
         }
         let mut values = GuardValues { ranges: Vec::new(), rows: Vec::new() };
-        for &Range { value, op, bound, times, wraps } in &guard.ranges {
+        for &Range { value, op, bound, times, plus, wraps } in &guard.ranges {
             let (value, bound) = (self.wide(value)?, self.wide(bound)?);
             let times = bound.get_type().const_int(times.cast_unsigned(), true);
             let bound = self.emitter.builder.build_int_nsw_mul(bound, times, "")?;
+            let plus = bound.get_type().const_int(plus.cast_unsigned(), true);
+            let bound = self.emitter.builder.build_int_nsw_add(bound, plus, "")?;
             values.ranges.push(RangeValues { value, op, bound, wraps });
         }
         for &(cond, negated) in &guard.rows {

@@ -79,32 +79,36 @@ impl Forms<'_> {
         }
         if self.form(cond) == Form::Same {
             parts.guard.rows.push((cond, negated));
-        } else if let Some(range) = self.range(cond, negated) {
-            parts.guard.ranges.push(range);
         } else {
-            parts.residual.push((cond, negated));
+            let ranges = self.ranges(cond, negated);
+            if ranges.is_empty() {
+                parts.residual.push((cond, negated));
+            }
+            parts.guard.ranges.extend(ranges);
         }
     }
 
-    fn range(&self, cond: ExprId, negated: bool) -> Option<Range> {
-        let ExprKind::Compare(op, a, b) = self.function.exprs[cond].kind else { return None };
+    /// The ranges in which a condition holds: all of them at once. None if it is no interval of a row.
+    fn ranges(&self, cond: ExprId, negated: bool) -> Vec<Range> {
+        let ExprKind::Compare(op, a, b) = self.function.exprs[cond].kind else { return Vec::new() };
         if !matches!(self.function.exprs[a].ty, Type::Scalar(Scalar::I32 | Scalar::I64)) {
-            return None;
+            return Vec::new();
         }
         let op = if negated { inverse(op) } else { op };
         let (value, op, bound) = match (self.form(a), self.form(b)) {
             (Form::Step, Form::Same) => (a, op, b),
             (Form::Same, Form::Step) => (b, mirrored(op), a),
-            (Form::Other, Form::Same) => return self.quotient(a, op, b),
-            (Form::Same, Form::Other) => return self.quotient(b, mirrored(op), a),
-            (Form::Same, Form::Same) | (Form::Step | Form::Other, _) => return None,
+            (Form::Other, Form::Same) => return self.quotient(a, op, b).unwrap_or_default(),
+            (Form::Same, Form::Other) => return self.quotient(b, mirrored(op), a).unwrap_or_default(),
+            (Form::Same, Form::Same) | (Form::Step | Form::Other, _) => return Vec::new(),
         };
         let wraps = self.wraps(value);
-        (op != CompareOp::Ne).then_some(Range { value, op, bound, times: 1, wraps })
+        if op == CompareOp::Ne { Vec::new() } else { vec![Range { value, op, bound, times: 1, plus: 0, wraps }] }
     }
 
-    /// The range of a quotient: `cuda.grid(1) // 32 < n` is `cuda.grid(1) < n * 32`.
-    fn quotient(&self, mut value: ExprId, op: CompareOp, bound: ExprId) -> Option<Range> {
+    /// The ranges of a quotient: `cuda.grid(1) // 32 < n` is `cuda.grid(1) < n * 32`, and `tid // 32 == w` is
+    /// `tid >= w * 32 and tid <= w * 32 + 31`.
+    fn quotient(&self, mut value: ExprId, op: CompareOp, bound: ExprId) -> Option<Vec<Range>> {
         while let Some(known) = self.function.local(value).and_then(|local| self.fixed.value(local)) {
             value = known;
         }
@@ -120,8 +124,15 @@ impl Forms<'_> {
         let wide = self.function.exprs[step].ty == Type::I64 && self.form(step) == Form::Step;
         let fits = |id: ExprId, more: u32| self.bits(id, &Cell::new(EFFORT)) + more <= NO_WRAP;
         let exact = fits(step, 0) && fits(bound, i64::BITS - times.leading_zeros());
-        let whole = matches!(op, CompareOp::Lt | CompareOp::Ge);
-        (wide && exact && whole).then_some(Range { value: step, op, bound, times, wraps: false })
+        let first = |op| Range { value: step, op, bound, times, plus: 0, wraps: false };
+        let last = |op| Range { plus: times - 1, ..first(op) };
+        let ranges = match op {
+            CompareOp::Lt | CompareOp::Ge => vec![first(op)],
+            CompareOp::Le | CompareOp::Gt => vec![last(op)],
+            CompareOp::Eq => vec![first(CompareOp::Ge), last(CompareOp::Le)],
+            CompareOp::Ne => return None,
+        };
+        (wide && exact).then_some(ranges)
     }
 
     /// Whether a value that grows by one may pass the largest integer within a row.

@@ -21,6 +21,7 @@ mod joined;
 mod lanes;
 mod lockstep;
 pub(crate) mod meeting;
+mod multiples;
 mod order;
 mod partners;
 mod polling;
@@ -48,7 +49,7 @@ pub(crate) use polling::Polling;
 pub(crate) use quotients::{Dividend, Division, Quotients};
 pub(crate) use settled::Pointers;
 pub(crate) use shape::{
-    Ahead, Cut, Every, Guard, Interior, LANES, MAX_ROW, MAX_THREADS, MaskId, Node, Partners, Range, Runs, Segment,
+    Ahead, Cut, Every, Guard, Interior, LANES, MAX_ROW, MAX_THREADS, MaskId, Multiples, Node, Partners, Range, Runs, Segment,
     Strips,
 };
 
@@ -236,11 +237,20 @@ impl Plan {
             if opt && segment.runs == Runs::EachThread && segment.outside.is_none() {
                 partners::find(&mut peeler, segment);
                 if segment.partners.is_none() {
+                    every::find(&mut peeler, segment, false);
+                    multiples::find(&mut peeler, segment);
+                }
+                if segment.partners.is_none() && segment.every.is_none() && segment.multiples.is_none() {
                     interior::find(&mut peeler, segment);
                 }
-                if segment.partners.is_none() && segment.interior.is_none() {
-                    every::find(&mut peeler, segment);
+                if segment.partners.is_none()
+                    && segment.interior.is_none()
+                    && segment.multiples.is_none()
+                    && segment.every.is_none()
+                {
+                    every::find(&mut peeler, segment, true);
                 }
+                segment.scatters = multiples::scatters(&mut peeler, &segment.body);
             }
         });
         if opt && joins.is_none() {

@@ -57,7 +57,7 @@ pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment) {
     };
     let (lower, upper) = (copy(false), copy(true));
     let (value, bound) = (copied(peeler.function, index), copied(peeler.function, bits));
-    let range = Range { value, op: CompareOp::Ge, bound, times: 1, wraps: false };
+    let range = Range { value, op: CompareOp::Ge, bound, times: 1, plus: 0, wraps: false };
     let mut sides = Guard { ranges: vec![range], ..Guard::default() };
     peeler.complete(&mut sides);
     segment.partners = Some(Partners { sides, lower, upper });

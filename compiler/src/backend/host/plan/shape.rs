@@ -160,6 +160,10 @@ pub(crate) struct Segment {
     pub partners: Option<Partners>,
     /// What every so many threads do, where that is all; [`super::every`] finds it.
     pub every: Option<Every>,
+    /// What the threads do up to one of them, where that is all; [`super::multiples`] finds it.
+    pub multiples: Option<Multiples>,
+    /// Its threads store elements that lie apart by a number that is not known: no vectors are made of them.
+    pub scatters: bool,
 }
 
 /// For whom a segment runs.
@@ -202,6 +206,15 @@ pub(crate) struct Every {
     pub modulus: Option<i64>,
     /// The modulus is 2, and the other remainder is meant.
     pub other: bool,
+    /// The body without the condition, and who of these threads runs it.
+    pub part: Interior,
+}
+
+/// What the threads do up to one of them, or from it on.
+#[derive(Clone, Debug)]
+pub(crate) struct Multiples {
+    /// Two ranges: the value of the row's first thread and what it is compared with, and by how much it grows from thread to thread.
+    pub of: Guard,
     /// The body without the condition, and who of these threads runs it.
     pub part: Interior,
 }
@@ -266,7 +279,7 @@ impl Guard {
     }
 }
 
-/// `value op bound * times`, where `value` grows by one from thread to thread.
+/// `value op bound * times + plus`, where `value` grows by one from thread to thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Range {
     /// The left side; `I32` or `I64`.
@@ -277,6 +290,8 @@ pub(crate) struct Range {
     pub bound: ExprId,
     /// So often. The product is no larger than an integer.
     pub times: i64,
+    /// And so much more, less than `times`.
+    pub plus: i64,
     /// The value may pass the largest integer within a row, and go on from the smallest.
     pub wraps: bool,
 }

@@ -1,0 +1,232 @@
+"""Threads whose elements lie apart: trees by `2 * stride * tid` and `(tid + 1) * stride * 2 - 1`, and guards of any such index."""
+
+import numpy as np
+import pytest
+from harness import run
+from weft import cuda
+
+SHAPES = [1, 2, 31, 64, 100, (16, 4), (5, 7, 3), (33, 3)]
+
+
+@cuda.jit
+def tree(x, out):
+    sums = cuda.shared.array(256, np.float32)
+    tid = cuda.threadIdx.x
+    i = cuda.grid(1)
+    sums[tid] = x[i] if i < x.size else 0
+    cuda.syncthreads()
+    stride = 1
+    while stride < cuda.blockDim.x:
+        index = 2 * stride * tid
+        if index < cuda.blockDim.x and index + stride < cuda.blockDim.x:
+            sums[index] += sums[index + stride]
+        cuda.syncthreads()
+        stride *= 2
+    if tid == 0:
+        out[cuda.blockIdx.x] = sums[0]
+
+
+@cuda.jit
+def up_and_down(x, out):
+    sums = cuda.shared.array(512, np.float32)
+    tid = cuda.threadIdx.x
+    n = 2 * cuda.blockDim.x
+    base = cuda.blockIdx.x * n
+    for k in (tid, tid + cuda.blockDim.x):
+        sums[k] = x[base + k] if base + k < x.size else 0
+    stride = 1
+    while stride < n:
+        cuda.syncthreads()
+        index = (tid + 1) * stride * 2 - 1
+        if index < n:
+            sums[index] += sums[index - stride]
+        stride *= 2
+    stride = n // 4
+    while stride > 0:
+        cuda.syncthreads()
+        index = ((tid + 1) * stride << 1) - 1
+        if n > index + stride:
+            sums[index + stride] += sums[index]
+        stride //= 2
+    cuda.syncthreads()
+    for k in (tid, tid + cuda.blockDim.x):
+        if base + k < x.size:
+            out[base + k] = sums[k]
+
+
+@cuda.jit
+def by_remainders(x, out):
+    sums = cuda.shared.array(256, np.int32)
+    tid = cuda.threadIdx.x
+    n = cuda.blockDim.x
+    i = cuda.grid(1)
+    sums[tid] = x[i] if i < x.size else 0
+    cuda.syncthreads()
+    stride = 1
+    while stride < n:
+        if (tid + 1) % (2 * stride) == 0:
+            sums[tid] += sums[tid - stride]
+        cuda.syncthreads()
+        stride *= 2
+    if tid == n - 1:
+        sums[tid] = 0
+    cuda.syncthreads()
+    stride = n // 2
+    while stride > 0:
+        if (tid + 1) % (2 * stride) == 0:
+            kept = sums[tid - stride]
+            sums[tid - stride] = sums[tid]
+            sums[tid] += kept
+        cuda.syncthreads()
+        stride //= 2
+    if i < x.size:
+        out[i] = sums[tid]
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 32, 100, 256])
+@pytest.mark.parametrize("size", [1, 300, 512])
+def test_trees_of_sums(block, size):
+    x = np.random.default_rng(size).random(size).astype(np.float32)
+    run(tree, -(-size // block), block, x, np.zeros(-(-size // block), np.float32))
+    run(up_and_down, -(-size // (2 * block)), block, x, np.zeros(size, np.float32))
+    whole = (x * 100).astype(np.int32)
+    run(by_remainders, -(-size // block), block, whole, np.zeros(size, np.int32))
+
+
+@cuda.jit
+def any_multiple(k, c, bound, out):
+    t = (cuda.threadIdx.z * cuda.blockDim.y + cuda.threadIdx.y) * cuda.blockDim.x + cuda.threadIdx.x
+    tid = cuda.threadIdx.x
+    cuda.syncthreads()
+    index = k * tid + c
+    if index < bound:
+        out[t, 0] = index
+    cuda.syncthreads()
+    if c - (0 - tid) * k <= bound and tid > 2:
+        out[t, 1] = tid
+    cuda.syncthreads()
+    if bound < k * tid + c:
+        out[t, 2] = tid
+    cuda.syncthreads()
+    index = (tid - 1) * k
+    if index + c >= bound:
+        if index != 4:
+            out[t, 3] = index + tid
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("k", [0, 1, 2, 5, 64, -1, -3, 1 << 31, (1 << 62) + 1, 1 << 63])
+@pytest.mark.parametrize("c", [0, -7, 63, (1 << 63) - 9, -(1 << 63)])
+def test_numbers_that_are_not_known(shape, k, c):
+    k = k - (1 << 64) if k >= 1 << 63 else k
+    for bound in (0, 50, -40, (1 << 63) - 1, -(1 << 63)):
+        args = (np.int64(k), np.int64(c), np.int64(bound))
+        run(any_multiple, 1, shape, *args, np.zeros((int(np.prod(shape)), 4), np.int64))
+
+
+@cuda.jit
+def parts_of_warps(x, first, out):
+    t = (cuda.threadIdx.z * cuda.blockDim.y + cuda.threadIdx.y) * cuda.blockDim.x + cuda.threadIdx.x
+    tid = cuda.threadIdx.x
+    warp = tid // 32
+    cuda.syncthreads()
+    if warp == 0:
+        out[t, 0] = x[t]
+    cuda.syncthreads()
+    if tid >> 3 == first:
+        out[t, 1] = x[t]
+    cuda.syncthreads()
+    if warp <= first:
+        out[t, 2] = x[t]
+    cuda.syncthreads()
+    if not (tid // 5 <= first):
+        out[t, 3] = x[t]
+    cuda.syncthreads()
+    if warp != first:
+        out[t, 4] = x[t]
+
+
+@pytest.mark.parametrize("shape", [*SHAPES, 512, (200, 2)])
+@pytest.mark.parametrize("first", [0, 1, 3, 19, 1000, -1])
+def test_whole_warps(shape, first):
+    size = int(np.prod(shape))
+    x = np.arange(1.0, size + 1).astype(np.float32)
+    run(parts_of_warps, 1, shape, x, first, np.zeros((size, 5), np.float32))
+
+
+@cuda.jit
+def sum_of_warps(x, out):
+    sums = cuda.shared.array(32, np.float32)
+    tid = cuda.threadIdx.x
+    lane = tid % 32
+    value = x[cuda.grid(1)]
+    step = 16
+    while step > 0:
+        value += cuda.shfl_down_sync(0xFFFFFFFF, value, step)
+        step //= 2
+    if lane == 0:
+        sums[tid // 32] = value
+    cuda.syncthreads()
+    if tid // 32 == 0:
+        value = sums[lane] if lane < cuda.blockDim.x // 32 else np.float32(0)
+        step = 16
+        while step > 0:
+            value += cuda.shfl_down_sync(0xFFFFFFFF, value, step)
+            step //= 2
+        if lane == 0:
+            out[cuda.blockIdx.x] = value
+
+
+@pytest.mark.parametrize("block", [32, 64, 256, 1024])
+def test_the_first_warp_adds_up(block):
+    x = np.random.default_rng(block).integers(0, 100, 3 * block).astype(np.float32)
+    out = np.zeros(3, np.float32)
+    sum_of_warps[3, block](x, out)
+    np.testing.assert_array_equal(out, x.reshape(3, block).sum(axis=1))
+
+
+@cuda.jit
+def kept_over_two_barriers(x, out):
+    sums = cuda.shared.array(256, np.int32)
+    tid = cuda.threadIdx.x
+    i = cuda.grid(1)
+    sums[tid] = x[i] if i < x.size else 0
+    cuda.syncthreads()
+    offset = 1
+    while offset < cuda.blockDim.x:
+        before = 0
+        if tid >= offset:
+            before = sums[tid - offset]
+        cuda.syncthreads()
+        sums[tid] += before
+        cuda.syncthreads()
+        offset *= 2
+    if i < x.size:
+        out[i] = sums[tid]
+
+
+@cuda.jit
+def kept_where_needed(x, out):
+    sums = cuda.shared.array(256, np.float32)
+    tid = cuda.threadIdx.x
+    i = cuda.grid(1)
+    sums[tid] = x[i] if i < x.size else 0
+    for power in range(8):
+        offset = 1 << power
+        cuda.syncthreads()
+        before = np.float32(0)
+        if tid >= offset:
+            before = sums[tid] + sums[tid - offset]
+        cuda.syncthreads()
+        if tid >= offset:
+            sums[tid] = before
+    if i < x.size:
+        out[i] = sums[tid]
+
+
+@pytest.mark.parametrize("block", [1, 2, 5, 32, 100, 256])
+@pytest.mark.parametrize("size", [1, 127, 600])
+def test_scans_of_one_array(block, size):
+    x = np.random.default_rng(size).integers(-50, 50, size, dtype=np.int32)
+    run(kept_over_two_barriers, -(-size // block), block, x, np.zeros(size, np.int32))
+    run(kept_where_needed, -(-size // block), block, x.astype(np.float32), np.zeros(size, np.float32))
