@@ -114,7 +114,6 @@ pub(super) fn without(peeler: &mut Peeler<'_>, segment: &Segment, parts: Vec<Exp
     exact.then_some(Interior { guard, body: part.body })
 }
 
-
 /// The parts of a condition that are joined by `and`.
 pub(super) fn conjuncts(function: &Function, cond: ExprId, parts: &mut Vec<ExprId>) {
     match function.class(cond) {

@@ -57,8 +57,7 @@ pub(super) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment) {
     let function = &mut *peeler.function;
     let (bound, again) = (function.copy_expr(bound), function.copy_expr(first));
     let range = |value, op, bound| Range { value, op, bound, times: 1, plus: 0, wraps: false };
-    let mut of =
-        Guard { ranges: vec![range(first, op, bound), range(again, CompareOp::Eq, by)], ..Guard::default() };
+    let mut of = Guard { ranges: vec![range(first, op, bound), range(again, CompareOp::Eq, by)], ..Guard::default() };
     peeler.complete(&mut of);
     segment.multiples = Some(Multiples { of, part });
 }
