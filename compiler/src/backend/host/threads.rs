@@ -30,10 +30,11 @@ const TURNS_AHEAD: u64 = 2;
 pub(super) struct GuardValues<'ctx> {
     pub(super) ranges: Vec<RangeValues<'ctx>>,
     /// Conditions on the row, and whether each must be false instead of true.
-    rows: Vec<(IntValue<'ctx>, bool)>,
+    pub(super) rows: Vec<(IntValue<'ctx>, bool)>,
 }
 
 /// [`Range`], with both sides in 64 bits; the value is that of the row's first thread.
+#[derive(Clone, Debug)]
 pub(super) struct RangeValues<'ctx> {
     pub(super) value: IntValue<'ctx>,
     pub(super) op: CompareOp,
@@ -491,6 +492,11 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             let break_to = self.way_out(&segment.on_break, thread, put_back)?;
             let continue_to = self.way_out(&segment.on_continue, thread, put_back)?;
             self.emitter.loops.push(LoopTargets { break_to, continue_to });
+        }
+        if let Some(holds) = self.lane_runs()? {
+            let run = self.emitter.block("lane_runs");
+            self.emitter.builder.build_conditional_branch(holds, run, put_back)?;
+            self.emitter.builder.position_at_end(run);
         }
         self.emitter.emit_block(body)?;
         if in_loop {

@@ -203,8 +203,9 @@ impl Plan {
             let uniformity = shared_by_block(&function, &body, &regions);
             let assigned = groups::count_assigned(&function, &body);
             let groups = groups::Groups { fixed: &fixed, assigned };
-            let cut =
-                segments::cut(&mut function, &body, &uniformity, &regions, &marked.counters, opt.then_some(&groups));
+            let offsets = marked.strides.iter().map(|stride| stride.offset);
+            let together: Vec<LocalId> = marked.counters.iter().copied().chain(offsets).collect();
+            let cut = segments::cut(&mut function, &body, &uniformity, &regions, &together, opt.then_some(&groups));
             (uniformity, cut)
         } else {
             (all_own(&function), segments::whole(body, is_choice))

@@ -84,7 +84,12 @@ pub(super) fn scatters(peeler: &mut Peeler<'_>, body: &[Stmt]) -> bool {
     });
     let before = peeler.function.exprs.len();
     let apart = |peeler: &mut Peeler<'_>, pointer: ExprId| {
-        let Class::Address { base, by, unit: Unit::Elements } = peeler.function.class(pointer) else { return false };
+        let Class::Address { base, mut by, unit: Unit::Elements } = peeler.function.class(pointer) else {
+            return false;
+        };
+        if let Class::Arith(Arith::Wrap { index, .. }) = peeler.function.class(by) {
+            by = index;
+        }
         let distance = affine(peeler, &named, by, DEPTH).and_then(|value| value.by);
         form(peeler, base) == Form::Same && distance.is_some_and(|by| !is_constant(peeler.function, by))
     };

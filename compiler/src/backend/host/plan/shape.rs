@@ -143,6 +143,8 @@ pub(crate) struct Segment {
     pub load: Vec<LocalId>,
     /// Crossing locals to put back last.
     pub store: Vec<LocalId>,
+    /// In strips: which of the threads that are here run it.
+    pub some: Option<Guard>,
     /// Which threads have anything to do, where that can be said before they start. [`super::segments`] gives it the
     /// guards around the segment.
     pub guard: Option<Guard>,
@@ -270,6 +272,13 @@ impl Guard {
     /// `true` if it lets all threads through.
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty() && self.ranges.is_empty()
+    }
+
+    /// What it asks for after what another one does with which it begins.
+    pub(crate) fn after(&self, first: &Self) -> Option<Self> {
+        let rows = self.rows.strip_prefix(first.rows.as_slice())?.to_vec();
+        let ranges = self.ranges.strip_prefix(first.ranges.as_slice())?.to_vec();
+        Some(Self { recompute: self.recompute.clone(), rows, ranges })
     }
 
     /// Lets only those through that another one lets through too.

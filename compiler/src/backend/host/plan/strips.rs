@@ -11,6 +11,7 @@ use super::{
     guards::Peeler,
     lockstep::{self, Marked},
     shape::{Guard, Node, Runs, Segment, Strips, for_each_segment, for_each_split},
+    strided::Stride,
 };
 use crate::{
     analysis::escapes,
@@ -36,14 +37,19 @@ const MOST_EXPRS: usize = 2000;
 /// set of it.
 const APART: u32 = 8;
 
+/// Rows of so few threads take a strided loop by strips even if they carry nothing: each of its turns costs as much to begin as to run.
+const SHORT_ROW: u32 = 64;
+
 /// Makes strips of nodes that may run so, wherever there is a loop among them. Guards are off the segments already. What
 /// is marked says in which loops threads touch memory apart, and which are for several rows alone.
 pub(super) fn make(peeler: &Peeler<'_>, width: u32, marked: &Marked, nodes: &mut Vec<Node>) {
-    let Marked { walks, tiles, .. } = marked;
+    let Marked { walks, tiles, strides, .. } = marked;
     let mut loads = vec![0; peeler.function.locals.len()];
     count_loads(nodes, &mut loads);
     for_each_split(nodes, &mut |cond| loads[cond.index()] += 1);
-    Maker { peeler, width, walks, tiles, loads }.list(nodes, &Guard::default(), false);
+    // Rows of joined blocks are long enough for loops of their own.
+    let ragged = width == IN_BLOCK;
+    Maker { peeler, width, walks, tiles, strides, loads, ragged }.list(nodes, &Guard::default(), false);
 }
 
 /// The crossing locals that have a place in scratch memory: strips need none for what nobody else reads.
@@ -84,8 +90,11 @@ struct Maker<'a> {
     width: u32,
     walks: &'a [LocalId],
     tiles: &'a [LocalId],
+    strides: &'a [Stride],
     /// By the local's index: how many segments fetch it.
     loads: Vec<u32>,
+    /// Segments of strided loops may ask each thread of a strip whether it has a turn left.
+    ragged: bool,
 }
 
 impl Maker<'_> {
@@ -139,7 +148,8 @@ impl Maker<'_> {
         let all = |nodes: &[Node], in_loop: bool| nodes.iter().all(|node| self.may_stand(node, guard, in_loop));
         match node {
             Node::Segment(segment) => {
-                let same = segment.guard.as_ref().map_or(guard.is_empty(), |own| own.is_same(guard));
+                let same = segment.guard.as_ref().map_or(guard.is_empty(), |own| own.is_same(guard))
+                    || (self.ragged && in_loop && after(segment, guard).is_some());
                 let Segment { active, interior, outside, partners, runs, body, .. } = segment.as_ref();
                 // A copy for threads near no border is worth more than registers, but not more than a walk that waits.
                 let whole = (interior.is_none() && partners.is_none()) || !self.walks.is_empty();
@@ -153,7 +163,7 @@ impl Maker<'_> {
             Node::Once { active, .. } => active.is_none(),
             Node::If { then, otherwise, .. } => all(then, in_loop) && all(otherwise, in_loop),
             Node::Loop { counter, active, mask, turn_mask, body, step, .. } => {
-                counter.is_some()
+                (counter.is_some() || (self.ragged && self.stride(step).is_some()))
                     && active.is_none()
                     && mask.is_none()
                     && turn_mask.is_none()
@@ -170,14 +180,49 @@ impl Maker<'_> {
         let mut nodes = std::mem::take(run);
         match self.strips(&mut nodes, guard, repeats) {
             Some(strips) => done.push(Node::Strips(Box::new(Strips { nodes, ..strips }))),
+            None if self.ragged && nodes.iter().any(holds_loop) => {
+                let Self { peeler, width, walks, tiles, strides, ref loads, ragged: _ } = *self;
+                let plain = Self { peeler, width, walks, tiles, strides, loads: loads.clone(), ragged: false };
+                plain.list(&mut nodes, guard, repeats);
+                done.append(&mut nodes);
+            }
             None => done.append(&mut nodes),
         }
+    }
+
+    /// The distance of the turns of a strided loop, of which this is between two of them.
+    fn stride(&self, step: &[Node]) -> Option<&Stride> {
+        let mut counts = BTreeSet::new();
+        assigned_once(step, &mut counts);
+        self.strides.iter().find(|stride| counts.contains(&stride.offset))
+    }
+
+    /// How many threads a strip has whose segments ask each of them whether it has a turn left, as warps that take a row together do:
+    /// the distance of its turns. `None` if there are no such segments; `Some(None)` if that distance is not known, or large.
+    fn raggedness(&self, nodes: &[Node], guard: &Guard) -> Option<Option<u32>> {
+        let (mut some, mut all, mut distance) = (false, true, None);
+        for node in nodes {
+            let Node::Loop { body, step, .. } = node else { continue };
+            let is_ragged =
+                body.iter().any(|node| matches!(node, Node::Segment(segment) if after(segment, guard).is_some()));
+            some |= is_ragged || body.iter().any(holds_loop);
+            let by = self.stride(step).and_then(|stride| self.peeler.function.int(stride.step));
+            let by = by.and_then(|by| u32::try_from(by).ok()).filter(|by| (IN_BLOCK..=WIDEST).contains(by));
+            all &= is_ragged && by.is_some() && (distance.is_none() || distance == by);
+            distance = by;
+        }
+        some.then_some(distance.filter(|_| all))
     }
 
     fn strips(&self, nodes: &mut [Node], guard: &Guard, repeats: bool) -> Option<Strips> {
         if !nodes.iter().any(holds_loop) {
             return None;
         }
+        let ragged = if self.ragged { self.raggedness(nodes, guard) } else { None };
+        let distance = match ragged {
+            None => None,
+            Some(distance) => Some(distance?),
+        };
         let function = &*self.peeler.function;
         let (mut places, mut stored, mut exprs) = (BTreeSet::new(), BTreeSet::new(), 0);
         for_each_segment(nodes, &mut |segment| {
@@ -200,9 +245,10 @@ impl Maker<'_> {
             self.shares(node, false, &mut shares);
         }
         let wraps = guard.ranges.iter().any(|range| range.wraps);
-        let rows = if shares && !apart && !wraps && exprs * ROWS as usize <= MOST_EXPRS { ROWS } else { 1 };
+        let single = apart || wraps || distance.is_some();
+        let rows = if shares && !single && exprs * ROWS as usize <= MOST_EXPRS { ROWS } else { 1 };
         let bytes: u64 = places.iter().map(|local| function.locals[*local].ty.host_bytes()).sum();
-        let mut width = self.width;
+        let mut width = distance.unwrap_or(self.width);
         while u64::from(width) * u64::from(rows) * bytes > MOST_BYTES && width > IN_BLOCK {
             width /= 2;
         }
@@ -211,7 +257,8 @@ impl Maker<'_> {
             return None;
         }
         let carries = nodes.iter().any(|node| carries(node, false));
-        if rows == 1 && !apart && !carries {
+        let is_short = distance.is_some_and(|distance| distance <= SHORT_ROW);
+        if (rows == 1 && !apart && !carries && !is_short) || (distance.is_some() && (apart || wraps)) {
             return None;
         }
         let mut inside = vec![0; self.loads.len()];
@@ -225,7 +272,10 @@ impl Maker<'_> {
         exposed.extend(outward.iter().filter(|local| !always.contains(local)));
         let mut shared = BTreeSet::new();
         assigned_once(nodes, &mut shared);
-        for_each_segment(nodes, &mut |segment| (segment.interior, segment.partners) = (None, None));
+        for_each_segment(nodes, &mut |segment| {
+            (segment.interior, segment.partners) = (None, None);
+            segment.some = after(segment, guard);
+        });
         Some(Strips {
             nodes: Vec::new(),
             guard: (!guard.is_empty()).then(|| guard.clone()),
@@ -251,6 +301,11 @@ impl Maker<'_> {
             }
         }
     }
+}
+
+/// What a segment asks for beside the guard around it.
+fn after(segment: &Segment, guard: &Guard) -> Option<Guard> {
+    segment.guard.as_ref().and_then(|own| own.after(guard)).filter(|more| !more.is_empty())
 }
 
 /// `true` if a thread carries something into a turn of a loop.
