@@ -230,3 +230,71 @@ def test_scans_of_one_array(block, size):
     x = np.random.default_rng(size).integers(-50, 50, size, dtype=np.int32)
     run(kept_over_two_barriers, -(-size // block), block, x, np.zeros(size, np.int32))
     run(kept_where_needed, -(-size // block), block, x.astype(np.float32), np.zeros(size, np.float32))
+
+
+@cuda.jit
+def scan_of_warps(x, out):
+    sums = cuda.shared.array(32, np.int32)
+    tid = cuda.threadIdx.x
+    lane = tid & 31
+    warp = tid >> 5
+    value = x[cuda.grid(1)]
+    step = 1
+    while step < 32:
+        other = cuda.shfl_up_sync(0xFFFFFFFF, value, step)
+        if lane >= step:
+            value += other
+        step *= 2
+    if lane == 31:
+        sums[warp] = value
+    cuda.syncthreads()
+    if warp == 0 and lane < cuda.blockDim.x // 32:
+        total = sums[lane]
+        step = 1
+        while step < 32:
+            other = cuda.shfl_up_sync(0xFFFFFFFF, total, step)
+            if lane >= step:
+                total += other
+            step *= 2
+        sums[lane] = total
+    cuda.syncthreads()
+    if warp > 0:
+        value += sums[warp - 1]
+    out[cuda.grid(1)] = value
+
+
+@pytest.mark.parametrize("block", [32, 64, 256, 1024])
+def test_the_first_lanes_of_the_first_warp_add_up(block):
+    x = np.random.default_rng(block).integers(-50, 50, 3 * block, dtype=np.int32)
+    out = np.zeros(3 * block, np.int32)
+    scan_of_warps[3, block](x, out)
+    np.testing.assert_array_equal(out, x.reshape(3, block).cumsum(axis=1).ravel())
+
+
+@cuda.jit
+def remainders_of_the_first(x, n, out):
+    t = (cuda.threadIdx.z * cuda.blockDim.y + cuda.threadIdx.y) * cuda.blockDim.x + cuda.threadIdx.x
+    tid = cuda.threadIdx.x
+    cuda.syncthreads()
+    if tid // 32 == 0 and tid % 32 < n:
+        out[t, 0] = x[t]
+    cuda.syncthreads()
+    if tid & 7 >= n and tid >> 3 == 0:
+        out[t, 1] = x[t]
+    cuda.syncthreads()
+    if tid // 32 == 1 and tid % 32 < n:
+        out[t, 2] = x[t]
+    cuda.syncthreads()
+    if tid // 32 == 0 and n == tid % 16:
+        out[t, 3] = x[t]
+    cuda.syncthreads()
+    if tid // 16 == 0 and tid % 16 != n:
+        out[t, 4] = x[t]
+
+
+@pytest.mark.parametrize("shape", [*SHAPES, 512, (200, 2)])
+@pytest.mark.parametrize("n", [0, 1, 5, 31, 40, -1])
+def test_remainders_beside_quotients(shape, n):
+    size = int(np.prod(shape))
+    x = np.arange(1.0, size + 1).astype(np.float32)
+    run(remainders_of_the_first, 1, shape, x, n, np.zeros((size, 5), np.float32))

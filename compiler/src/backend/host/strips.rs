@@ -266,8 +266,9 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let Some(Strip { rows, from, width, shape, .. }) = self.strip.clone() else {
             return internal("threads of no strip");
         };
-        let [StripRow { row: ([y, z], _), .. }] = rows.as_slice() else { return internal("some threads of rows") };
-        self.set_thread([self.int(0), *y, *z]);
+        let [StripRow { row, .. }] = rows.as_slice() else { return internal("some threads of rows") };
+        let (row, [y, z]) = (*row, row.0);
+        self.set_thread([self.int(0), y, z]);
         let GuardValues { ranges, rows } = self.guard_values(some)?;
         let (ask, end) = (self.emitter.block("some_lanes"), self.emitter.block("lanes_end"));
         for (cond, negated) in rows {
@@ -281,6 +282,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             let all = self.all_run(&ranges, from, width)?;
             self.emitter.builder.build_conditional_branch(all, every, ask)?;
             self.emitter.builder.position_at_end(every);
+            let behind = self.emitter.builder.build_int_nuw_add(from, width, "")?;
+            self.fetch_ahead(segment, row, (from, behind))?;
             threads(self)?;
             self.emitter.go(end)?;
         } else {

@@ -154,7 +154,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// Has the cache fetch what threads of a row load two turns later. Beyond an array's end that does nothing.
-    fn fetch_ahead(
+    pub(super) fn fetch_ahead(
         &mut self,
         segment: &Segment,
         ([y, z], first_thread): ([IntValue<'ctx>; 2], IntValue<'ctx>),
@@ -176,7 +176,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                 let x = count(&this.emitter, low, x)?;
                 let thread = count(&this.emitter, first_thread, x)?;
                 this.set_thread([x, y, z]);
-                this.enter(segment, thread)?;
+                this.enter(segment, thread, false)?;
                 for &(local, value) in before {
                     let value = this.emitter.emit_expr(value)?;
                     this.emitter.set_local(local, value)?;
@@ -483,7 +483,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         if let Some(seen) = self.hooks.seen.get() {
             seen.set_thread(&self.emitter, self.hooks.frame.get().context, thread)?;
         }
-        self.enter(segment, thread)?;
+        self.enter(segment, thread, true)?;
         let put_back = self.emitter.block("put_back");
         let returned = self.way_out(&segment.on_return, thread, end)?;
         self.hooks.return_to.set(Some(returned));
@@ -523,13 +523,13 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Gives the thread's own locals their places and first values.
-    fn enter(&mut self, segment: &Segment, thread: IntValue<'ctx>) -> Result<()> {
+    /// Gives the thread's own locals their places and first values; with `fetch` those from before, too.
+    fn enter(&mut self, segment: &Segment, thread: IntValue<'ctx>, fetch: bool) -> Result<()> {
         for &local in &segment.locals {
             let Some(place) = self.own_places[local.index()] else { return internal("a local without a place") };
             self.emitter.places[local.index()] = Some(place);
             let ty = self.memory_type(local)?;
-            let value = if segment.load.contains(&local) {
+            let value = if fetch && segment.load.contains(&local) {
                 let from = self.element(local, thread)?;
                 self.emitter.builder.build_load(ty, from, "")?
             } else {

@@ -259,7 +259,7 @@ impl Plan {
         }
         if opt && segments <= MOST_SEGMENTS {
             let width = if joins.is_some() { strips::WIDEST } else { strips::IN_BLOCK };
-            strips::make(&peeler, width, &marked, &mut cut.nodes);
+            strips::make(&peeler, (width, Some(rows::length(&module))), &marked, &mut cut.nodes);
         }
         shape::for_each_guard(&mut cut.nodes, &mut |guard| peeler.complete(guard));
         crossing.locals = strips::kept(&cut.nodes);

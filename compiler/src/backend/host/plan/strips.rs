@@ -42,14 +42,14 @@ const SHORT_ROW: u32 = 64;
 
 /// Makes strips of nodes that may run so, wherever there is a loop among them. Guards are off the segments already. What
 /// is marked says in which loops threads touch memory apart, and which are for several rows alone.
-pub(super) fn make(peeler: &Peeler<'_>, width: u32, marked: &Marked, nodes: &mut Vec<Node>) {
+pub(super) fn make(peeler: &Peeler<'_>, (width, row): (u32, Option<u32>), marked: &Marked, nodes: &mut Vec<Node>) {
     let Marked { walks, tiles, strides, .. } = marked;
     let mut loads = vec![0; peeler.function.locals.len()];
     count_loads(nodes, &mut loads);
     for_each_split(nodes, &mut |cond| loads[cond.index()] += 1);
     // Rows of joined blocks are long enough for loops of their own.
     let ragged = width == IN_BLOCK;
-    Maker { peeler, width, walks, tiles, strides, loads, ragged }.list(nodes, &Guard::default(), false);
+    Maker { peeler, width, walks, tiles, strides, loads, ragged, row }.list(nodes, &Guard::default(), false);
 }
 
 /// The crossing locals that have a place in scratch memory: strips need none for what nobody else reads.
@@ -95,6 +95,8 @@ struct Maker<'a> {
     loads: Vec<u32>,
     /// Segments of strided loops may ask each thread of a strip whether it has a turn left.
     ragged: bool,
+    /// How many threads a row seems to have.
+    row: Option<u32>,
 }
 
 impl Maker<'_> {
@@ -181,8 +183,8 @@ impl Maker<'_> {
         match self.strips(&mut nodes, guard, repeats) {
             Some(strips) => done.push(Node::Strips(Box::new(Strips { nodes, ..strips }))),
             None if self.ragged && nodes.iter().any(holds_loop) => {
-                let Self { peeler, width, walks, tiles, strides, ref loads, ragged: _ } = *self;
-                let plain = Self { peeler, width, walks, tiles, strides, loads: loads.clone(), ragged: false };
+                let Self { peeler, width, walks, tiles, strides, ref loads, ragged: _, row } = *self;
+                let plain = Self { peeler, width, walks, tiles, strides, loads: loads.clone(), ragged: false, row };
                 plain.list(&mut nodes, guard, repeats);
                 done.append(&mut nodes);
             }
@@ -206,8 +208,11 @@ impl Maker<'_> {
             let is_ragged =
                 body.iter().any(|node| matches!(node, Node::Segment(segment) if after(segment, guard).is_some()));
             some |= is_ragged || body.iter().any(holds_loop);
-            let by = self.stride(step).and_then(|stride| self.peeler.function.int(stride.step));
-            let by = by.and_then(|by| u32::try_from(by).ok()).filter(|by| (IN_BLOCK..=WIDEST).contains(by));
+            let by = self.stride(step).and_then(|stride| match self.peeler.function.int(stride.step) {
+                Some(by) => u32::try_from(by).ok(),
+                None => self.row,
+            });
+            let by = by.filter(|by| (IN_BLOCK..=WIDEST).contains(by));
             all &= is_ragged && by.is_some() && (distance.is_none() || distance == by);
             distance = by;
         }
@@ -251,6 +256,10 @@ impl Maker<'_> {
         let mut width = distance.unwrap_or(self.width);
         while u64::from(width) * u64::from(rows) * bytes > MOST_BYTES && width > IN_BLOCK {
             width /= 2;
+        }
+        // Rows that take turns by the size of a block, or of the grid, read what lies next to each other.
+        if distance.is_some_and(|distance| distance > SHORT_ROW && distance > width) {
+            return None;
         }
         let rows = if u64::from(width) * u64::from(rows) * bytes > MOST_BYTES { 1 } else { rows };
         if rows == 1 && counters.iter().any(|counter| self.tiles.contains(counter)) {
