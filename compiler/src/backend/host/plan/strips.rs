@@ -202,21 +202,36 @@ impl Maker<'_> {
     /// How many threads a strip has whose segments ask each of them whether it has a turn left, as warps that take a row together do:
     /// the distance of its turns. `None` if there are no such segments; `Some(None)` if that distance is not known, or large.
     fn raggedness(&self, nodes: &[Node], guard: &Guard) -> Option<Option<u32>> {
-        let (mut some, mut all, mut distance) = (false, true, None);
+        let (mut distances, mut whole) = (Vec::new(), false);
+        self.distances(nodes, guard, &mut distances, &mut whole);
+        let &first = distances.first()?;
+        let alike = !whole && distances.iter().all(|&distance| distance == first);
+        Some(first.filter(|by| alike && (IN_BLOCK..=WIDEST).contains(by)))
+    }
+
+    /// The distances of the turns of all loops with such segments, and whether there is a loop without; `true` if there is one with.
+    fn distances(&self, nodes: &[Node], guard: &Guard, all: &mut Vec<Option<u32>>, whole: &mut bool) -> bool {
+        let before = all.len();
         for node in nodes {
-            let Node::Loop { body, step, .. } = node else { continue };
-            let is_ragged =
-                body.iter().any(|node| matches!(node, Node::Segment(segment) if after(segment, guard).is_some()));
-            some |= is_ragged || body.iter().any(holds_loop);
-            let by = self.stride(step).and_then(|stride| match self.peeler.function.int(stride.step) {
-                Some(by) => u32::try_from(by).ok(),
-                None => self.row,
-            });
-            let by = by.filter(|by| (IN_BLOCK..=WIDEST).contains(by));
-            all &= is_ragged && by.is_some() && (distance.is_none() || distance == by);
-            distance = by;
+            if let Node::Loop { body, step, .. } = node {
+                let asks = |node: &Node| matches!(node, Node::Segment(segment) if after(segment, guard).is_some());
+                if body.iter().any(asks) {
+                    let distance = self.stride(step).and_then(|stride| match self.peeler.function.int(stride.step) {
+                        Some(by) => u32::try_from(by).ok(),
+                        None => self.row,
+                    });
+                    all.push(distance);
+                    self.distances(body, guard, all, whole);
+                } else {
+                    *whole |= !self.distances(body, guard, all, whole);
+                }
+            } else {
+                node.parts().iter().for_each(|part| {
+                    self.distances(part, guard, all, whole);
+                });
+            }
         }
-        some.then_some(distance.filter(|_| all))
+        all.len() > before
     }
 
     fn strips(&self, nodes: &mut [Node], guard: &Guard, repeats: bool) -> Option<Strips> {
@@ -254,14 +269,15 @@ impl Maker<'_> {
         let rows = if shares && !single && exprs * ROWS as usize <= MOST_EXPRS { ROWS } else { 1 };
         let bytes: u64 = places.iter().map(|local| function.locals[*local].ty.host_bytes()).sum();
         let mut width = distance.unwrap_or(self.width);
-        while u64::from(width) * u64::from(rows) * bytes > MOST_BYTES && width > IN_BLOCK {
+        let most = if distance.is_some() { 2 * MOST_BYTES } else { MOST_BYTES };
+        while u64::from(width) * u64::from(rows) * bytes > most && width > IN_BLOCK {
             width /= 2;
         }
         // Rows that take turns by the size of a block, or of the grid, read what lies next to each other.
         if distance.is_some_and(|distance| distance > SHORT_ROW && distance > width) {
             return None;
         }
-        let rows = if u64::from(width) * u64::from(rows) * bytes > MOST_BYTES { 1 } else { rows };
+        let rows = if u64::from(width) * u64::from(rows) * bytes > most { 1 } else { rows };
         if rows == 1 && counters.iter().any(|counter| self.tiles.contains(counter)) {
             return None;
         }
