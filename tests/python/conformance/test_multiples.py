@@ -298,3 +298,36 @@ def test_remainders_beside_quotients(shape, n):
     size = int(np.prod(shape))
     x = np.arange(1.0, size + 1).astype(np.float32)
     run(remainders_of_the_first, 1, shape, x, n, np.zeros((size, 5), np.float32))
+
+
+@cuda.jit
+def from_the_end(x, k, c, out):
+    t = (cuda.threadIdx.z * cuda.blockDim.y + cuda.threadIdx.y) * cuda.blockDim.x + cuda.threadIdx.x
+    kept = cuda.shared.array(64, np.float32)
+    tid = cuda.threadIdx.x
+    for i in range(t, 64, cuda.blockDim.x * cuda.blockDim.y * cuda.blockDim.z):
+        kept[i] = x[i]
+    cuda.syncthreads()
+    if tid < 8:
+        left = k * tid + c
+        out[t, 0] = kept[left]
+        left += 1
+        out[t, 1] = kept[left]
+    cuda.syncthreads()
+    where = c
+    for turn in range(3):
+        cuda.syncthreads()
+        if tid < 8:
+            out[t, 2 + turn] = kept[where + k]
+            where = k * tid + c
+    cuda.syncthreads()
+    if k * tid < 24 and tid < 8:
+        out[t, 5] = kept[k * tid + c]
+
+
+@pytest.mark.parametrize("shape", [1, 8, 40, (16, 4), (5, 7)])
+@pytest.mark.parametrize("k", [0, 1, 2, 5, -2])
+@pytest.mark.parametrize("c", [0, -3, -20, 17])
+def test_indices_that_count_from_the_end(shape, k, c):
+    x = np.random.default_rng(3).random(64).astype(np.float32)
+    run(from_the_end, 1, shape, x, k, c, np.zeros((int(np.prod(shape)), 6), np.float32))

@@ -29,21 +29,30 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         (low, high): (IntValue<'ctx>, IntValue<'ctx>),
     ) -> Result<()> {
         let of = self.guard_values(&multiples.of)?;
-        let [RangeValues { value: first, op, bound, .. }, RangeValues { bound: by, .. }] = of.ranges.as_slice() else {
+        let (pairs, []) = of.ranges.as_chunks::<2>() else { return internal("multiples of no number") };
+        let [Some(&[RangeValues { value: first, op, bound, .. }, RangeValues { bound: by, .. }])] = [pairs.first()] else {
             return internal("multiples of no number");
         };
-        let (first, op, bound, by) = (*first, *op, *bound, *by);
         let long = first.get_type();
         let (zero, one) = (long.const_zero(), long.const_int(1, false));
         let (part, whole) = (self.emitter.block("multiples"), self.emitter.block("no_multiples"));
         let end = self.emitter.block("multiples_end");
         let builder = &self.emitter.builder;
-        let less = builder.build_int_sub(by, one, "")?;
-        let mut fits = builder.build_int_compare(IntPredicate::ULT, less, long.const_int(MOST - 1, false), "")?;
-        for value in [first, bound] {
-            let moved = builder.build_int_add(value, long.const_int(FAR, false), "")?;
-            let near = builder.build_int_compare(IntPredicate::ULT, moved, long.const_int(2 * FAR, false), "")?;
-            fits = builder.build_and(fits, near, "fits")?;
+        let mut fits = self.emitter.cx.types.context.bool_type().const_int(1, false);
+        for (at, [RangeValues { value, bound, .. }, RangeValues { bound: by, .. }]) in pairs.iter().enumerate() {
+            let less = builder.build_int_sub(*by, one, "")?;
+            let small = builder.build_int_compare(IntPredicate::ULT, less, long.const_int(MOST - 1, false), "")?;
+            fits = builder.build_and(fits, small, "fits")?;
+            if at > 0 || !multiples.bounded {
+                let near = builder.build_int_compare(IntPredicate::ULT, *value, long.const_int(FAR, false), "")?;
+                fits = builder.build_and(fits, near, "fits")?;
+                continue;
+            }
+            for value in [value, bound] {
+                let moved = builder.build_int_add(*value, long.const_int(FAR, false), "")?;
+                let near = builder.build_int_compare(IntPredicate::ULT, moved, long.const_int(2 * FAR, false), "")?;
+                fits = builder.build_and(fits, near, "fits")?;
+            }
         }
         builder.build_conditional_branch(fits, part, whole)?;
         builder.position_at_end(whole);
@@ -51,10 +60,17 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.emitter.go(end)?;
 
         self.emitter.builder.position_at_end(part);
+        if !multiples.bounded {
+            self.threads_of_row(segment, &multiples.part.body, row, (low, high))?;
+            self.emitter.go(end)?;
+            self.emitter.builder.position_at_end(end);
+            return Ok(());
+        }
         let guard = self.guard_values(&multiples.part.guard)?;
         let (from, to) = (index(&self.emitter, low)?, index(&self.emitter, high)?);
         // The first thread whose index is at least the bound, or more.
         let builder = &self.emitter.builder;
+        let less = builder.build_int_sub(by, one, "")?;
         let more = match op {
             CompareOp::Lt | CompareOp::Ge => less,
             CompareOp::Le | CompareOp::Gt => by,

@@ -3,7 +3,8 @@
 //!
 //! `if index < n` around all that is left of a segment holds for the threads up to one of them, which is a quotient: a bound of
 //! the row in place of a question to each thread. What the index grows by need not be a constant; a row asks whether it is
-//! positive, and so small that nothing wraps. Else the body itself runs.
+//! positive, and so small that nothing wraps. Else the body itself runs. An index that is not negative for the first thread is not for
+//! any then, so that nobody asks whether it counts from the end.
 
 use std::collections::HashMap;
 
@@ -11,11 +12,11 @@ use super::{
     every::{conjuncts, without},
     forms::{Form, Forms, mirrored},
     guards::Peeler,
-    shape::{Guard, Multiples, Range, Segment},
+    shape::{Guard, Interior, Multiples, Range, Segment},
 };
 use crate::ir::{
-    Arith, BinaryOp, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type, Unit,
-    for_each_expr, for_each_stmt,
+    Arith, BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type, Unit,
+    for_each_expr, for_each_expr_of_stmt, for_each_stmt,
 };
 
 /// A value that is `first + by * x` for the `x`-th thread of a row, but for multiples of 2^64.
@@ -26,20 +27,40 @@ struct Affine {
     by: Option<ExprId>,
 }
 
+/// Ranges of a segment at most; each is asked for at every row.
+const MOST_RANGES: usize = 12;
+
 /// How deep an expression is looked into.
 const DEPTH: u32 = 12;
 
-/// Gives a segment the part that runs for the threads up to one of them, if its index grows by more than one from thread to thread.
+/// Gives a segment the part that runs for the threads up to one of them, or without asking whether indices are negative, if these
+/// grow by more than one from thread to thread.
 pub(super) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment) {
-    let Some((last, before)) = segment.body.split_last() else { return };
-    let StmtKind::If { cond, then: _, otherwise } = &last.kind else { return };
+    let before = peeler.function.exprs.len();
+    segment.multiples = bounded(peeler, segment).or_else(|| {
+        let body: Block = segment.body.iter().map(|stmt| peeler.function.copy_stmt(stmt)).collect();
+        let mut ranges = Vec::new();
+        let part = Interior { guard: Guard::default(), body };
+        let apart = not_negative(peeler, &part.body, &mut ranges);
+        apart.then(|| Multiples { of: Guard { ranges, ..Guard::default() }, bounded: false, part })
+    });
+    match &mut segment.multiples {
+        Some(multiples) => peeler.complete(&mut multiples.of),
+        None => peeler.function.exprs.truncate(before),
+    }
+}
+
+/// The part of a segment that runs for the threads up to one of them.
+fn bounded(peeler: &mut Peeler<'_>, segment: &Segment) -> Option<Multiples> {
+    let (last, before) = segment.body.split_last()?;
+    let StmtKind::If { cond, then: _, otherwise } = &last.kind else { return None };
     if !otherwise.is_empty() || !before.iter().all(|stmt| peeler.may_skip(stmt)) {
-        return;
+        return None;
     }
     let mut parts = Vec::new();
     conjuncts(peeler.function, *cond, &mut parts);
     let named = named(before);
-    let found = parts.iter().enumerate().find_map(|(at, &part)| {
+    let (at, first, by, op, bound) = parts.iter().enumerate().find_map(|(at, &part)| {
         let ExprKind::Compare(op, a, b) = peeler.function.exprs[part].kind else { return None };
         let is_order = !matches!(op, CompareOp::Eq | CompareOp::Ne);
         let wide = peeler.function.exprs[a].ty == Type::I64;
@@ -50,31 +71,58 @@ pub(super) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment) {
         };
         let affine = if is_order && wide { affine(peeler, &named, value, DEPTH)? } else { return None };
         Some((at, affine.first, affine.by?, op, bound))
-    });
-    let Some((at, first, by, op, bound)) = found else { return };
+    })?;
     parts.remove(at);
-    let Some(part) = without(peeler, segment, parts) else { return };
-    let function = &mut *peeler.function;
-    let (bound, again) = (function.copy_expr(bound), function.copy_expr(first));
-    let range = |value, op, bound| Range { value, op, bound, times: 1, plus: 0, wraps: false };
-    let mut of = Guard { ranges: vec![range(first, op, bound), range(again, CompareOp::Eq, by)], ..Guard::default() };
-    peeler.complete(&mut of);
-    segment.multiples = Some(Multiples { of, part });
+    let part = without(peeler, segment, parts)?;
+    let (bound, again) = (peeler.function.copy_expr(bound), peeler.function.copy_expr(first));
+    let mut ranges = vec![range(first, op, bound), range(again, CompareOp::Eq, by)];
+    not_negative(peeler, &part.body, &mut ranges);
+    Some(Multiples { of: Guard { ranges, ..Guard::default() }, bounded: true, part })
+}
+
+fn range(value: ExprId, op: CompareOp, bound: ExprId) -> Range {
+    Range { value, op, bound, times: 1, plus: 0, wraps: false }
+}
+
+/// Takes indices of a body for not negative that grow from thread to thread, and adds the ranges that ask for it; `true` if one
+/// of them grows by a number that is not known.
+fn not_negative(peeler: &mut Peeler<'_>, body: &[Stmt], ranges: &mut Vec<Range>) -> bool {
+    let (mut indices, mut simple) = (Vec::new(), true);
+    for_each_stmt(body, &mut |stmt| {
+        simple &= matches!(stmt.kind, StmtKind::Assign(..) | StmtKind::Store { .. } | StmtKind::If { .. });
+        for_each_expr_of_stmt(peeler.function, &stmt.kind, &mut |id| {
+            if let ExprKind::Wrap { index, .. } = peeler.function.exprs[id].kind {
+                indices.push((id, index));
+            }
+        });
+    });
+    let named = named_anywhere(body);
+    let mut apart = false;
+    for (wrap, index) in indices {
+        if !simple || ranges.len() >= MOST_RANGES {
+            break;
+        }
+        let Some(Affine { first, by: Some(by) }) = affine(peeler, &named, index, DEPTH) else { continue };
+        let Expr { ty, span, .. } = peeler.function.exprs[index];
+        let zero = peeler.function.exprs.push(Expr { kind: ExprKind::Const(Const::Int(0)), ty, span });
+        let again = peeler.function.copy_expr(first);
+        apart |= !is_constant(peeler.function, by);
+        ranges.extend([range(first, CompareOp::Ge, zero), range(again, CompareOp::Eq, by)]);
+        let kind = peeler.function.exprs[index].kind.clone();
+        peeler.function.exprs[wrap].kind = kind;
+    }
+    apart
 }
 
 /// Whether the threads of a segment store at distances that are the same from one to the next, but not known: LLVM would make
 /// vectors of single elements.
 pub(super) fn scatters(peeler: &mut Peeler<'_>, body: &[Stmt]) -> bool {
-    let mut named = HashMap::new();
+    let named = named_anywhere(body);
     let mut pointers = Vec::new();
     let mut simple = true;
     for_each_stmt(body, &mut |stmt| match &stmt.kind {
-        StmtKind::Assign(local, value) => {
-            let value = if named.contains_key(local) { None } else { Some(*value) };
-            named.insert(*local, value);
-        }
         StmtKind::Store { pointer, .. } => pointers.push(*pointer),
-        StmtKind::If { .. } => {}
+        StmtKind::Assign(..) | StmtKind::If { .. } => {}
         StmtKind::Loop { .. }
         | StmtKind::Op { .. }
         | StmtKind::Call { .. }
@@ -123,6 +171,18 @@ fn named(before: &[Stmt]) -> HashMap<LocalId, Option<ExprId>> {
     named
 }
 
+/// The same of all statements in some, which are run in order.
+fn named_anywhere(body: &[Stmt]) -> HashMap<LocalId, Option<ExprId>> {
+    let mut named = HashMap::new();
+    for_each_stmt(body, &mut |stmt| {
+        if let StmtKind::Assign(local, value) = stmt.kind {
+            let value = if named.contains_key(&local) { None } else { Some(value) };
+            named.insert(local, value);
+        }
+    });
+    named
+}
+
 fn form(peeler: &Peeler<'_>, id: ExprId) -> Form {
     let forms = Forms {
         function: peeler.function,
@@ -156,6 +216,10 @@ fn affine(
         Form::Other => {}
     }
     if let Some(local) = peeler.function.local(root) {
+        // One that comes from before is not yet what is assigned here.
+        if peeler.crossing.contains(&local) {
+            return None;
+        }
         let value = named.get(&local).copied().unwrap_or_else(|| peeler.fixed.value(local));
         return affine(peeler, named, value?, depth);
     }

@@ -212,12 +212,15 @@ pub(crate) struct Every {
     pub part: Interior,
 }
 
-/// What the threads do up to one of them, or from it on.
+/// What the threads do whose indices grow by more than one from thread to thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Multiples {
-    /// Two ranges: the value of the row's first thread and what it is compared with, and by how much it grows from thread to thread.
+    /// Two ranges for each index: the value of the row's first thread and what it is compared with, and by how much it grows from thread
+    /// to thread. That it is compared with nothing but zero is said of those that are not the first.
     pub of: Guard,
-    /// The body without the condition, and who of these threads runs it.
+    /// The first of them is a bound: it holds for the threads up to one of them, or from it on.
+    pub bounded: bool,
+    /// The body without the condition and for indices that are not negative, and who of these threads runs it.
     pub part: Interior,
 }
 
