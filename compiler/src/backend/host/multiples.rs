@@ -30,7 +30,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     ) -> Result<()> {
         let of = self.guard_values(&multiples.of)?;
         let (pairs, []) = of.ranges.as_chunks::<2>() else { return internal("multiples of no number") };
-        let [Some(&[RangeValues { value: first, op, bound, .. }, RangeValues { bound: by, .. }])] = [pairs.first()] else {
+        let [Some(&[RangeValues { value: first, op, bound, .. }, RangeValues { bound: by, .. }])] = [pairs.first()]
+        else {
             return internal("multiples of no number");
         };
         let long = first.get_type();

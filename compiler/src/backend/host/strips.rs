@@ -111,10 +111,11 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let Some(places) = common.whole.first().cloned() else { return internal("a strip without a row") };
         let rows = vec![StripRow { row, places }];
         self.whole_strips(common, rows, low, turns)?;
+        let shape = if common.strips.exact { Shape::Single } else { Shape::Loop };
         self.counted("last_strip", (self.int(0), has_left), |this, _| {
             let from = this.emitter.builder.build_int_sub(high, left, "")?;
             let rows = vec![StripRow { row, places: common.rest.clone() }];
-            this.one(common, Strip { rows, from, width: left, shape: Shape::Loop, present: None, asked: Vec::new() })
+            this.one(common, Strip { rows, from, width: left, shape, present: None, asked: Vec::new() })
         })?;
         Ok(())
     }

@@ -208,7 +208,7 @@ fn simple(function: &Function, block: &[Stmt]) -> bool {
 }
 
 /// Whether a loop computes functions of many operations, which vectors of threads do at a tenth of the time.
-fn computes(function: &Function, block: &[Stmt]) -> bool {
+pub(super) fn computes(function: &Function, block: &[Stmt]) -> bool {
     let mut computes = false;
     for_each_stmt(block, &mut |stmt| {
         for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {

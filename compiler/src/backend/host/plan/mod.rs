@@ -55,7 +55,10 @@ pub(crate) use shape::{
 
 use crate::{
     analysis::{Fixed, never_written},
-    ir::{Circles, Effects, Expr, ExprKind, FuncId, Function, LocalId, Module, Op, Stmt, StmtKind, for_each_stmt},
+    ir::{
+        Circles, Effects, Expr, ExprKind, FuncId, Function, LocalId, Module, Op, SharedId, SharedKind, Stmt, StmtKind,
+        for_each_stmt,
+    },
 };
 use regions::Regions;
 use uniform::Uniformity;
@@ -220,6 +223,7 @@ impl Plan {
             fixed: &fixed,
             crossing: &crossing.locals,
         };
+        let cells = |id: SharedId| module.shared[id].kind == SharedKind::Cells;
         let mut segments = 0;
         shape::for_each_segment(&mut cut.nodes, &mut |segment| {
             segments += 1;
@@ -236,7 +240,7 @@ impl Plan {
                 peeler.peel_outside(segment);
             }
             if opt && segment.runs == Runs::EachThread && segment.outside.is_none() {
-                partners::find(&mut peeler, segment);
+                partners::find(&mut peeler, &cells, segment);
                 if segment.partners.is_none() {
                     every::find(&mut peeler, segment, false);
                     multiples::find(&mut peeler, segment);

@@ -15,8 +15,8 @@ use super::{
     shape::{Guard, Interior, Multiples, Range, Segment},
 };
 use crate::ir::{
-    Arith, BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type, Unit,
-    for_each_expr, for_each_expr_of_stmt, for_each_stmt,
+    Arith, BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type,
+    Unit, for_each_expr, for_each_expr_of_stmt, for_each_stmt,
 };
 
 /// A value that is `first + by * x` for the `x`-th thread of a row, but for multiples of 2^64.

@@ -103,6 +103,8 @@ pub(crate) struct Strips {
     pub width: u32,
     /// Rows of a strip.
     pub rows: u32,
+    /// Rows are whole strips as the code says: a strip that is shorter is not worth vectors.
+    pub exact: bool,
     /// They touch memory apart: their operations are put beside each other as they are, not made vectors of.
     pub apart: bool,
     /// Locals of the block that the nodes assign: each strip begins with their first values.

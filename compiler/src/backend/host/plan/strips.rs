@@ -200,25 +200,29 @@ impl Maker<'_> {
     }
 
     /// How many threads a strip has whose segments ask each of them whether it has a turn left, as warps that take a row together do:
-    /// the distance of its turns. `None` if there are no such segments; `Some(None)` if that distance is not known, or large.
-    fn raggedness(&self, nodes: &[Node], guard: &Guard) -> Option<Option<u32>> {
+    /// the distance of its turns, and whether that is a guess. `None` if there are no such segments; `Some(None)` if it is not known, or
+    /// large, or the vectors of so many threads were too much code.
+    fn raggedness(&self, nodes: &[Node], guard: &Guard) -> Option<Option<(u32, bool)>> {
         let (mut distances, mut whole) = (Vec::new(), false);
         self.distances(nodes, guard, &mut distances, &mut whole);
         let &first = distances.first()?;
         let alike = !whole && distances.iter().all(|&distance| distance == first);
-        Some(first.filter(|by| alike && (IN_BLOCK..=WIDEST).contains(by)))
+        let mut computes = false;
+        self.computes(nodes, &mut computes);
+        let most = if computes { SHORT_ROW } else { WIDEST };
+        Some(first.filter(|(by, _)| alike && (IN_BLOCK..=most).contains(by)))
     }
 
     /// The distances of the turns of all loops with such segments, and whether there is a loop without; `true` if there is one with.
-    fn distances(&self, nodes: &[Node], guard: &Guard, all: &mut Vec<Option<u32>>, whole: &mut bool) -> bool {
+    fn distances(&self, nodes: &[Node], guard: &Guard, all: &mut Vec<Option<(u32, bool)>>, whole: &mut bool) -> bool {
         let before = all.len();
         for node in nodes {
             if let Node::Loop { body, step, .. } = node {
                 let asks = |node: &Node| matches!(node, Node::Segment(segment) if after(segment, guard).is_some());
                 if body.iter().any(asks) {
                     let distance = self.stride(step).and_then(|stride| match self.peeler.function.int(stride.step) {
-                        Some(by) => u32::try_from(by).ok(),
-                        None => self.row,
+                        Some(by) => Some((u32::try_from(by).ok()?, false)),
+                        None => Some((self.row?, true)),
                     });
                     all.push(distance);
                     self.distances(body, guard, all, whole);
@@ -234,14 +238,27 @@ impl Maker<'_> {
         all.len() > before
     }
 
+    /// Whether segments compute functions of many operations.
+    fn computes(&self, nodes: &[Node], computes: &mut bool) {
+        for node in nodes {
+            if let Node::Segment(segment) = node {
+                *computes |= lockstep::computes(self.peeler.function, &segment.body);
+            }
+            node.parts().iter().for_each(|part| self.computes(part, computes));
+        }
+    }
+
     fn strips(&self, nodes: &mut [Node], guard: &Guard, repeats: bool) -> Option<Strips> {
         if !nodes.iter().any(holds_loop) {
             return None;
         }
         let ragged = if self.ragged { self.raggedness(nodes, guard) } else { None };
-        let distance = match ragged {
-            None => None,
-            Some(distance) => Some(distance?),
+        let (distance, guessed) = match ragged {
+            None => (None, false),
+            Some(distance) => {
+                let (distance, guessed) = distance?;
+                (Some(distance), guessed)
+            }
         };
         let function = &*self.peeler.function;
         let (mut places, mut stored, mut exprs) = (BTreeSet::new(), BTreeSet::new(), 0);
@@ -306,6 +323,7 @@ impl Maker<'_> {
             guard: (!guard.is_empty()).then(|| guard.clone()),
             width: if apart { APART } else { width },
             rows,
+            exact: distance.is_some() && !guessed,
             apart,
             shared: shared.into_iter().collect(),
             places: places.into_iter().collect(),
