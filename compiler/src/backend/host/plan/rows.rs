@@ -4,7 +4,6 @@
 //! that have just as many threads as the kernel seems to be written for have a loop of so many turns, which becomes straight
 //! code; who launches other blocks has the other loop.
 
-use super::shape::LANES;
 use crate::{
     analysis::Fixed,
     ir::{
@@ -28,19 +27,8 @@ const MOST_PADDING: i128 = 2;
 /// Expressions of the largest segment that is there twice.
 const MOST_EXPRS: usize = 160;
 
-/// How many threads a block's rows seem to have: what `threadIdx.y` is multiplied with, or a warp, if lanes exchange values and there
-/// are rows.
-pub(crate) fn width(module: &Module, function: &Function, fixed: &Fixed) -> Option<u64> {
-    let knows_y = || any(function, |kind| *kind == ExprKind::Special(SpecialRegister::ThreadIdx(1)));
-    let shuffles = module.shared.iter().any(|(_, array)| array.kind == SharedKind::Cells);
-    of_tiles(function, fixed).or_else(|| (shuffles && knows_y()).then_some(LANES))
-}
-
-fn any(function: &Function, is: impl Fn(&ExprKind) -> bool) -> bool {
-    function.exprs.iter().any(|(_, expr)| is(&expr.kind))
-}
-
-fn of_tiles(function: &Function, fixed: &Fixed) -> Option<u64> {
+/// How many threads a block's rows seem to have: what `threadIdx.y` is multiplied with.
+pub(crate) fn width(function: &Function, fixed: &Fixed) -> Option<u64> {
     let is_y = |mut id: ExprId| loop {
         id = match function.class(id) {
             Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(1))) => return true,
