@@ -1,4 +1,4 @@
-//! Segments that run for the threads of a row up to one of them, which is a quotient.
+//! Segments that run for the threads of a row up to one of them, which is a quotient, and whose indices are not negative.
 
 use inkwell::{IntPredicate, values::IntValue};
 
@@ -20,7 +20,7 @@ const MOST: u64 = 1 << 31;
 const FAR: u64 = 1 << 60;
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
-    /// Of the threads `bounds` of a row those up to one of them, or from it on; the body itself where indices may wrap.
+    /// Of the threads `low..high` of a row those up to one of them, or from it on; the body itself where indices may wrap, or are negative.
     pub(super) fn up_to_one(
         &mut self,
         segment: &Segment,
@@ -30,63 +30,82 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     ) -> Result<()> {
         let of = self.guard_values(&multiples.of)?;
         let (pairs, []) = of.ranges.as_chunks::<2>() else { return internal("multiples of no number") };
-        let [Some(&[RangeValues { value: first, op, bound, .. }, RangeValues { bound: by, .. }])] = [pairs.first()]
-        else {
-            return internal("multiples of no number");
-        };
-        let long = first.get_type();
+        let (bounds, others) = pairs.split_at(multiples.bounds.min(pairs.len()));
+        let long = self.emitter.cx.types.context.i64_type();
         let (zero, one) = (long.const_zero(), long.const_int(1, false));
         let (part, whole) = (self.emitter.block("multiples"), self.emitter.block("no_multiples"));
         let end = self.emitter.block("multiples_end");
         let builder = &self.emitter.builder;
         let mut fits = self.emitter.cx.types.context.bool_type().const_int(1, false);
-        for (at, [RangeValues { value, bound, .. }, RangeValues { bound: by, .. }]) in pairs.iter().enumerate() {
+        for [RangeValues { value, bound, .. }, RangeValues { bound: by, .. }] in bounds {
             let less = builder.build_int_sub(*by, one, "")?;
             let small = builder.build_int_compare(IntPredicate::ULT, less, long.const_int(MOST - 1, false), "")?;
             fits = builder.build_and(fits, small, "fits")?;
-            if at > 0 || !multiples.bounded {
-                let near = builder.build_int_compare(IntPredicate::ULT, *value, long.const_int(FAR, false), "")?;
-                fits = builder.build_and(fits, near, "fits")?;
-                continue;
-            }
             for value in [value, bound] {
-                let moved = builder.build_int_add(*value, long.const_int(FAR, false), "")?;
-                let near = builder.build_int_compare(IntPredicate::ULT, moved, long.const_int(2 * FAR, false), "")?;
-                fits = builder.build_and(fits, near, "fits")?;
+                fits = builder.build_and(fits, self.within(*value, FAR)?, "fits")?;
             }
+        }
+        for [RangeValues { value, .. }, RangeValues { bound: by, .. }] in others {
+            let near = builder.build_and(self.within(*value, FAR)?, self.within(*by, MOST)?, "")?;
+            fits = builder.build_and(fits, near, "fits")?;
         }
         builder.build_conditional_branch(fits, part, whole)?;
-        builder.position_at_end(whole);
-        self.threads_of_row(segment, &segment.body, row, (low, high))?;
+        builder.position_at_end(part);
+        let (mut from, mut to) = (index(&self.emitter, low)?, index(&self.emitter, high)?);
+        for [RangeValues { value: first, op, bound, .. }, RangeValues { bound: by, .. }] in bounds {
+            // The first thread whose index is at least the bound, or more.
+            let builder = &self.emitter.builder;
+            let more = match op {
+                CompareOp::Lt | CompareOp::Ge => builder.build_int_sub(*by, one, "")?,
+                CompareOp::Le | CompareOp::Gt => *by,
+                CompareOp::Eq | CompareOp::Ne => return internal("multiples that are no interval"),
+            };
+            let ahead = builder.build_int_add(builder.build_int_sub(*bound, *first, "")?, more, "")?;
+            let ahead = self.choose("llvm.smax", ahead, zero.into())?;
+            let at = self.emitter.builder.build_int_unsigned_div(ahead, *by, "at")?;
+            if matches!(op, CompareOp::Lt | CompareOp::Le) {
+                to = self.choose("llvm.smin", to, at.into())?;
+            } else {
+                from = self.choose("llvm.smax", from, at.into())?;
+            }
+        }
+        let from = self.choose("llvm.smin", from, index(&self.emitter, high)?.into())?;
+        let to = self.choose("llvm.smax", to, from.into())?;
+        let guard = self.guard_values(&multiples.part.guard)?;
+        let (from, to) = self.span(&guard, from, to)?;
+        if !others.is_empty() {
+            // What is not negative at either end is not between them.
+            let (first, behind) = (index(&self.emitter, from)?, index(&self.emitter, to)?);
+            let builder = &self.emitter.builder;
+            let last = builder.build_int_sub(behind, one, "")?;
+            let mut counts = self.emitter.cx.types.context.bool_type().const_int(1, false);
+            for [RangeValues { value, .. }, RangeValues { bound: by, .. }] in others {
+                for thread in [first, last] {
+                    let at = builder.build_int_add(*value, builder.build_int_mul(*by, thread, "")?, "")?;
+                    let is = builder.build_int_compare(IntPredicate::SGE, at, zero, "")?;
+                    counts = builder.build_and(counts, is, "counts")?;
+                }
+            }
+            let nobody = builder.build_int_compare(IntPredicate::SGE, from, to, "")?;
+            let counts = builder.build_or(counts, nobody, "")?;
+            let next = self.emitter.block("not_negative");
+            self.emitter.builder.build_conditional_branch(counts, next, whole)?;
+            self.emitter.builder.position_at_end(next);
+        }
+        self.threads_of_row(segment, &multiples.part.body, row, (from, to))?;
         self.emitter.go(end)?;
 
-        self.emitter.builder.position_at_end(part);
-        if !multiples.bounded {
-            self.threads_of_row(segment, &multiples.part.body, row, (low, high))?;
-            self.emitter.go(end)?;
-            self.emitter.builder.position_at_end(end);
-            return Ok(());
-        }
-        let guard = self.guard_values(&multiples.part.guard)?;
-        let (from, to) = (index(&self.emitter, low)?, index(&self.emitter, high)?);
-        // The first thread whose index is at least the bound, or more.
-        let builder = &self.emitter.builder;
-        let less = builder.build_int_sub(by, one, "")?;
-        let more = match op {
-            CompareOp::Lt | CompareOp::Ge => less,
-            CompareOp::Le | CompareOp::Gt => by,
-            CompareOp::Eq | CompareOp::Ne => return internal("multiples that are no interval"),
-        };
-        let ahead = builder.build_int_add(builder.build_int_sub(bound, first, "")?, more, "")?;
-        let ahead = self.choose("llvm.smax", ahead, zero.into())?;
-        let at = self.emitter.builder.build_int_unsigned_div(ahead, by, "at")?;
-        let at = self.choose("llvm.smin", self.choose("llvm.smax", at, from.into())?, to.into())?;
-        let is_below = matches!(op, CompareOp::Lt | CompareOp::Le);
-        let (from, to) = if is_below { (from, at) } else { (at, to) };
-        let bounds = self.span(&guard, from, to)?;
-        self.threads_of_row(segment, &multiples.part.body, row, bounds)?;
+        self.emitter.builder.position_at_end(whole);
+        self.threads_of_row(segment, &segment.body, row, (low, high))?;
         self.emitter.go(end)?;
         self.emitter.builder.position_at_end(end);
         Ok(())
+    }
+
+    /// Whether a value is nearer to zero than a limit.
+    fn within(&self, value: IntValue<'ctx>, limit: u64) -> Result<IntValue<'ctx>> {
+        let (long, builder) = (value.get_type(), &self.emitter.builder);
+        let moved = builder.build_int_add(value, long.const_int(limit, false), "")?;
+        Ok(builder.build_int_compare(IntPredicate::ULT, moved, long.const_int(2 * limit, false), "")?)
     }
 }

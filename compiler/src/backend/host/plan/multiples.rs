@@ -16,7 +16,7 @@ use super::{
 };
 use crate::ir::{
     Arith, BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type,
-    Unit, for_each_expr, for_each_expr_of_stmt, for_each_stmt,
+    Unit, for_each_expr_of_stmt, for_each_stmt,
 };
 
 /// A value that is `first + by * x` for the `x`-th thread of a row, but for multiples of 2^64.
@@ -26,6 +26,12 @@ struct Affine {
     /// The same for the row; nothing if the value is.
     by: Option<ExprId>,
 }
+
+/// Elements of a distance at which LLVM makes vectors of those that threads store.
+const NEAR: i128 = 8;
+
+/// Constants that are no larger are worked out.
+const SMALL: i128 = 1 << 20;
 
 /// Ranges of a segment at most; each is asked for at every row.
 const MOST_RANGES: usize = 12;
@@ -42,7 +48,7 @@ pub(super) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment) {
         let mut ranges = Vec::new();
         let part = Interior { guard: Guard::default(), body };
         let apart = not_negative(peeler, &part.body, &mut ranges);
-        apart.then(|| Multiples { of: Guard { ranges, ..Guard::default() }, bounded: false, part })
+        apart.then(|| Multiples { of: Guard { ranges, ..Guard::default() }, bounds: 0, part })
     });
     match &mut segment.multiples {
         Some(multiples) => peeler.complete(&mut multiples.of),
@@ -60,24 +66,51 @@ fn bounded(peeler: &mut Peeler<'_>, segment: &Segment) -> Option<Multiples> {
     let mut parts = Vec::new();
     conjuncts(peeler.function, *cond, &mut parts);
     let named = named(before);
-    let (at, first, by, op, bound) = parts.iter().enumerate().find_map(|(at, &part)| {
-        let ExprKind::Compare(op, a, b) = peeler.function.exprs[part].kind else { return None };
-        let is_order = !matches!(op, CompareOp::Eq | CompareOp::Ne);
-        let wide = peeler.function.exprs[a].ty == Type::I64;
-        let (value, op, bound) = match (form(peeler, a), form(peeler, b)) {
-            (Form::Other, Form::Same) => (a, op, b),
-            (Form::Same, Form::Other) => (b, mirrored(op), a),
-            _ => return None,
-        };
-        let affine = if is_order && wide { affine(peeler, &named, value, DEPTH)? } else { return None };
-        Some((at, affine.first, affine.by?, op, bound))
-    })?;
-    parts.remove(at);
-    let part = without(peeler, segment, parts)?;
-    let (bound, again) = (peeler.function.copy_expr(bound), peeler.function.copy_expr(first));
-    let mut ranges = vec![range(first, op, bound), range(again, CompareOp::Eq, by)];
+    let mut ranges = Vec::new();
+    let mut left = Vec::new();
+    for part in parts {
+        match bound(peeler, &named, part) {
+            Some(pair) => ranges.extend(pair),
+            None => left.push(part),
+        }
+    }
+    let bounds = ranges.len() / 2;
+    if bounds == 0 {
+        return None;
+    }
+    let part = without(peeler, segment, left)?;
     not_negative(peeler, &part.body, &mut ranges);
-    Some(Multiples { of: Guard { ranges, ..Guard::default() }, bounded: true, part })
+    Some(Multiples { of: Guard { ranges, ..Guard::default() }, bounds, part })
+}
+
+/// A comparison as two ranges of a value that grows from thread to thread: what it is compared with, and by how much it grows. One that
+/// falls by a constant grows with its sign changed.
+fn bound(peeler: &mut Peeler<'_>, named: &HashMap<LocalId, Option<ExprId>>, part: ExprId) -> Option<[Range; 2]> {
+    let ExprKind::Compare(op, a, b) = peeler.function.exprs[part].kind else { return None };
+    if matches!(op, CompareOp::Eq | CompareOp::Ne) || peeler.function.exprs[a].ty != Type::I64 {
+        return None;
+    }
+    // A name is short for what is not yet known of it.
+    let is_same = |id: ExprId| form(peeler, id) == Form::Same;
+    let (value, op, bound) = match (is_same(a), is_same(b)) {
+        (false, true) => (a, op, b),
+        (true, false) => (b, mirrored(op), a),
+        (true, true) | (false, false) => return None,
+    };
+    let Affine { first, by: Some(by) } = affine(peeler, named, value, DEPTH)? else { return None };
+    let bound = peeler.function.copy_expr(bound);
+    let (first, op, bound, by) = if constant(peeler.function, by).is_some_and(|by| by < 0) {
+        let mut minus = |id: ExprId| {
+            let Expr { ty, span, .. } = peeler.function.exprs[id];
+            let zero = peeler.function.exprs.push(Expr { kind: ExprKind::Const(Const::Int(0)), ty, span });
+            peeler.function.exprs.push(Expr { kind: ExprKind::Binary(BinaryOp::Sub, zero, id), ty, span })
+        };
+        (minus(first), mirrored(op), minus(bound), minus(by))
+    } else {
+        (first, op, bound, by)
+    };
+    let again = peeler.function.copy_expr(first);
+    Some([range(first, op, bound), range(again, CompareOp::Eq, by)])
 }
 
 fn range(value: ExprId, op: CompareOp, bound: ExprId) -> Range {
@@ -106,7 +139,7 @@ fn not_negative(peeler: &mut Peeler<'_>, body: &[Stmt], ranges: &mut Vec<Range>)
         let Expr { ty, span, .. } = peeler.function.exprs[index];
         let zero = peeler.function.exprs.push(Expr { kind: ExprKind::Const(Const::Int(0)), ty, span });
         let again = peeler.function.copy_expr(first);
-        apart |= !is_constant(peeler.function, by);
+        apart |= constant(peeler.function, by).is_none();
         ranges.extend([range(first, CompareOp::Ge, zero), range(again, CompareOp::Eq, by)]);
         let kind = peeler.function.exprs[index].kind.clone();
         peeler.function.exprs[wrap].kind = kind;
@@ -114,8 +147,8 @@ fn not_negative(peeler: &mut Peeler<'_>, body: &[Stmt], ranges: &mut Vec<Range>)
     apart
 }
 
-/// Whether the threads of a segment store at distances that are the same from one to the next, but not known: LLVM would make
-/// vectors of single elements.
+/// Whether the threads of a segment store at distances that are the same from one to the next, but not known, or large: LLVM would
+/// make vectors of single elements.
 pub(super) fn scatters(peeler: &mut Peeler<'_>, body: &[Stmt]) -> bool {
     let named = named_anywhere(body);
     let mut pointers = Vec::new();
@@ -139,24 +172,26 @@ pub(super) fn scatters(peeler: &mut Peeler<'_>, body: &[Stmt]) -> bool {
             by = index;
         }
         let distance = affine(peeler, &named, by, DEPTH).and_then(|value| value.by);
-        form(peeler, base) == Form::Same && distance.is_some_and(|by| !is_constant(peeler.function, by))
+        form(peeler, base) == Form::Same
+            && distance.is_some_and(|by| constant(peeler.function, by).is_none_or(|by| by.abs() > NEAR))
     };
     let scatters = simple && !pointers.is_empty() && pointers.iter().all(|&pointer| apart(peeler, pointer));
     peeler.function.exprs.truncate(before);
     scatters
 }
 
-/// Whether an expression is made of constants.
-fn is_constant(function: &Function, root: ExprId) -> bool {
-    let mut constant = true;
-    for_each_expr(function, root, &mut |id| {
-        constant &= match function.class(id) {
-            Class::Leaf(_) => function.int(id).is_some(),
-            Class::Arith(_) => true,
-            Class::Address { .. } | Class::Load(_) => false,
-        };
-    });
-    constant
+/// What an expression of small constants is.
+fn constant(function: &Function, root: ExprId) -> Option<i128> {
+    let ExprKind::Binary(op, a, b) = function.exprs[root].kind else { return function.int(root) };
+    let (a, b) = (constant(function, a)?, constant(function, b)?);
+    let value = match op {
+        BinaryOp::Add => a + b,
+        BinaryOp::Sub => a - b,
+        BinaryOp::Mul => a * b,
+        BinaryOp::Shl if (0..SMALL.ilog2().into()).contains(&b) => a << b,
+        _ => return None,
+    };
+    (value.abs() <= SMALL).then_some(value)
 }
 
 /// What locals are, each of which is assigned once by some statements.
@@ -251,6 +286,10 @@ fn affine(
         (_, None, None) => None,
         (BinaryOp::Add | BinaryOp::Sub, Some(by), None) | (BinaryOp::Add, None, Some(by)) => Some(by),
         (BinaryOp::Add | BinaryOp::Sub, Some(a), Some(b)) => Some(binary(op, a, b)),
+        (BinaryOp::Sub, None, Some(by)) => {
+            let zero = function.exprs.push(Expr { kind: ExprKind::Const(Const::Int(0)), ty, span });
+            Some(function.exprs.push(Expr { kind: ExprKind::Binary(op, zero, by), ty, span }))
+        }
         (BinaryOp::Mul | BinaryOp::Shl, Some(by), None) => {
             let times = function.copy_expr(b.first);
             Some(function.exprs.push(Expr { kind: ExprKind::Binary(op, by, times), ty, span }))

@@ -218,10 +218,11 @@ pub(crate) struct Every {
 #[derive(Clone, Debug)]
 pub(crate) struct Multiples {
     /// Two ranges for each index: the value of the row's first thread and what it is compared with, and by how much it grows from thread
-    /// to thread. That it is compared with nothing but zero is said of those that are not the first.
+    /// to thread.
     pub of: Guard,
-    /// The first of them is a bound: it holds for the threads up to one of them, or from it on.
-    pub bounded: bool,
+    /// So many of them are bounds, for positive growth: each holds for the threads up to one of them, or from it on. The others are
+    /// not negative for those threads.
+    pub bounds: usize,
     /// The body without the condition and for indices that are not negative, and who of these threads runs it.
     pub part: Interior,
 }
