@@ -331,3 +331,59 @@ def from_the_end(x, k, c, out):
 def test_indices_that_count_from_the_end(shape, k, c):
     x = np.random.default_rng(3).random(64).astype(np.float32)
     run(from_the_end, 1, shape, x, k, c, np.zeros((int(np.prod(shape)), 6), np.float32))
+
+
+@cuda.jit
+def diagonals(a, b, out):
+    score = cuda.shared.array((33, 33), np.int32)
+    tid = cuda.threadIdx.x
+    n = cuda.blockDim.x
+    i = tid + 1
+    score[i, 0] = -i
+    score[0, i] = -i
+    if tid == 0:
+        score[0, 0] = 0
+    cuda.syncthreads()
+    for diagonal in range(2 * n - 1):
+        j = diagonal - tid + 1
+        if j >= 1 and j <= n:
+            match = 2 if a[i - 1] == b[j - 1] else -1
+            best = score[i - 1, j - 1] + match
+            best = max(best, score[i - 1, j] - 1)
+            score[i, j] = max(best, score[i, j - 1] - 1)
+        cuda.syncthreads()
+    for row in range(n):
+        out[row, tid] = score[row + 1, tid + 1]
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 16, 32])
+def test_a_table_by_its_diagonals(n):
+    a, b = np.random.default_rng(n).integers(0, 4, (2, n), dtype=np.int32)
+    run(diagonals, 1, n, a, b, np.zeros((n, n), np.int32))
+
+
+@cuda.jit
+def falling(c, bound, out):
+    t = (cuda.threadIdx.z * cuda.blockDim.y + cuda.threadIdx.y) * cuda.blockDim.x + cuda.threadIdx.x
+    tid = cuda.threadIdx.x
+    cuda.syncthreads()
+    j = c - tid
+    if j >= bound:
+        out[t, 0] = j
+    cuda.syncthreads()
+    j = c - 3 * tid
+    if j < bound and tid > 1:
+        out[t, 1] = j
+    cuda.syncthreads()
+    if bound <= (5 - tid) * 2 + c and c - tid < 40:
+        out[t, 2] = tid
+    cuda.syncthreads()
+    if 2 * tid - c > bound and c + 4 * tid <= 90:
+        out[t, 3] = tid
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("c", [0, 30, -7, (1 << 63) - 9, -(1 << 63)])
+def test_values_that_fall(shape, c):
+    for bound in (0, 20, -40, (1 << 63) - 1, -(1 << 63)):
+        run(falling, 1, shape, np.int64(c), np.int64(bound), np.zeros((int(np.prod(shape)), 4), np.int64))

@@ -27,9 +27,6 @@ struct Affine {
     by: Option<ExprId>,
 }
 
-/// Elements of a distance at which LLVM makes vectors of those that threads store.
-const NEAR: i128 = 8;
-
 /// Constants that are no larger are worked out.
 const SMALL: i128 = 1 << 20;
 
@@ -147,8 +144,8 @@ fn not_negative(peeler: &mut Peeler<'_>, body: &[Stmt], ranges: &mut Vec<Range>)
     apart
 }
 
-/// Whether the threads of a segment store at distances that are the same from one to the next, but not known, or large: LLVM would
-/// make vectors of single elements.
+/// Whether the threads of a segment store at distances that are the same from one to the next, but not known: LLVM would make
+/// vectors of single elements.
 pub(super) fn scatters(peeler: &mut Peeler<'_>, body: &[Stmt]) -> bool {
     let named = named_anywhere(body);
     let mut pointers = Vec::new();
@@ -172,8 +169,7 @@ pub(super) fn scatters(peeler: &mut Peeler<'_>, body: &[Stmt]) -> bool {
             by = index;
         }
         let distance = affine(peeler, &named, by, DEPTH).and_then(|value| value.by);
-        form(peeler, base) == Form::Same
-            && distance.is_some_and(|by| constant(peeler.function, by).is_none_or(|by| by.abs() > NEAR))
+        form(peeler, base) == Form::Same && distance.is_some_and(|by| constant(peeler.function, by).is_none())
     };
     let scatters = simple && !pointers.is_empty() && pointers.iter().all(|&pointer| apart(peeler, pointer));
     peeler.function.exprs.truncate(before);
