@@ -1,4 +1,4 @@
-"""Rows of threads that take a strided loop together, with a last turn that only some of them have: a warp a row of a matrix."""
+"""Rows of threads that take a strided loop together, with a last turn that only some of them have: a warp a row."""
 
 import numpy as np
 import pytest

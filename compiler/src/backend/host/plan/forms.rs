@@ -157,10 +157,12 @@ impl Forms<'_> {
         };
         let ExprKind::Binary(divide, value, by) = self.function.exprs[self.known(rest)].kind else { return None };
         let by = i64::try_from(self.function.int(by)?).ok()?;
-        let by = match divide {
-            BinaryOp::FloorMod | BinaryOp::ModNonneg => by,
-            BinaryOp::And => by.checked_add(1).filter(|by| by & (by - 1) == 0)?,
-            _ => return None,
+        let by = if matches!(divide, BinaryOp::FloorMod | BinaryOp::ModNonneg) {
+            by
+        } else if divide == BinaryOp::And {
+            by.checked_add(1).filter(|by| by & (by - 1) == 0)?
+        } else {
+            return None;
         };
         let wide = [value, bound].iter().all(|&id| self.function.exprs[id].ty == Type::I64);
         let asked = |op, plus| {
@@ -184,13 +186,12 @@ impl Forms<'_> {
 
     /// Whether a value is `threadIdx.x`.
     fn is_x(&self, id: ExprId) -> bool {
-        match self.function.exprs[self.known(id)].kind {
-            ExprKind::Special(SpecialRegister::ThreadIdx(0)) => self.axis == 0,
-            ExprKind::Convert(a) if self.function.exprs[id].ty == Type::I64 => {
-                self.function.exprs[a].ty == Type::I32 && self.is_x(a)
-            }
-            _ => false,
+        let id = self.known(id);
+        if let ExprKind::Convert(a) = self.function.exprs[id].kind {
+            let widens = self.function.exprs[id].ty == Type::I64 && self.function.exprs[a].ty == Type::I32;
+            return widens && self.is_x(a);
         }
+        self.axis == 0 && self.function.exprs[id].kind == ExprKind::Special(SpecialRegister::ThreadIdx(0))
     }
 
     /// Whether a value that grows by one may pass the largest integer within a row.

@@ -180,12 +180,16 @@ pub(super) fn scatters(peeler: &mut Peeler<'_>, body: &[Stmt]) -> bool {
 fn constant(function: &Function, root: ExprId) -> Option<i128> {
     let ExprKind::Binary(op, a, b) = function.exprs[root].kind else { return function.int(root) };
     let (a, b) = (constant(function, a)?, constant(function, b)?);
-    let value = match op {
-        BinaryOp::Add => a + b,
-        BinaryOp::Sub => a - b,
-        BinaryOp::Mul => a * b,
-        BinaryOp::Shl if (0..SMALL.ilog2().into()).contains(&b) => a << b,
-        _ => return None,
+    let value = if op == BinaryOp::Add {
+        a + b
+    } else if op == BinaryOp::Sub {
+        a - b
+    } else if op == BinaryOp::Mul {
+        a * b
+    } else if op == BinaryOp::Shl && (0..SMALL.ilog2().into()).contains(&b) {
+        a << b
+    } else {
+        return None;
     };
     (value.abs() <= SMALL).then_some(value)
 }

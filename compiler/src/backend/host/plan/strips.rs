@@ -85,6 +85,17 @@ fn count_loads(nodes: &mut [Node], loads: &mut [u32]) {
     for_each_segment(nodes, &mut |segment| segment.load.iter().for_each(|local| loads[local.index()] += 1));
 }
 
+/// Which threads of a strip have a turn of its loops.
+enum Turns {
+    /// All.
+    Whole,
+    /// Those that are told so: segments ask each of them whether it has a turn left, as warps that take a row together do. A strip has
+    /// as many threads as lie between two turns, or seem to.
+    Ragged { distance: u32, guessed: bool },
+    /// As those, but that distance is not known, or large, or the vectors of so many threads were too much code.
+    TooFar,
+}
+
 struct Maker<'a> {
     peeler: &'a Peeler<'a>,
     width: u32,
@@ -199,18 +210,21 @@ impl Maker<'_> {
         self.strides.iter().find(|stride| counts.contains(&stride.offset))
     }
 
-    /// How many threads a strip has whose segments ask each of them whether it has a turn left, as warps that take a row together do:
-    /// the distance of its turns, and whether that is a guess. `None` if there are no such segments; `Some(None)` if it is not known, or
-    /// large, or the vectors of so many threads were too much code.
-    fn raggedness(&self, nodes: &[Node], guard: &Guard) -> Option<Option<(u32, bool)>> {
+    /// Which threads of a strip have a turn of its loops.
+    fn turns(&self, nodes: &[Node], guard: &Guard) -> Turns {
         let (mut distances, mut whole) = (Vec::new(), false);
         self.distances(nodes, guard, &mut distances, &mut whole);
-        let &first = distances.first()?;
+        let Some(&first) = distances.first() else { return Turns::Whole };
         let alike = !whole && distances.iter().all(|&distance| distance == first);
         let mut computes = false;
         self.computes(nodes, &mut computes);
         let most = if computes { SHORT_ROW } else { WIDEST };
-        Some(first.filter(|(by, _)| alike && (IN_BLOCK..=most).contains(by)))
+        match first {
+            Some((distance, guessed)) if alike && (IN_BLOCK..=most).contains(&distance) => {
+                Turns::Ragged { distance, guessed }
+            }
+            Some(_) | None => Turns::TooFar,
+        }
     }
 
     /// The distances of the turns of all loops with such segments, and whether there is a loop without; `true` if there is one with.
@@ -252,13 +266,11 @@ impl Maker<'_> {
         if !nodes.iter().any(holds_loop) {
             return None;
         }
-        let ragged = if self.ragged { self.raggedness(nodes, guard) } else { None };
-        let (distance, guessed) = match ragged {
-            None => (None, false),
-            Some(distance) => {
-                let (distance, guessed) = distance?;
-                (Some(distance), guessed)
-            }
+        let turns = if self.ragged { self.turns(nodes, guard) } else { Turns::Whole };
+        let (distance, guessed) = match turns {
+            Turns::Whole => (None, false),
+            Turns::Ragged { distance, guessed } => (Some(distance), guessed),
+            Turns::TooFar => return None,
         };
         let function = &*self.peeler.function;
         let (mut places, mut stored, mut exprs) = (BTreeSet::new(), BTreeSet::new(), 0);
