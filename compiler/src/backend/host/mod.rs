@@ -11,6 +11,7 @@ mod entry;
 mod fibers;
 mod hooks;
 pub mod jit;
+mod multiples;
 mod nodes;
 mod offsets;
 mod outline;

@@ -39,6 +39,8 @@ pub(super) enum Shape {
     Vectors,
     /// The threads' operations one after the other.
     Straight,
+    /// A loop of single threads.
+    Single,
 }
 
 /// Makes the promise for loops of one context.
@@ -98,6 +100,10 @@ impl<'ctx> Parallel<'ctx> {
                 properties.push(self.node(&mut [self.text("llvm.loop.unroll.disable")]));
                 properties.push(self.node(&mut [then, unrolled, vectors]));
             }
+            Shape::Single => {
+                let no = self.constant(false);
+                properties.push(self.node(&mut [self.text("llvm.loop.vectorize.enable"), no]));
+            }
             Shape::Straight => properties.push(self.node(&mut [self.text("llvm.loop.unroll.full")])),
         }
         if !properties.is_empty() {
@@ -123,6 +129,12 @@ impl<'ctx> Parallel<'ctx> {
             }
             block = present.get_next_basic_block();
         }
+    }
+
+    fn constant(&self, value: bool) -> LLVMMetadataRef {
+        let value = self.context.bool_type().const_int(u64::from(value), false);
+        // SAFETY: the constant is one of the context.
+        unsafe { LLVMValueAsMetadata(value.as_value_ref()) }
     }
 
     fn text(&self, text: &str) -> LLVMMetadataRef {

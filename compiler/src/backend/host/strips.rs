@@ -15,10 +15,11 @@ use super::{
     hooks::{Frame, count, index},
     parallel::Shape,
     plan::{Leaving, Node, Segment, Strips},
+    threads::{GuardValues, RangeValues},
 };
 use crate::{
     backend::llvm::{Result, internal},
-    ir::LocalId,
+    ir::{CompareOp, LocalId},
 };
 
 /// Alignment of what a strip's threads carry: a vector's.
@@ -39,6 +40,8 @@ pub(super) struct Strip<'ctx> {
     shape: Shape,
     /// Which of them is present: its row, and which it is there.
     present: Option<(usize, IntValue<'ctx>)>,
+    /// What each of them is asked for.
+    asked: Vec<RangeValues<'ctx>>,
 }
 
 /// The threads of a strip in one row.
@@ -110,11 +113,12 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let Some(places) = common.whole.first().cloned() else { return internal("a strip without a row") };
         let rows = vec![StripRow { row, places }];
         self.whole_strips(common, rows, low, turns)?;
+        let shape = if common.strips.exact { Shape::Single } else { Shape::Loop };
         self.counted("last_strip", (self.int(0), has_left), |this, _| {
             let from = this.emitter.builder.build_int_sub(high, left, "")?;
             let rows = vec![StripRow { row, places: common.rest.clone() }];
             let most = common.strips.width;
-            this.one(common, Strip { rows, from, width: left, most, shape: Shape::Loop, present: None })
+            this.one(common, Strip { rows, from, width: left, most, shape, present: None, asked: Vec::new() })
         })?;
         Ok(())
     }
@@ -133,7 +137,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             let builder = &this.emitter.builder;
             let from = builder.build_int_add(low, builder.build_int_nuw_mul(turn, width, "")?, "")?;
             let most = common.strips.width;
-            this.one(common, Strip { rows, from, width, most, shape, present: None })
+            this.one(common, Strip { rows, from, width, most, shape, present: None, asked: Vec::new() })
         })?;
         Ok(())
     }
@@ -260,10 +264,104 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     /// A segment for the threads of the strip that is here.
     pub(super) fn segment_of_strip(&mut self, segment: &Segment) -> Result<()> {
         let looks = self.goes_on_for_long(segment);
-        self.lanes(segment.parallel, |this, thread| {
-            this.thread(segment, &segment.body, thread, None)?;
-            if looks { this.hooks.look_up(&this.emitter) } else { Ok(()) }
-        })
+        let threads = |this: &mut Self| {
+            this.lanes(segment.parallel, |this, thread| {
+                this.thread(segment, &segment.body, thread, None)?;
+                if looks { this.hooks.look_up(&this.emitter) } else { Ok(()) }
+            })
+        };
+        let Some(some) = &segment.some else { return threads(self) };
+        let Some(Strip { rows, from, width, shape, .. }) = self.strip.clone() else {
+            return internal("threads of no strip");
+        };
+        let [StripRow { row, .. }] = rows.as_slice() else { return internal("some threads of rows") };
+        let (row, [y, z]) = (*row, row.0);
+        self.set_thread([self.int(0), y, z]);
+        let GuardValues { ranges, rows } = self.guard_values(some)?;
+        let (ask, end) = (self.emitter.block("some_lanes"), self.emitter.block("lanes_end"));
+        for (cond, negated) in rows {
+            let next = self.emitter.block("lanes_here");
+            let (yes, no) = if negated { (end, next) } else { (next, end) };
+            self.emitter.builder.build_conditional_branch(cond, yes, no)?;
+            self.emitter.builder.position_at_end(next);
+        }
+        if shape == Shape::Vectors {
+            let every = self.emitter.block("all_lanes");
+            let all = self.all_run(&ranges, from, width)?;
+            self.emitter.builder.build_conditional_branch(all, every, ask)?;
+            self.emitter.builder.position_at_end(every);
+            let behind = self.emitter.builder.build_int_nuw_add(from, width, "")?;
+            self.fetch_ahead(segment, row, (from, behind))?;
+            threads(self)?;
+            self.emitter.go(end)?;
+        } else {
+            self.emitter.go(ask)?;
+        }
+        self.emitter.builder.position_at_end(ask);
+        self.ask(ranges);
+        threads(self)?;
+        self.ask(Vec::new());
+        self.emitter.go(end)?;
+        self.emitter.builder.position_at_end(end);
+        Ok(())
+    }
+
+    /// Has each thread of the strip that is here asked whether it runs.
+    fn ask(&mut self, asked: Vec<RangeValues<'ctx>>) {
+        if let Some(strip) = &mut self.strip {
+            strip.asked = asked;
+        }
+    }
+
+    /// Whether all of some threads of a row are in ranges; `false` where a value wraps among them.
+    fn all_run(
+        &self,
+        ranges: &[RangeValues<'ctx>],
+        from: IntValue<'ctx>,
+        width: IntValue<'ctx>,
+    ) -> Result<IntValue<'ctx>> {
+        let mut all = self.emitter.cx.types.context.bool_type().const_int(1, false);
+        let (from, width) = (index(&self.emitter, from)?, index(&self.emitter, width)?);
+        let builder = &self.emitter.builder;
+        for range in ranges {
+            let first = builder.build_int_add(range.value, from, "")?;
+            let behind = builder.build_int_add(first, width, "")?;
+            let last = builder.build_int_sub(behind, width.get_type().const_int(1, false), "")?;
+            let grows = builder.build_int_compare(IntPredicate::SGT, behind, first, "")?;
+            let (value, predicate) = match range.op {
+                CompareOp::Lt => (last, IntPredicate::SLT),
+                CompareOp::Le => (last, IntPredicate::SLE),
+                CompareOp::Gt => (first, IntPredicate::SGT),
+                CompareOp::Ge => (first, IntPredicate::SGE),
+                CompareOp::Eq | CompareOp::Ne => return Ok(all.get_type().const_zero()),
+            };
+            let holds = builder.build_int_compare(predicate, value, range.bound, "")?;
+            all = builder.build_and(all, builder.build_and(grows, holds, "")?, "all_run")?;
+        }
+        Ok(all)
+    }
+
+    /// Whether the present thread runs, where threads of a strip are asked.
+    pub(super) fn lane_runs(&self) -> Result<Option<IntValue<'ctx>>> {
+        let Some(strip) = self.strip.as_ref().filter(|strip| !strip.asked.is_empty()) else { return Ok(None) };
+        let [x, ..] = self.hooks.frame.get().thread;
+        let x = index(&self.emitter, x)?;
+        let builder = &self.emitter.builder;
+        let mut runs = self.emitter.cx.types.context.bool_type().const_int(1, false);
+        for range in &strip.asked {
+            let value = builder.build_int_add(range.value, x, "")?;
+            let predicate = match range.op {
+                CompareOp::Eq => IntPredicate::EQ,
+                CompareOp::Ne => IntPredicate::NE,
+                CompareOp::Lt => IntPredicate::SLT,
+                CompareOp::Le => IntPredicate::SLE,
+                CompareOp::Gt => IntPredicate::SGT,
+                CompareOp::Ge => IntPredicate::SGE,
+            };
+            let holds = builder.build_int_compare(predicate, value, range.bound, "")?;
+            runs = builder.build_and(runs, holds, "")?;
+        }
+        Ok(Some(runs))
     }
 
     /// Runs `body` for the number of each thread of the strip that is here.

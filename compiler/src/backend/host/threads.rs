@@ -34,9 +34,10 @@ pub(super) struct GuardValues<'ctx> {
 }
 
 /// [`Range`], with both sides in 64 bits; the value is that of the row's first thread.
+#[derive(Clone, Debug)]
 pub(super) struct RangeValues<'ctx> {
     pub(super) value: IntValue<'ctx>,
-    op: CompareOp,
+    pub(super) op: CompareOp,
     pub(super) bound: IntValue<'ctx>,
     pub(super) wraps: bool,
 }
@@ -145,9 +146,10 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                         let (all, inner) = this.inner(outside, bounds)?;
                         this.either_side(segment, row, all, inner)
                     }
-                    (None, None, None) => match &segment.every {
-                        Some(every) => this.every_so_many(segment, every, row, bounds),
-                        None => this.threads_of_row(segment, &segment.body, row, bounds),
+                    (None, None, None) => match (&segment.every, &segment.multiples) {
+                        (Some(every), _) => this.every_so_many(segment, every, row, bounds),
+                        (None, Some(multiples)) => this.up_to_one(segment, multiples, row, bounds),
+                        (None, None) => this.threads_of_row(segment, &segment.body, row, bounds),
                     },
                 }
             })
@@ -155,7 +157,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// Has the cache fetch what threads of a row load two turns later. Beyond an array's end that does nothing.
-    fn fetch_ahead(
+    pub(super) fn fetch_ahead(
         &mut self,
         segment: &Segment,
         ([y, z], first_thread): ([IntValue<'ctx>; 2], IntValue<'ctx>),
@@ -177,7 +179,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                 let x = count(&this.emitter, low, x)?;
                 let thread = count(&this.emitter, first_thread, x)?;
                 this.set_thread([x, y, z]);
-                this.enter(segment, thread)?;
+                this.enter(segment, thread, false)?;
                 for &(local, value) in before {
                     let value = this.emitter.emit_expr(value)?;
                     this.emitter.set_local(local, value)?;
@@ -234,7 +236,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             if looks { this.hooks.look_up(&this.emitter) } else { Ok(()) }
         })?;
         let is_parallel = segment.parallel && self.hooks.seen.get().is_none();
-        self.parallel.promise(head, back, is_parallel, Shape::Loop);
+        let shape = if segment.scatters { Shape::Single } else { Shape::Loop };
+        self.parallel.promise(head, back, is_parallel, shape);
         Ok(())
     }
 
@@ -366,10 +369,12 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             self.compute(local)?;
         }
         let mut values = GuardValues { ranges: Vec::new(), rows: Vec::new() };
-        for &Range { value, op, bound, times, wraps } in &guard.ranges {
+        for &Range { value, op, bound, times, plus, wraps } in &guard.ranges {
             let (value, bound) = (self.wide(value)?, self.wide(bound)?);
             let times = bound.get_type().const_int(times.cast_unsigned(), true);
             let bound = self.emitter.builder.build_int_nsw_mul(bound, times, "")?;
+            let plus = bound.get_type().const_int(plus.cast_unsigned(), true);
+            let bound = self.emitter.builder.build_int_nsw_add(bound, plus, "")?;
             values.ranges.push(RangeValues { value, op, bound, wraps });
         }
         for &(cond, negated) in &guard.rows {
@@ -487,7 +492,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         if let Some(seen) = self.hooks.seen.get() {
             seen.set_thread(&self.emitter, self.hooks.frame.get().context, thread)?;
         }
-        self.enter(segment, thread)?;
+        self.enter(segment, thread, true)?;
         let put_back = self.emitter.block("put_back");
         let returned = self.way_out(&segment.on_return, thread, end)?;
         self.hooks.return_to.set(Some(returned));
@@ -496,6 +501,11 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             let break_to = self.way_out(&segment.on_break, thread, put_back)?;
             let continue_to = self.way_out(&segment.on_continue, thread, put_back)?;
             self.emitter.loops.push(LoopTargets { break_to, continue_to });
+        }
+        if let Some(holds) = self.lane_runs()? {
+            let run = self.emitter.block("lane_runs");
+            self.emitter.builder.build_conditional_branch(holds, run, put_back)?;
+            self.emitter.builder.position_at_end(run);
         }
         self.emitter.emit_block(body)?;
         if in_loop {
@@ -522,9 +532,9 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Gives the thread's own locals their places and first values.
-    fn enter(&mut self, segment: &Segment, thread: IntValue<'ctx>) -> Result<()> {
-        self.enter_with(segment, &segment.load, thread)
+    /// Gives the thread's own locals their places and first values; with `fetch` those from before, too.
+    fn enter(&mut self, segment: &Segment, thread: IntValue<'ctx>, fetch: bool) -> Result<()> {
+        self.enter_with(segment, if fetch { &segment.load } else { &[] }, thread)
     }
 
     /// As [`Self::enter`], with these crossing locals fetched.

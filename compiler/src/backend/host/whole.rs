@@ -40,7 +40,10 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     /// How rows run a segment that have as many threads as rows seem to have, if that is worth a copy.
     pub(super) fn known_rows<'a>(&self, segment: &'a Segment) -> Option<Known<'a>> {
         let width = self.plan.row_width?;
-        let is_other = segment.partners.is_some() || segment.outside.is_some() || segment.every.is_some();
+        let is_other = segment.partners.is_some()
+            || segment.outside.is_some()
+            || segment.every.is_some()
+            || segment.multiples.is_some();
         if is_other || !segment.parallel {
             return None;
         }

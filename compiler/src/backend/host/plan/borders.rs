@@ -89,7 +89,7 @@ impl Conds<'_> {
             let cond = if negated { self.push(ExprKind::Unary(UnaryOp::Not, cond), Type::BOOL) } else { cond };
             all = self.both(all, cond);
         }
-        for &Range { value, op, bound, times, wraps } in &guard.ranges {
+        for &Range { value, op, bound, times, plus: _, wraps } in &guard.ranges {
             if times != 1 || wraps {
                 return None;
             }

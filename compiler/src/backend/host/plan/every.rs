@@ -46,8 +46,8 @@ pub(super) enum Modulus {
     Same(ExprId),
 }
 
-/// Gives a segment the part that runs for every so many threads, if it is one.
-pub(super) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment) {
+/// Gives a segment the part that runs for every so many threads, if it is one; with `constant` these may be so many that the code says.
+pub(super) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment, constant: bool) {
     let Some((last, before)) = segment.body.split_last() else { return };
     let StmtKind::If { cond, then, otherwise } = &last.kind else { return };
     if !otherwise.is_empty() || !before.iter().all(|stmt| peeler.may_skip(stmt)) {
@@ -64,24 +64,15 @@ pub(super) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment) {
     };
     let found = parts.iter().enumerate().find_map(|(at, &part)| Some((at, modular(&forms, part, false)?)));
     let Some((at, found)) = found else { return };
+    if matches!(found.modulus, Modulus::Constant(_)) && !constant {
+        return;
+    }
     if !is_worth_it(peeler.function, found.modulus, then) || size(peeler.function, &segment.body) > MOST_EXPRS {
         return;
     }
     let span = last.span;
-    let mut inner: Block = then.iter().map(|stmt| peeler.function.copy_stmt(stmt)).collect();
     parts.remove(at);
-    for part in parts.into_iter().rev() {
-        let cond = peeler.function.copy_expr(part);
-        inner = vec![Stmt { kind: StmtKind::If { cond, then: inner, otherwise: Block::new() }, span }];
-    }
-    let mut body: Block = before.iter().map(|stmt| peeler.function.copy_stmt(stmt)).collect();
-    body.append(&mut inner);
-    let mut part = Segment { body, on_return: segment.on_return.clone(), ..Segment::default() };
-    peeler.peel(&mut part);
-    let guard = part.guard.unwrap_or_default();
-    if guard.ranges.iter().any(|range| range.wraps) {
-        return;
-    }
+    let Some(part) = without(peeler, segment, parts) else { return };
     let function = &mut *peeler.function;
     let bound = match found.residue {
         Some(residue) => function.copy_expr(residue),
@@ -90,7 +81,7 @@ pub(super) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment) {
             function.exprs.push(Expr { kind: ExprKind::Const(Const::Int(0)), ty, span })
         }
     };
-    let range = |value, bound| Range { value, op: CompareOp::Eq, bound, times: 1, wraps: false };
+    let range = |value, bound| Range { value, op: CompareOp::Eq, bound, times: 1, plus: 0, wraps: false };
     let mut ranges = vec![range(function.copy_expr(found.value), bound)];
     let modulus = match found.modulus {
         Modulus::Constant(modulus) => Some(modulus),
@@ -102,11 +93,30 @@ pub(super) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment) {
     };
     let mut of = Guard { ranges, ..Guard::default() };
     peeler.complete(&mut of);
-    segment.every = Some(Every { of, modulus, other: found.other, part: Interior { guard, body: part.body } });
+    segment.every = Some(Every { of, modulus, other: found.other, part });
+}
+
+/// What a segment does whose last statement is a branch of which these parts of the condition are left to ask, and for whom.
+pub(super) fn without(peeler: &mut Peeler<'_>, segment: &Segment, parts: Vec<ExprId>) -> Option<Interior> {
+    let (last, before) = segment.body.split_last()?;
+    let StmtKind::If { then, .. } = &last.kind else { return None };
+    let span = last.span;
+    let mut inner: Block = then.iter().map(|stmt| peeler.function.copy_stmt(stmt)).collect();
+    for part in parts.into_iter().rev() {
+        let cond = peeler.function.copy_expr(part);
+        inner = vec![Stmt { kind: StmtKind::If { cond, then: inner, otherwise: Block::new() }, span }];
+    }
+    let mut body: Block = before.iter().map(|stmt| peeler.function.copy_stmt(stmt)).collect();
+    body.append(&mut inner);
+    let mut part = Segment { body, on_return: segment.on_return.clone(), ..Segment::default() };
+    peeler.peel(&mut part);
+    let guard = part.guard.unwrap_or_default();
+    let exact = !guard.ranges.iter().any(|range| range.wraps);
+    exact.then_some(Interior { guard, body: part.body })
 }
 
 /// The parts of a condition that are joined by `and`.
-fn conjuncts(function: &Function, cond: ExprId, parts: &mut Vec<ExprId>) {
+pub(super) fn conjuncts(function: &Function, cond: ExprId, parts: &mut Vec<ExprId>) {
     match function.class(cond) {
         Class::Arith(Arith::Binary(BinaryOp::And, a, b)) if function.exprs[cond].ty == Type::BOOL => {
             conjuncts(function, a, parts);

@@ -50,64 +50,79 @@ pub(crate) struct Forms<'a> {
 impl Forms<'_> {
     /// Sorts the parts of a condition, or of its negation.
     pub(crate) fn split(&self, cond: ExprId, negated: bool, parts: &mut Parts) {
+        self.sort(cond, negated, parts);
+        let mut left = std::mem::take(&mut parts.residual);
+        left.retain(|&(cond, negated)| match self.remainder(cond, negated, &parts.guard.ranges) {
+            Some(range) => {
+                parts.guard.ranges.push(range);
+                false
+            }
+            None => true,
+        });
+        parts.residual = left;
+    }
+
+    fn sort(&self, cond: ExprId, negated: bool, parts: &mut Parts) {
         let constant = |id: ExprId, value: bool| matches!(self.function.exprs[id].kind, ExprKind::Const(Const::Bool(is)) if is == value);
         match self.function.class(cond) {
-            Class::Arith(Arith::Unary(UnaryOp::Not, a)) => return self.split(a, !negated, parts),
+            Class::Arith(Arith::Unary(UnaryOp::Not, a)) => return self.sort(a, !negated, parts),
             Class::Arith(Arith::Binary(BinaryOp::And, a, b)) if !negated => {
-                self.split(a, false, parts);
-                return self.split(b, false, parts);
+                self.sort(a, false, parts);
+                return self.sort(b, false, parts);
             }
             Class::Arith(Arith::Binary(BinaryOp::Or, a, b)) if negated => {
-                self.split(a, true, parts);
-                return self.split(b, true, parts);
+                self.sort(a, true, parts);
+                return self.sort(b, true, parts);
             }
             // `a and b`, then `a or b`.
             Class::Arith(Arith::Select(a, b, no)) if !negated && constant(no, false) => {
-                self.split(a, false, parts);
-                return self.split(b, false, parts);
+                self.sort(a, false, parts);
+                return self.sort(b, false, parts);
             }
             Class::Arith(Arith::Select(a, yes, b)) if negated && constant(yes, true) => {
-                self.split(a, true, parts);
-                return self.split(b, true, parts);
+                self.sort(a, true, parts);
+                return self.sort(b, true, parts);
             }
             Class::Leaf(Leaf::Local(local)) if !(self.shared)(local) => {
                 if let Some(value) = self.fixed.value(local) {
-                    return self.split(value, negated, parts);
+                    return self.sort(value, negated, parts);
                 }
             }
             Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => {}
         }
         if self.form(cond) == Form::Same {
             parts.guard.rows.push((cond, negated));
-        } else if let Some(range) = self.range(cond, negated) {
-            parts.guard.ranges.push(range);
         } else {
-            parts.residual.push((cond, negated));
+            let ranges = self.ranges(cond, negated);
+            if ranges.is_empty() {
+                parts.residual.push((cond, negated));
+            }
+            parts.guard.ranges.extend(ranges);
         }
     }
 
-    fn range(&self, cond: ExprId, negated: bool) -> Option<Range> {
-        let ExprKind::Compare(op, a, b) = self.function.exprs[cond].kind else { return None };
+    /// The ranges in which a condition holds: all of them at once. None if it is no interval of a row.
+    fn ranges(&self, cond: ExprId, negated: bool) -> Vec<Range> {
+        let ExprKind::Compare(op, a, b) = self.function.exprs[cond].kind else { return Vec::new() };
         if !matches!(self.function.exprs[a].ty, Type::Scalar(Scalar::I32 | Scalar::I64)) {
-            return None;
+            return Vec::new();
         }
         let op = if negated { inverse(op) } else { op };
         let (value, op, bound) = match (self.form(a), self.form(b)) {
             (Form::Step, Form::Same) => (a, op, b),
             (Form::Same, Form::Step) => (b, mirrored(op), a),
-            (Form::Other, Form::Same) => return self.quotient(a, op, b),
-            (Form::Same, Form::Other) => return self.quotient(b, mirrored(op), a),
-            (Form::Same, Form::Same) | (Form::Step | Form::Other, _) => return None,
+            (Form::Other, Form::Same) => return self.quotient(a, op, b).unwrap_or_default(),
+            (Form::Same, Form::Other) => return self.quotient(b, mirrored(op), a).unwrap_or_default(),
+            (Form::Same, Form::Same) | (Form::Step | Form::Other, _) => return Vec::new(),
         };
         let wraps = self.wraps(value);
-        (op != CompareOp::Ne).then_some(Range { value, op, bound, times: 1, wraps })
+        if op == CompareOp::Ne { Vec::new() } else { vec![Range { value, op, bound, times: 1, plus: 0, wraps }] }
     }
 
-    /// The range of a quotient: `cuda.grid(1) // 32 < n` is `cuda.grid(1) < n * 32`.
-    fn quotient(&self, mut value: ExprId, op: CompareOp, bound: ExprId) -> Option<Range> {
-        while let Some(known) = self.function.local(value).and_then(|local| self.fixed.value(local)) {
-            value = known;
-        }
+    /// The ranges of a quotient: `cuda.grid(1) // 32 < n` is `cuda.grid(1) < n * 32`, and `tid // 32 == w` is
+    /// `tid >= w * 32 and tid <= w * 32 + 31`.
+    fn quotient(&self, mut value: ExprId, op: CompareOp, bound: ExprId) -> Option<Vec<Range>> {
+        value = self.known(value);
         let ExprKind::Binary(divide, step, by) = self.function.exprs[value].kind else { return None };
         let by = i64::try_from(self.function.int(by)?).ok()?;
         let times = if matches!(divide, BinaryOp::FloorDiv | BinaryOp::DivNonneg) && by > 0 {
@@ -120,8 +135,63 @@ impl Forms<'_> {
         let wide = self.function.exprs[step].ty == Type::I64 && self.form(step) == Form::Step;
         let fits = |id: ExprId, more: u32| self.bits(id, &Cell::new(EFFORT)) + more <= NO_WRAP;
         let exact = fits(step, 0) && fits(bound, i64::BITS - times.leading_zeros());
-        let whole = matches!(op, CompareOp::Lt | CompareOp::Ge);
-        (wide && exact && whole).then_some(Range { value: step, op, bound, times, wraps: false })
+        let first = |op| Range { value: step, op, bound, times, plus: 0, wraps: false };
+        let last = |op| Range { plus: times - 1, ..first(op) };
+        let ranges = match op {
+            CompareOp::Lt | CompareOp::Ge => vec![first(op)],
+            CompareOp::Le | CompareOp::Gt => vec![last(op)],
+            CompareOp::Eq => vec![first(CompareOp::Ge), last(CompareOp::Le)],
+            CompareOp::Ne => return None,
+        };
+        (wide && exact).then_some(ranges)
+    }
+
+    /// The range of a remainder beside a quotient that is zero: `tid // 32 == 0 and tid % 32 < n` is `tid // 32 == 0 and tid < n`.
+    fn remainder(&self, cond: ExprId, negated: bool, ranges: &[Range]) -> Option<Range> {
+        let ExprKind::Compare(op, a, b) = self.function.exprs[cond].kind else { return None };
+        let op = if negated { inverse(op) } else { op };
+        let (rest, op, bound) = match (self.form(a), self.form(b)) {
+            (Form::Other, Form::Same) => (a, op, b),
+            (Form::Same, Form::Other) => (b, mirrored(op), a),
+            _ => return None,
+        };
+        let ExprKind::Binary(divide, value, by) = self.function.exprs[self.known(rest)].kind else { return None };
+        let by = i64::try_from(self.function.int(by)?).ok()?;
+        let by = if matches!(divide, BinaryOp::FloorMod | BinaryOp::ModNonneg) {
+            by
+        } else if divide == BinaryOp::And {
+            by.checked_add(1).filter(|by| by & (by - 1) == 0)?
+        } else {
+            return None;
+        };
+        let wide = [value, bound].iter().all(|&id| self.function.exprs[id].ty == Type::I64);
+        let asked = |op, plus| {
+            ranges.iter().any(|range| {
+                let is = (range.op, range.times, range.plus) == (op, by, plus);
+                is && self.function.int(range.bound) == Some(0) && self.is_x(range.value)
+            })
+        };
+        let first = asked(CompareOp::Ge, 0) && asked(CompareOp::Le, by - 1);
+        let range = Range { value, op, bound, times: 1, plus: 0, wraps: false };
+        (wide && by > 1 && first && self.is_x(value) && op != CompareOp::Ne).then_some(range)
+    }
+
+    /// What a fixed local is.
+    fn known(&self, mut id: ExprId) -> ExprId {
+        while let Some(value) = self.function.local(id).and_then(|local| self.fixed.value(local)) {
+            id = value;
+        }
+        id
+    }
+
+    /// Whether a value is `threadIdx.x`.
+    fn is_x(&self, id: ExprId) -> bool {
+        let id = self.known(id);
+        if let ExprKind::Convert(a) = self.function.exprs[id].kind {
+            let widens = self.function.exprs[id].ty == Type::I64 && self.function.exprs[a].ty == Type::I32;
+            return widens && self.is_x(a);
+        }
+        self.axis == 0 && self.function.exprs[id].kind == ExprKind::Special(SpecialRegister::ThreadIdx(0))
     }
 
     /// Whether a value that grows by one may pass the largest integer within a row.

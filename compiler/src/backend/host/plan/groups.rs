@@ -144,8 +144,8 @@ fn last_branch(look: &Look<'_>, piece: &[Stmt]) -> Option<usize> {
     (!knows && !all_fixed).then_some(piece.len() - 1)
 }
 
-/// The branches of a piece whose arms both touch memory, and whose condition is a bound of the row: one part of the row runs the
-/// one arm, and the other part the other, where LLVM would have masks for both. What they assign is not mentioned by what
+/// The branches of a piece that have two arms, of which one touches memory, and whose condition is a bound of the row: one part of the
+/// row runs the one arm, and the other part the other, where LLVM would have masks. What they assign is not mentioned by what
 /// stands around them, which would have to fetch it.
 fn halves(look: &Look<'_>, piece: &[Stmt]) -> Vec<usize> {
     let touches = |arm: &[Stmt]| {
@@ -160,7 +160,8 @@ fn halves(look: &Look<'_>, piece: &[Stmt]) -> Vec<usize> {
     };
     let is_half = |at: usize| {
         let StmtKind::If { cond, then, otherwise } = &piece[at].kind else { return false };
-        if !touches(then) || !touches(otherwise) || !look.is_bound(*cond) {
+        let two = !then.is_empty() && !otherwise.is_empty() && (touches(then) || touches(otherwise));
+        if !two || !look.is_bound(*cond) {
             return false;
         }
         let (mut changes, mut around) = (Vec::new(), false);

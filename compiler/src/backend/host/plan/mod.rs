@@ -24,6 +24,7 @@ mod lanes;
 mod leaving;
 mod lockstep;
 pub(crate) mod meeting;
+mod multiples;
 mod order;
 mod partners;
 mod places;
@@ -53,13 +54,16 @@ pub(crate) use polling::Polling;
 pub(crate) use quotients::{Dividend, Division, Quotients};
 pub(crate) use settled::Pointers;
 pub(crate) use shape::{
-    Ahead, Cut, Every, Guard, Interior, LANES, MAX_ROW, MAX_THREADS, MaskId, Node, Partners, Range, Runs, Segment,
-    Strips,
+    Ahead, Cut, Every, Guard, Interior, LANES, MAX_ROW, MAX_THREADS, MaskId, Multiples, Node, Partners, Range, Runs,
+    Segment, Strips,
 };
 
 use crate::{
     analysis::{Fixed, never_written},
-    ir::{Circles, Effects, Expr, ExprKind, FuncId, Function, LocalId, Module, Op, Stmt, StmtKind, for_each_stmt},
+    ir::{
+        Circles, Effects, Expr, ExprKind, FuncId, Function, LocalId, Module, Op, SharedId, SharedKind, Stmt, StmtKind,
+        for_each_stmt,
+    },
 };
 use regions::Regions;
 use uniform::Uniformity;
@@ -219,7 +223,9 @@ impl Plan {
             let uniformity = shared_by_block(&function, &body, &regions);
             let assigned = groups::count_assigned(&function, &body);
             let groups = groups::Groups { fixed: &fixed, assigned };
-            let marks = (marked.counters.as_slice(), leaving.as_slice());
+            let offsets = marked.strides.iter().map(|stride| stride.offset);
+            let together: Vec<LocalId> = marked.counters.iter().copied().chain(offsets).collect();
+            let marks = (together.as_slice(), leaving.as_slice());
             let cut = segments::cut(&mut function, &body, &uniformity, &regions, marks, opt.then_some(&groups));
             (uniformity, cut)
         } else {
@@ -235,6 +241,7 @@ impl Plan {
             fixed: &fixed,
             crossing: &crossing.locals,
         };
+        let cells = |id: SharedId| module.shared[id].kind == SharedKind::Cells;
         let mut segments = 0;
         shape::for_each_segment(&mut cut.nodes, &mut |segment| {
             segments += 1;
@@ -251,13 +258,22 @@ impl Plan {
                 peeler.peel_outside(segment);
             }
             if opt && segment.runs == Runs::EachThread && segment.outside.is_none() {
-                partners::find(&mut peeler, segment);
+                partners::find(&mut peeler, &cells, segment);
                 if segment.partners.is_none() {
+                    every::find(&mut peeler, segment, false);
+                    multiples::find(&mut peeler, segment);
+                }
+                if segment.partners.is_none() && segment.every.is_none() && segment.multiples.is_none() {
                     interior::find(&mut peeler, segment);
                 }
-                if segment.partners.is_none() && segment.interior.is_none() {
-                    every::find(&mut peeler, segment);
+                if segment.partners.is_none()
+                    && segment.interior.is_none()
+                    && segment.multiples.is_none()
+                    && segment.every.is_none()
+                {
+                    every::find(&mut peeler, segment, true);
                 }
+                segment.scatters = multiples::scatters(&mut peeler, &segment.body);
             }
         });
         if opt && joins.is_none() {
@@ -265,7 +281,8 @@ impl Plan {
         }
         if opt && segments <= MOST_SEGMENTS {
             let width = if joins.is_some() { strips::WIDEST } else { strips::IN_BLOCK };
-            strips::make(&peeler, width, (&marked, &leaving), &mut cut.nodes);
+            let widths = (width, Some(rows::length(&module)));
+            strips::make(&peeler, widths, (&marked, &leaving), &mut cut.nodes);
         }
         shape::for_each_guard(&mut cut.nodes, &mut |guard| peeler.complete(guard));
         crossing.locals = strips::kept(&cut.nodes);

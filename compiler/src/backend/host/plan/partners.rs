@@ -12,17 +12,19 @@ use super::{
     guards::Peeler,
     shape::{Guard, Interior, Partners, Range, Segment},
 };
+use crate::analysis::any_expr;
 use crate::ir::{
-    BinaryOp, Block, CompareOp, Const, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type, UnaryOp,
-    for_each_expr, for_each_expr_of_stmt, for_each_stmt,
+    BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, LocalId, SharedId, Stmt, StmtKind,
+    Type, UnaryOp, for_each_expr, for_each_expr_of_stmt, for_each_stmt,
 };
 
 /// Expressions of the largest body that has copies.
 const MOST_EXPRS: usize = 500;
 
-/// Gives a segment its copies for partners, if it looks at such. Guards are off already.
-pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment) {
-    let (mut exprs, mut simple, mut pairs) = (0, true, Vec::new());
+/// Gives a segment its copies for partners, if it looks at such. Guards are off already. What a shuffle left in its `cells` is read by
+/// rows as it is, if lanes differ in one bit.
+pub(crate) fn find(peeler: &mut Peeler<'_>, cells: &dyn Fn(SharedId) -> bool, segment: &mut Segment) {
+    let (mut exprs, mut simple, mut pairs, mut shuffled) = (0, true, Vec::new(), Vec::new());
     for_each_stmt(&segment.body, &mut |stmt| {
         simple &= !matches!(stmt.kind, StmtKind::Op { .. } | StmtKind::Loop { .. });
         for_each_expr_of_stmt(peeler.function, &stmt.kind, &mut |id| {
@@ -30,8 +32,14 @@ pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment) {
             if let ExprKind::Binary(BinaryOp::Xor, a, b) = peeler.function.exprs[id].kind {
                 pairs.push((id, a, b));
             }
+            if let Class::Address { base, by, .. } = peeler.function.class(id)
+                && any_expr(peeler.function, base, &|kind| matches!(*kind, ExprKind::SharedBase(of) if cells(of)))
+            {
+                for_each_expr(peeler.function, by, &mut |inner| shuffled.push(inner));
+            }
         });
     });
+    pairs.retain(|(id, ..)| !shuffled.contains(id));
     if !simple || exprs > MOST_EXPRS {
         return;
     }
@@ -57,7 +65,7 @@ pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment) {
     };
     let (lower, upper) = (copy(false), copy(true));
     let (value, bound) = (copied(peeler.function, index), copied(peeler.function, bits));
-    let range = Range { value, op: CompareOp::Ge, bound, times: 1, wraps: false };
+    let range = Range { value, op: CompareOp::Ge, bound, times: 1, plus: 0, wraps: false };
     let mut sides = Guard { ranges: vec![range], ..Guard::default() };
     peeler.complete(&mut sides);
     segment.partners = Some(Partners { sides, lower, upper });

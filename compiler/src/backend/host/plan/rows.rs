@@ -22,13 +22,19 @@ use super::{
 use crate::{
     analysis::{Fixed, base, same},
     ir::{
-        Align, Arith, Base, BinaryOp, Class, CompareOp, ExprId, ExprKind, Function, Leaf, LocalId, SharedId, Space,
-        SpecialRegister, Stmt, StmtKind, Type, for_each_expr, for_each_expr_of_stmt, for_each_stmt,
+        Align, Arith, Base, BinaryOp, Class, CompareOp, ExprId, ExprKind, Function, Leaf, LocalId, Module, SharedId,
+        SharedKind, Space, SpecialRegister, Stmt, StmtKind, Type, for_each_expr, for_each_expr_of_stmt, for_each_stmt,
     },
 };
 
 /// Widths of rows, each the length of tiles' rows or a little less, where these are padded.
 const WIDTHS: [(i128, u64); 3] = [(8, 8), (16, 16), (32, 32)];
+
+/// Warps that a block can have.
+const WARPS: u32 = 32;
+
+/// Threads of most blocks.
+const MOST_COMMON: u32 = 256;
 
 /// By how much rows of tiles are padded at most.
 const MOST_PADDING: i128 = 2;
@@ -68,6 +74,14 @@ fn is_of_y(function: &Function, fixed: &Fixed, root: ExprId) -> bool {
         }
     }
     false
+}
+
+/// How many threads a row of a block with barriers seems to have: as many as an array that they share has elements, if that is more
+/// than what the warps of a block have.
+pub(crate) fn length(module: &Module) -> u32 {
+    let own = module.shared.iter().filter(|(_, array)| array.kind != SharedKind::Cells);
+    let longest = own.filter_map(|(_, array)| u32::try_from(array.len).ok()).max();
+    longest.filter(|longest| *longest > WARPS && longest % WARPS == 0).unwrap_or(MOST_COMMON)
 }
 
 /// Whether a segment's body is worth two loops: short, and without loops of its own.

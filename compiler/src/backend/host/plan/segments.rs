@@ -38,8 +38,8 @@ pub(crate) fn whole(mut body: Block, is_choice: bool) -> Cut {
 /// Cuts a body. New locals, for conditions, are added to the function. With `groups`, what need not run for each thread is
 /// cut off.
 ///
-/// `together` are the counters of loops whose only barrier is the one that [`super::lockstep`] has put there, and what is asked
-/// in those of [`super::leaving`].
+/// `together` are the counters and offsets of loops whose only barrier is the one that [`super::lockstep`] has put there, and what is
+/// asked in those of [`super::leaving`].
 pub(crate) fn cut(
     function: &mut Function,
     body: &[Stmt],
@@ -376,10 +376,12 @@ impl Cutter<'_> {
                 self.masks.extend(turn_mask.map(|mask| (mask, Kind::Turn)));
                 let counter = counter(self.function, body, step).map(|(counter, _)| counter);
                 // The barrier at the end of a turn that nobody wrote.
-                let is_marked = counter.is_some_and(|counter| self.together.contains(&counter))
-                    || body.iter().any(|stmt| {
-                        matches!(stmt.kind, StmtKind::If { cond, .. } if self.leaving.iter().any(|of| of.few == cond))
-                    });
+                let mut is_marked = body.iter().any(|stmt| {
+                    matches!(stmt.kind, StmtKind::If { cond, .. } if self.leaving.iter().any(|of| of.few == cond))
+                });
+                for_each_stmt(step, &mut |stmt| {
+                    is_marked |= stmt.kind.assigned().iter().any(|local| self.together.contains(local));
+                });
                 let body = match body.split_last() {
                     Some((_, turn)) if is_marked => self.list(turn, false),
                     _ => self.list(body, false),

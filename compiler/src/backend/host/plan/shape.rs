@@ -103,6 +103,8 @@ pub(crate) struct Strips {
     pub width: u32,
     /// Rows of a strip.
     pub rows: u32,
+    /// Rows are whole strips as the code says: a strip that is shorter is not worth vectors.
+    pub exact: bool,
     /// They touch memory apart: their operations are put beside each other as they are, not made vectors of.
     pub apart: bool,
     /// Locals of the block that the nodes assign: each strip begins with their first values.
@@ -143,6 +145,8 @@ pub(crate) struct Segment {
     pub load: Vec<LocalId>,
     /// Crossing locals to put back last.
     pub store: Vec<LocalId>,
+    /// In strips: which of the threads that are here run it.
+    pub some: Option<Guard>,
     /// Which threads have anything to do, where that can be said before they start. [`super::segments`] gives it the
     /// guards around the segment.
     pub guard: Option<Guard>,
@@ -160,6 +164,10 @@ pub(crate) struct Segment {
     pub partners: Option<Partners>,
     /// What every so many threads do, where that is all; [`super::every`] finds it.
     pub every: Option<Every>,
+    /// What the threads do up to one of them, where that is all; [`super::multiples`] finds it.
+    pub multiples: Option<Multiples>,
+    /// Its threads store elements that lie apart by a number that is not known: no vectors are made of them.
+    pub scatters: bool,
 }
 
 /// For whom a segment runs.
@@ -203,6 +211,19 @@ pub(crate) struct Every {
     /// The modulus is 2, and the other remainder is meant.
     pub other: bool,
     /// The body without the condition, and who of these threads runs it.
+    pub part: Interior,
+}
+
+/// What the threads do whose indices grow by more than one from thread to thread.
+#[derive(Clone, Debug)]
+pub(crate) struct Multiples {
+    /// Two ranges for each index: the value of the row's first thread and what it is compared with, and by how much it grows from thread
+    /// to thread.
+    pub of: Guard,
+    /// So many of them are bounds, for positive growth: each holds for the threads up to one of them, or from it on. The others are
+    /// not negative for those threads.
+    pub bounds: usize,
+    /// The body without the condition and for indices that are not negative, and who of these threads runs it.
     pub part: Interior,
 }
 
@@ -259,6 +280,13 @@ impl Guard {
         self.rows.is_empty() && self.ranges.is_empty()
     }
 
+    /// What it asks for after what another one does with which it begins.
+    pub(crate) fn after(&self, first: &Self) -> Option<Self> {
+        let rows = self.rows.strip_prefix(first.rows.as_slice())?.to_vec();
+        let ranges = self.ranges.strip_prefix(first.ranges.as_slice())?.to_vec();
+        Some(Self { recompute: self.recompute.clone(), rows, ranges })
+    }
+
     /// Lets only those through that another one lets through too.
     pub(crate) fn add(&mut self, other: &Self) {
         self.rows.extend(&other.rows);
@@ -266,7 +294,7 @@ impl Guard {
     }
 }
 
-/// `value op bound * times`, where `value` grows by one from thread to thread.
+/// `value op bound * times + plus`, where `value` grows by one from thread to thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Range {
     /// The left side; `I32` or `I64`.
@@ -277,6 +305,8 @@ pub(crate) struct Range {
     pub bound: ExprId,
     /// So often. The product is no larger than an integer.
     pub times: i64,
+    /// And so much more, less than `times`.
+    pub plus: i64,
     /// The value may pass the largest integer within a row, and go on from the smallest.
     pub wraps: bool,
 }

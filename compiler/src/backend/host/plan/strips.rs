@@ -12,6 +12,7 @@ use super::{
     leaving::Leaving,
     lockstep::{self, Marked},
     shape::{Guard, Node, Runs, Segment, Strips, for_each_segment, for_each_split},
+    strided::Stride,
 };
 use crate::{
     analysis::escapes,
@@ -40,14 +41,24 @@ const LEAVING: u32 = 64;
 /// set of it.
 const APART: u32 = 8;
 
+/// Rows of so few threads take a strided loop by strips even if they carry nothing: each of its turns costs as much to begin as to run.
+const SHORT_ROW: u32 = 64;
+
 /// Makes strips of nodes that may run so, wherever there is a loop among them. Guards are off the segments already. What
 /// is marked says in which loops threads touch memory apart, and which are for several rows alone.
-pub(super) fn make(peeler: &Peeler<'_>, width: u32, (marked, leaving): (&Marked, &[Leaving]), nodes: &mut Vec<Node>) {
-    let Marked { walks, tiles, .. } = marked;
+pub(super) fn make(
+    peeler: &Peeler<'_>,
+    (width, row): (u32, Option<u32>),
+    (marked, leaving): (&Marked, &[Leaving]),
+    nodes: &mut Vec<Node>,
+) {
+    let Marked { walks, tiles, strides, .. } = marked;
     let mut loads = vec![0; peeler.function.locals.len()];
     count_loads(nodes, &mut loads);
     for_each_split(nodes, &mut |cond| loads[cond.index()] += 1);
-    Maker { peeler, width, walks, tiles, leaving, loads }.list(nodes, &Guard::default(), false);
+    // Rows of joined blocks are long enough for loops of their own.
+    let ragged = width == IN_BLOCK;
+    Maker { peeler, width, walks, tiles, leaving, strides, loads, ragged, row }.list(nodes, &Guard::default(), false);
 }
 
 /// The crossing locals that have a place in scratch memory: strips need none for what nobody else reads.
@@ -83,14 +94,30 @@ fn count_loads(nodes: &mut [Node], loads: &mut [u32]) {
     for_each_segment(nodes, &mut |segment| segment.load.iter().for_each(|local| loads[local.index()] += 1));
 }
 
+/// Which threads of a strip have a turn of its loops.
+enum Turns {
+    /// All.
+    Whole,
+    /// Those that are told so: segments ask each of them whether it has a turn left, as warps that take a row together do. A strip has
+    /// as many threads as lie between two turns, or seem to.
+    Ragged { distance: u32, guessed: bool },
+    /// As those, but that distance is not known, or large, or the vectors of so many threads were too much code.
+    TooFar,
+}
+
 struct Maker<'a> {
     peeler: &'a Peeler<'a>,
     width: u32,
     walks: &'a [LocalId],
     tiles: &'a [LocalId],
     leaving: &'a [Leaving],
+    strides: &'a [Stride],
     /// By the local's index: how many segments fetch it.
     loads: Vec<u32>,
+    /// Segments of strided loops may ask each thread of a strip whether it has a turn left.
+    ragged: bool,
+    /// How many threads a row seems to have.
+    row: Option<u32>,
 }
 
 impl Maker<'_> {
@@ -144,7 +171,8 @@ impl Maker<'_> {
         let all = |nodes: &[Node], in_loop: bool| nodes.iter().all(|node| self.may_stand(node, guard, in_loop));
         match node {
             Node::Segment(segment) => {
-                let same = segment.guard.as_ref().map_or(guard.is_empty(), |own| own.is_same(guard));
+                let same = segment.guard.as_ref().map_or(guard.is_empty(), |own| own.is_same(guard))
+                    || (self.ragged && in_loop && after(segment, guard).is_some());
                 let Segment { active, interior, outside, partners, runs, body, .. } = segment.as_ref();
                 // A copy for threads near no border is worth more than registers, but not more than a walk that waits.
                 let whole = (interior.is_none() && partners.is_none()) || !self.walks.is_empty();
@@ -158,7 +186,9 @@ impl Maker<'_> {
             Node::Once { active, .. } => active.is_none(),
             Node::If { then, otherwise, .. } => all(then, in_loop) && all(otherwise, in_loop),
             Node::Loop { counter, active, mask, turn_mask, body, step, .. } => {
-                (counter.is_some() || body.iter().any(|node| leaves(node, self.leaving)))
+                (counter.is_some()
+                    || (self.ragged && self.stride(step).is_some())
+                    || body.iter().any(|node| leaves(node, self.leaving)))
                     && active.is_none()
                     && mask.is_none()
                     && turn_mask.is_none()
@@ -175,7 +205,73 @@ impl Maker<'_> {
         let mut nodes = std::mem::take(run);
         match self.strips(&mut nodes, guard, repeats) {
             Some(strips) => done.push(Node::Strips(Box::new(Strips { nodes, ..strips }))),
+            None if self.ragged && nodes.iter().any(holds_loop) => {
+                let Self { peeler, width, walks, tiles, leaving, strides, ref loads, ragged: _, row } = *self;
+                let plain =
+                    Self { peeler, width, walks, tiles, leaving, strides, loads: loads.clone(), ragged: false, row };
+                plain.list(&mut nodes, guard, repeats);
+                done.append(&mut nodes);
+            }
             None => done.append(&mut nodes),
+        }
+    }
+
+    /// The distance of the turns of a strided loop, of which this is between two of them.
+    fn stride(&self, step: &[Node]) -> Option<&Stride> {
+        let mut counts = BTreeSet::new();
+        assigned_once(step, &mut counts);
+        self.strides.iter().find(|stride| counts.contains(&stride.offset))
+    }
+
+    /// Which threads of a strip have a turn of its loops.
+    fn turns(&self, nodes: &[Node], guard: &Guard) -> Turns {
+        let (mut distances, mut whole) = (Vec::new(), false);
+        self.distances(nodes, guard, &mut distances, &mut whole);
+        let Some(&first) = distances.first() else { return Turns::Whole };
+        let alike = !whole && distances.iter().all(|&distance| distance == first);
+        let mut computes = false;
+        self.computes(nodes, &mut computes);
+        let most = if computes { SHORT_ROW } else { WIDEST };
+        match first {
+            Some((distance, guessed)) if alike && (IN_BLOCK..=most).contains(&distance) => {
+                Turns::Ragged { distance, guessed }
+            }
+            Some(_) | None => Turns::TooFar,
+        }
+    }
+
+    /// The distances of the turns of all loops with such segments, and whether there is a loop without; `true` if there is one with.
+    fn distances(&self, nodes: &[Node], guard: &Guard, all: &mut Vec<Option<(u32, bool)>>, whole: &mut bool) -> bool {
+        let before = all.len();
+        for node in nodes {
+            if let Node::Loop { body, step, .. } = node {
+                let asks = |node: &Node| matches!(node, Node::Segment(segment) if after(segment, guard).is_some());
+                if body.iter().any(asks) {
+                    let distance = self.stride(step).and_then(|stride| match self.peeler.function.int(stride.step) {
+                        Some(by) => Some((u32::try_from(by).ok()?, false)),
+                        None => Some((self.row?, true)),
+                    });
+                    all.push(distance);
+                    self.distances(body, guard, all, whole);
+                } else {
+                    *whole |= !self.distances(body, guard, all, whole);
+                }
+            } else {
+                node.parts().iter().for_each(|part| {
+                    self.distances(part, guard, all, whole);
+                });
+            }
+        }
+        all.len() > before
+    }
+
+    /// Whether segments compute functions of many operations.
+    fn computes(&self, nodes: &[Node], computes: &mut bool) {
+        for node in nodes {
+            if let Node::Segment(segment) = node {
+                *computes |= lockstep::computes(self.peeler.function, &segment.body);
+            }
+            node.parts().iter().for_each(|part| self.computes(part, computes));
         }
     }
 
@@ -185,6 +281,12 @@ impl Maker<'_> {
         if !nodes.iter().any(holds_loop) || nodes.iter().any(|node| computes(function, node, false)) {
             return None;
         }
+        let turns = if self.ragged { self.turns(nodes, guard) } else { Turns::Whole };
+        let (distance, guessed) = match turns {
+            Turns::Whole => (None, false),
+            Turns::Ragged { distance, guessed } => (Some(distance), guessed),
+            Turns::TooFar => return None,
+        };
         let (mut places, mut stored, mut exprs) = (BTreeSet::new(), BTreeSet::new(), 0);
         for_each_segment(nodes, &mut |segment| {
             places.extend(segment.load.iter().chain(&segment.store).copied());
@@ -207,19 +309,29 @@ impl Maker<'_> {
         }
         let wraps = guard.ranges.iter().any(|range| range.wraps);
         let leaving = nodes.iter().any(|node| is_left(node, self.leaving));
+        if leaving && distance.is_some() {
+            return None;
+        }
         // Of two rows one may have left a loop, and would load what its own threads do not.
-        let rows = if shares && !apart && !wraps && !leaving && exprs * ROWS as usize <= MOST_EXPRS { ROWS } else { 1 };
+        let single = apart || wraps || leaving || distance.is_some();
+        let rows = if shares && !single && exprs * ROWS as usize <= MOST_EXPRS { ROWS } else { 1 };
         let bytes: u64 = places.iter().map(|local| function.locals[*local].ty.host_bytes()).sum();
-        let mut width = if leaving { self.width.min(LEAVING) } else { self.width };
-        while u64::from(width) * u64::from(rows) * bytes > MOST_BYTES && width > IN_BLOCK {
+        let mut width = distance.unwrap_or(if leaving { self.width.min(LEAVING) } else { self.width });
+        let most = if distance.is_some() { 2 * MOST_BYTES } else { MOST_BYTES };
+        while u64::from(width) * u64::from(rows) * bytes > most && width > IN_BLOCK {
             width /= 2;
         }
-        let rows = if u64::from(width) * u64::from(rows) * bytes > MOST_BYTES { 1 } else { rows };
+        // Rows that take turns by the size of a block, or of the grid, read what lies next to each other.
+        if distance.is_some_and(|distance| distance > SHORT_ROW && distance > width) {
+            return None;
+        }
+        let rows = if u64::from(width) * u64::from(rows) * bytes > most { 1 } else { rows };
         if rows == 1 && counters.iter().any(|counter| self.tiles.contains(counter)) {
             return None;
         }
         let carries = nodes.iter().any(|node| carries(node, false));
-        if rows == 1 && !apart && !carries {
+        let is_short = distance.is_some_and(|distance| distance <= SHORT_ROW);
+        if (rows == 1 && !apart && !carries && !is_short) || (distance.is_some() && (apart || wraps)) {
             return None;
         }
         let mut inside = vec![0; self.loads.len()];
@@ -233,12 +345,16 @@ impl Maker<'_> {
         exposed.extend(outward.iter().filter(|local| !always.contains(local)));
         let mut shared = BTreeSet::new();
         assigned_once(nodes, &mut shared);
-        for_each_segment(nodes, &mut |segment| (segment.interior, segment.partners) = (None, None));
+        for_each_segment(nodes, &mut |segment| {
+            (segment.interior, segment.partners) = (None, None);
+            segment.some = after(segment, guard);
+        });
         Some(Strips {
             nodes: Vec::new(),
             guard: (!guard.is_empty()).then(|| guard.clone()),
             width: if apart { APART } else { width },
             rows,
+            exact: distance.is_some() && !guessed,
             apart,
             shared: shared.into_iter().collect(),
             places: places.into_iter().collect(),
@@ -259,6 +375,11 @@ impl Maker<'_> {
             }
         }
     }
+}
+
+/// What a segment asks for beside the guard around it.
+fn after(segment: &Segment, guard: &Guard) -> Option<Guard> {
+    segment.guard.as_ref().and_then(|own| own.after(guard)).filter(|more| !more.is_empty())
 }
 
 /// `true` if a thread carries something into a turn of a loop.

@@ -143,18 +143,15 @@ impl WriteOut<'_> {
         if !simple || !worth || !(1..=MOST_TURNS).contains(&turns) || turns * exprs > MOST_EXPRS {
             return None;
         }
+        // What is behind the last turn may be no integer of the counter's.
+        let most = if self.function.locals[counter].ty == Type::I64 { i64::MAX } else { i64::from(i32::MAX) };
+        let end = first + turns * by;
+        if end > i128::from(most) {
+            return None;
+        }
         let once = assigned_once(rest);
         let own = self.own(rest, &once);
-        Some((
-            Turns {
-                counter,
-                values: (0..turns).map(|turn| first + turn * by).collect(),
-                end: first + turns * by,
-                once,
-                own,
-            },
-            body,
-        ))
+        Some((Turns { counter, values: (0..turns).map(|turn| first + turn * by).collect(), end, once, own }, body))
     }
 
     /// Whether something is an element of a table whose number the code computes.

@@ -155,7 +155,7 @@ impl Walk<'_, '_> {
                 Some((value, minus)) => {
                     let bound = self.built(&if minus { rest } else { rest.negated() }, at);
                     let op = if minus { CompareOp::Le } else { CompareOp::Ge };
-                    guard.ranges.push(Range { value: self.copy(value), op, bound, times: 1, wraps: false });
+                    guard.ranges.push(Range { value: self.copy(value), op, bound, times: 1, plus: 0, wraps: false });
                 }
                 None => {
                     let value = self.built(&rest, at);
