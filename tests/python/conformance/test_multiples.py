@@ -233,7 +233,7 @@ def test_scans_of_one_array(block, size):
 
 
 @cuda.jit
-def scan_of_warps(x, out):
+def scan_of_warps(x, members, out):
     sums = cuda.shared.array(32, np.int32)
     tid = cuda.threadIdx.x
     lane = tid & 31
@@ -252,7 +252,7 @@ def scan_of_warps(x, out):
         total = sums[lane]
         step = 1
         while step < 32:
-            other = cuda.shfl_up_sync(0xFFFFFFFF, total, step)
+            other = cuda.shfl_up_sync(members, total, step)
             if lane >= step:
                 total += other
             step *= 2
@@ -267,7 +267,7 @@ def scan_of_warps(x, out):
 def test_the_first_lanes_of_the_first_warp_add_up(block):
     x = np.random.default_rng(block).integers(-50, 50, 3 * block, dtype=np.int32)
     out = np.zeros(3 * block, np.int32)
-    scan_of_warps[3, block](x, out)
+    scan_of_warps[3, block](x, np.uint32(2 ** (block // 32) - 1), out)
     np.testing.assert_array_equal(out, x.reshape(3, block).cumsum(axis=1).ravel())
 
 

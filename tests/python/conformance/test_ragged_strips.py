@@ -10,7 +10,8 @@ LENGTHS = [0, 1, 31, 32, 33, 100, 256, 700]
 
 
 @cuda.jit
-def sums_by_32(x, bound, out):
+def sums_by_32(x, bound, results):
+    out = results[cuda.blockIdx.x]
     t = (cuda.threadIdx.z * cuda.blockDim.y + cuda.threadIdx.y) * cuda.blockDim.x + cuda.threadIdx.x
     kept = cuda.shared.array(1024, np.float32)
     total = np.float32(0)
@@ -27,7 +28,8 @@ def sums_by_32(x, bound, out):
 
 
 @cuda.jit
-def sums_by_256(x, bound, out):
+def sums_by_256(x, bound, results):
+    out = results[cuda.blockIdx.x]
     t = (cuda.threadIdx.z * cuda.blockDim.y + cuda.threadIdx.y) * cuda.blockDim.x + cuda.threadIdx.x
     kept = cuda.shared.array(1024, np.float32)
     total = np.float32(1)
@@ -55,8 +57,8 @@ def sums_by_256(x, bound, out):
 def test_rows_that_end_within_a_strip(shape, length):
     x = np.random.default_rng(length).random(max(length, 1)).astype(np.float32)
     threads = int(np.prod(shape))
-    run(sums_by_32, 2, shape, x, length, np.zeros((threads, length + 1), np.float32))
-    run(sums_by_256, 2, shape, x, length, np.zeros((threads, 3), np.float32))
+    run(sums_by_32, 2, shape, x, length, np.zeros((2, threads, length + 1), np.float32))
+    run(sums_by_256, 2, shape, x, length, np.zeros((2, threads, 3), np.float32))
 
 
 @cuda.jit

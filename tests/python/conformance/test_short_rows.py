@@ -172,7 +172,7 @@ def to_the_left(x, low, out):
         tile[ty, tx] = tile[ty, tx] * 2
         tile[ty, tx] = tile[ty, tx] + 1
     cuda.syncthreads()
-    if ty < 15 and tx < low:
+    if ty < cuda.blockDim.y - 1 and tx < low:
         tile[ty + 1, tx] += tile[0, tx] if ty > 0 else 5
     cuda.syncthreads()
     out[ty, tx] = tile[ty, tx]
