@@ -8,6 +8,7 @@ mod checks;
 mod clock;
 pub(crate) mod cpu;
 mod entry;
+mod fetch;
 mod fibers;
 mod hooks;
 pub mod jit;

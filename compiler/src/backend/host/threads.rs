@@ -13,18 +13,12 @@ use super::{
     entry::KernelEmitter,
     hooks::{Frame, byte_offset, count, index, known_offset},
     parallel::Shape,
-    plan::{Ahead, Guard, MaskId, Range, Runs, Segment},
+    plan::{Guard, MaskId, Range, Runs, Segment},
 };
 use crate::{
     backend::llvm::{LoopTargets, Result, internal},
-    ir::{CompareOp, LocalId, Stmt, Type},
+    ir::{CompareOp, LocalId, Stmt},
 };
-
-/// Bytes of a cache line.
-const LINE: u64 = 64;
-
-/// What is loaded so many turns later is fetched.
-const TURNS_AHEAD: u64 = 2;
 
 /// A guard's values for one row.
 pub(super) struct GuardValues<'ctx> {
@@ -154,58 +148,6 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                 }
             })
         })
-    }
-
-    /// Has the cache fetch what threads of a row load two turns later. Beyond an array's end that does nothing.
-    pub(super) fn fetch_ahead(
-        &mut self,
-        segment: &Segment,
-        ([y, z], first_thread): ([IntValue<'ctx>; 2], IntValue<'ctx>),
-        (low, high): (IntValue<'ctx>, IntValue<'ctx>),
-    ) -> Result<()> {
-        let (types, int) = (self.emitter.cx.types, low.get_type());
-        for Ahead { pointer, step, before } in &segment.ahead {
-            let (pointer, step) = (*pointer, *step);
-            let Type::Ptr(elem, _) = self.emitter.function.exprs[pointer].ty else { continue };
-            let size = elem.size_bytes();
-            let of_line = int.const_int((LINE / size).max(1), false);
-            let high = self.choose("llvm.smax", low, high.into())?;
-            let threads = self.emitter.builder.build_int_nuw_sub(high, low, "")?;
-            let more = self.emitter.builder.build_int_nuw_add(threads, of_line, "")?;
-            let lines = self.emitter.builder.build_int_nuw_sub(more, int.const_int(1, false), "")?;
-            let lines = self.emitter.builder.build_int_unsigned_div(lines, of_line, "lines")?;
-            self.counted("line", (int.const_zero(), lines), |this, line| {
-                let x = this.emitter.builder.build_int_nuw_mul(line, of_line, "")?;
-                let x = count(&this.emitter, low, x)?;
-                let thread = count(&this.emitter, first_thread, x)?;
-                this.set_thread([x, y, z]);
-                this.enter(segment, thread, false)?;
-                for &(local, value) in before {
-                    let value = this.emitter.emit_expr(value)?;
-                    this.emitter.set_local(local, value)?;
-                }
-                let place = this.emitter.emit_expr(pointer)?.into_pointer_value();
-                let bytes = types.context.i64_type().const_int(TURNS_AHEAD * size, false);
-                let step = this.emitter.emit_int(step)?;
-                let far = this.emitter.builder.build_int_mul(step, bytes, "")?;
-                // SAFETY: without `inbounds` an address may be anywhere, and a prefetch reads nothing.
-                let place = unsafe { this.emitter.builder.build_gep(types.context.i8_type(), place, &[far], "")? };
-                this.prefetch(place)
-            })?;
-        }
-        // Bounds that are asked for after this are those of the row.
-        self.set_thread([int.const_zero(), y, z]);
-        Ok(())
-    }
-
-    /// Has the cache fetch what is there, if something is.
-    pub(super) fn prefetch(&self, place: PointerValue<'ctx>) -> Result<()> {
-        let int = self.emitter.cx.types.context.i32_type();
-        let (read, locality, data) = (int.const_zero(), int.const_int(2, false), int.const_int(1, false));
-        let fetch = self.emitter.cx.intrinsic("llvm.prefetch", &[place.get_type().into()])?;
-        let args = [place.into(), read.into(), locality.into(), data.into()];
-        self.emitter.builder.build_call(fetch, &args, "")?;
-        Ok(())
     }
 
     /// Runs a segment's body for some threads of a row.
@@ -492,7 +434,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         if let Some(seen) = self.hooks.seen.get() {
             seen.set_thread(&self.emitter, self.hooks.frame.get().context, thread)?;
         }
-        self.enter(segment, thread, true)?;
+        self.enter_with(segment, &segment.load, thread)?;
         let put_back = self.emitter.block("put_back");
         let returned = self.way_out(&segment.on_return, thread, end)?;
         self.hooks.return_to.set(Some(returned));
@@ -532,12 +474,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Gives the thread's own locals their places and first values; with `fetch` those from before, too.
-    fn enter(&mut self, segment: &Segment, thread: IntValue<'ctx>, fetch: bool) -> Result<()> {
-        self.enter_with(segment, if fetch { &segment.load } else { &[] }, thread)
-    }
-
-    /// As [`Self::enter`], with these crossing locals fetched.
+    /// Gives the thread's own locals their places and first values; these crossing ones are fetched.
     pub(super) fn enter_with(&mut self, segment: &Segment, load: &[LocalId], thread: IntValue<'ctx>) -> Result<()> {
         for &local in &segment.locals {
             let Some(place) = self.own_places[local.index()] else { return internal("a local without a place") };

@@ -14,11 +14,8 @@ use super::{
 };
 use crate::{
     backend::llvm::Result,
-    ir::{ExprId, Stmt, StmtKind, Type},
+    ir::{ExprId, Stmt, StmtKind},
 };
-
-/// Bytes of a cache line.
-const LINE: u64 = 64;
 
 /// How rows of a known length run a segment.
 pub(super) struct Known<'a> {
@@ -125,41 +122,6 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Has the cache fetch what the same row of the next block loads. Beyond an array's end that does nothing.
-    fn fetch_for_next_block(
-        &mut self,
-        segment: &Segment,
-        body: &[Stmt],
-        ([y, z], first_thread): ([IntValue<'ctx>; 2], IntValue<'ctx>),
-        width: u64,
-    ) -> Result<()> {
-        // By the time that the next block comes here, a loop's turns have put other things into the cache.
-        let streams = if segment.repeats { Vec::new() } else { rows::streams(self.plan, body) };
-        if streams.is_empty() {
-            return Ok(());
-        }
-        let first = rows::harmless(self.plan, body);
-        let before = self.hooks.frame.get();
-        let [x, block_y, block_z] = before.block;
-        let one = x.get_type().const_int(1, false);
-        let next = self.emitter.builder.build_int_add(x, one, "")?;
-        for &pointer in &streams {
-            let Type::Ptr(elem, _) = self.emitter.function.exprs[pointer].ty else { continue };
-            let of_line = LINE / elem.size_bytes();
-            for line in 1..=(width / of_line).max(1) {
-                let last = one.get_type().const_int((line * of_line).min(width) - 1, false);
-                self.hooks.frame.set(Frame { block: [next, block_y, block_z], thread: [last, y, z], ..before });
-                let thread = count(&self.emitter, first_thread, last)?;
-                self.enter_with(segment, &[], thread)?;
-                self.emit_first(body, &first)?;
-                let place = self.emitter.emit_pointer(pointer)?;
-                self.prefetch(place)?;
-            }
-        }
-        self.hooks.frame.set(before);
-        Ok(())
-    }
-
     fn all_of_row(
         &mut self,
         segment: &Segment,
@@ -215,7 +177,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// Statements that all threads may run.
-    fn emit_first(&mut self, body: &[Stmt], first: &[usize]) -> Result<()> {
+    pub(super) fn emit_first(&mut self, body: &[Stmt], first: &[usize]) -> Result<()> {
         first.iter().try_for_each(|&at| self.emitter.emit_block(body.get(at..=at).unwrap_or_default()))
     }
 

@@ -25,9 +25,9 @@ pub(super) fn name(function: &mut Function, list: &mut Block) {
 fn in_arms(function: &mut Function, stmt: &mut Stmt) -> Option<Stmt> {
     let span = stmt.span;
     let StmtKind::If { cond, then, otherwise } = &mut stmt.kind else { return None };
-    let flag = then.iter().find_map(|stmt| match stmt.kind {
-        StmtKind::Assign(flag, _) => sets(function, then, flag, true).and(Some(flag)),
-        _ => None,
+    let flag = then.iter().find_map(|stmt| {
+        let StmtKind::Assign(flag, _) = stmt.kind else { return None };
+        sets(function, then, flag, true).and(Some(flag))
     })?;
     let (set, cleared) = (sets(function, then, flag, true)?, sets(function, otherwise, flag, false)?);
     if asks(function, *cond, flag) {
@@ -53,11 +53,10 @@ fn before(function: &mut Function, list: &mut Block, at: usize) -> Option<Stmt> 
         done.iter().rev().take_while(|stmt| matches!(stmt.kind, StmtKind::Assign(..) | StmtKind::Store { .. }));
     let straight = straight.count();
     let between = &mut done[at - straight..];
-    let (cleared, flag) = between.iter().enumerate().rev().find_map(|(index, stmt)| match stmt.kind {
-        StmtKind::Assign(flag, value) if is_bool(function, value, false) => {
-            sets(function, then, flag, true).and(Some((index, flag)))
-        }
-        _ => None,
+    let (cleared, flag) = between.iter().enumerate().rev().find_map(|(index, stmt)| {
+        let StmtKind::Assign(flag, value) = stmt.kind else { return None };
+        let sets = is_bool(function, value, false) && sets(function, then, flag, true).is_some();
+        sets.then_some((index, flag))
     })?;
     if asks(function, *cond, flag) || mentions(function, &between[cleared + 1..], flag) {
         return None;

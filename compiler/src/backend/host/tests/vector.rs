@@ -371,3 +371,25 @@ def histogram(x, scale, bins):
     let llvm = llvm(source, "void(float32[::1], float32, int32[::1])", "x86-64-v4");
     assert!(llvm.contains("fptosi <"), "{llvm}");
 }
+
+#[test]
+fn a_part_of_a_tile_s_row_is_one_vector() {
+    let source = "
+def rings(x, low, out):
+    tile = cuda.shared.array((16, 16), float32)
+    tx = cuda.threadIdx.x
+    ty = cuda.threadIdx.y
+    tile[ty, tx] = x[ty, tx]
+    cuda.syncthreads()
+    if tx >= low and tx < 15:
+        tile[ty, tx] = tile[ty, tx] * 3
+    cuda.syncthreads()
+    out[ty, tx] = tile[ty, tx]
+";
+    let signature = "void(float32[:,::1], int64, float32[:,::1])";
+    // Vectors of 256 bits are what this processor's name asks for.
+    let whole = |llvm: &str| llvm.lines().any(|line| line.contains("= select <8 x i1>") && line.contains("%wide.load"));
+    let (with_masks, without) = (llvm(source, signature, "x86-64-v4"), llvm(source, signature, "x86-64-v3"));
+    assert!(whole(&with_masks), "what was there is stored again:\n{with_masks}");
+    assert!(!whole(&without), "bounds in a loop:\n{without}");
+}
