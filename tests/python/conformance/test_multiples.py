@@ -1,4 +1,4 @@
-"""Threads whose elements lie apart: trees by `2 * stride * tid` and `(tid + 1) * stride * 2 - 1`, and guards of these."""
+"""Threads whose elements lie apart: trees by `2 * stride * tid`, `(tid + 1) * stride * 2 - 1`, and guards of these."""
 
 import numpy as np
 import pytest
