@@ -287,3 +287,25 @@ def flagged(x, limit, out, told):
 @pytest.mark.parametrize("limit", [0, 40, 1000])
 def test_flags_that_are_asked_for_again(limit):
     run(flagged, 2, 64, np.arange(128), limit, np.zeros(128, np.int64), np.zeros(128, np.int64))
+
+
+@cuda.jit
+def own_arrays(x, low, out):
+    """What each thread has in an array of its own is at one index for all of a row, and not one element."""
+    tile = cuda.shared.array((16, 16), np.int32)
+    own = cuda.local.array(3, np.int32)
+    tx = cuda.threadIdx.x
+    ty = cuda.threadIdx.y
+    own[0] = x[ty, tx]
+    own[1] = tx * 100
+    tile[ty, tx] = -1
+    cuda.syncthreads()
+    if tx >= low and tx < 14:
+        tile[ty, tx] = own[0] + own[1]
+    cuda.syncthreads()
+    out[ty, tx] = tile[ty, tx]
+
+
+@pytest.mark.parametrize("low", [0, 5])
+def test_arrays_of_the_threads_own(low):
+    run(own_arrays, 1, (16, 16), np.arange(256, dtype=np.int32).reshape(16, 16), low, np.zeros((16, 16), np.int32))

@@ -264,12 +264,16 @@ struct Place {
 }
 
 impl Rows<'_> {
-    fn forms<'a>(&'a self, shared: &'a dyn Fn(LocalId) -> bool) -> Forms<'a> {
-        Forms { function: self.function, fixed: &self.plan.fixed, shared, sole: &|_| None, axis: 0 }
+    /// How an expression changes along a row, and whether it is small.
+    fn form(&self, id: ExprId) -> (Form, bool) {
+        let shared = |local: LocalId| !self.is_own(local);
+        let fixed = &self.plan.fixed;
+        let forms = Forms { function: self.function, fixed, shared: &shared, sole: &|_| None, axis: 0 };
+        (forms.form(id), forms.is_small(id))
     }
 
-    fn form(&self, id: ExprId) -> Form {
-        self.forms(&|local| !self.plan.own.get(local.index()).copied().unwrap_or(true)).form(id)
+    fn is_own(&self, local: LocalId) -> bool {
+        self.plan.own.get(local.index()).copied().unwrap_or(true)
     }
 
     /// Whether a value may be worked out for threads that have no part.
@@ -333,11 +337,12 @@ impl Rows<'_> {
     fn is_one(&self, pointer: ExprId) -> bool {
         let ExprKind::Offset { base: whole, index, .. } = self.function.exprs[pointer].kind else { return false };
         let is_known = match self.function.class(whole) {
-            Class::Leaf(Leaf::Base(_)) => true,
+            // Each thread has a local array of its own.
+            Class::Leaf(Leaf::Base(base)) => base.is_of_block(),
             Class::Leaf(Leaf::Local(local)) => self.function.params.contains(&local),
             Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => false,
         };
-        is_known && self.form(index) == Form::Same
+        is_known && self.form(index).0 == Form::Same
     }
 
     fn is_stream(&self, pointer: ExprId) -> bool {
@@ -347,13 +352,12 @@ impl Rows<'_> {
         self.for_each_part(index, &mut |id| match self.function.class(id) {
             Class::Leaf(Leaf::Special(register)) => by_block |= register == SpecialRegister::BlockIdx(0),
             Class::Leaf(Leaf::Local(local)) => {
-                let is_own = self.plan.own.get(local.index()).copied().unwrap_or(true);
-                known &= !is_own || self.plan.fixed.value(local).is_some();
+                known &= !self.is_own(local) || self.plan.fixed.value(local).is_some();
             }
             Class::Load(_) => known = false,
             Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } => {}
         });
-        by_block && known && self.is_never_written(pointer) && self.form(index) == Form::Step
+        by_block && known && self.is_never_written(pointer) && self.form(index).0 == Form::Step
     }
 
     /// All parts of an expression, those of fixed locals, too.
@@ -407,9 +411,7 @@ impl Rows<'_> {
                     (None, Some(of)) => (a, of),
                     (Some(_), Some(_)) | (None, None) => return None,
                 };
-                let is_same = self.form(times) == Form::Same
-                    && self.forms(&|local| !self.plan.own.get(local.index()).copied().unwrap_or(true)).is_small(times);
-                is_same.then_some(Place { of: Some(of), ..Place::default() })
+                (self.form(times) == (Form::Same, true)).then_some(Place { of: Some(of), ..Place::default() })
             }
             Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => None,
         }
