@@ -92,3 +92,20 @@ def test_intrinsics_take_ptx_and_a_function():
         cuda.intrinsic("int32(int32)", 5)
     with pytest.raises(TypeError, match="decorates a Python function"):
         cuda.intrinsic("int32(int32)", "")(5)
+
+
+@cuda.jit
+def own_table(x, at, out):
+    i = cuda.grid(1)
+    table = cuda.local.array(12, np.int16)
+    for k in range(12):
+        table[k] = x[i] + k
+    out[i] = saturating_add(table[at[i]], 0)
+
+
+def test_neighbors_of_a_table_are_added_right():
+    # With PTX of the driver's version these sums are LLVM's pairs, of which CUDA 13.0 gets the lower half wrong.
+    at = np.arange(96, dtype=np.int32) % 12
+    x = (np.arange(96) * 5 % 256).astype(np.uint8)
+    *_, out = launch(own_table, 3, 32, x, at, np.zeros(96, np.int32))
+    assert out.tolist() == (x + at).tolist()

@@ -19,6 +19,7 @@ mod hooks;
 mod inline;
 mod kernel;
 mod loads;
+mod packed;
 mod print;
 #[cfg(test)]
 mod tests;
@@ -115,6 +116,7 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, chosen: Chos
                 shim::turn_by_turn(cx.module);
                 shim::look_before_spinning(cx.module);
                 absolute::rewrite(cx.types.context, cx.module)?;
+                packed::split(cx.types.context, cx.module)?;
                 if cx.options.opt {
                     shim::keep_in_branches(cx.module);
                 }
