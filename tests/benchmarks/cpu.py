@@ -62,9 +62,8 @@ class Weft:
 
 def seen_by_host(array: Any) -> np.ndarray:
     """The memory of a device array of the CPU's."""
-    facts = array.__cuda_array_interface__
-    memory = (ctypes.c_char * array.nbytes).from_address(facts["data"][0])
-    return np.frombuffer(memory, np.dtype(facts["typestr"])).reshape(facts["shape"])
+    memory = (ctypes.c_char * array.nbytes).from_address(array.device_pointer)
+    return np.frombuffer(memory, array.dtype).reshape(array.shape)
 
 
 def elapsed_ms(function: Callable[[], None], clock: str) -> float:
