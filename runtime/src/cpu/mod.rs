@@ -3,6 +3,7 @@
 mod behind;
 mod checks;
 mod copy;
+mod crew;
 mod depth;
 mod executor;
 mod fault;

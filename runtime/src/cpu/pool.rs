@@ -1,15 +1,15 @@
 //! The threads that run the blocks of a launch, and the chunks of a large copy, a GPU's as well, as if they were blocks.
 //!
-//! - The calling thread takes part, and a launch that is over soon it runs alone, without waking anyone.
-//! - Threads start at the first launch that needs them and sleep between launches.
+//! - The calling thread takes part, and a launch that is over soon it runs alone, without waking anyone: sooner, if threads look
+//!   for work anyway; `crew.rs` has the threads.
+//! - Threads start at the first launch that needs them. A launch has as many as it has work for.
 //! - One launch at a time has the threads; others wait for their turn, but a copy does without them.
 //! - Blocks are handed out in chunks that get smaller towards the end: few hand-outs, and all threads end together.
 //! - While a launch waits or runs, its caller is asked from time to time whether to go on; see `interrupt.rs`.
 //! - A forked process starts with no threads, whatever its parent was doing.
-#![expect(unsafe_code, reason = "shares a launch on the caller's stack with other threads")]
+#![expect(unsafe_code, reason = "gives a launch on the caller's stack to other threads")]
 
 use std::{
-    cell::Cell,
     fmt,
     mem::transmute,
     ops::Range,
@@ -17,23 +17,29 @@ use std::{
     process,
     ptr::{self, NonNull},
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering},
     },
-    thread,
     time::{Duration, Instant},
 };
 
 use weft_artifact::HostWatch;
 
-use super::interrupt::{Caller, Helper, TICK};
+use super::{
+    crew::{Crew, Job, Turn},
+    interrupt::Caller,
+};
 use crate::{
     error::{Error, ErrorKind},
     executor::Poll,
 };
 
-/// A launch that should be over within this time runs on the calling thread.
+/// A launch that should be over within this time runs on the calling thread: waking others takes longer.
 const ALONE: Duration = Duration::from_micros(20);
+/// The same while threads look for work, which are there at once.
+const ALONE_BESIDE: Duration = Duration::from_micros(5);
+/// So much work there should be for each thread of a launch.
+const SHARE: Duration = Duration::from_micros(3);
 /// So often the calling thread looks at the clock while it works alone.
 const LOOK: Duration = Duration::from_micros(10);
 /// A calling thread that has worked alone for so long wakes others for the rest.
@@ -42,9 +48,6 @@ const ENOUGH: Duration = Duration::from_micros(40);
 const GLANCE: Duration = Duration::from_millis(10);
 /// Each chunk is this fraction of what is left for a thread.
 const CHUNKS_PER_SHARE: u64 = 4;
-/// Stack of a thread, as large as a main thread's. Memory is only taken as it is used.
-const STACK_BYTES: usize = 8 << 20;
-
 /// The blocks of one launch.
 pub(crate) trait Work: Sync {
     /// How many blocks a thread may take at once.
@@ -77,7 +80,7 @@ impl Cost {
 /// Hands out blocks. On a cache line of its own, since every thread writes to it.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Blocks {
+pub(super) struct Blocks {
     next: AtomicU64,
     end: u64,
     divisor: u64,
@@ -95,7 +98,7 @@ impl Blocks {
 
     /// The next chunk, of at most so many blocks. What the blocks wrote is passed on by the pool's lock, not by this
     /// counter.
-    fn take(&self, most: u64) -> Option<Range<u64>> {
+    pub(super) fn take(&self, most: u64) -> Option<Range<u64>> {
         let mut first = self.next.load(Ordering::Relaxed);
         loop {
             let left = self.end - first;
@@ -113,17 +116,17 @@ impl Blocks {
 
 /// How many blocks a thread may take at once, so that it looks up in time. What a launch of the kernel has cost before says
 /// nothing about this one, so each thread begins with one block.
-struct Pace {
+pub(super) struct Pace {
     most: u64,
     last: Instant,
 }
 
 impl Pace {
-    fn start() -> Self {
+    pub(super) fn start() -> Self {
         Self { most: 1, last: Instant::now() }
     }
 
-    fn next(&mut self) -> u64 {
+    pub(super) fn next(&mut self) -> u64 {
         let now = Instant::now();
         let took = now.duration_since(self.last);
         self.last = now;
@@ -133,190 +136,6 @@ impl Pace {
             self.most = (self.most / 2).max(1);
         }
         self.most
-    }
-}
-
-/// A launch as the threads see it: on the stack of its caller, who waits until no thread has it any more.
-#[derive(Clone, Copy)]
-struct Job {
-    work: NonNull<dyn Work>,
-    blocks: NonNull<Blocks>,
-    failed: NonNull<AtomicBool>,
-    stop: NonNull<AtomicU32>,
-}
-
-// SAFETY: what it points to is `Sync`.
-unsafe impl Send for Job {}
-
-impl Job {
-    /// Works on the launch. A panic, which no kernel can raise, stops at this thread.
-    ///
-    /// # Safety
-    ///
-    /// The caller of the launch still waits for this thread.
-    unsafe fn run(self) {
-        // SAFETY: the launch is alive, as the caller promises.
-        let work = unsafe { self.work.as_ref() };
-        // SAFETY: as above.
-        let blocks = unsafe { self.blocks.as_ref() };
-        // SAFETY: as above.
-        let helper = Helper::new(unsafe { self.stop.as_ref() });
-        let mut pace = Pace::start();
-        let mut next = || if helper.stops() { None } else { blocks.take(pace.next().min(work.at_once())) };
-        let run = AssertUnwindSafe(|| work.run(&mut next, helper.watch()));
-        if catch_unwind(run).is_err() {
-            // SAFETY: as above.
-            unsafe { self.failed.as_ref() }.store(true, Ordering::Relaxed);
-        }
-    }
-}
-
-/// What the lock guards.
-#[derive(Default)]
-struct State {
-    job: Option<Job>,
-    /// Threads that should still join the job.
-    wanted: usize,
-    /// Threads that are at work on the job.
-    at_work: usize,
-    started: usize,
-    stop: bool,
-}
-
-/// The threads of one process.
-#[derive(Default)]
-struct Crew {
-    process: u32,
-    /// A launch has the threads.
-    taken: Mutex<bool>,
-    free: Condvar,
-    state: Mutex<State>,
-    wake: Condvar,
-    done: Condvar,
-}
-
-impl Crew {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Gives a job to up to `n_helpers` threads, starting some if there are not so many.
-    fn publish(self: &Arc<Self>, job: Job, n_helpers: usize) {
-        let mut state = self.lock();
-        while state.started < n_helpers {
-            let crew = Arc::clone(self);
-            let name = format!("weft-cpu-{}", state.started + 1);
-            let builder = thread::Builder::new().name(name).stack_size(STACK_BYTES);
-            if builder.spawn(move || crew.work()).is_err() {
-                // No more threads to be had: those that there are do the work.
-                break;
-            }
-            state.started += 1;
-        }
-        state.job = Some(job);
-        state.wanted = n_helpers.min(state.started);
-        drop(state);
-        self.wake_two();
-    }
-
-    /// Each thread that wakes wakes two more, so that a large crew is up soon and the caller gets to work at once.
-    fn wake_two(&self) {
-        self.wake.notify_one();
-        self.wake.notify_one();
-    }
-
-    /// Takes the job back and waits for the threads that are still at work on it.
-    fn retract(&self, caller: &Caller<'_>) {
-        let mut state = self.lock();
-        state.job = None;
-        state.wanted = 0;
-        while state.at_work > 0 {
-            if !caller.polls() {
-                state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
-                continue;
-            }
-            let (held, waited) = self.done.wait_timeout(state, TICK).unwrap_or_else(PoisonError::into_inner);
-            state = held;
-            if waited.timed_out() && state.at_work > 0 {
-                drop(state);
-                // Whatever the answer, the threads are waited for: they leave when they see that it is to stop.
-                caller.asks();
-                state = self.lock();
-            }
-        }
-    }
-
-    /// Waits until no other launch has the threads; `None` if the caller gives up.
-    fn turn(&self, caller: &Caller<'_>) -> Option<Turn<'_>> {
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        while *taken {
-            if !caller.polls() {
-                taken = self.free.wait(taken).unwrap_or_else(PoisonError::into_inner);
-                continue;
-            }
-            let (held, waited) = self.free.wait_timeout(taken, TICK).unwrap_or_else(PoisonError::into_inner);
-            taken = held;
-            if waited.timed_out() && *taken {
-                drop(taken);
-                if caller.asks() {
-                    return None;
-                }
-                taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-            }
-        }
-        *taken = true;
-        HAS_TURN.set(true);
-        Some(Turn(self))
-    }
-
-    /// The same without waiting: `None` if another launch has them.
-    fn try_turn(&self) -> Option<Turn<'_>> {
-        let mut taken = self.taken.try_lock().ok().filter(|taken| !**taken)?;
-        *taken = true;
-        HAS_TURN.set(true);
-        Some(Turn(self))
-    }
-
-    /// The life of a thread.
-    fn work(&self) {
-        let mut state = self.lock();
-        while !state.stop {
-            let Some(job) = state.job.filter(|_| state.wanted > 0) else {
-                state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
-                continue;
-            };
-            state.wanted -= 1;
-            state.at_work += 1;
-            let more = state.wanted > 0;
-            drop(state);
-            if more {
-                self.wake_two();
-            }
-            // SAFETY: the job was still there when this thread entered itself as being at work, and its caller waits
-            // for all who are.
-            unsafe { job.run() };
-            state = self.lock();
-            state.at_work -= 1;
-            if state.at_work == 0 {
-                self.done.notify_one();
-            }
-        }
-    }
-}
-
-thread_local! {
-    /// This thread's launch has the threads: one inside of it, in the handler of a signal, does without.
-    static HAS_TURN: Cell<bool> = const { Cell::new(false) };
-}
-
-/// The threads are this launch's until it goes.
-struct Turn<'a>(&'a Crew);
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        HAS_TURN.set(false);
-        *self.0.taken.lock().unwrap_or_else(PoisonError::into_inner) = false;
-        self.0.free.notify_one();
     }
 }
 
@@ -349,9 +168,10 @@ impl Pool {
     pub(super) fn run(&self, work: &dyn Work, n_blocks: u64, cost: &Cost, poll: Option<Poll<'_>>) -> Result<(), Error> {
         let stop = AtomicU32::new(0);
         let caller = Caller::enter(poll, &stop);
-        let alone = n_blocks == 1 || self.n_threads == 1 || HAS_TURN.get();
+        let alone = n_blocks == 1 || self.n_threads == 1 || Turn::is_held();
         let mut first = 0;
-        if alone || cost.blocks_in(ALONE).is_some_and(|few| n_blocks <= few) {
+        let few = if self.any_looks() { ALONE_BESIDE } else { ALONE };
+        if alone || cost.blocks_in(few).is_some_and(|few| n_blocks <= few) {
             let look = if alone { 1 } else { cost.blocks_in(LOOK).unwrap_or(1).max(1) };
             let mut pace = Pace::start();
             let start = pace.last;
@@ -378,7 +198,7 @@ impl Pool {
         }
         let crew = self.crew();
         let Some(turn) = crew.turn(&caller) else { return Err(interrupted()) };
-        self.run_together(&crew, turn, work, first..n_blocks, cost, &caller, &stop)
+        self.run_together(turn, work, first..n_blocks, cost, &caller, &stop)
     }
 
     /// Runs blocks on all threads now. `false` if there is only this one, or if others have them; nothing has then run.
@@ -389,15 +209,13 @@ impl Pool {
         let crew = self.crew();
         let Some(turn) = crew.try_turn() else { return Ok(false) };
         let stop = AtomicU32::new(0);
-        self.run_together(&crew, turn, work, 0..n_blocks, &Cost::default(), &Caller::enter(None, &stop), &stop)?;
+        self.run_together(turn, work, 0..n_blocks, &Cost::default(), &Caller::enter(None, &stop), &stop)?;
         Ok(true)
     }
 
     /// Runs blocks on all threads, whose turn the caller has.
-    #[expect(clippy::too_many_arguments, reason = "each is a part of one launch")]
     fn run_together(
         &self,
-        crew: &Arc<Crew>,
         turn: Turn<'_>,
         work: &dyn Work,
         range: Range<u64>,
@@ -405,7 +223,9 @@ impl Pool {
         caller: &Caller<'_>,
         stop: &AtomicU32,
     ) -> Result<(), Error> {
-        let n_threads = self.n_threads.min(usize::try_from(range.end - range.start).unwrap_or(usize::MAX));
+        let n_blocks = range.end - range.start;
+        let shares = cost.blocks_in(SHARE).map_or(n_blocks, |share| n_blocks.div_ceil(share.max(1)));
+        let n_threads = self.n_threads.min(usize::try_from(shares).unwrap_or(usize::MAX));
         let blocks = Blocks::new(range, n_threads);
         let failed = AtomicBool::new(false);
         let mut pace = Pace::start();
@@ -417,7 +237,7 @@ impl Pool {
             failed: NonNull::from(&failed),
             stop: NonNull::from(stop),
         };
-        crew.publish(job, n_threads - 1);
+        turn.publish(job, n_threads - 1);
 
         let start = Instant::now();
         let mut mine = 0;
@@ -430,7 +250,7 @@ impl Pool {
         let run = AssertUnwindSafe(|| work.run(&mut next, caller.watch()));
         let sound = catch_unwind(run).is_ok();
         cost.note(start.elapsed(), mine);
-        crew.retract(caller);
+        turn.retract(caller);
         drop(turn);
 
         if !sound || failed.load(Ordering::Relaxed) {
@@ -441,6 +261,13 @@ impl Pool {
         }
         // A thread without memory takes no block; what is left is left if none had it.
         if blocks.left() > 0 { Err(no_memory()) } else { Ok(()) }
+    }
+
+    /// Whether threads of this process look for work.
+    fn any_looks(&self) -> bool {
+        // SAFETY: it is null or from `Arc::into_raw`, and only dropped with `self`.
+        let crew = unsafe { self.crew.load(Ordering::Acquire).as_ref() };
+        crew.is_some_and(|crew| crew.looking() > 0 && crew.process == process::id())
     }
 
     /// The threads of this process, not those of a process that it was forked off.
@@ -457,7 +284,7 @@ impl Pool {
             return unsafe { Arc::from_raw(known) };
         }
         // The parent's crew is left as it lies: its locks may be held by threads that do not exist here.
-        let crew = Arc::new(Crew { process, ..Crew::default() });
+        let crew = Arc::new(Crew::new());
         let ours = Arc::into_raw(Arc::clone(&crew)).cast_mut();
         if self.crew.compare_exchange(known, ours, Ordering::AcqRel, Ordering::Acquire).is_ok() {
             return crew;
@@ -478,8 +305,7 @@ impl Drop for Pool {
         }
         // SAFETY: as above; the count is given back here, once.
         let crew = unsafe { Arc::from_raw(crew) };
-        crew.lock().stop = true;
-        crew.wake.notify_all();
+        crew.end();
     }
 }
 
@@ -491,4 +317,54 @@ fn interrupted() -> Error {
 #[cold]
 fn no_memory() -> Error {
     Error::new(ErrorKind::Memory, "there is not enough memory for the shared and local arrays of a block")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    /// Counts how often each block was run.
+    struct Counts(Vec<AtomicU32>);
+
+    impl Work for Counts {
+        fn run(&self, next: &mut dyn FnMut() -> Option<Range<u64>>, _watch: *const HostWatch) -> bool {
+            while let Some(range) = next() {
+                for block in range {
+                    self.0[block as usize].fetch_add(1, Ordering::Relaxed);
+                }
+            }
+            true
+        }
+    }
+
+    #[test]
+    fn each_block_runs_once_whether_threads_look_or_sleep() {
+        // More threads than cores; pauses shorter and longer than threads look for work; two callers at a time.
+        let pool = Pool::new(5);
+        thread::scope(|scope| {
+            for caller in 0..2_u64 {
+                let pool = &pool;
+                scope.spawn(move || {
+                    for launch in 0..600_u64 {
+                        let n_blocks = [1, 2, 7, 64, 1000][(launch % 5) as usize];
+                        let counts = Counts((0..n_blocks).map(|_| AtomicU32::new(0)).collect());
+                        // A cost that is known makes fewer threads take part.
+                        let cost = Cost::default();
+                        if launch % 3 == 0 {
+                            cost.note(Duration::from_micros(launch % 50), 1);
+                        }
+                        pool.run(&counts, n_blocks, &cost, None).expect("a launch");
+                        assert!(counts.0.iter().all(|count| count.load(Ordering::Relaxed) == 1), "{launch}");
+                        match (launch + caller) % 40 {
+                            0 => thread::sleep(Duration::from_millis(1)),
+                            1..20 => thread::sleep(Duration::from_micros(20)),
+                            _ => {}
+                        }
+                    }
+                });
+            }
+        });
+    }
 }
