@@ -43,20 +43,20 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// Works on the launch. A panic, which no kernel can raise, stops at this thread.
+    /// Works on the launch as one of its threads, by number. A panic, which no kernel can raise, stops at this thread.
     ///
     /// # Safety
     ///
     /// The caller of the launch still waits for this thread.
-    unsafe fn run(self) {
+    unsafe fn run(self, thread: usize) {
         // SAFETY: the launch is alive, as the caller promises.
         let work = unsafe { self.work.as_ref() };
         // SAFETY: as above.
         let blocks = unsafe { self.blocks.as_ref() };
         // SAFETY: as above.
         let helper = Helper::new(unsafe { self.stop.as_ref() });
-        let mut pace = Pace::start();
-        let mut next = || if helper.stops() { None } else { blocks.take(pace.next().min(work.at_once())) };
+        let (mut pace, mut hand) = (Pace::start(), blocks.of(thread));
+        let mut next = || if helper.stops() { None } else { hand.take(pace.next().min(work.at_once())) };
         let run = AssertUnwindSafe(|| work.run(&mut next, helper.watch()));
         if catch_unwind(run).is_err() {
             // SAFETY: as above.
@@ -220,15 +220,15 @@ impl Crew {
         }
     }
 
-    /// The life of a thread.
-    fn work(&self) {
+    /// The life of a thread, one of many, from 1 on.
+    fn work(&self, number: usize) {
         while !self.stop.load(Ordering::SeqCst) {
             if self.places.take() {
                 // SAFETY: this thread has a place, so the cell is not written, and its job is there.
                 let job = unsafe { *self.job.get() };
                 if let Some(job) = job {
                     // SAFETY: the caller waits for all who have a place.
-                    unsafe { job.run() };
+                    unsafe { job.run(number) };
                 }
                 if self.places.leave() && self.caller_sleeps.load(Ordering::SeqCst) {
                     let _beds = self.beds();
@@ -304,7 +304,7 @@ impl<'a> Turn<'a> {
         for number in started..n_helpers {
             let mate = Arc::clone(crew);
             let builder = thread::Builder::new().name(format!("weft-cpu-{}", number + 1)).stack_size(STACK_BYTES);
-            if builder.spawn(move || mate.work()).is_err() {
+            if builder.spawn(move || mate.work(number + 1)).is_err() {
                 // No more threads to be had: those that there are do the work.
                 break;
             }

@@ -4,7 +4,8 @@
 //!   for work anyway; `crew.rs` has the threads.
 //! - Threads start at the first launch that needs them. A launch has as many as it has work for.
 //! - One launch at a time has the threads; others wait for their turn, but a copy does without them.
-//! - Blocks are handed out in chunks that get smaller towards the end: few hand-outs, and all threads end together.
+//! - Each thread has a share of the blocks, which it takes in chunks that get smaller towards the end, and then from the shares
+//!   of others: few hand-outs, and all threads end together.
 //! - While a launch waits or runs, its caller is asked from time to time whether to go on; see `interrupt.rs`.
 //! - A forked process starts with no threads, whatever its parent was doing.
 #![expect(unsafe_code, reason = "gives a launch on the caller's stack to other threads")]
@@ -46,7 +47,7 @@ const LOOK: Duration = Duration::from_micros(10);
 const ENOUGH: Duration = Duration::from_micros(40);
 /// About so long a thread works without looking whether the launch goes on.
 const GLANCE: Duration = Duration::from_millis(10);
-/// Each chunk is this fraction of what is left for a thread.
+/// Each chunk is this fraction of what is left in a share.
 const CHUNKS_PER_SHARE: u64 = 4;
 /// The blocks of one launch.
 pub(crate) trait Work: Sync {
@@ -77,40 +78,77 @@ impl Cost {
     }
 }
 
-/// Hands out blocks. On a cache line of its own, since every thread writes to it.
+/// The blocks of a launch that are left in one thread's share.
 #[derive(Debug)]
-#[repr(align(128))]
-pub(super) struct Blocks {
+#[repr(align(128))] // a cache line of its own, since its thread writes to it, and at the end others
+struct Share {
     next: AtomicU64,
     end: u64,
-    divisor: u64,
 }
 
-impl Blocks {
-    fn new(range: Range<u64>, n_threads: usize) -> Self {
-        let divisor = n_threads as u64 * CHUNKS_PER_SHARE;
-        Self { next: AtomicU64::new(range.start), end: range.end, divisor }
-    }
-
+impl Share {
     fn left(&self) -> u64 {
         self.end - self.next.load(Ordering::Relaxed)
     }
 
-    /// The next chunk, of at most so many blocks. What the blocks wrote is passed on by the pool's lock, not by this
+    /// The next chunk, of at most so many blocks. What the blocks wrote is passed on by the crew's places, not by this
     /// counter.
-    pub(super) fn take(&self, most: u64) -> Option<Range<u64>> {
+    fn take(&self, most: u64) -> Option<Range<u64>> {
         let mut first = self.next.load(Ordering::Relaxed);
         loop {
             let left = self.end - first;
             if left == 0 {
                 return None;
             }
-            let last = first + (left / self.divisor).clamp(1, most);
+            let last = first + (left / CHUNKS_PER_SHARE).clamp(1, most);
             match self.next.compare_exchange_weak(first, last, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return Some(first..last),
                 Err(now) => first = now,
             }
         }
+    }
+}
+
+/// Hands out blocks. Each thread has a share, the same in each launch of as many blocks, so that it finds what it has written
+/// before in its core's cache; one whose share is done takes from those of others.
+#[derive(Debug)]
+pub(super) struct Blocks(Vec<Share>);
+
+impl Blocks {
+    fn new(range: Range<u64>, n_shares: usize) -> Self {
+        let (n_blocks, n) = (range.end - range.start, n_shares as u64);
+        let (each, more) = (n_blocks / n, n_blocks % n);
+        let first = |number: u64| range.start + number * each + number.min(more);
+        Self((0..n).map(|number| Share { next: AtomicU64::new(first(number)), end: first(number + 1) }).collect())
+    }
+
+    fn left(&self) -> u64 {
+        self.0.iter().map(Share::left).sum()
+    }
+
+    /// What a thread with a number takes from: its own share first.
+    pub(super) fn of(&self, thread: usize) -> Hand<'_> {
+        Hand { shares: &self.0, at: thread % self.0.len() }
+    }
+}
+
+/// A thread's way through the shares.
+#[derive(Debug)]
+pub(super) struct Hand<'a> {
+    shares: &'a [Share],
+    at: usize,
+}
+
+impl Hand<'_> {
+    /// The next chunk, of at most so many blocks.
+    pub(super) fn take(&mut self, most: u64) -> Option<Range<u64>> {
+        for _ in 0..self.shares.len() {
+            if let Some(chunk) = self.shares[self.at].take(most) {
+                return Some(chunk);
+            }
+            self.at = (self.at + 1) % self.shares.len();
+        }
+        None
     }
 }
 
@@ -226,7 +264,9 @@ impl Pool {
         let n_blocks = range.end - range.start;
         let shares = cost.blocks_in(SHARE).map_or(n_blocks, |share| n_blocks.div_ceil(share.max(1)));
         let n_threads = self.n_threads.min(usize::try_from(shares).unwrap_or(usize::MAX));
-        let blocks = Blocks::new(range, n_threads);
+        // Blocks that may wait for earlier ones are handed out one by one, in their order.
+        let n_shares = if work.at_once() == 1 { 1 } else { n_threads.max(1) };
+        let blocks = Blocks::new(range, n_shares);
         let failed = AtomicBool::new(false);
         let mut pace = Pace::start();
         // SAFETY: only the lifetime changes. The job is taken back below before `work` goes.
@@ -241,11 +281,12 @@ impl Pool {
 
         let start = Instant::now();
         let mut mine = 0;
+        let mut hand = blocks.of(0);
         let mut next = || {
             if caller.stops() {
                 return None;
             }
-            blocks.take(pace.next().min(work.at_once())).inspect(|chunk| mine += chunk.end - chunk.start)
+            hand.take(pace.next().min(work.at_once())).inspect(|chunk| mine += chunk.end - chunk.start)
         };
         let run = AssertUnwindSafe(|| work.run(&mut next, caller.watch()));
         let sound = catch_unwind(run).is_ok();
