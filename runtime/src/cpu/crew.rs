@@ -22,7 +22,7 @@ use std::{
 
 use super::{
     interrupt::{Caller, Helper, TICK},
-    pool::{Blocks, Pace, Work},
+    pool::{Blocks, Work},
 };
 
 /// So long a thread looks for the next launch before it sleeps, and a caller for the end of its own: longer than what lies
@@ -55,8 +55,8 @@ impl Job {
         let blocks = unsafe { self.blocks.as_ref() };
         // SAFETY: as above.
         let helper = Helper::new(unsafe { self.stop.as_ref() });
-        let (mut pace, mut hand) = (Pace::start(), blocks.of(thread));
-        let mut next = || if helper.stops() { None } else { hand.take(pace.next().min(work.at_once())) };
+        let mut hand = blocks.of(thread);
+        let mut next = || if helper.stops() { None } else { hand.take(work.at_once()) };
         let run = AssertUnwindSafe(|| work.run(&mut next, helper.watch()));
         if catch_unwind(run).is_err() {
             // SAFETY: as above.

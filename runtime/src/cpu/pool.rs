@@ -19,7 +19,7 @@ use std::{
     ptr::{self, NonNull},
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -41,6 +41,10 @@ const ALONE: Duration = Duration::from_micros(20);
 const ALONE_BESIDE: Duration = Duration::from_micros(5);
 /// So much work there should be for each thread of a launch.
 const SHARE: Duration = Duration::from_micros(3);
+/// So much work there should be in a chunk: handing it out takes a tenth of that.
+const CHUNK: Duration = Duration::from_micros(1);
+/// So much work a thread begins with, going by what blocks have cost before.
+const FIRST: Duration = Duration::from_micros(20);
 /// So often the calling thread looks at the clock while it works alone.
 const LOOK: Duration = Duration::from_micros(10);
 /// A calling thread that has worked alone for so long wakes others for the rest.
@@ -66,10 +70,13 @@ pub(crate) trait Work: Sync {
 pub(super) struct Cost(AtomicU64);
 
 impl Cost {
+    /// Less than before counts at once, more little by little: a launch may find its data in another core's cache, or lose
+    /// its core for a while.
     fn note(&self, time: Duration, n_blocks: u64) {
-        if let Some(each) = (time.as_nanos() as u64 * 1000).checked_div(n_blocks) {
-            self.0.store(each.max(1), Ordering::Relaxed);
-        }
+        let Some(each) = (time.as_nanos() as u64 * 1000).checked_div(n_blocks) else { return };
+        let before = self.0.load(Ordering::Relaxed);
+        let now = if before == 0 || each <= before { each } else { before + (each - before).div_ceil(4) };
+        self.0.store(now.max(1), Ordering::Relaxed);
     }
 
     /// How many blocks there should be to a time, if that is known.
@@ -91,16 +98,15 @@ impl Share {
         self.end - self.next.load(Ordering::Relaxed)
     }
 
-    /// The next chunk, of at most so many blocks. What the blocks wrote is passed on by the crew's places, not by this
-    /// counter.
-    fn take(&self, most: u64) -> Option<Range<u64>> {
+    /// The next chunk, of so many blocks. What the blocks wrote is passed on by the crew's places, not by this counter.
+    fn take(&self, least: u64, most: u64) -> Option<Range<u64>> {
         let mut first = self.next.load(Ordering::Relaxed);
         loop {
             let left = self.end - first;
             if left == 0 {
                 return None;
             }
-            let last = first + (left / CHUNKS_PER_SHARE).clamp(1, most);
+            let last = first + (left / CHUNKS_PER_SHARE).max(least).min(most).min(left);
             match self.next.compare_exchange_weak(first, last, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return Some(first..last),
                 Err(now) => first = now,
@@ -112,59 +118,83 @@ impl Share {
 /// Hands out blocks. Each thread has a share, the same in each launch of as many blocks, so that it finds what it has written
 /// before in its core's cache; one whose share is done takes from those of others.
 #[derive(Debug)]
-pub(super) struct Blocks(Vec<Share>);
+pub(super) struct Blocks {
+    shares: Vec<Share>,
+    /// Shares that are handed out. One thread's last look at all of them would take as long as a small launch.
+    done: AtomicUsize,
+    /// How many blocks a chunk should have.
+    least: u64,
+    /// How many a thread begins with.
+    first: u64,
+}
 
 impl Blocks {
-    fn new(range: Range<u64>, n_shares: usize) -> Self {
+    fn new(range: Range<u64>, n_shares: usize, cost: &Cost) -> Self {
         let (n_blocks, n) = (range.end - range.start, n_shares as u64);
         let (each, more) = (n_blocks / n, n_blocks % n);
         let first = |number: u64| range.start + number * each + number.min(more);
-        Self((0..n).map(|number| Share { next: AtomicU64::new(first(number)), end: first(number + 1) }).collect())
+        let share = |number| Share { next: AtomicU64::new(first(number)), end: first(number + 1) };
+        Self {
+            shares: (0..n).map(share).collect(),
+            done: AtomicUsize::new(0),
+            least: cost.blocks_in(CHUNK).unwrap_or(1).max(1),
+            first: cost.blocks_in(FIRST).unwrap_or(1).max(1),
+        }
     }
 
     fn left(&self) -> u64 {
-        self.0.iter().map(Share::left).sum()
+        self.shares.iter().map(Share::left).sum()
     }
 
     /// What a thread with a number takes from: its own share first.
     pub(super) fn of(&self, thread: usize) -> Hand<'_> {
-        Hand { shares: &self.0, at: thread % self.0.len() }
+        Hand { blocks: self, at: thread % self.shares.len(), pace: Pace::start(self.first) }
     }
 }
 
 /// A thread's way through the shares.
 #[derive(Debug)]
 pub(super) struct Hand<'a> {
-    shares: &'a [Share],
+    blocks: &'a Blocks,
     at: usize,
+    pace: Pace,
 }
 
 impl Hand<'_> {
     /// The next chunk, of at most so many blocks.
     pub(super) fn take(&mut self, most: u64) -> Option<Range<u64>> {
-        for _ in 0..self.shares.len() {
-            if let Some(chunk) = self.shares[self.at].take(most) {
+        let Blocks { shares, done, least, .. } = self.blocks;
+        let most = self.pace.next().min(most);
+        for _ in 0..shares.len() {
+            if let Some(chunk) = shares[self.at].take(*least, most) {
+                if chunk.end == shares[self.at].end {
+                    done.fetch_add(1, Ordering::Relaxed);
+                }
                 return Some(chunk);
             }
-            self.at = (self.at + 1) % self.shares.len();
+            if done.load(Ordering::Relaxed) == shares.len() {
+                break;
+            }
+            self.at = (self.at + 1) % shares.len();
         }
         None
     }
 }
 
 /// How many blocks a thread may take at once, so that it looks up in time. What a launch of the kernel has cost before says
-/// nothing about this one, so each thread begins with one block.
-pub(super) struct Pace {
+/// little about this one, so each thread begins with what took very little.
+#[derive(Debug)]
+struct Pace {
     most: u64,
     last: Instant,
 }
 
 impl Pace {
-    pub(super) fn start() -> Self {
-        Self { most: 1, last: Instant::now() }
+    fn start(most: u64) -> Self {
+        Self { most, last: Instant::now() }
     }
 
-    pub(super) fn next(&mut self) -> u64 {
+    fn next(&mut self) -> u64 {
         let now = Instant::now();
         let took = now.duration_since(self.last);
         self.last = now;
@@ -211,7 +241,7 @@ impl Pool {
         let few = if self.any_looks() { ALONE_BESIDE } else { ALONE };
         if alone || cost.blocks_in(few).is_some_and(|few| n_blocks <= few) {
             let look = if alone { 1 } else { cost.blocks_in(LOOK).unwrap_or(1).max(1) };
-            let mut pace = Pace::start();
+            let mut pace = Pace::start(1);
             let start = pace.last;
             let mut next = || {
                 if first == n_blocks || caller.stops() || (!alone && first > 0 && start.elapsed() > ENOUGH) {
@@ -263,12 +293,14 @@ impl Pool {
     ) -> Result<(), Error> {
         let n_blocks = range.end - range.start;
         let shares = cost.blocks_in(SHARE).map_or(n_blocks, |share| n_blocks.div_ceil(share.max(1)));
-        let n_threads = self.n_threads.min(usize::try_from(shares).unwrap_or(usize::MAX));
+        // Mostly as many as the last time, although costs vary: what a thread has in its cache then is in its share again.
+        let n_threads = self
+            .n_threads
+            .min(shares.checked_next_power_of_two().and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX));
         // Blocks that may wait for earlier ones are handed out one by one, in their order.
         let n_shares = if work.at_once() == 1 { 1 } else { n_threads.max(1) };
-        let blocks = Blocks::new(range, n_shares);
+        let blocks = Blocks::new(range, n_shares, cost);
         let failed = AtomicBool::new(false);
-        let mut pace = Pace::start();
         // SAFETY: only the lifetime changes. The job is taken back below before `work` goes.
         let work_ptr = unsafe { transmute::<NonNull<dyn Work + '_>, NonNull<dyn Work>>(NonNull::from(work)) };
         let job = Job {
@@ -286,11 +318,11 @@ impl Pool {
             if caller.stops() {
                 return None;
             }
-            hand.take(pace.next().min(work.at_once())).inspect(|chunk| mine += chunk.end - chunk.start)
+            hand.take(work.at_once()).inspect(|chunk| mine += chunk.end - chunk.start)
         };
         let run = AssertUnwindSafe(|| work.run(&mut next, caller.watch()));
         let sound = catch_unwind(run).is_ok();
-        cost.note(start.elapsed(), mine);
+        cost.note(hand.pace.last.duration_since(start), mine);
         turn.retract(caller);
         drop(turn);
 
