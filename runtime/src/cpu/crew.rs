@@ -1,7 +1,8 @@
 //! The threads of a process that share launches: how they join one, leave it, and wait for the next.
 //!
 //! - One launch at a time has the threads; others wait for their turn.
-//! - A launch's places are one word: a thread that takes one is at work, and the caller waits until no thread is.
+//! - A launch calls by one word that all look at, and a thread that works for it says so in a word of its own, at which the caller
+//!   looks in the end: nothing is written by many.
 //! - A thread that has no work looks for some for a moment, since launches come one after the other, and then sleeps; a launch
 //!   that finds threads that look wakes no others for them.
 #![expect(unsafe_code, reason = "shares a launch on the caller's stack with other threads")]
@@ -13,10 +14,10 @@ use std::{
     process,
     ptr::NonNull,
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering},
+        Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering},
     },
-    thread,
+    thread::{self, Thread},
     time::{Duration, Instant},
 };
 
@@ -65,45 +66,48 @@ impl Job {
     }
 }
 
-/// The places of a launch, as a word: above, those that are free, and below, the threads at work.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct Places(AtomicU32);
+/// What a launch asks of the threads, as a word that all look at: a number of its own, and up to which thread it is meant for;
+/// 0 threads once it is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Call(u64);
 
-impl Places {
-    const FREE: u32 = 1 << 16;
-    const AT_WORK: u32 = Self::FREE - 1;
+impl Call {
+    const BITS: u32 = 16;
+    const MOST: u64 = (1 << Self::BITS) - 1;
 
-    /// Opens so many. There are none, and no thread is at work.
-    fn open(&self, n: usize) {
-        let n = u32::try_from(n).unwrap_or(u32::MAX).min(Self::AT_WORK);
-        self.0.store(n * Self::FREE, Ordering::SeqCst);
+    /// The next launch's, for so many threads.
+    fn next(self, n_helpers: usize) -> Self {
+        let n_helpers = u64::try_from(n_helpers).unwrap_or(u64::MAX).min(Self::MOST);
+        Self((self.0 >> Self::BITS).wrapping_add(1) << Self::BITS | n_helpers)
     }
 
-    fn any_free(&self) -> bool {
-        self.0.load(Ordering::SeqCst) >= Self::FREE
+    /// The same launch's when it is over.
+    fn over(self) -> Self {
+        Self(self.0 & !Self::MOST)
     }
 
-    /// Takes a free one, if there is one. What the caller has written is then seen.
-    fn take(&self) -> bool {
-        let taken = |now: u32| (now >= Self::FREE).then(|| now - Self::FREE + 1);
-        self.0.try_update(Ordering::SeqCst, Ordering::SeqCst, taken).is_ok()
+    fn n_helpers(self) -> usize {
+        (self.0 & Self::MOST) as usize
     }
 
-    /// Gives one up; whether no thread is at work any more. What this thread has written is seen by who sees that.
-    fn leave(&self) -> bool {
-        (self.0.fetch_sub(1, Ordering::SeqCst) - 1) & Self::AT_WORK == 0
-    }
-
-    /// Closes those that are free.
-    fn close(&self) {
-        self.0.fetch_and(Self::AT_WORK, Ordering::SeqCst);
-    }
-
-    fn at_work(&self) -> bool {
-        self.0.load(Ordering::SeqCst) & Self::AT_WORK != 0
+    fn is_for(self, thread: usize) -> bool {
+        thread <= self.n_helpers()
     }
 }
+
+/// What one thread tells. On a cache line of its own: only this thread writes to it, but for who wakes it.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Seat {
+    /// The call that the thread works for, or [`IDLE`].
+    works_for: AtomicU64,
+    asleep: AtomicBool,
+    /// The thread, once it has come.
+    thread: OnceLock<Thread>,
+}
+
+/// No call's word.
+const IDLE: u64 = u64::MAX;
 
 /// Whose turn it is.
 #[derive(Debug, Default)]
@@ -112,28 +116,23 @@ struct Turns {
     waiting: usize,
 }
 
-/// Threads that sleep.
-#[derive(Debug, Default)]
-struct Beds {
-    asleep: usize,
-}
-
 /// The threads of one process.
 pub(super) struct Crew {
     pub(super) process: u32,
     turns: Mutex<Turns>,
     free: Condvar,
-    places: Places,
-    /// What the places are of. Written by who has the turn while there are none, read by who has taken one.
+    call: AtomicU64,
+    /// What the call is of. Written by who has the turn while no thread works, read by those that do.
     job: UnsafeCell<Option<Job>>,
-    /// Threads that look for work.
-    looking: AtomicUsize,
+    /// By thread; the first is the caller's, which nobody uses.
+    seats: Box<[Seat]>,
     started: AtomicUsize,
+    /// Threads that sleep.
+    asleep: AtomicUsize,
     stop: AtomicBool,
-    /// The caller of the launch sleeps until no thread is at work.
+    /// The caller of the launch sleeps until no thread works for it.
     caller_sleeps: AtomicBool,
-    beds: Mutex<Beds>,
-    wake: Condvar,
+    bed: Mutex<()>,
     done: Condvar,
 }
 
@@ -143,35 +142,36 @@ unsafe impl Sync for Crew {}
 unsafe impl Send for Crew {}
 
 impl Crew {
-    /// A crew of this process, with no threads yet.
-    pub(super) fn new() -> Self {
+    /// A crew of this process for so many threads, the caller among them. None has started.
+    pub(super) fn new(n_threads: usize) -> Self {
+        let seat = || Seat { works_for: AtomicU64::new(IDLE), asleep: AtomicBool::new(false), thread: OnceLock::new() };
         Self {
             process: process::id(),
             turns: Mutex::default(),
             free: Condvar::new(),
-            places: Places::default(),
+            call: AtomicU64::new(0),
             job: UnsafeCell::new(None),
-            looking: AtomicUsize::new(0),
+            seats: (0..n_threads).map(|_| seat()).collect(),
             started: AtomicUsize::new(0),
+            asleep: AtomicUsize::new(0),
             stop: AtomicBool::new(false),
             caller_sleeps: AtomicBool::new(false),
-            beds: Mutex::default(),
-            wake: Condvar::new(),
+            bed: Mutex::default(),
             done: Condvar::new(),
         }
-    }
-
-    fn beds(&self) -> MutexGuard<'_, Beds> {
-        self.beds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn turns(&self) -> MutexGuard<'_, Turns> {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many threads look for work at the moment: they are there at once.
-    pub(super) fn looking(&self) -> usize {
-        self.looking.load(Ordering::SeqCst)
+    fn call(&self) -> Call {
+        Call(self.call.load(Ordering::SeqCst))
+    }
+
+    /// Whether threads look for work at the moment: they are there at once.
+    pub(super) fn any_looks(&self) -> bool {
+        self.started.load(Ordering::SeqCst) > self.asleep.load(Ordering::SeqCst)
     }
 
     /// Waits until no other launch has the threads; `None` if the caller gives up.
@@ -204,56 +204,96 @@ impl Crew {
         Some(Turn::of(self, &mut turns))
     }
 
-    /// Ends the threads, as soon as they are at no work.
+    /// Ends the threads, as soon as they work for nobody.
     pub(super) fn end(&self) {
         self.stop.store(true, Ordering::SeqCst);
-        let _beds = self.beds();
-        self.wake.notify_all();
+        for seat in &self.seats {
+            self.wake(seat);
+        }
     }
 
-    /// Each thread that wakes wakes two more, so that a large crew is up soon and the caller gets to work at once.
-    fn wake_two(&self) {
-        // Whoever goes to bed looks for places under this lock.
-        let asleep = self.beds().asleep;
-        for _ in 0..asleep.min(2) {
-            self.wake.notify_one();
+    /// Wakes two of those that a call is meant for, if so many sleep: each wakes two more, so that a large crew is up soon and
+    /// the caller gets to work at once.
+    fn wake_two(&self, call: Call) {
+        if self.asleep.load(Ordering::SeqCst) > 0 {
+            let meant = self.seats.iter().take(call.n_helpers() + 1);
+            meant.filter(|seat| self.wake(seat)).take(2).for_each(drop);
         }
+    }
+
+    /// Wakes a thread; whether it slept.
+    fn wake(&self, seat: &Seat) -> bool {
+        let slept = seat.asleep.swap(false, Ordering::SeqCst);
+        if slept {
+            self.asleep.fetch_sub(1, Ordering::SeqCst);
+            if let Some(thread) = seat.thread.get() {
+                thread.unpark();
+            }
+        }
+        slept
     }
 
     /// The life of a thread, one of many, from 1 on.
     fn work(&self, number: usize) {
+        let Some(seat) = self.seats.get(number) else { return };
+        seat.thread.get_or_init(thread::current);
+        let mut last = Call(0);
         while !self.stop.load(Ordering::SeqCst) {
-            if self.places.take() {
-                // SAFETY: this thread has a place, so the cell is not written, and its job is there.
-                let job = unsafe { *self.job.get() };
-                if let Some(job) = job {
-                    // SAFETY: the caller waits for all who have a place.
-                    unsafe { job.run(number) };
-                }
-                if self.places.leave() && self.caller_sleeps.load(Ordering::SeqCst) {
-                    let _beds = self.beds();
-                    self.done.notify_one();
-                }
+            let call = self.call();
+            if call != last && call.is_for(number) {
+                last = call;
+                self.work_for(call, number, seat);
                 continue;
             }
-            self.looking.fetch_add(1, Ordering::SeqCst);
-            let found = within(LOOKING, || self.places.any_free() || self.stop.load(Ordering::SeqCst));
-            self.looking.fetch_sub(1, Ordering::SeqCst);
-            if !found && self.sleep() {
-                self.wake_two();
+            let is_called = || {
+                let now = self.call();
+                now != last && now.is_for(number) || self.stop.load(Ordering::SeqCst)
+            };
+            if !within(LOOKING, is_called) {
+                self.sleep(seat, is_called);
+                self.wake_two(self.call());
             }
         }
     }
 
-    /// Sleeps until there are places; whether there may be more.
-    fn sleep(&self) -> bool {
-        let mut beds = self.beds();
-        while !self.places.any_free() && !self.stop.load(Ordering::SeqCst) {
-            beds.asleep += 1;
-            beds = self.wake.wait(beds).unwrap_or_else(PoisonError::into_inner);
-            beds.asleep -= 1;
+    fn work_for(&self, call: Call, number: usize, seat: &Seat) {
+        // First this, then a second look: if the caller has not seen this when it waited, its launch was over, which the look shows.
+        seat.works_for.store(call.0, Ordering::SeqCst);
+        if self.call() == call {
+            // SAFETY: the caller waits for this thread, so the cell is not written, and its job is there.
+            if let Some(job) = unsafe { *self.job.get() } {
+                // SAFETY: the caller waits.
+                unsafe { job.run(number) };
+            }
         }
-        beds.asleep > 0
+        seat.works_for.store(IDLE, Ordering::SeqCst);
+        if self.caller_sleeps.load(Ordering::SeqCst) {
+            let _bed = self.bed();
+            self.done.notify_one();
+        }
+    }
+
+    /// Sleeps until something is so, of which who makes it so tells by waking this thread.
+    fn sleep(&self, seat: &Seat, is_so: impl Fn() -> bool) {
+        self.asleep.fetch_add(1, Ordering::SeqCst);
+        seat.asleep.store(true, Ordering::SeqCst);
+        // Whoever has not seen that this thread sleeps has called before, which this look shows.
+        if is_so() && seat.asleep.swap(false, Ordering::SeqCst) {
+            self.asleep.fetch_sub(1, Ordering::SeqCst);
+        }
+        while seat.asleep.load(Ordering::SeqCst) {
+            thread::park();
+        }
+    }
+
+    fn bed(&self) -> MutexGuard<'_, ()> {
+        self.bed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a thread works for a call. Those that do not yet will not, if it is over.
+    fn is_worked_for(&self, call: Call) -> bool {
+        let meant = self.seats.iter().take(call.n_helpers() + 1);
+        meant.into_iter().any(|seat| seat.works_for.load(Ordering::SeqCst) == call.0)
     }
 }
 
@@ -293,49 +333,47 @@ impl<'a> Turn<'a> {
         HAS_TURN.get()
     }
 
-    /// Gives a job to up to `n_helpers` threads, starting some if there are not so many, and wakes those that must be woken.
+    /// Gives a job to up to `n_helpers` threads, starting some if there are not so many, and wakes those that sleep.
     pub(super) fn publish(&self, job: Job, n_helpers: usize) {
         let Self(crew) = self;
-        let started = crew.started.load(Ordering::Relaxed);
-        // SAFETY: there are no places: this launch has the turn, and the last one has waited until they were closed and left.
+        // SAFETY: no thread works: this launch has the turn, and the last one was over and has waited.
         unsafe { *crew.job.get() = Some(job) };
-        let looking = crew.looking();
-        crew.places.open(n_helpers);
-        for number in started..n_helpers {
+        let call = crew.call().next(n_helpers);
+        crew.call.store(call.0, Ordering::SeqCst);
+        for number in crew.started.load(Ordering::SeqCst)..n_helpers {
             let mate = Arc::clone(crew);
             let builder = thread::Builder::new().name(format!("weft-cpu-{}", number + 1)).stack_size(STACK_BYTES);
             if builder.spawn(move || mate.work(number + 1)).is_err() {
                 // No more threads to be had: those that there are do the work.
                 break;
             }
-            crew.started.store(number + 1, Ordering::Relaxed);
+            crew.started.store(number + 1, Ordering::SeqCst);
         }
-        if n_helpers.min(started) > looking {
-            crew.wake_two();
-        }
+        crew.wake_two(call);
     }
 
-    /// Takes the job back and waits for the threads that are still at work on it.
+    /// Takes the job back and waits for the threads that still work for it.
     pub(super) fn retract(&self, caller: &Caller<'_>) {
         let Self(crew) = self;
-        crew.places.close();
-        if within(LOOKING, || !crew.places.at_work()) {
+        let call = crew.call();
+        crew.call.store(call.over().0, Ordering::SeqCst);
+        if within(LOOKING, || !crew.is_worked_for(call)) {
             return;
         }
-        let mut beds = crew.beds();
+        let mut bed = crew.bed();
         crew.caller_sleeps.store(true, Ordering::SeqCst);
-        while crew.places.at_work() {
+        while crew.is_worked_for(call) {
             if !caller.polls() {
-                beds = crew.done.wait(beds).unwrap_or_else(PoisonError::into_inner);
+                bed = crew.done.wait(bed).unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
-            let (held, waited) = crew.done.wait_timeout(beds, TICK).unwrap_or_else(PoisonError::into_inner);
-            beds = held;
-            if waited.timed_out() && crew.places.at_work() {
-                drop(beds);
+            let (held, waited) = crew.done.wait_timeout(bed, TICK).unwrap_or_else(PoisonError::into_inner);
+            bed = held;
+            if waited.timed_out() && crew.is_worked_for(call) {
+                drop(bed);
                 // Whatever the answer, the threads are waited for: they leave when they see that it is to stop.
                 caller.asks();
-                beds = crew.beds();
+                bed = crew.bed();
             }
         }
         crew.caller_sleeps.store(false, Ordering::SeqCst);

@@ -98,7 +98,7 @@ impl Share {
         self.end - self.next.load(Ordering::Relaxed)
     }
 
-    /// The next chunk, of so many blocks. What the blocks wrote is passed on by the crew's places, not by this counter.
+    /// The next chunk, of so many blocks. What the blocks wrote is passed on by the crew's words, not by this counter.
     fn take(&self, least: u64, most: u64) -> Option<Range<u64>> {
         let mut first = self.next.load(Ordering::Relaxed);
         loop {
@@ -340,7 +340,7 @@ impl Pool {
     fn any_looks(&self) -> bool {
         // SAFETY: it is null or from `Arc::into_raw`, and only dropped with `self`.
         let crew = unsafe { self.crew.load(Ordering::Acquire).as_ref() };
-        crew.is_some_and(|crew| crew.looking() > 0 && crew.process == process::id())
+        crew.is_some_and(|crew| crew.any_looks() && crew.process == process::id())
     }
 
     /// The threads of this process, not those of a process that it was forked off.
@@ -357,7 +357,7 @@ impl Pool {
             return unsafe { Arc::from_raw(known) };
         }
         // The parent's crew is left as it lies: its locks may be held by threads that do not exist here.
-        let crew = Arc::new(Crew::new());
+        let crew = Arc::new(Crew::new(self.n_threads));
         let ours = Arc::into_raw(Arc::clone(&crew)).cast_mut();
         if self.crew.compare_exchange(known, ours, Ordering::AcqRel, Ordering::Acquire).is_ok() {
             return crew;
