@@ -23,6 +23,7 @@ use std::{
 
 use super::{
     interrupt::{Caller, Helper, TICK},
+    machine,
     pool::{Blocks, Work},
 };
 
@@ -119,6 +120,8 @@ struct Turns {
 /// The threads of one process.
 pub(super) struct Crew {
     pub(super) process: u32,
+    /// How long a thread looks: not at all if there are more of them than cores.
+    looking: Duration,
     turns: Mutex<Turns>,
     free: Condvar,
     call: AtomicU64,
@@ -147,6 +150,7 @@ impl Crew {
         let seat = || Seat { works_for: AtomicU64::new(IDLE), asleep: AtomicBool::new(false), thread: OnceLock::new() };
         Self {
             process: process::id(),
+            looking: if n_threads <= machine::cores() { LOOKING } else { Duration::ZERO },
             turns: Mutex::default(),
             free: Condvar::new(),
             call: AtomicU64::new(0),
@@ -249,7 +253,7 @@ impl Crew {
                 let now = self.call();
                 now != last && now.is_for(number) || self.stop.load(Ordering::SeqCst)
             };
-            if !within(LOOKING, is_called) {
+            if !within(self.looking, is_called) {
                 self.sleep(seat, is_called);
                 self.wake_two(self.call());
             }
@@ -357,7 +361,7 @@ impl<'a> Turn<'a> {
         let Self(crew) = self;
         let call = crew.call();
         crew.call.store(call.over().0, Ordering::SeqCst);
-        if within(LOOKING, || !crew.is_worked_for(call)) {
+        if within(crew.looking, || !crew.is_worked_for(call)) {
             return;
         }
         let mut bed = crew.bed();

@@ -23,7 +23,12 @@ const MAX_BLOCKS_PER_CLUSTER: u32 = 8;
 
 /// How many threads run blocks.
 pub(super) fn thread_count(settings: &Settings) -> usize {
-    settings.cpu_threads.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get)
+    settings.cpu_threads.map_or_else(cores, NonZeroUsize::get)
+}
+
+/// How many cores this process may use.
+pub(super) fn cores() -> usize {
+    thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
 /// The limits are a GPU's, so that what launches here launches there.
