@@ -132,6 +132,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.each_row(|this, row, first_thread| {
             this.spans(segment.guard.as_ref(), |this, bounds| {
                 this.fetch_ahead(segment, (row, first_thread), bounds)?;
+                this.fetch_row_of_next_block(segment, row, bounds)?;
                 let row = (row, first_thread);
                 match (&segment.partners, &segment.interior, &segment.outside) {
                     (Some(partners), ..) => this.by_partners(segment, partners, row, bounds),
@@ -382,12 +383,12 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.emitter.cx.types.memory(self.emitter.function.locals[local].ty)
     }
 
-    fn new_place(&self, local: LocalId) -> Result<PointerValue<'ctx>> {
+    pub(super) fn new_place(&self, local: LocalId) -> Result<PointerValue<'ctx>> {
         Ok(self.allocas.build_alloca(self.memory_type(local)?, &self.emitter.function.locals[local].name)?)
     }
 
     /// Assigns a fixed local its value.
-    fn compute(&self, local: LocalId) -> Result<()> {
+    pub(super) fn compute(&self, local: LocalId) -> Result<()> {
         let Some(value) = self.plan.fixed.value(local) else { return internal("a local that is not fixed") };
         let value = self.emitter.emit_expr(value)?;
         self.emitter.set_local(local, value)
