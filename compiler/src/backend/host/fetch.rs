@@ -98,8 +98,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let next = self.emitter.builder.build_int_add(x, x.get_type().const_int(1, false), "")?;
         let block = [next, block_y, block_z];
         for stream in &streams {
-            let Type::Ptr(elem, _) = self.emitter.function.exprs[stream.pointer].ty else { continue };
-            let of_line = (LINE / elem.size_bytes()).max(1);
+            let of_line = (LINE / stream.size).max(1);
             match *lines {
                 Lines::Known(width) => {
                     for line in 1..=(width / of_line).max(1) {
@@ -137,7 +136,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// Has the cache fetch an address of the present thread.
-    fn fetch_stream(&mut self, Stream { pointer, before }: &Stream) -> Result<()> {
+    fn fetch_stream(&mut self, Stream { pointer, before, .. }: &Stream) -> Result<()> {
         let mut places = Vec::new();
         for &local in before {
             let place = self.new_place(local)?;

@@ -71,8 +71,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             this.spans_of_some_rows(segment.guard.as_ref(), |this, bounds| {
                 let fetched =
                     if let Body::Interior(interior, _) = &known.body { &interior.body } else { &segment.body };
-                this.fetch_for_next_block(segment, fetched, row, &Lines::Known(known.width))?;
-                let row = (row, first_thread);
+                let lines = Lines::Known(known.width);
+                let (at, row) = (row, (row, first_thread));
                 match &known.body {
                     Body::All => this.all_of_row(segment, row, width),
                     Body::Some(how) => this.part_of_row(segment, (&segment.body, how), row, bounds),
@@ -81,7 +81,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                         this.part_of_row(segment, (&interior.body, how), row, inner)?;
                         this.either_side(segment, row, all, inner)
                     }
-                }
+                }?;
+                this.fetch_for_next_block(segment, fetched, at, &lines)
             })
         })?;
         self.emitter.go(end)?;

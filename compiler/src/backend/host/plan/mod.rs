@@ -9,6 +9,7 @@ mod borders;
 mod both;
 mod cells;
 mod chains;
+mod counting;
 mod crossing;
 mod dead;
 mod every;
@@ -49,6 +50,7 @@ mod walk;
 pub(crate) mod warps;
 mod webs;
 
+pub(crate) use counting::counts_only;
 pub(crate) use crossing::Crossing;
 pub(crate) use leaving::Leaving;
 pub(crate) use polling::Polling;
