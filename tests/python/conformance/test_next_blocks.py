@@ -1,4 +1,4 @@
-"""Blocks with barriers whose next block's elements are asked for: rows that end with the array, and arrays of nothing."""
+"""Blocks with barriers whose next block is asked for: rows that end with the array, and arrays of nothing."""
 
 import numpy as np
 import pytest

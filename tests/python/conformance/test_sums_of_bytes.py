@@ -79,7 +79,10 @@ def test_signed_sums(dtype, width):
     image = picture(dtype, width, 6, width)
     strong, angles, sums = np.zeros((6, width), np.bool_), np.zeros((6, width), np.uint8), np.zeros((6, width), np.int8)
     launch(edges, width, 6, image, 300, strong, angles, sums)
-    at = lambda dy, dx: shifted(image, dy, dx)  # noqa: E731
+
+    def at(dy, dx):
+        return shifted(image, dy, dx)
+
     gx = at(-1, 1) + 2 * at(0, 1) + at(1, 1) - at(-1, -1) - 2 * at(0, -1) - at(1, -1)
     gy = at(1, -1) + 2 * at(1, 0) + at(1, 1) - at(-1, -1) - 2 * at(-1, 0) - at(-1, 1)
     np.testing.assert_array_equal(strong, abs(gx) + abs(gy) >= 300)
