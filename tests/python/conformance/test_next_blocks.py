@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from harness import module
 from weft import cuda
 
 
@@ -110,3 +111,31 @@ def test_several_counts_at_a_time(n, block):
     starts = np.arange(n) // block % 2
     expected[15] = 3 * len(np.unique(starts))
     np.testing.assert_array_equal(bins, expected)
+
+
+def many_barriers(n):
+    """A kernel of so many barriers, each of whose parts finds the block's first element again."""
+    lines = [
+        "from weft import cuda",
+        "import numpy as np",
+        "@cuda.jit",
+        "def kernel(x, width, out):",
+        "    part = cuda.shared.array(64, np.int64)",
+        "    tid = cuda.threadIdx.x",
+        "    first = cuda.blockIdx.x * width",
+        "    part[tid] = x[first + tid]",
+        "    cuda.syncthreads()",
+    ]
+    for k in range(n):
+        lines += [f"    part[(tid + {k}) % 64] += x[first + tid]", "    cuda.syncthreads()"]
+    return module("\n".join([*lines, "    out[first + tid] = part[tid]", ""])).kernel
+
+
+@pytest.mark.parametrize("n", [2, 40])
+def test_parts_of_large_kernels(n):
+    x = np.random.default_rng(n).integers(-99, 99, 320)
+    out = np.zeros_like(x)
+    many_barriers(n)[5, 64](x, 64, out)
+    blocks = x.reshape(5, 64)
+    expected = blocks + sum(np.roll(blocks, k, 1) for k in range(n))
+    np.testing.assert_array_equal(out, expected.ravel())

@@ -1,8 +1,8 @@
 /* Sums of bytes in 16 bits: a program adds up neighbors of a picture in 32 or 64 bits, which fit in 16, and vectors of
  * these have twice as many elements. LLVM narrows only what is cut off in the end.
  *
- * Values are known by the least and the largest they may be, from bytes on. What is computed of them alone is computed in
- * 16 bits where all of it fits, if that is more than what has to be widened for others. */
+ * Values are known by the least and the largest they may be, from bytes on. What is computed of them alone is computed
+ * in 16 bits where all of it fits, if that is more than what has to be widened for others. */
 #include "llvm-c/Core.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/EquivalenceClasses.h"
@@ -61,7 +61,7 @@ public:
     for (Instruction *root : roots) rewrite(root);
     for (Instruction *node : widened) widen(node);
     for (WeakTrackingVH &dead : left)
-      if (auto *instruction = dyn_cast_or_null<Instruction>(dead)) RecursivelyDeleteTriviallyDeadInstructions(instruction);
+      if (auto *node = dyn_cast_or_null<Instruction>(dead)) RecursivelyDeleteTriviallyDeadInstructions(node);
   }
 
 private:
@@ -151,7 +151,8 @@ private:
       if (!a) return std::nullopt;
       return Between{a->low > 0 ? a->low : 0, std::max(-a->low, a->high)};
     }
-    bool is_max = id == Intrinsic::smax || id == Intrinsic::umax, is_min = id == Intrinsic::smin || id == Intrinsic::umin;
+    bool is_max = id == Intrinsic::smax || id == Intrinsic::umax;
+    bool is_min = id == Intrinsic::smin || id == Intrinsic::umin;
     if (!is_max && !is_min) return std::nullopt;
     auto a = between(call.getArgOperand(0), depth), b = between(call.getArgOperand(1), depth);
     bool is_unsigned = id == Intrinsic::umax || id == Intrinsic::umin;
@@ -181,7 +182,8 @@ private:
       if (!range || is_leaf(*node)) continue;
       groups.insert(node);
       for (Value *operand : node->operands())
-        if (is_known(operand) && !is_leaf(*cast<Instruction>(operand))) groups.unionSets(node, cast<Instruction>(operand));
+        if (is_known(operand) && !is_leaf(*cast<Instruction>(operand)))
+          groups.unionSets(node, cast<Instruction>(operand));
     }
     for (const auto *group : groups) {
       if (!group->isLeader()) continue;

@@ -5,7 +5,7 @@
 //! the next block.
 
 use super::{
-    Plan,
+    MOST_SEGMENTS, Plan,
     forms::Form,
     rows::Rows,
     shape::{Runs, Segment},
@@ -41,7 +41,9 @@ pub(crate) struct Stream {
 /// What a segment's body loads and stores outside of branches, at addresses that only depend on where a thread is and on what the launch
 /// is given. By the time that the next block comes to what repeats, the loop's turns have put other things into the cache.
 pub(crate) fn streams(plan: &Plan, segment: &Segment, body: &[Stmt]) -> Vec<Stream> {
-    if segment.repeats || segment.runs != Runs::EachThread {
+    // Segments that are functions of their own have what they mention alone.
+    let is_apart = plan.segments > MOST_SEGMENTS;
+    if is_apart || segment.repeats || segment.runs != Runs::EachThread {
         return Vec::new();
     }
     let function = &plan.module.functions[plan.kernel];
