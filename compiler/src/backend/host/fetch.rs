@@ -7,7 +7,7 @@ use inkwell::values::{IntValue, PointerValue};
 use super::{
     entry::KernelEmitter,
     hooks::{Frame, count},
-    plan::{Ahead, Segment, rows},
+    plan::{Ahead, Segment, Stream, streams},
 };
 use crate::{
     backend::llvm::Result,
@@ -18,10 +18,18 @@ use crate::{
 const LINE: u64 = 64;
 
 /// What is loaded so many turns later is fetched.
-const TURNS_AHEAD: u64 = 2;
+const TURNS_AHEAD: u64 = 4;
+
+/// Which threads of a row.
+pub(super) enum Lines<'ctx> {
+    /// All of so many.
+    Known(u64),
+    /// Those from the first to the second number.
+    Between(IntValue<'ctx>, IntValue<'ctx>),
+}
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
-    /// Has the cache fetch what threads of a row load two turns later. Beyond an array's end that does nothing.
+    /// Has the cache fetch what threads of a row load some turns later. Beyond an array's end that does nothing.
     pub(super) fn fetch_ahead(
         &mut self,
         segment: &Segment,
@@ -73,38 +81,72 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Has the cache fetch what the same row of the next block loads. Beyond an array's end that does nothing.
+    /// Has the cache fetch what the same row of the next block loads and stores to. Beyond an array's end that does nothing.
     pub(super) fn fetch_for_next_block(
         &mut self,
         segment: &Segment,
         body: &[Stmt],
-        ([y, z], first_thread): ([IntValue<'ctx>; 2], IntValue<'ctx>),
-        width: u64,
+        [y, z]: [IntValue<'ctx>; 2],
+        lines: &Lines<'ctx>,
     ) -> Result<()> {
-        // By the time that the next block comes here, a loop's turns have put other things into the cache.
-        let streams = if segment.repeats { Vec::new() } else { rows::streams(self.plan, body) };
+        let streams = streams(self.plan, segment, body);
         if streams.is_empty() {
             return Ok(());
         }
-        let first = rows::harmless(self.plan, body);
         let before = self.hooks.frame.get();
         let [x, block_y, block_z] = before.block;
-        let one = x.get_type().const_int(1, false);
-        let next = self.emitter.builder.build_int_add(x, one, "")?;
-        for &pointer in &streams {
-            let Type::Ptr(elem, _) = self.emitter.function.exprs[pointer].ty else { continue };
-            let of_line = LINE / elem.size_bytes();
-            for line in 1..=(width / of_line).max(1) {
-                let last = one.get_type().const_int((line * of_line).min(width) - 1, false);
-                self.hooks.frame.set(Frame { block: [next, block_y, block_z], thread: [last, y, z], ..before });
-                let thread = count(&self.emitter, first_thread, last)?;
-                self.enter_with(segment, &[], thread)?;
-                self.emit_first(body, &first)?;
-                let place = self.emitter.emit_pointer(pointer)?;
-                self.prefetch(place)?;
+        let next = self.emitter.builder.build_int_add(x, x.get_type().const_int(1, false), "")?;
+        let block = [next, block_y, block_z];
+        for stream in &streams {
+            let of_line = (LINE / stream.size).max(1);
+            match *lines {
+                Lines::Known(width) => {
+                    for line in 1..=(width / of_line).max(1) {
+                        let last = x.get_type().const_int((line * of_line).min(width) - 1, false);
+                        self.hooks.frame.set(Frame { block, thread: [last, y, z], ..before });
+                        self.fetch_stream(stream)?;
+                    }
+                }
+                Lines::Between(low, high) => {
+                    let step = x.get_type().const_int(of_line, false);
+                    self.counted_by("line", step, (low, high), |this, x| {
+                        this.hooks.frame.set(Frame { block, thread: [x, y, z], ..before });
+                        this.fetch_stream(stream)
+                    })?;
+                }
             }
         }
         self.hooks.frame.set(before);
         Ok(())
+    }
+
+    /// As [`Self::fetch_for_next_block`], for some threads of a row of any length, where blocks follow each other one by one.
+    pub(super) fn fetch_row_of_next_block(
+        &mut self,
+        segment: &Segment,
+        row: [IntValue<'ctx>; 2],
+        (low, high): (IntValue<'ctx>, IntValue<'ctx>),
+    ) -> Result<()> {
+        let is_other = segment.partners.is_some() || segment.outside.is_some() || segment.every.is_some();
+        if !self.plan.waits || is_other || segment.multiples.is_some() {
+            return Ok(());
+        }
+        let body = segment.interior.as_ref().map_or(&segment.body, |interior| &interior.body);
+        self.fetch_for_next_block(segment, body, row, &Lines::Between(low, high))
+    }
+
+    /// Has the cache fetch an address of the present thread.
+    fn fetch_stream(&mut self, Stream { pointer, before, .. }: &Stream) -> Result<()> {
+        let mut places = Vec::new();
+        for &local in before {
+            let place = self.new_place(local)?;
+            places.push((local, self.emitter.places[local.index()].replace(place)));
+            self.compute(local)?;
+        }
+        let place = self.emitter.emit_pointer(*pointer)?;
+        for (local, place) in places {
+            self.emitter.places[local.index()] = place;
+        }
+        self.prefetch(place)
     }
 }

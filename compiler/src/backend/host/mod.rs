@@ -227,7 +227,7 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
         }
         let emit: &[FileType] = if keep.asm { &[FileType::Object, FileType::Assembly] } else { &[FileType::Object] };
         let job = Job {
-            legalize: if cpu::gathers_slowly(cpu) { single_accesses } else { |_| Ok(()) },
+            legalize: if cpu::gathers_slowly(cpu) { narrow_and_single } else { narrow },
             passes: if options.opt { "default<O3>" } else { "default<O0>" },
             costs_of_ptx: false,
             emit,
@@ -254,9 +254,16 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
     Ok(Compiled { sites, object, asm, llvm, dynamic_offset, x_axis, has_stacks, depth })
 }
 
-/// See [`shim::single_accesses`].
+/// See [`shim::narrow_sums`].
 #[expect(clippy::unnecessary_wraps, reason = "a `Job` may fail to legalize")]
-fn single_accesses(cx: &ModuleContext<'_, '_>) -> Result<()> {
+fn narrow(cx: &ModuleContext<'_, '_>) -> Result<()> {
+    shim::narrow_sums(cx.module);
+    Ok(())
+}
+
+/// And [`shim::single_accesses`].
+fn narrow_and_single(cx: &ModuleContext<'_, '_>) -> Result<()> {
+    narrow(cx)?;
     shim::single_accesses(cx.module);
     Ok(())
 }

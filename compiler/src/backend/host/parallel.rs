@@ -30,6 +30,9 @@ use crate::backend::llvm::{Result, internal};
 /// operands: an access group. LLVM's C interface can make none.
 static GROUP: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/access_group.bc"));
 
+/// How many threads [`Shape::Few`] are.
+const FEW: u64 = 4;
+
 /// What LLVM is to make of a loop of threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
@@ -41,6 +44,8 @@ pub(super) enum Shape {
     Straight,
     /// A loop of single threads.
     Single,
+    /// A loop of a few single threads at a time.
+    Few,
 }
 
 /// Makes the promise for loops of one context.
@@ -103,6 +108,11 @@ impl<'ctx> Parallel<'ctx> {
             Shape::Single => {
                 let no = self.constant(false);
                 properties.push(self.node(&mut [self.text("llvm.loop.vectorize.enable"), no]));
+            }
+            Shape::Few => {
+                // SAFETY: the constant is one of the context.
+                let few = unsafe { LLVMValueAsMetadata(self.context.i32_type().const_int(FEW, false).as_value_ref()) };
+                properties.push(self.node(&mut [self.text("llvm.loop.unroll.count"), few]));
             }
             Shape::Straight => properties.push(self.node(&mut [self.text("llvm.loop.unroll.full")])),
         }

@@ -13,7 +13,7 @@ use super::{
     entry::KernelEmitter,
     hooks::{Frame, byte_offset, count, index, known_offset},
     parallel::Shape,
-    plan::{Guard, MaskId, Range, Runs, Segment},
+    plan::{Guard, MaskId, Range, Runs, Segment, counts_only},
 };
 use crate::{
     backend::llvm::{LoopTargets, Result, internal},
@@ -132,7 +132,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.each_row(|this, row, first_thread| {
             this.spans(segment.guard.as_ref(), |this, bounds| {
                 this.fetch_ahead(segment, (row, first_thread), bounds)?;
-                let row = (row, first_thread);
+                let (at, row) = (row, (row, first_thread));
                 match (&segment.partners, &segment.interior, &segment.outside) {
                     (Some(partners), ..) => this.by_partners(segment, partners, row, bounds),
                     (None, Some(interior), _) => this.three_parts(segment, interior, row, bounds),
@@ -145,7 +145,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                         (None, Some(multiples)) => this.up_to_one(segment, multiples, row, bounds),
                         (None, None) => this.threads_of_row(segment, &segment.body, row, bounds),
                     },
-                }
+                }?;
+                this.fetch_row_of_next_block(segment, at, bounds)
             })
         })
     }
@@ -178,7 +179,13 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             if looks { this.hooks.look_up(&this.emitter) } else { Ok(()) }
         })?;
         let is_parallel = segment.parallel && self.hooks.seen.get().is_none();
-        let shape = if segment.scatters { Shape::Single } else { Shape::Loop };
+        let shape = if segment.scatters {
+            Shape::Single
+        } else if counts_only(self.emitter.function, body) {
+            Shape::Few
+        } else {
+            Shape::Loop
+        };
         self.parallel.promise(head, back, is_parallel, shape);
         Ok(())
     }
@@ -382,12 +389,12 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.emitter.cx.types.memory(self.emitter.function.locals[local].ty)
     }
 
-    fn new_place(&self, local: LocalId) -> Result<PointerValue<'ctx>> {
+    pub(super) fn new_place(&self, local: LocalId) -> Result<PointerValue<'ctx>> {
         Ok(self.allocas.build_alloca(self.memory_type(local)?, &self.emitter.function.locals[local].name)?)
     }
 
     /// Assigns a fixed local its value.
-    fn compute(&self, local: LocalId) -> Result<()> {
+    pub(super) fn compute(&self, local: LocalId) -> Result<()> {
         let Some(value) = self.plan.fixed.value(local) else { return internal("a local that is not fixed") };
         let value = self.emitter.emit_expr(value)?;
         self.emitter.set_local(local, value)

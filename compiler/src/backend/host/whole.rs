@@ -8,6 +8,7 @@ use inkwell::{
 
 use super::{
     entry::KernelEmitter,
+    fetch::Lines,
     hooks::{Frame, count, index},
     parallel::Shape,
     plan::{Guard, Interior, Segment, rows},
@@ -68,10 +69,10 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.hooks.frame.set(Frame { row: width, block_dim: [width, extent_y, extent_z], ..before });
         self.each_row(|this, row, first_thread| {
             this.spans_of_some_rows(segment.guard.as_ref(), |this, bounds| {
-                let row = (row, first_thread);
                 let fetched =
                     if let Body::Interior(interior, _) = &known.body { &interior.body } else { &segment.body };
-                this.fetch_for_next_block(segment, fetched, row, known.width)?;
+                let lines = Lines::Known(known.width);
+                let (at, row) = (row, (row, first_thread));
                 match &known.body {
                     Body::All => this.all_of_row(segment, row, width),
                     Body::Some(how) => this.part_of_row(segment, (&segment.body, how), row, bounds),
@@ -80,7 +81,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                         this.part_of_row(segment, (&interior.body, how), row, inner)?;
                         this.either_side(segment, row, all, inner)
                     }
-                }
+                }?;
+                this.fetch_for_next_block(segment, fetched, at, &lines)
             })
         })?;
         self.emitter.go(end)?;

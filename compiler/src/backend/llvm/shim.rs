@@ -42,6 +42,7 @@ unsafe extern "C" {
     fn weft_split_blocks(module: LLVMModuleRef);
     fn weft_decide_floats(module: LLVMModuleRef);
     fn weft_single_accesses(module: LLVMModuleRef);
+    fn weft_narrow_sums(module: LLVMModuleRef);
     fn weft_size(module: LLVMModuleRef, instructions: *mut u64) -> u64;
     fn weft_turn_by_turn(module: LLVMModuleRef);
     fn weft_look_before_spinning(module: LLVMModuleRef);
@@ -194,6 +195,12 @@ pub(crate) fn decide_floats(module: &Module<'_>) {
 pub(crate) fn single_accesses(module: &Module<'_>) {
     // SAFETY: the module is alive and complete, and nobody else uses it.
     unsafe { weft_single_accesses(module.as_mut_ptr()) };
+}
+
+/// Sums of bytes in vectors of 16 bits, where they fit.
+pub(crate) fn narrow_sums(module: &Module<'_>) {
+    // SAFETY: the module is alive and complete, and nobody else uses it.
+    unsafe { weft_narrow_sums(module.as_mut_ptr()) };
 }
 
 /// How large a module is.

@@ -9,6 +9,7 @@ mod borders;
 mod both;
 mod cells;
 mod chains;
+mod counting;
 mod crossing;
 mod dead;
 mod every;
@@ -38,6 +39,7 @@ mod select;
 mod settled;
 mod shape;
 mod short;
+mod streams;
 mod strided;
 mod strips;
 mod sums;
@@ -48,6 +50,7 @@ mod walk;
 pub(crate) mod warps;
 mod webs;
 
+pub(crate) use counting::counts_only;
 pub(crate) use crossing::Crossing;
 pub(crate) use leaving::Leaving;
 pub(crate) use polling::Polling;
@@ -57,6 +60,7 @@ pub(crate) use shape::{
     Ahead, Cut, Every, Guard, Interior, LANES, MAX_ROW, MAX_THREADS, MaskId, Multiples, Node, Partners, Range, Runs,
     Segment, Strips,
 };
+pub(crate) use streams::{Stream, streams};
 
 use crate::{
     analysis::{Fixed, never_written},
@@ -124,6 +128,8 @@ pub(crate) struct Plan {
     pub quotients: Option<Quotients>,
     /// The axis of the launch that is exchanged with `x`.
     pub x_axis: u8,
+    /// The program has barriers, and its code is optimized.
+    pub waits: bool,
     /// Rows of a block with barriers seem to have so many threads.
     pub row_width: Option<u64>,
 }
@@ -166,6 +172,7 @@ impl Plan {
         let kernel = module.kernel?;
         let effects = Effects::of_module(module);
         let has_barrier = Effects::of_function(&effects, kernel).synchronizes();
+        let waits = has_barrier && opt;
         let mut module = module.clone();
         let x_axis = if opt { axes::best(&module, kernel, &effects) } else { 0 };
         axes::exchange(&mut module, x_axis);
@@ -305,6 +312,7 @@ impl Plan {
             leaving,
             quotients,
             x_axis,
+            waits,
             row_width,
         };
         Some((plan, [marked.walks, marked.tiles].concat()))

@@ -20,7 +20,7 @@ use super::{
     shape::{Runs, Segment},
 };
 use crate::{
-    analysis::{Fixed, base, same},
+    analysis::{Fixed, base},
     ir::{
         Align, Arith, Base, BinaryOp, Class, CompareOp, ExprId, ExprKind, Function, Leaf, LocalId, Module, SharedId,
         SharedKind, Space, SpecialRegister, Stmt, StmtKind, Type, for_each_expr, for_each_expr_of_stmt, for_each_stmt,
@@ -186,7 +186,7 @@ fn loads_shared_in(function: &Function, branch: &[Stmt]) -> bool {
 }
 
 /// The statements of a body, by their places, that only work out fixed locals, and are harmless for threads without a part.
-pub(crate) fn harmless(plan: &Plan, body: &[Stmt]) -> Vec<usize> {
+fn harmless(plan: &Plan, body: &[Stmt]) -> Vec<usize> {
     let rows = Rows { plan, function: &plan.module.functions[plan.kernel], width: 0 };
     let is_harmless = |stmt: &Stmt| match stmt.kind {
         StmtKind::Assign(local, _) => plan.fixed.value(local).is_some_and(|value| rows.is_harmless(value)),
@@ -200,34 +200,6 @@ pub(crate) fn harmless(plan: &Plan, body: &[Stmt]) -> Vec<usize> {
         | StmtKind::Return(_) => false,
     };
     body.iter().enumerate().filter(|(_, stmt)| is_harmless(stmt)).map(|(at, _)| at).collect()
-}
-
-/// Where a row of threads loads elements next to each other that nobody writes, in other places for the next block along `x`: loads
-/// that stand in no branch and are not computed of what the body assigns.
-pub(crate) fn streams(plan: &Plan, body: &[Stmt]) -> Vec<ExprId> {
-    let function = &plan.module.functions[plan.kernel];
-    let rows = Rows { plan, function, width: 0 };
-    let mut pointers = Vec::new();
-    for stmt in body {
-        match stmt.kind {
-            StmtKind::Assign(..) | StmtKind::Store { .. } => for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
-                if let Class::Load(pointer) = function.class(id)
-                    && rows.is_stream(pointer)
-                    && !pointers.iter().any(|&other| same(function, other, pointer))
-                {
-                    pointers.push(pointer);
-                }
-            }),
-            StmtKind::Op { .. }
-            | StmtKind::Call { .. }
-            | StmtKind::If { .. }
-            | StmtKind::Loop { .. }
-            | StmtKind::Break
-            | StmtKind::Continue
-            | StmtKind::Return(_) => {}
-        }
-    }
-    pointers
 }
 
 /// Whether a pointer may be to the block's memory.
@@ -248,10 +220,11 @@ fn loads_shared(function: &Function, stmt: &Stmt) -> bool {
     loads
 }
 
-struct Rows<'a> {
-    plan: &'a Plan,
-    function: &'a Function,
-    width: u64,
+/// What is asked about a row of threads.
+pub(super) struct Rows<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) function: &'a Function,
+    pub(super) width: u64,
 }
 
 /// `thread + ahead`, and something that is the same for all of a row.
@@ -265,19 +238,19 @@ struct Place {
 
 impl Rows<'_> {
     /// How an expression changes along a row, and whether it is small.
-    fn form(&self, id: ExprId) -> (Form, bool) {
+    pub(super) fn form(&self, id: ExprId) -> (Form, bool) {
         let shared = |local: LocalId| !self.is_own(local);
         let fixed = &self.plan.fixed;
         let forms = Forms { function: self.function, fixed, shared: &shared, sole: &|_| None, axis: 0 };
         (forms.form(id), forms.is_small(id))
     }
 
-    fn is_own(&self, local: LocalId) -> bool {
+    pub(super) fn is_own(&self, local: LocalId) -> bool {
         self.plan.own.get(local.index()).copied().unwrap_or(true)
     }
 
     /// Whether a value may be worked out for threads that have no part.
-    fn is_harmless(&self, root: ExprId) -> bool {
+    pub(super) fn is_harmless(&self, root: ExprId) -> bool {
         let mut harmless = true;
         for_each_expr(self.function, root, &mut |id| {
             harmless &= match self.function.class(id) {
@@ -343,33 +316,6 @@ impl Rows<'_> {
             Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => false,
         };
         is_known && self.form(index).0 == Form::Same
-    }
-
-    fn is_stream(&self, pointer: ExprId) -> bool {
-        let ExprKind::Offset { index, .. } = self.function.exprs[pointer].kind else { return false };
-        let mut by_block = false;
-        let mut known = true;
-        self.for_each_part(index, &mut |id| match self.function.class(id) {
-            Class::Leaf(Leaf::Special(register)) => by_block |= register == SpecialRegister::BlockIdx(0),
-            Class::Leaf(Leaf::Local(local)) => {
-                known &= !self.is_own(local) || self.plan.fixed.value(local).is_some();
-            }
-            Class::Load(_) => known = false,
-            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } => {}
-        });
-        by_block && known && self.is_never_written(pointer) && self.form(index).0 == Form::Step
-    }
-
-    /// All parts of an expression, those of fixed locals, too.
-    fn for_each_part(&self, root: ExprId, visit: &mut dyn FnMut(ExprId)) {
-        let (mut left, mut seen) = (vec![root], HashSet::new());
-        while let Some(root) = left.pop() {
-            for_each_expr(self.function, root, &mut |id| {
-                visit(id);
-                let local = self.function.local(id).filter(|&local| seen.insert(local));
-                left.extend(local.and_then(|local| self.plan.fixed.value(local)));
-            });
-        }
     }
 
     fn is_never_written(&self, pointer: ExprId) -> bool {

@@ -431,3 +431,33 @@ def k(o):
     kernel.launch([1, 1, 1], [100, 1, 1], 0, &[array(&mut out)]);
     assert_eq!(out, (21..121).collect::<Vec<i64>>());
 }
+
+#[test]
+fn the_next_block_is_fetched() {
+    let source = |index: &str, barrier: &str| {
+        format!(
+            "
+def k(x, out, n):
+    s = cuda.shared.array(256, float32)
+    tid = cuda.threadIdx.x
+    i = {index}
+    s[tid] = x[i]
+    {barrier}
+    out[i] = s[255 - tid] + n
+"
+        )
+    };
+    let grid = "cuda.blockIdx.x * 256 + tid";
+    let forms = [
+        (grid, "cuda.syncthreads()", 2),
+        ("cuda.grid(1)", "cuda.syncthreads()", 2),
+        (grid, "tid += 0", 0),
+        ("tid", "cuda.syncthreads()", 0),
+        ("cuda.blockIdx.x * 512 + 2 * tid", "cuda.syncthreads()", 0),
+    ];
+    for (index, barrier, streams) in forms {
+        let llvm = llvm(&source(index, barrier), "void(float32[::1], float32[::1], int64)", "x86-64-v3");
+        let fetches = llvm.lines().filter(|line| line.contains("call void @llvm.prefetch")).count();
+        assert!(if streams == 0 { fetches == 0 } else { fetches >= streams }, "{index}, {barrier}:\n{llvm}");
+    }
+}

@@ -393,3 +393,35 @@ def rings(x, low, out):
     assert!(whole(&with_masks), "what was there is stored again:\n{with_masks}");
     assert!(!whole(&without), "bounds in a loop:\n{without}");
 }
+
+#[test]
+fn sums_of_bytes_in_16_bits() {
+    let source = "
+def around(a, out):
+    x, y = cuda.grid(2)
+    h, w = a.shape
+    if 0 < x < w - 1 and 0 < y < h - 1:
+        total = a[y - 1, x] + a[y + 1, x] + a[y, x - 1] + a[y, x + 1] - 4 * a[y, x]
+        out[y, x] = total > LIMIT
+";
+    for (limit, narrow) in [("600", true), ("-900", true), ("40000 + x", false)] {
+        let source = source.replace("LIMIT", limit);
+        let llvm = llvm(&source, "void(uint8[:, ::1], boolean[:, ::1])", "znver4");
+        let compares = llvm.lines().any(|line| line.contains("= icmp") && line.contains("x i16>"));
+        assert_eq!(compares, narrow, "{limit}:\n{llvm}");
+    }
+}
+
+#[test]
+fn wider_sums_stay_wide() {
+    let source = "
+def squares(a, out):
+    i = cuda.grid(1)
+    if 1 < i < a.size - 2:
+        total = a[i - 1] * a[i - 1] + a[i] * a[i] + a[i + 1] * a[i + 1]
+        out[i] = total > 1000
+";
+    let llvm = llvm(source, "void(uint8[::1], boolean[::1])", "znver4");
+    let compares = llvm.lines().any(|line| line.contains("= icmp") && line.contains("x i16>"));
+    assert!(!compares && llvm.contains("x i32>"), "{llvm}");
+}
