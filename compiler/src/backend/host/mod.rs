@@ -227,7 +227,7 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
         }
         let emit: &[FileType] = if keep.asm { &[FileType::Object, FileType::Assembly] } else { &[FileType::Object] };
         let job = Job {
-            legalize: if cpu::gathers_slowly(cpu) { single_accesses } else { |_| Ok(()) },
+            legalize: if cpu::gathers_slowly(cpu) { single_accesses } else { keep_quotients },
             passes: if options.opt { "default<O3>" } else { "default<O0>" },
             costs_of_ptx: false,
             emit,
@@ -254,10 +254,16 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
     Ok(Compiled { sites, object, asm, llvm, dynamic_offset, x_axis, has_stacks, depth })
 }
 
-/// See [`shim::single_accesses`].
-#[expect(clippy::unnecessary_wraps, reason = "a `Job` may fail to legalize")]
+/// See [`shim::single_accesses`] and [`shim::keep_quotients`].
 fn single_accesses(cx: &ModuleContext<'_, '_>) -> Result<()> {
     shim::single_accesses(cx.module);
+    keep_quotients(cx)
+}
+
+/// See [`shim::keep_quotients`].
+#[expect(clippy::unnecessary_wraps, reason = "a `Job` may fail to legalize")]
+fn keep_quotients(cx: &ModuleContext<'_, '_>) -> Result<()> {
+    shim::keep_quotients(cx.module);
     Ok(())
 }
 
