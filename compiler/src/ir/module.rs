@@ -137,6 +137,7 @@ pub enum FunctionKind {
 
 /// A variable. Its value is undefined until it is assigned.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Local {
     /// The Python variable, with a suffix for parts (`x.data`, `x.shape0`, `z.real`); temporaries are `t`. Names may
     /// repeat: the text form adds the handle's number.
@@ -151,6 +152,8 @@ pub struct Local {
     pub counts: bool,
     /// A parameter that points to what nobody writes while the kernel runs; the host's plan says so.
     pub never_written: bool,
+    /// What is added to the threads' first indices in a loop that they take together; the host's plan says so.
+    pub offset: bool,
 }
 
 /// What a local stands for. Passes may do away with what the program does not speak of.
@@ -167,7 +170,7 @@ pub enum LocalKind {
 impl Local {
     /// A local of which nothing is known.
     pub fn new(name: impl Into<String>, kind: LocalKind, ty: Type) -> Self {
-        Self { name: name.into(), kind, ty, nonneg: false, counts: false, never_written: false }
+        Self { name: name.into(), kind, ty, nonneg: false, counts: false, never_written: false, offset: false }
     }
 }
 

@@ -227,7 +227,7 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
         }
         let emit: &[FileType] = if keep.asm { &[FileType::Object, FileType::Assembly] } else { &[FileType::Object] };
         let job = Job {
-            legalize: if cpu::gathers_slowly(cpu) { narrow_and_single } else { narrow },
+            legalize: if cpu::gathers_slowly(cpu) { legal_and_single } else { legal },
             passes: if options.opt { "default<O3>" } else { "default<O0>" },
             costs_of_ptx: false,
             emit,
@@ -254,17 +254,19 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
     Ok(Compiled { sites, object, asm, llvm, dynamic_offset, x_axis, has_stacks, depth })
 }
 
-/// See [`shim::narrow_sums`].
+/// See [`shim::narrow_sums`] and [`shim::keep_quotients`].
 #[expect(clippy::unnecessary_wraps, reason = "a `Job` may fail to legalize")]
-fn narrow(cx: &ModuleContext<'_, '_>) -> Result<()> {
+fn legal(cx: &ModuleContext<'_, '_>) -> Result<()> {
     shim::narrow_sums(cx.module);
+    shim::keep_quotients(cx.module);
     Ok(())
 }
 
 /// And [`shim::single_accesses`].
-fn narrow_and_single(cx: &ModuleContext<'_, '_>) -> Result<()> {
-    narrow(cx)?;
+fn legal_and_single(cx: &ModuleContext<'_, '_>) -> Result<()> {
+    shim::narrow_sums(cx.module);
     shim::single_accesses(cx.module);
+    shim::keep_quotients(cx.module);
     Ok(())
 }
 

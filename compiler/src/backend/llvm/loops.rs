@@ -17,7 +17,7 @@ use inkwell::{
 use super::{
     FunctionEmitter, Result,
     function::{LoopTargets, int},
-    shim,
+    shim::{self, Unroll},
 };
 use crate::ir::{
     Arith, BinaryOp, Block, Class, CompareOp, ExprId, ExprKind, LocalId, Stmt, StmtKind, UnaryOp, for_each_expr,
@@ -42,7 +42,11 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         if let Some(counted) = self.counted(body, step) {
             return self.emit_counted(&counted, body, step);
         }
-        let unroll = self.cx.ptx && self.goes_over_own(before, body, step);
+        let unroll = if self.cx.ptx && self.goes_over_own(before, body, step) {
+            Some(Unroll::Full)
+        } else {
+            self.hooks.waits_for_turns(self, body, step).then_some(Unroll::Whole)
+        };
         let head = self.block("loop");
         let step_block = self.block("step");
         let end = self.block("endloop");
@@ -63,14 +67,14 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
     }
 
     /// Goes to the head of a loop from its end.
-    fn go_back(&mut self, head: BasicBlock<'ctx>, unroll: bool) -> Result<()> {
+    fn go_back(&mut self, head: BasicBlock<'ctx>, unroll: Option<Unroll>) -> Result<()> {
         if self.ended()? {
             return Ok(());
         }
         let last = self.builder.get_insert_block();
         self.go(head)?;
-        if unroll && let Some(back) = last.and_then(BasicBlock::get_terminator) {
-            shim::unroll(back);
+        if let (Some(how), Some(back)) = (unroll, last.and_then(BasicBlock::get_terminator)) {
+            shim::unroll(back, how);
         }
         Ok(())
     }
@@ -109,7 +113,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         };
         self.set_local(counted.counter, sum.into())?;
         self.hooks.turn(self, body, step)?;
-        self.go_back(turn, false)?;
+        let waits = self.hooks.waits_for_turns(self, body, step);
+        self.go_back(turn, waits.then_some(Unroll::Whole))?;
         self.builder.position_at_end(end);
         Ok(())
     }

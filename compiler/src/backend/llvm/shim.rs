@@ -38,11 +38,12 @@ unsafe extern "C" {
     fn weft_shim_watch(context: *mut c_void);
     fn weft_gate(context: *mut c_void, stop: *const AtomicBool);
     fn weft_gate_large(is_huge: c_int);
-    fn weft_unroll(back: LLVMValueRef);
+    fn weft_unroll(back: LLVMValueRef, full: c_int);
     fn weft_split_blocks(module: LLVMModuleRef);
     fn weft_decide_floats(module: LLVMModuleRef);
     fn weft_single_accesses(module: LLVMModuleRef);
     fn weft_narrow_sums(module: LLVMModuleRef);
+    fn weft_keep_quotients(module: LLVMModuleRef);
     fn weft_size(module: LLVMModuleRef, instructions: *mut u64) -> u64;
     fn weft_turn_by_turn(module: LLVMModuleRef);
     fn weft_look_before_spinning(module: LLVMModuleRef);
@@ -155,10 +156,19 @@ pub(crate) fn skip_slow_passes(huge: bool) {
     unsafe { weft_gate_large(huge.into()) };
 }
 
+/// How a loop is unrolled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unroll {
+    /// As often as it has turns.
+    Full,
+    /// Not by a number that may leave some turns over.
+    Whole,
+}
+
 /// Has a loop unrolled: the one that this branch goes back in.
-pub(crate) fn unroll(back: InstructionValue<'_>) {
-    // SAFETY: the instruction is alive, and so is its context.
-    unsafe { weft_unroll(back.as_value_ref()) };
+pub(crate) fn unroll(back: InstructionValue<'_>, how: Unroll) {
+    // SAFETY: the branch is alive, and nobody else uses its context.
+    unsafe { weft_unroll(back.as_value_ref(), c_int::from(how == Unroll::Full)) };
 }
 
 /// Keeps ptxas from taking several turns in one of loops whose counters it reads wrongly.
@@ -201,6 +211,12 @@ pub(crate) fn single_accesses(module: &Module<'_>) {
 pub(crate) fn narrow_sums(module: &Module<'_>) {
     // SAFETY: the module is alive and complete, and nobody else uses it.
     unsafe { weft_narrow_sums(module.as_mut_ptr()) };
+}
+
+/// Divisions of integers stay in front of the loops that use them.
+pub(crate) fn keep_quotients(module: &Module<'_>) {
+    // SAFETY: the module is alive and complete, and nobody else uses it.
+    unsafe { weft_keep_quotients(module.as_mut_ptr()) };
 }
 
 /// How large a module is.

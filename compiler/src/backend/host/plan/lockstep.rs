@@ -12,9 +12,9 @@
 use super::{
     chains,
     forms::{Form, Forms},
-    groups,
-    regions::{self, Regions},
-    segments, shared_by_block,
+    groups, leaving,
+    lookups::Loaded,
+    regions, segments, shared_by_block,
     strided::{self, Stride},
     uniform::Uniformity,
     walk::{OTHERWISE, Path, counter, cut_here, holds_barrier, list_at},
@@ -138,7 +138,7 @@ fn collect(function: &Function, list: &[Stmt], fixed: &Fixed, path: &mut Path, f
             // Loops around an innermost one are lifted with it, if all threads leave those together, too.
             StmtKind::Loop { body, .. } => collect(function, body, fixed, path, found),
             StmtKind::If { cond, then, otherwise }
-                if otherwise.is_empty() && regions::is_guard(function, fixed, *cond) =>
+                if otherwise.is_empty() && regions::is_guard_of_turn(function, fixed, *cond) =>
             {
                 collect(function, then, fixed, path, found);
             }
@@ -273,7 +273,7 @@ fn mark_uniform(
     let few = turns.is_some();
     // What rows share is asked for below, where it takes longer.
     // Tiles have as many turns as rows have threads: those of shorter rows are no strips.
-    if few && (turns < Some(LEAST_OF_TILE) || !walks || counter.is_none() || !knows_rows(function)) {
+    if few && (turns < Some(LEAST_OF_TILE) || !walks || counter.is_none()) {
         return None;
     }
     let waits = walks && counter.is_some() && chains::has_some(function, turn, step);
@@ -284,7 +284,9 @@ fn mark_uniform(
     let (fixed, uniformity) = uniformity(function, &attempt);
     let marked = list_at(&mut attempt, outer).and_then(|list| list.get(index)).cloned();
     let Some(Stmt { kind: StmtKind::Loop { body: turn, .. }, .. }) = marked else { return None };
-    let apart = !stays_together(function, &turn, &attempt, &fixed, &uniformity);
+    let touched = touched(function, &turn, &attempt, &fixed, &uniformity);
+    let gathers = touched.next && !leaving::divides(function, &turn);
+    let apart = touched.apart || (touched.looks_up && !gathers);
     // What vectors gain is then more than what they lose by elements that are not neighbors.
     let apart = apart && !computes;
     if (apart && !waits) || (few && (apart || !rows_share(function, &turn, &fixed, &uniformity))) {
@@ -303,17 +305,26 @@ fn knows_rows(function: &Function) -> bool {
 pub(super) fn masks(function: &Function, body: &[Stmt]) -> u32 {
     let mut function = function.clone();
     let fixed = Fixed::of(&function, body);
-    let regions = Regions::of(&function, body, &fixed);
-    let uniformity = shared_by_block(&function, body, &regions);
+    let (regions, uniformity) = shared_by_block(&function, body, &fixed);
     segments::cut(&mut function, body, &uniformity, &regions, (&[], &[]), None).masks
 }
 
 /// What is fixed in a body, and what all threads of a block share.
 pub(super) fn uniformity(function: &Function, body: &[Stmt]) -> (Fixed, Uniformity) {
     let fixed = Fixed::of(function, body);
-    let regions = Regions::of(function, body, &fixed);
-    let uniformity = shared_by_block(function, body, &regions);
+    let (_, uniformity) = shared_by_block(function, body, &fixed);
     (fixed, uniformity)
+}
+
+/// Where a row of threads touches memory.
+#[derive(Clone, Copy, Debug, Default)]
+struct Touched {
+    /// Somewhere apart, in an order that nobody looked up.
+    apart: bool,
+    /// Loads from where other loads say.
+    looks_up: bool,
+    /// Loads of neighbors.
+    next: bool,
 }
 
 /// `true` if a row of threads touches one element or neighbors wherever the loop touches memory.
@@ -324,6 +335,12 @@ pub(super) fn stays_together(
     fixed: &Fixed,
     uniformity: &Uniformity,
 ) -> bool {
+    let Touched { apart, looks_up, .. } = touched(function, turn, body, fixed, uniformity);
+    !apart && !looks_up
+}
+
+/// Where a row of threads touches memory in a loop.
+fn touched(function: &Function, turn: &[Stmt], body: &[Stmt], fixed: &Fixed, uniformity: &Uniformity) -> Touched {
     let mut values: Vec<Option<ExprId>> = vec![None; function.locals.len()];
     let mut counts = vec![0_u32; function.locals.len()];
     for_each_stmt(body, &mut |stmt| {
@@ -335,20 +352,26 @@ pub(super) fn stays_together(
     let shared = |local: LocalId| !uniformity.local_varies(local);
     let sole = |local: LocalId| if counts[local.index()] == 1 { values[local.index()] } else { None };
     let forms = Forms { function, fixed, shared: &shared, sole: &sole, axis: 0 };
-    let mut together = true;
+    let loaded = Loaded::of(function, body);
+    let mut touched = Touched::default();
     for_each_stmt(turn, &mut |stmt| {
         if let StmtKind::Store { pointer, .. } = stmt.kind {
-            together &= neighbors(&forms, pointer);
+            touched.apart |= !neighbors(&forms, pointer);
         }
         for root in stmt.kind.exprs() {
             for_each_expr(function, root, &mut |id| {
-                if let ExprKind::Load(pointer, _) = function.exprs[id].kind {
-                    together &= neighbors(&forms, pointer);
+                let ExprKind::Load(pointer, _) = function.exprs[id].kind else { return };
+                if neighbors(&forms, pointer) {
+                    touched.next |= forms.form(pointer) != Form::Same;
+                } else if loaded.is_lookup(function, pointer) {
+                    touched.looks_up = true;
+                } else {
+                    touched.apart = true;
                 }
             });
         }
     });
-    together
+    touched
 }
 
 /// `true` if some statements load what neighbors along `x` load next to each other and all threads along `y` load alike, and other
@@ -370,7 +393,7 @@ pub(super) fn rows_share(function: &Function, list: &[Stmt], fixed: &Fixed, unif
             });
         }
     });
-    shares && differs
+    shares && differs && knows_rows(function)
 }
 
 /// Whether all threads of a row have a value in common.

@@ -24,6 +24,7 @@ mod jumps;
 mod lanes;
 mod leaving;
 mod lockstep;
+mod lookups;
 pub(crate) mod meeting;
 mod multiples;
 mod order;
@@ -51,6 +52,7 @@ pub(crate) mod warps;
 mod webs;
 
 pub(crate) use counting::counts_only;
+pub(crate) use chains::adds_up_floats;
 pub(crate) use crossing::Crossing;
 pub(crate) use leaving::Leaving;
 pub(crate) use polling::Polling;
@@ -226,8 +228,7 @@ impl Plan {
         warps::lower_for_loops(&mut module, &mut function, &mut body);
         let fixed = Fixed::of(&function, &body);
         let (uniformity, mut cut) = if has_barrier {
-            let regions = Regions::of(&function, &body, &fixed);
-            let uniformity = shared_by_block(&function, &body, &regions);
+            let (regions, uniformity) = shared_by_block(&function, &body, &fixed);
             let assigned = groups::count_assigned(&function, &body);
             let groups = groups::Groups { fixed: &fixed, assigned };
             let offsets = marked.strides.iter().map(|stride| stride.offset);
@@ -342,16 +343,19 @@ pub(crate) fn for_stacks(module: &Module, circles: &Circles) -> Module {
     module
 }
 
-/// The uniformity in which only code that runs once a block assigns what the block shares.
-fn shared_by_block(function: &Function, body: &[Stmt], regions: &Regions) -> Uniformity {
-    let mut pinned = Vec::new();
+/// The guarded parts of a body, and the uniformity in which only code that runs once a block assigns what the block shares.
+fn shared_by_block(function: &Function, body: &[Stmt], fixed: &Fixed) -> (Regions, Uniformity) {
+    let (mut pinned, mut apart) = (Vec::new(), Vec::new());
     loop {
-        let uniformity = Uniformity::of(function, body, regions, &pinned);
-        let more = segments::assigned_by_threads(function, body, &uniformity);
-        if more.is_empty() {
-            return uniformity;
+        let regions = Regions::of(function, body, fixed, &apart);
+        let uniformity = Uniformity::of(function, body, &regions, &pinned);
+        let assigned = segments::assigned_by_threads(function, body, &uniformity);
+        let differ: Vec<LocalId> = regions.offsets().filter(|&offset| uniformity.local_varies(offset)).collect();
+        if assigned.is_empty() && differ.is_empty() {
+            return (regions, uniformity);
         }
-        pinned.extend(more);
+        pinned.extend(assigned);
+        apart.extend(differ);
     }
 }
 

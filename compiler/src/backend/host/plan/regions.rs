@@ -15,7 +15,7 @@ use super::{
     walk::holds_barrier,
 };
 use crate::{
-    analysis::{Fixed, for_each_mention},
+    analysis::{Fixed, for_each_mention, for_each_read},
     ir::{ExprId, Function, LocalId, Stmt, StmtKind, for_each_stmt},
 };
 
@@ -28,12 +28,15 @@ pub(crate) struct Regions {
     returns: HashMap<*const Stmt, Guard>,
     /// Locals that are assigned inside an `If` and mentioned outside of it.
     escaping: HashSet<LocalId>,
+    /// Offsets of strided loops that guards of `If`s ask for, each inside of its loop.
+    offsets: HashSet<LocalId>,
 }
 
 impl Regions {
-    /// Finds the guarded parts that hold a barrier.
-    pub(crate) fn of(function: &Function, body: &[Stmt], fixed: &Fixed) -> Self {
+    /// Finds the guarded parts that hold a barrier. Offsets in `apart` are not the same for all threads.
+    pub(crate) fn of(function: &Function, body: &[Stmt], fixed: &Fixed, apart: &[LocalId]) -> Self {
         let mut this = Self::default();
+        let offsets = |local: LocalId| function.locals[local].offset && !apart.contains(&local);
         let mut mentions = vec![0_u32; function.locals.len()];
         for_each_mention(function, body, &mut |local| mentions[local.index()] += 1);
         for_each_stmt(body, &mut |stmt| {
@@ -42,10 +45,17 @@ impl Regions {
                 return;
             }
             if let [Stmt { kind: StmtKind::Return(_), .. }] = then.as_slice() {
-                if let Some(guard) = whole_guard(function, fixed, *cond, true) {
+                if let Some(guard) = whole_guard(function, fixed, *cond, true, &|_| false) {
                     this.returns.insert(ptr::from_ref(stmt), guard);
                 }
-            } else if let (true, Some(guard)) = (holds_barrier(stmt), whole_guard(function, fixed, *cond, false)) {
+            } else if let (true, Some(guard)) =
+                (holds_barrier(stmt), whole_guard(function, fixed, *cond, false, &offsets))
+            {
+                for_each_read(function, *cond, &mut |local| {
+                    if offsets(local) {
+                        this.offsets.insert(local);
+                    }
+                });
                 this.ifs.insert(ptr::from_ref(stmt), guard);
                 let mut inside = HashMap::new();
                 for_each_mention(function, then, &mut |local| *inside.entry(local).or_insert(0_u32) += 1);
@@ -70,11 +80,22 @@ impl Regions {
     pub(crate) fn escapes(&self, local: LocalId) -> bool {
         self.escaping.contains(&local)
     }
+
+    /// The offsets that guards take to be the same for all threads.
+    pub(crate) fn offsets(&self) -> impl Iterator<Item = LocalId> {
+        self.offsets.iter().copied()
+    }
 }
 
 /// A condition as a guard, if all of it can be one and it depends on the thread.
-fn whole_guard(function: &Function, fixed: &Fixed, cond: ExprId, negated: bool) -> Option<Guard> {
-    let param = |local: LocalId| function.params.contains(&local);
+fn whole_guard(
+    function: &Function,
+    fixed: &Fixed,
+    cond: ExprId,
+    negated: bool,
+    offsets: &dyn Fn(LocalId) -> bool,
+) -> Option<Guard> {
+    let param = |local: LocalId| function.params.contains(&local) || offsets(local);
     let forms = Forms { function, fixed, shared: &param, sole: &|_| None, axis: 0 };
     let mut parts = Parts::default();
     forms.split(cond, negated, &mut parts);
@@ -84,5 +105,10 @@ fn whole_guard(function: &Function, fixed: &Fixed, cond: ExprId, negated: bool) 
 
 /// `true` if a condition can be a guard that lasts as long as the block.
 pub(crate) fn is_guard(function: &Function, fixed: &Fixed, cond: ExprId) -> bool {
-    whole_guard(function, fixed, cond, false).is_some()
+    whole_guard(function, fixed, cond, false, &|_| false).is_some()
+}
+
+/// `true` if a condition can be a guard that lasts as long as the block, or a turn of the strided loop around it.
+pub(crate) fn is_guard_of_turn(function: &Function, fixed: &Fixed, cond: ExprId) -> bool {
+    whole_guard(function, fixed, cond, false, &|local| function.locals[local].offset).is_some()
 }

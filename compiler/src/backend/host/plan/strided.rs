@@ -262,7 +262,7 @@ fn rewrite(function: &mut Function, list: &mut Block, index: usize, loop_: Strid
     let span = list[index].span;
     let name = function.locals[local].name.clone();
     let new = |suffix: &str| Local::new(format!("{name}.{suffix}"), LocalKind::Variable, Type::I64);
-    let (own, offset) = (new("first"), new("offset"));
+    let (own, offset) = (new("first"), Local { offset: true, ..new("offset") });
     let (own, offset) = (function.locals.push(own), function.locals.push(offset));
     let mut build = Build { function, span };
     let (own_read, offset_read) = (build.read(own), build.read(offset));

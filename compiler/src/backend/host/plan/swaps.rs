@@ -22,7 +22,6 @@
 
 use super::{
     forms::{Form, Forms},
-    regions::Regions,
     shared_by_block,
     uniform::Uniformity,
 };
@@ -55,8 +54,7 @@ pub(super) fn convert(function: &mut Function, body: &mut Block) {
         return;
     }
     let fixed = Fixed::of(function, body);
-    let regions = Regions::of(function, body, &fixed);
-    let uniformity = shared_by_block(function, body, &regions);
+    let (_, uniformity) = shared_by_block(function, body, &fixed);
     let mut assigned = vec![0_u32; function.locals.len()];
     for_each_stmt(body, &mut |stmt| {
         stmt.kind.assigned().into_iter().for_each(|local| assigned[local.index()] += 1);

@@ -92,7 +92,7 @@ pub(super) fn mark(function: &mut Function, body: &mut Block) -> Vec<Leaving> {
 fn is_left_apart(function: &Function, body: &Block, path: &[usize]) -> bool {
     let mut body = body.clone();
     let fixed = Fixed::of(function, &body);
-    let regions = Regions::of(function, &body, &fixed);
+    let regions = Regions::of(function, &body, &fixed, &[]);
     // What a block's threads count by is the same for them, whoever counts.
     let uniformity = Uniformity::of(function, &body, &regions, &[]);
     let Some((&index, outer)) = path.split_last() else { return false };
@@ -319,7 +319,7 @@ fn accesses(function: &Function, list: &[Stmt]) -> Vec<ExprId> {
 }
 
 /// Whether statements divide integers by what is not known: a division for each thread that does it, one after the other.
-fn divides(function: &Function, list: &[Stmt]) -> bool {
+pub(super) fn divides(function: &Function, list: &[Stmt]) -> bool {
     use BinaryOp::{
         Add, AddExact, And, Div, DivNonneg, FloorDiv, FloorMod, Max, Min, ModNonneg, Mul, MulExact, Or, Pow, Shl, Shr,
         Sub, SubExact, Xor,
