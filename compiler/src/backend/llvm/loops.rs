@@ -69,8 +69,12 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         }
         let last = self.builder.get_insert_block();
         self.go(head)?;
-        if unroll && let Some(back) = last.and_then(BasicBlock::get_terminator) {
-            shim::unroll(back);
+        if let Some(back) = last.and_then(BasicBlock::get_terminator) {
+            if unroll {
+                shim::unroll(back);
+            } else if !self.cx.ptx {
+                shim::of_program(back);
+            }
         }
         Ok(())
     }
