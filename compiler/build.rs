@@ -35,6 +35,7 @@ const CPP: &[&str] = &[
     "src/backend/llvm/frames.cpp",
     "src/backend/llvm/cpu.cpp",
     "src/backend/llvm/decided.cpp",
+    "src/backend/host/passes.cpp",
     "src/backend/nvptx/differences.cpp",
     "src/backend/nvptx/divisions.cpp",
     "src/backend/nvptx/switches.cpp",

@@ -16,7 +16,7 @@ use super::{
     checks::{self, Telling},
     clock, fibers,
     offsets::Offsets,
-    plan::{self, Polling},
+    plan::Polling,
     seen::Seen,
     stop::Watch,
 };
@@ -485,10 +485,6 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
         } else {
             self.look_up(emitter)
         }
-    }
-
-    fn waits_for_turns(&self, emitter: &FunctionEmitter<'_, 'ctx>, body: &[Stmt], step: &[Stmt]) -> bool {
-        plan::adds_up_floats(emitter.function, body, step)
     }
 
     fn called(&self, emitter: &FunctionEmitter<'_, 'ctx>, callee: FuncId) -> Result<()> {

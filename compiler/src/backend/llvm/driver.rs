@@ -9,14 +9,13 @@ use inkwell::{
     context::{AsContextRef, Context},
     llvm_sys::{bit_reader::LLVMGetBitcodeModuleInContext2, core::LLVMCreateMemoryBufferWithMemoryRange},
     module::{Linkage, Module},
-    passes::PassBuilderOptions,
     targets::FileType,
 };
 
 use super::{
     Library, ModuleContext, Result, internal,
     shim::{self, Depth, LeakyModule, Machine},
-    size::Bulk,
+    size::{self, Bulk},
 };
 use crate::{
     stage::{self, Stage},
@@ -71,19 +70,15 @@ pub(crate) fn finish(cx: &ModuleContext<'_, '_>, machine: &Machine, job: &Job<'_
     stage::begin(Stage::Verifier);
     verify(cx.module)?;
     stage::holds(|| shim::size(cx.module));
-    let options = PassBuilderOptions::create();
     let large = job.bulk >= Bulk::Large;
     if large {
         shim::skip_slow_passes(job.bulk == Bulk::Huge);
-        // Four turns of each vector loop side by side are four times the code.
-        options.set_loop_interleaving(false);
-        options.set_loop_slp_vectorization(false);
     }
     stage::begin(Stage::LlvmPasses);
     if job.costs_of_ptx {
         machine.run_nvptx_passes(cx.module, job.passes, large)?;
     } else {
-        machine.run_passes(cx.module, job.passes, &options)?;
+        machine.run_host_passes(cx.module, job.passes, large)?;
     }
     // LLVM leaves out what comes after that.
     stop::check();
@@ -97,6 +92,9 @@ pub(crate) fn finish(cx: &ModuleContext<'_, '_>, machine: &Machine, job: &Job<'_
         shim::watch_frames(cx.module);
     }
     stage::holds(|| shim::size(cx.module));
+    if !cx.ptx && size::has_grown(shim::size(cx.module)) {
+        shim::skip_strength_reduction();
+    }
     stage::begin(Stage::Code);
     let code = job.emit.iter().map(|&file_type| machine.emit(cx.module, file_type)).collect::<Result<Vec<_>>>()?;
     let depth = job.depth_of.map(|symbol| shim::deepest(cx.module, symbol)).transpose()?;

@@ -17,6 +17,8 @@ struct Gate final : llvm::OptPassGate {
   /* Not 0 once the compilation is given up: another thread writes it. */
   const unsigned char *stop = nullptr;
   bool large = false, huge = false;
+  /* What LLVM's passes have left is long. */
+  bool grown = false;
   /* Most of the code generator's passes must run, so it is left where it stands. */
   bool generates = false;
 
@@ -27,6 +29,7 @@ struct Gate final : llvm::OptPassGate {
       if (generates) weft_shim_leave("the compilation was given up");
       return false;
     }
+    if (grown && name == "Loop Strength Reduction") return false;
     if (!large) return true;
     /* Each walks, for each loop or address, the sums of all loops and addresses before it. */
     static constexpr llvm::StringLiteral names[] = {
@@ -53,7 +56,7 @@ constexpr size_t block_size = 256;
 /* Gives a context this thread's gate, which looks at a flag. */
 extern "C" void weft_gate(LLVMContextRef context, const unsigned char *stop) {
   gate.stop = stop;
-  gate.large = gate.huge = gate.generates = false;
+  gate.large = gate.huge = gate.grown = gate.generates = false;
   llvm::unwrap(context)->setOptPassGate(gate);
 }
 
@@ -63,13 +66,16 @@ extern "C" void weft_gate_large(int is_huge) {
   gate.huge = is_huge;
 }
 
+/* From now on the code generator's passes of this thread's context are those for functions that have grown long. */
+extern "C" void weft_gate_grown() { gate.grown = true; }
+
 /* Says whether the code generator is at work. */
 extern "C" void weft_gate_generates(int generates) { gate.generates = generates; }
 
-/* The loop that a branch goes back in is unrolled, or not by a number of turns that is not known to divide those it has. */
-extern "C" void weft_unroll(LLVMValueRef back, int full) {
+/* Says something of the loop that a branch goes back in. */
+extern "C" void weft_loop_hint(LLVMValueRef back, const char *text) {
   llvm::LLVMContext &context = llvm::unwrap(back)->getContext();
-  llvm::Metadata *hint = llvm::MDNode::get(context, llvm::MDString::get(context, full ? "llvm.loop.unroll.full" : "llvm.loop.unroll.runtime.disable"));
+  llvm::Metadata *hint = llvm::MDNode::get(context, llvm::MDString::get(context, text));
   /* A loop's name is a node of its own: its first operand is itself. */
   llvm::MDNode *loop = llvm::MDNode::getDistinct(context, {nullptr, hint});
   loop->replaceOperandWith(0, loop);

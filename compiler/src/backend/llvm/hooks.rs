@@ -79,11 +79,6 @@ pub(crate) trait Hooks<'ctx> {
         Ok(())
     }
 
-    /// Whether the turns of a loop wait for each other so long that nothing is gained by some of them at once.
-    fn waits_for_turns(&self, _emitter: &FunctionEmitter<'_, 'ctx>, _body: &[Stmt], _step: &[Stmt]) -> bool {
-        false
-    }
-
     /// After a call of a device function.
     fn called(&self, _emitter: &FunctionEmitter<'_, 'ctx>, _callee: FuncId) -> Result<()> {
         Ok(())

@@ -17,7 +17,7 @@ use inkwell::{
 use super::{
     FunctionEmitter, Result,
     function::{LoopTargets, int},
-    shim::{self, Unroll},
+    shim,
 };
 use crate::ir::{
     Arith, BinaryOp, Block, Class, CompareOp, ExprId, ExprKind, LocalId, Stmt, StmtKind, UnaryOp, for_each_expr,
@@ -42,11 +42,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         if let Some(counted) = self.counted(body, step) {
             return self.emit_counted(&counted, body, step);
         }
-        let unroll = if self.cx.ptx && self.goes_over_own(before, body, step) {
-            Some(Unroll::Full)
-        } else {
-            self.hooks.waits_for_turns(self, body, step).then_some(Unroll::Whole)
-        };
+        let unroll = self.cx.ptx && self.goes_over_own(before, body, step);
         let head = self.block("loop");
         let step_block = self.block("step");
         let end = self.block("endloop");
@@ -67,14 +63,18 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
     }
 
     /// Goes to the head of a loop from its end.
-    fn go_back(&mut self, head: BasicBlock<'ctx>, unroll: Option<Unroll>) -> Result<()> {
+    fn go_back(&mut self, head: BasicBlock<'ctx>, unroll: bool) -> Result<()> {
         if self.ended()? {
             return Ok(());
         }
         let last = self.builder.get_insert_block();
         self.go(head)?;
-        if let (Some(how), Some(back)) = (unroll, last.and_then(BasicBlock::get_terminator)) {
-            shim::unroll(back, how);
+        if let Some(back) = last.and_then(BasicBlock::get_terminator) {
+            if unroll {
+                shim::unroll(back);
+            } else if !self.cx.ptx {
+                shim::of_program(back);
+            }
         }
         Ok(())
     }
@@ -113,8 +113,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         };
         self.set_local(counted.counter, sum.into())?;
         self.hooks.turn(self, body, step)?;
-        let waits = self.hooks.waits_for_turns(self, body, step);
-        self.go_back(turn, waits.then_some(Unroll::Whole))?;
+        self.go_back(turn, false)?;
         self.builder.position_at_end(end);
         Ok(())
     }

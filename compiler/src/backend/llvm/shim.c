@@ -10,14 +10,13 @@
 
 typedef void *Ref;
 
-/* LLVM's C API (llvm-c/Core.h, LLJIT.h, TargetMachine.h, Linker.h, DebugInfo.h, Transforms/PassBuilder.h). */
+/* LLVM's C API (llvm-c/Core.h, LLJIT.h, TargetMachine.h, Linker.h, DebugInfo.h). */
 extern void LLVMInstallFatalErrorHandler(void (*)(const char *));
 extern void LLVMContextSetDiagnosticHandler(Ref, void (*)(Ref, void *), void *);
 extern int LLVMGetDiagInfoSeverity(Ref);
 extern char *LLVMGetDiagInfoDescription(Ref);
 extern void LLVMDisposeMessage(char *);
 extern int LLVMTargetMachineEmitToMemoryBuffer(Ref, Ref, int, char **, Ref *);
-extern Ref LLVMRunPasses(Ref, const char *, Ref, Ref);
 extern Ref LLVMCreateTargetMachine(Ref, const char *, const char *, const char *, int, int, int);
 extern int LLVMLinkModules2(Ref, Ref);
 extern Ref LLVMOrcLLJITAddObjectFile(Ref, Ref, Ref);
@@ -26,6 +25,7 @@ extern Ref LLVMDIBuilderCreateCompileUnit(Ref, int, Ref, const char *, size_t, i
                                           const char *, size_t, int, unsigned, int, int, const char *, size_t,
                                           const char *, size_t);
 
+extern Ref weft_host_passes(Ref, const char *, Ref, int);
 extern Ref weft_nvptx_passes(Ref, const char *, Ref, int);
 extern int weft_frames_note(Ref);
 extern void weft_gate_generates(int);
@@ -90,8 +90,8 @@ int weft_shim_emit(Ref machine, Ref module, int file_type, char **error, Ref *ou
   CAUGHT(*failed = generate(machine, module, file_type, error, out));
 }
 
-int weft_shim_passes(Ref module, const char *passes, Ref machine, Ref options, Ref *error) {
-  CAUGHT(*error = LLVMRunPasses(module, passes, machine, options));
+int weft_shim_host_passes(Ref module, const char *passes, Ref machine, int large, Ref *error) {
+  CAUGHT(*error = weft_host_passes(module, passes, machine, large));
 }
 
 int weft_shim_nvptx_passes(Ref module, const char *passes, Ref machine, int large, Ref *error) {

@@ -26,7 +26,6 @@ use inkwell::{
     },
     memory_buffer::MemoryBuffer,
     module::Module,
-    passes::PassBuilderOptions,
     targets::{CodeModel, FileType, InitializationConfig, RelocMode, Target, TargetMachine, TargetTriple},
     values::{AsValueRef, InstructionValue},
 };
@@ -38,7 +37,8 @@ unsafe extern "C" {
     fn weft_shim_watch(context: *mut c_void);
     fn weft_gate(context: *mut c_void, stop: *const AtomicBool);
     fn weft_gate_large(is_huge: c_int);
-    fn weft_unroll(back: LLVMValueRef, full: c_int);
+    fn weft_gate_grown();
+    fn weft_loop_hint(back: LLVMValueRef, hint: *const c_char);
     fn weft_split_blocks(module: LLVMModuleRef);
     fn weft_decide_floats(module: LLVMModuleRef);
     fn weft_single_accesses(module: LLVMModuleRef);
@@ -60,11 +60,11 @@ unsafe extern "C" {
         out: *mut LLVMMemoryBufferRef,
         failed: *mut c_int,
     ) -> c_int;
-    fn weft_shim_passes(
+    fn weft_shim_host_passes(
         module: LLVMModuleRef,
         passes: *const c_char,
         machine: LLVMTargetMachineRef,
-        options: *mut c_void,
+        large: c_int,
         error: *mut *mut c_void,
     ) -> c_int;
     fn weft_shim_nvptx_passes(
@@ -156,19 +156,22 @@ pub(crate) fn skip_slow_passes(huge: bool) {
     unsafe { weft_gate_large(huge.into()) };
 }
 
-/// How a loop is unrolled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unroll {
-    /// As often as it has turns.
-    Full,
-    /// Not by a number that may leave some turns over.
-    Whole,
+/// From now on this thread's code generator does not reduce the strength of loops, until the next context.
+pub(crate) fn skip_strength_reduction() {
+    // SAFETY: sets a flag of this thread.
+    unsafe { weft_gate_grown() };
 }
 
 /// Has a loop unrolled: the one that this branch goes back in.
-pub(crate) fn unroll(back: InstructionValue<'_>, how: Unroll) {
-    // SAFETY: the branch is alive, and nobody else uses its context.
-    unsafe { weft_unroll(back.as_value_ref(), c_int::from(how == Unroll::Full)) };
+pub(crate) fn unroll(back: InstructionValue<'_>) {
+    // SAFETY: the instruction is alive, and so is its context; the text ends with a NUL.
+    unsafe { weft_loop_hint(back.as_value_ref(), c"llvm.loop.unroll.full".as_ptr()) };
+}
+
+/// Says of the loop that this branch goes back in that it is the program's: `host/passes.cpp` asks for that.
+pub(crate) fn of_program(back: InstructionValue<'_>) {
+    // SAFETY: the instruction is alive, and so is its context; the text ends with a NUL.
+    unsafe { weft_loop_hint(back.as_value_ref(), c"weft.of_program".as_ptr()) };
 }
 
 /// Keeps ptxas from taking several turns in one of loops whose counters it reads wrongly.
@@ -354,17 +357,17 @@ impl Machine {
         module.set_data_layout(&self.machine.get_target_data().get_data_layout());
     }
 
-    /// Runs a pipeline such as `default<O3>`.
-    pub(crate) fn run_passes(&self, module: &Module<'_>, passes: &str, options: &PassBuilderOptions) -> Result<()> {
+    /// Runs a pipeline such as `default<O3>` on a module that becomes code for a CPU; `large` keeps vectors from being unrolled.
+    pub(crate) fn run_host_passes(&self, module: &Module<'_>, passes: &str, large: bool) -> Result<()> {
         let text = c_string(passes)?;
         let mut error = ptr::null_mut();
-        // SAFETY: all four objects are alive, and the module belongs to a context that this thread alone uses.
+        // SAFETY: all three objects are alive, and the module belongs to a context that this thread alone uses.
         let fatal = unsafe {
-            weft_shim_passes(
+            weft_shim_host_passes(
                 module.as_mut_ptr(),
                 text.as_ptr(),
                 self.machine.as_mut_ptr(),
-                options.as_mut_ptr().cast(),
+                large.into(),
                 &raw mut error,
             )
         };

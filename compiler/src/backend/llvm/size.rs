@@ -4,7 +4,10 @@
 //! [`LOOPS`] or [`EXPRS`] does without them (`gate.cpp`), so that compiling takes time in proportion. Kernels of
 //! ordinary size are far below both.
 
-use crate::ir::{Function, Module, StmtKind, for_each_stmt};
+use crate::{
+    ir::{Function, Module, StmtKind, for_each_stmt},
+    stage,
+};
 
 /// Loops of a kernel from which on it is large. 20 take LLVM's loop strength reduction a second, 80 half a minute.
 const LOOPS: u64 = 16;
@@ -12,6 +15,16 @@ const LOOPS: u64 = 16;
 const EXPRS: u64 = 4000;
 /// Expressions of a kernel from which on it is huge. 9000 in one chain take LLVM's vectorizer of loops 1.3 seconds.
 const HUGE_EXPRS: u64 = 8000;
+
+/// Instructions that LLVM's passes have left of a module from which on it has grown: gathers that are single loads, or turns of
+/// loops side by side. LLVM's strength reduction of loops takes time in the square of a loop's addresses, half of a second for
+/// 10,000 instructions.
+const GROWN: u64 = 4000;
+
+/// Whether LLVM's passes have left so much that the code generator does without its slowest one.
+pub(crate) const fn has_grown(left: stage::Size) -> bool {
+    left.instructions > GROWN
+}
 
 /// How large a kernel is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

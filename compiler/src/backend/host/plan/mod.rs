@@ -52,7 +52,6 @@ pub(crate) mod warps;
 mod webs;
 
 pub(crate) use counting::counts_only;
-pub(crate) use chains::adds_up_floats;
 pub(crate) use crossing::Crossing;
 pub(crate) use leaving::Leaving;
 pub(crate) use polling::Polling;

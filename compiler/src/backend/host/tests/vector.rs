@@ -425,3 +425,21 @@ def squares(a, out):
     let compares = llvm.lines().any(|line| line.contains("= icmp") && line.contains("x i16>"));
     assert!(!compares && llvm.contains("x i32>"), "{llvm}");
 }
+
+/// A loop of a few turns that each thread runs by itself is not eight turns at a time and a second loop for the rest.
+#[test]
+fn loops_of_one_thread_are_not_unrolled() {
+    let source = "
+def rows(starts, columns, values, x, y):
+    i = cuda.grid(1)
+    if i < y.size:
+        total = np.float32(0)
+        for j in range(starts[i], starts[i + 1]):
+            total += values[j] * x[columns[j]]
+        y[i] = total
+";
+    let signature = "void(int32[::1], int32[::1], float32[::1], float32[::1], float32[::1])";
+    let llvm = llvm(source, signature, "x86-64-v3");
+    assert!(llvm.contains("fmul") || llvm.contains("llvm.fmuladd") || llvm.contains("llvm.fma"), "{llvm}");
+    assert!(!llvm.contains(".prol") && !llvm.contains(".epil"), "no loop for the rest:\n{llvm}");
+}

@@ -1,0 +1,71 @@
+/* LLVM's passes over a module that becomes code for a CPU, without the unrolling of loops that a thread runs by itself.
+ *
+ * Where the number of turns is known at run time only, LLVM makes eight turns of a short loop one, with a second loop for
+ * what is left. Loops over a block's threads are long, and gain by it. A loop of the program's that is left for each thread
+ * alone, because it goes on as long as that thread needs (`for j in range(starts[i], starts[i + 1])`), has a few turns at a
+ * time: the threads would run most of them in the second loop. LLVM's settings for that are the process's. */
+#include "llvm-c/Error.h"
+#include "llvm-c/TargetMachine.h"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/IR/Dominators.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Passes/StandardInstrumentations.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/Transforms/Utils/LoopUtils.h"
+
+namespace {
+
+/* What the back end says of loops of the program's (`shim::of_program`). */
+constexpr llvm::StringLiteral of_program = "weft.of_program";
+
+/* Whether a loop works on vectors: of threads, or of its own turns. */
+bool has_vectors(const llvm::Loop &loop) {
+  for (const llvm::BasicBlock *block : loop.blocks())
+    for (const llvm::Instruction &instruction : *block)
+      if (instruction.getType()->isVectorTy()) return true;
+  return false;
+}
+
+/* Leaves the loops of single threads out of what is unrolled at counts that are known at run time only. */
+void keep_short_loops(llvm::Function &function) {
+  llvm::DominatorTree dominators(function);
+  llvm::LoopInfo loops(dominators);
+  for (llvm::Loop *loop : loops.getLoopsInPreorder())
+    if (llvm::getBooleanLoopAttribute(loop, of_program) && loop->isInnermost() && !has_vectors(*loop))
+      llvm::addStringMetadataToLoop(loop, "llvm.loop.unroll.runtime.disable");
+}
+
+} // namespace
+
+/* As `LLVMRunPasses` with its default options; `is_large` keeps vectors from being unrolled. */
+extern "C" LLVMErrorRef weft_host_passes(LLVMModuleRef module_ref, const char *pipeline, LLVMTargetMachineRef machine,
+                                         int is_large) {
+  llvm::Module &module = *llvm::unwrap(module_ref);
+  llvm::PipelineTuningOptions options;
+  /* Four turns of each vector loop side by side are four times the code. */
+  if (is_large) options.LoopInterleaving = options.SLPVectorization = false;
+  llvm::PassInstrumentationCallbacks callbacks;
+  llvm::PassBuilder builder(reinterpret_cast<llvm::TargetMachine *>(machine), options, std::nullopt, &callbacks);
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  builder.registerLoopAnalyses(loops);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerModuleAnalyses(modules);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  llvm::StandardInstrumentations standard(module.getContext(), false);
+  standard.registerCallbacks(callbacks, &modules);
+  callbacks.registerBeforeNonSkippedPassCallback([](llvm::StringRef pass, llvm::Any unit) {
+    const llvm::Function *const *function = llvm::any_cast<const llvm::Function *>(&unit);
+    /* LLVM hands it out so that nobody changes it by mistake; what a loop is to be spared is no change of its code. */
+    if (function && pass == "LoopUnrollPass") keep_short_loops(const_cast<llvm::Function &>(**function));
+  });
+  llvm::ModulePassManager passes;
+  if (llvm::Error error = builder.parsePassPipeline(passes, pipeline)) return llvm::wrap(std::move(error));
+  passes.run(module, modules);
+  return nullptr;
+}
