@@ -66,10 +66,11 @@ extern "C" void weft_gate_large(int is_huge) {
 /* Says whether the code generator is at work. */
 extern "C" void weft_gate_generates(int generates) { gate.generates = generates; }
 
-/* The loop that a branch goes back in is unrolled, or not by a number of turns that is not known to divide those it has. */
+/* The loop that a branch goes back in is unrolled, or not by a number of turns that may leave some over. */
 extern "C" void weft_unroll(LLVMValueRef back, int full) {
   llvm::LLVMContext &context = llvm::unwrap(back)->getContext();
-  llvm::Metadata *hint = llvm::MDNode::get(context, llvm::MDString::get(context, full ? "llvm.loop.unroll.full" : "llvm.loop.unroll.runtime.disable"));
+  const char *name = full ? "llvm.loop.unroll.full" : "llvm.loop.unroll.runtime.disable";
+  llvm::Metadata *hint = llvm::MDNode::get(context, llvm::MDString::get(context, name));
   /* A loop's name is a node of its own: its first operand is itself. */
   llvm::MDNode *loop = llvm::MDNode::getDistinct(context, {nullptr, hint});
   loop->replaceOperandWith(0, loop);

@@ -24,8 +24,8 @@ pub(super) fn has_some(function: &Function, body: &[Stmt], step: &[Stmt]) -> boo
     })
 }
 
-/// `true` if a loop does little else than add to a float in each turn: it takes as long as these additions wait for each other, however
-/// many turns LLVM does at once, and turns that are left over would cost a branch that nobody can foresee.
+/// `true` if a loop does little else than add to a float in each turn: it takes as long as these additions wait for each
+/// other, however many turns LLVM does at once, and turns that are left over would cost a branch that nobody can foresee.
 pub(crate) fn adds_up_floats(function: &Function, body: &[Stmt], step: &[Stmt]) -> bool {
     let (mut adds, mut operations, mut inner) = (false, 0, false);
     for_each_stmt(body, &mut |stmt| {
