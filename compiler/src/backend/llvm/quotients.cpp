@@ -1,5 +1,6 @@
-/* Divisions stay where they are: the code generator's own pass over the addresses of loops takes quotients and remainders for sums of
- * what they are made of, and then divides in every turn, since it may not divide in front of a loop by what may be zero. */
+/* Divisions stay where they are: the code generator's own pass over the addresses of loops takes quotients and
+ * remainders for sums of what they are made of, and then divides in every turn, since it may not divide in front of a
+ * loop by what may be zero. */
 #include "llvm-c/Core.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/IR/Constants.h"
@@ -14,7 +15,8 @@ extern "C" void weft_keep_quotients(LLVMModuleRef module) {
   for (Function &function : *unwrap(module))
     for (BasicBlock &block : function)
       for (Instruction &instruction : block)
-        if (instruction.isIntDivRem() && instruction.getType()->isIntegerTy() && !isa<Constant>(instruction.getOperand(1)))
+        if (instruction.isIntDivRem() && instruction.getType()->isIntegerTy() &&
+            !isa<Constant>(instruction.getOperand(1)))
           divisions.push_back(&instruction);
   for (Instruction *division : divisions) {
     IRBuilder<> builder(division->getNextNode());

@@ -342,7 +342,8 @@ pub(crate) fn for_stacks(module: &Module, circles: &Circles) -> Module {
     module
 }
 
-/// The guarded parts of a body, and the uniformity in which only code that runs once a block assigns what the block shares.
+/// The guarded parts of a body, and the uniformity in which only code that runs once a block assigns what the block
+/// shares.
 fn shared_by_block(function: &Function, body: &[Stmt], fixed: &Fixed) -> (Regions, Uniformity) {
     let (mut pinned, mut apart) = (Vec::new(), Vec::new());
     loop {
