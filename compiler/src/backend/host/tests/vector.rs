@@ -303,7 +303,7 @@ def k(a, out):
         out[i] = 1 if s == 3 or s > 200 else 0
 ";
     let llvm = llvm(source, "void(uint8[::1], uint8[::1])", "x86-64-v3");
-    assert!(llvm.contains("x i32>") && !llvm.contains("x i64> "), "{llvm}");
+    assert!(llvm.contains("x i16>") && !llvm.contains("x i64> "), "{llvm}");
 }
 
 #[test]
@@ -433,7 +433,7 @@ fn loops_of_one_thread_are_not_unrolled() {
 def rows(starts, columns, values, x, y):
     i = cuda.grid(1)
     if i < y.size:
-        total = np.float32(0)
+        total = 0.0
         for j in range(starts[i], starts[i + 1]):
             total += values[j] * x[columns[j]]
         y[i] = total
