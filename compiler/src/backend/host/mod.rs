@@ -263,6 +263,7 @@ fn legal(cx: &ModuleContext<'_, '_>) -> Result<()> {
 }
 
 /// And [`shim::single_accesses`].
+#[expect(clippy::unnecessary_wraps, reason = "a `Job` may fail to legalize")]
 fn legal_and_single(cx: &ModuleContext<'_, '_>) -> Result<()> {
     shim::narrow_sums(cx.module);
     shim::single_accesses(cx.module);

@@ -1,6 +1,6 @@
 //! Additions of vectors of 16-bit and shorter integers are made element by element.
 //!
-//! LLVM's SLP vectorizer joins neighbors into `add <2 x i16>`, which is `add.s16x2` from sm_90 on (PTX ISA 9.7.1.1), and
+//! LLVM's SLP vectorizer joins neighbors into `add <2 x i16>`, which is `add.s16x2` from `sm_90` on (PTX ISA 9.7.1.1), and
 //! shorter ones are widened to that. Where one operand is a constant, or ptxas finds that it is, and the program reads only the lower half of the sum, ptxas 13.0
 //! and the driver of that version add 0 in place of the constant (13.5 does not). So this runs after LLVM's passes.
 //! `min` and `max` of such pairs are right there.
