@@ -57,6 +57,18 @@ pub(super) fn has_masks(cpu: &HostCpu) -> bool {
     has("+avx512bw") && has("+avx512vl")
 }
 
+/// The features that code for a CPU is made with: vectors of 512 bits where it has them and does not slow down for them. LLVM keeps
+/// to 256 on all of Intel's, and then takes a row of sixteen threads for two. From Ice Lake on a core that works on 512 bits
+/// has the clock that it has with 256 (Skylake's, Cascade Lake's and Cooper Lake's go down by a sixth).
+pub(super) fn features(cpu: &HostCpu) -> String {
+    let slows_down = ["skylake", "cascadelake", "cooperlake"].iter().any(|name| cpu.name.starts_with(name));
+    let is_client = ["cannonlake", "icelake-client", "tigerlake", "rocketlake"].contains(&cpu.name.as_str());
+    if has_masks(cpu) && !slows_down && !is_client {
+        return format!("{},-prefer-256-bit", cpu.features);
+    }
+    cpu.features.clone()
+}
+
 /// The features that none of some lists has.
 fn missing<'a>(features: &'a str, lists: &[&str]) -> Vec<&'a str> {
     let is_there = |feature: &&str| lists.iter().any(|list| list.split(',').any(|one| one == *feature));
@@ -75,6 +87,13 @@ mod tests {
         assert!(has("x86-64-v4", "+avx512f") && has("x86-64-v3", "+avx2"));
         assert!(!has("x86-64-v3", "+avx512f") && !has("x86-64-v2", "+avx2"));
         assert_eq!(known("pentium4"), None);
+    }
+
+    #[test]
+    fn vectors_are_as_wide_as_costs_nothing() {
+        let wide = |name: &str| features(&known(name).expect("LLVM knows it")).ends_with(",-prefer-256-bit");
+        assert!(wide("sapphirerapids") && wide("icelake-server") && wide("x86-64-v4"));
+        assert!(!wide("skylake-avx512") && !wide("tigerlake") && !wide("x86-64-v3") && !wide("alderlake"));
     }
 
     #[test]

@@ -200,7 +200,7 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
         let machine = Machine::new(&MachineSpec {
             triple: &cpu.triple,
             cpu: &cpu.name,
-            features: &cpu.features,
+            features: &cpu::features(cpu),
             level,
             reloc: RelocMode::PIC,
             model: CodeModel::Small,
