@@ -216,12 +216,16 @@ impl Crew {
         }
     }
 
+    /// The threads that a call is meant for.
+    fn meant(&self, call: Call) -> impl Iterator<Item = &Seat> {
+        self.seats.iter().take(call.n_helpers() + 1).skip(1)
+    }
+
     /// Wakes two of those that a call is meant for, if so many sleep: each wakes two more, so that a large crew is up soon and
     /// the caller gets to work at once.
     fn wake_two(&self, call: Call) {
         if self.asleep.load(Ordering::SeqCst) > 0 {
-            let meant = self.seats.iter().take(call.n_helpers() + 1);
-            meant.filter(|seat| self.wake(seat)).take(2).for_each(drop);
+            self.meant(call).filter(|seat| self.wake(seat)).take(2).for_each(drop);
         }
     }
 
@@ -296,8 +300,7 @@ impl Crew {
 
     /// Whether a thread works for a call. Those that do not yet will not, if it is over.
     fn is_worked_for(&self, call: Call) -> bool {
-        let meant = self.seats.iter().take(call.n_helpers() + 1);
-        meant.into_iter().any(|seat| seat.works_for.load(Ordering::SeqCst) == call.0)
+        self.meant(call).any(|seat| seat.works_for.load(Ordering::SeqCst) == call.0)
     }
 }
 

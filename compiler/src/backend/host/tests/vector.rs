@@ -387,7 +387,8 @@ def rings(x, low, out):
     out[ty, tx] = tile[ty, tx]
 ";
     let signature = "void(float32[:,::1], int64, float32[:,::1])";
-    let whole = |llvm: &str| llvm.lines().any(|line| line.contains("= select <16 x i1>") && line.contains("%wide.load"));
+    let whole =
+        |llvm: &str| llvm.lines().any(|line| line.contains("= select <16 x i1>") && line.contains("%wide.load"));
     let (with_masks, without) = (llvm(source, signature, "x86-64-v4"), llvm(source, signature, "x86-64-v3"));
     assert!(whole(&with_masks), "what was there is stored again:\n{with_masks}");
     assert!(!whole(&without), "bounds in a loop:\n{without}");
