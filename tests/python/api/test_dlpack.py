@@ -10,6 +10,7 @@ import itertools
 import mmap
 from typing import Any
 
+import host_memory
 import numpy as np
 import pytest
 import weft
@@ -462,32 +463,21 @@ def test_what_dlpack_cannot_tell(device: str) -> None:
 @pytest.mark.cpu
 def test_behind_a_large_tensor_there_is_something_to_read(make: Any) -> None:
     """Of a tensor at the end of what is mapped, too, which a kernel without a guard reads behind."""
-    import ctypes
 
     @cuda.jit
     def without_a_guard(x: Any, y: Any) -> None:
         i = cuda.grid(1)
         y[i] = x[i]
 
-    extent, behind = 1 << 16, 64 * mmap.PAGESIZE
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.mmap.restype = ctypes.c_void_p
-    start = libc.mmap(None, ctypes.c_size_t(extent * 8 + behind), 3, 0x22, -1, ctypes.c_long(0))
-    end = ctypes.c_void_p(start + extent * 8)
-    base = np.frombuffer((ctypes.c_char * (extent * 8)).from_address(start), np.float64)
-    base[:] = np.arange(extent)
-    try:
+    extent = 1 << 16
+    with host_memory.at_an_end(extent) as (base, change):
+        base[:] = np.arange(extent)
         # Nothing is mapped there; then nobody may read there, and the tensor is copied.
-        for change in (
-            lambda: libc.munmap(end, ctypes.c_size_t(behind)),
-            lambda: libc.mmap(end, ctypes.c_size_t(behind), 0, 0x32, -1, ctypes.c_long(0)),
-        ):
-            assert change() in (0, end.value)
+        for protect in (False, True):
+            change(protect)
             y = np.zeros(extent + 1024)
             without_a_guard[extent // 1024 + 1, 1024](make(base), y)
             np.testing.assert_array_equal(y[:extent], base)
             add[1, 32](make(base), np.ones(extent))
             assert base[0] == 1
             base -= 1
-    finally:
-        libc.munmap(ctypes.c_void_p(start), ctypes.c_size_t(extent * 8 + behind))

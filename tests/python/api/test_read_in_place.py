@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
-import mmap
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import host_memory
 import numpy as np
 import pytest
 from weft import cuda
@@ -52,19 +51,9 @@ def on_the_cpu() -> None:
 @pytest.fixture
 def at_an_end() -> Iterator[tuple[Any, Any]]:
     """An array, and what changes the memory behind it: protects it, or gives it back to the system."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.mmap.restype = ctypes.c_void_p
-    bytes_, behind = N * 8, 64 * mmap.PAGESIZE
-    start = libc.mmap(None, ctypes.c_size_t(bytes_ + behind), 3, 0x22, -1, ctypes.c_long(0))
-    x = np.frombuffer((ctypes.c_char * bytes_).from_address(start), np.float64)
-    x[:] = np.arange(N)
-
-    def change(protect: bool) -> None:
-        at, size = ctypes.c_void_p(start + bytes_), ctypes.c_size_t(behind)
-        assert (libc.mprotect(at, size, 0) if protect else libc.munmap(at, size)) == 0
-
-    yield x, change
-    libc.munmap(ctypes.c_void_p(start), ctypes.c_size_t(bytes_ + behind))
+    with host_memory.at_an_end(N) as (x, change):
+        x[:] = np.arange(N)
+        yield x, change
 
 
 def test_what_is_only_read_is_read_where_it_is(at_an_end) -> None:

@@ -13,7 +13,8 @@ from weft import cuda, float64, int32
 
 LARGE = 1 << 20  # bytes
 N = (LARGE >> 3) + 37  # float64
-BESIDE = 16384  # bytes in front of an array and behind it that are looked at
+# Bytes in front of an array and behind it that are looked at: as many as must be there for it not to be copied.
+BESIDE = 64 * mmap.PAGESIZE
 
 
 @pytest.fixture(autouse=True)
@@ -374,13 +375,18 @@ def test_compare_and_swap_bytes_and_hinted_stores() -> None:
 
 def test_views_of_another_type_and_shape() -> None:
     @cuda.jit
-    def other(x):
+    def typed(x):
         i = cuda.grid(1)
         x.view(np.int32)[i] = 5
+
+    @cuda.jit
+    def shaped(x):
+        i = cuda.grid(1)
         if i < x.size // 5 + 9:
             x[: x.size // 5 * 5].reshape(x.size // 5, 5)[i, 3] = 2
 
-    check(other, *in_the_middle(LARGE // 8 + 3, "f8"), threads=LARGE // 4 + 6)
+    for kernel in (typed, shaped):
+        check(kernel, *in_the_middle(LARGE // 8 + 3, "f8"), threads=LARGE // 4 + 6)
 
 
 def test_a_local_that_may_be_either_of_two_arrays() -> None:

@@ -1,0 +1,45 @@
+"""Memory of the host whose end a test takes away or protects."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import mmap
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+# Where the system places nothing by itself: what a test takes away here no thread's stack takes before the test ends.
+APART = 1 << 44
+FIXED_NOREPLACE, READ_WRITE, PRIVATE_ANONYMOUS = 0x100000, 3, 0x22
+
+BEHIND = 64 * mmap.PAGESIZE
+
+
+@contextlib.contextmanager
+def at_an_end(elements: int) -> Iterator[tuple[Any, Callable[[bool], None]]]:
+    """An array of float64 with `BEHIND` bytes behind it, and what gives those back to the system, or protects them.
+
+    The protecting may come after the giving back. `elements` fill whole pages, or what lies behind starts amid one.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    size = ctypes.c_size_t(elements * 8 + BEHIND)
+    flags = PRIVATE_ANONYMOUS | FIXED_NOREPLACE
+    start = libc.mmap(ctypes.c_void_p(APART), size, READ_WRITE, flags, -1, ctypes.c_long(0))
+    assert start == APART, ctypes.get_errno()
+    end = ctypes.c_void_p(start + elements * 8)
+
+    def change(protect: bool) -> None:
+        if not protect:
+            assert libc.munmap(end, ctypes.c_size_t(BEHIND)) == 0
+        elif libc.mprotect(end, ctypes.c_size_t(BEHIND), 0) != 0:
+            assert libc.mmap(end, ctypes.c_size_t(BEHIND), 0, flags, -1, ctypes.c_long(0)) == end.value
+
+    try:
+        yield np.frombuffer((ctypes.c_char * (elements * 8)).from_address(start), np.float64), change
+    finally:
+        libc.munmap(ctypes.c_void_p(start), size)
