@@ -1,11 +1,15 @@
 //! What sanitized code calls: it is handed to the launch's [sanitizer](crate::sanitize), and where threads meet, too.
 #![expect(unsafe_code, reason = "is called by code that was compiled at run time, and reads what is to be overwritten")]
 
-use std::{cell::UnsafeCell, ptr, sync::Mutex};
+use std::{
+    cell::UnsafeCell,
+    ptr,
+    sync::{Mutex, atomic::AtomicU64},
+};
 
 use weft_artifact::{AccessBits, ArgType, HostChecks, HostContext, Kernel, Layout, SlotField, SlotSource};
 
-use crate::sanitize::{Argument, Launch, Pause, Told, Verdict, Who};
+use crate::sanitize::{Argument, Launch, Lines, Parts, Pause, Told, Verdict, Who};
 
 /// The checks that sanitized code calls.
 pub(super) const CHECKS: HostChecks = HostChecks { access, event };
@@ -106,6 +110,29 @@ extern "C" fn event(context: *const HostContext, site: u32, kind: u32, a: u64, b
     }
 }
 
+/// Reads a page of the program's memory, which it is about to access.
+pub(super) fn read_page(address: u64, lines: &mut Lines) {
+    let page = ptr::with_exposed_provenance::<u8>(usize::try_from(address).unwrap_or(0));
+    // SAFETY: some of its bytes are there, and so are all: what is there begins and ends with larger pages. Nobody writes to the
+    // bytes of the kernel's arrays among them meanwhile; if somebody does to others, they are not what is written back.
+    unsafe { ptr::copy_nonoverlapping(page, lines.as_mut_ptr(), lines.len()) };
+}
+
+/// Writes back what lay in the program's memory before a launch.
+pub(super) fn write_back(address: u64, bytes: &[u8]) {
+    let place = ptr::with_exposed_provenance_mut::<u8>(usize::try_from(address).unwrap_or(0));
+    for (at, &byte) in bytes.iter().enumerate() {
+        // SAFETY: the launch, which is not over for its caller, has accessed these bytes. What it has only read is as it was, and
+        // may be memory that nobody may write.
+        unsafe {
+            let place = place.add(at);
+            if place.read() != byte {
+                place.write(byte);
+            }
+        }
+    }
+}
+
 /// A thread lets others go on; `None` where nobody asked what is known of it.
 pub(super) fn paused(launch: *mut Launch, slot: usize, thread: usize) -> Option<Pause> {
     // SAFETY: it is null, or the launch's, and no fiber runs now.
@@ -145,6 +172,26 @@ impl Patience {
 
 /// A launch's sanitizer, for the one thread of the system that runs it.
 pub(super) type Checked = Mutex<Launch>;
+
+/// Who is told of what a launch does.
+#[derive(Clone, Copy)]
+pub(super) enum Checks<'a> {
+    Nobody,
+    /// Of a launch that one thread of the system runs.
+    Alone(&'a Checked),
+    /// Of one that several run, and how many of its blocks are done.
+    Parts(&'a Parts, &'a AtomicU64),
+}
+
+impl<'a> Checks<'a> {
+    /// Of a launch that one thread of the system runs.
+    pub(super) const fn alone(self) -> Option<&'a Checked> {
+        match self {
+            Self::Alone(checked) => Some(checked),
+            Self::Nobody | Self::Parts(..) => None,
+        }
+    }
+}
 
 /// The arrays of a launch, by its cells.
 pub(super) fn arguments(kernel: &Kernel, cells: &[u64]) -> Vec<Argument> {

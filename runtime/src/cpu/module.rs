@@ -1,37 +1,34 @@
 //! Loaded code and launches.
 #![expect(unsafe_code, reason = "calls code that was compiled at run time")]
 
+mod checked;
+
 use std::{
     any::Any,
     ops::Range,
-    ptr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, atomic::AtomicBool},
 };
 
 use weft_artifact::{Artifact, CodeFormat, Factors, Faults, HostConfig, HostContext, HostWatch, Kernel, Sites};
 
 use super::{
-    checks::{self, CHECKS, Checked, Telling, Watched},
+    checks::{Checks, Telling, Watched},
     depth::{self, lowest},
     fault::{self, Pending, Record},
     fibers::{Fibers, blocks_in_memory},
-    interrupt::leaves,
     pool::{Cost, Pool, Work},
     print as compiled,
     scratch::with_scratch,
     stream::check_stream,
     together::Together,
-    wild::{self, Culprit, Seat},
+    wild::{self, Culprit},
 };
 use crate::{
     error::{Error, ErrorKind},
     executor::{DeviceAttributes, HostCode, HostLoader, LaunchConfig, LoadedKernel, Module, Poll, Stream},
     launch::{self, KernelLimits},
     occupancy::USUAL_BLOCK,
-    print,
-    progress::Progress,
-    ranges,
-    sanitize::{self, Shape, Who},
+    print, ranges,
 };
 
 /// The entry of a kernel; see `weft_artifact`.
@@ -123,6 +120,7 @@ impl Module for CpuModule {
             faults: kernel.faults.clone(),
             sanitized: kernel.sanitize.as_ref().map(|sites| Box::new((Arc::clone(sites), kernel.clone()))),
             cost: Cost::default(),
+            in_parts: AtomicBool::new(true),
             shared: Arc::clone(&self.shared),
             _code: Arc::clone(&self.code),
         }))
@@ -151,6 +149,8 @@ struct CpuKernel {
     /// The sites of sanitized code, and what it is called with.
     sanitized: Option<Box<(Arc<Sites>, Kernel)>>,
     cost: Cost,
+    /// Sanitized code may be run in parts: no launch has shown that this is of no use.
+    in_parts: AtomicBool,
     shared: Arc<Shared>,
     /// Keeps the code loaded.
     _code: Arc<dyn HostCode>,
@@ -226,32 +226,15 @@ impl LoadedKernel for CpuKernel {
         // Three extents that were checked against the device's limits: at most 2^63.
         let n_blocks = grid_x as u64 * grid_y as u64 * grid_z as u64;
         let record = self.faults.as_ref().map(|_| Box::new(Record::new()));
-        let checks = self.sanitized.as_deref().map(|(sites, kernel)| {
-            let (same_values, loops) = (sanitize::tells_same_values(), self.stack_bytes.is_none());
-            let shape =
-                Shape { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], same_values, loops };
-            let arguments = checks::arguments(kernel, cells);
-            Mutex::new(sanitize::Launch::new(Arc::clone(sites), &self.limits.name, shape, arguments))
-        });
-        let launch = Launch {
-            checks: checks.as_ref(),
-            dynamic: self.fixed_scratch,
-            kernel: &self.limits.name,
-            entry: self.entry,
-            record: record.as_deref(),
-            slots: cells,
-            config: [grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, 0],
-            scratch_bytes: self.fixed_scratch.saturating_add(shared_bytes as usize),
-            stack_bytes: self.stack_bytes,
-            together: Together::of(n_blocks),
-            call_bytes: self.call_bytes,
-            below_bytes: self.below_bytes,
-        };
+        let config = [grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, 0];
+        let start = Start { config, n_blocks, cells, record: record.as_deref() };
+        if let Some((sites, kernel)) = self.sanitized.as_deref() {
+            return self.launch_checked(sites, kernel, &start, poll);
+        }
+        let launch = self.begin(&start, Checks::Nobody);
         let n_threads = n_blocks.saturating_mul(block_x as u64 * block_y as u64 * block_z as u64);
         let pool = &self.shared.pool;
         let ran = match self.stack_bytes {
-            // One thread of the system tells the sanitizer.
-            _ if checks.is_some() => pool.run(&Alone { launch: &launch, n_blocks }, 1, &Cost::default(), poll),
             Some(_) if n_threads <= MOST_ALONE => {
                 pool.run(&Alone { launch: &launch, n_blocks }, 1, &Cost::default(), poll)
             }
@@ -259,6 +242,39 @@ impl LoadedKernel for CpuKernel {
             Some(_) => pool.run(&launch, n_blocks, &Cost::default(), poll),
             None => pool.run(&launch, n_blocks, &self.cost, poll),
         };
+        self.conclude(&launch, &start, ran)
+    }
+}
+
+/// What a launch begins with.
+struct Start<'a> {
+    config: [u32; 8],
+    n_blocks: u64,
+    cells: &'a [u64],
+    record: Option<&'a Record>,
+}
+
+impl CpuKernel {
+    fn begin<'a>(&'a self, start: &Start<'a>, checks: Checks<'a>) -> Launch<'a> {
+        Launch {
+            checks,
+            dynamic: self.fixed_scratch,
+            kernel: &self.limits.name,
+            entry: self.entry,
+            record: start.record,
+            slots: start.cells,
+            config: start.config,
+            n_blocks: start.n_blocks,
+            scratch_bytes: self.fixed_scratch.saturating_add(start.config[6] as usize),
+            stack_bytes: self.stack_bytes,
+            together: Together::of(start.n_blocks),
+            call_bytes: self.call_bytes,
+            below_bytes: self.below_bytes,
+        }
+    }
+
+    /// What came of a launch, but for what a sanitizer has found.
+    fn conclude(&self, launch: &Launch<'_>, start: &Start<'_>, ran: Result<(), Error>) -> Result<(), Error> {
         print::flush();
         if let Some(culprit) = launch.together.wild() {
             // One thread of a coarsened kernel does the work of several, and exchanged axes have other linear numbers: these
@@ -286,7 +302,7 @@ impl LoadedKernel for CpuKernel {
                 ),
             ));
         }
-        if let (Ok(()), Some(faults), Some(record)) = (&ran, &self.faults, &record)
+        if let (Ok(()), Some(faults), Some(record)) = (&ran, &self.faults, start.record)
             && let Some(raised) = record.raised(faults)
         {
             let at_launch = raised.at_launch;
@@ -295,12 +311,6 @@ impl LoadedKernel for CpuKernel {
                 return Err(error);
             }
             self.shared.pending.keep(error);
-        }
-        if let Some(checks) = &checks {
-            let mut checks = checks.lock().unwrap_or_else(PoisonError::into_inner);
-            if checks.has_found() {
-                return Err(Error::found(&self.limits.name, checks.take()));
-            }
         }
         ran.map_err(|mut error| {
             if error.kind == ErrorKind::Interrupted {
@@ -311,7 +321,7 @@ impl LoadedKernel for CpuKernel {
     }
 }
 
-/// A launch with stacks, or one that is checked, on one thread of the system.
+/// A launch on one thread of the system.
 struct Alone<'a> {
     launch: &'a Launch<'a>,
     n_blocks: u64,
@@ -327,7 +337,7 @@ impl Work for Alone<'_> {
 /// One launch, shared by the threads that run it.
 struct Launch<'a> {
     /// Where sanitized code is told of.
-    checks: Option<&'a Checked>,
+    checks: Checks<'a>,
     /// Where dynamic shared memory begins.
     dynamic: usize,
     /// Its name.
@@ -337,6 +347,7 @@ struct Launch<'a> {
     record: Option<&'a Record>,
     slots: &'a [u64],
     config: [u32; 8],
+    n_blocks: u64,
     scratch_bytes: usize,
     stack_bytes: Option<usize>,
     together: Together,
@@ -369,6 +380,7 @@ impl Launch<'_> {
             record,
             slots,
             config,
+            n_blocks: _,
             scratch_bytes,
             stack_bytes,
             together,
@@ -377,7 +389,7 @@ impl Launch<'_> {
         } = self;
         let stack_bytes = (*stack_bytes)?;
         Some(Fibers {
-            checks: *checks,
+            checks: checks.alone(),
             dynamic: *dynamic,
             kernel,
             entry: *entry,
@@ -389,46 +401,6 @@ impl Launch<'_> {
             below_bytes: (*below_bytes > 0).then_some(*below_bytes),
             together,
         })
-    }
-}
-
-impl Launch<'_> {
-    /// Runs blocks whose threads are loops and are told of, one after the other. `false` if one has left for good.
-    fn run_checked(
-        &self,
-        checks: &Checked,
-        context: HostContext,
-        (start, end): (u64, u64),
-        seat: Option<&Seat>,
-    ) -> bool {
-        let mut checks = checks.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut progress = Progress::of_blocks(|| format!("sanitizing {}", self.kernel), end - start);
-        let (scratch, bytes) = (context.scratch.addr() as u64, self.scratch_bytes as u64);
-        // SAFETY: the configuration is that of this launch.
-        let watch = unsafe { (*context.config).watch };
-        for block in start..end {
-            let slot = checks.begin(block, scratch, bytes, self.dynamic as u64);
-            let seen = checks.seen(Who { slot, thread: 0 });
-            let context = HostContext { first_block: block, last_block: block + 1, checks: CHECKS, seen, ..context };
-            let telling = Telling { context, watched: Watched::new(ptr::from_mut(&mut *checks), slot) };
-            let mut running = Running { telling, together: &self.together };
-            // SAFETY: as of blocks that nobody checks; what the code tells of uses the launch's sanitizer, which nobody else
-            // does meanwhile.
-            let called = unsafe { wild::call(seat, self.entry, (&raw mut running).cast::<HostContext>(), self.kernel) };
-            if let Err(wild) = called {
-                self.together.went_wild(watch, Culprit { wild, blocks: (block, block + 1), thread: None });
-                return false;
-            }
-            checks.end(slot);
-            if let Some(progress) = &mut progress {
-                progress.done_blocks(block + 1 - start);
-            }
-            // SAFETY: the watch is this launch's.
-            if unsafe { leaves(watch) } {
-                return false;
-            }
-        }
-        true
     }
 }
 
@@ -459,11 +431,11 @@ impl Work for Launch<'_> {
                 let record = Record::pointer(self.record);
                 let (fault, called) = (fault::fault, fault::called);
                 let context = HostContext { lowest, deep, print: compiled::print, fault, called, record, ..context };
-                if let Some(checks) = self.checks {
-                    if !self.run_checked(checks, context, (start, end), seat.as_deref()) {
-                        break;
+                if let Some(goes_on) = self.run_checked(context, (start, end), seat.as_deref()) {
+                    if goes_on {
+                        continue;
                     }
-                    continue;
+                    break;
                 }
                 let telling = Telling { context, watched: Watched::nobody() };
                 let mut running = Running { telling, together: &self.together };

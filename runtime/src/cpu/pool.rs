@@ -80,7 +80,7 @@ impl Cost {
     }
 
     /// How many blocks there should be to a time, if that is known.
-    fn blocks_in(&self, time: Duration) -> Option<u64> {
+    pub(super) fn blocks_in(&self, time: Duration) -> Option<u64> {
         (time.as_nanos() as u64 * 1000).checked_div(self.0.load(Ordering::Relaxed))
     }
 }

@@ -4,7 +4,7 @@ use weft_artifact::{AccessBits, HostChecks, Tools};
 
 use super::{
     clock::Step,
-    launch::{HAS_FREED, Launch, NOWHERE_ROOM, Told, Verdict, Who},
+    launch::{HAS_FREED, Launch, NOWHERE_ROOM, Plan, Told, Verdict, Who},
     memory::{self, Bytes},
     page::PAGE,
     races::Now,
@@ -16,6 +16,9 @@ impl Launch {
     /// An access of any kind; `now` reads what lies there. Code does by itself what this does at most of them.
     pub fn access(&mut self, who: Who, told: Told, now: impl Fn() -> u64) -> Verdict {
         self.wake(who);
+        if self.claims.is_some() {
+            self.claim(who, told);
+        }
         let verdict = self.take_access(who, told, now);
         self.show_changes(who);
         verdict
@@ -25,7 +28,7 @@ impl Launch {
     fn take_access(&mut self, who: Who, told: Told, now: impl Fn() -> u64) -> Verdict {
         let Told { site, address, bits, .. } = told;
         let bytes = u64::from(bits & AccessBits::SIZE);
-        let tools = self.sites.tools;
+        let tools = self.plan.sites.tools;
         if address.abs_diff(HostChecks::NOWHERE) < NOWHERE_ROOM {
             self.found_bounds(who, site);
             return Verdict::Nowhere;
@@ -51,7 +54,7 @@ impl Launch {
         }
         let in_scratch = address.checked_sub(block.start).filter(|offset| *offset < block.len);
         let is_cell = |offset: u64| {
-            let mut shared = self.sites.shared.iter();
+            let mut shared = self.plan.sites.shared.iter();
             shared.any(|shared| !shared.is_program && offset.wrapping_sub(shared.offset) < shared.bytes)
         };
         if self.has_cells
@@ -84,7 +87,7 @@ impl Launch {
                 return verdict;
             }
         }
-        if !self.shape.loops {
+        if !self.plan.shape.loops {
             self.note_look(who, told, &now);
         }
         if tools.has(Tools::RACECHECK) {
@@ -95,6 +98,30 @@ impl Launch {
         }
         self.show(address, in_scratch.is_some());
         verdict
+    }
+
+    /// A part of the launch may meet a page for the first time.
+    fn claim(&mut self, who: Who, told: Told) {
+        let Self { plan, shadow, claims: Some(claims), blocks, .. } = self else { return };
+        let Told { address, bits, .. } = told;
+        let is_scratch = blocks.get(who.slot).is_some_and(|block| address.wrapping_sub(block.start) < block.len);
+        if is_scratch || bits & AccessBits::LOCAL != 0 || address.abs_diff(HostChecks::NOWHERE) < NOWHERE_ROOM {
+            return;
+        }
+        let (mut at, end) = (address, address.saturating_add(u64::from(bits & AccessBits::SIZE)));
+        while at < end {
+            let part = Shadow::in_page(at, end - at);
+            let launch = shadow.launch;
+            if let Some(page) = shadow.page(at, part)
+                && page.claimed != launch
+            {
+                page.claimed = launch;
+                if claims.claim(at / PAGE, plan) {
+                    claims.look_at_room(|| shadow.page_size());
+                }
+            }
+            at += part;
+        }
     }
 
     /// Code looks at the page of an address by itself from here on, if nothing is known but what it looks for.
@@ -133,7 +160,7 @@ impl Launch {
     fn look_at_memory(&mut self, who: Who, spot: Spot, told: Told, bytes: u64) -> Verdict {
         let launch = self.shadow.launch;
         let start = told.address / PAGE * PAGE;
-        let Self { memory, freed, blocks, shadow, sites, .. } = self;
+        let Self { plan: Plan { memory, freed, sites, .. }, blocks, shadow, .. } = self;
         let Some(page) = shadow.page(told.address, bytes) else { return Verdict::Goes };
         if page.unwritten.0 != launch {
             let has_freed = sites.tools.has(Tools::MEMCHECK) && memory::has(freed, start, PAGE);
@@ -201,7 +228,8 @@ impl Launch {
     ) {
         let Told { address, bits, .. } = told;
         let block = self.number(who.slot);
-        let Self { blocks, shadow, numbers, released, .. } = self;
+        let Self { blocks, shadow, plan, released, .. } = self;
+        let numbers = plan.numbers.blocks;
         let Some(thread) = blocks.get(who.slot).and_then(|block| block.threads.get(who.thread)) else { return };
         let writes = bits & AccessBits::WRITES != 0;
         let mut how = 0;
@@ -216,7 +244,7 @@ impl Launch {
             thread,
             logs: released,
             when,
-            blocks: if in_scratch { (block, 1) } else { *numbers },
+            blocks: if in_scratch { (block, 1) } else { numbers },
             first: numbers.0,
         };
         let mut found = [None; 2];

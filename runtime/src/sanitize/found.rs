@@ -13,7 +13,7 @@ impl Launch {
     /// `threadIdx` and `blockIdx`.
     pub(super) fn coordinates(&self, who: Who) -> ([u32; 3], [u32; 3]) {
         let block = self.in_grid(self.number(who.slot));
-        (split(who.thread as u64, self.shape.block), split(block, self.shape.grid))
+        (split(who.thread as u64, self.plan.shape.block), split(block, self.plan.shape.grid))
     }
 
     /// A thread at a place, for a finding.
@@ -47,17 +47,18 @@ impl Launch {
 
     /// The kernel's end, as a place; nothing if no site is in the kernel.
     pub(super) fn end_site(&self) -> Option<Site> {
-        self.sites.sites.iter().rev().find(|site| site.kind == SiteKind::End).cloned()
+        self.plan.sites.sites.iter().rev().find(|site| site.kind == SiteKind::End).cloned()
     }
 
     /// Which element of which array an address is.
     fn element(&self, slot: usize, address: u64) -> Option<(String, Vec<i64>)> {
         let block = self.blocks.get(slot)?;
         if let Some(offset) = address.checked_sub(block.start).filter(|offset| *offset < block.len) {
-            let shared = self.sites.shared.iter().find(|shared| offset.wrapping_sub(shared.offset) < shared.bytes)?;
+            let shared =
+                self.plan.sites.shared.iter().find(|shared| offset.wrapping_sub(shared.offset) < shared.bytes)?;
             return Some((shared.name.clone(), index_in(shared, offset - shared.offset)));
         }
-        self.arguments.iter().find_map(|argument| Some((argument.name.clone(), argument.index(address)?)))
+        self.plan.arguments.iter().find_map(|argument| Some((argument.name.clone(), argument.index(address)?)))
     }
 
     pub(super) fn found_bounds(&mut self, who: Who, site: u32) {
@@ -85,7 +86,7 @@ impl Launch {
         }
         place.index = Some(index).filter(|index| !index.is_empty());
         places.insert(0, place);
-        let kernel = self.kernel.clone();
+        let kernel = self.plan.kernel.clone();
         self.findings.add("out of bounds", &[&places[0].site.clone(), &index_site], || Finding {
             tool: "memcheck",
             kind: "out of bounds",
@@ -100,7 +101,7 @@ impl Launch {
     pub(super) fn found_misaligned(&mut self, who: Who, told: Told, bytes: u64) {
         let chain = self.thread(who).map_or(0, |thread| thread.depth.chain);
         let Some(place) = self.place(who, Spot::new(told.site, chain), Some(told.address)) else { return };
-        let kernel = self.kernel.clone();
+        let kernel = self.plan.kernel.clone();
         let message = format!("an access of {bytes} bytes is not at a multiple of {bytes}");
         self.findings.add("misaligned", &[&place.site.clone()], || Finding {
             tool: "memcheck",
@@ -116,7 +117,7 @@ impl Launch {
     /// Memory that the device has back.
     pub(super) fn found_freed(&mut self, who: Who, spot: Spot, address: u64) {
         let Some(place) = self.place(who, spot, Some(address)) else { return };
-        let kernel = self.kernel.clone();
+        let kernel = self.plan.kernel.clone();
         let message = format!("{} lies in memory that was freed", element_name(&place));
         self.findings.add("freed", &[&place.site.clone()], || Finding {
             tool: "memcheck",
@@ -131,7 +132,7 @@ impl Launch {
 
     pub(super) fn found_unwritten(&mut self, who: Who, spot: Spot, address: u64) {
         let Some(place) = self.place(who, spot, Some(address)) else { return };
-        let kernel = self.kernel.clone();
+        let kernel = self.plan.kernel.clone();
         let message = format!("{} is used before anything is written there", element_name(&place));
         self.findings.add("uninitialized", &[&place.site.clone()], || Finding {
             tool: "initcheck",
@@ -145,14 +146,14 @@ impl Launch {
     }
 
     pub(super) fn found_race(&mut self, who: Who, (spot, told): (Spot, Told), race: Race, same: bool) {
-        if same && !self.shape.same_values {
+        if same && !self.plan.shape.same_values {
             return;
         }
         let Race { other, .. } = race;
         let Some(place) = self.place(who, spot, Some(told.address)) else { return };
         let element = self.element(who.slot, told.address);
-        let other_block = split(self.in_grid(other.block), self.shape.grid);
-        let at = (split(u64::from(other.thread), self.shape.block), other_block);
+        let other_block = split(self.in_grid(other.block), self.plan.shape.grid);
+        let at = (split(u64::from(other.thread), self.plan.shape.block), other_block);
         let Some(mut earlier) = self.place_of(other.spot, at, element) else { return };
         earlier.what = if race.was_write && earlier.site.kind == SiteKind::Read { "write" } else { earlier.what };
         let within_block = other.block == self.number(who.slot);
@@ -186,7 +187,7 @@ impl Launch {
             triple(place.thread),
             triple(place.block),
         );
-        let kernel = self.kernel.clone();
+        let kernel = self.plan.kernel.clone();
         let sites = [earlier.site.clone(), place.site.clone()];
         self.findings.add(class, &[&sites[0], &sites[1]], || Finding {
             tool: "racecheck",

@@ -1,17 +1,16 @@
 //! One launch, and what it is told.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use weft_artifact::{EventKind, HostSeen, Site, Sites, Tools};
 
 use super::{
     argument::Argument,
     calls::Calls,
+    claims::Claims,
     clock::{Bad, Thread},
     finding::{Finding, Findings},
+    kept::{self, CALLER, Numbers},
     logs::Logs,
     meet::Meeting,
     memory::{self, Bytes},
@@ -22,10 +21,6 @@ use super::{
 
 /// So far from [`HostChecks::NOWHERE`] lies what an index out of bounds led to.
 pub(super) const NOWHERE_ROOM: u64 = 1 << 61;
-
-/// What is remembered of memory is kept for the next launch, if it takes no more than so many bytes.
-const MOST_KEPT: usize = 512 << 20;
-static KEPT: Mutex<Option<Box<Shadow>>> = Mutex::new(None);
 
 /// Of a page: it has memory that was freed.
 pub(super) const HAS_FREED: u32 = 1 << 31;
@@ -98,81 +93,66 @@ pub(super) struct Block {
     pub(super) seen: Option<Box<HostSeen>>,
 }
 
-/// What is known of a launch.
-#[derive(Debug)]
-pub struct Launch {
+/// What was known of a launch before it began.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
     pub(super) sites: Arc<Sites>,
     pub(super) kernel: String,
     pub(super) shape: Shape,
-    pub(super) arguments: Vec<Argument>,
+    pub(super) arguments: Arc<[Argument]>,
+    pub(super) numbers: Numbers,
+    pub(super) memory: Arc<[Arc<Bytes>]>,
+    pub(super) freed: Arc<BTreeMap<u64, u64>>,
+    /// By the bits of parameters: of accesses to its array nothing is to be remembered, and it is written.
+    pub(super) quiet: u64,
+}
+
+/// What is known of a launch, or of the part of one that a thread of the system runs.
+#[derive(Debug)]
+pub struct Launch {
+    pub(super) plan: Plan,
     pub(super) blocks: Vec<Block>,
     pub(super) calls: Calls,
     pub(super) shadow: Box<Shadow>,
-    /// The number of its first block among all that there were, and how many it has.
-    pub(super) numbers: (u32, u32),
     /// Some of the scratch memory is not the program's.
     pub(super) has_cells: bool,
     pub(super) released: Logs,
     /// A thread has released something.
     pub(super) orders: bool,
-    pub(super) memory: Vec<Arc<Bytes>>,
-    pub(super) freed: BTreeMap<u64, u64>,
     pub(super) findings: Findings,
     /// Goes on whenever something is not as it was.
     pub(super) changes: u64,
     /// All accesses are looked at for that; else only threads that come to a barrier or an end count.
     pub(super) looks: bool,
-    /// By the bits of parameters: of accesses to its array nothing is to be remembered, and it is written.
-    pub(super) quiet: u64,
     /// What atomic steps last saw, where all accesses are looked at.
     pub(super) seen: ByAddress<u64>,
+    /// Of a part: which pages it has met.
+    pub(super) claims: Option<Claims>,
+    /// Which thread's memory it remembers in; `None` if that is to be given up.
+    pub(super) thread: Option<u64>,
 }
 
 impl Drop for Launch {
     fn drop(&mut self) {
-        if self.shadow.size() > MOST_KEPT {
-            return;
+        if let Some(thread) = self.thread {
+            kept::give_back(thread, std::mem::take(&mut self.shadow));
         }
-        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = kept.replace(std::mem::take(&mut self.shadow));
-        drop(kept);
-        drop(before);
     }
 }
 
-impl Launch {
-    /// A launch that begins.
-    pub fn new(sites: Arc<Sites>, kernel: &str, shape: Shape, arguments: Vec<Argument>) -> Self {
-        let kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let mut launch = Self {
-            has_cells: sites.shared.iter().any(|shared| !shared.is_program),
-            sites,
-            kernel: kernel.to_owned(),
-            shape,
-            arguments,
-            blocks: Vec::new(),
-            calls: Calls::default(),
-            shadow: kept.unwrap_or_default(),
-            numbers: (0, 0),
-            released: Logs::default(),
-            orders: false,
-            memory: memory::now(),
-            freed: memory::freed(),
-            findings: Findings::default(),
-            changes: 0,
-            looks: false,
-            quiet: 0,
-            seen: ByAddress::default(),
-        };
-        launch.shadow.launch = launch.shadow.launch.wrapping_add(1);
-        if launch.shadow.launch == 0 {
-            launch.shadow.forget();
-            launch.shadow.launch = 1;
-        }
-        launch.shadow.forget_near();
-        launch.take_numbers();
-        launch.quiet = launch.find_quiet();
-        launch
+impl Plan {
+    pub(super) fn new(sites: Arc<Sites>, kernel: &str, shape: Shape, arguments: Vec<Argument>) -> Self {
+        let n_blocks = shape.grid.iter().map(|&extent| u64::from(extent)).product::<u64>();
+        let numbers = Numbers::next(u32::try_from(n_blocks).unwrap_or(u32::MAX >> 1));
+        let (memory, freed) = (memory::now().into(), Arc::new(memory::freed()));
+        let kernel = kernel.to_owned();
+        let mut plan = Self { sites, kernel, shape, arguments: arguments.into(), numbers, memory, freed, quiet: 0 };
+        plan.quiet = plan.find_quiet();
+        plan
+    }
+
+    pub(super) fn has(&self, tools: Tools) -> bool {
+        self.sites.tools.has(tools)
     }
 
     /// The arrays that the kernel only reads, which share no memory with what it may write and lie in none that was freed, and of
@@ -203,12 +183,40 @@ impl Launch {
         };
         self.arguments.iter().filter(is_quiet).fold(0, |quiet, argument| quiet | 1 << argument.parameter)
     }
+}
+
+impl Launch {
+    /// A launch that begins.
+    pub fn new(sites: Arc<Sites>, kernel: &str, shape: Shape, arguments: Vec<Argument>) -> Self {
+        Self::of(Plan::new(sites, kernel, shape, arguments), CALLER, None)
+    }
+
+    /// A launch, or a part of it, that a thread of the system runs.
+    pub(super) fn of(plan: Plan, thread: u64, claims: Option<Claims>) -> Self {
+        let mut shadow = kept::take(thread, &plan.numbers);
+        shadow.forget_near();
+        Self {
+            has_cells: plan.sites.shared.iter().any(|shared| !shared.is_program),
+            plan,
+            blocks: Vec::new(),
+            calls: Calls::default(),
+            shadow,
+            released: Logs::default(),
+            orders: false,
+            findings: Findings::default(),
+            changes: 0,
+            looks: false,
+            seen: ByAddress::default(),
+            claims,
+            thread: Some(thread),
+        }
+    }
 
     /// Tells the code of a block's threads what it compares with.
     pub(super) fn show_block(&mut self, slot: usize) {
         let asks = self.looks || !self.has(Tools::RACECHECK);
-        let (near, first) = (self.shadow.near(asks), self.numbers.0);
-        let quiet = if self.looks { 0 } else { self.quiet };
+        let (near, first) = (self.shadow.near(asks), self.plan.numbers.blocks.0);
+        let quiet = if self.looks { 0 } else { self.plan.quiet };
         let Some(block) = self.blocks.get_mut(slot) else { return };
         let (scratch, scratch_bytes, number) = (block.start, block.len, block.id);
         let bits = block.scratch.as_ref().and_then(|bytes| bytes.page(scratch)).unwrap_or(0);
@@ -257,17 +265,9 @@ impl Launch {
 
     /// Gives its blocks numbers that none had before.
     pub(super) fn take_numbers(&mut self) {
-        let n_blocks = self.shape.grid.iter().map(|&extent| u64::from(extent)).product::<u64>();
-        let n_blocks = u32::try_from(n_blocks).unwrap_or(u32::MAX >> 1);
-        let first = match self.shadow.next_block.checked_add(n_blocks) {
-            Some(_) => self.shadow.next_block,
-            None => {
-                self.shadow.forget();
-                1
-            }
-        };
-        self.shadow.next_block = first.saturating_add(n_blocks);
-        self.numbers = (first, n_blocks);
+        self.plan.numbers = self.plan.numbers.of_blocks_anew();
+        self.shadow.begin(&self.plan.numbers);
+        let first = self.plan.numbers.blocks.0;
         for block in &mut self.blocks {
             block.id = first.wrapping_add(block.number.unwrap_or(0) as u32);
         }
@@ -277,14 +277,14 @@ impl Launch {
     /// A block begins in a piece of scratch memory, in which dynamic shared memory begins at `dynamic`; gives its slot.
     pub fn begin(&mut self, number: u64, scratch: u64, bytes: u64, dynamic: u64) -> usize {
         self.changes += 1;
-        let n_threads = self.shape.block.iter().map(|&extent| extent as usize).product();
+        let n_threads = self.plan.shape.block.iter().map(|&extent| extent as usize).product();
         let is_checked = self.has(Tools::INITCHECK);
         let free = self.blocks.iter().position(|block| block.number.is_none());
         let slot = free.unwrap_or_else(|| {
             self.blocks.push(Block::default());
             self.blocks.len() - 1
         });
-        let (orders, loops) = (self.orders, self.shape.loops);
+        let (orders, loops) = (self.orders, self.plan.shape.loops);
         let Some(block) = self.blocks.get_mut(slot) else { return slot };
         block.threads.resize_with(n_threads, Thread::default);
         if loops {
@@ -296,7 +296,8 @@ impl Launch {
             Some(known) => known.clear(),
             None => block.scratch = is_checked.then(|| Bytes::unwritten(scratch, bytes)),
         }
-        (block.number, block.epoch, block.id) = (Some(number), 0, self.numbers.0.wrapping_add(number as u32));
+        (block.number, block.epoch, block.id) =
+            (Some(number), 0, self.plan.numbers.blocks.0.wrapping_add(number as u32));
         (block.start, block.len, block.dynamic) = (scratch, bytes, dynamic);
         // Code may know its pages with what another block has written there.
         for page in scratch / PAGE..(scratch.saturating_add(bytes)).div_ceil(PAGE) {
@@ -325,11 +326,11 @@ impl Launch {
     }
 
     pub(super) fn has(&self, tools: Tools) -> bool {
-        self.sites.tools.has(tools)
+        self.plan.has(tools)
     }
 
     pub(super) fn site(&self, site: u32) -> Option<&Site> {
-        self.sites.sites.get(site as usize)
+        self.plan.sites.sites.get(site as usize)
     }
 
     /// Something that is no access.
@@ -347,7 +348,7 @@ impl Launch {
     }
 
     fn take_event(&mut self, who: Who, site: u32, kind: u32, (a, b): (u64, u64)) {
-        let (tools, number) = (self.sites.tools, self.number(who.slot));
+        let (tools, number) = (self.plan.sites.tools, self.number(who.slot));
         let Self { blocks, calls, shadow, released, .. } = self;
         let Some(thread) = blocks.get_mut(who.slot).and_then(|block| block.threads.get_mut(who.thread)) else { return };
         match kind & 0xff {
@@ -417,11 +418,11 @@ impl Launch {
 
     /// The number of a block among all that there were.
     pub(super) fn number(&self, slot: usize) -> u32 {
-        self.blocks.get(slot).map_or(self.numbers.0, |block| block.id)
+        self.blocks.get(slot).map_or(self.plan.numbers.blocks.0, |block| block.id)
     }
 
     /// The number of a block in the grid.
     pub(super) fn in_grid(&self, number: u32) -> u64 {
-        u64::from(number.wrapping_sub(self.numbers.0))
+        u64::from(number.wrapping_sub(self.plan.numbers.blocks.0))
     }
 }

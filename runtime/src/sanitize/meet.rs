@@ -276,7 +276,7 @@ impl Launch {
         let told: Vec<Place> = places.iter().filter_map(|&(who, site)| self.place(who, site, None)).collect();
         let name = |at: usize| told.get(at).map_or_else(String::new, thread_name);
         let message = message(&name(0), &name(1));
-        let kernel = self.kernel.clone();
+        let kernel = self.plan.kernel.clone();
         let sites: Vec<&Site> = told.iter().map(|place| &place.site).collect();
         let made = told.clone();
         self.findings.add(kind, &sites, || Finding {
@@ -351,7 +351,7 @@ impl Launch {
     }
 
     fn add_meeting(&mut self, kind: &'static str, message: String, help: &str, places: Vec<Place>) {
-        let kernel = self.kernel.clone();
+        let kernel = self.plan.kernel.clone();
         let first = places.first().map(|place| place.site.clone());
         let sites: Vec<&Site> = first.iter().collect();
         self.findings.add(kind, &sites, || Finding {

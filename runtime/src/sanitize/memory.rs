@@ -294,6 +294,23 @@ pub(super) fn unwritten(all: &[Arc<Bytes>], start: u64, bytes: u64) -> u32 {
     near.map(|memory| memory.count(start, bytes)).sum()
 }
 
+/// Which of eight bytes nobody has written, of memory in the order of its starts.
+pub(super) fn bits(all: &[Arc<Bytes>], address: u64) -> u8 {
+    if let Some(memory) = find(all, address, 8) {
+        return memory.read(address, 8);
+    }
+    let bit =
+        |byte: u64| u8::from(find(all, address + byte, 1).is_some_and(|memory| memory.is_unwritten(address + byte)));
+    (0..8).fold(0, |bits, byte| bits | bit(byte) << byte)
+}
+
+/// Sets whether nobody has written a byte, if it is one of the device's.
+pub(super) fn set_bit(all: &[Arc<Bytes>], address: u64, unwritten: u8) {
+    if let Some(memory) = find(all, address, 1) {
+        memory.write(address, 1, unwritten);
+    }
+}
+
 /// Of memory in the order of its starts, where the bits of an address's page are; `None` if several have bytes of it, and 0 if
 /// none has.
 pub(super) fn page(all: &[Arc<Bytes>], address: u64) -> Option<u64> {

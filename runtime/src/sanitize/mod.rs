@@ -14,15 +14,21 @@
 mod access;
 mod argument;
 mod calls;
+mod claims;
 mod clock;
 mod finding;
 mod found;
+mod kept;
+mod kinds;
 mod launch;
 mod logs;
 mod meet;
 pub mod memory;
 mod packed;
 mod page;
+mod parts;
+#[cfg(test)]
+mod parts_tests;
 mod races;
 mod record;
 mod shadow;
@@ -36,8 +42,10 @@ mod waits;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use argument::Argument;
+pub use claims::Lines;
 pub use finding::{Finding, Place};
 pub use launch::{Launch, Shape, Told, Verdict, Who};
+pub use parts::{Overlaps, Parts};
 pub use waits::{FEW_TURNS, Pause};
 
 static SAME_VALUES: AtomicBool = AtomicBool::new(true);

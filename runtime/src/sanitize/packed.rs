@@ -108,6 +108,18 @@ impl Packed {
         self.event(self.reads.get(which * self.n_cells + cell).copied().unwrap_or(0))
     }
 
+    /// Each access that is remembered of a cell, and whether it is the last write. Of lanes it is not said which they are.
+    pub(super) fn each(&self, mut each: impl FnMut(usize, &Reads, bool)) {
+        let mut tell = |cell: usize, said: u16, is_write: bool| {
+            let number = usize::from(said >> LANE_BITS);
+            if let Some(event) = self.events.get(number).filter(|_| number != 0) {
+                each(cell, event, is_write);
+            }
+        };
+        self.writes.iter().enumerate().for_each(|(cell, &said)| tell(cell, said, true));
+        self.reads.iter().enumerate().for_each(|(at, &said)| tell(at % self.n_cells, said, false));
+    }
+
     pub(super) fn set_write(&mut self, cell: usize, write: Write, first: u32) -> Result<(), Full> {
         let number = if write == Write::default() { 0 } else { self.cell(Reads::of(&write.when()), first)? };
         if self.writes.is_empty() {

@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use super::{
+    kinds::{self, Kinds},
     packed::{Full, Packed},
     record::{Reads, Write},
 };
@@ -38,6 +39,8 @@ pub(super) struct Page {
     pub(super) bits: u64,
     /// The last launch in which a write took there what nobody has written: code takes what was written for that.
     pub(super) carried: u32,
+    /// The last launch on several threads of the system in which it was [claimed](super::claims).
+    pub(super) claimed: u32,
     cells: Cells,
 }
 
@@ -45,7 +48,7 @@ impl Page {
     /// A page that an access of some bytes meets first.
     pub(super) fn of(address: u64, bytes: u64) -> Self {
         let shift = shift_of(address, bytes);
-        Self { shift, unwritten: (0, 0), bits: 0, carried: 0, cells: Cells::of(shift) }
+        Self { shift, unwritten: (0, 0), bits: 0, carried: 0, claimed: 0, cells: Cells::of(shift) }
     }
 
     /// Bytes of a cell, as a power of two.
@@ -152,6 +155,30 @@ impl Page {
         }
     }
 
+    /// Adds how its bytes were met by blocks from one on, so many.
+    pub(super) fn add_kinds(&self, (first, n_blocks): (u32, u32), all: &mut Kinds) {
+        let counts = |block: u32| block.wrapping_sub(first) < n_blocks;
+        let of_reads = |reads: &Reads| if counts(reads.block) { kinds::of_reads(reads.how()) } else { 0 };
+        let mut add = |cell: usize, kinds: u8| {
+            if kinds != 0 {
+                all.add(cell << self.shift..(cell + 1) << self.shift, kinds);
+            }
+        };
+        match &self.cells {
+            Cells::Wide(wide) => {
+                for (cell, write) in wide.writes.iter().enumerate() {
+                    add(cell, if counts(write.block) { kinds::OF_WRITE } else { 0 });
+                }
+                for (cell, reads) in wide.reads.iter().flat_map(|all| all.iter().enumerate()) {
+                    add(cell, if reads.lanes != 0 { of_reads(reads) } else { 0 });
+                }
+            }
+            Cells::Packed(packed) => packed.each(|cell, reads, is_write| {
+                add(cell, if is_write && counts(reads.block) { kinds::OF_WRITE } else { of_reads(reads) });
+            }),
+        }
+    }
+
     /// Nothing is remembered of some bytes any more.
     pub(super) fn forget(&mut self, address: u64, bytes: u64) {
         for cell in self.cells(address, bytes) {
@@ -173,7 +200,7 @@ impl Page {
             Cells::Wide(wide) => (!wide.writes.is_empty(), !wide.reads[0].is_empty()),
             Cells::Packed(packed) => (packed.writes().is_some(), packed.all_reads().is_some()),
         };
-        let before = Self { shift: self.shift, unwritten: (0, 0), bits: 0, carried: 0, cells: before };
+        let before = Self { shift: self.shift, unwritten: (0, 0), bits: 0, carried: 0, claimed: 0, cells: before };
         for cell in 0..cells {
             let write = before.write(cell);
             let reads = [before.reads(0, cell), before.reads(1, cell)];

@@ -135,9 +135,13 @@ impl Now<'_> {
         if reads.lanes == 0 {
             return true;
         }
-        // A step of its own does not hide what it has read there, nor that a step: they race with different accesses.
+        // A step of its block does not hide what that has read there, nor that a step: they race with different accesses of other
+        // blocks.
         let me = &self.when;
-        let hides = (reads.how() ^ me.how) & ATOMIC == 0 || (reads.block, reads.epoch) != (me.block, me.epoch);
+        let among_others = self.blocks.1 > 1;
+        let hides = (reads.how() ^ me.how) & ATOMIC == 0
+            || reads.block != me.block
+            || (!among_others && reads.epoch != me.epoch);
         hides && (self.all_behind(reads) || reads.each().all(|other| self.is_behind(other)))
     }
 

@@ -11,6 +11,7 @@ use std::{
 use weft_artifact::HostPage;
 
 use super::{
+    kept::Numbers,
     page::{Cells, PAGE, Page},
     record::{Reads, Write},
 };
@@ -75,23 +76,26 @@ pub(super) struct Shadow {
     pages: Vec<Page>,
     places: ByAddress<u32>,
     near: Box<[HostPage]>,
-    /// The number of the next block.
-    pub(super) next_block: u32,
     /// The number of the last launch.
     pub(super) launch: u32,
+    /// Of its numbers: others are of no use.
+    age: u32,
 }
 
 impl Default for Shadow {
     fn default() -> Self {
         let near = NO_PAGES.to_vec().into_boxed_slice();
-        Self { pages: Vec::new(), places: ByAddress::default(), near, next_block: 1, launch: 0 }
+        Self { pages: Vec::new(), places: ByAddress::default(), near, launch: 0, age: 0 }
     }
 }
 
 impl Shadow {
-    /// Nothing is remembered, and all numbers begin anew but the launch's.
-    pub(super) fn forget(&mut self) {
-        *self = Self { launch: self.launch, ..Self::default() };
+    /// A launch with such numbers begins, or goes on with them.
+    pub(super) fn begin(&mut self, numbers: &Numbers) {
+        if self.age != numbers.age {
+            *self = Self { age: numbers.age, ..Self::default() };
+        }
+        self.launch = numbers.launch;
     }
 
     /// No page is found at once, as in the beginning.
@@ -196,6 +200,16 @@ impl Shadow {
             pages.push(Page::of(address, bytes));
             (pages.len() - 1) as u32
         })
+    }
+
+    /// A page that something is remembered of.
+    pub(super) fn known(&self, number: u64) -> Option<&Page> {
+        self.pages.get(*self.places.get(&number)? as usize)
+    }
+
+    /// Bytes that a page takes, on the average.
+    pub(super) fn page_size(&self) -> usize {
+        self.size() / self.pages.len().max(1)
     }
 
     /// Bytes that it takes.

@@ -11,10 +11,14 @@ const START: u64 = 7 << 40;
 const ELEMENTS: u64 = 600;
 
 /// Numbers that look random.
-struct Random(u64);
+pub(super) struct Random(u64);
 
 impl Random {
-    fn below(&mut self, end: u64) -> u64 {
+    pub(super) const fn of(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub(super) fn below(&mut self, end: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -47,7 +51,7 @@ fn launch(blocks: u32, threads: u32) -> Launch {
 
 /// What is found of each access of a random launch, and how many accesses there were.
 fn found(seed: u64, bytes: u64) -> (Vec<String>, usize) {
-    let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let mut random = Random::of(seed);
     let (blocks, threads) = [(1, 64), (3, 96), (900, 1), (40, 33)][(seed % 4) as usize];
     // Some launches race seldom, some all the time.
     let spread = 1 + random.below(4);

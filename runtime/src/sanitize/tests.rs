@@ -307,7 +307,7 @@ fn accesses_have_the_calls_that_led_there() {
 fn same_values_need_not_be_told_of() {
     for (same_values, n) in [(true, 1), (false, 0)] {
         let mut run = launch(Tools::RACECHECK, 64, 1);
-        run.shape.same_values = same_values;
+        run.plan.shape.same_values = same_values;
         for thread in [0, 40] {
             let told = Told { site: WRITE, address: GLOBAL, bits: WRITES, value: 7, copy: 0 };
             run.access(Who { slot: 0, thread }, told, || 7);
@@ -343,7 +343,7 @@ fn arrays_that_are_only_read_are_quiet() {
     };
     let quiet = |arguments: Vec<Argument>| {
         let sites = Sites { tools: Tools::ALL, only_read: vec![0], ..Sites::default() };
-        Launch::new(Arc::new(sites), "kernel", Shape::default(), arguments).quiet
+        Launch::new(Arc::new(sites), "kernel", Shape::default(), arguments).plan.quiet
     };
     assert_eq!(quiet(vec![argument(0, GLOBAL, &[4])]), 1);
     // The other one begins where it ends.

@@ -998,7 +998,7 @@ slow:
   ret ptr %goes
 }
 
-; `Now::is_free`, of a step: it does not hide what its thread has read since the last barrier.
+; `Now::is_free`, of a step: it does not hide what its block has read, with which steps of other blocks race.
 define internal i1 @weft.hidden(ptr %reads, ptr %seen, i64 %time, i64 %from, i32 %lane, i64 %address) alwaysinline nounwind {
   %free = call i1 @weft.free(ptr %reads, ptr %seen, i64 %time, i64 %from, i32 %lane, i64 %address)
   %its_time = load i64, ptr %reads, align 4
@@ -1006,8 +1006,20 @@ define internal i1 @weft.hidden(ptr %reads, ptr %seen, i64 %time, i64 %from, i32
   %lanes = load i32, ptr %lanes.at
   %steps = call i1 @weft.steps(ptr %reads)
   %before = icmp ne i64 %its_time, %time
+  %block = trunc i64 %time to i32
+  %its_block = trunc i64 %its_time to i32
+  %not_own = icmp ne i32 %its_block, %block
+  %scratch.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 14
+  %scratch = load i64, ptr %scratch.at
+  %bytes.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 15
+  %bytes = load i64, ptr %bytes.at
+  %offset = sub i64 %address, %scratch
+  ; Where no other block comes, it is done with.
+  %inside = icmp ult i64 %offset, %bytes
+  %done = and i1 %inside, %before
+  %old = or i1 %not_own, %done
   %none = icmp eq i32 %lanes, 0
-  %other = or i1 %before, %none
+  %other = or i1 %old, %none
   %hides = or i1 %other, %steps
   %hidden = and i1 %free, %hides
   ret i1 %hidden

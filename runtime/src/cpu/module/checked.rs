@@ -1,0 +1,170 @@
+//! Launches of sanitized code: in parts, on several threads of the system, where that can be, else on one.
+
+use std::{
+    ops::Range,
+    ptr,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use weft_artifact::{HostContext, HostWatch, Kernel, Sites};
+
+use super::{Alone, CpuKernel, Launch, Running, Start};
+use crate::{
+    cpu::{
+        checks::{self, CHECKS, Checks, Telling, Watched},
+        interrupt::leaves,
+        pool::{Cost, Work},
+        wild::{self, Culprit, Seat},
+    },
+    error::{Error, ErrorKind},
+    executor::Poll,
+    progress::Progress,
+    sanitize::{self, Overlaps, Parts, Shape, Who},
+};
+
+/// A launch that takes no longer than so much on one thread runs there: what lies in its pages need not be kept.
+const SHORT: Duration = Duration::from_micros(300);
+
+impl CpuKernel {
+    /// Runs a launch, and tells what was found.
+    pub(super) fn launch_checked(
+        &self,
+        sites: &Arc<Sites>,
+        kernel: &Kernel,
+        start: &Start<'_>,
+        poll: Option<Poll<'_>>,
+    ) -> Result<(), Error> {
+        let [grid_x, grid_y, grid_z, block_x, block_y, block_z, ..] = start.config;
+        let shape = Shape {
+            grid: [grid_x, grid_y, grid_z],
+            block: [block_x, block_y, block_z],
+            same_values: sanitize::tells_same_values(),
+            loops: self.stack_bytes.is_none(),
+        };
+        let (name, n_blocks, pool) = (&self.limits.name, start.n_blocks, &self.shared.pool);
+        let arguments = checks::arguments(kernel, start.cells);
+        if self.is_for_parts(sites, &shape, n_blocks)
+            && let Some(mut parts) = Parts::begin(Arc::clone(sites), name, shape, arguments.clone(), checks::read_page)
+        {
+            let done = AtomicU64::new(0);
+            let launch = self.begin(start, Checks::Parts(&parts, &done));
+            let ran = pool.run(&launch, n_blocks, &self.cost, poll);
+            // Blocks that nobody has taken because there was no use in it are no fault.
+            let is_left = |error: &Error| error.kind == ErrorKind::Memory && parts.is_over();
+            self.conclude(&launch, start, if ran.as_ref().is_err_and(is_left) { Ok(()) } else { ran })?;
+            let look =
+                |overlaps: &Overlaps<'_>, n: u64| pool.run(&Looking(overlaps), n, &Cost::default(), None).is_ok();
+            if parts.is_clean(look) {
+                return Ok(());
+            }
+            parts.undo(checks::write_back);
+            self.in_parts.store(false, Ordering::Relaxed);
+        }
+        let checked = Mutex::new(sanitize::Launch::new(Arc::clone(sites), name, shape, arguments));
+        let launch = self.begin(start, Checks::Alone(&checked));
+        let ran = pool.run(&Alone { launch: &launch, n_blocks }, 1, &Cost::default(), poll);
+        let concluded = self.conclude(&launch, start, Ok(()));
+        let mut checked = checked.lock().unwrap_or_else(PoisonError::into_inner);
+        concluded?;
+        if checked.has_found() {
+            return Err(Error::found(name, checked.take()));
+        }
+        ran
+    }
+
+    fn is_for_parts(&self, sites: &Sites, shape: &Shape, n_blocks: u64) -> bool {
+        n_blocks > 1
+            && self.shared.pool.n_threads() > 1
+            && Parts::fit(sites, shape)
+            && self.faults.is_none()
+            && self.in_parts.load(Ordering::Relaxed)
+            && self.cost.blocks_in(SHORT).is_none_or(|short| n_blocks > short)
+    }
+}
+
+/// Compares the parts of a launch.
+struct Looking<'a>(&'a Overlaps<'a>);
+
+impl Work for Looking<'_> {
+    fn run(&self, next: &mut dyn FnMut() -> Option<Range<u64>>, _watch: *const HostWatch) -> bool {
+        while let Some(range) = next() {
+            range.for_each(|number| self.0.look(number));
+        }
+        true
+    }
+}
+
+fn show(progress: &mut Option<Progress>, n_blocks: u64) {
+    if let Some(progress) = progress {
+        progress.done_blocks(n_blocks);
+    }
+}
+
+impl Launch<'_> {
+    /// Runs blocks whose threads are loops and are told of; `None` where nobody is told, and `false` if no more are to be run.
+    pub(super) fn run_checked(
+        &self,
+        context: HostContext,
+        (start, end): (u64, u64),
+        seat: Option<&Seat>,
+    ) -> Option<bool> {
+        let progress = |n_blocks: u64| Progress::of_blocks(|| format!("sanitizing {}", self.kernel), n_blocks);
+        match self.checks {
+            Checks::Nobody => None,
+            Checks::Alone(checked) => {
+                let mut checked = checked.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut progress = progress(end - start);
+                Some(self.run_told(&mut checked, context, (start, end), seat, &mut |block| {
+                    show(&mut progress, block + 1 - start);
+                    true
+                }))
+            }
+            Checks::Parts(parts, done) => Some(parts.with(|part| {
+                let mut progress = if parts.is_caller() { progress(self.n_blocks) } else { None };
+                self.run_told(part, context, (start, end), seat, &mut |_| {
+                    let n_blocks = done.fetch_add(1, Ordering::Relaxed) + 1;
+                    show(&mut progress, n_blocks);
+                    !parts.is_over()
+                })
+            })),
+        }
+    }
+
+    /// Runs blocks one after the other, as long as `goes_on` says so. `false` if it does not, or if one has left for good.
+    fn run_told(
+        &self,
+        checks: &mut sanitize::Launch,
+        context: HostContext,
+        (start, end): (u64, u64),
+        seat: Option<&Seat>,
+        goes_on: &mut dyn FnMut(u64) -> bool,
+    ) -> bool {
+        let (scratch, bytes) = (context.scratch.addr() as u64, self.scratch_bytes as u64);
+        // SAFETY: the configuration is that of this launch.
+        let watch = unsafe { (*context.config).watch };
+        for block in start..end {
+            let slot = checks.begin(block, scratch, bytes, self.dynamic as u64);
+            let seen = checks.seen(Who { slot, thread: 0 });
+            let context = HostContext { first_block: block, last_block: block + 1, checks: CHECKS, seen, ..context };
+            let telling = Telling { context, watched: Watched::new(ptr::from_mut(&mut *checks), slot) };
+            let mut running = Running { telling, together: &self.together };
+            // SAFETY: as of blocks that nobody checks; what the code tells of uses this sanitizer, which nobody else does
+            // meanwhile.
+            let called = unsafe { wild::call(seat, self.entry, (&raw mut running).cast::<HostContext>(), self.kernel) };
+            if let Err(wild) = called {
+                self.together.went_wild(watch, Culprit { wild, blocks: (block, block + 1), thread: None });
+                return false;
+            }
+            checks.end(slot);
+            // SAFETY: the watch is this launch's.
+            if !goes_on(block) || unsafe { leaves(watch) } {
+                return false;
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,242 @@
+//! Which part of a launch has met which page, where several threads of the system run one, and what lay there before.
+//!
+//! A part meets a page for the first time before it changes anything there. Whoever is the first of all parts keeps what lies
+//! there, so that all can be undone.
+
+use std::{
+    fmt,
+    sync::{
+        LazyLock, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+};
+
+use weft_artifact::Tools;
+
+use super::{launch::Plan, memory, page::PAGE, shadow::ByAddress};
+
+/// The bytes of a page.
+pub type Lines = [u8; PAGE as usize];
+
+/// Pages are looked up in so many maps, so that threads seldom meet at one.
+pub(super) const SHARDS: u64 = 256;
+
+/// So many pages are kept in one piece.
+const PIECE: usize = 32;
+
+/// What is remembered by several parts may take so much, or [`MOST_PER_BYTE`].
+const FREE: u64 = 64 << 20;
+
+/// Of each byte of memory that was met so many bytes are remembered at most. What lay there is one more.
+const MOST_PER_BYTE: u64 = 15;
+
+/// What lay in a page before the launch.
+pub(super) struct Before {
+    /// Which page.
+    pub(super) page: u64,
+    pub(super) bytes: Lines,
+    /// Which of them nobody had written, eight in each; `None` if all were.
+    pub(super) unwritten: Option<Box<[u8; PAGE as usize / 8]>>,
+}
+
+impl fmt::Debug for Before {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Before").field("page", &self.page).finish_non_exhaustive()
+    }
+}
+
+/// Who has met a page.
+#[derive(Debug, Default)]
+struct Met {
+    /// In which launch.
+    launch: u32,
+    /// The first.
+    first: usize,
+    others: Vec<usize>,
+}
+
+/// Some of the pages.
+#[derive(Debug, Default)]
+struct Shard {
+    met: ByAddress<Met>,
+    /// Those that several parts have met.
+    shared: Vec<u64>,
+}
+
+/// The pages of all launches: one of them at a time.
+#[derive(Debug)]
+pub(super) struct Table {
+    shards: Box<[Mutex<Shard>]>,
+    /// How many pages were met.
+    pages: AtomicU64,
+    /// How often another part has met one of them.
+    again: AtomicU64,
+    /// There is no use in going on: something was found, or too much would have to be remembered.
+    over: AtomicBool,
+    n_parts: AtomicUsize,
+}
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| Table {
+    shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+    pages: AtomicU64::new(0),
+    again: AtomicU64::new(0),
+    over: AtomicBool::new(false),
+    n_parts: AtomicUsize::new(0),
+});
+static TURN: Mutex<()> = Mutex::new(());
+
+impl Table {
+    /// The table, for one launch; `None` if another one has it.
+    pub(super) fn begin() -> Option<(&'static Self, MutexGuard<'static, ()>)> {
+        let turn = TURN.try_lock().ok()?;
+        let table = &*TABLE;
+        for shard in &table.shards {
+            shard.lock().unwrap_or_else(PoisonError::into_inner).shared.clear();
+        }
+        table.pages.store(0, Ordering::Relaxed);
+        table.again.store(0, Ordering::Relaxed);
+        table.over.store(false, Ordering::Relaxed);
+        table.n_parts.store(0, Ordering::Relaxed);
+        Some((table, turn))
+    }
+
+    fn shard(&self, number: u64) -> MutexGuard<'_, Shard> {
+        let at = (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) % SHARDS;
+        self.shards[at as usize].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn end(&self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a page was met by several parts.
+    pub(super) fn has_shared(&self) -> bool {
+        self.again.load(Ordering::Relaxed) > 0
+    }
+
+    /// Pages that were ever met.
+    pub(super) fn known_pages(&self) -> usize {
+        self.shards.iter().map(|shard| shard.lock().unwrap_or_else(PoisonError::into_inner).met.len()).sum()
+    }
+
+    /// No page was ever met.
+    pub(super) fn forget(&self) {
+        for shard in &self.shards {
+            *shard.lock().unwrap_or_else(PoisonError::into_inner) = Shard::default();
+        }
+    }
+
+    /// Those pages of a shard that several parts have met, with the parts' numbers.
+    pub(super) fn each_shared(&self, shard: u64, mut each: impl FnMut(u64, &[usize])) {
+        let Some(shard) = self.shards.get(shard as usize) else { return };
+        let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut parts = Vec::new();
+        for &page in &shard.shared {
+            let Some(met) = shard.met.get(&page) else { continue };
+            parts.clear();
+            parts.push(met.first);
+            parts.extend_from_slice(&met.others);
+            each(page, &parts);
+        }
+    }
+}
+
+/// What a part has met.
+pub(super) struct Claims {
+    table: &'static Table,
+    launch: u32,
+    /// The part's number.
+    pub(super) number: usize,
+    /// Reads a page of the program's memory.
+    read: fn(u64, &mut Lines),
+    before: Vec<Vec<Before>>,
+    /// How often it was not the first.
+    again: u64,
+    /// Bytes that it remembers of a page.
+    page_size: u64,
+}
+
+impl fmt::Debug for Claims {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Claims").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
+impl Claims {
+    /// Those of the next part.
+    pub(super) fn new(table: &'static Table, launch: u32, read: fn(u64, &mut Lines)) -> Self {
+        let number = table.n_parts.fetch_add(1, Ordering::Relaxed);
+        Self { table, launch, number, read, before: Vec::new(), again: 0, page_size: 0 }
+    }
+
+    /// What lay in the pages that it has met first.
+    pub(super) fn before(&self) -> impl Iterator<Item = &Before> {
+        self.before.iter().flatten()
+    }
+
+    /// The part meets a page, whether or not another one has; `true` if one has.
+    pub(super) fn claim(&mut self, page: u64, plan: &Plan) -> bool {
+        let is_met = self.table.shard(page).met.get(&page).is_some_and(|met| met.launch == self.launch);
+        if !is_met {
+            // Read without the lock: as long as nobody else has met the page, it is as it was.
+            self.keep(page, plan);
+        }
+        let mut shard = self.table.shard(page);
+        let Shard { met, shared } = &mut *shard;
+        let met = met.entry(page).or_default();
+        if met.launch != self.launch {
+            *met = Met { launch: self.launch, first: self.number, others: Vec::new() };
+            drop(shard);
+            self.table.pages.fetch_add(1, Ordering::Relaxed);
+            return false;
+        }
+        if met.others.is_empty() {
+            shared.push(page);
+        }
+        met.others.push(self.number);
+        drop(shard);
+        if !is_met {
+            // Another one was quicker.
+            self.before.last_mut().and_then(Vec::pop);
+        }
+        self.table.again.fetch_add(1, Ordering::Relaxed);
+        self.again += 1;
+        true
+    }
+
+    fn keep(&mut self, page: u64, plan: &Plan) {
+        let start = page * PAGE;
+        let has_unwritten = plan.has(Tools::INITCHECK) && memory::unwritten(&plan.memory, start, PAGE) > 0;
+        let unwritten = has_unwritten.then(|| {
+            let mut bits = Box::new([0; PAGE as usize / 8]);
+            for (at, bits) in (start..).step_by(8).zip(bits.iter_mut()) {
+                *bits = memory::bits(&plan.memory, at);
+            }
+            bits
+        });
+        if self.before.last().is_none_or(|piece| piece.len() == PIECE) {
+            self.before.push(Vec::with_capacity(PIECE));
+        }
+        let Some(piece) = self.before.last_mut() else { return };
+        piece.push(Before { page, bytes: [0; PAGE as usize], unwritten });
+        if let Some(before) = piece.last_mut() {
+            (self.read)(start, &mut before.bytes);
+        }
+    }
+
+    /// A page was met that another part has met: what both remember must not become too much.
+    pub(super) fn look_at_room(&mut self, page_size: impl FnOnce() -> usize) {
+        if self.again >= 64 && self.again.is_power_of_two() {
+            self.page_size = page_size() as u64;
+        }
+        let pages = self.table.pages.load(Ordering::Relaxed);
+        let all = pages + self.table.again.load(Ordering::Relaxed);
+        if all * self.page_size > FREE.max(pages * PAGE * MOST_PER_BYTE) {
+            self.table.end();
+        }
+    }
+}
