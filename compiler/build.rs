@@ -67,10 +67,9 @@ fn main() {
     for file in CPP {
         println!("cargo:rerun-if-changed={file}");
     }
-    println!("cargo:rerun-if-changed=src/backend/nvptx/differences.h");
-    println!("cargo:rerun-if-changed=src/backend/nvptx/divisions.h");
-    println!("cargo:rerun-if-changed=src/backend/nvptx/switches.h");
-    println!("cargo:rerun-if-changed=src/backend/nvptx/exits.h");
+    for header in ["llvm/passes", "nvptx/differences", "nvptx/divisions", "nvptx/switches", "nvptx/exits"] {
+        println!("cargo:rerun-if-changed=src/backend/{header}.h");
+    }
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=LLVM_SYS_221_PREFIX");
     println!("cargo:rerun-if-env-changed=WEFT_LIBCLC");

@@ -4,16 +4,12 @@
  * what is left. Loops over a block's threads are long, and gain by it. A loop of the program's that is left for each thread
  * alone, because it goes on as long as that thread needs (`for j in range(starts[i], starts[i + 1])`), has a few turns at a
  * time: the threads would run most of them in the second loop. LLVM's settings for that are the process's. */
-#include "llvm-c/Error.h"
-#include "llvm-c/TargetMachine.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/Instructions.h"
-#include "llvm/IR/Module.h"
-#include "llvm/Passes/PassBuilder.h"
-#include "llvm/Passes/StandardInstrumentations.h"
-#include "llvm/Target/TargetMachine.h"
 #include "llvm/Transforms/Utils/LoopUtils.h"
+
+#include "../llvm/passes.h"
 
 namespace {
 
@@ -39,33 +35,15 @@ void keep_short_loops(llvm::Function &function) {
 
 } // namespace
 
-/* As `LLVMRunPasses` with its default options; `is_large` keeps vectors from being unrolled. */
-extern "C" LLVMErrorRef weft_host_passes(LLVMModuleRef module_ref, const char *pipeline, LLVMTargetMachineRef machine,
+/* See `weft::run_passes`. */
+extern "C" LLVMErrorRef weft_host_passes(LLVMModuleRef module, const char *pipeline, LLVMTargetMachineRef machine,
                                          int is_large) {
-  llvm::Module &module = *llvm::unwrap(module_ref);
-  llvm::PipelineTuningOptions options;
-  /* Four turns of each vector loop side by side are four times the code. */
-  if (is_large) options.LoopInterleaving = options.SLPVectorization = false;
-  llvm::PassInstrumentationCallbacks callbacks;
-  llvm::PassBuilder builder(reinterpret_cast<llvm::TargetMachine *>(machine), options, std::nullopt, &callbacks);
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager components;
-  llvm::ModuleAnalysisManager modules;
-  builder.registerLoopAnalyses(loops);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerCGSCCAnalyses(components);
-  builder.registerModuleAnalyses(modules);
-  builder.crossRegisterProxies(loops, functions, components, modules);
-  llvm::StandardInstrumentations standard(module.getContext(), false);
-  standard.registerCallbacks(callbacks, &modules);
-  callbacks.registerBeforeNonSkippedPassCallback([](llvm::StringRef pass, llvm::Any unit) {
-    const llvm::Function *const *function = llvm::any_cast<const llvm::Function *>(&unit);
-    /* LLVM hands it out so that nobody changes it by mistake; what a loop is to be spared is no change of its code. */
-    if (function && pass == "LoopUnrollPass") keep_short_loops(const_cast<llvm::Function &>(**function));
-  });
-  llvm::ModulePassManager passes;
-  if (llvm::Error error = builder.parsePassPipeline(passes, pipeline)) return llvm::wrap(std::move(error));
-  passes.run(module, modules);
-  return nullptr;
+  auto prepare = [](llvm::PassInstrumentationCallbacks &callbacks, llvm::PassBuilder &) {
+    callbacks.registerBeforeNonSkippedPassCallback([](llvm::StringRef pass, llvm::Any unit) {
+      /* What a loop is to be spared is no change of its code. */
+      if (llvm::Function *function = weft::function_of(unit); function && pass == "LoopUnrollPass")
+        keep_short_loops(*function);
+    });
+  };
+  return weft::run_passes(*llvm::unwrap(module), pipeline, machine, is_large, prepare);
 }

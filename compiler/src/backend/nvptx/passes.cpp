@@ -11,19 +11,14 @@
  * `speculatable`). Equal ones on both sides of a branch are still merged. All other passes see them as they are, so they
  * are folded, hoisted out of loops and combined as before. The code generator has such a pass, too:
  * `weft_keep_in_branches` leaves it instructions of NVIDIA's, under the same ban. */
-#include "llvm-c/Error.h"
-#include "llvm-c/TargetMachine.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/Intrinsics.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
-#include "llvm/IR/Module.h"
 #include "llvm/IR/PatternMatch.h"
-#include "llvm/Passes/PassBuilder.h"
-#include "llvm/Passes/StandardInstrumentations.h"
-#include "llvm/Target/TargetMachine.h"
 
+#include "../llvm/passes.h"
 #include "differences.h"
 #include "divisions.h"
 #include "exits.h"
@@ -168,47 +163,26 @@ private:
 /* Passes that execute what stands behind a branch in front of it. */
 bool speculates(llvm::StringRef pass) { return pass == "SimplifyCFGPass" || pass == "SpeculativeExecutionPass"; }
 
-llvm::Function *function_of(llvm::Any unit) {
-  const llvm::Function *const *function = llvm::any_cast<const llvm::Function *>(&unit);
-  /* LLVM hands it out so that nobody changes it by mistake. */
-  return function ? const_cast<llvm::Function *>(*function) : nullptr;
-}
-
 } // namespace
 
-/* As `LLVMRunPasses` with its default options; `is_large` keeps vectors from being unrolled. */
+/* See `weft::run_passes`. */
 extern "C" LLVMErrorRef weft_nvptx_passes(LLVMModuleRef module_ref, const char *pipeline, LLVMTargetMachineRef machine,
                                           int is_large) {
   llvm::Module &module = *llvm::unwrap(module_ref);
-  llvm::PipelineTuningOptions options;
-  if (is_large) options.LoopInterleaving = options.SLPVectorization = false;
-  llvm::PassInstrumentationCallbacks callbacks;
-  llvm::PassBuilder builder(reinterpret_cast<llvm::TargetMachine *>(machine), options, std::nullopt, &callbacks);
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager components;
-  llvm::ModuleAnalysisManager modules;
-  builder.registerLoopAnalyses(loops);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerCGSCCAnalyses(components);
-  builder.registerModuleAnalyses(modules);
-  builder.crossRegisterProxies(loops, functions, components, modules);
-  llvm::StandardInstrumentations standard(module.getContext(), false);
-  standard.registerCallbacks(callbacks, &modules);
   Hidden hidden;
-  callbacks.registerBeforeNonSkippedPassCallback([&](llvm::StringRef pass, llvm::Any unit) {
-    if (llvm::Function *function = function_of(unit); function && speculates(pass)) hidden.hide(*function);
-  });
-  callbacks.registerAfterPassCallback([&](llvm::StringRef pass, llvm::Any unit, const llvm::PreservedAnalyses &) {
-    if (llvm::Function *function = function_of(unit); function && speculates(pass)) hidden.show(*function);
-  });
-  weft::register_differences(builder);
-  weft::register_divisions(builder);
-  weft::register_switches(builder);
-  weft::register_exits(builder);
-  llvm::ModulePassManager passes;
-  if (llvm::Error error = builder.parsePassPipeline(passes, pipeline)) return llvm::wrap(std::move(error));
-  passes.run(module, modules);
+  auto prepare = [&](llvm::PassInstrumentationCallbacks &callbacks, llvm::PassBuilder &builder) {
+    callbacks.registerBeforeNonSkippedPassCallback([&](llvm::StringRef pass, llvm::Any unit) {
+      if (llvm::Function *function = weft::function_of(unit); function && speculates(pass)) hidden.hide(*function);
+    });
+    callbacks.registerAfterPassCallback([&](llvm::StringRef pass, llvm::Any unit, const llvm::PreservedAnalyses &) {
+      if (llvm::Function *function = weft::function_of(unit); function && speculates(pass)) hidden.show(*function);
+    });
+    weft::register_differences(builder);
+    weft::register_divisions(builder);
+    weft::register_switches(builder);
+    weft::register_exits(builder);
+  };
+  if (LLVMErrorRef error = weft::run_passes(module, pipeline, machine, is_large, prepare)) return error;
   hidden.forget(module);
   return nullptr;
 }
