@@ -13,7 +13,7 @@ use std::{
 
 use weft_artifact::Tools;
 
-use super::{launch::Plan, memory, page::PAGE, shadow::ByAddress};
+use super::{idle::shard_of, launch::Plan, memory, page::PAGE, shadow::ByAddress};
 
 /// The bytes of a page.
 pub type Lines = [u8; PAGE as usize];
@@ -63,7 +63,7 @@ struct Shard {
     shared: Vec<u64>,
 }
 
-/// The pages of all launches: one of them at a time.
+/// The pages of a launch: of one at a time.
 #[derive(Debug)]
 pub(super) struct Table {
     shards: Box<[Mutex<Shard>]>,
@@ -101,8 +101,7 @@ impl Table {
     }
 
     fn shard(&self, number: u64) -> MutexGuard<'_, Shard> {
-        let at = (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) % SHARDS;
-        self.shards[at as usize].lock().unwrap_or_else(PoisonError::into_inner)
+        self.shards[shard_of(number, self.shards.len())].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -116,18 +115,6 @@ impl Table {
     /// Whether a page was met by several parts.
     pub(super) fn has_shared(&self) -> bool {
         self.again.load(Ordering::Relaxed) > 0
-    }
-
-    /// Pages that were ever met.
-    pub(super) fn known_pages(&self) -> usize {
-        self.shards.iter().map(|shard| shard.lock().unwrap_or_else(PoisonError::into_inner).met.len()).sum()
-    }
-
-    /// No page was ever met.
-    pub(super) fn forget(&self) {
-        for shard in &self.shards {
-            *shard.lock().unwrap_or_else(PoisonError::into_inner) = Shard::default();
-        }
     }
 
     /// Those pages of a shard that several parts have met, with the parts' numbers.

@@ -10,10 +10,10 @@ use super::{
     claims::Claims,
     clock::{Bad, Thread},
     finding::{Finding, Findings},
-    kept::{self, CALLER, Numbers},
     logs::Logs,
     meet::Meeting,
     memory::{self, Bytes},
+    numbers::Numbers,
     page::PAGE,
     record::Spot,
     shadow::{ByAddress, Shadow},
@@ -113,7 +113,7 @@ pub struct Launch {
     pub(super) plan: Plan,
     pub(super) blocks: Vec<Block>,
     pub(super) calls: Calls,
-    pub(super) shadow: Box<Shadow>,
+    pub(super) shadow: Shadow,
     /// Some of the scratch memory is not the program's.
     pub(super) has_cells: bool,
     pub(super) released: Logs,
@@ -128,16 +128,6 @@ pub struct Launch {
     pub(super) seen: ByAddress<u64>,
     /// Of a part: which pages it has met.
     pub(super) claims: Option<Claims>,
-    /// Which thread's memory it remembers in; `None` if that is to be given up.
-    pub(super) thread: Option<u64>,
-}
-
-impl Drop for Launch {
-    fn drop(&mut self) {
-        if let Some(thread) = self.thread {
-            kept::give_back(thread, std::mem::take(&mut self.shadow));
-        }
-    }
 }
 
 impl Plan {
@@ -188,19 +178,17 @@ impl Plan {
 impl Launch {
     /// A launch that begins.
     pub fn new(sites: Arc<Sites>, kernel: &str, shape: Shape, arguments: Vec<Argument>) -> Self {
-        Self::of(Plan::new(sites, kernel, shape, arguments), CALLER, None)
+        Self::of(Plan::new(sites, kernel, shape, arguments), None)
     }
 
     /// A launch, or a part of it, that a thread of the system runs.
-    pub(super) fn of(plan: Plan, thread: u64, claims: Option<Claims>) -> Self {
-        let mut shadow = kept::take(thread, &plan.numbers);
-        shadow.forget_near();
+    pub(super) fn of(plan: Plan, claims: Option<Claims>) -> Self {
         Self {
+            shadow: Shadow::of(&plan.numbers),
             has_cells: plan.sites.shared.iter().any(|shared| !shared.is_program),
             plan,
             blocks: Vec::new(),
             calls: Calls::default(),
-            shadow,
             released: Logs::default(),
             orders: false,
             findings: Findings::default(),
@@ -208,7 +196,6 @@ impl Launch {
             looks: false,
             seen: ByAddress::default(),
             claims,
-            thread: Some(thread),
         }
     }
 
@@ -266,7 +253,7 @@ impl Launch {
     /// Gives its blocks numbers that none had before.
     pub(super) fn take_numbers(&mut self) {
         self.plan.numbers = self.plan.numbers.of_blocks_anew();
-        self.shadow.begin(&self.plan.numbers);
+        self.shadow.go_on(&self.plan.numbers);
         let first = self.plan.numbers.blocks.0;
         for block in &mut self.blocks {
             block.id = first.wrapping_add(block.number.unwrap_or(0) as u32);

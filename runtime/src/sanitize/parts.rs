@@ -9,6 +9,7 @@
 //! are loops.
 
 use std::{
+    collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -21,16 +22,11 @@ use weft_artifact::{Sites, Tools};
 use super::{
     argument::Argument,
     claims::{Claims, Lines, SHARDS, Table},
-    kept::{self, CALLER},
     kinds::Kinds,
     launch::{Launch, Plan, Shape},
     memory,
     page::PAGE,
-    shadow::ByNumber,
 };
-
-/// What parts remember may take so much together before it is looked at whether it is too much.
-const FREE: usize = 64 << 20;
 
 /// A launch in parts.
 #[derive(Debug)]
@@ -40,7 +36,7 @@ pub struct Parts {
     read: fn(u64, &mut Lines),
     caller: ThreadId,
     /// By thread.
-    running: Mutex<ByNumber<u64, Launch>>,
+    running: Mutex<HashMap<ThreadId, Launch>>,
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -82,15 +78,14 @@ impl Parts {
 
     /// Has this thread run blocks; what is told of them goes to what `run` is given.
     pub fn with<R>(&self, run: impl FnOnce(&mut Launch) -> R) -> R {
-        let thread = if self.is_caller() { CALLER } else { kept::this_thread() };
-        self.with_part(thread, run)
+        self.with_part(thread::current().id(), run)
     }
 
-    pub(super) fn with_part<R>(&self, thread: u64, run: impl FnOnce(&mut Launch) -> R) -> R {
+    pub(super) fn with_part<R>(&self, thread: ThreadId, run: impl FnOnce(&mut Launch) -> R) -> R {
         let known = self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&thread);
         let mut part = known.unwrap_or_else(|| {
             let claims = Claims::new(self.table, self.plan.numbers.launch, self.read);
-            Launch::of(self.plan.clone(), thread, Some(claims))
+            Launch::of(self.plan.clone(), Some(claims))
         });
         let ran = run(&mut part);
         if part.has_found() || part.orders {
@@ -112,6 +107,14 @@ impl Parts {
         let parts = self.running.get_mut().unwrap_or_else(PoisonError::into_inner);
         let overlaps = Overlaps::of(parts, self.table);
         in_parallel(&overlaps, SHARDS) && !overlaps.found.load(Ordering::Relaxed)
+    }
+
+    /// What the parts have remembered is of no more use; `in_parallel` calls [`Leaving::leave`] with each number below that which it
+    /// is given.
+    pub fn leave(self, in_parallel: impl FnOnce(&Leaving, u64)) {
+        let parts = self.running.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let leaving = Leaving(parts.into_values().map(|part| Mutex::new(Some(part))).collect());
+        in_parallel(&leaving, leaving.0.len() as u64);
     }
 
     /// Undoes what all parts have done. `write` writes bytes of the program's memory.
@@ -139,17 +142,15 @@ impl Parts {
     }
 }
 
-impl Drop for Parts {
-    fn drop(&mut self) {
-        let parts = self.running.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // Launches whose blocks fall to other threads have them remember what others have remembered.
-        let size: usize = parts.values().map(|part| part.shadow.size()).sum();
-        if size > FREE && size > 15 * PAGE as usize * self.table.known_pages() {
-            for part in parts.values_mut() {
-                part.thread = None;
-            }
-            self.table.forget();
-        }
+/// Parts that are over.
+#[derive(Debug)]
+pub struct Leaving(Vec<Mutex<Option<Launch>>>);
+
+impl Leaving {
+    /// Lets one of them go.
+    pub fn leave(&self, number: u64) {
+        let part = self.0.get(number as usize).map(|part| part.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(part);
     }
 }
 
@@ -165,7 +166,7 @@ pub struct Overlaps<'a> {
 }
 
 impl<'a> Overlaps<'a> {
-    fn of(parts: &'a ByNumber<u64, Launch>, table: &'static Table) -> Self {
+    fn of(parts: &'a HashMap<ThreadId, Launch>, table: &'static Table) -> Self {
         let mut by_number = Vec::new();
         let (mut launch, mut blocks) = (0, (0, 0));
         for part in parts.values() {

@@ -1,6 +1,10 @@
 //! Launches in parts: what is sure to be clean, and how all is undone.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    thread::{self, ThreadId},
+};
 
 use weft_artifact::{AccessBits, EventKind, Site, SiteKind, Sites, Tools};
 
@@ -43,7 +47,7 @@ fn parts(tools: Tools, blocks: u32) -> Parts {
         if let Some(parts) = Parts::begin(sites(tools), "kernel", shape(blocks), Vec::new(), read) {
             return parts;
         }
-        std::thread::yield_now();
+        thread::yield_now();
     }
 }
 
@@ -71,11 +75,18 @@ fn run(launch: &mut Launch, block: u64, doing: &Doing) {
     launch.end(slot);
 }
 
+/// A thread, as far as parts know.
+fn thread(number: u64) -> ThreadId {
+    static THREADS: Mutex<BTreeMap<u64, ThreadId>> = Mutex::new(BTreeMap::new());
+    let mut threads = THREADS.lock().expect("the threads");
+    *threads.entry(number).or_insert_with(|| thread::spawn(|| ()).thread().id())
+}
+
 /// How two blocks end that do something once each, in parts of their own.
 fn two(start: u64, one: (u64, u32), two: (u64, u32)) -> bool {
     let mut parts = parts(Tools::RACECHECK, 2);
     for (block, (at, bits)) in [(0, one), (1, two)] {
-        parts.with_part(100 + block, |part| run(part, block, &vec![Some((3, start + at, bits))]));
+        parts.with_part(thread(100 + block), |part| run(part, block, &vec![Some((3, start + at, bits))]));
     }
     is_clean(&mut parts)
 }
@@ -140,7 +151,7 @@ fn what_one_thread_finds_parts_do_not_miss() {
         let mut parts = parts(Tools::RACECHECK, n_blocks as u32);
         for block in 0..n_blocks {
             let part = 200 + random.below(3);
-            parts.with_part(part, |part| run(part, block, &blocks[block as usize]));
+            parts.with_part(thread(part), |part| run(part, block, &blocks[block as usize]));
         }
         let is_clean = is_clean(&mut parts);
         assert!(!(found && is_clean), "{seed}: {blocks:?}");
@@ -152,9 +163,11 @@ fn what_one_thread_finds_parts_do_not_miss() {
 #[test]
 fn a_part_that_has_found_something_ends_all() {
     let mut parts = parts(Tools::RACECHECK, 2);
-    parts.with_part(1, |part| run(part, 1, &vec![Some((3, GLOBAL + 64, WRITES | 4))]));
+    parts.with_part(thread(1), |part| run(part, 1, &vec![Some((3, GLOBAL + 64, WRITES | 4))]));
     assert!(!parts.is_over());
-    parts.with_part(0, |part| run(part, 0, &vec![Some((3, GLOBAL, WRITES | 4)), Some((40, GLOBAL, WRITES | 4))]));
+    parts.with_part(thread(0), |part| {
+        run(part, 0, &vec![Some((3, GLOBAL, WRITES | 4)), Some((40, GLOBAL, WRITES | 4))]);
+    });
     assert!(parts.is_over() && !is_clean(&mut parts));
 }
 
@@ -165,9 +178,10 @@ fn what_was_met_is_undone() {
     memory::given(start, 4 * PAGE);
     memory::written(start, 100);
     let mut parts = parts(Tools::ALL, 2);
-    parts
-        .with_part(300, |part| run(part, 0, &vec![Some((0, start + 96, WRITES | 4)), Some((1, start + 8, READS | 4))]));
-    parts.with_part(301, |part| {
+    parts.with_part(thread(300), |part| {
+        run(part, 0, &vec![Some((0, start + 96, WRITES | 4)), Some((1, start + 8, READS | 4))]);
+    });
+    parts.with_part(thread(301), |part| {
         run(part, 1, &vec![Some((1, start + 101, WRITES | 1)), Some((1, start + PAGE, WRITES | 8))]);
     });
     let unwritten = |at: u64, n: u64| memory::unwritten(&memory::now(), start + at, n);
@@ -196,7 +210,7 @@ fn there_is_an_end_to_what_parts_remember() {
                 let address = GLOBAL + (6 << 36) + page * PAGE + block * 8;
                 Some((0, address, WRITES | 4))
             });
-            parts.with_part(400 + block, |part| run(part, block, &doing.collect()));
+            parts.with_part(thread(400 + block), |part| run(part, block, &doing.collect()));
         }
         parts.is_over()
     };

@@ -11,7 +11,8 @@ use std::{
 use weft_artifact::HostPage;
 
 use super::{
-    kept::Numbers,
+    idle,
+    numbers::Numbers,
     page::{Cells, PAGE, Page},
     record::{Reads, Write},
 };
@@ -70,10 +71,12 @@ pub(super) type ByNumber<K, T> = HashMap<K, T, BuildHasherDefault<Spread>>;
 /// A map by addresses.
 pub(super) type ByAddress<T> = ByNumber<u64, T>;
 
-/// What is remembered of all memory, also of launches before: it is kept, but never looked at.
+/// What a launch, or a part of one, remembers of memory. In the pages that it has met stands what launches before have
+/// remembered, too: it is never looked at.
 #[derive(Debug)]
 pub(super) struct Shadow {
-    pages: Vec<Page>,
+    #[expect(clippy::vec_box, reason = "they are handed on from launch to launch")]
+    pages: Vec<Box<Page>>,
     places: ByAddress<u32>,
     near: Box<[HostPage]>,
     /// The number of the last launch.
@@ -90,17 +93,22 @@ impl Default for Shadow {
 }
 
 impl Shadow {
-    /// A launch with such numbers begins, or goes on with them.
-    pub(super) fn begin(&mut self, numbers: &Numbers) {
-        if self.age != numbers.age {
-            *self = Self { age: numbers.age, ..Self::default() };
-        }
-        self.launch = numbers.launch;
+    /// That of a launch that begins.
+    pub(super) fn of(numbers: &Numbers) -> Self {
+        let mut shadow = Self::default();
+        (shadow.launch, shadow.age) = (numbers.launch, numbers.age);
+        shadow
     }
 
-    /// No page is found at once, as in the beginning.
-    pub(super) fn forget_near(&mut self) {
-        self.near.fill(HostPage::NONE);
+    /// The launch goes on with other numbers.
+    pub(super) fn go_on(&mut self, numbers: &Numbers) {
+        if self.age != numbers.age {
+            // No block has had one of these.
+            self.pages.clear();
+            self.places.clear();
+            self.near.fill(HostPage::NONE);
+            self.age = numbers.age;
+        }
     }
 
     /// The page of an address is not found at once.
@@ -161,7 +169,7 @@ impl Shadow {
             self.near[slot] = HostPage { number, at, ..HostPage::NONE };
             at
         };
-        self.pages.get_mut(at as usize)
+        self.pages.get_mut(at as usize).map(Box::as_mut)
     }
 
     /// What code finds where it looks for the page of an address.
@@ -195,25 +203,31 @@ impl Shadow {
 
     #[cold]
     fn far(&mut self, number: u64, address: u64, bytes: u64) -> u32 {
-        let pages = &mut self.pages;
-        *self.places.entry(number).or_insert_with(|| {
-            pages.push(Page::of(address, bytes));
+        let Self { pages, places, age, .. } = self;
+        *places.entry(number).or_insert_with(|| {
+            pages.push(idle::take(number, *age).unwrap_or_else(|| Box::new(Page::of(address, bytes))));
             (pages.len() - 1) as u32
         })
     }
 
     /// A page that something is remembered of.
     pub(super) fn known(&self, number: u64) -> Option<&Page> {
-        self.pages.get(*self.places.get(&number)? as usize)
+        self.pages.get(*self.places.get(&number)? as usize).map(Box::as_ref)
     }
 
     /// Bytes that a page takes, on the average.
     pub(super) fn page_size(&self) -> usize {
-        self.size() / self.pages.len().max(1)
+        self.pages.iter().map(|page| page.size()).sum::<usize>() / self.pages.len().max(1)
     }
+}
 
-    /// Bytes that it takes.
-    pub(super) fn size(&self) -> usize {
-        self.pages.iter().map(Page::size).sum::<usize>() + self.places.capacity() * 16
+impl Drop for Shadow {
+    fn drop(&mut self) {
+        let mut pages: Vec<_> = std::mem::take(&mut self.pages).into_iter().map(Some).collect();
+        for (&number, &at) in &self.places {
+            if let Some(page) = pages.get_mut(at as usize).and_then(Option::take) {
+                idle::give_back(number, self.age, page);
+            }
+        }
     }
 }

@@ -56,13 +56,18 @@ impl CpuKernel {
             // Blocks that nobody has taken because there was no use in it are no fault.
             let is_left = |error: &Error| error.kind == ErrorKind::Memory && parts.is_over();
             self.conclude(&launch, start, if ran.as_ref().is_err_and(is_left) { Ok(()) } else { ran })?;
-            let look =
-                |overlaps: &Overlaps<'_>, n: u64| pool.run(&Looking(overlaps), n, &Cost::default(), None).is_ok();
-            if parts.is_clean(look) {
+            let look = |overlaps: &Overlaps<'_>, n: u64| {
+                pool.run(&Each(|number| overlaps.look(number)), n, &Cost::default(), None).is_ok()
+            };
+            let is_clean = parts.is_clean(look);
+            if !is_clean {
+                parts.undo(checks::write_back);
+                self.in_parts.store(false, Ordering::Relaxed);
+            }
+            parts.leave(|leaving, n| drop(pool.run(&Each(|number| leaving.leave(number)), n, &Cost::default(), None)));
+            if is_clean {
                 return Ok(());
             }
-            parts.undo(checks::write_back);
-            self.in_parts.store(false, Ordering::Relaxed);
         }
         let checked = Mutex::new(sanitize::Launch::new(Arc::clone(sites), name, shape, arguments));
         let launch = self.begin(start, Checks::Alone(&checked));
@@ -86,13 +91,13 @@ impl CpuKernel {
     }
 }
 
-/// Compares the parts of a launch.
-struct Looking<'a>(&'a Overlaps<'a>);
+/// What is done for each of some numbers.
+struct Each<F>(F);
 
-impl Work for Looking<'_> {
+impl<F: Fn(u64) + Sync> Work for Each<F> {
     fn run(&self, next: &mut dyn FnMut() -> Option<Range<u64>>, _watch: *const HostWatch) -> bool {
         while let Some(range) = next() {
-            range.for_each(|number| self.0.look(number));
+            range.for_each(&self.0);
         }
         true
     }
