@@ -4,7 +4,7 @@
 //! behind it for that. Behind an array of NumPy's there is mostly other memory, which may be read as well. Where there is
 //! none, pages of zeros are mapped for as long as the kernel runs, page by page, and never over what is there. Several
 //! launches may need the same page: it goes with the last. The lock is taken by who has Python's interpreter, so that no
-//! fork comes meanwhile.
+//! fork comes meanwhile. What may not be there can be [read] by the system, too.
 #![expect(unsafe_code, reason = "asks the system what can be read, and maps pages")]
 
 use std::{
@@ -84,6 +84,13 @@ fn readable(first: usize, pages: usize) -> usize {
     system::read(&to, &parts)
 }
 
+/// Reads what lies at an address; `false` if not all of it can be read.
+pub(super) fn read(start: u64, bytes: &mut [u8]) -> bool {
+    let Ok(start) = usize::try_from(start) else { return false };
+    let to = system::Part { start: bytes.as_mut_ptr(), bytes: bytes.len() };
+    system::read(&to, &[system::Part { start: address(start), bytes: bytes.len() }]) == bytes.len()
+}
+
 fn address(page: usize) -> *mut u8 {
     ptr::with_exposed_provenance_mut(page)
 }
@@ -159,4 +166,18 @@ mod system {
     }
 
     pub(super) fn unmap(_start: usize, _bytes: usize) {}
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::read;
+
+    #[test]
+    fn what_is_there_is_read_and_what_is_not_is_not() {
+        let bytes: Vec<u8> = (0..5000).map(|at| (at % 251) as u8).collect();
+        let mut found = [0; 2048];
+        assert!(read(bytes[300..].as_ptr().expose_provenance() as u64, &mut found));
+        assert_eq!(found[..], bytes[300..2348]);
+        assert!(!read(64, &mut found) && !read(u64::MAX - 100, &mut found));
+    }
 }

@@ -9,6 +9,7 @@ use std::{
 
 use weft_artifact::{AccessBits, ArgType, HostChecks, HostContext, Kernel, Layout, SlotField, SlotSource};
 
+use super::behind;
 use crate::sanitize::{Argument, Launch, Lines, Parts, Pause, Told, Verdict, Who};
 
 /// The checks that sanitized code calls.
@@ -110,12 +111,17 @@ extern "C" fn event(context: *const HostContext, site: u32, kind: u32, a: u64, b
     }
 }
 
-/// Reads a page of the program's memory, which it is about to access.
-pub(super) fn read_page(address: u64, lines: &mut Lines) {
+/// Reads a page of the program's memory, which it is about to access; `false` if that cannot be. `is_ours` if it is memory of
+/// the device's.
+pub(super) fn read_page(address: u64, is_ours: bool, lines: &mut Lines) -> bool {
+    if !is_ours {
+        return behind::read(address, lines);
+    }
     let page = ptr::with_exposed_provenance::<u8>(usize::try_from(address).unwrap_or(0));
     // SAFETY: some of its bytes are there, and so are all: what is there begins and ends with larger pages. Nobody writes to the
     // bytes of the kernel's arrays among them meanwhile; if somebody does to others, they are not what is written back.
     unsafe { ptr::copy_nonoverlapping(page, lines.as_mut_ptr(), lines.len()) };
+    true
 }
 
 /// Writes back what lay in the program's memory before a launch.

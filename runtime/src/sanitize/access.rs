@@ -16,8 +16,8 @@ impl Launch {
     /// An access of any kind; `now` reads what lies there. Code does by itself what this does at most of them.
     pub fn access(&mut self, who: Who, told: Told, now: impl Fn() -> u64) -> Verdict {
         self.wake(who);
-        if self.claims.is_some() {
-            self.claim(who, told);
+        if self.claims.is_some() && !self.claim(who, told) {
+            return Verdict::Nowhere;
         }
         let verdict = self.take_access(who, told, now);
         self.show_changes(who);
@@ -100,13 +100,13 @@ impl Launch {
         verdict
     }
 
-    /// A part of the launch may meet a page for the first time.
-    fn claim(&mut self, who: Who, told: Told) {
-        let Self { plan, shadow, claims: Some(claims), blocks, .. } = self else { return };
+    /// A part of the launch may meet a page for the first time; `false` if it must not.
+    fn claim(&mut self, who: Who, told: Told) -> bool {
+        let Self { plan, shadow, claims: Some(claims), blocks, .. } = self else { return true };
         let Told { address, bits, .. } = told;
         let is_scratch = blocks.get(who.slot).is_some_and(|block| address.wrapping_sub(block.start) < block.len);
         if is_scratch || bits & AccessBits::LOCAL != 0 || address.abs_diff(HostChecks::NOWHERE) < NOWHERE_ROOM {
-            return;
+            return true;
         }
         let (mut at, end) = (address, address.saturating_add(u64::from(bits & AccessBits::SIZE)));
         while at < end {
@@ -115,13 +115,19 @@ impl Launch {
             if let Some(page) = shadow.page(at, part)
                 && page.claimed != launch
             {
-                page.claimed = launch;
-                if claims.claim(at / PAGE, plan) {
-                    claims.look_at_room(|| shadow.page_size());
+                match claims.claim(at / PAGE, plan) {
+                    None => return false,
+                    Some(is_shared) => {
+                        page.claimed = launch;
+                        if is_shared {
+                            claims.look_at_room(|| shadow.page_size());
+                        }
+                    }
                 }
             }
             at += part;
         }
+        true
     }
 
     /// Code looks at the page of an address by itself from here on, if nothing is known but what it looks for.

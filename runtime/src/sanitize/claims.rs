@@ -18,6 +18,9 @@ use super::{idle::shard_of, launch::Plan, memory, page::PAGE, shadow::ByAddress}
 /// The bytes of a page.
 pub type Lines = [u8; PAGE as usize];
 
+/// Reads a page of the program's memory at an address, which may be memory that the device has given out; `false` if it cannot.
+pub type Read = fn(u64, bool, &mut Lines) -> bool;
+
 /// Pages are looked up in so many maps, so that threads seldom meet at one.
 pub(super) const SHARDS: u64 = 256;
 
@@ -138,8 +141,7 @@ pub(super) struct Claims {
     launch: u32,
     /// The part's number.
     pub(super) number: usize,
-    /// Reads a page of the program's memory.
-    read: fn(u64, &mut Lines),
+    read: Read,
     before: Vec<Vec<Before>>,
     /// How often it was not the first.
     again: u64,
@@ -155,7 +157,7 @@ impl fmt::Debug for Claims {
 
 impl Claims {
     /// Those of the next part.
-    pub(super) fn new(table: &'static Table, launch: u32, read: fn(u64, &mut Lines)) -> Self {
+    pub(super) fn new(table: &'static Table, launch: u32, read: Read) -> Self {
         let number = table.n_parts.fetch_add(1, Ordering::Relaxed);
         Self { table, launch, number, read, before: Vec::new(), again: 0, page_size: 0 }
     }
@@ -165,12 +167,13 @@ impl Claims {
         self.before.iter().flatten()
     }
 
-    /// The part meets a page, whether or not another one has; `true` if one has.
-    pub(super) fn claim(&mut self, page: u64, plan: &Plan) -> bool {
+    /// The part meets a page; whether another one has met it, or `None` if it must not be met, as what lies there cannot be kept.
+    pub(super) fn claim(&mut self, page: u64, plan: &Plan) -> Option<bool> {
         let is_met = self.table.shard(page).met.get(&page).is_some_and(|met| met.launch == self.launch);
-        if !is_met {
-            // Read without the lock: as long as nobody else has met the page, it is as it was.
-            self.keep(page, plan);
+        // Read without the lock: as long as nobody else has met the page, it is as it was.
+        if !is_met && !self.keep(page, plan) {
+            self.table.end();
+            return None;
         }
         let mut shard = self.table.shard(page);
         let Shard { met, shared } = &mut *shard;
@@ -179,7 +182,7 @@ impl Claims {
             *met = Met { launch: self.launch, first: self.number, others: Vec::new() };
             drop(shard);
             self.table.pages.fetch_add(1, Ordering::Relaxed);
-            return false;
+            return Some(false);
         }
         if met.others.is_empty() {
             shared.push(page);
@@ -192,10 +195,10 @@ impl Claims {
         }
         self.table.again.fetch_add(1, Ordering::Relaxed);
         self.again += 1;
-        true
+        Some(true)
     }
 
-    fn keep(&mut self, page: u64, plan: &Plan) {
+    fn keep(&mut self, page: u64, plan: &Plan) -> bool {
         let start = page * PAGE;
         let has_unwritten = plan.has(Tools::INITCHECK) && memory::unwritten(&plan.memory, start, PAGE) > 0;
         let unwritten = has_unwritten.then(|| {
@@ -208,11 +211,14 @@ impl Claims {
         if self.before.last().is_none_or(|piece| piece.len() == PIECE) {
             self.before.push(Vec::with_capacity(PIECE));
         }
-        let Some(piece) = self.before.last_mut() else { return };
+        let Some(piece) = self.before.last_mut() else { return false };
         piece.push(Before { page, bytes: [0; PAGE as usize], unwritten });
-        if let Some(before) = piece.last_mut() {
-            (self.read)(start, &mut before.bytes);
+        let is_ours = memory::meets(&plan.memory, start, PAGE);
+        let is_read = piece.last_mut().is_some_and(|before| (self.read)(start, is_ours, &mut before.bytes));
+        if !is_read {
+            piece.pop();
         }
+        is_read
     }
 
     /// A page was met that another part has met: what both remember must not become too much.

@@ -294,6 +294,12 @@ pub(super) fn unwritten(all: &[Arc<Bytes>], start: u64, bytes: u64) -> u32 {
     near.map(|memory| memory.count(start, bytes)).sum()
 }
 
+/// Whether some of it has bytes of a range, of memory in the order of its starts.
+pub(super) fn meets(all: &[Arc<Bytes>], start: u64, bytes: u64) -> bool {
+    let behind = all.partition_point(|memory| memory.start < start.saturating_add(bytes));
+    all.iter().take(behind).next_back().is_some_and(|memory| memory.meets(start, bytes))
+}
+
 /// Which of eight bytes nobody has written, of memory in the order of its starts.
 pub(super) fn bits(all: &[Arc<Bytes>], address: u64) -> u8 {
     if let Some(memory) = find(all, address, 8) {

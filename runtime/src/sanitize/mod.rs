@@ -43,7 +43,7 @@ mod waits;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use argument::Argument;
-pub use claims::Lines;
+pub use claims::{Lines, Read};
 pub use finding::{Finding, Place};
 pub use launch::{Launch, Shape, Told, Verdict, Who};
 pub use parts::{Leaving, Overlaps, Parts};

@@ -21,7 +21,7 @@ use weft_artifact::{Sites, Tools};
 
 use super::{
     argument::Argument,
-    claims::{Claims, Lines, SHARDS, Table},
+    claims::{Claims, Read, SHARDS, Table},
     kinds::Kinds,
     launch::{Launch, Plan, Shape},
     memory,
@@ -33,7 +33,7 @@ use super::{
 pub struct Parts {
     plan: Plan,
     table: &'static Table,
-    read: fn(u64, &mut Lines),
+    read: Read,
     caller: ThreadId,
     /// By thread.
     running: Mutex<HashMap<ThreadId, Launch>>,
@@ -47,14 +47,8 @@ impl Parts {
         shape.loops && sites.tools.has(Tools::RACECHECK)
     }
 
-    /// A launch that begins; `None` if another one is run in parts now. `read` reads a page of the program's memory.
-    pub fn begin(
-        sites: Arc<Sites>,
-        kernel: &str,
-        shape: Shape,
-        arguments: Vec<Argument>,
-        read: fn(u64, &mut Lines),
-    ) -> Option<Self> {
+    /// A launch that begins; `None` if another one is run in parts now. `read` reads the program's memory.
+    pub fn begin(sites: Arc<Sites>, kernel: &str, shape: Shape, arguments: Vec<Argument>, read: Read) -> Option<Self> {
         let (table, turn) = Table::begin()?;
         Some(Self {
             plan: Plan::new(sites, kernel, shape, arguments),

@@ -8,7 +8,7 @@ use std::{
 
 use weft_artifact::{AccessBits, EventKind, Site, SiteKind, Sites, Tools};
 
-use super::{Launch, Lines, Overlaps, Parts, Shape, Told, Who, memory, page::PAGE, sizes::Random};
+use super::{Launch, Lines, Overlaps, Parts, Shape, Told, Verdict, Who, memory, page::PAGE, sizes::Random};
 
 const READS: u32 = AccessBits::READS;
 const WRITES: u32 = AccessBits::WRITES;
@@ -36,9 +36,13 @@ fn shape(blocks: u32) -> Shape {
     Shape { grid: [blocks, 1, 1], block: [64, 1, 1], same_values: true, loops: true }
 }
 
+/// Where nothing is.
+const MISSING: u64 = 15 << 40;
+
 /// What lies in a page: a number that its address says.
-fn read(address: u64, lines: &mut Lines) {
+fn read(address: u64, _is_ours: bool, lines: &mut Lines) -> bool {
     lines.iter_mut().zip(address..).for_each(|(byte, at)| *byte = (at % 251) as u8);
+    address != MISSING
 }
 
 /// One test at a time has parts.
@@ -198,6 +202,24 @@ fn what_was_met_is_undone() {
     let bytes = [8..12, 96..100, 101..102, PAGE..PAGE + 8].into_iter().flatten().map(|at| start + at);
     assert_eq!(written, bytes.map(|at| (at, (at % 251) as u8)).collect());
     assert_eq!((unwritten(0, 100), unwritten(100, 2), unwritten(PAGE, 16)), (0, 2, 16));
+}
+
+#[test]
+fn what_cannot_be_kept_is_not_met() {
+    let parts = parts(Tools::RACECHECK, 2);
+    parts.with_part(thread(500), |part| {
+        let slot = part.begin(0, SCRATCH, 64, 64);
+        let mut access = |address: u64, bits: u32| {
+            part.access(Who { slot, thread: 0 }, Told { site: 1, address, bits, value: 1, copy: 0 }, || 0)
+        };
+        assert_eq!(access(MISSING - 8, WRITES | 4), Verdict::Goes);
+        // What crosses into it, and twice.
+        assert_eq!(access(MISSING - 4, WRITES | 8), Verdict::Nowhere);
+        assert_eq!(access(MISSING + 8, READS | 4), Verdict::Nowhere);
+        assert_eq!(access(MISSING + 8, READS | 4), Verdict::Nowhere);
+        assert_eq!(access(MISSING + PAGE, READS | 4), Verdict::Goes);
+    });
+    assert!(parts.is_over());
 }
 
 /// Parts that meet all the same pages remember too much.

@@ -14,7 +14,7 @@ PROGRAM = '''
 import hashlib
 import numpy as np
 from weft import cuda
-from weft.errors import SanitizerError
+from weft.errors import LaunchError, SanitizerError
 
 MANY, SOME = 1 << 16, 1 << 13
 
@@ -92,6 +92,11 @@ def copies(x, y):
     i = cuda.grid(1)
     x[i] = y[i]
 
+@cuda.jit("void(CPointer(float32), float32[::1])")
+def wild(place, y):
+    i = cuda.grid(1)
+    y[i] = place[i] if i > 300 else 5
+
 def digest(array):
     return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]
 
@@ -122,6 +127,12 @@ for kernel in (unwritten, behind, copies):
     x, y = cuda.device_array(SOME, np.int32), cuda.to_device(np.zeros(1000, np.int32))
     x[:100] = 0
     tell(kernel, x, cuda.device_array(SOME, np.int32) if kernel is copies else y, digests=False)
+for place in (0x123456789000, 16):
+    y = np.zeros(MANY, np.float32)
+    try:
+        wild[MANY // 256, 256](place, y)
+    except LaunchError as error:
+        print("wild", error, y[:300].sum())
 '''
 
 
@@ -141,5 +152,6 @@ def test_what_several_threads_find_and_write_is_what_one_does(tmp_path) -> None:
         assert all(" nothing " in line for line in alone if line.startswith(name + " "))
     for name in ("races", "races_once", "reads_of_others", "counts_and_reads", "same_value", "unwritten", "behind"):
         assert any("Array" in line and "check" in line for line in alone if line.startswith(name + " ")), name
+    assert sum("read memory that is not there" in line for line in alone if line.startswith("wild")) == 2
     for threads in (2, 5):
         assert told(tmp_path, threads) == alone
