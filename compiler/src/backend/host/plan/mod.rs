@@ -45,6 +45,7 @@ mod strided;
 mod strips;
 mod sums;
 mod swaps;
+mod totals;
 mod turns;
 mod uniform;
 mod walk;
@@ -216,6 +217,7 @@ impl Plan {
             select::convert(&mut function, &mut body);
             flags::name(&mut function, &mut body);
             again::substitute(&mut function, &mut body);
+            totals::keep(&mut function, &read_only, &mut body);
         }
         if opt && !has_barrier && !is_choice {
             borders::divide(&mut function, &mut body);
