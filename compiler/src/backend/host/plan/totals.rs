@@ -53,6 +53,7 @@ struct Total {
 }
 
 /// Who has a turn of a loop.
+#[derive(Clone, Copy, Debug)]
 enum Turns {
     Everyone,
     /// Those for whom this holds, in front of the loop and behind it.
