@@ -22,7 +22,7 @@ def product(a, b, c):
             c[y, x] += a[y, k] * b[k, x]
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int8, np.uint16])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int32, np.int8, np.uint16])
 @pytest.mark.parametrize("shape", [(1, 1, 1), (5, 0, 70), (17, 33, 130), (64, 40, 64)])
 @pytest.mark.parametrize("block", [(16, 16), (32, 2), (5, 3)])
 def test_products_are_added_to_an_element(dtype, shape, block):

@@ -27,6 +27,9 @@ use crate::{
 /// Most totals of a loop.
 const MOST: usize = 8;
 
+/// Most accesses of a loop to memory, each of which is compared with each total.
+const MOST_ACCESSES: usize = 96;
+
 /// Has the loops of a body, inner ones first, keep their totals. Nobody writes what the parameters `read_only` point to.
 pub(super) fn keep(function: &mut Function, read_only: &[LocalId], body: &mut Block) {
     let fixed = Fixed::of(function, body);
@@ -159,7 +162,11 @@ impl Keep<'_> {
         let once = assigned_once(body);
         let (mut values, mut accesses) = (BTreeMap::new(), Vec::new());
         let mut each_turn = true;
-        for stmt in body.iter().chain(step) {
+        for (index, stmt) in body.iter().chain(step).enumerate() {
+            // Whoever goes on to the step from elsewhere has not come by all that is assigned before it.
+            if index == body.len() {
+                values.clear();
+            }
             let mut found = Vec::new();
             let mut simple = true;
             for_each_stmt(std::slice::from_ref(stmt), &mut |inner| {
@@ -178,7 +185,7 @@ impl Keep<'_> {
                     | StmtKind::Continue => {}
                 }
             });
-            if !simple {
+            if !simple || accesses.len() + found.len() > MOST_ACCESSES {
                 return None;
             }
             for (id, pointer, is_store) in found {
@@ -195,8 +202,9 @@ impl Keep<'_> {
                 accesses.push(Access { id, pointer, address, each_turn: here, is_store });
             }
             // The test at the start is asked before the loop.
-            each_turn &= std::ptr::eq(stmt, &raw const body[0]) || !escapes(std::slice::from_ref(stmt)).any();
+            each_turn &= index == 0 || !escapes(std::slice::from_ref(stmt)).any();
             if let StmtKind::Assign(local, value) = stmt.kind
+                && index < body.len()
                 && once.contains(&local)
                 && let Some(value) = self.unchanged(value, assigned, &values)
             {

@@ -44,7 +44,8 @@ impl Walk<'_, '_> {
         if self.is_asked_for(&sum, value, bound) {
             return true;
         }
-        let is_taken = self.taken(&sum).is_some_and(|at| self.nonneg[at].constant <= sum.constant);
+        let is_taken =
+            self.taken(&sum).and_then(|at| self.nonneg.get(at)).is_some_and(|known| known.constant <= sum.constant);
         if is_taken {
             self.be_exact(&[value, bound]);
         }
