@@ -9,6 +9,9 @@ use crate::{backend::llvm::shim, request::HostCpu};
 /// What every CPU has for which there is code.
 const LEAST: &str = "x86-64";
 
+/// What lets LLVM make vectors of 512 bits.
+const NO_NARROW: &str = ",-prefer-256-bit";
+
 /// This machine's CPU.
 pub fn cpu() -> Arc<HostCpu> {
     static CPU: OnceLock<Arc<HostCpu>> = OnceLock::new();
@@ -64,9 +67,16 @@ pub(super) fn features(cpu: &HostCpu) -> String {
     let slows_down = ["skylake", "cascadelake", "cooperlake"].iter().any(|name| cpu.name.starts_with(name));
     let is_client = ["cannonlake", "icelake-client", "tigerlake", "rocketlake"].contains(&cpu.name.as_str());
     if has_masks(cpu) && !slows_down && !is_client {
-        return format!("{},-prefer-256-bit", cpu.features);
+        return format!("{}{NO_NARROW}", cpu.features);
     }
     cpu.features.clone()
+}
+
+/// Whether a CPU begins two products of 512-bit vectors in a cycle, each of which takes four: eight sums keep it busy. Intel's servers
+/// do, and AMD's from Zen 5 on; a Zen 4 does one.
+pub(super) fn multiplies_in_pairs(cpu: &HostCpu) -> bool {
+    let is_wide = features(cpu).ends_with(NO_NARROW);
+    is_wide && !["x86-64", "znver4"].iter().any(|name| cpu.name.starts_with(name))
 }
 
 /// The features that none of some lists has.
@@ -94,6 +104,13 @@ mod tests {
         let wide = |name: &str| features(&known(name).expect("LLVM knows it")).ends_with(",-prefer-256-bit");
         assert!(wide("sapphirerapids") && wide("icelake-server") && wide("x86-64-v4"));
         assert!(!wide("skylake-avx512") && !wide("tigerlake") && !wide("x86-64-v3") && !wide("alderlake"));
+    }
+
+    #[test]
+    fn two_products_a_cycle() {
+        let pairs = |name: &str| multiplies_in_pairs(&known(name).expect("LLVM knows it"));
+        assert!(pairs("sapphirerapids") && pairs("icelake-server") && pairs("znver5"));
+        assert!(!pairs("znver4") && !pairs("x86-64-v4") && !pairs("tigerlake") && !pairs("x86-64-v3"));
     }
 
     #[test]

@@ -131,7 +131,7 @@ enum Strategy {
 }
 
 impl Strategy {
-    fn of(module: &Module, options: &Options) -> Result<Self> {
+    fn of(module: &Module, options: &Options, cpu: &HostCpu) -> Result<Self> {
         let circles = Circles::of(module);
         // Threads of one block wait while those of others run.
         let kernel = kernel_of(module)?.0;
@@ -163,7 +163,8 @@ impl Strategy {
         if fibers || plan::too_many_copies(module) {
             return Self::fibers(module, &circles);
         }
-        let Some(plan) = Plan::of(module, options.opt) else { return internal("the module has no kernel") };
+        let pairs = cpu::multiplies_in_pairs(cpu);
+        let Some(plan) = Plan::of(module, options.opt, pairs) else { return internal("the module has no kernel") };
         let arrays = plan.module.functions[plan.kernel].local_arrays.iter().map(|(_, array)| array);
         // Of an array that a function hands on there is one for each call.
         if super::check_local(arrays).is_err() {
@@ -187,7 +188,7 @@ fn waits_on_circle(module: &Module, circles: &Circles) -> bool {
 }
 
 fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Result<Compiled> {
-    let strategy = Strategy::of(module, options)?;
+    let strategy = Strategy::of(module, options, cpu)?;
     let (emitted, offsets, has_stacks, segments) = match &strategy {
         Strategy::Loops(plan, offsets) => (&plan.module, offsets, false, plan.segments),
         Strategy::Fibers(module, _, offsets, _) => (module.as_ref(), offsets, true, 0),

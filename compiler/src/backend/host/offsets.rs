@@ -4,9 +4,13 @@
 use super::plan::{MAX_THREADS, MaskId, Plan};
 use crate::ir::{LocalArrayId, LocalId, Module, SharedId};
 
-/// A cache line. Arrays of one element a thread are that much longer than they need be, so that element `t` of one
-/// does not fall into the same cache set as element `t` of all the others.
+/// A cache line.
 const LINE: u64 = 64;
+
+/// So much longer than they need be are arrays of one element a thread. What 256 threads have in one of them does not fall into the same
+/// cache sets as what they have in the next ones, and where a row stores to one and the next row loads from another, the addresses do
+/// not end in the same twelve bits, by which CPUs first compare loads with the stores before them.
+const GAP: u64 = 1024 + LINE;
 
 /// Offsets into scratch memory, in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,7 +61,7 @@ impl Offsets {
             this.shared.push(take(bytes, array.align.max(16)));
         }
         for &local in &plan.crossing.locals {
-            let bytes = MAX_THREADS * function.locals[local].ty.host_bytes() + LINE;
+            let bytes = MAX_THREADS * function.locals[local].ty.host_bytes() + GAP;
             this.locals.push((local, take(bytes, LINE)));
         }
         for &id in &plan.crossing.arrays {

@@ -163,9 +163,16 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                 Ok(([y, z], builder.build_int_nuw_mul(row, extent_x, "")?))
             };
             let (mut rows, mut common_span) = (Vec::new(), None);
-            let mut differ = this.emitter.builder.build_int_compare(IntPredicate::NE, here, this.int(most), "")?;
+            // In one plane of the block, so that their elements of an array lie at constant distances.
+            let ([first_y, z], first_thread) = row_at(this, zero)?;
+            let in_plane = this.emitter.builder.build_int_nuw_sub(extent_y, first_y, "")?;
+            let in_plane = this.choose("llvm.umin", in_plane, here.into())?;
+            let mut differ = this.emitter.builder.build_int_compare(IntPredicate::ULT, in_plane, this.int(most), "")?;
             for number in 0..most {
-                let row = row_at(this, this.int(number))?;
+                let builder = &this.emitter.builder;
+                let y = builder.build_int_nuw_add(first_y, this.int(number), "y")?;
+                let before = builder.build_int_nuw_mul(extent_x, this.int(number), "")?;
+                let row = ([y, z], builder.build_int_nuw_add(first_thread, before, "")?);
                 this.set_thread([zero, row.0[0], row.0[1]]);
                 let (low, high) = this.span_of(common.strips.guard.as_ref())?;
                 for (at, value) in [(2 * number, low), (2 * number + 1, high)] {

@@ -163,7 +163,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.threads_at(segment, body, row, (bounds, one))
     }
 
-    /// Runs a segment's body for every so many of some threads of a row.
+    /// Runs a segment's body for every so many of some threads of a row. Of one thread no loop is made, whose turns LLVM would unroll.
     pub(super) fn threads_at(
         &mut self,
         segment: &Segment,
@@ -172,6 +172,22 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         (bounds, step): ((IntValue<'ctx>, IntValue<'ctx>), IntValue<'ctx>),
     ) -> Result<()> {
         let looks = self.goes_on_for_long(segment);
+        if segment.guard.as_ref().is_some_and(Guard::names_one) {
+            let (from, to) = bounds;
+            let (runs, end) = (self.emitter.block("one"), self.emitter.block("one_end"));
+            let any = self.emitter.builder.build_int_compare(IntPredicate::SLT, from, to, "")?;
+            self.emitter.builder.build_conditional_branch(any, runs, end)?;
+            self.emitter.builder.position_at_end(runs);
+            let thread = count(&self.emitter, first_thread, from)?;
+            self.set_thread([from, y, z]);
+            self.thread(segment, body, thread, None)?;
+            if looks {
+                self.hooks.look_up(&self.emitter)?;
+            }
+            self.emitter.go(end)?;
+            self.emitter.builder.position_at_end(end);
+            return Ok(());
+        }
         let (head, back) = self.counted_by("x", step, bounds, |this, x| {
             let thread = count(&this.emitter, first_thread, x)?;
             this.set_thread([x, y, z]);

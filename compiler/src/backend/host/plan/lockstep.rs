@@ -163,7 +163,7 @@ fn collect(function: &Function, list: &[Stmt], fixed: &Fixed, path: &mut Path, f
 }
 
 /// Whether a condition is the same for all threads of a launch.
-fn of_launch(function: &Function, cond: ExprId) -> bool {
+pub(super) fn of_launch(function: &Function, cond: ExprId) -> bool {
     let mut same = true;
     for_each_expr(function, cond, &mut |id| {
         same &= match function.class(id) {

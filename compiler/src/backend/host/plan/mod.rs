@@ -45,6 +45,7 @@ mod strided;
 mod strips;
 mod sums;
 mod swaps;
+mod totals;
 mod turns;
 mod uniform;
 mod walk;
@@ -91,11 +92,14 @@ struct Asked {
     leaving: bool,
     /// A copy for parts of rows.
     quotients: bool,
+    /// The CPU has two units for products of vectors.
+    pairs: bool,
 }
 
 impl Asked {
     /// Each thread does what the program says, in its order.
-    const PLAIN: Self = Self { opt: false, together: false, walks: false, leaving: false, quotients: false };
+    const PLAIN: Self =
+        Self { opt: false, together: false, walks: false, leaving: false, quotients: false, pairs: false };
 }
 
 /// How a kernel runs.
@@ -137,9 +141,9 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// Plans the kernel of a module; `None` if it has none. For code that is optimized, threads near no border have a copy
-    /// of what they do.
-    pub(crate) fn of(module: &Module, opt: bool) -> Option<Self> {
-        let mut asked = Asked { opt, together: true, walks: opt, leaving: opt, quotients: opt };
+    /// of what they do. With `pairs` the CPU has two units for products of vectors.
+    pub(crate) fn of(module: &Module, opt: bool, pairs: bool) -> Option<Self> {
+        let mut asked = Asked { opt, together: true, walks: opt, leaving: opt, quotients: opt, pairs };
         loop {
             let (plan, walks) = Self::with(module, asked)?;
             let next = Asked {
@@ -216,6 +220,7 @@ impl Plan {
             select::convert(&mut function, &mut body);
             flags::name(&mut function, &mut body);
             again::substitute(&mut function, &mut body);
+            totals::keep(&mut function, &read_only, &mut body);
         }
         if opt && !has_barrier && !is_choice {
             borders::divide(&mut function, &mut body);
@@ -288,7 +293,9 @@ impl Plan {
         }
         if opt && segments <= MOST_SEGMENTS {
             let width = if joins.is_some() { strips::WIDEST } else { strips::IN_BLOCK };
-            let widths = (width, Some(rows::length(&module)));
+            let by_eights =
+                asked.pairs && rows::come_by(strips::MORE_ROWS, &module, rows::width(peeler.function, &fixed));
+            let widths = (width, Some(rows::length(&module)), by_eights);
             strips::make(&peeler, widths, (&marked, &leaving), &mut cut.nodes);
         }
         shape::for_each_guard(&mut cut.nodes, &mut |guard| peeler.complete(guard));

@@ -21,7 +21,7 @@ const MANY: u32 = 4;
 
 /// Whose memory an access is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Root {
+pub(super) enum Root {
     Local(LocalArrayId),
     Shared(SharedId),
     /// That a pointer variable points to: a kernel's argument, if it has no other value.
@@ -43,19 +43,25 @@ struct Accesses {
 }
 
 impl Accesses {
-    /// Two arguments may overlap, if one of them is not for reading only; two arrays of the block or of the thread do not.
     fn may_be(&self, other: &Self, read_only: &[LocalId]) -> bool {
-        let is_read_only = |root: Root| matches!(root, Root::Pointer(param) if read_only.contains(&param));
-        if is_read_only(self.root) || is_read_only(other.root) {
+        self.root.may_be(self.space, other.root, other.space, read_only)
+    }
+}
+
+impl Root {
+    /// Two arguments may overlap, if one of them is not for reading only; two arrays of the block or of the thread do not.
+    pub(super) fn may_be(self, space: Space, other: Self, other_space: Space, read_only: &[LocalId]) -> bool {
+        let is_read_only = |root: Self| matches!(root, Self::Pointer(param) if read_only.contains(&param));
+        if is_read_only(self) || is_read_only(other) {
             // One of the two is written.
             return false;
         }
-        match (self.root, other.root) {
-            (Root::Local(a), Root::Local(b)) => a == b,
-            (Root::Shared(a), Root::Shared(b)) => a == b,
-            (Root::Local(_), Root::Shared(_)) | (Root::Shared(_), Root::Local(_)) => false,
-            (Root::Local(_) | Root::Shared(_) | Root::Pointer(_) | Root::Unknown, _) => {
-                self.space == other.space || self.space == Space::Generic || other.space == Space::Generic
+        match (self, other) {
+            (Self::Local(a), Self::Local(b)) => a == b,
+            (Self::Shared(a), Self::Shared(b)) => a == b,
+            (Self::Local(_), Self::Shared(_)) | (Self::Shared(_), Self::Local(_)) => false,
+            (Self::Local(_) | Self::Shared(_) | Self::Pointer(_) | Self::Unknown, _) => {
+                space == other_space || space == Space::Generic || other_space == Space::Generic
             }
         }
     }
@@ -143,7 +149,7 @@ impl Order<'_> {
             Type::Scalar(_) => Space::Generic,
         };
         let place = if store && times == 1 { self.places.place(pointer) } else { None };
-        self.touch(self.root(pointer), space, store, times, place);
+        self.touch(root(self.function, self.fixed, pointer), space, store, times, place);
     }
 
     /// Adds a place to those of stores, if it is none of them.
@@ -193,21 +199,22 @@ impl Order<'_> {
     fn written(&self) -> Vec<bool> {
         self.memories.iter().map(|memory| memory.written).collect()
     }
+}
 
-    fn root(&self, pointer: ExprId) -> Root {
-        match self.function.class(pointer) {
-            Class::Address { base, .. } => self.root(base),
-            Class::Leaf(Leaf::Base(Base::Local(array))) => Root::Local(array),
-            Class::Leaf(Leaf::Base(Base::Shared(array))) => Root::Shared(array),
-            // Nobody writes a constant array, and nothing is known of the others.
-            Class::Leaf(Leaf::Base(Base::Const(_) | Base::Dynamic) | Leaf::Const(_) | Leaf::Special(_))
-            | Class::Arith(_)
-            | Class::Load(_) => Root::Unknown,
-            Class::Leaf(Leaf::Local(local)) => match self.fixed.value(local) {
-                Some(value) => self.root(value),
-                None if self.function.params.contains(&local) => Root::Pointer(local),
-                None => Root::Unknown,
-            },
-        }
+/// Whose memory a pointer points to.
+pub(super) fn root(function: &Function, fixed: &Fixed, pointer: ExprId) -> Root {
+    match function.class(pointer) {
+        Class::Address { base, .. } => root(function, fixed, base),
+        Class::Leaf(Leaf::Base(Base::Local(array))) => Root::Local(array),
+        Class::Leaf(Leaf::Base(Base::Shared(array))) => Root::Shared(array),
+        // Nobody writes a constant array, and nothing is known of the others.
+        Class::Leaf(Leaf::Base(Base::Const(_) | Base::Dynamic) | Leaf::Const(_) | Leaf::Special(_))
+        | Class::Arith(_)
+        | Class::Load(_) => Root::Unknown,
+        Class::Leaf(Leaf::Local(local)) => match fixed.value(local) {
+            Some(value) => root(function, fixed, value),
+            None if function.params.contains(&local) => Root::Pointer(local),
+            None => Root::Unknown,
+        },
     }
 }

@@ -61,6 +61,20 @@ pub(crate) fn width(function: &Function, fixed: &Fixed) -> Option<u64> {
     })
 }
 
+/// Whether a block's rows seem to come by eights: all arrays that it shares are rows of so many threads, or a little longer, and of
+/// these as many as eight or a multiple.
+pub(crate) fn come_by(eight: u32, module: &Module, width: Option<u64>) -> bool {
+    let Some(width) = width else { return false };
+    let mut own = module.shared.iter().filter(|(_, array)| array.kind != SharedKind::Cells).peekable();
+    own.peek().is_some()
+        && own.all(|(_, array)| {
+            (0..=MOST_PADDING).any(|padding| {
+                let (len, length) = (i128::from(array.len), i128::from(width) + padding);
+                len % length == 0 && (len / length) % i128::from(eight) == 0
+            })
+        })
+}
+
 /// Whether a value is `threadIdx.y`, or that and something else.
 fn is_of_y(function: &Function, fixed: &Fixed, root: ExprId) -> bool {
     let (mut left, mut seen) = (vec![root], HashSet::new());

@@ -280,6 +280,11 @@ impl Guard {
         self.rows.is_empty() && self.ranges.is_empty()
     }
 
+    /// `true` if it lets no more than one thread of a row through.
+    pub(crate) fn names_one(&self) -> bool {
+        self.ranges.iter().any(|range| range.op == CompareOp::Eq && range.times == 1)
+    }
+
     /// What it asks for after what another one does with which it begins.
     pub(crate) fn after(&self, first: &Self) -> Option<Self> {
         let rows = self.rows.strip_prefix(first.rows.as_slice())?.to_vec();

@@ -6,9 +6,10 @@
 
 use super::{
     forms::{Form, Forms},
+    lockstep::of_launch,
     regions,
     shape::MAX_THREADS,
-    walk::{Path, cut_here, holds_barrier, list_at},
+    walk::{OTHERWISE, Path, cut_here, holds_barrier, list_at},
 };
 use crate::{
     analysis::{Fixed, escapes, for_each_mention},
@@ -123,6 +124,13 @@ fn find_strided(
                 if otherwise.is_empty() && regions::is_guard(function, fixed, *cond) =>
             {
                 find_strided(function, then, (fixed, counts), position, all);
+            }
+            // What a launch chooses.
+            StmtKind::If { cond, then, otherwise } if of_launch(function, *cond) => {
+                find_strided(function, then, (fixed, counts), position, all);
+                position.0.pop();
+                position.0.push(index + OTHERWISE);
+                find_strided(function, otherwise, (fixed, counts), position, all);
             }
             StmtKind::Assign(..)
             | StmtKind::Store { .. }

@@ -28,6 +28,10 @@ pub(super) const IN_BLOCK: u32 = 16;
 /// Rows of a strip where rows of threads load the same.
 const ROWS: u32 = 4;
 
+/// The same in blocks whose rows come by eights: sums that wait for what they were before are twice as many, of which CPUs with two
+/// units for products need eight.
+pub(super) const MORE_ROWS: u32 = 8;
+
 /// What the threads of a strip may carry, in bytes: half of what 32 registers of 64 bytes hold.
 const MOST_BYTES: u64 = 1024;
 
@@ -48,7 +52,7 @@ const SHORT_ROW: u32 = 64;
 /// is marked says in which loops threads touch memory apart, and which are for several rows alone.
 pub(super) fn make(
     peeler: &Peeler<'_>,
-    (width, row): (u32, Option<u32>),
+    (width, row, by_eights): (u32, Option<u32>, bool),
     (marked, leaving): (&Marked, &[Leaving]),
     nodes: &mut Vec<Node>,
 ) {
@@ -58,7 +62,12 @@ pub(super) fn make(
     for_each_split(nodes, &mut |cond| loads[cond.index()] += 1);
     // Rows of joined blocks are long enough for loops of their own.
     let ragged = width == IN_BLOCK;
-    Maker { peeler, width, walks, tiles, leaving, strides, loads, ragged, row }.list(nodes, &Guard::default(), false);
+    let most_rows = if by_eights { MORE_ROWS } else { ROWS };
+    Maker { peeler, width, walks, tiles, leaving, strides, loads, ragged, row, most_rows }.list(
+        nodes,
+        &Guard::default(),
+        false,
+    );
 }
 
 /// The crossing locals that have a place in scratch memory: strips need none for what nobody else reads.
@@ -118,6 +127,8 @@ struct Maker<'a> {
     ragged: bool,
     /// How many threads a row seems to have.
     row: Option<u32>,
+    /// Rows of a strip where rows load the same.
+    most_rows: u32,
 }
 
 impl Maker<'_> {
@@ -206,9 +217,7 @@ impl Maker<'_> {
         match self.strips(&mut nodes, guard, repeats) {
             Some(strips) => done.push(Node::Strips(Box::new(Strips { nodes, ..strips }))),
             None if self.ragged && nodes.iter().any(holds_loop) => {
-                let Self { peeler, width, walks, tiles, leaving, strides, ref loads, ragged: _, row } = *self;
-                let plain =
-                    Self { peeler, width, walks, tiles, leaving, strides, loads: loads.clone(), ragged: false, row };
+                let plain = Self { loads: self.loads.clone(), ragged: false, ..*self };
                 plain.list(&mut nodes, guard, repeats);
                 done.append(&mut nodes);
             }
@@ -312,10 +321,14 @@ impl Maker<'_> {
         if leaving && distance.is_some() {
             return None;
         }
+        let bytes: u64 = places.iter().map(|local| function.locals[*local].ty.host_bytes()).sum();
         // Of two rows one may have left a loop, and would load what its own threads do not.
         let single = apart || wraps || leaving || distance.is_some();
-        let rows = if shares && !single && exprs * ROWS as usize <= MOST_EXPRS { ROWS } else { 1 };
-        let bytes: u64 = places.iter().map(|local| function.locals[*local].ty.host_bytes()).sum();
+        let rows = [self.most_rows, ROWS].into_iter().find(|&rows| {
+            let holds = u64::from(IN_BLOCK) * u64::from(rows) * bytes <= MOST_BYTES;
+            shares && !single && exprs * rows as usize <= MOST_EXPRS && holds
+        });
+        let rows = rows.unwrap_or(1);
         let mut width = distance.unwrap_or(if leaving { self.width.min(LEAVING) } else { self.width });
         let most = if distance.is_some() { 2 * MOST_BYTES } else { MOST_BYTES };
         while u64::from(width) * u64::from(rows) * bytes > most && width > IN_BLOCK {

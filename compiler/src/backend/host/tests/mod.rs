@@ -10,5 +10,6 @@ mod lockstep;
 mod order;
 mod polling;
 mod swaps;
+mod tiles;
 mod vector;
 mod waiting;

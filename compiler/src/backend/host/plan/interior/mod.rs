@@ -24,7 +24,8 @@ use super::{
     walk::counter,
 };
 use crate::ir::{
-    Block, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type, for_each_expr_of_stmt, for_each_stmt,
+    Block, CompareOp, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type, for_each_expr_of_stmt,
+    for_each_stmt,
 };
 
 /// Expressions of the largest body that has a copy.
@@ -51,8 +52,10 @@ pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment) {
         return;
     }
     let before = peeler.function.exprs.len();
-    let ranges =
-        segment.guard.iter().flat_map(|guard| &guard.ranges).filter(|range| range.times == 1).copied().collect();
+    let guards = || segment.guard.iter();
+    let ranges = guards().flat_map(|guard| &guard.ranges).filter(|range| range.times == 1).copied();
+    let rows = guards().flat_map(|guard| &guard.rows).filter_map(|&row| of_row(peeler.function, row));
+    let ranges = ranges.chain(rows).collect();
     let mut walk = Walk { peeler, ranges, known: BTreeMap::new(), nonneg: Vec::new(), parts: Vec::new(), gains: 0 };
     let body = walk.block(&segment.body);
     let (gains, nonneg) = (walk.gains, std::mem::take(&mut walk.nonneg));
@@ -70,9 +73,34 @@ pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment) {
     segment.interior = Some(Interior { guard, body });
 }
 
+/// What a guard asks of a row, or of its negation, as a range of values that all its threads share: `0 <= y`.
+fn of_row(function: &Function, (cond, negated): (ExprId, bool)) -> Option<Range> {
+    use CompareOp::{Eq, Ge, Gt, Le, Lt, Ne};
+    let ExprKind::Compare(op, a, b) = function.exprs[cond].kind else { return None };
+    if function.exprs[a].ty != Type::I64 {
+        return None;
+    }
+    let op = match (op, negated) {
+        (Lt, false) | (Ge, true) => Lt,
+        (Le, false) | (Gt, true) => Le,
+        (Gt, false) | (Le, true) => Gt,
+        (Ge, false) | (Lt, true) => Ge,
+        (Eq | Ne, _) => return None,
+    };
+    let turned = match op {
+        Lt => Gt,
+        Le => Ge,
+        Gt => Lt,
+        Ge => Le,
+        Eq | Ne => return None,
+    };
+    let (value, op, bound) = if function.int(a).is_some() { (b, turned, a) } else { (a, op, b) };
+    Some(Range { value, op, bound, times: 1, plus: 0, wraps: false })
+}
+
 struct Walk<'a, 'b> {
     peeler: &'a mut Peeler<'b>,
-    /// What the segment's guard compares.
+    /// What the segment's guard compares, of threads and of rows.
     ranges: Vec<Range>,
     /// Of locals, at the position.
     known: BTreeMap<LocalId, Known>,

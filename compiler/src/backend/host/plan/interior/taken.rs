@@ -26,10 +26,7 @@ impl Walk<'_, '_> {
             return true;
         }
         self.be_exact(&[value, bound]);
-        let alike = self.nonneg.iter().position(|known| {
-            known.terms.len() == sum.terms.len()
-                && known.terms.iter().zip(&sum.terms).all(|(a, b)| a.1 == b.1 && self.same(a.0, b.0))
-        });
+        let alike = self.taken(&sum);
         if let Some(known) = alike.and_then(|at| self.nonneg.get_mut(at)) {
             known.constant = known.constant.min(sum.constant);
             return true;
@@ -39,6 +36,28 @@ impl Walk<'_, '_> {
             self.nonneg.push(sum);
         }
         few
+    }
+
+    /// Whether a value is no less than a bound wherever the segment's guard, and what is taken for granted so far, hold.
+    pub(super) fn is_given(&mut self, value: &Between, bound: &Between) -> bool {
+        let Some(sum) = value.low.plus(&bound.high.negated()) else { return false };
+        if self.is_asked_for(&sum, value, bound) {
+            return true;
+        }
+        let is_taken =
+            self.taken(&sum).and_then(|at| self.nonneg.get(at)).is_some_and(|known| known.constant <= sum.constant);
+        if is_taken {
+            self.be_exact(&[value, bound]);
+        }
+        is_taken
+    }
+
+    /// Which sum of the same parts is taken not to be negative.
+    fn taken(&self, sum: &Sum) -> Option<usize> {
+        self.nonneg.iter().position(|known| {
+            known.terms.len() == sum.terms.len()
+                && known.terms.iter().zip(&sum.terms).all(|(a, b)| a.1 == b.1 && self.same(a.0, b.0))
+        })
     }
 
     /// Takes for granted that values do not wrap. Of both ends: what lies between them is exact where they are.

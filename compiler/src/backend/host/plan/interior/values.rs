@@ -143,7 +143,11 @@ impl Walk<'_, '_> {
             },
             Class::Arith(Arith::Wrap { .. }) => {
                 let Some(index) = integer(0) else { return nothing };
-                if !self.steps(index) || !self.take(index, &Between::constant(0), true, 0) {
+                // Of all threads of a row it is what the guard says of the row, or not known.
+                let zero = Between::constant(0);
+                let holds =
+                    if self.steps(index) { self.take(index, &zero, true, 0) } else { self.is_given(index, &zero) };
+                if !holds {
                     return nothing;
                 }
                 self.gains += 1;
