@@ -13,7 +13,16 @@
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Passes/StandardInstrumentations.h"
 #include "llvm/Target/TargetMachine.h"
+#include "llvm/Transforms/InstCombine/InstCombine.h"
+#include "llvm/Transforms/Scalar/SROA.h"
 #include "llvm/Transforms/Utils/LoopUtils.h"
+
+namespace weft {
+
+/* Of `llvm/lanes.cpp`. */
+bool forward_lanes(llvm::Function &function);
+
+} // namespace weft
 
 namespace {
 
@@ -36,6 +45,23 @@ void keep_short_loops(llvm::Function &function) {
     if (llvm::getBooleanLoopAttribute(loop, of_program) && loop->isInnermost() && !has_vectors(*loop))
       llvm::addStringMetadataToLoop(loop, "llvm.loop.unroll.runtime.disable");
 }
+
+/* Functions in which a warp is a block of its own. */
+constexpr llvm::StringLiteral of_one_warp = "weft.of_one_warp";
+
+/* What the lanes of such a warp hand on, in registers. */
+struct ForwardLanes : llvm::PassInfoMixin<ForwardLanes> {
+  llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses) {
+    if (!function.hasFnAttribute(of_one_warp) || !weft::forward_lanes(function)) return llvm::PreservedAnalyses::all();
+    analyses.invalidate(function, llvm::PreservedAnalyses::none());
+    for (bool arrays : {true, false}) {
+      llvm::PreservedAnalyses left = arrays ? llvm::SROAPass(llvm::SROAOptions::PreserveCFG).run(function, analyses)
+                                            : llvm::InstCombinePass().run(function, analyses);
+      analyses.invalidate(function, left);
+    }
+    return llvm::PreservedAnalyses::none();
+  }
+};
 
 } // namespace
 
@@ -64,6 +90,10 @@ extern "C" LLVMErrorRef weft_host_passes(LLVMModuleRef module_ref, const char *p
     /* LLVM hands it out so that nobody changes it by mistake; what a loop is to be spared is no change of its code. */
     if (function && pass == "LoopUnrollPass") keep_short_loops(const_cast<llvm::Function &>(**function));
   });
+  builder.registerOptimizerLastEPCallback(
+      [](llvm::ModulePassManager &last, llvm::OptimizationLevel, llvm::ThinOrFullLTOPhase) {
+        last.addPass(llvm::createModuleToFunctionPassAdaptor(ForwardLanes()));
+      });
   llvm::ModulePassManager passes;
   if (llvm::Error error = builder.parsePassPipeline(passes, pipeline)) return llvm::wrap(std::move(error));
   passes.run(module, modules);

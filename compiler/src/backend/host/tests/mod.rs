@@ -12,3 +12,4 @@ mod polling;
 mod swaps;
 mod vector;
 mod waiting;
+mod warps;
