@@ -31,6 +31,7 @@ const CPP: &[&str] = &[
     "src/backend/llvm/gate.cpp",
     "src/backend/llvm/gathers.cpp",
     "src/backend/llvm/bytes.cpp",
+    "src/backend/llvm/lanes.cpp",
     "src/backend/llvm/quotients.cpp",
     "src/backend/llvm/frames.cpp",
     "src/backend/llvm/cpu.cpp",

@@ -25,6 +25,8 @@ pub struct Facts {
     pub disjoint: bool,
     /// The first element of each array, and each record, lies at a multiple of [`ALIGNED`] bytes.
     pub aligned: bool,
+    /// `blockDim.x` is a multiple of 32: a row of a block's threads is whole warps.
+    pub warps: bool,
 }
 
 /// What [`Facts::aligned`] has addresses be multiples of, in bytes: the most that one instruction of PTX loads or stores.
@@ -32,14 +34,17 @@ pub const ALIGNED: u64 = 16;
 
 impl Facts {
     /// Nothing.
-    pub const NONE: Self = Self { small: false, nonneg: false, disjoint: false, aligned: false };
+    pub const NONE: Self = Self { small: false, nonneg: false, disjoint: false, aligned: false, warps: false };
     /// Everything.
-    pub const ALL: Self = Self { small: true, nonneg: true, disjoint: true, aligned: true };
+    pub const ALL: Self = Self { small: true, nonneg: true, disjoint: true, aligned: true, warps: true };
     /// What the variants of a kernel take for granted, in the order in which a launch tries them. The last one is for any
     /// launch.
-    pub const LADDER: [Self; 5] = [
+    pub const LADDER: [Self; 8] = [
         Self::ALL,
         Self { nonneg: false, ..Self::ALL },
+        Self { small: true, nonneg: true, warps: true, ..Self::NONE },
+        Self { small: true, warps: true, ..Self::NONE },
+        Self { warps: false, ..Self::ALL },
         Self { small: true, nonneg: true, ..Self::NONE },
         Self { small: true, ..Self::NONE },
         Self::NONE,
@@ -53,6 +58,7 @@ impl Facts {
             nonneg: self.nonneg && other.nonneg,
             disjoint: self.disjoint && other.disjoint,
             aligned: self.aligned && other.aligned,
+            warps: self.warps && other.warps,
         }
     }
 
@@ -68,8 +74,8 @@ impl Facts {
 
     /// Their names.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
-        let Self { small, nonneg, disjoint, aligned } = self;
-        [("small", small), ("nonneg", nonneg), ("disjoint", disjoint), ("aligned", aligned)]
+        let Self { small, nonneg, disjoint, aligned, warps } = self;
+        [("small", small), ("nonneg", nonneg), ("disjoint", disjoint), ("aligned", aligned), ("warps", warps)]
             .into_iter()
             .filter_map(|(name, holds)| holds.then_some(name))
     }
@@ -388,13 +394,16 @@ mod tests {
         for facts in Facts::LADDER {
             assert!(facts.are_among(Facts::ALL) && Facts::NONE.are_among(facts) && facts.and(facts) == facts);
         }
-        let small = Facts { small: true, ..Facts::NONE };
+        let small = Facts { small: true, warps: true, ..Facts::NONE };
         assert_eq!(Facts::likeliest(Facts::ALL), Facts::ALL);
         assert_eq!(Facts::likeliest(Facts { nonneg: false, ..Facts::ALL }), Facts::LADDER[1]);
         assert_eq!(Facts::likeliest(Facts { disjoint: false, ..Facts::ALL }), Facts { nonneg: true, ..small });
         assert_eq!(Facts::likeliest(Facts { nonneg: false, aligned: false, ..Facts::ALL }), small);
         assert_eq!(Facts::likeliest(Facts { small: false, ..Facts::ALL }), Facts::NONE);
+        assert_eq!(Facts::likeliest(Facts { warps: false, ..Facts::ALL }), Facts { warps: false, ..Facts::ALL });
+        let least = Facts { warps: false, nonneg: false, ..Facts::ALL };
+        assert_eq!(Facts::likeliest(least), Facts { small: true, ..Facts::NONE });
         assert!(small.are_among(Facts::LADDER[1]) && !Facts::ALL.are_among(small));
-        assert_eq!(Facts::ALL.names().collect::<Vec<_>>(), ["small", "nonneg", "disjoint", "aligned"]);
+        assert_eq!(Facts::ALL.names().collect::<Vec<_>>(), ["small", "nonneg", "disjoint", "aligned", "warps"]);
     }
 }

@@ -160,12 +160,16 @@ pub(crate) struct FactFlags {
     /// Compile for launches in which all arrays begin at multiples of 16 bytes. Whoever launches the code must see to it.
     #[arg(long)]
     aligned: bool,
+    /// Compile for launches whose blocks' rows are whole warps: `blockDim.x` is a multiple of 32. Whoever launches the code must
+    /// see to it.
+    #[arg(long)]
+    warps: bool,
 }
 
 impl FactFlags {
     pub(crate) const fn facts(self) -> Facts {
-        let Self { small, nonneg, disjoint, aligned } = self;
-        Facts { small, nonneg, disjoint, aligned }
+        let Self { small, nonneg, disjoint, aligned, warps } = self;
+        Facts { small, nonneg, disjoint, aligned, warps }
     }
 }
 

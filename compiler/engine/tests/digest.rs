@@ -178,7 +178,7 @@ fn the_same_request_has_the_same_digest_in_every_process() {
     // What is fed changes only on purpose: files that hold digests become worthless then.
     assert_eq!(
         Digest::for_build(&sample(), ["test", "build", "library"]).to_string(),
-        "9ca04bfbe0c2cfe1f10fa4fda6f8eb3edc874fe2d466245420dce4406654357f"
+        "f0b7f8d0437db42f2ecee0bbb502bfd631b003e2519c00bd75824058f02b4749"
     );
 }
 
@@ -469,6 +469,7 @@ fn every_change_gives_another_digest() {
         options(Options { facts: Facts { nonneg: true, ..Facts::NONE }, ..base() }),
         options(Options { facts: Facts { disjoint: true, ..Facts::NONE }, ..base() }),
         options(Options { facts: Facts { aligned: true, ..Facts::NONE }, ..base() }),
+        options(Options { facts: Facts { warps: true, ..Facts::NONE }, ..base() }),
         options(Options { notes: true, ..base() }),
         options(Options { coarsen: Factors::of_threads([2, 1, 1]), ..base() }),
         options(Options { coarsen: Factors::of_threads([1, 2, 1]), ..base() }),

@@ -176,7 +176,7 @@ fn everything() -> Output {
                 note: "2x1x1".to_owned(),
             }],
         },
-        gains: Facts { small: true, nonneg: false, disjoint: false, aligned: true },
+        gains: Facts { small: true, nonneg: false, disjoint: false, aligned: true, warps: false },
         faults: Some(Arc::new(faults())),
         prints: true,
         sanitize: Some(Arc::new(sites())),

@@ -13,6 +13,7 @@ mod reads;
 mod rounds;
 mod waiting;
 mod walk;
+mod warps;
 
 pub(crate) use copied::{Parts, copied};
 pub(crate) use disjoint::{gains_by_disjoint, never_written};
@@ -24,3 +25,4 @@ pub(crate) use reach::{Reach, Reaches};
 pub(crate) use reads::same;
 pub(crate) use waiting::Waiting;
 pub(crate) use walk::{any_expr, escapes, for_each_mention, for_each_read};
+pub(crate) use warps::gains_by_warps;

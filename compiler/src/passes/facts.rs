@@ -9,6 +9,7 @@
 //!   that know arrays by their addresses.
 //! - *Aligned*: the kernel has several loads or several stores of one array, or one in a loop, which LLVM may unroll:
 //!   neighbours become one access.
+//! - *Warps*: on the CPU, where a warp waits for no other one, and works on a row of its own, shuffles or votes: it is run as a block then.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +17,7 @@ use weft_artifact::Facts;
 
 use super::access::{Params, origin, origins_of_kernel};
 use crate::{
-    analysis::gains_by_disjoint,
+    analysis::{gains_by_disjoint, gains_by_warps},
     ir::{Block, Class, Function, FunctionKind, Module, StmtKind, Type, for_each_expr_of_block, for_each_stmt},
 };
 
@@ -28,6 +29,7 @@ pub(super) fn run(module: &mut Module) {
             nonneg: module.gains.nonneg,
             disjoint: gains_by_disjoint(module, kernel),
             aligned: gains_by_aligned(module, kernel),
+            warps: false,
         },
         Some(_) | None => Facts::NONE,
     };
@@ -37,6 +39,7 @@ pub(super) fn run(module: &mut Module) {
 pub(super) fn run_on_host(module: &mut Module) {
     run(module);
     module.gains.aligned = false;
+    module.gains.warps = gains_by_warps(module);
 }
 
 /// By parameter of the kernel: how many loads and how many stores it has; those in loops count twice and more.

@@ -193,7 +193,7 @@ impl Arguments {
     }
 
     /// The facts that are likely to hold of the launch, whatever its kernel does with the arrays: for what is compiled now. That
-    /// it is small is always likely; whether its integers are `nonneg` is said.
+    /// it is small and that rows of a block are whole warps is always likely; whether its integers are `nonneg` is said.
     pub(crate) fn likely(&self, nonneg: bool) -> Facts {
         let in_place = self.in_place.iter().map(|place| place.span(&self.cells));
         let mut spans: Vec<_> = in_place.chain(self.hosts.iter().map(|host| host.array.span())).collect();
@@ -202,7 +202,7 @@ impl Arguments {
         let disjoint = spans.iter().zip(spans.iter().skip(1)).all(|(one, next)| one.end <= next.start);
         // What is copied is aligned there.
         let is_aligned = |place: &InPlace| self.cells.get(place.cell).is_some_and(|address| address % ALIGNED == 0);
-        Facts { small: true, nonneg, disjoint, aligned: self.in_place.iter().all(is_aligned) }
+        Facts { small: true, nonneg, disjoint, aligned: self.in_place.iter().all(is_aligned), warps: true }
     }
 
     /// Adds memory that the kernel's code names, where it is not freed in the launch's own order.

@@ -19,6 +19,9 @@ use super::{
 };
 use crate::{args::Arguments, engine::timing::Timing, types::key};
 
+/// Threads of a warp.
+const WARP: u32 = 32;
+
 /// A 64-bit integer of a launch that must be small.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Word {
@@ -144,11 +147,12 @@ pub(super) fn arrays(given: &[ArgType], overload: &Overload, words: &[Word]) -> 
 impl Resolved {
     /// Whether the kernel is for a launch with such a shape and such arguments, as its casts have left them.
     pub(super) fn takes(&self, config: &LaunchConfig, cells: &[u64]) -> bool {
-        let Facts { small, nonneg, disjoint, aligned } = self.granted;
+        let Facts { small, nonneg, disjoint, aligned, warps } = self.granted;
         (!small || self.is_small(config, cells))
             && (!nonneg || self.is_nonneg(cells))
             && (!disjoint || self.addresses.are_disjoint(cells))
             && (!aligned || self.addresses.are_aligned(cells))
+            && (!warps || has_whole_warps(config))
     }
 
     fn is_small(&self, config: &LaunchConfig, cells: &[u64]) -> bool {
@@ -165,15 +169,17 @@ impl Resolved {
     /// The first of the facts that the kernel takes for granted and that do not hold of a launch, for people: what the
     /// kernel takes instead.
     pub(super) fn misfit(&self, config: &LaunchConfig, cells: &[u64]) -> &'static str {
-        let Facts { small, nonneg, disjoint, aligned: _ } = self.granted;
+        let Facts { small, nonneg, disjoint, aligned, warps: _ } = self.granted;
         if small && !self.is_small(config, cells) {
             "with integers and extents below 2**31, and its kernel takes no larger ones"
         } else if nonneg && !self.is_nonneg(cells) {
             "with integers that are not negative, and its kernel takes no others"
         } else if disjoint && !self.addresses.are_disjoint(cells) {
             "with arrays that share no memory with one that is written, and its kernel takes no others"
-        } else {
+        } else if aligned && !self.addresses.are_aligned(cells) {
             "with arrays that begin at multiples of 16 bytes, and its kernel takes no others"
+        } else {
+            "with blocks of a multiple of 32 threads along x, and its kernel takes no others"
         }
     }
 
@@ -200,6 +206,7 @@ impl Resolved {
             nonneg: self.is_nonneg(cells),
             disjoint: self.addresses.are_disjoint(cells),
             aligned: self.addresses.are_aligned(cells),
+            warps: has_whole_warps(config),
         };
         let gains = self.overload.kernel.gains;
         let fits = |facts: &Facts| facts.are_among(most) && facts.and(gains).are_among(held);
@@ -225,6 +232,11 @@ impl Resolved {
         let resolved = overload.resolve(owner.py(), &self.key, self.casts.to_vec())?;
         Ok(self.variants.keep(facts, &Arc::new(resolved)))
     }
+}
+
+/// Whether rows of a block's threads are whole warps.
+fn has_whole_warps(config: &LaunchConfig) -> bool {
+    config.block[0].is_multiple_of(WARP)
 }
 
 /// The variants of a kernel by what they take for granted: one for each of [`Facts::LADDER`], where there has been a launch
@@ -272,6 +284,7 @@ impl Overload {
         let what = match facts {
             Facts { small: false, .. } => "for any size",
             Facts { disjoint: false, .. } | Facts { aligned: false, .. } => "for any arrays",
+            Facts { warps: false, .. } => "for blocks of any size",
             Facts { .. } => "for negative integers, too",
         };
         timing.print(py, || format!("{}, {what}{kept}", compiled.shown()))?;

@@ -47,7 +47,7 @@ impl Feed {
             max_registers,
             libdevice,
             confined,
-            facts: Facts { small, nonneg, disjoint, aligned },
+            facts: Facts { small, nonneg, disjoint, aligned, warps },
             short_extents,
             notes,
             coarsen,
@@ -69,6 +69,7 @@ impl Feed {
             nonneg,
             disjoint,
             aligned,
+            warps,
             notes,
             choose,
         ];

@@ -63,7 +63,7 @@ impl Encode for Tools {
 }
 fields!(Param { name, ty, access });
 fields!(Access { reads, writes });
-fields!(Facts { small, nonneg, disjoint, aligned });
+fields!(Facts { small, nonneg, disjoint, aligned, warps });
 fields!(HostEntry { stack_bytes, call_bytes, below_bytes, dynamic_offset, x_axis });
 fields!(Slot { source, ty });
 variants!(SlotSource { 0 => Argument { param, path, field }, 1 => Runtime(slot) });

@@ -16,10 +16,11 @@ use super::{
     hooks::{Frame, HostHooks},
     offsets::Offsets,
     parallel::Parallel,
-    plan::{MAX_ROW, MAX_THREADS, MOST_SEGMENTS, Plan},
+    plan::{Guard, MAX_ROW, MAX_THREADS, MOST_SEGMENTS, Plan},
     seen::Seen,
     stop::Watch,
     strips::Strip,
+    warps::Carried,
 };
 use crate::{
     backend::{
@@ -45,6 +46,10 @@ pub(super) struct KernelEmitter<'a, 'ctx> {
     pub allocas: Builder<'ctx>,
     /// By the local's index: the place of a thread's own while it runs.
     pub own_places: Vec<Option<PointerValue<'ctx>>>,
+    /// What is known of all threads of a warp that is a block: guards around the position.
+    pub granted: Vec<Guard>,
+    /// Where a warp that is a block has what its threads carry.
+    pub carried: Carried<'ctx>,
     /// By the local's index: the place of a fixed local's value for a row of threads.
     pub row_places: Vec<Option<PointerValue<'ctx>>>,
     /// Where `threadIdx.y` and `.z` of the present row are kept.
@@ -178,6 +183,8 @@ pub(super) fn emit<'ctx>(
         parallel,
         allocas,
         own_places: vec![None; locals],
+        granted: Vec::new(),
+        carried: Carried::default(),
         row_places: vec![None; locals],
         row_place,
         threads,
@@ -187,7 +194,8 @@ pub(super) fn emit<'ctx>(
         strip: None,
     };
     entry.declare_own()?;
-    entry.blocks(&start)?;
+    let carried = if plan.apart { entry.declare_carried(value)? } else { Vec::new() };
+    entry.blocks(&start, &carried)?;
     entry.allocas.build_unconditional_branch(body)?;
     Ok(())
 }
@@ -244,7 +252,8 @@ pub(super) fn frame<'ctx>(
     ];
     let dynamic_bytes = field(6, "dynamic_bytes", None)?;
     let zeros = [int.const_zero(); 3];
-    Ok(Frame { thread: zeros, block: zeros, block_dim, grid_dim, row: block_dim[0], dynamic_bytes, scratch, context })
+    let (row, rows) = (block_dim[0], [block_dim[1], block_dim[2]]);
+    Ok(Frame { thread: zeros, block: zeros, block_dim, grid_dim, row, rows, dynamic_bytes, scratch, context })
 }
 
 /// The place of a linear number, in which `x` runs fastest.
@@ -324,7 +333,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// The loop over blocks `first..last`; leaves the function.
-    fn blocks(&mut self, start: &Start<'ctx>) -> Result<()> {
+    fn blocks(&mut self, start: &Start<'ctx>, carried: &[Carried<'ctx>]) -> Result<()> {
         let types = self.emitter.cx.types;
         let (int, long) = (types.context.i32_type(), types.context.i64_type());
         let builder = &self.emitter.builder;
@@ -364,6 +373,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.join(width)?;
         match &self.plan.quotients {
             Some(quotients) => self.parts_of_row(quotients)?,
+            None if self.plan.apart => self.warps_of_block(carried)?,
             None => self.body()?,
         }
 

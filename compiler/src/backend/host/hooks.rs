@@ -47,6 +47,8 @@ pub(super) struct Frame<'ctx> {
     pub grid_dim: [IntValue<'ctx>; 3],
     /// How many threads of a row run together: `blockDim.x`, or that of several blocks that are joined.
     pub row: IntValue<'ctx>,
+    /// How many rows there are, along `y` and `z`.
+    pub rows: [IntValue<'ctx>; 2],
     /// Bytes of dynamic shared memory.
     pub dynamic_bytes: IntValue<'ctx>,
     /// The worker's scratch memory.
@@ -102,6 +104,7 @@ impl<'ctx> Frame<'ctx> {
             block_dim: three(6),
             grid_dim: three(9),
             row: ints[6],
+            rows: [ints[7], ints[8]],
             dynamic_bytes: ints[12],
             scratch,
             context,
@@ -117,6 +120,8 @@ pub(super) struct HostHooks<'a, 'ctx> {
     pub frame: Cell<Frame<'ctx>>,
     /// What the first thread of the present part of a row has ([`SpecialRegister::OfRow`]).
     pub of_row: RefCell<Vec<IntValue<'ctx>>>,
+    /// Arrays of cells that are the function's own, by index, where a warp is a block.
+    pub cells: RefCell<Vec<Option<PointerValue<'ctx>>>>,
     /// The present thread's arrays, by index.
     pub arrays: RefCell<Vec<Option<PointerValue<'ctx>>>>,
     /// Where a kernel's `return` goes; a device function returns to its caller.
@@ -146,6 +151,7 @@ impl<'a, 'ctx> HostHooks<'a, 'ctx> {
             offsets,
             frame: Cell::new(frame),
             of_row: RefCell::default(),
+            cells: RefCell::default(),
             arrays: RefCell::default(),
             return_to: Cell::new(None),
             telling: None,
@@ -415,6 +421,9 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
     }
 
     fn shared_base(&self, emitter: &FunctionEmitter<'_, 'ctx>, array: SharedId) -> Result<PointerValue<'ctx>> {
+        if let Some(place) = self.cells.borrow().get(array.index()).copied().flatten() {
+            return Ok(place);
+        }
         let Some(offset) = self.offsets.shared(array) else { return internal("a shared array without a place") };
         known_offset(emitter, self.frame.get().scratch, offset)
     }

@@ -27,6 +27,7 @@ mod strips;
 #[cfg(test)]
 mod tests;
 mod threads;
+mod warps;
 mod whole;
 
 use std::sync::Arc;

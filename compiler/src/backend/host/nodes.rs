@@ -52,6 +52,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                 let cond = self.alive_at_most(leaving, most, from)?;
                 if most == 0 { self.branch(cond, then, otherwise) } else { self.alone(cond, then) }
             }
+            Node::Guarded { guard, inside } if self.parts_warps(guard, inside) => self.guarded_of_warp(guard, inside),
             Node::Guarded { guard, inside } => {
                 let someone = self.lets_through(guard)?;
                 self.branch(someone, inside, &[])
@@ -86,7 +87,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         }
     }
 
-    fn branch(&mut self, cond: IntValue<'ctx>, then: &[Node], otherwise: &[Node]) -> Result<()> {
+    pub(super) fn branch(&mut self, cond: IntValue<'ctx>, then: &[Node], otherwise: &[Node]) -> Result<()> {
         if then.is_empty() && otherwise.is_empty() {
             return Ok(());
         }
@@ -164,8 +165,13 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
 
     /// A thread's byte of a mask.
     pub(super) fn mask_byte(&self, mask: MaskId, thread: IntValue<'ctx>) -> Result<PointerValue<'ctx>> {
-        let Some(offset) = self.offsets.mask(mask) else { return internal("a mask without a place") };
-        let base = known_offset(&self.emitter, self.hooks.frame.get().scratch, offset)?;
+        let base = match self.carried.masks.get(mask as usize).copied().flatten() {
+            Some(place) => place,
+            None => {
+                let Some(offset) = self.offsets.mask(mask) else { return internal("a mask without a place") };
+                known_offset(&self.emitter, self.hooks.frame.get().scratch, offset)?
+            }
+        };
         byte_offset(&self.emitter, base, index(&self.emitter, thread)?)
     }
 
@@ -239,7 +245,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         then_mask: MaskId,
         else_mask: MaskId,
     ) -> Result<(IntValue<'ctx>, IntValue<'ctx>)> {
-        let Some(conds) = self.offsets.local(cond) else { return internal("a condition without a place") };
+        let conds = self.first_kept(cond)?;
         let byte = self.emitter.cx.types.context.i8_type();
         let (some, others) = (self.allocas.build_alloca(byte, "some")?, self.allocas.build_alloca(byte, "others")?);
         for place in [some, others] {
@@ -251,9 +257,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             self.clear_mask(else_mask)?;
         }
         self.each_thread(guard, |this, thread| {
-            let scratch = this.hooks.frame.get().scratch;
             let at = index(&this.emitter, thread)?;
-            let cond = byte_offset(&this.emitter, known_offset(&this.emitter, scratch, conds)?, at)?;
+            let cond = byte_offset(&this.emitter, conds, at)?;
             let active = active.map(|mask| this.mask_byte(mask, thread)).transpose()?;
             let (then_place, else_place) = (this.mask_byte(then_mask, thread)?, this.mask_byte(else_mask, thread)?);
             let builder = &this.emitter.builder;

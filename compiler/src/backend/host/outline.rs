@@ -18,6 +18,7 @@ use super::{
     hooks::{Frame, HostHooks},
     plan::{Guard, Interior, Partners, Segment},
     stop::Watch,
+    warps::Carried,
 };
 use crate::{
     analysis::{for_each_mention, for_each_read},
@@ -90,6 +91,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             parallel: self.parallel,
             allocas,
             own_places: vec![None; function.locals.len()],
+            granted: Vec::new(),
+            carried: Carried::default(),
             row_places: vec![None; function.locals.len()],
             row_place,
             threads,

@@ -7,9 +7,18 @@
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/Instructions.h"
+#include "llvm/Transforms/InstCombine/InstCombine.h"
+#include "llvm/Transforms/Scalar/SROA.h"
 #include "llvm/Transforms/Utils/LoopUtils.h"
 
 #include "../llvm/passes.h"
+
+namespace weft {
+
+/* Of `llvm/lanes.cpp`. */
+bool forward_lanes(llvm::Function &function);
+
+} // namespace weft
 
 namespace {
 
@@ -33,17 +42,38 @@ void keep_short_loops(llvm::Function &function) {
       llvm::addStringMetadataToLoop(loop, "llvm.loop.unroll.runtime.disable");
 }
 
+/* Functions in which a warp is a block of its own. */
+constexpr llvm::StringLiteral of_one_warp = "weft.of_one_warp";
+
+/* What the lanes of such a warp hand on, in registers. */
+struct ForwardLanes : llvm::PassInfoMixin<ForwardLanes> {
+  llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses) {
+    if (!function.hasFnAttribute(of_one_warp) || !weft::forward_lanes(function)) return llvm::PreservedAnalyses::all();
+    analyses.invalidate(function, llvm::PreservedAnalyses::none());
+    for (bool arrays : {true, false}) {
+      llvm::PreservedAnalyses left = arrays ? llvm::SROAPass(llvm::SROAOptions::PreserveCFG).run(function, analyses)
+                                            : llvm::InstCombinePass().run(function, analyses);
+      analyses.invalidate(function, left);
+    }
+    return llvm::PreservedAnalyses::none();
+  }
+};
+
 } // namespace
 
 /* See `weft::run_passes`. */
 extern "C" LLVMErrorRef weft_host_passes(LLVMModuleRef module, const char *pipeline, LLVMTargetMachineRef machine,
                                          int is_large) {
-  auto prepare = [](llvm::PassInstrumentationCallbacks &callbacks, llvm::PassBuilder &) {
+  auto prepare = [](llvm::PassInstrumentationCallbacks &callbacks, llvm::PassBuilder &builder) {
     callbacks.registerBeforeNonSkippedPassCallback([](llvm::StringRef pass, llvm::Any unit) {
       /* What a loop is to be spared is no change of its code. */
       if (llvm::Function *function = weft::function_of(unit); function && pass == "LoopUnrollPass")
         keep_short_loops(*function);
     });
+    builder.registerOptimizerLastEPCallback(
+        [](llvm::ModulePassManager &last, llvm::OptimizationLevel, llvm::ThinOrFullLTOPhase) {
+          last.addPass(llvm::createModuleToFunctionPassAdaptor(ForwardLanes()));
+        });
   };
   return weft::run_passes(*llvm::unwrap(module), pipeline, machine, is_large, prepare);
 }

@@ -55,10 +55,10 @@ struct StripRow<'ctx> {
 /// `threadIdx.y` and `.z`, and the number of the row's first thread in its block.
 type Row<'ctx> = ([IntValue<'ctx>; 2], IntValue<'ctx>);
 
-type Places<'ctx> = HashMap<LocalId, PointerValue<'ctx>>;
+pub(super) type Places<'ctx> = HashMap<LocalId, PointerValue<'ctx>>;
 
 /// From one thread of a row to another.
-type Span<'ctx> = (IntValue<'ctx>, IntValue<'ctx>);
+pub(super) type Span<'ctx> = (IntValue<'ctx>, IntValue<'ctx>);
 
 /// What the strips of some nodes have in common.
 struct Common<'a, 'ctx> {
@@ -71,6 +71,19 @@ struct Common<'a, 'ctx> {
 }
 
 impl<'ctx> Strip<'ctx> {
+    /// A warp that is a block of its own, whose first thread is that of the frame: what its threads carry is in arrays of the
+    /// function's.
+    pub(super) fn of_warp(zero: IntValue<'ctx>, lanes: IntValue<'ctx>, places: Places<'ctx>, shape: Shape) -> Self {
+        let rows = vec![StripRow { row: ([zero, zero], zero), places }];
+        let most = lanes.get_zero_extended_constant().unwrap_or_default() as u32;
+        Self { rows, from: zero, width: lanes, most, shape, present: None, asked: Vec::new() }
+    }
+
+    /// Whether LLVM is to make vectors of a whole strip.
+    pub(super) fn has_vectors(&self) -> bool {
+        self.shape == Shape::Vectors
+    }
+
     /// The array of a crossing local, and which element of it is the present thread's.
     pub(super) fn element(&self, local: LocalId) -> Option<(PointerValue<'ctx>, IntValue<'ctx>)> {
         let (row, lane) = self.present?;
@@ -146,7 +159,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     fn several_rows(&mut self, common: &Common<'_, 'ctx>) -> Result<()> {
         let (zero, one) = (self.int(0), self.int(1));
         let most = common.strips.rows;
-        let Frame { row: extent_x, block_dim: [_, extent_y, extent_z], .. } = self.hooks.frame.get();
+        let Frame { row: extent_x, rows: [extent_y, extent_z], .. } = self.hooks.frame.get();
         let all = self.emitter.builder.build_int_nuw_mul(extent_y, extent_z, "rows")?;
         let groups = self.emitter.builder.build_int_add(all, self.int(most - 1), "")?;
         let groups = self.emitter.builder.build_int_unsigned_div(groups, self.int(most), "groups")?;
@@ -314,14 +327,14 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// Has each thread of the strip that is here asked whether it runs.
-    fn ask(&mut self, asked: Vec<RangeValues<'ctx>>) {
+    pub(super) fn ask(&mut self, asked: Vec<RangeValues<'ctx>>) {
         if let Some(strip) = &mut self.strip {
             strip.asked = asked;
         }
     }
 
     /// Whether all of some threads of a row are in ranges; `false` where a value wraps among them.
-    fn all_run(
+    pub(super) fn all_run(
         &self,
         ranges: &[RangeValues<'ctx>],
         from: IntValue<'ctx>,
@@ -373,9 +386,20 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
 
     /// Runs `body` for the number of each thread of the strip that is here.
     fn lanes(&mut self, parallel: bool, body: impl Fn(&mut Self, IntValue<'ctx>) -> Result<()>) -> Result<()> {
+        let Some(Strip { width, .. }) = self.strip else { return internal("lanes of no strip") };
+        self.lanes_between((self.int(0), width), parallel, body)
+    }
+
+    /// The same for some of them.
+    pub(super) fn lanes_between(
+        &mut self,
+        bounds: Span<'ctx>,
+        parallel: bool,
+        body: impl Fn(&mut Self, IntValue<'ctx>) -> Result<()>,
+    ) -> Result<()> {
         let Some(strip) = self.strip.clone() else { return internal("lanes of no strip") };
         for (number, StripRow { row: ([y, z], first_thread), .. }) in strip.rows.iter().enumerate() {
-            let (head, back) = self.counted("lane", (self.int(0), strip.width), |this, lane| {
+            let (head, back) = self.counted("lane", bounds, |this, lane| {
                 let x = count(&this.emitter, strip.from, lane)?;
                 let thread = count(&this.emitter, *first_thread, x)?;
                 this.set_thread([x, *y, *z]);
@@ -445,7 +469,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    fn copy_array(&self, from: PointerValue<'ctx>, to: PointerValue<'ctx>, bytes: u64) -> Result<()> {
+    pub(super) fn copy_array(&self, from: PointerValue<'ctx>, to: PointerValue<'ctx>, bytes: u64) -> Result<()> {
         let bytes = self.emitter.cx.types.context.i64_type().const_int(bytes, false);
         let done = self.emitter.builder.build_memcpy(to, ALIGN, from, ALIGN, bytes);
         done.map(drop).or_else(|error| internal(format!("LLVM cannot copy what a strip carries: {error}")))

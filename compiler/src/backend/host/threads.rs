@@ -102,7 +102,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
 
     /// A segment for all threads that take part, row by row, so that LLVM has one loop around the one along `x`.
     pub(super) fn segment(&mut self, segment: &Segment) -> Result<()> {
-        if self.strip.is_some() {
+        if self.strip.is_some() && !self.plan.apart {
             return self.segment_of_strip(segment);
         }
         if self.hooks.telling.is_some() {
@@ -110,6 +110,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         }
         let aligned = match segment.runs {
             Runs::Warps => return self.each_warp(segment),
+            Runs::EachThread | Runs::OneThread if self.plan.apart => return self.segment_of_warp(segment),
             Runs::EachThread | Runs::OneThread => None,
             Runs::Groups | Runs::FirstOfGroups => Some(false),
             Runs::FirstLanes => Some(true),
@@ -218,7 +219,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     ) -> Result<()> {
         let int = self.emitter.cx.types.context.i32_type();
         let (zero, one) = (int.const_zero(), int.const_int(1, false));
-        let Frame { row: extent_x, block_dim: [_, extent_y, extent_z], .. } = self.hooks.frame.get();
+        let Frame { row: extent_x, rows: [extent_y, extent_z], .. } = self.hooks.frame.get();
         let rows = self.emitter.builder.build_int_nuw_mul(extent_y, extent_z, "rows")?;
         let [y_place, z_place] = self.row_place;
         for place in self.row_place {
@@ -424,10 +425,18 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         }
     }
 
+    /// The first thread's element of a crossing local.
+    pub(super) fn first_kept(&self, local: LocalId) -> Result<PointerValue<'ctx>> {
+        if let Some(place) = self.carried.locals.get(local.index()).copied().flatten() {
+            return Ok(place);
+        }
+        let Some(offset) = self.offsets.local(local) else { return internal("a crossing local without a place") };
+        known_offset(&self.emitter, self.hooks.frame.get().scratch, offset)
+    }
+
     /// A thread's element of a crossing local in scratch memory.
     pub(super) fn kept(&self, local: LocalId, thread: IntValue<'ctx>) -> Result<PointerValue<'ctx>> {
-        let Some(offset) = self.offsets.local(local) else { return internal("a crossing local without a place") };
-        let base = known_offset(&self.emitter, self.hooks.frame.get().scratch, offset)?;
+        let base = self.first_kept(local)?;
         let ty = self.memory_type(local)?;
         let at = index(&self.emitter, thread)?;
         // SAFETY: an array in scratch memory has an element for each thread of the largest block.

@@ -84,7 +84,7 @@ impl CompiledKernel {
     }
 
     /// For itself and each variant of it for launches of which other facts hold, in no order: what is taken for granted of
-    /// a launch, of `"small"`, `"nonneg"`, `"disjoint"` and `"aligned"`.
+    /// a launch, of `"small"`, `"nonneg"`, `"disjoint"`, `"aligned"` and `"warps"`.
     #[getter]
     fn facts(&self) -> Vec<Vec<&'static str>> {
         let variants = self.overload.variants.iter().map(|variant| variant.granted().names().collect());

@@ -23,6 +23,8 @@ pub(super) struct Make<'a> {
     pub(super) function: &'a mut Function,
     /// Where.
     pub(super) span: Span,
+    /// A warp is a block of its own.
+    pub(super) apart: bool,
 }
 
 impl Make<'_> {
@@ -68,7 +70,8 @@ impl Make<'_> {
     }
 
     pub(super) fn lane(&mut self) -> ExprId {
-        self.expr(ExprKind::Special(SpecialRegister::LaneId), Type::I32)
+        let lane = if self.apart { SpecialRegister::ThreadIdx(0) } else { SpecialRegister::LaneId };
+        self.expr(ExprKind::Special(lane), Type::I32)
     }
 
     /// The thread is the first of its warp.
@@ -80,6 +83,10 @@ impl Make<'_> {
     /// The thread's number in its block; `I64`.
     pub(super) fn thread(&mut self) -> ExprId {
         use SpecialRegister::{BlockDim, ThreadIdx};
+        if self.apart {
+            let lane = self.lane();
+            return self.wide(lane);
+        }
         let [x, y, z, dim_x, dim_y] =
             [ThreadIdx(0), ThreadIdx(1), ThreadIdx(2), BlockDim(0), BlockDim(1)].map(|register| {
                 let register = self.expr(ExprKind::Special(register), Type::I32);
@@ -93,6 +100,9 @@ impl Make<'_> {
 
     /// The number of the warp's first thread; `I64`.
     pub(super) fn first_thread(&mut self) -> ExprId {
+        if self.apart {
+            return self.expr(ExprKind::Const(Const::Int(0)), Type::I64);
+        }
         let thread = self.thread();
         let warps = self.expr(ExprKind::Const(Const::Int(-LANES)), Type::I64);
         self.binary(BinaryOp::And, thread, warps)

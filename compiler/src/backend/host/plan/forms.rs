@@ -279,6 +279,14 @@ impl Forms<'_> {
                     _ => Form::Other,
                 }
             }
+            // Nor where it is said not to.
+            Class::Arith(Arith::Binary(BinaryOp::AddExact, a, b)) if expr.ty == Type::I32 => {
+                match (self.form_within(a, effort), self.form_within(b, effort)) {
+                    (Form::Same, Form::Same) => Form::Same,
+                    (Form::Step, Form::Same) | (Form::Same, Form::Step) => Form::Step,
+                    _ => Form::Other,
+                }
+            }
             Class::Arith(Arith::Binary(BinaryOp::Sub, a, b)) if expr.ty == Type::I64 => {
                 match (self.form_within(a, effort), self.form_within(b, effort)) {
                     (form, Form::Same) => form,

@@ -4,6 +4,7 @@
 
 mod again;
 mod ahead;
+mod apart;
 mod axes;
 mod borders;
 mod both;
@@ -40,6 +41,7 @@ mod select;
 mod settled;
 mod shape;
 mod short;
+mod signs;
 mod streams;
 mod strided;
 mod strips;
@@ -94,16 +96,26 @@ struct Asked {
     quotients: bool,
     /// The CPU has two units for products of vectors.
     pairs: bool,
+    /// Warps as blocks of their own, where they have nothing to do with each other.
+    apart: bool,
 }
 
 impl Asked {
     /// Each thread does what the program says, in its order.
-    const PLAIN: Self =
-        Self { opt: false, together: false, walks: false, leaving: false, quotients: false, pairs: false };
+    const PLAIN: Self = Self {
+        opt: false,
+        together: false,
+        walks: false,
+        leaving: false,
+        quotients: false,
+        pairs: false,
+        apart: false,
+    };
 }
 
 /// How a kernel runs.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Plan {
     /// The module with every function that reaches a barrier inlined.
     pub module: Module,
@@ -137,20 +149,26 @@ pub(crate) struct Plan {
     pub waits: bool,
     /// Rows of a block with barriers seem to have so many threads.
     pub row_width: Option<u64>,
+    /// A warp is a block of its own: the kernel is for blocks whose rows are whole warps.
+    pub apart: bool,
+    /// And rows seem to be one warp each.
+    pub narrow: bool,
 }
 
 impl Plan {
     /// Plans the kernel of a module; `None` if it has none. For code that is optimized, threads near no border have a copy
     /// of what they do. With `pairs` the CPU has two units for products of vectors.
     pub(crate) fn of(module: &Module, opt: bool, pairs: bool) -> Option<Self> {
-        let mut asked = Asked { opt, together: true, walks: opt, leaving: opt, quotients: opt, pairs };
+        let mut asked = Asked { opt, together: true, walks: opt, leaving: opt, quotients: opt, pairs, apart: opt };
         loop {
             let (plan, walks) = Self::with(module, asked)?;
             let next = Asked {
                 walks: asked.walks && strips::hold_all(&plan.cut.nodes, &walks),
-                leaving: asked.leaving && strips::hold_left(&plan.cut.nodes, &plan.leaving),
+                // All of a warp that is a block is one strip.
+                leaving: asked.leaving && (plan.apart || strips::hold_left(&plan.cut.nodes, &plan.leaving)),
                 // Segments that are functions of their own know no rows.
                 quotients: asked.quotients && (plan.quotients.is_none() || plan.segments <= MOST_SEGMENTS),
+                apart: asked.apart && (!plan.apart || plan.segments <= MOST_SEGMENTS),
                 ..asked
             };
             if next == asked {
@@ -179,9 +197,10 @@ impl Plan {
         let has_barrier = Effects::of_function(&effects, kernel).synchronizes();
         let waits = has_barrier && opt;
         let mut module = module.clone();
-        let x_axis = if opt { axes::best(&module, kernel, &effects) } else { 0 };
+        let apart = asked.apart && module.granted().warps;
+        let x_axis = if opt && !apart { axes::best(&module, kernel, &effects) } else { 0 };
         axes::exchange(&mut module, x_axis);
-        let joins = joined::extents(&module, &effects).filter(|_| opt);
+        let joins = joined::extents(&module, &effects).filter(|_| opt && !apart);
         if has_barrier {
             inline::barrier_functions(&mut module, &effects);
         }
@@ -198,8 +217,10 @@ impl Plan {
         }
         copy_assigned_params(&mut function);
         let mut body = std::mem::take(&mut function.body);
+        let narrow = apart && apart::rewrite(&mut function, &body);
         if opt {
             jumps::without_continue(&mut body);
+            signs::part(&mut function, &mut body);
             webs::split(&mut function, &mut body);
         }
         let is_short = opt && short::copy(&module, &mut function, &mut body);
@@ -225,11 +246,14 @@ impl Plan {
         if opt && !has_barrier && !is_choice {
             borders::divide(&mut function, &mut body);
         }
-        let marked =
-            if together { lockstep::mark(&mut function, &mut body, walks, true) } else { lockstep::Marked::default() };
+        let marked = if together {
+            lockstep::mark(&mut function, &mut body, walks && !apart, true)
+        } else {
+            lockstep::Marked::default()
+        };
         let leaving = if asked.leaving { leaving::mark(&mut function, &mut body) } else { Vec::new() };
         let has_barrier = marked.any || !leaving.is_empty() || has_barrier;
-        warps::lower_for_loops(&mut module, &mut function, &mut body);
+        warps::lower_for_loops(&mut module, &mut function, &mut body, apart);
         let fixed = Fixed::of(&function, &body);
         let (uniformity, mut cut) = if has_barrier {
             let (regions, uniformity) = shared_by_block(&function, &body, &fixed);
@@ -266,10 +290,13 @@ impl Plan {
                 Runs::EachThread | Runs::OneThread | Runs::Groups if together => peeler.peel(segment),
                 Runs::EachThread | Runs::OneThread | Runs::Groups => {}
             }
-            if opt && segment.runs == Runs::EachThread {
+            if opt && !apart && segment.runs == Runs::EachThread {
                 peeler.peel_outside(segment);
             }
-            if opt && segment.runs == Runs::EachThread && segment.outside.is_none() {
+            if apart && segment.runs == Runs::EachThread {
+                interior::find(&mut peeler, segment);
+            }
+            if opt && !apart && segment.runs == Runs::EachThread && segment.outside.is_none() {
                 partners::find(&mut peeler, &cells, segment);
                 if segment.partners.is_none() {
                     every::find(&mut peeler, segment, false);
@@ -288,10 +315,12 @@ impl Plan {
                 segment.scatters = multiples::scatters(&mut peeler, &segment.body);
             }
         });
-        if opt && joins.is_none() {
+        if opt && !apart && joins.is_none() {
             ahead::find(&peeler, &marked, &mut cut.nodes);
         }
-        if opt && segments <= MOST_SEGMENTS {
+        if apart {
+            apart::ask_lanes(&mut cut.nodes);
+        } else if opt && segments <= MOST_SEGMENTS {
             let width = if joins.is_some() { strips::WIDEST } else { strips::IN_BLOCK };
             let by_eights =
                 asked.pairs && rows::come_by(strips::MORE_ROWS, &module, rows::width(peeler.function, &fixed));
@@ -321,6 +350,8 @@ impl Plan {
             x_axis,
             waits,
             row_width,
+            apart,
+            narrow,
         };
         Some((plan, [marked.walks, marked.tiles].concat()))
     }

@@ -327,7 +327,7 @@ pub(crate) struct Parts {
 
 impl Node {
     /// The nodes inside, if there are some.
-    pub(super) fn parts(&self) -> [&[Self]; 2] {
+    pub(crate) fn parts(&self) -> [&[Self]; 2] {
         match self {
             Self::If { then: first, otherwise: second, .. }
             | Self::Split { then: first, otherwise: second, .. }

@@ -9,10 +9,11 @@ use super::{
     lockstep::of_launch,
     regions,
     shape::MAX_THREADS,
+    signs,
     walk::{OTHERWISE, Path, cut_here, holds_barrier, list_at},
 };
 use crate::{
-    analysis::{Fixed, escapes, for_each_mention},
+    analysis::{Fixed, escapes, for_each_mention, for_each_read},
     ir::{
         Arith, BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, Leaf, Local, LocalId,
         LocalKind, SpecialRegister, Stmt, StmtKind, Type, UnaryOp, for_each_stmt,
@@ -68,8 +69,10 @@ pub(crate) fn rewrite_one(
     let mut counts = vec![(0_u32, 0_u32); function.locals.len()];
     for_each_stmt(body, &mut |stmt| stmt.kind.assigned().iter().for_each(|local| counts[local.index()].0 += 1));
     for_each_mention(function, body, &mut |local| counts[local.index()].1 += 1);
+    let alike = if holds_loop(body) { signs::alike(function, body) } else { Vec::new() };
+    let loops = Search { function, fixed: &fixed, counts: &counts, alike: &alike };
     let mut all = Vec::new();
-    find_strided(function, body, (&fixed, &counts), &mut (Vec::new(), false), &mut all);
+    loops.find(body, &mut (Vec::new(), false), &mut all);
     let (path, found) = all.into_iter().find_map(|Candidate { path, found, lifts }| {
         let may = !lifts || {
             let mut attempt = body.clone();
@@ -86,7 +89,7 @@ pub(crate) fn rewrite_one(
     let list = list_at(body, outer)?;
     let forms = Forms { function, fixed: &fixed, shared: &|_| false, sole: &|_| None, axis: 0 };
     let is_small = [found.first, found.step, found.bound].into_iter().all(|part| forms.is_small(part));
-    let stride = rewrite(function, list, index, found, &fixed);
+    let stride = rewrite(function, list, index, found, (&fixed, &alike));
     Some(Rewritten { far: !is_small, stride })
 }
 
@@ -98,51 +101,10 @@ struct Candidate {
     lifts: bool,
 }
 
-/// Collects strided loops, those in front first. The position is the way to the list, and whether a loop without a barrier is around it.
-fn find_strided(
-    function: &Function,
-    list: &[Stmt],
-    (fixed, counts): (&Fixed, &[(u32, u32)]),
-    position: &mut (Path, bool),
-    all: &mut Vec<Candidate>,
-) {
-    for (index, stmt) in list.iter().enumerate() {
-        position.0.push(index);
-        match &stmt.kind {
-            StmtKind::Loop { body, step } => {
-                let loops = Search { function, fixed, counts };
-                if let Some(found) = loops.strided(list, index, body, step) {
-                    all.push(Candidate { path: position.0.clone(), found, lifts: position.1 });
-                } else {
-                    let outside = position.1;
-                    position.1 |= !holds_barrier(stmt);
-                    find_strided(function, body, (fixed, counts), position, all);
-                    position.1 = outside;
-                }
-            }
-            StmtKind::If { cond, then, otherwise }
-                if otherwise.is_empty() && regions::is_guard(function, fixed, *cond) =>
-            {
-                find_strided(function, then, (fixed, counts), position, all);
-            }
-            // What a launch chooses.
-            StmtKind::If { cond, then, otherwise } if of_launch(function, *cond) => {
-                find_strided(function, then, (fixed, counts), position, all);
-                position.0.pop();
-                position.0.push(index + OTHERWISE);
-                find_strided(function, otherwise, (fixed, counts), position, all);
-            }
-            StmtKind::Assign(..)
-            | StmtKind::Store { .. }
-            | StmtKind::Op { .. }
-            | StmtKind::Call { .. }
-            | StmtKind::If { .. }
-            | StmtKind::Break
-            | StmtKind::Continue
-            | StmtKind::Return(_) => {}
-        }
-        position.0.pop();
-    }
+fn holds_loop(list: &[Stmt]) -> bool {
+    let mut found = false;
+    for_each_stmt(list, &mut |stmt| found |= matches!(stmt.kind, StmtKind::Loop { .. }));
+    found
 }
 
 struct Search<'a> {
@@ -150,9 +112,66 @@ struct Search<'a> {
     fixed: &'a Fixed,
     /// By the local's index: how often it is assigned, and mentioned.
     counts: &'a [(u32, u32)],
+    /// By the local's index: it is assigned once, to the same for all threads.
+    alike: &'a [bool],
 }
 
 impl Search<'_> {
+    /// Collects strided loops, those in front first. The position is the way to the list, and whether a loop without a barrier is
+    /// around it.
+    fn find(&self, list: &[Stmt], position: &mut (Path, bool), all: &mut Vec<Candidate>) {
+        for (index, stmt) in list.iter().enumerate() {
+            position.0.push(index);
+            match &stmt.kind {
+                StmtKind::Loop { body, step } => {
+                    if let Some(found) = self.strided(list, index, body, step) {
+                        all.push(Candidate { path: position.0.clone(), found, lifts: position.1 });
+                    } else {
+                        let outside = position.1;
+                        position.1 |= !holds_barrier(stmt);
+                        self.find(body, position, all);
+                        position.1 = outside;
+                    }
+                }
+                StmtKind::If { cond, then, otherwise } if self.all_go(*cond) || of_launch(self.function, *cond) => {
+                    self.find(then, position, all);
+                    position.0.pop();
+                    position.0.push(index | OTHERWISE);
+                    self.find(otherwise, position, all);
+                }
+                StmtKind::If { cond, then, otherwise }
+                    if otherwise.is_empty() && regions::is_guard(self.function, self.fixed, *cond) =>
+                {
+                    self.find(then, position, all);
+                }
+                StmtKind::Assign(..)
+                | StmtKind::Store { .. }
+                | StmtKind::Op { .. }
+                | StmtKind::Call { .. }
+                | StmtKind::If { .. }
+                | StmtKind::Break
+                | StmtKind::Continue
+                | StmtKind::Return(_) => {}
+            }
+            position.0.pop();
+        }
+    }
+
+    /// Whether all threads go the same way.
+    fn all_go(&self, cond: ExprId) -> bool {
+        let shared = |local: LocalId| self.is_shared(local);
+        let forms = self.forms(&shared);
+        forms.form(cond) == Form::Same && !self.fixed.dependence(self.function, cond).row
+    }
+
+    fn is_shared(&self, local: LocalId) -> bool {
+        self.function.params.contains(&local) || self.alike.get(local.index()) == Some(&true)
+    }
+
+    fn forms<'b>(&'b self, shared: &'b dyn Fn(LocalId) -> bool) -> Forms<'b> {
+        Forms { function: self.function, fixed: self.fixed, shared, sole: &|_| None, axis: 0 }
+    }
+
     fn strided(&self, list: &[Stmt], at: usize, body: &[Stmt], step: &[Stmt]) -> Option<Strided> {
         let (test, inner) = body.split_first()?;
         let (increment, rest) = match step {
@@ -180,8 +199,13 @@ impl Search<'_> {
         if self.counts[local.index()] != (2, inside + 1) {
             return None;
         }
-        let param = |local: LocalId| self.function.params.contains(&local);
-        let forms = Forms { function: self.function, fixed: self.fixed, shared: &param, sole: &|_| None, axis: 0 };
+        // What is shared must stay what it was for the first value.
+        let mut changes = vec![false; self.function.locals.len()];
+        for_each_stmt(&list[init..=at], &mut |stmt| {
+            stmt.kind.assigned().iter().for_each(|local| changes[local.index()] = true);
+        });
+        let stays = |local: LocalId| self.is_shared(local) && !changes[local.index()];
+        let forms = self.forms(&stays);
         let along_x = forms.form(first) == Form::Step && !self.fixed.dependence(self.function, first).row;
         let same = |root: ExprId| forms.form(root) == Form::Same && !self.fixed.dependence(self.function, root).row;
         (along_x && same(bound) && same(by)).then(|| Strided {
@@ -265,20 +289,42 @@ impl Search<'_> {
     }
 }
 
-fn rewrite(function: &mut Function, list: &mut Block, index: usize, loop_: Strided, fixed: &Fixed) -> Stride {
+fn rewrite(
+    function: &mut Function,
+    list: &mut Block,
+    index: usize,
+    loop_: Strided,
+    (fixed, alike): (&Fixed, &[bool]),
+) -> Stride {
     let Strided { local, init, first, step, op, bound, rest } = loop_;
     let span = list[index].span;
     let name = function.locals[local].name.clone();
     let new = |suffix: &str| Local::new(format!("{name}.{suffix}"), LocalKind::Variable, Type::I64);
     let (own, offset) = (new("first"), Local { offset: true, ..new("offset") });
     let (own, offset) = (function.locals.push(own), function.locals.push(offset));
+    // What is loaded for all threads does not change within the loop: guards may ask for it.
+    let loaded = |function: &Function, root: ExprId| {
+        let mut found = Vec::new();
+        for_each_read(function, root, &mut |read| {
+            if alike.get(read.index()) == Some(&true) && fixed.value(read).is_none() {
+                found.push(read);
+            }
+        });
+        found
+    };
+    let (of_first, of_bound) = (loaded(function, first), loaded(function, bound));
+    for &read in of_first.iter().chain(&of_bound) {
+        function.locals[read].offset = true;
+    }
     let mut build = Build { function, span };
-    let (own_read, offset_read) = (build.read(own), build.read(offset));
+    let is_fixed = of_first.is_empty();
+    let first_of = |build: &mut Build<'_>| if is_fixed { build.read(own) } else { build.copy(first) };
+    let (own_read, offset_read) = (first_of(&mut build), build.read(offset));
     // Each read has an expression of its own, so that expressions stay trees.
     let reads: Vec<ExprId> =
         build.function.exprs.iter().filter(|(_, e)| e.kind == ExprKind::Local(local)).map(|(id, _)| id).collect();
     for id in reads {
-        let (a, b) = (build.read(own), build.read(offset));
+        let (a, b) = (first_of(&mut build), build.read(offset));
         build.function.exprs.iter_mut().filter(|(at, _)| *at == id).for_each(|(_, expr)| {
             expr.kind = ExprKind::Binary(BinaryOp::Add, a, b);
         });
@@ -306,6 +352,7 @@ fn rewrite(function: &mut Function, list: &mut Block, index: usize, loop_: Strid
     list[index].kind = StmtKind::Loop { body, step };
     list.insert(index, stmt(StmtKind::Assign(offset, zero)));
     if let Some((limit, value)) = limit {
+        function.locals[limit].offset = !of_bound.is_empty();
         list.insert(index, stmt(StmtKind::Assign(limit, value)));
     }
     Stride { offset, step: by }

@@ -41,6 +41,8 @@ use crate::{
 pub(crate) struct Cells {
     /// Threads have stacks.
     pub(super) stacks: bool,
+    /// A warp is a block of its own.
+    pub(super) apart: bool,
     /// Of each type of values, two arrays, and which is next.
     values: Vec<(Scalar, [SharedId; 2], usize)>,
     /// Who is here, and with what.
@@ -64,7 +66,7 @@ pub(crate) fn holds(body: &[Stmt]) -> bool {
 
 /// Takes the operations of a module apart whose threads have stacks. Which lanes are here together only the runtime knows.
 pub(crate) fn lower_for_stacks(module: &mut Module) {
-    let mut cells = Cells { stacks: true, values: Vec::new(), here: None, bits: [None; 2] };
+    let mut cells = Cells { stacks: true, apart: false, values: Vec::new(), here: None, bits: [None; 2] };
     let ids: Vec<_> = module.functions.iter().map(|(id, _)| id).collect();
     for id in ids {
         let mut body = std::mem::take(&mut module.functions[id].body);
@@ -82,9 +84,9 @@ pub(crate) fn lower_for_stacks(module: &mut Module) {
     }
 }
 
-/// Takes the operations of a kernel apart whose threads are loops.
-pub(crate) fn lower_for_loops(module: &mut Module, function: &mut Function, body: &mut Block) {
-    let mut cells = Cells { stacks: false, values: Vec::new(), here: None, bits: [None; 2] };
+/// Takes the operations of a kernel apart whose threads are loops, and whose blocks may be of one warp.
+pub(crate) fn lower_for_loops(module: &mut Module, function: &mut Function, body: &mut Block, apart: bool) {
+    let mut cells = Cells { stacks: false, apart, values: Vec::new(), here: None, bits: [None; 2] };
     cells.lower(module, function, body);
     cells.clear(function, body);
 }
@@ -124,7 +126,7 @@ impl Cells {
     fn clear(&self, function: &mut Function, body: &mut Block) {
         let Some(here) = self.here else { return };
         let span = function.span;
-        let mut make = Make { function, span };
+        let mut make = Make { function, span, apart: self.apart };
         let then = nobody(&mut make, here);
         let cond = make.is_first_lane();
         let all = make.int(-1);
@@ -196,7 +198,7 @@ pub(super) struct Site<'a> {
 
 impl Site<'_> {
     pub(super) fn make(&mut self) -> Make<'_> {
-        Make { function: self.function, span: self.span }
+        Make { function: self.function, span: self.span, apart: self.cells.apart }
     }
 
     pub(super) fn push(&mut self, kind: StmtKind) {

@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, ffi::c_void, sync::Arc};
 
-use weft_artifact::{ArgType, HostConfig, HostContext, HostWatch, Number, SlotField, SlotSource};
+use weft_artifact::{ArgType, Facts, HostConfig, HostContext, HostWatch, Number, SlotField, SlotSource};
 
 use crate::{
     backend::{
@@ -102,6 +102,13 @@ pub(super) fn llvm(source: &str, signature: &str, cpu: &str) -> String {
 pub(super) fn llvm_for_short(source: &str, signature: &str, cpu: &str, short_extents: Vec<(u32, u8)>) -> String {
     let mut request = request(source, signature, Target::Host(cpu_for_code(cpu)));
     request.options.short_extents = short_extents;
+    compiled(&request).llvm.expect("it was asked for")
+}
+
+/// The same for launches of which such facts hold.
+pub(super) fn llvm_for_facts(source: &str, signature: &str, cpu: &str, facts: Facts) -> String {
+    let mut request = request(source, signature, Target::Host(cpu_for_code(cpu)));
+    request.options.facts = facts;
     compiled(&request).llvm.expect("it was asked for")
 }
 

@@ -13,3 +13,4 @@ mod swaps;
 mod tiles;
 mod vector;
 mod waiting;
+mod warps;

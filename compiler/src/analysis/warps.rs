@@ -1,0 +1,160 @@
+//! Kernels in which each warp works on its own: on a row of a matrix, a node of a graph.
+
+use super::Fixed;
+use crate::ir::{
+    Arith, BinaryOp, Class, Effects, ExprId, Function, FunctionKind, Leaf, LocalId, Module, Op, SpecialRegister, Stmt,
+    StmtKind, for_each_expr, for_each_expr_of_block, for_each_stmt,
+};
+
+/// Lanes of a warp.
+const LANES: i128 = 32;
+
+/// Whether a kernel gains by launches whose blocks are rows of whole warps: no warp waits for another one, nobody says which thread
+/// it is but by its numbers, and the lanes of a warp take a loop in turns (`for k in range(first + lane, last, 32)`), or hand each
+/// other values. The warps of a block are then like blocks of their own.
+pub(crate) fn gains_by_warps(module: &Module) -> bool {
+    let Some(kernel) = module.kernel().filter(|kernel| kernel.kind == FunctionKind::Kernel) else { return false };
+    let effects = Effects::of_module(module);
+    // Functions whose threads wait become part of the kernel.
+    let stays = |id| Some(id) != module.kernel && !Effects::of_function(&effects, id).synchronizes();
+    module.functions.iter().all(|(_, function)| may_part(function))
+        && !module.functions.iter().any(|(id, function)| stays(id) && asks_for_thread(function))
+        && match takes_turns(kernel) {
+            Turns::OfLanes => true,
+            Turns::None => module.functions.iter().any(|(_, function)| hands_on(function)),
+            Turns::OfThreads => false,
+        }
+}
+
+/// Whether a function has no operation that more than a warp comes to, or that says where its thread is.
+fn may_part(function: &Function) -> bool {
+    let mut may = true;
+    for_each_stmt(&function.body, &mut |stmt| {
+        if let StmtKind::Op { op, .. } = stmt.kind {
+            may &= match op {
+                Op::Atomic { .. }
+                | Op::Load(_)
+                | Op::Store(_)
+                | Op::WarpBarrier
+                | Op::Shuffle(_)
+                | Op::Vote(_)
+                | Op::MatchAny
+                | Op::MatchAll
+                | Op::WarpReduce(_)
+                | Op::ActiveMask
+                | Op::Fence(_)
+                | Op::Clock(_) => true,
+                Op::Ptx { pure, .. } => pure,
+                Op::Barrier
+                | Op::GridBarrier
+                | Op::BarrierReduce(_)
+                | Op::LaneBits(_)
+                | Op::OfWarps
+                | Op::Print(_)
+                | Op::External(_)
+                | Op::Nanosleep
+                | Op::Breakpoint
+                | Op::Fault(_)
+                | Op::FaultCall(_)
+                | Op::Check(_) => false,
+            };
+        }
+    });
+    may
+}
+
+/// Whether lanes of a warp hand each other values in a function.
+fn hands_on(function: &Function) -> bool {
+    let mut hands = false;
+    for_each_stmt(&function.body, &mut |stmt| {
+        hands |= matches!(stmt.kind, StmtKind::Op { op: Op::Shuffle(_) | Op::Vote(_), .. });
+    });
+    hands
+}
+
+/// Whether a function asks for its thread's own numbers.
+fn asks_for_thread(function: &Function) -> bool {
+    let mut asks = false;
+    for_each_expr_of_block(function, &function.body, &mut |id| {
+        if let Class::Leaf(Leaf::Special(register)) = function.class(id) {
+            asks |= matches!(register, SpecialRegister::ThreadIdx(_) | SpecialRegister::LaneId);
+        }
+    });
+    asks
+}
+
+/// Which loops threads take in turns.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turns {
+    /// None.
+    None,
+    /// One by a block's threads, or the grid's: long rows of threads read long pieces of memory.
+    OfThreads,
+    /// One by the lanes of a warp.
+    OfLanes,
+}
+
+/// Whether there is a loop whose counter begins at something of the thread's number along `x`, and by how much it grows.
+fn takes_turns(function: &Function) -> Turns {
+    let fixed = Fixed::of(function, &function.body);
+    let mut counters = Vec::new();
+    for_each_stmt(&function.body, &mut |stmt| {
+        if let StmtKind::Loop { body, step } = &stmt.kind {
+            let assigns = if step.is_empty() { body.as_slice() } else { step.as_slice() };
+            counters.extend(assigns.iter().filter_map(|stmt| grows(function, stmt)));
+        }
+    });
+    let mut found = Turns::None;
+    for_each_stmt(&function.body, &mut |stmt| {
+        if let StmtKind::Assign(local, value) = stmt.kind
+            && let Some((_, by)) = counters.iter().find(|(counter, _)| *counter == local)
+            && depends_on_lane(function, &fixed, local, value)
+        {
+            if is_32(function, *by) {
+                found = Turns::OfLanes;
+            } else if found == Turns::None {
+                found = Turns::OfThreads;
+            }
+        }
+    });
+    found
+}
+
+/// A local that a statement adds something to, and what.
+fn grows(function: &Function, stmt: &Stmt) -> Option<(LocalId, ExprId)> {
+    let StmtKind::Assign(local, value) = stmt.kind else { return None };
+    let Class::Arith(Arith::Binary(BinaryOp::Add | BinaryOp::AddExact, a, b)) = function.class(value) else {
+        return None;
+    };
+    [(a, b), (b, a)].into_iter().find_map(|(of, by)| (function.local(of) == Some(local)).then_some((local, by)))
+}
+
+fn is_32(function: &Function, id: ExprId) -> bool {
+    function.int(id) == Some(LANES)
+        || matches!(function.class(id), Class::Leaf(Leaf::Special(SpecialRegister::WarpSize)))
+}
+
+/// Whether a first value of a local is something and the thread's number along `x`, or its lane.
+fn depends_on_lane(function: &Function, fixed: &Fixed, local: LocalId, value: ExprId) -> bool {
+    let (mut depends, mut grows) = (false, false);
+    for_each_expr(function, value, &mut |id| match function.class(id) {
+        Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(0) | SpecialRegister::LaneId)) => depends = true,
+        Class::Leaf(Leaf::Local(read)) => {
+            depends |= fixed.local_dependence(read).x || is_lane(function, fixed, read);
+            grows |= read == local;
+        }
+        Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => {}
+    });
+    depends && !grows
+}
+
+/// Whether a fixed local is the lane.
+fn is_lane(function: &Function, fixed: &Fixed, local: LocalId) -> bool {
+    let mut asks = false;
+    if let Some(value) = fixed.value(local) {
+        for_each_expr(function, value, &mut |id| {
+            asks |= matches!(function.class(id), Class::Leaf(Leaf::Special(SpecialRegister::LaneId)));
+        });
+    }
+    asks
+}
