@@ -242,7 +242,8 @@ impl LoadedKernel for CpuKernel {
             Some(_) => pool.run(&launch, n_blocks, &Cost::default(), poll),
             None => pool.run(&launch, n_blocks, &self.cost, poll),
         };
-        self.conclude(&launch, &start, ran)
+        self.conclude(&launch, &start, &ran)?;
+        self.named(ran)
     }
 }
 
@@ -273,8 +274,8 @@ impl CpuKernel {
         }
     }
 
-    /// What came of a launch, but for what a sanitizer has found.
-    fn conclude(&self, launch: &Launch<'_>, start: &Start<'_>, ran: Result<(), Error>) -> Result<(), Error> {
+    /// What the threads of a launch say has come of it.
+    fn conclude(&self, launch: &Launch<'_>, start: &Start<'_>, ran: &Result<(), Error>) -> Result<(), Error> {
         print::flush();
         if let Some(culprit) = launch.together.wild() {
             // One thread of a coarsened kernel does the work of several, and exchanged axes have other linear numbers: these
@@ -302,7 +303,7 @@ impl CpuKernel {
                 ),
             ));
         }
-        if let (Ok(()), Some(faults), Some(record)) = (&ran, &self.faults, start.record)
+        if let (Ok(()), Some(faults), Some(record)) = (ran, &self.faults, start.record)
             && let Some(raised) = record.raised(faults)
         {
             let at_launch = raised.at_launch;
@@ -312,6 +313,11 @@ impl CpuKernel {
             }
             self.shared.pending.keep(error);
         }
+        Ok(())
+    }
+
+    /// An error of the pool's, with the kernel's name where that is told.
+    fn named(&self, ran: Result<(), Error>) -> Result<(), Error> {
         ran.map_err(|mut error| {
             if error.kind == ErrorKind::Interrupted {
                 error.message = format!("the launch of `{}` was interrupted", self.limits.name);

@@ -55,7 +55,9 @@ impl CpuKernel {
             let ran = pool.run(&launch, n_blocks, &self.cost, poll);
             // Blocks that nobody has taken because there was no use in it are no fault.
             let is_left = |error: &Error| error.kind == ErrorKind::Memory && parts.is_over();
-            self.conclude(&launch, start, if ran.as_ref().is_err_and(is_left) { Ok(()) } else { ran })?;
+            let ran = if ran.as_ref().is_err_and(is_left) { Ok(()) } else { ran };
+            self.conclude(&launch, start, &ran)?;
+            self.named(ran)?;
             let look = |overlaps: &Overlaps<'_>, n: u64| {
                 pool.run(&Each(|number| overlaps.look(number)), n, &Cost::default(), None).is_ok()
             };
@@ -72,13 +74,13 @@ impl CpuKernel {
         let checked = Mutex::new(sanitize::Launch::new(Arc::clone(sites), name, shape, arguments));
         let launch = self.begin(start, Checks::Alone(&checked));
         let ran = pool.run(&Alone { launch: &launch, n_blocks }, 1, &Cost::default(), poll);
-        let concluded = self.conclude(&launch, start, Ok(()));
+        self.conclude(&launch, start, &ran)?;
         let mut checked = checked.lock().unwrap_or_else(PoisonError::into_inner);
-        concluded?;
         if checked.has_found() {
             return Err(Error::found(name, checked.take()));
         }
-        ran
+        drop(checked);
+        self.named(ran)
     }
 
     fn is_for_parts(&self, sites: &Sites, shape: &Shape, n_blocks: u64) -> bool {
