@@ -13,7 +13,7 @@
 
 use std::collections::BTreeMap;
 
-use weft_artifact::Facts;
+use weft_artifact::{Factors, Facts};
 
 use super::access::{Params, origin, origins_of_kernel};
 use crate::{
@@ -39,7 +39,8 @@ pub(super) fn run(module: &mut Module) {
 pub(super) fn run_on_host(module: &mut Module) {
     run(module);
     module.gains.aligned = false;
-    module.gains.warps = gains_by_warps(module);
+    // The blocks of a coarsened kernel have other rows than those of its launch.
+    module.gains.warps = module.coarsen == Factors::NONE && gains_by_warps(module);
 }
 
 /// By parameter of the kernel: how many loads and how many stores it has; those in loops count twice and more.
