@@ -195,34 +195,23 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let (known, others): (Vec<_>, Vec<_>) =
             ranges.iter().cloned().partition(|range| range.value.is_const() && range.bound.is_const() && !range.wraps);
         if let Some(bounds) = self.known_bounds(known)? {
-            self.ask(others);
-            self.lanes_of_warp(segment, &segment.body, bounds)?;
-            self.ask(Vec::new());
+            self.asked_lanes(segment, &segment.body, bounds, others)?;
         } else {
             let all = self.all_run(&ranges, zero, lanes)?;
             let Some(interior) = segment.interior.as_ref().filter(|_| !self.is_aside()) else {
                 return self.all_or_some(segment, &segment.body, (all, ranges), end);
             };
             let GuardValues { ranges: inner, rows } = self.guard_values(&interior.guard)?;
-            let mut is_inner = self.all_run(&inner, zero, lanes)?;
-            for (cond, negated) in rows {
-                let builder = &self.emitter.builder;
-                let holds = if negated { builder.build_not(cond, "")? } else { cond };
-                is_inner = builder.build_and(is_inner, holds, "is_inner")?;
-            }
+            let is_inner = self.and_rows(self.all_run(&inner, zero, lanes)?, rows)?;
             let (near, far) = (self.emitter.block("near_border"), self.emitter.block("near_no_border"));
             self.emitter.builder.build_conditional_branch(is_inner, far, near)?;
             self.emitter.builder.position_at_end(near);
-            self.ask(ranges.clone());
-            self.lanes_of_warp(segment, &segment.body, (zero, lanes))?;
-            self.ask(Vec::new());
+            self.asked_lanes(segment, &segment.body, (zero, lanes), ranges.clone())?;
             self.emitter.go(end)?;
             self.emitter.builder.position_at_end(far);
             return self.all_or_some(segment, &interior.body, (all, ranges), end);
         }
-        self.emitter.go(end)?;
-        self.emitter.builder.position_at_end(end);
-        Ok(())
+        self.goes_to(end)
     }
 
     /// Whether a guarded part of the kernel has a copy for warps of which all lanes are in it. Not so in the turns of a loop, where
@@ -251,12 +240,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             let someone = self.lets_through(guard)?;
             return self.branch(someone, inside, &[]);
         }
-        let mut all = self.all_run(&ranges, zero, lanes)?;
-        for (cond, negated) in rows {
-            let builder = &self.emitter.builder;
-            let holds = if negated { builder.build_not(cond, "")? } else { cond };
-            all = builder.build_and(all, holds, "all_inside")?;
-        }
+        let all = self.and_rows(self.all_run(&ranges, zero, lanes)?, rows)?;
         let (whole, parted) = (self.emitter.block("whole_warp"), self.emitter.block("parted_warp"));
         let (some, end) = (self.emitter.block("some_inside"), self.emitter.block("inside_end"));
         self.emitter.builder.build_conditional_branch(all, whole, parted)?;
@@ -312,49 +296,62 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     ) -> Result<()> {
         let int = self.hooks.frame.get().row.get_type();
         let lane = |number: u64| int.const_int(number, false);
-        if ranges.is_empty() {
-            self.lanes_of_warp(segment, body, (lane(0), lane(LANES)))?;
-            self.emitter.go(end)?;
-            self.emitter.builder.position_at_end(end);
-            return Ok(());
-        }
-        if self.is_aside() {
-            self.ask(ranges);
-            self.lanes_of_warp(segment, body, (lane(0), lane(LANES)))?;
-            self.ask(Vec::new());
-            self.emitter.go(end)?;
-            self.emitter.builder.position_at_end(end);
-            return Ok(());
+        let bounds = (lane(0), lane(LANES));
+        if ranges.is_empty() || self.is_aside() {
+            self.asked_lanes(segment, body, bounds, ranges)?;
+            return self.goes_to(end);
         }
         let (every, ask) = (self.emitter.block("all_lanes"), self.emitter.block("some_lanes"));
         self.emitter.builder.build_conditional_branch(all, every, ask)?;
         self.emitter.builder.position_at_end(every);
-        self.lanes_of_warp(segment, body, (lane(0), lane(LANES)))?;
+        self.lanes_of_warp(segment, body, bounds)?;
         self.emitter.go(end)?;
         self.emitter.builder.position_at_end(ask);
         if !rows::is_short(self.emitter.function, body) {
             // Two halves are twice the code.
-            self.ask(ranges);
-            self.lanes_of_warp(segment, body, (lane(0), lane(LANES)))?;
-            self.ask(Vec::new());
-            self.emitter.go(end)?;
-            self.emitter.builder.position_at_end(end);
-            return Ok(());
+            self.asked_lanes(segment, body, bounds, ranges)?;
+            return self.goes_to(end);
         }
         for half in [0, LANES / 2] {
             let (some, next) = (self.emitter.block("some_of_half"), self.emitter.block("half_end"));
-            let any = self.any_runs(&ranges, (lane(half), lane(half + LANES / 2)))?;
+            let bounds = (lane(half), lane(half + LANES / 2));
+            let any = self.any_runs(&ranges, bounds)?;
             self.emitter.builder.build_conditional_branch(any, some, next)?;
             self.emitter.builder.position_at_end(some);
-            self.ask(ranges.clone());
-            self.lanes_of_warp(segment, body, (lane(half), lane(half + LANES / 2)))?;
-            self.ask(Vec::new());
-            self.emitter.go(next)?;
-            self.emitter.builder.position_at_end(next);
+            self.asked_lanes(segment, body, bounds, ranges.clone())?;
+            self.goes_to(next)?;
         }
-        self.emitter.go(end)?;
-        self.emitter.builder.position_at_end(end);
+        self.goes_to(end)
+    }
+
+    /// A body for those of some lanes that are in ranges.
+    fn asked_lanes(
+        &mut self,
+        segment: &Segment,
+        body: &[Stmt],
+        bounds: Span<'ctx>,
+        ranges: Vec<RangeValues<'ctx>>,
+    ) -> Result<()> {
+        self.ask(ranges);
+        self.lanes_of_warp(segment, body, bounds)?;
+        self.ask(Vec::new());
         Ok(())
+    }
+
+    /// Goes on at a block.
+    fn goes_to(&self, block: BasicBlock<'ctx>) -> Result<()> {
+        self.emitter.go(block)?;
+        self.emitter.builder.position_at_end(block);
+        Ok(())
+    }
+
+    /// Whether something holds, and what is asked of a row.
+    fn and_rows(&self, all: IntValue<'ctx>, rows: Vec<(IntValue<'ctx>, bool)>) -> Result<IntValue<'ctx>> {
+        let builder = &self.emitter.builder;
+        rows.into_iter().try_fold(all, |all, (cond, negated)| {
+            let holds = if negated { builder.build_not(cond, "")? } else { cond };
+            Ok(builder.build_and(all, holds, "all_inside")?)
+        })
     }
 
     /// Whether this is the copy for rows that the kernel does not seem to be for.

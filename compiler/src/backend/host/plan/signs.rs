@@ -16,7 +16,7 @@ use super::{
     uniform::Uniformity,
 };
 use crate::{
-    analysis::{Fixed, for_each_mention},
+    analysis::{Fixed, for_each_mention, for_each_read},
     ir::{
         Arith, BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, Leaf, LocalId,
         SpecialRegister, Stmt, StmtKind, Type, for_each_stmt,
@@ -87,7 +87,7 @@ fn first_value(function: &Function, before: &[Stmt], counter: LocalId) -> Option
     let init = before.iter().rposition(|stmt| matches!(stmt.kind, StmtKind::Assign(to, _) if to == counter))?;
     let StmtKind::Assign(_, first) = before[init].kind else { return None };
     let mut parts = Vec::new();
-    crate::analysis::for_each_read(function, first, &mut |local| parts.push(local));
+    for_each_read(function, first, &mut |local| parts.push(local));
     let mut stays = !parts.contains(&counter);
     let between = &before[init + 1..];
     for_each_mention(function, between, &mut |local| stays &= local != counter);
