@@ -12,6 +12,7 @@ use super::{
     hooks::{Frame, count, index},
     parallel::Shape,
     plan::{Guard, Interior, Segment, rows},
+    row_bounds::RowBounds,
 };
 use crate::{
     backend::llvm::Result,
@@ -62,13 +63,25 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let end = self.emitter.block("rows_done");
         let before = self.hooks.frame.get();
         let width = before.row.get_type().const_int(known.width, false);
-        let is_known = self.emitter.builder.build_int_compare(IntPredicate::EQ, before.row, width, "")?;
-        self.emitter.builder.build_conditional_branch(is_known, ours, others)?;
+        let RowBounds { rows, left } = self.row_bounds(segment.guard.as_ref());
+        let mut takes = self.emitter.builder.build_int_compare(IntPredicate::EQ, before.row, width, "")?;
+        let border = match &known.body {
+            Body::Interior(interior, _) => self.border_of_block([rows.as_ref(), left.as_ref()], &interior.guard),
+            Body::All | Body::Some(_) => None,
+        };
+        if let Some(border) = &border {
+            let asks = self.emitter.block("asks_for_border");
+            self.emitter.builder.build_conditional_branch(takes, asks, others)?;
+            self.emitter.builder.position_at_end(asks);
+            self.hooks.frame.set(Frame { row: width, ..before });
+            takes = self.is_near_no_border([rows.as_ref(), left.as_ref()], border)?;
+        }
+        self.emitter.builder.build_conditional_branch(takes, ours, others)?;
         self.emitter.builder.position_at_end(ours);
         let [_, extent_y, extent_z] = before.block_dim;
         self.hooks.frame.set(Frame { row: width, block_dim: [width, extent_y, extent_z], ..before });
-        self.each_row(|this, row, first_thread| {
-            this.spans_of_some_rows(segment.guard.as_ref(), |this, bounds| {
+        self.each_row_within(rows.as_ref(), |this, row, first_thread| {
+            this.spans_of_some_rows(left.as_ref(), |this, bounds| {
                 let fetched =
                     if let Body::Interior(interior, _) = &known.body { &interior.body } else { &segment.body };
                 let lines = Lines::Known(known.width);
@@ -76,6 +89,9 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                 match &known.body {
                     Body::All => this.all_of_row(segment, row, width),
                     Body::Some(how) => this.part_of_row(segment, (&segment.body, how), row, bounds),
+                    Body::Interior(interior, how) if border.is_some() => {
+                        this.part_of_row(segment, (&interior.body, how), row, bounds)
+                    }
                     Body::Interior(interior, how) => {
                         let (all, inner) = this.inner(&interior.guard, bounds)?;
                         this.part_of_row(segment, (&interior.body, how), row, inner)?;

@@ -56,13 +56,14 @@ mod webs;
 
 pub(crate) use counting::counts_only;
 pub(crate) use crossing::Crossing;
+pub(crate) use forms::{Form, Forms};
 pub(crate) use leaving::Leaving;
 pub(crate) use polling::Polling;
 pub(crate) use quotients::{Dividend, Division, Quotients};
 pub(crate) use settled::Pointers;
 pub(crate) use shape::{
-    Ahead, Cut, Every, Guard, Interior, LANES, MAX_ROW, MAX_THREADS, MaskId, Multiples, Node, Partners, Range, Runs,
-    Segment, Strips,
+    Ahead, Cut, Every, Guard, Interior, LANES, MAX_ROW, MAX_THREADS, MaskId, Multiples, Node, Partners, Parts, Range,
+    Runs, Segment, Strips,
 };
 pub(crate) use streams::{Stream, streams};
 
