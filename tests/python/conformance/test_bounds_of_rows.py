@@ -21,8 +21,8 @@ def diffused(plate, steps, out):
     y = cuda.blockIdx.y * 10 + ty - 3
     inside = x >= 0 and x < width and y >= 0 and y < height
     source = np.float32(0)
-    tile[ty, tx] = -1
     if cuda.threadIdx.z == 0:
+        tile[ty, tx] = -1
         if inside:
             tile[ty, tx] = plate[y, x]
             source = plate[y, x]

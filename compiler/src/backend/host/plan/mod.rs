@@ -10,6 +10,7 @@ mod borders;
 mod both;
 mod cells;
 mod chains;
+mod corner;
 mod counting;
 mod crossing;
 mod dead;
@@ -238,6 +239,9 @@ impl Plan {
                 turns::write_out_short(&mut function, &module.constants, &mut body);
             }
             both::nest(&function, &mut body);
+            if has_barrier {
+                corner::bound(&mut function, &mut body);
+            }
             swaps::convert(&mut function, &mut body);
             select::convert(&mut function, &mut body);
             flags::name(&mut function, &mut body);
