@@ -19,9 +19,11 @@ use crate::{
 /// How much more an access counts in a loop.
 const TURNS: u64 = 4;
 
-/// What it costs a thread of a row to touch its neighbor's neighbor, and what to touch another place.
+/// What it costs a thread of a row to touch its neighbor's neighbor, what to touch another place, and what if that is in the block's memory,
+/// which is in a core's nearest cache.
 const NEIGHBOR: u64 = 1;
 const ELSEWHERE: u64 = 8;
+const ELSEWHERE_IN_BLOCK: u64 = 4;
 
 /// The axis along which rows are to run, which is then exchanged with `x`: 0 if they run along `x`.
 pub(super) fn best(module: &Module, kernel: FuncId, effects: &[Effects]) -> u8 {
@@ -172,6 +174,7 @@ impl Cost<'_> {
         let cost = match form {
             Form::Same => 0,
             Form::Step => NEIGHBOR,
+            Form::Other if space == Space::Shared => ELSEWHERE_IN_BLOCK,
             Form::Other => ELSEWHERE,
         };
         self.total = self.total.saturating_add(weight.saturating_mul(cost));
