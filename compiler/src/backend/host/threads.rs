@@ -11,6 +11,7 @@ use inkwell::{
 
 use super::{
     entry::KernelEmitter,
+    fetch::Lines,
     hooks::{Frame, byte_offset, count, index, known_offset},
     parallel::Shape,
     plan::{Guard, MaskId, Range, Runs, Segment, counts_only},
@@ -147,6 +148,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                         (None, None) => this.threads_of_row(segment, &segment.body, row, bounds),
                     },
                 }?;
+                let (low, high) = bounds;
+                this.fetch_for_next_turn(segment, row, &Lines::Between(low, high))?;
                 this.fetch_row_of_next_block(segment, at, bounds)
             })
         })
@@ -240,6 +243,28 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             builder.build_store(z_place, count(&this.emitter, z, step)?)?;
             Ok(())
         })?;
+        Ok(())
+    }
+
+    /// As [`Self::each_row`], with a loop over planes around that over their rows, in which nothing else is counted than `y`.
+    pub(super) fn each_row_by_planes(
+        &mut self,
+        body: impl FnOnce(&mut Self, [IntValue<'ctx>; 2], IntValue<'ctx>) -> Result<()>,
+    ) -> Result<()> {
+        let zero = self.emitter.cx.types.context.i32_type().const_zero();
+        let Frame { row: extent_x, rows: [extent_y, extent_z], .. } = self.hooks.frame.get();
+        let (head, back) = self.counted("plane", (zero, extent_z), |this, z| {
+            let before = this.emitter.builder.build_int_nuw_mul(z, extent_y, "rows_before")?;
+            let (head, back) = this.counted("row", (zero, extent_y), |this, y| {
+                let row = count(&this.emitter, before, y)?;
+                let first_thread = this.emitter.builder.build_int_nuw_mul(row, extent_x, "")?;
+                this.set_thread([zero, y, z]);
+                body(this, [y, z], first_thread)
+            })?;
+            this.parallel.promise(head, back, false, Shape::Rolled);
+            Ok(())
+        })?;
+        self.parallel.promise(head, back, false, Shape::Rolled);
         Ok(())
     }
 

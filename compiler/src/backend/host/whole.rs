@@ -67,7 +67,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.emitter.builder.position_at_end(ours);
         let [_, extent_y, extent_z] = before.block_dim;
         self.hooks.frame.set(Frame { row: width, block_dim: [width, extent_y, extent_z], ..before });
-        self.each_row(|this, row, first_thread| {
+        self.each_row_by_planes(|this, row, first_thread| {
             this.spans_of_some_rows(segment.guard.as_ref(), |this, bounds| {
                 let fetched =
                     if let Body::Interior(interior, _) = &known.body { &interior.body } else { &segment.body };
@@ -82,6 +82,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                         this.either_side(segment, row, all, inner)
                     }
                 }?;
+                this.fetch_for_next_turn(segment, row, &lines)?;
                 this.fetch_for_next_block(segment, fetched, at, &lines)
             })
         })?;
