@@ -67,25 +67,11 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.emitter.builder.position_at_end(ours);
         let [_, extent_y, extent_z] = before.block_dim;
         self.hooks.frame.set(Frame { row: width, block_dim: [width, extent_y, extent_z], ..before });
-        self.each_row_by_planes(|this, row, first_thread| {
-            this.spans_of_some_rows(segment.guard.as_ref(), |this, bounds| {
-                let fetched =
-                    if let Body::Interior(interior, _) = &known.body { &interior.body } else { &segment.body };
-                let lines = Lines::Known(known.width);
-                let (at, row) = (row, (row, first_thread));
-                match &known.body {
-                    Body::All => this.all_of_row(segment, row, width),
-                    Body::Some(how) => this.part_of_row(segment, (&segment.body, how), row, bounds),
-                    Body::Interior(interior, how) => {
-                        let (all, inner) = this.inner(&interior.guard, bounds)?;
-                        this.part_of_row(segment, (&interior.body, how), row, inner)?;
-                        this.either_side(segment, row, all, inner)
-                    }
-                }?;
-                this.fetch_for_next_turn(segment, row, &lines)?;
-                this.fetch_for_next_block(segment, fetched, at, &lines)
-            })
-        })?;
+        // What lies rows of a matrix apart is at addresses that one addition leads to from the last ones, if rows are counted by nothing else.
+        let one = |this: &mut Self, row: [IntValue<'ctx>; 2], first_thread: IntValue<'ctx>| {
+            this.known_row(segment, known, (row, first_thread))
+        };
+        if segment.next.is_empty() { self.each_row(one) } else { self.each_row_by_planes(one) }?;
         self.emitter.go(end)?;
         self.emitter.builder.position_at_end(others);
         self.hooks.frame.set(before);
@@ -97,6 +83,32 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.emitter.go(end)?;
         self.emitter.builder.position_at_end(end);
         Ok(())
+    }
+
+    /// A row of the known length.
+    fn known_row(
+        &mut self,
+        segment: &Segment,
+        known: &Known<'_>,
+        row: ([IntValue<'ctx>; 2], IntValue<'ctx>),
+    ) -> Result<()> {
+        self.spans_of_some_rows(segment.guard.as_ref(), |this, bounds| {
+            let fetched = if let Body::Interior(interior, _) = &known.body { &interior.body } else { &segment.body };
+            let lines = Lines::Known(known.width);
+            match &known.body {
+                Body::All => this.all_of_row(segment, row, this.hooks.frame.get().row),
+                Body::Some(how) => this.part_of_row(segment, (&segment.body, how), row, bounds),
+                Body::Interior(interior, how) => {
+                    let (all, inner) = this.inner(&interior.guard, bounds)?;
+                    this.part_of_row(segment, (&interior.body, how), row, inner)?;
+                    this.either_side(segment, row, all, inner)
+                }
+            }?;
+            if !segment.handed_on {
+                this.fetch_for_next_turn(segment, row, &lines)?;
+            }
+            this.fetch_for_next_block(segment, fetched, row.0, &lines)
+        })
     }
 
     /// As [`Self::spans`], but what is asked of the row is a branch, so that the bounds are the same for all rows.

@@ -72,8 +72,9 @@ pub(super) fn hand_on(width: u64, nodes: &mut [Node]) {
                     Node::Segment(segment) if !segment.next.is_empty() => asked.push(segment.as_mut()),
                     Node::Strips(strips) if strips.is_of_rows(width) => {
                         for segment in asked.drain(..) {
-                            let next = std::mem::take(&mut segment.next);
+                            segment.handed_on = true;
                             let (locals, recompute) = (segment.locals.clone(), segment.recompute.clone());
+                            let next = segment.next.clone();
                             strips.before.push(Segment { locals, recompute, next, ..Segment::default() });
                         }
                     }

@@ -165,6 +165,8 @@ pub(crate) struct Segment {
     pub ahead: Vec<Ahead>,
     /// What the threads load in the next turn of the block's loop around them; [`super::next`] finds it.
     pub next: Vec<Next>,
+    /// Strips behind it ask for that, where rows have the length that they seem to have.
+    pub handed_on: bool,
     /// What threads do that are near no border; [`super::interior`] finds it.
     pub interior: Option<Interior>,
     /// Of sanitized code: shared arrays of which no read races; [`super::settled`] finds them.
