@@ -137,7 +137,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         lines: &Lines<'ctx>,
     ) -> Result<()> {
         let before = self.hooks.frame.get();
-        for next in &segment.next {
+        for next in segment.next.iter().filter(|next| !next.by_strips) {
             self.each_line(lines, next.size, |this, x| this.fetch_next(segment, next, (row, first_thread), x))?;
         }
         self.hooks.frame.set(before);

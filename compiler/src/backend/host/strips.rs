@@ -12,7 +12,6 @@ use inkwell::{
 
 use super::{
     entry::KernelEmitter,
-    fetch::Lines,
     hooks::{Frame, count, index},
     parallel::Shape,
     plan::{Leaving, Node, Segment, Strips},
@@ -47,14 +46,14 @@ pub(super) struct Strip<'ctx> {
 
 /// The threads of a strip in one row.
 #[derive(Clone, Debug)]
-struct StripRow<'ctx> {
-    row: Row<'ctx>,
+pub(super) struct StripRow<'ctx> {
+    pub(super) row: Row<'ctx>,
     /// Their elements of crossing locals.
-    places: Places<'ctx>,
+    pub(super) places: Places<'ctx>,
 }
 
 /// `threadIdx.y` and `.z`, and the number of the row's first thread in its block.
-type Row<'ctx> = ([IntValue<'ctx>; 2], IntValue<'ctx>);
+pub(super) type Row<'ctx> = ([IntValue<'ctx>; 2], IntValue<'ctx>);
 
 pub(super) type Places<'ctx> = HashMap<LocalId, PointerValue<'ctx>>;
 
@@ -62,12 +61,12 @@ pub(super) type Places<'ctx> = HashMap<LocalId, PointerValue<'ctx>>;
 pub(super) type Span<'ctx> = (IntValue<'ctx>, IntValue<'ctx>);
 
 /// What the strips of some nodes have in common.
-struct Common<'a, 'ctx> {
-    strips: &'a Strips,
+pub(super) struct Common<'a, 'ctx> {
+    pub(super) strips: &'a Strips,
     /// Locals of the block with their types, places and first values.
     first_values: Vec<(BasicTypeEnum<'ctx>, PointerValue<'ctx>, PointerValue<'ctx>)>,
     /// Places of what the threads of a whole strip carry, by row, and of one that is shorter.
-    whole: Vec<Places<'ctx>>,
+    pub(super) whole: Vec<Places<'ctx>>,
     rest: Places<'ctx>,
 }
 
@@ -141,7 +140,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// So many whole strips, from a thread on.
-    fn whole_strips(
+    pub(super) fn whole_strips(
         &mut self,
         common: &Common<'_, 'ctx>,
         rows: Vec<StripRow<'ctx>>,
@@ -159,146 +158,83 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// A few rows at a time, in a way of its own where rows have the known length and planes are whole groups of them: the elements
-    /// of a group are then at constant distances, and no row is left.
-    fn known_or_several_rows(&mut self, common: &Common<'_, 'ctx>, width: u64) -> Result<()> {
-        let (ours, others) = (self.emitter.block("known_groups"), self.emitter.block("other_groups"));
-        let end = self.emitter.block("groups_done");
-        let (zero, most) = (self.int(0), self.int(common.strips.rows));
-        let before = self.hooks.frame.get();
-        let [extent_y, extent_z] = before.rows;
-        let lines = Lines::Known(width);
-        let width = before.row.get_type().const_int(width, false);
-        let builder = &self.emitter.builder;
-        let is_known = builder.build_int_compare(IntPredicate::EQ, before.row, width, "")?;
-        let left = builder.build_int_unsigned_rem(extent_y, most, "left")?;
-        let is_whole = builder.build_int_compare(IntPredicate::EQ, left, zero, "")?;
-        let is_known = builder.build_and(is_known, is_whole, "")?;
-        builder.build_conditional_branch(is_known, ours, others)?;
-        builder.position_at_end(ours);
-        let [_, dim_y, dim_z] = before.block_dim;
-        self.hooks.frame.set(Frame { row: width, block_dim: [width, dim_y, dim_z], ..before });
-        // Of whole groups of rows every so many lie in one plane, whichever it is.
-        let turns = self.emitter.builder.build_int_unsigned_div(width, self.int(common.strips.width), "strips")?;
-        self.counted("plane", (zero, extent_z), |this, z| {
-            let rows_before = this.emitter.builder.build_int_nuw_mul(z, extent_y, "rows_before")?;
-            this.counted_by("group", most, (zero, extent_y), |this, first| {
-                let row = count(&this.emitter, rows_before, first)?;
-                let first_thread = this.emitter.builder.build_int_nuw_mul(row, width, "")?;
-                let mut rows = Vec::new();
-                for (number, places) in common.whole.iter().enumerate() {
-                    let number = number as u32;
-                    let builder = &this.emitter.builder;
-                    let y = builder.build_int_nuw_add(first, this.int(number), "y")?;
-                    let in_group = builder.build_int_nuw_mul(width, this.int(number), "")?;
-                    let thread = count(&this.emitter, first_thread, in_group)?;
-                    rows.push(StripRow { row: ([y, z], thread), places: places.clone() });
-                }
-                for segment in &common.strips.before {
-                    rows.iter().try_for_each(|row| this.fetch_for_next_turn(segment, row.row, &lines))?;
-                }
-                this.whole_strips(common, rows, zero, turns)
-            })?;
-            Ok(())
-        })?;
-        self.emitter.go(end)?;
-        self.emitter.builder.position_at_end(others);
-        self.hooks.frame.set(before);
-        self.several_rows(common)?;
-        self.emitter.go(end)?;
-        self.emitter.builder.position_at_end(end);
-        Ok(())
-    }
-
-    /// A few rows at a time: the threads that all of them have, and what is left of each. They lie in one plane of the block, so that
-    /// their elements of an array are at constant distances.
-    fn several_rows(&mut self, common: &Common<'_, 'ctx>) -> Result<()> {
-        let zero = self.int(0);
-        let most = common.strips.rows;
-        let [extent_y, extent_z] = self.hooks.frame.get().rows;
-        let groups = self.emitter.builder.build_int_add(extent_y, self.int(most - 1), "")?;
-        let groups = self.emitter.builder.build_int_unsigned_div(groups, self.int(most), "groups")?;
-        let spans = self.allocas.build_array_alloca(zero.get_type(), self.int(2 * most), "spans")?;
-        self.counted("plane", (zero, extent_z), |this, z| {
-            let before = this.emitter.builder.build_int_nuw_mul(z, extent_y, "rows_before")?;
-            this.counted("group", (zero, groups), |this, group| {
-                let first = this.emitter.builder.build_int_nuw_mul(group, this.int(most), "first_row")?;
-                this.group_of_rows(common, spans, ([first, z], before))
-            })?;
-            Ok(())
-        })?;
-        Ok(())
-    }
-
-    /// The rows of a plane from one on: its `threadIdx.y` and `.z`, and how many rows the planes before have.
-    fn group_of_rows(
-        &mut self,
-        common: &Common<'_, 'ctx>,
-        spans: PointerValue<'ctx>,
-        ([first, z], rows_before): Row<'ctx>,
-    ) -> Result<()> {
+    /// A few rows at a time: the threads that all of them have, and what is left of each.
+    pub(super) fn several_rows(&mut self, common: &Common<'_, 'ctx>) -> Result<()> {
         let (zero, one) = (self.int(0), self.int(1));
         let most = common.strips.rows;
-        let Frame { row: extent_x, rows: [extent_y, _], .. } = self.hooks.frame.get();
-        let row_at = |this: &Self, number: IntValue<'ctx>| -> Result<Row<'ctx>> {
-            let y = count(&this.emitter, first, number)?;
-            let row = count(&this.emitter, rows_before, y)?;
-            Ok(([y, z], this.emitter.builder.build_int_nuw_mul(row, extent_x, "")?))
-        };
-        let here = self.emitter.builder.build_int_nuw_sub(extent_y, first, "")?;
-        let here = self.choose("llvm.umin", here, self.int(most).into())?;
-        let mut differ = self.emitter.builder.build_int_compare(IntPredicate::ULT, here, self.int(most), "")?;
-        let (_, first_thread) = row_at(self, zero)?;
-        let (mut rows, mut common_span) = (Vec::new(), None);
-        for number in 0..most {
-            let builder = &self.emitter.builder;
-            let y = builder.build_int_nuw_add(first, self.int(number), "y")?;
-            let before = builder.build_int_nuw_mul(extent_x, self.int(number), "")?;
-            let row = ([y, z], builder.build_int_nuw_add(first_thread, before, "")?);
-            self.set_thread([zero, row.0[0], row.0[1]]);
-            let (low, high) = self.span_of(common.strips.guard.as_ref())?;
-            for (at, value) in [(2 * number, low), (2 * number + 1, high)] {
-                let place = self.span_place(spans, self.int(at))?;
-                self.emitter.builder.build_store(place, value)?;
-            }
-            common_span = Some(match common_span {
-                None => (low, high),
-                Some((before_low, before_high)) => {
-                    let builder = &self.emitter.builder;
-                    let low_differs = builder.build_int_compare(IntPredicate::NE, before_low, low, "")?;
-                    let high_differs = builder.build_int_compare(IntPredicate::NE, before_high, high, "")?;
-                    let some = builder.build_or(low_differs, high_differs, "")?;
-                    differ = builder.build_or(differ, some, "")?;
-                    (before_low, before_high)
-                }
-            });
-            let Some(places) = common.whole.get(number as usize).cloned() else {
-                return internal("a row of a strip without places");
+        let Frame { row: extent_x, rows: [extent_y, extent_z], .. } = self.hooks.frame.get();
+        let all = self.emitter.builder.build_int_nuw_mul(extent_y, extent_z, "rows")?;
+        let groups = self.emitter.builder.build_int_add(all, self.int(most - 1), "")?;
+        let groups = self.emitter.builder.build_int_unsigned_div(groups, self.int(most), "groups")?;
+        let spans = self.allocas.build_array_alloca(zero.get_type(), self.int(2 * most), "spans")?;
+        self.counted("group", (zero, groups), |this, group| {
+            let first = this.emitter.builder.build_int_nuw_mul(group, this.int(most), "first_row")?;
+            let here = this.emitter.builder.build_int_nuw_sub(all, first, "")?;
+            let here = this.choose("llvm.umin", here, this.int(most).into())?;
+            let row_at = |this: &Self, number: IntValue<'ctx>| -> Result<Row<'ctx>> {
+                let builder = &this.emitter.builder;
+                let row = builder.build_int_nuw_add(first, number, "row")?;
+                let y = builder.build_int_unsigned_rem(row, extent_y, "y")?;
+                let z = builder.build_int_unsigned_div(row, extent_y, "z")?;
+                Ok(([y, z], builder.build_int_nuw_mul(row, extent_x, "")?))
             };
-            rows.push(StripRow { row, places });
-        }
-        let Some((low, high)) = common_span else { return internal("a strip without a row") };
-        // Rows that have not the same threads go one by one.
-        let builder = &self.emitter.builder;
-        let threads = builder.build_int_nuw_sub(high, low, "")?;
-        let turns = builder.build_int_unsigned_div(threads, self.int(common.strips.width), "strips")?;
-        let turns = builder.build_select(differ, zero, turns, "strips")?.into_int_value();
-        self.whole_strips(common, rows, low, turns)?;
-        let done = self.emitter.builder.build_int_nuw_mul(turns, self.int(common.strips.width), "done")?;
-        let is_left = self.emitter.builder.build_int_compare(IntPredicate::ULT, done, threads, "")?;
-        let is_left = self.emitter.builder.build_or(is_left, differ, "")?;
-        let left = self.emitter.builder.build_select(is_left, here, zero, "")?.into_int_value();
-        self.counted("row_left", (zero, left), |this, number| {
-            let row = row_at(this, number)?;
-            this.set_thread([zero, row.0[0], row.0[1]]);
+            let (mut rows, mut common_span) = (Vec::new(), None);
+            // In one plane of the block, so that their elements of an array lie at constant distances.
+            let ([first_y, z], first_thread) = row_at(this, zero)?;
+            let in_plane = this.emitter.builder.build_int_nuw_sub(extent_y, first_y, "")?;
+            let in_plane = this.choose("llvm.umin", in_plane, here.into())?;
+            let mut differ = this.emitter.builder.build_int_compare(IntPredicate::ULT, in_plane, this.int(most), "")?;
+            for number in 0..most {
+                let builder = &this.emitter.builder;
+                let y = builder.build_int_nuw_add(first_y, this.int(number), "y")?;
+                let before = builder.build_int_nuw_mul(extent_x, this.int(number), "")?;
+                let row = ([y, z], builder.build_int_nuw_add(first_thread, before, "")?);
+                this.set_thread([zero, row.0[0], row.0[1]]);
+                let (low, high) = this.span_of(common.strips.guard.as_ref())?;
+                for (at, value) in [(2 * number, low), (2 * number + 1, high)] {
+                    let place = this.span_place(spans, this.int(at))?;
+                    this.emitter.builder.build_store(place, value)?;
+                }
+                common_span = Some(match common_span {
+                    None => (low, high),
+                    Some((before_low, before_high)) => {
+                        let builder = &this.emitter.builder;
+                        let low_differs = builder.build_int_compare(IntPredicate::NE, before_low, low, "")?;
+                        let high_differs = builder.build_int_compare(IntPredicate::NE, before_high, high, "")?;
+                        let some = builder.build_or(low_differs, high_differs, "")?;
+                        differ = builder.build_or(differ, some, "")?;
+                        (before_low, before_high)
+                    }
+                });
+                let Some(places) = common.whole.get(number as usize).cloned() else {
+                    return internal("a row of a strip without places");
+                };
+                rows.push(StripRow { row, places });
+            }
+            let Some((low, high)) = common_span else { return internal("a strip without a row") };
+            // Rows that have not the same threads go one by one.
             let builder = &this.emitter.builder;
-            let at = builder.build_int_nuw_mul(number, this.int(2), "")?;
-            let low = this.span_place(spans, at)?;
-            let high = this.span_place(spans, builder.build_int_nuw_add(at, one, "")?)?;
-            let low = builder.build_load(zero.get_type(), low, "")?.into_int_value();
-            let high = builder.build_load(zero.get_type(), high, "")?.into_int_value();
-            let low = builder.build_int_add(low, done, "")?;
-            this.strips_of_row(common, row, (low, high))
+            let threads = builder.build_int_nuw_sub(high, low, "")?;
+            let turns = builder.build_int_unsigned_div(threads, this.int(common.strips.width), "strips")?;
+            let turns = builder.build_select(differ, zero, turns, "strips")?.into_int_value();
+            this.whole_strips(common, rows, low, turns)?;
+            let done = this.emitter.builder.build_int_nuw_mul(turns, this.int(common.strips.width), "done")?;
+            let is_left = this.emitter.builder.build_int_compare(IntPredicate::ULT, done, threads, "")?;
+            let is_left = this.emitter.builder.build_or(is_left, differ, "")?;
+            let left = this.emitter.builder.build_select(is_left, here, zero, "")?.into_int_value();
+            this.counted("row_left", (zero, left), |this, number| {
+                let row = row_at(this, number)?;
+                this.set_thread([zero, row.0[0], row.0[1]]);
+                let builder = &this.emitter.builder;
+                let at = builder.build_int_nuw_mul(number, this.int(2), "")?;
+                let low = this.span_place(spans, at)?;
+                let high = this.span_place(spans, builder.build_int_nuw_add(at, one, "")?)?;
+                let low = builder.build_load(zero.get_type(), low, "")?.into_int_value();
+                let high = builder.build_load(zero.get_type(), high, "")?.into_int_value();
+                let low = builder.build_int_add(low, done, "")?;
+                this.strips_of_row(common, row, (low, high))
+            })?;
+            Ok(())
         })?;
         Ok(())
     }

@@ -72,9 +72,9 @@ pub(super) fn hand_on(width: u64, nodes: &mut [Node]) {
                     Node::Segment(segment) if !segment.next.is_empty() => asked.push(segment.as_mut()),
                     Node::Strips(strips) if strips.is_of_rows(width) => {
                         for segment in asked.drain(..) {
-                            segment.handed_on = true;
                             let (locals, recompute) = (segment.locals.clone(), segment.recompute.clone());
                             let next = segment.next.clone();
+                            segment.next.iter_mut().for_each(|next| next.by_strips = true);
                             strips.before.push(Segment { locals, recompute, next, ..Segment::default() });
                         }
                     }
@@ -217,7 +217,7 @@ fn loads(peeler: &Peeler<'_>, turns: &Turns, values: &[(LocalId, ExprId)], segme
             let all: Vec<_> = values.iter().chain(&made).copied().collect();
             let values = needed(peeler, &all, pointer);
             if (Moves { peeler, values: &values }).is_far(by, EFFORT) {
-                found.push(Next { pointer, size: elem.size_bytes(), values });
+                found.push(Next { pointer, size: elem.size_bytes(), values, by_strips: false });
             }
         };
         for_each_stmt(std::slice::from_ref(stmt), &mut |inner| {
@@ -262,12 +262,10 @@ impl Moves<'_> {
                 if counts { others } else { self.is_far(value, effort) }
             }
             Class::Arith(Arith::Convert(inner)) => self.is_far(inner, effort),
-            Class::Arith(Arith::Binary(
-                BinaryOp::Add | BinaryOp::AddExact | BinaryOp::Sub | BinaryOp::SubExact,
-                a,
-                b,
-            ))
-            | Class::Arith(Arith::Select(_, a, b)) => self.is_far(a, effort) || self.is_far(b, effort),
+            Class::Arith(
+                Arith::Binary(BinaryOp::Add | BinaryOp::AddExact | BinaryOp::Sub | BinaryOp::SubExact, a, b)
+                | Arith::Select(_, a, b),
+            ) => self.is_far(a, effort) || self.is_far(b, effort),
             Class::Arith(Arith::Binary(BinaryOp::Mul | BinaryOp::MulExact, a, b)) => {
                 if self.is_little(a, b) {
                     self.is_far(b, effort)

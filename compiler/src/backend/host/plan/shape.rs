@@ -122,7 +122,7 @@ pub(crate) struct Strips {
 impl Strips {
     /// Whether several rows of so many threads are whole strips: nobody is left.
     pub(crate) fn is_of_rows(&self, width: u64) -> bool {
-        self.rows > 1 && self.guard.is_none() && width % u64::from(self.width) == 0
+        self.rows > 1 && self.guard.is_none() && width.is_multiple_of(u64::from(self.width))
     }
 }
 
@@ -165,8 +165,6 @@ pub(crate) struct Segment {
     pub ahead: Vec<Ahead>,
     /// What the threads load in the next turn of the block's loop around them; [`super::next`] finds it.
     pub next: Vec<Next>,
-    /// Strips behind it ask for that, where rows have the length that they seem to have.
-    pub handed_on: bool,
     /// What threads do that are near no border; [`super::interior`] finds it.
     pub interior: Option<Interior>,
     /// Of sanitized code: shared arrays of which no read races; [`super::settled`] finds them.
@@ -260,6 +258,8 @@ pub(crate) struct Next {
     pub size: u64,
     /// What locals that it reads are in the next turn, each worked out with those before it.
     pub values: Vec<(LocalId, ExprId)>,
+    /// Strips behind the segment ask for it, where rows have the length that they seem to have.
+    pub by_strips: bool,
 }
 
 /// What the threads do that are near no border.
