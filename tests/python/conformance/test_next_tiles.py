@@ -1,5 +1,5 @@
-"""Tiles of matrices in shared memory, of which the next turn's are asked for ahead: blocks of all shapes, rows that end within a tile,
-loops that count in other ways, and arrays that are read and written at once."""
+"""Tiles of matrices in shared memory, of which the next turn's are asked for ahead: blocks of all shapes, rows that end
+within a tile, loops that count in other ways, and arrays that are read and written at once."""
 
 import numpy as np
 import pytest
@@ -71,7 +71,9 @@ def sums_of_tiles(a, out):
     out[cuda.blockIdx.x, tz, ty, tx] = total
 
 
-@pytest.mark.parametrize("block", [(16, 16, 1), (16, 8, 2), (16, 4, 3), (16, 12, 2), (8, 8, 4), (5, 3, 2), (32, 2, 1), (1, 1, 1)])
+@pytest.mark.parametrize(
+    "block", [(16, 16, 1), (16, 8, 2), (16, 4, 3), (16, 12, 2), (8, 8, 4), (5, 3, 2), (32, 2, 1), (1, 1, 1)]
+)
 def test_blocks_of_all_shapes(block):
     a = values(4, 5 * TILE, 3 * TILE)
     x, y, z = block
@@ -79,7 +81,10 @@ def test_blocks_of_all_shapes(block):
     sums_of_tiles[3, block](a, out)
     tiles = a.reshape(5, TILE, 3, TILE)
     square = np.einsum("skbj,sibk->bij", tiles, tiles)
-    expected = [[[[square[b, (j + k) % TILE, i % TILE] for i in range(x)] for j in range(y)] for k in range(z)] for b in range(3)]
+    expected = [
+        [[[square[b, (j + k) % TILE, i % TILE] for i in range(x)] for j in range(y)] for k in range(z)]
+        for b in range(3)
+    ]
     np.testing.assert_array_equal(out, np.array(expected, np.float32))
 
 
@@ -135,7 +140,8 @@ def counted_by_hand(a, b, out, first, step):
 
 
 @pytest.mark.parametrize(
-    ("first", "step", "tiles"), [(0, 16, [0, 1, 2, 4, 5]), (80, -16, [5]), (64, -16, [4, 2, 1, 0]), (96, 9999, [6]), (-1, 1, [])]
+    ("first", "step", "tiles"),
+    [(0, 16, [0, 1, 2, 4, 5]), (80, -16, [5]), (64, -16, [4, 2, 1, 0]), (96, 9999, [6]), (-1, 1, [])],
 )
 def test_turns_that_are_counted_by_hand(first, step, tiles):
     a, b = values(7, 32, 112), values(8, 112, 32)
