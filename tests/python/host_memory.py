@@ -1,4 +1,4 @@
-"""Memory of the host whose end a test takes away or protects."""
+"""Memory of the host whose end a test takes away or protects, and whether there is memory of another kind."""
 
 from __future__ import annotations
 
@@ -43,3 +43,12 @@ def at_an_end(elements: int) -> Iterator[tuple[Any, Callable[[bool], None]]]:
         yield np.frombuffer((ctypes.c_char * (elements * 8)).from_address(start), np.float64), change
     finally:
         libc.munmap(ctypes.c_void_p(start), size)
+
+
+def has_driver() -> bool:
+    """Whether another library can have memory of a GPU."""
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return True

@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pytest
 import weft
+from host_memory import has_driver
 from weft import cuda
 
 DTYPES = "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float32 float64 complex64 complex128".split()
@@ -261,17 +262,6 @@ def test_an_array_like_another_has_its_order(axes) -> None:
     gaps = cuda.pinned_array_like(cuda.to_device(np.zeros((4, 6), order="F"))[::2, ::3])
     assert (gaps.shape, gaps.strides) == ((2, 2), (8, 16))
     assert cuda.pinned_array_like([1.0, 2.0]).shape == (2,)
-
-
-def has_driver() -> bool:
-    """Whether another library can have memory of a GPU."""
-    import ctypes
-
-    try:
-        ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return False
-    return True
 
 
 class Foreign:

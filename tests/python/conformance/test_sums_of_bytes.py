@@ -152,3 +152,34 @@ def test_other_operations(dtype, n):
     chosen = np.where(image > other, a - b, b - a)
     cases = [chosen > 32000, a & b == 4, (a - 900) * (b - 900) < 0]
     np.testing.assert_array_equal(out, np.select(cases, [1, 2, 3], (a + b) % 5 + np.maximum(a, b) // 9))
+
+
+@cuda.jit
+def bits(image, mask, out):
+    x, y = cuda.grid(2)
+    height, width = image.shape
+    if x < width and y < height:
+        left, here, right = image[y, max(x - 1, 0)], image[y, x], image[y, min(x + 1, width - 1)]
+        total = left + 2 * here + right
+        out[0, y, x] = (total & -4) == 512 or (total & 7) == 3
+        out[1, y, x] = ((total | 1) + (here ^ right)) > 255
+        out[2, y, x] = ((total & (here - 300)) ^ left) < 9
+        out[3, y, x] = ((total | mask) & 0x7FFF) == (here ^ mask)
+
+
+@pytest.mark.parametrize("dtype", ENDS)
+@pytest.mark.parametrize("width", SIZES)
+def test_bits_of_sums(dtype, width):
+    image = picture(dtype, width, 6, width)
+    out = np.full((4, 6, width), 7, np.uint8)
+    mask = 1 << 40
+    launch(bits, width, 6, image, mask, out)
+    left, here, right = (shifted(image, 0, dx) for dx in (-1, 0, 1))
+    total = left + 2 * here + right
+    expected = [
+        ((total & -4) == 512) | ((total & 7) == 3),
+        ((total | 1) + (here ^ right)) > 255,
+        ((total & (here - 300)) ^ left) < 9,
+        ((total | mask) & 0x7FFF) == (here ^ mask),
+    ]
+    np.testing.assert_array_equal(out, np.array(expected))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import weft.errors
+from host_memory import has_driver
 from weft import cuda
 
 if TYPE_CHECKING:
@@ -258,6 +259,7 @@ class Seen:
         self.__cuda_array_interface__ = array.__cuda_array_interface__
 
 
+@pytest.mark.skipif(has_driver(), reason="the arrays are in CPU memory, beside a GPU")
 @pytest.mark.parametrize("n", [8, 40_000])
 def test_memory_that_was_freed(n: int) -> None:
     @cuda.jit(sanitize="memcheck")

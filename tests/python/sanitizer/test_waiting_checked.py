@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import weft.errors
+from host_memory import has_driver
 from weft import cuda
 
 if TYPE_CHECKING:
@@ -151,6 +152,7 @@ for _ in range(2):
 """
 
 
+@pytest.mark.skipif(has_driver(), reason="the arrays are in CPU memory, beside a GPU")
 def test_memory_that_is_not_there_ends_the_launch_and_not_the_process(tmp_path: Path) -> None:
     program = tmp_path / "wild.py"
     program.write_text(WILD)

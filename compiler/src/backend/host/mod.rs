@@ -21,6 +21,7 @@ mod parts;
 mod plan;
 mod quick;
 mod quotients;
+mod row_bounds;
 mod seen;
 mod stop;
 mod strips;

@@ -246,28 +246,6 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// As [`Self::each_row`], with a loop over planes around that over their rows, in which nothing else is counted than `y`.
-    pub(super) fn each_row_by_planes(
-        &mut self,
-        body: impl FnOnce(&mut Self, [IntValue<'ctx>; 2], IntValue<'ctx>) -> Result<()>,
-    ) -> Result<()> {
-        let zero = self.emitter.cx.types.context.i32_type().const_zero();
-        let Frame { row: extent_x, rows: [extent_y, extent_z], .. } = self.hooks.frame.get();
-        let (head, back) = self.counted("plane", (zero, extent_z), |this, z| {
-            let before = this.emitter.builder.build_int_nuw_mul(z, extent_y, "rows_before")?;
-            let (head, back) = this.counted("row", (zero, extent_y), |this, y| {
-                let row = count(&this.emitter, before, y)?;
-                let first_thread = this.emitter.builder.build_int_nuw_mul(row, extent_x, "")?;
-                this.set_thread([zero, y, z]);
-                body(this, [y, z], first_thread)
-            })?;
-            this.parallel.promise(head, back, false, Shape::Rolled);
-            Ok(())
-        })?;
-        self.parallel.promise(head, back, false, Shape::Rolled);
-        Ok(())
-    }
-
     /// `true` if a guard lets some thread of the block through.
     pub(super) fn lets_through(&mut self, guard: &Guard) -> Result<IntValue<'ctx>> {
         let bit = self.emitter.cx.types.context.bool_type();

@@ -12,6 +12,7 @@ use super::{
     hooks::{Frame, count, index},
     parallel::Shape,
     plan::{Guard, Interior, Segment, rows},
+    row_bounds::RowBounds,
     strips::{Common, StripRow},
 };
 use crate::{
@@ -63,16 +64,46 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let end = self.emitter.block("rows_done");
         let before = self.hooks.frame.get();
         let width = before.row.get_type().const_int(known.width, false);
-        let is_known = self.emitter.builder.build_int_compare(IntPredicate::EQ, before.row, width, "")?;
-        self.emitter.builder.build_conditional_branch(is_known, ours, others)?;
+        let RowBounds { rows, left } = self.row_bounds(segment.guard.as_ref());
+        let mut takes = self.emitter.builder.build_int_compare(IntPredicate::EQ, before.row, width, "")?;
+        let border = match &known.body {
+            Body::Interior(interior, _) => self.border_of_block([rows.as_ref(), left.as_ref()], &interior.guard),
+            Body::All | Body::Some(_) => None,
+        };
+        if let Some(border) = &border {
+            let asks = self.emitter.block("asks_for_border");
+            self.emitter.builder.build_conditional_branch(takes, asks, others)?;
+            self.emitter.builder.position_at_end(asks);
+            self.hooks.frame.set(Frame { row: width, ..before });
+            takes = self.is_near_no_border([rows.as_ref(), left.as_ref()], border)?;
+        }
+        self.emitter.builder.build_conditional_branch(takes, ours, others)?;
         self.emitter.builder.position_at_end(ours);
         let [_, extent_y, extent_z] = before.block_dim;
         self.hooks.frame.set(Frame { row: width, block_dim: [width, extent_y, extent_z], ..before });
-        // What lies rows of a matrix apart is where one addition leads from row to row, if rows are counted by nothing else.
-        let one = |this: &mut Self, row: [IntValue<'ctx>; 2], first_thread: IntValue<'ctx>| {
-            this.known_row(segment, known, (row, first_thread))
-        };
-        if segment.next.is_empty() { self.each_row(one) } else { self.each_row_by_planes(one) }?;
+        let rolled = !segment.next.is_empty();
+        self.each_row_within(rows.as_ref(), rolled, |this, row, first_thread| {
+            this.spans_of_some_rows(left.as_ref(), |this, bounds| {
+                let fetched =
+                    if let Body::Interior(interior, _) = &known.body { &interior.body } else { &segment.body };
+                let lines = Lines::Known(known.width);
+                let (at, row) = (row, (row, first_thread));
+                match &known.body {
+                    Body::All => this.all_of_row(segment, row, width),
+                    Body::Some(how) => this.part_of_row(segment, (&segment.body, how), row, bounds),
+                    Body::Interior(interior, how) if border.is_some() => {
+                        this.part_of_row(segment, (&interior.body, how), row, bounds)
+                    }
+                    Body::Interior(interior, how) => {
+                        let (all, inner) = this.inner(&interior.guard, bounds)?;
+                        this.part_of_row(segment, (&interior.body, how), row, inner)?;
+                        this.either_side(segment, row, all, inner)
+                    }
+                }?;
+                this.fetch_for_next_turn(segment, row, &lines)?;
+                this.fetch_for_next_block(segment, fetched, at, &lines)
+            })
+        })?;
         self.emitter.go(end)?;
         self.emitter.builder.position_at_end(others);
         self.hooks.frame.set(before);
@@ -84,30 +115,6 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.emitter.go(end)?;
         self.emitter.builder.position_at_end(end);
         Ok(())
-    }
-
-    /// A row of the known length.
-    fn known_row(
-        &mut self,
-        segment: &Segment,
-        known: &Known<'_>,
-        row: ([IntValue<'ctx>; 2], IntValue<'ctx>),
-    ) -> Result<()> {
-        self.spans_of_some_rows(segment.guard.as_ref(), |this, bounds| {
-            let fetched = if let Body::Interior(interior, _) = &known.body { &interior.body } else { &segment.body };
-            let lines = Lines::Known(known.width);
-            match &known.body {
-                Body::All => this.all_of_row(segment, row, this.hooks.frame.get().row),
-                Body::Some(how) => this.part_of_row(segment, (&segment.body, how), row, bounds),
-                Body::Interior(interior, how) => {
-                    let (all, inner) = this.inner(&interior.guard, bounds)?;
-                    this.part_of_row(segment, (&interior.body, how), row, inner)?;
-                    this.either_side(segment, row, all, inner)
-                }
-            }?;
-            this.fetch_for_next_turn(segment, row, &lines)?;
-            this.fetch_for_next_block(segment, fetched, row.0, &lines)
-        })
     }
 
     /// Strips of a few rows at a time, in a way of its own where rows have the known length and each plane consists of whole groups of

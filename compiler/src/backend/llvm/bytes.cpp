@@ -12,6 +12,7 @@
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Transforms/Utils/Local.h"
 
 #include <algorithm>
@@ -138,8 +139,14 @@ private:
       if (!constant || *constant < 1) return std::nullopt;
       return Between{a->low / *constant, a->high / *constant};
     case Instruction::And:
-      if (a->low < 0 || b->low < 0) return std::nullopt;
+      /* What is not negative has no bits above its own, whatever the other has. */
+      if (a->low < 0 && b->low < 0) return std::nullopt;
+      if (a->low < 0 || b->low < 0) return Between{0, a->low < 0 ? b->high : a->high};
       return Between{0, std::min(a->high, b->high)};
+    case Instruction::Or:
+    case Instruction::Xor:
+      if (a->low < 0 || b->low < 0) return std::nullopt;
+      return Between{0, int64_t(NextPowerOf2(std::max(a->high, b->high))) - 1};
     default: return std::nullopt;
     }
   }

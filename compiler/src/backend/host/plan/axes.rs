@@ -1,7 +1,8 @@
 //! Which of a launch's axes a row of threads runs along.
 //!
 //! `i, j = cuda.grid(2)` and then `a[i, j]` has the threads along `x`, which a GPU takes together, touch a column. Nothing
-//! orders the threads of a kernel without barriers, so that rows may as well run along `y`, where neighbors touch neighbors.
+//! orders the threads of a block between its barriers, so that rows may as well run along `y`, where neighbors touch neighbors:
+//! a kernel that says nothing of warps is the same one for blocks that are turned around.
 
 use super::{
     forms::{Form, Forms},
@@ -11,7 +12,7 @@ use crate::{
     analysis::Fixed,
     ir::{
         Class, Effects, ExprId, ExprKind, FuncId, Function, Leaf, LocalId, Module, Space, SpecialRegister, Stmt,
-        StmtKind, Type, for_each_expr, for_each_stmt,
+        StmtKind, Together, Type, for_each_expr, for_each_stmt,
     },
 };
 
@@ -24,7 +25,8 @@ const ELSEWHERE: u64 = 8;
 
 /// The axis along which rows are to run, which is then exchanged with `x`: 0 if they run along `x`.
 pub(super) fn best(module: &Module, kernel: FuncId, effects: &[Effects]) -> u8 {
-    if effects.iter().any(|effects| effects.synchronizes()) || !joined::may_move_all(module) {
+    let apart = |effects: &Effects| matches!(effects.together, Together::None | Together::Block);
+    if !effects.iter().all(apart) || !joined::may_move_all(module) {
         return 0;
     }
     let function = &module.functions[kernel];

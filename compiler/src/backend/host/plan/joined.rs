@@ -225,11 +225,9 @@ pub(super) fn may_move_all(module: &Module) -> bool {
 /// Whether an operation is the same wherever its thread is, and in whatever order threads come to it.
 fn may_move(op: Op) -> bool {
     match op {
-        Op::Atomic { .. } | Op::Load(_) | Op::Store(_) => true,
+        Op::Atomic { .. } | Op::Load(_) | Op::Store(_) | Op::Barrier | Op::BarrierReduce(_) => true,
         Op::Ptx { pure, .. } => pure,
-        Op::Barrier
-        | Op::GridBarrier
-        | Op::BarrierReduce(_)
+        Op::GridBarrier
         | Op::WarpBarrier
         | Op::Shuffle(_)
         | Op::Vote(_)

@@ -10,6 +10,7 @@ mod borders;
 mod both;
 mod cells;
 mod chains;
+mod corner;
 mod counting;
 mod crossing;
 mod dead;
@@ -57,13 +58,14 @@ mod webs;
 
 pub(crate) use counting::counts_only;
 pub(crate) use crossing::Crossing;
+pub(crate) use forms::{Form, Forms};
 pub(crate) use leaving::Leaving;
 pub(crate) use polling::Polling;
 pub(crate) use quotients::{Dividend, Division, Quotients};
 pub(crate) use settled::Pointers;
 pub(crate) use shape::{
-    Ahead, Cut, Every, Guard, Interior, LANES, MAX_ROW, MAX_THREADS, MaskId, Multiples, Next, Node, Partners, Range,
-    Runs, Segment, Strips,
+    Ahead, Cut, Every, Guard, Interior, LANES, MAX_ROW, MAX_THREADS, MaskId, Multiples, Next, Node, Partners, Parts,
+    Range, Runs, Segment, Strips,
 };
 pub(crate) use streams::{Stream, streams};
 
@@ -238,6 +240,9 @@ impl Plan {
                 turns::write_out_short(&mut function, &module.constants, &mut body);
             }
             both::nest(&function, &mut body);
+            if has_barrier {
+                corner::bound(&mut function, &mut body);
+            }
             swaps::convert(&mut function, &mut body);
             select::convert(&mut function, &mut body);
             flags::name(&mut function, &mut body);

@@ -105,6 +105,57 @@ def k(out):
 }
 
 #[test]
+fn rows_run_along_the_axis_of_neighbors_between_barriers() {
+    let source = "
+def k(a, out):
+    tile = cuda.shared.array((16, 16), float64)
+    i, j = cuda.grid(2)
+    ti, tj = cuda.threadIdx.x, cuda.threadIdx.y
+    tile[ti, tj] = a[i, j]
+    WAIT
+    out[i, j] = tile[tj, ti]
+";
+    let matrices = "void(float64[:, ::1], float64[:, ::1])";
+    for (wait, axis) in [
+        ("cuda.syncthreads()", 1),
+        ("cuda.syncthreads_or(ti > tj)", 1),
+        ("cuda.syncthreads(); cuda.syncwarp()", 0),
+        ("tile[ti, tj] += cuda.laneid; cuda.syncthreads()", 0),
+        ("tile[ti, tj] += cuda.shfl_sync(-1, ti, 3); cuda.syncthreads()", 0),
+        ("cuda.cg.this_grid().sync()", 0),
+    ] {
+        let plan = Plan::of(&module(&source.replace("WAIT", wait), matrices), true, false).expect("a kernel");
+        assert_eq!(plan.x_axis, axis, "{wait}");
+    }
+}
+
+/// Where threads beyond both ends return, the others need no mask.
+#[test]
+fn a_corner_that_returns_is_a_bound() {
+    let source = "
+def k(a, out):
+    tile = cuda.shared.array((16, 16), float64)
+    tx, ty = cuda.threadIdx.x, cuda.threadIdx.y
+    x, y = cuda.grid(2)
+    if CONDITION:
+        return
+    tile[ty, tx] = a[y, x]
+    cuda.syncthreads()
+    out[y, x] = tile[ty, tx] + tile[ty, 0]
+";
+    for (condition, masks) in [
+        ("x >= out.shape[1] and y >= out.shape[0]", false),
+        ("x >= out.shape[1] or y >= out.shape[0]", false),
+        ("x >= out.shape[1] and y + x >= out.shape[0]", true),
+        ("x == out.shape[1] and y >= out.shape[0]", true),
+    ] {
+        let source = source.replace("CONDITION", condition);
+        let plan = Plan::of(&module(&source, "void(float64[:, ::1], float64[:, ::1])"), true, false);
+        assert_eq!(plan.expect("a kernel").cut.alive.is_some(), masks, "{condition}");
+    }
+}
+
+#[test]
 fn outer_loops_are_taken_together_with_inner_ones() {
     let source = "
 def k(points, centers, out):

@@ -1,4 +1,5 @@
-//! Tiles in a block's memory: how many sums a product of them has at a time, totals in memory, and where what threads carry lies.
+//! Tiles in a block's memory: how many sums a product of them has at a time, totals in memory, where what threads carry lies, and blocks
+//! near no border.
 
 use super::harness::{llvm, module};
 use crate::backend::host::{offsets::Offsets, plan::Plan};
@@ -117,5 +118,34 @@ def carry(a, out):
     for pair in places.windows(2) {
         let apart = (pair[1] - pair[0]) % 4096;
         assert!((1024..=3072).contains(&apart), "{places:?}");
+    }
+}
+
+/// Whether threads are near a border is asked once a block where its rows are alike.
+#[test]
+fn blocks_near_no_border() {
+    let source = "
+def tiles(a, out):
+    tile = cuda.shared.array((16, 16), float32)
+    tx, ty = cuda.threadIdx.x, cuda.threadIdx.y
+    h, w = a.shape
+    x, y = cuda.blockIdx.x * 14 + tx - 1, cuda.blockIdx.y * 14 + ty - 1
+    here = float32(0)
+    if INSIDE:
+        here = a[y, x]
+    tile[ty, tx] = here
+    cuda.syncthreads()
+    if tx < 14 and ty < 14 and x < w and y < h:
+        out[y, x] = tile[ty + 1, tx] + tile[ty, tx + 1]
+";
+    for (inside, asked) in [
+        ("x >= 0 and x < w and y >= 0 and y < h", true),
+        ("x >= 0 and x < w and y > 0 and 3 < y + 1 and h > y", true),
+        // Other threads of other rows.
+        ("x >= 0 and x + ty < w and y >= 0 and y < h", false),
+        ("x >= ty and x < w and y >= 0 and y < h", false),
+    ] {
+        let llvm = llvm(&source.replace("INSIDE", inside), "void(float32[:, ::1], float32[:, ::1])", "znver4");
+        assert_eq!(llvm.contains("%is_far"), asked, "{inside}:\n{llvm}");
     }
 }

@@ -118,12 +118,16 @@ impl Walk<'_, '_> {
     }
 
     fn form(&self, id: ExprId) -> Form {
+        self.form_along(0, id)
+    }
+
+    fn form_along(&self, axis: u8, id: ExprId) -> Form {
         let forms = Forms {
             function: self.peeler.function,
             fixed: self.peeler.fixed,
             shared: &|local| !self.peeler.uniformity.local_varies(local),
             sole: &|_| None,
-            axis: 0,
+            axis,
         };
         forms.form(id)
     }

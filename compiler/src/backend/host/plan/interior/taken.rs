@@ -177,8 +177,14 @@ impl Walk<'_, '_> {
                     guard.ranges.push(Range { value: self.copy(value), op, bound, times: 1, plus: 0, wraps: false });
                 }
                 None => {
-                    let value = self.built(&rest, at);
-                    guard.rows.push((self.push(ExprKind::Compare(CompareOp::Ge, value, zero), Type::BOOL, at), false));
+                    // What grows from row to row stands on one side, so that it can bound the rows.
+                    let step = rest.terms.iter().position(|&(id, _)| self.form_along(1, id) == Form::Step);
+                    let (op, value, bound) = match step.map(|index| rest.terms.remove(index)) {
+                        Some((value, true)) => (CompareOp::Le, self.copy(value), self.built(&rest, at)),
+                        Some((value, false)) => (CompareOp::Ge, self.copy(value), self.built(&rest.negated(), at)),
+                        None => (CompareOp::Ge, self.built(&rest, at), zero),
+                    };
+                    guard.rows.push((self.push(ExprKind::Compare(op, value, bound), Type::BOOL, at), false));
                 }
             }
         }
