@@ -7,7 +7,7 @@ use inkwell::values::{IntValue, PointerValue};
 use super::{
     entry::KernelEmitter,
     hooks::{Frame, count},
-    plan::{Ahead, Segment, Stream, streams},
+    plan::{Ahead, Next, Segment, Stream, streams},
 };
 use crate::{
     backend::llvm::Result,
@@ -16,6 +16,12 @@ use crate::{
 
 /// Bytes of a cache line.
 const LINE: u64 = 64;
+
+/// How near a cache is that has what is asked for: the first, which a row of tiles has room in.
+const NEAREST: u64 = 3;
+
+/// The second, which waits for more lines at a time.
+const SECOND: u64 = 2;
 
 /// What is loaded so many turns later is fetched.
 const TURNS_AHEAD: u64 = 4;
@@ -63,7 +69,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                 let far = this.emitter.builder.build_int_mul(step, bytes, "")?;
                 // SAFETY: without `inbounds` an address may be anywhere, and a prefetch reads nothing.
                 let place = unsafe { this.emitter.builder.build_gep(types.context.i8_type(), place, &[far], "")? };
-                this.prefetch(place)
+                this.prefetch(place, SECOND)
             })?;
         }
         // Bounds that are asked for after this are those of the row.
@@ -72,9 +78,9 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// Has the cache fetch what is there, if something is.
-    pub(super) fn prefetch(&self, place: PointerValue<'ctx>) -> Result<()> {
+    pub(super) fn prefetch(&self, place: PointerValue<'ctx>, locality: u64) -> Result<()> {
         let int = self.emitter.cx.types.context.i32_type();
-        let (read, locality, data) = (int.const_zero(), int.const_int(2, false), int.const_int(1, false));
+        let (read, locality, data) = (int.const_zero(), int.const_int(locality, false), int.const_int(1, false));
         let fetch = self.emitter.cx.intrinsic("llvm.prefetch", &[place.get_type().into()])?;
         let args = [place.into(), read.into(), locality.into(), data.into()];
         self.emitter.builder.build_call(fetch, &args, "")?;
@@ -98,23 +104,10 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let next = self.emitter.builder.build_int_add(x, x.get_type().const_int(1, false), "")?;
         let block = [next, block_y, block_z];
         for stream in &streams {
-            let of_line = (LINE / stream.size).max(1);
-            match *lines {
-                Lines::Known(width) => {
-                    for line in 1..=(width / of_line).max(1) {
-                        let last = x.get_type().const_int((line * of_line).min(width) - 1, false);
-                        self.hooks.frame.set(Frame { block, thread: [last, y, z], ..before });
-                        self.fetch_stream(stream)?;
-                    }
-                }
-                Lines::Between(low, high) => {
-                    let step = x.get_type().const_int(of_line, false);
-                    self.counted_by("line", step, (low, high), |this, x| {
-                        this.hooks.frame.set(Frame { block, thread: [x, y, z], ..before });
-                        this.fetch_stream(stream)
-                    })?;
-                }
-            }
+            self.each_line(lines, stream.size, |this, x| {
+                this.hooks.frame.set(Frame { block, thread: [x, y, z], ..before });
+                this.fetch_stream(stream)
+            })?;
         }
         self.hooks.frame.set(before);
         Ok(())
@@ -135,6 +128,66 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.fetch_for_next_block(segment, body, row, &Lines::Between(low, high))
     }
 
+    /// Has the cache fetch what some threads of a row load in the next turn of the loop around them. Beyond an array's end that does
+    /// nothing.
+    pub(super) fn fetch_for_next_turn(
+        &mut self,
+        segment: &Segment,
+        (row, first_thread): ([IntValue<'ctx>; 2], IntValue<'ctx>),
+        lines: &Lines<'ctx>,
+    ) -> Result<()> {
+        let before = self.hooks.frame.get();
+        for next in segment.next.iter().filter(|next| !next.by_strips) {
+            self.each_line(lines, next.size, |this, x| this.fetch_next(segment, next, (row, first_thread), x))?;
+        }
+        self.hooks.frame.set(before);
+        Ok(())
+    }
+
+    /// Has the cache fetch what one thread loads in the next turn.
+    fn fetch_next(
+        &mut self,
+        segment: &Segment,
+        Next { pointer, values, .. }: &Next,
+        ([y, z], first_thread): ([IntValue<'ctx>; 2], IntValue<'ctx>),
+        x: IntValue<'ctx>,
+    ) -> Result<()> {
+        let thread = count(&self.emitter, first_thread, x)?;
+        self.set_thread([x, y, z]);
+        self.enter_with(segment, &[], thread)?;
+        let mut places = Vec::new();
+        for &(local, value) in values {
+            let value = self.emitter.emit_expr(value)?;
+            let place = self.new_place(local)?;
+            places.push((local, self.emitter.places[local.index()].replace(place)));
+            self.emitter.set_local(local, value)?;
+        }
+        let place = self.emitter.emit_pointer(*pointer)?;
+        for (local, place) in places.into_iter().rev() {
+            self.emitter.places[local.index()] = place;
+        }
+        self.prefetch(place, NEAREST)
+    }
+
+    /// Runs `body` for a thread of each line that some threads of a row touch.
+    fn each_line(
+        &mut self,
+        lines: &Lines<'ctx>,
+        size: u64,
+        mut body: impl FnMut(&mut Self, IntValue<'ctx>) -> Result<()>,
+    ) -> Result<()> {
+        let int = self.emitter.cx.types.context.i32_type();
+        let of_line = (LINE / size).max(1);
+        match *lines {
+            Lines::Known(width) => (1..=(width / of_line).max(1))
+                .try_for_each(|line| body(self, int.const_int((line * of_line).min(width) - 1, false))),
+            Lines::Between(low, high) => {
+                self.counted_by("line", int.const_int(of_line, false), (low, high), body)?;
+                Ok(())
+            }
+        }
+    }
+
     /// Has the cache fetch an address of the present thread.
     fn fetch_stream(&mut self, Stream { pointer, before, .. }: &Stream) -> Result<()> {
         let mut places = Vec::new();
@@ -147,6 +200,6 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         for (local, place) in places {
             self.emitter.places[local.index()] = place;
         }
-        self.prefetch(place)
+        self.prefetch(place, SECOND)
     }
 }

@@ -46,6 +46,8 @@ pub(super) enum Shape {
     Single,
     /// A loop of a few single threads at a time.
     Few,
+    /// A loop that stays as it is.
+    Rolled,
 }
 
 /// Makes the promise for loops of one context.
@@ -114,6 +116,7 @@ impl<'ctx> Parallel<'ctx> {
                 let few = unsafe { LLVMValueAsMetadata(self.context.i32_type().const_int(FEW, false).as_value_ref()) };
                 properties.push(self.node(&mut [self.text("llvm.loop.unroll.count"), few]));
             }
+            Shape::Rolled => properties.push(self.node(&mut [self.text("llvm.loop.unroll.disable")])),
             Shape::Straight => properties.push(self.node(&mut [self.text("llvm.loop.unroll.full")])),
         }
         if !properties.is_empty() {

@@ -5,6 +5,7 @@ use inkwell::{IntPredicate, values::IntValue};
 use super::{
     entry::KernelEmitter,
     hooks::{Frame, count, index},
+    parallel::Shape,
     plan::{Form, Forms, Guard, Parts},
 };
 use crate::{backend::llvm::Result, ir::LocalId};
@@ -107,15 +108,18 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         ask(&Forms { function, fixed, shared: &|local| !own(local), sole: &|_| None, axis })
     }
 
-    /// As [`Self::each_row`], for rows within bounds along `y`.
+    /// As [`Self::each_row`], for rows within bounds along `y`. Loops are left as they are, if they are to be: of rows that lie rows of a
+    /// matrix apart one addition leads from one to the next, of which LLVM makes one for each of several turns, and spills them.
     pub(super) fn each_row_within(
         &mut self,
         bounds: Option<&Guard>,
+        rolled: bool,
         body: impl FnOnce(&mut Self, [IntValue<'ctx>; 2], IntValue<'ctx>) -> Result<()>,
     ) -> Result<()> {
         let zero = self.emitter.cx.types.context.i32_type().const_zero();
         let Frame { row: extent_x, rows: [extent_y, extent_z], .. } = self.hooks.frame.get();
-        self.counted("z", (zero, extent_z), |this, z| {
+        let shape = if rolled { Shape::Rolled } else { Shape::Loop };
+        let (head, back) = self.counted("z", (zero, extent_z), |this, z| {
             let mut rows = (zero, extent_y);
             if let Some(bounds) = bounds {
                 this.set_thread([zero, zero, z]);
@@ -124,14 +128,16 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                 rows = this.span(&values, long.const_zero(), index(&this.emitter, extent_y)?)?;
             }
             let before = this.emitter.builder.build_int_nuw_mul(z, extent_y, "")?;
-            this.counted("y", rows, |this, y| {
+            let (head, back) = this.counted("y", rows, |this, y| {
                 let row = count(&this.emitter, before, y)?;
                 let first_thread = this.emitter.builder.build_int_nuw_mul(row, extent_x, "")?;
                 this.set_thread([zero, y, z]);
                 body(this, [y, z], first_thread)
             })?;
+            this.parallel.promise(head, back, false, shape);
             Ok(())
         })?;
+        self.parallel.promise(head, back, false, shape);
         Ok(())
     }
 }

@@ -46,14 +46,14 @@ pub(super) struct Strip<'ctx> {
 
 /// The threads of a strip in one row.
 #[derive(Clone, Debug)]
-struct StripRow<'ctx> {
-    row: Row<'ctx>,
+pub(super) struct StripRow<'ctx> {
+    pub(super) row: Row<'ctx>,
     /// Their elements of crossing locals.
-    places: Places<'ctx>,
+    pub(super) places: Places<'ctx>,
 }
 
 /// `threadIdx.y` and `.z`, and the number of the row's first thread in its block.
-type Row<'ctx> = ([IntValue<'ctx>; 2], IntValue<'ctx>);
+pub(super) type Row<'ctx> = ([IntValue<'ctx>; 2], IntValue<'ctx>);
 
 pub(super) type Places<'ctx> = HashMap<LocalId, PointerValue<'ctx>>;
 
@@ -61,12 +61,12 @@ pub(super) type Places<'ctx> = HashMap<LocalId, PointerValue<'ctx>>;
 pub(super) type Span<'ctx> = (IntValue<'ctx>, IntValue<'ctx>);
 
 /// What the strips of some nodes have in common.
-struct Common<'a, 'ctx> {
-    strips: &'a Strips,
+pub(super) struct Common<'a, 'ctx> {
+    pub(super) strips: &'a Strips,
     /// Locals of the block with their types, places and first values.
     first_values: Vec<(BasicTypeEnum<'ctx>, PointerValue<'ctx>, PointerValue<'ctx>)>,
     /// Places of what the threads of a whole strip carry, by row, and of one that is shorter.
-    whole: Vec<Places<'ctx>>,
+    pub(super) whole: Vec<Places<'ctx>>,
     rest: Places<'ctx>,
 }
 
@@ -108,7 +108,10 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         }
         let common = Common { strips, first_values, whole, rest: self.places_of(strips)? };
         if strips.rows > 1 {
-            return self.several_rows(&common);
+            return match self.plan.row_width {
+                Some(width) if strips.is_of_rows(width) => self.known_or_several_rows(&common, width),
+                Some(_) | None => self.several_rows(&common),
+            };
         }
         self.each_row(|this, row, first_thread| {
             this.spans(strips.guard.as_ref(), |this, span| this.strips_of_row(&common, (row, first_thread), span))
@@ -137,7 +140,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// So many whole strips, from a thread on.
-    fn whole_strips(
+    pub(super) fn whole_strips(
         &mut self,
         common: &Common<'_, 'ctx>,
         rows: Vec<StripRow<'ctx>>,
@@ -156,7 +159,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// A few rows at a time: the threads that all of them have, and what is left of each.
-    fn several_rows(&mut self, common: &Common<'_, 'ctx>) -> Result<()> {
+    pub(super) fn several_rows(&mut self, common: &Common<'_, 'ctx>) -> Result<()> {
         let (zero, one) = (self.int(0), self.int(1));
         let most = common.strips.rows;
         let Frame { row: extent_x, rows: [extent_y, extent_z], .. } = self.hooks.frame.get();

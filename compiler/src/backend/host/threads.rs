@@ -11,6 +11,7 @@ use inkwell::{
 
 use super::{
     entry::KernelEmitter,
+    fetch::Lines,
     hooks::{Frame, byte_offset, count, index, known_offset},
     parallel::Shape,
     plan::{Guard, MaskId, Range, Runs, Segment, counts_only},
@@ -147,6 +148,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                         (None, None) => this.threads_of_row(segment, &segment.body, row, bounds),
                     },
                 }?;
+                let (low, high) = bounds;
+                this.fetch_for_next_turn(segment, row, &Lines::Between(low, high))?;
                 this.fetch_row_of_next_block(segment, at, bounds)
             })
         })

@@ -1,5 +1,5 @@
 //! Rows of a known length: a loop of so many turns, which becomes straight code. Where a row has bounds all threads run, and those without
-//! a part store what was there.
+//! a part store what was there. Strips of several such rows.
 
 use inkwell::{
     IntPredicate,
@@ -13,6 +13,7 @@ use super::{
     parallel::Shape,
     plan::{Guard, Interior, Segment, rows},
     row_bounds::RowBounds,
+    strips::{Common, StripRow},
 };
 use crate::{
     backend::llvm::Result,
@@ -80,7 +81,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.emitter.builder.position_at_end(ours);
         let [_, extent_y, extent_z] = before.block_dim;
         self.hooks.frame.set(Frame { row: width, block_dim: [width, extent_y, extent_z], ..before });
-        self.each_row_within(rows.as_ref(), |this, row, first_thread| {
+        let rolled = !segment.next.is_empty();
+        self.each_row_within(rows.as_ref(), rolled, |this, row, first_thread| {
             this.spans_of_some_rows(left.as_ref(), |this, bounds| {
                 let fetched =
                     if let Body::Interior(interior, _) = &known.body { &interior.body } else { &segment.body };
@@ -98,6 +100,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                         this.either_side(segment, row, all, inner)
                     }
                 }?;
+                this.fetch_for_next_turn(segment, row, &lines)?;
                 this.fetch_for_next_block(segment, fetched, at, &lines)
             })
         })?;
@@ -109,6 +112,55 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                 this.threads_of_row(segment, &segment.body, (row, first_thread), bounds)
             })
         })?;
+        self.emitter.go(end)?;
+        self.emitter.builder.position_at_end(end);
+        Ok(())
+    }
+
+    /// Strips of a few rows at a time, in a way of its own where rows have the known length and each plane consists of whole groups of
+    /// rows: elements of a group are then at constant distances, and no thread is left.
+    pub(super) fn known_or_several_rows(&mut self, common: &Common<'_, 'ctx>, width: u64) -> Result<()> {
+        let (ours, others) = (self.emitter.block("known_groups"), self.emitter.block("other_groups"));
+        let end = self.emitter.block("groups_done");
+        let before = self.hooks.frame.get();
+        let [extent_y, extent_z] = before.rows;
+        let int = before.row.get_type();
+        let most = int.const_int(u64::from(common.strips.rows), false);
+        let lines = Lines::Known(width);
+        let strips = int.const_int(width / u64::from(common.strips.width), false);
+        let width = int.const_int(width, false);
+        let builder = &self.emitter.builder;
+        let is_known = builder.build_int_compare(IntPredicate::EQ, before.row, width, "")?;
+        let left = builder.build_int_unsigned_rem(extent_y, most, "left")?;
+        let is_whole = builder.build_int_compare(IntPredicate::EQ, left, int.const_zero(), "")?;
+        builder.build_conditional_branch(builder.build_and(is_known, is_whole, "")?, ours, others)?;
+        builder.position_at_end(ours);
+        let [_, dim_y, dim_z] = before.block_dim;
+        self.hooks.frame.set(Frame { row: width, block_dim: [width, dim_y, dim_z], ..before });
+        self.counted("plane", (int.const_zero(), extent_z), |this, z| {
+            let rows_before = this.emitter.builder.build_int_nuw_mul(z, extent_y, "rows_before")?;
+            this.counted_by("group", most, (int.const_zero(), extent_y), |this, first| {
+                let row = count(&this.emitter, rows_before, first)?;
+                let first_thread = this.emitter.builder.build_int_nuw_mul(row, width, "")?;
+                let mut rows = Vec::new();
+                for (number, places) in (0..).zip(&common.whole) {
+                    let number = int.const_int(number, false);
+                    let y = count(&this.emitter, first, number)?;
+                    let in_group = this.emitter.builder.build_int_nuw_mul(width, number, "")?;
+                    let thread = count(&this.emitter, first_thread, in_group)?;
+                    rows.push(StripRow { row: ([y, z], thread), places: places.clone() });
+                }
+                for segment in &common.strips.before {
+                    rows.iter().try_for_each(|row| this.fetch_for_next_turn(segment, row.row, &lines))?;
+                }
+                this.whole_strips(common, rows, int.const_zero(), strips)
+            })?;
+            Ok(())
+        })?;
+        self.emitter.go(end)?;
+        self.emitter.builder.position_at_end(others);
+        self.hooks.frame.set(before);
+        self.several_rows(common)?;
         self.emitter.go(end)?;
         self.emitter.builder.position_at_end(end);
         Ok(())

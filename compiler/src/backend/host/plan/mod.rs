@@ -29,6 +29,7 @@ mod lockstep;
 mod lookups;
 pub(crate) mod meeting;
 mod multiples;
+mod next;
 mod order;
 mod partners;
 mod places;
@@ -63,8 +64,8 @@ pub(crate) use polling::Polling;
 pub(crate) use quotients::{Dividend, Division, Quotients};
 pub(crate) use settled::Pointers;
 pub(crate) use shape::{
-    Ahead, Cut, Every, Guard, Interior, LANES, MAX_ROW, MAX_THREADS, MaskId, Multiples, Node, Partners, Parts, Range,
-    Runs, Segment, Strips,
+    Ahead, Cut, Every, Guard, Interior, LANES, MAX_ROW, MAX_THREADS, MaskId, Multiples, Next, Node, Partners, Parts,
+    Range, Runs, Segment, Strips,
 };
 pub(crate) use streams::{Stream, streams};
 
@@ -323,6 +324,10 @@ impl Plan {
         if opt && !apart && joins.is_none() {
             ahead::find(&peeler, &marked, &mut cut.nodes);
         }
+        let row_width = if opt && has_barrier { rows::width(peeler.function, &fixed) } else { None };
+        if waits && !apart && segments <= MOST_SEGMENTS {
+            next::find(&peeler, &mut cut.nodes);
+        }
         if apart {
             apart::ask_lanes(&mut cut.nodes);
         } else if opt && segments <= MOST_SEGMENTS {
@@ -331,10 +336,12 @@ impl Plan {
                 asked.pairs && rows::come_by(strips::MORE_ROWS, &module, rows::width(peeler.function, &fixed));
             let widths = (width, Some(rows::length(&module)), by_eights);
             strips::make(&peeler, widths, (&marked, &leaving), &mut cut.nodes);
+            if let Some(width) = row_width {
+                next::hand_on(width, &mut cut.nodes);
+            }
         }
         shape::for_each_guard(&mut cut.nodes, &mut |guard| peeler.complete(guard));
         crossing.locals = strips::kept(&cut.nodes);
-        let row_width = if opt && has_barrier { rows::width(&function, &fixed) } else { None };
         let own = function.locals.iter().map(|(local, _)| uniformity.local_varies(local)).collect();
         let polling = Polling::of(&module);
         module.functions[kernel] = function;

@@ -234,6 +234,23 @@ fn loads_shared(function: &Function, stmt: &Stmt) -> bool {
     loads
 }
 
+/// Whether a value may be worked out where the program does not ask for it: it loads nothing, and nothing divides by zero.
+pub(super) fn is_harmless(function: &Function, root: ExprId) -> bool {
+    let mut harmless = true;
+    for_each_expr(function, root, &mut |id| {
+        harmless &= match function.class(id) {
+            Class::Arith(Arith::Binary(
+                BinaryOp::FloorDiv | BinaryOp::FloorMod | BinaryOp::DivNonneg | BinaryOp::ModNonneg,
+                _,
+                by,
+            )) => function.int(by).is_some_and(|by| by > 0),
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } => true,
+            Class::Load(_) => false,
+        };
+    });
+    harmless
+}
+
 /// What is asked about a row of threads.
 pub(super) struct Rows<'a> {
     pub(super) plan: &'a Plan,
@@ -265,19 +282,7 @@ impl Rows<'_> {
 
     /// Whether a value may be worked out for threads that have no part.
     pub(super) fn is_harmless(&self, root: ExprId) -> bool {
-        let mut harmless = true;
-        for_each_expr(self.function, root, &mut |id| {
-            harmless &= match self.function.class(id) {
-                Class::Arith(Arith::Binary(
-                    BinaryOp::FloorDiv | BinaryOp::FloorMod | BinaryOp::DivNonneg | BinaryOp::ModNonneg,
-                    _,
-                    by,
-                )) => self.function.int(by).is_some_and(|by| by > 0),
-                Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } => true,
-                Class::Load(_) => false,
-            };
-        });
-        harmless
+        is_harmless(self.function, root)
     }
 
     /// Whether all threads of a row have elements of one row of a shared array, if one of them has: the array consists of rows

@@ -115,6 +115,15 @@ pub(crate) struct Strips {
     pub inward: Vec<LocalId>,
     /// Those of them that are read later.
     pub outward: Vec<LocalId>,
+    /// Segments in front of them whose rows load in the next turn what is asked for here, row by row ([`Segment::next`]).
+    pub before: Vec<Segment>,
+}
+
+impl Strips {
+    /// Whether several rows of so many threads are whole strips: nobody is left.
+    pub(crate) fn is_of_rows(&self, width: u64) -> bool {
+        self.rows > 1 && self.guard.is_none() && width.is_multiple_of(u64::from(self.width))
+    }
 }
 
 /// Statements without a barrier, run for one thread after the other.
@@ -154,6 +163,8 @@ pub(crate) struct Segment {
     pub parallel: bool,
     /// What the threads load in a later turn, which may be asked for ahead of it; [`super::ahead`] finds it.
     pub ahead: Vec<Ahead>,
+    /// What the threads load in the next turn of the block's loop around them; [`super::next`] finds it.
+    pub next: Vec<Next>,
     /// What threads do that are near no border; [`super::interior`] finds it.
     pub interior: Option<Interior>,
     /// Of sanitized code: shared arrays of which no read races; [`super::settled`] finds them.
@@ -236,6 +247,19 @@ pub(crate) struct Ahead {
     pub step: ExprId,
     /// Locals that the address reads, to be computed first, in this order.
     pub before: Vec<(LocalId, ExprId)>,
+}
+
+/// What a row of threads loads, next to each other, in the next turn of a loop that all threads of the block take together.
+#[derive(Clone, Debug)]
+pub(crate) struct Next {
+    /// The address of a thread's element.
+    pub pointer: ExprId,
+    /// Bytes of an element.
+    pub size: u64,
+    /// What locals that it reads are in the next turn, each worked out with those before it.
+    pub values: Vec<(LocalId, ExprId)>,
+    /// Strips behind the segment ask for it, where rows have the length that they seem to have.
+    pub by_strips: bool,
 }
 
 /// What the threads do that are near no border.

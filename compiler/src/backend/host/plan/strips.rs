@@ -373,6 +373,7 @@ impl Maker<'_> {
             places: places.into_iter().collect(),
             inward: exposed.into_iter().collect(),
             outward,
+            before: Vec::new(),
         })
     }
 

@@ -53,6 +53,48 @@ fn totals_in_memory_are_carried() {
     }
 }
 
+/// Rows of a matrix that the next turn loads are asked for, and nothing that hardware sees come or that is not known.
+#[test]
+fn next_tiles_are_asked_for() {
+    let near = |llvm: &str| {
+        llvm.lines().filter(|line| line.contains("@llvm.prefetch.p0(") && line.contains("i32 3, i32 1)")).count()
+    };
+    let source = PRODUCT.replace("ROWS", "16").replace("TOTAL", "total");
+    for (name, loads, rows) in [
+        ("rows of a matrix", "b[start + ty, x]", 1),
+        ("a matrix that stands in one row", "b[0, (start + ty) * 400 + x]", 1),
+        ("the same row goes on", "b[ty, start + x]", 0),
+        ("pieces of a row", "b[0, start * 256 + ty * 16 + tx]", 0),
+        ("columns", "b[x, start + ty]", 0),
+        ("the same in all turns", "b[ty, x]", 0),
+        ("a row that is loaded", "b[int32(a[start, 0]) + ty, x]", 0),
+        ("the block's own memory", "left[15 - ty, tx]", 0),
+        ("what may be a division by zero", "b[start // a.shape[0] + ty, x]", 0),
+    ] {
+        // Eight rows at a time, and a loop for them.
+        let source = source.replace("b[start + ty, x]", loads);
+        let llvm = llvm(&source, MATRICES, "sapphirerapids");
+        assert_eq!(near(&llvm), rows * 8, "{name}:\n{llvm}");
+    }
+    let counted = |turn: &str| {
+        source
+            .replace("for start in range(0, a.shape[1], 16):", "start, step = 0, 16\n    while start < a.shape[1]:")
+            .replace("    c[y, x] = total", &format!("        {turn}\n    c[y, x] = total"))
+    };
+    for (turn, rows) in [
+        ("start += step", 1),
+        ("start += 4; start += 12", 1),
+        ("start += cuda.blockDim.y", 1),
+        ("step += 0 if start > 64 else 16; start += step", 1),
+        ("if start > 64:\n            start += 16\n        start += 16", 1),
+        // What is loaded is not known.
+        ("start += int32(a[0, start]) + 16", 0),
+    ] {
+        let llvm = llvm(&counted(turn), MATRICES, "sapphirerapids");
+        assert_eq!(near(&llvm), rows * 8, "{turn}:\n{llvm}");
+    }
+}
+
 /// What a row stores to one array does not end in the twelve bits that the next row's element of another one ends in.
 #[test]
 fn what_threads_carry_lies_apart() {
