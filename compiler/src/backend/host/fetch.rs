@@ -20,6 +20,10 @@ const LINE: u64 = 64;
 /// What is loaded so many turns later is fetched.
 const TURNS_AHEAD: u64 = 4;
 
+/// The caches, as LLVM counts them.
+pub(super) const FIRST: u64 = 3;
+const SECOND: u64 = 2;
+
 /// Which threads of a row.
 pub(super) enum Lines<'ctx> {
     /// All of so many.
@@ -63,7 +67,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                 let far = this.emitter.builder.build_int_mul(step, bytes, "")?;
                 // SAFETY: without `inbounds` an address may be anywhere, and a prefetch reads nothing.
                 let place = unsafe { this.emitter.builder.build_gep(types.context.i8_type(), place, &[far], "")? };
-                this.prefetch(place)
+                this.prefetch(place, SECOND)
             })?;
         }
         // Bounds that are asked for after this are those of the row.
@@ -71,10 +75,10 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Has the cache fetch what is there, if something is.
-    pub(super) fn prefetch(&self, place: PointerValue<'ctx>) -> Result<()> {
+    /// Has a cache fetch what is there, if something is.
+    pub(super) fn prefetch(&self, place: PointerValue<'ctx>, cache: u64) -> Result<()> {
         let int = self.emitter.cx.types.context.i32_type();
-        let (read, locality, data) = (int.const_zero(), int.const_int(2, false), int.const_int(1, false));
+        let (read, locality, data) = (int.const_zero(), int.const_int(cache, false), int.const_int(1, false));
         let fetch = self.emitter.cx.intrinsic("llvm.prefetch", &[place.get_type().into()])?;
         let args = [place.into(), read.into(), locality.into(), data.into()];
         self.emitter.builder.build_call(fetch, &args, "")?;
@@ -147,6 +151,6 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         for (local, place) in places {
             self.emitter.places[local.index()] = place;
         }
-        self.prefetch(place)
+        self.prefetch(place, SECOND)
     }
 }

@@ -36,6 +36,8 @@ pub(super) struct Strip<'ctx> {
     width: IntValue<'ctx>,
     /// How many there may be.
     most: u32,
+    /// How many of them are threads, if that is not all.
+    here: Option<IntValue<'ctx>>,
     /// What LLVM is to make of a whole strip.
     shape: Shape,
     /// Which of them is present: its row, and which it is there.
@@ -76,7 +78,7 @@ impl<'ctx> Strip<'ctx> {
     pub(super) fn of_warp(zero: IntValue<'ctx>, lanes: IntValue<'ctx>, places: Places<'ctx>, shape: Shape) -> Self {
         let rows = vec![StripRow { row: ([zero, zero], zero), places }];
         let most = lanes.get_zero_extended_constant().unwrap_or_default() as u32;
-        Self { rows, from: zero, width: lanes, most, shape, present: None, asked: Vec::new() }
+        Self { rows, from: zero, width: lanes, most, here: None, shape, present: None, asked: Vec::new() }
     }
 
     /// Whether LLVM is to make vectors of a whole strip.
@@ -131,9 +133,19 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             let from = this.emitter.builder.build_int_sub(high, left, "")?;
             let rows = vec![StripRow { row, places: common.rest.clone() }];
             let most = common.strips.width;
-            this.one(common, Strip { rows, from, width: left, most, shape, present: None, asked: Vec::new() })
+            let last = Strip { rows, from, width: left, most, here: None, shape, present: None, asked: Vec::new() };
+            if common.strips.walked { this.one(common, this.filled_up(last, high)?) } else { this.one(common, last) }
         })?;
         Ok(())
+    }
+
+    /// A strip as wide as a whole one, of which the threads up to one are there.
+    fn filled_up(&self, strip: Strip<'ctx>, high: IntValue<'ctx>) -> Result<Strip<'ctx>> {
+        let bound = index(&self.emitter, high)?;
+        let value = bound.get_type().const_zero();
+        let asked = vec![RangeValues { value, op: CompareOp::Lt, bound, wraps: false }];
+        let (width, here) = (self.int(strip.most), Some(strip.width));
+        Ok(Strip { width, here, shape: Shape::Vectors, asked, ..strip })
     }
 
     /// So many whole strips, from a thread on.
@@ -150,7 +162,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             let builder = &this.emitter.builder;
             let from = builder.build_int_add(low, builder.build_int_nuw_mul(turn, width, "")?, "")?;
             let most = common.strips.width;
-            this.one(common, Strip { rows, from, width, most, shape, present: None, asked: Vec::new() })
+            this.one(common, Strip { rows, from, width, most, here: None, shape, present: None, asked: Vec::new() })
         })?;
         Ok(())
     }
@@ -236,7 +248,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    fn int(&self, value: u32) -> IntValue<'ctx> {
+    pub(super) fn int(&self, value: u32) -> IntValue<'ctx> {
         self.emitter.cx.types.context.i32_type().const_int(u64::from(value), false)
     }
 
@@ -273,7 +285,12 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     /// An array of a crossing local for so many threads.
     fn array_of(&mut self, local: LocalId, threads: u32) -> Result<PointerValue<'ctx>> {
         let name = &self.emitter.function.locals[local].name;
-        let place = self.allocas.build_array_alloca(self.memory_type(local)?, self.int(threads), name)?;
+        self.array(self.memory_type(local)?, threads, name)
+    }
+
+    /// An array of the function's, aligned for vectors.
+    pub(super) fn array(&self, ty: BasicTypeEnum<'ctx>, elements: u32, name: &str) -> Result<PointerValue<'ctx>> {
+        let place = self.allocas.build_array_alloca(ty, self.int(elements), name)?;
         if let Some(alloca) = place.as_instruction() {
             let set = alloca.set_alignment(ALIGN);
             set.or_else(|error| internal(format!("an alignment of {ALIGN}: {error}")))?;
@@ -384,8 +401,30 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(Some(runs))
     }
 
+    /// Which of its threads is present, and how many are there, if that is not all.
+    pub(super) fn lane(&self) -> Option<(IntValue<'ctx>, Option<IntValue<'ctx>>)> {
+        self.strip.as_ref().and_then(|strip| Some((strip.present?.1, strip.here)))
+    }
+
+    /// Runs `body` for the number of each thread of the strip that is here, one after the other in straight code.
+    pub(super) fn straight_lanes(
+        &mut self,
+        body: impl Fn(&mut Self, IntValue<'ctx>) -> Result<()>,
+    ) -> Result<()> {
+        let Some(strip) = self.strip.clone() else { return internal("lanes of no strip") };
+        self.strip = Some(Strip { shape: Shape::Straight, ..strip.clone() });
+        self.lanes(false, body)?;
+        self.strip = Some(strip);
+        Ok(())
+    }
+
+    /// Whether all threads of the strip are there.
+    pub(super) fn is_whole(&self) -> bool {
+        self.strip.as_ref().is_some_and(|strip| strip.here.is_none())
+    }
+
     /// Runs `body` for the number of each thread of the strip that is here.
-    fn lanes(&mut self, parallel: bool, body: impl Fn(&mut Self, IntValue<'ctx>) -> Result<()>) -> Result<()> {
+    pub(super) fn lanes(&mut self, parallel: bool, body: impl Fn(&mut Self, IntValue<'ctx>) -> Result<()>) -> Result<()> {
         let Some(Strip { width, .. }) = self.strip else { return internal("lanes of no strip") };
         self.lanes_between((self.int(0), width), parallel, body)
     }
@@ -480,7 +519,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         if locals.is_empty() {
             return Ok(());
         }
-        self.lanes(true, |this, thread| {
+        let Some(Strip { width, here, .. }) = self.strip else { return internal("a strip that is not here") };
+        self.lanes_between((self.int(0), here.unwrap_or(width)), true, |this, thread| {
             for &local in locals {
                 let Some((array, lane)) = this.strip.as_ref().and_then(|strip| strip.element(local)) else {
                     return internal("a crossing local without a place in its strip");
@@ -516,6 +556,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             }
             Node::Guarded { inside, .. } => self.long_turn(inside),
             Node::Strips(strips) => self.long_turn(&strips.nodes),
+            Node::Walked(walked) => self.long_turn(&walked.nodes),
             Node::Once { block, .. } => self.plan.polling.for_long(self.emitter.function, &self.plan.fixed, block),
             Node::Barrier | Node::Break | Node::Continue | Node::Return => false,
         })

@@ -83,6 +83,8 @@ pub(crate) enum Node {
         /// Between two turns.
         step: Vec<Node>,
     },
+    /// Some turns of a loop around it, in which each thread goes on along a row of its own.
+    Walked(Box<Walked>),
     /// All threads leave the innermost [`Node::Loop`].
     Break,
     /// All threads go to the step of the innermost [`Node::Loop`].
@@ -107,6 +109,8 @@ pub(crate) struct Strips {
     pub exact: bool,
     /// They touch memory apart: their operations are put beside each other as they are, not made vectors of.
     pub apart: bool,
+    /// All loops that touch memory apart are walks along rows ([`Node::Walked`]): a strip that is shorter has vectors, too.
+    pub walked: bool,
     /// Locals of the block that the nodes assign: each strip begins with their first values.
     pub shared: Vec<LocalId>,
     /// Crossing locals that have a place for each thread of a strip.
@@ -115,6 +119,62 @@ pub(crate) struct Strips {
     pub inward: Vec<LocalId>,
     /// Those of them that are read later.
     pub outward: Vec<LocalId>,
+}
+
+/// Turns of a loop in strips in which each thread loads the next element of a row of its own. What several turns load is loaded ahead
+/// of the first of them, as a vector of each row, and turned round: a vector of the threads for each turn. [`super::walked`] finds it.
+#[derive(Clone, Debug)]
+pub(crate) struct Walked {
+    /// What the loop counts by. There is a turn left.
+    pub counter: LocalId,
+    /// Up to what; no turn changes it.
+    pub limit: ExprId,
+    /// Without a body: what a thread computes of locals before it can tell its addresses.
+    pub rows: Segment,
+    /// What is loaded ahead.
+    pub loads: Vec<WalkedLoad>,
+    /// Loads of one element for all threads, and the same as each turn makes it once, ahead of them.
+    pub once: Vec<(ExprId, ExprId)>,
+    /// A turn, without its test.
+    pub nodes: Vec<Node>,
+    /// The same for turns in which everyone loads everything, without what is asked.
+    pub plain: Option<Vec<Node>>,
+    /// Between two turns.
+    pub step: Vec<Node>,
+}
+
+/// An element of a row that each turn loads, the next one in the next turn.
+#[derive(Clone, Debug)]
+pub(crate) struct WalkedLoad {
+    /// The loads.
+    pub loads: Vec<ExprId>,
+    /// Where the first turn loads from.
+    pub pointer: ExprId,
+    /// Who loads it when: all of this holds.
+    pub asks: Vec<Ask>,
+    /// The row is the same for all threads.
+    pub alike: bool,
+}
+
+/// A condition of which is known for several turns at once whether it holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Ask {
+    /// The counter, perhaps in 64 bits, beside a value of this type that no turn changes.
+    Counter {
+        /// `counter op value`.
+        op: CompareOp,
+        /// The value.
+        value: ExprId,
+        /// It must not hold.
+        negated: bool,
+    },
+    /// What no turn changes.
+    Thread {
+        /// A `Bool`.
+        cond: ExprId,
+        /// It must not hold.
+        negated: bool,
+    },
 }
 
 /// Statements without a barrier, run for one thread after the other.
@@ -334,6 +394,7 @@ impl Node {
             | Self::Loop { body: first, step: second, .. } => [first, second],
             Self::Guarded { inside, .. } => [inside, &[]],
             Self::Strips(strips) => [&strips.nodes, &[]],
+            Self::Walked(walked) => [&walked.nodes, &walked.step],
             Self::Segment(_) | Self::Once { .. } | Self::Barrier | Self::Break | Self::Continue | Self::Return => {
                 [&[], &[]]
             }
@@ -347,6 +408,7 @@ impl Node {
             | Self::Loop { body: first, step: second, .. } => [first, second],
             Self::Guarded { inside, .. } => [inside, &mut []],
             Self::Strips(strips) => [&mut strips.nodes, &mut []],
+            Self::Walked(walked) => [&mut walked.nodes, &mut walked.step],
             Self::Segment(_) | Self::Once { .. } | Self::Barrier | Self::Break | Self::Continue | Self::Return => {
                 [&mut [], &mut []]
             }

@@ -1,7 +1,7 @@
 //! Tiles in a block's memory: how many sums a product of them has at a time, totals in memory, and where what threads carry lies.
 
 use super::harness::{llvm, module};
-use crate::backend::host::{offsets::Offsets, plan::Plan};
+use crate::backend::host::{offsets::Offsets, plan::{Plan, Vectors}};
 
 const PRODUCT: &str = "
 def product(a, b, c):
@@ -68,7 +68,7 @@ def carry(a, out):
     cuda.syncthreads()
     out[i] = p + q + r + s[255 - t]
 ";
-    let plan = Plan::of(&module(source, "void(float32[::1], float32[::1])"), true, false).expect("a kernel");
+    let plan = Plan::of(&module(source, "void(float32[::1], float32[::1])"), true, Vectors::PLAIN).expect("a kernel");
     let offsets = Offsets::of(&plan);
     let places: Vec<u64> = plan.crossing.locals.iter().filter_map(|&local| offsets.local(local)).collect();
     assert!(places.len() >= 3, "{places:?}");

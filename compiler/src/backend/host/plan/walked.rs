@@ -1,0 +1,538 @@
+//! Walks along rows: `for k in range(n): total += a[i, k] * x[k]`, in which each thread goes on by one element of a row of its own.
+//! In one turn the threads of a strip load elements that lie a row apart. In sixteen turns each of them loads what lies next to
+//! each other: a vector, and sixteen of these are turned round in registers, so that they become a vector of the threads for each
+//! turn. The turns follow each other as before, and so do the sums.
+//!
+//! Nothing is read that the program would not read: loads behind a condition are masked by it, so of it must be known for all of
+//! these turns whether it holds. And nothing in the loop may write what is read ahead.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{
+    crossing,
+    forms::{Form, Forms},
+    guards::Peeler,
+    lockstep,
+    shape::{Ask, Node, Segment, Strips, Walked, WalkedLoad, for_each_segment},
+    strips,
+};
+use crate::{
+    analysis::{any_expr, for_each_read, same},
+    ir::{
+        Arith, BinaryOp, Block, Class, CompareOp, Expr, ExprId, ExprKind, Function, Leaf, LocalId, Space, Stmt,
+        StmtKind, Type, UnaryOp, Unit, for_each_stmt,
+    },
+};
+
+/// Rows that a loop walks along.
+const MOST_ROWS: usize = 4;
+
+/// Expressions that an address, or a value, may become in which locals of a turn stand for nothing any more.
+const MOST_EXPRS: u32 = 64;
+
+/// Has the strips in which all loops that touch memory apart walk along rows take several turns of these at once. `walks` are the
+/// counters of such loops.
+pub(super) fn make(peeler: &mut Peeler<'_>, walks: &[LocalId], nodes: &mut [Node]) {
+    for node in nodes {
+        if let Node::Strips(strips) = node {
+            if strips.apart {
+                rewrite(peeler, walks, strips);
+            }
+            continue;
+        }
+        for part in node.parts_mut() {
+            make(peeler, walks, part);
+        }
+    }
+}
+
+fn rewrite(peeler: &mut Peeler<'_>, walks: &[LocalId], strips: &mut Strips) {
+    let mut nodes = strips.nodes.clone();
+    // LLVM makes vectors of the threads of straight code alone.
+    let mut straight = true;
+    for_each_segment(&mut nodes, &mut |segment| {
+        for_each_stmt(&segment.body, &mut |stmt| {
+            straight &= matches!(stmt.kind, StmtKind::Assign(..) | StmtKind::Store { .. } | StmtKind::If { .. });
+        });
+    });
+    if straight && list(peeler, walks, &mut nodes).is_some() {
+        strips.nodes = nodes;
+        (strips.apart, strips.walked, strips.width) = (false, true, strips::IN_BLOCK);
+    }
+}
+
+/// Rewrites the walks of a list; `None` if there is one that is not along rows.
+fn list(peeler: &mut Peeler<'_>, walks: &[LocalId], nodes: &mut [Node]) -> Option<()> {
+    for node in nodes {
+        if let Node::Loop { counter: Some(counter), active: None, mask: None, turn_mask: None, body, step, .. } = node
+            && walks.contains(counter)
+        {
+            let walked = Walk::of(peeler, *counter, body, step)?.walked(body, step)?;
+            body.truncate(1);
+            body.push(Node::Walked(Box::new(walked)));
+            step.clear();
+            continue;
+        }
+        for part in node.parts_mut() {
+            list(peeler, walks, part)?;
+        }
+    }
+    Some(())
+}
+
+/// What a local of a turn is, of what no turn changes and the counter; `None` if it is not known.
+type Known = BTreeMap<LocalId, Option<ExprId>>;
+
+struct Walk<'a, 'b> {
+    peeler: &'a mut Peeler<'b>,
+    counter: LocalId,
+    /// Locals that a turn assigns.
+    assigned: BTreeSet<LocalId>,
+    /// Crossing locals that threads fetch when a turn begins.
+    fetched: BTreeSet<LocalId>,
+    /// A turn stores something.
+    stores: bool,
+    loads: Vec<WalkedLoad>,
+    /// By the load: which list of statements it stands in.
+    lists: Vec<usize>,
+    /// How many lists there were, and in which of them the walk is.
+    n_lists: usize,
+    around: Vec<usize>,
+    /// Conditions of branches that are asked ahead, wherever they stand.
+    asked: BTreeSet<ExprId>,
+    once: Vec<(ExprId, ExprId)>,
+}
+
+impl<'a, 'b> Walk<'a, 'b> {
+    /// A loop that begins with its test and is left by that alone, and counts by one.
+    fn of(peeler: &'a mut Peeler<'b>, counter: LocalId, body: &[Node], step: &[Node]) -> Option<Self> {
+        let (mut assigned, mut fetched, mut stores) = (BTreeSet::new(), BTreeSet::new(), false);
+        for node in &body[1..] {
+            let block = match node {
+                Node::Once { active: None, block, .. } => block,
+                Node::Segment(segment) => {
+                    fetched.extend(segment.load.iter().copied());
+                    &segment.body
+                }
+                Node::Once { .. }
+                | Node::If { .. }
+                | Node::Guarded { .. }
+                | Node::Split { .. }
+                | Node::Barrier
+                | Node::Strips(_)
+                | Node::Loop { .. }
+                | Node::Walked(_)
+                | Node::Break
+                | Node::Continue
+                | Node::Return => return None,
+            };
+            for_each_stmt(block, &mut |stmt| {
+                assigned.extend(stmt.kind.assigned());
+                stores |= matches!(stmt.kind, StmtKind::Store { .. });
+            });
+        }
+        let [Node::Once { active: None, block, .. }] = step else { return None };
+        let [Stmt { kind: StmtKind::Assign(local, sum), .. }] = block.as_slice() else { return None };
+        let ExprKind::Binary(BinaryOp::Add | BinaryOp::AddExact, a, b) = peeler.function.exprs[*sum].kind else {
+            return None;
+        };
+        let by_one = peeler.function.local(a) == Some(counter) && peeler.function.int(b) == Some(1);
+        let is_own = !assigned.contains(&counter) && !peeler.uniformity.local_varies(counter);
+        (*local == counter && by_one && is_own).then(|| Self {
+            peeler,
+            counter,
+            assigned,
+            fetched,
+            stores,
+            loads: Vec::new(),
+            lists: Vec::new(),
+            n_lists: 0,
+            around: Vec::new(),
+            asked: BTreeSet::new(),
+            once: Vec::new(),
+        })
+    }
+
+    fn function(&self) -> &Function {
+        self.peeler.function
+    }
+
+    fn walked(mut self, body: &[Node], step: &[Node]) -> Option<Walked> {
+        let (test, turn) = body.split_first()?;
+        let limit = self.limit(test)?;
+        let mut known = Known::new();
+        for node in turn {
+            match node {
+                Node::Once { block, .. } => {
+                    for stmt in block {
+                        let StmtKind::Assign(local, value) = stmt.kind else { return None };
+                        let value = self.inline(value, &known);
+                        known.insert(local, value);
+                    }
+                }
+                Node::Segment(segment) => self.block(&segment.body, &mut known, &[])?,
+                Node::If { .. }
+                | Node::Guarded { .. }
+                | Node::Split { .. }
+                | Node::Barrier
+                | Node::Strips(_)
+                | Node::Loop { .. }
+                | Node::Walked(_)
+                | Node::Break
+                | Node::Continue
+                | Node::Return => return None,
+            }
+        }
+        let rows = self.loads.iter().filter(|load| !load.alike).count();
+        if !(1..=MOST_ROWS).contains(&rows) {
+            return None;
+        }
+        Some(Walked {
+            counter: self.counter,
+            limit,
+            rows: self.rows()?,
+            plain: (!self.asked.is_empty()).then(|| turn.iter().map(|node| self.plain(node)).collect()),
+            nodes: turn.to_vec(),
+            step: step.to_vec(),
+            loads: self.loads,
+            once: self.once,
+        })
+    }
+
+    /// A node of a turn in which all holds that is asked.
+    fn plain(&self, node: &Node) -> Node {
+        let mut node = node.clone();
+        if let Node::Segment(segment) = &mut node {
+            segment.body = self.spliced(&segment.body);
+        }
+        node
+    }
+
+    fn spliced(&self, block: &Block) -> Block {
+        let mut done = Block::new();
+        for stmt in block {
+            match &stmt.kind {
+                StmtKind::If { cond, then, .. } if self.asked.contains(cond) => done.extend(self.spliced(then)),
+                StmtKind::If { .. }
+                | StmtKind::Assign(..)
+                | StmtKind::Store { .. }
+                | StmtKind::Op { .. }
+                | StmtKind::Call { .. }
+                | StmtKind::Loop { .. }
+                | StmtKind::Break
+                | StmtKind::Continue
+                | StmtKind::Return(_) => done.push(stmt.clone()),
+            }
+        }
+        done
+    }
+
+    /// Up to what the loop counts, which no turn changes.
+    fn limit(&self, test: &Node) -> Option<ExprId> {
+        let Node::If { cond, then, otherwise } = test else { return None };
+        let kind = |id: ExprId| &self.function().exprs[id].kind;
+        let ExprKind::Unary(UnaryOp::Not, holds) = *kind(*cond) else { return None };
+        let ExprKind::Compare(CompareOp::Lt, counter, limit) = *kind(holds) else { return None };
+        let leaves = matches!(then.as_slice(), [Node::Break]) && otherwise.is_empty();
+        let changes = any_expr(self.function(), limit, &|kind| match kind.class() {
+            Class::Load(_) => true,
+            Class::Leaf(Leaf::Local(local)) => local == self.counter || self.assigned.contains(&local),
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } => false,
+        });
+        (leaves && !changes && self.function().local(counter) == Some(self.counter)).then_some(limit)
+    }
+
+    /// Statements that a thread comes to where some conditions hold.
+    fn block(&mut self, block: &Block, known: &mut Known, asks: &[Ask]) -> Option<()> {
+        self.around.push(self.n_lists);
+        self.n_lists += 1;
+        for stmt in block {
+            for root in stmt.kind.exprs() {
+                self.expr(root, known, asks, false)?;
+            }
+            match &stmt.kind {
+                StmtKind::Assign(local, value) => {
+                    let value = self.inline(*value, known);
+                    known.insert(*local, value);
+                }
+                // Elements a row apart are scattered.
+                StmtKind::Store { pointer, .. } => {
+                    let pointer = self.inline(*pointer, known)?;
+                    self.neighbors(pointer)?;
+                }
+                StmtKind::If { cond, then, otherwise } => {
+                    for (arm, negated) in [(then, false), (otherwise, true)] {
+                        if arm.is_empty() {
+                            continue;
+                        }
+                        let mut all = asks.to_vec();
+                        let asked = self.ask(*cond, known, negated, &mut all);
+                        let before = (self.loads.len(), self.once.len());
+                        self.block(arm, &mut known.clone(), &all)?;
+                        // What is loaded behind another condition is not known.
+                        if !asked && (self.loads.len(), self.once.len()) != before {
+                            return None;
+                        }
+                        if otherwise.is_empty() && self.loads.len() > before.0 {
+                            self.asked.insert(*cond);
+                        }
+                    }
+                    for_each_stmt(std::slice::from_ref(stmt), &mut |inner| {
+                        for local in inner.kind.assigned() {
+                            known.insert(local, None);
+                        }
+                    });
+                }
+                StmtKind::Op { .. }
+                | StmtKind::Call { .. }
+                | StmtKind::Loop { .. }
+                | StmtKind::Break
+                | StmtKind::Continue
+                | StmtKind::Return(_) => return None,
+            }
+        }
+        self.around.pop();
+        Some(())
+    }
+
+    /// Adds the parts of a condition, or of its negation; `false` if of one it is not known in which turns it holds.
+    fn ask(&mut self, cond: ExprId, known: &Known, negated: bool, asks: &mut Vec<Ask>) -> bool {
+        match self.function().exprs[cond].kind {
+            ExprKind::Unary(UnaryOp::Not, a) => return self.ask(a, known, !negated, asks),
+            ExprKind::Binary(BinaryOp::And, a, b) if !negated => {
+                return self.ask(a, known, false, asks) && self.ask(b, known, false, asks);
+            }
+            ExprKind::Binary(BinaryOp::Or, a, b) if negated => {
+                return self.ask(a, known, true, asks) && self.ask(b, known, true, asks);
+            }
+            _ => {}
+        }
+        let Some(cond) = self.inline(cond, known) else { return false };
+        if !self.counts(cond) {
+            asks.push(Ask::Thread { cond, negated });
+            return true;
+        }
+        let ExprKind::Compare(op, a, b) = self.function().exprs[cond].kind else { return false };
+        let (op, value) = match (self.is_counter(a), self.is_counter(b)) {
+            (true, false) if !self.counts(b) => (op, b),
+            (false, true) if !self.counts(a) => (super::forms::mirrored(op), a),
+            _ => return false,
+        };
+        asks.push(Ask::Counter { op, value, negated });
+        true
+    }
+
+    /// Looks at the loads of an expression, which may stand in a part of it that is not always computed.
+    fn expr(&mut self, root: ExprId, known: &Known, asks: &[Ask], chosen: bool) -> Option<()> {
+        let kind = self.function().exprs[root].kind.clone();
+        match kind {
+            ExprKind::Select(cond, a, b) => {
+                self.expr(cond, known, asks, chosen)?;
+                self.expr(a, known, asks, true)?;
+                return self.expr(b, known, asks, true);
+            }
+            ExprKind::Binary(BinaryOp::And | BinaryOp::Or, a, b) => {
+                self.expr(a, known, asks, chosen)?;
+                return self.expr(b, known, asks, true);
+            }
+            _ => {}
+        }
+        for operand in kind.operands() {
+            self.expr(operand, known, asks, chosen)?;
+        }
+        let ExprKind::Load(pointer, align) = kind else { return Some(()) };
+        let pointer = self.inline(pointer, known)?;
+        let form = self.neighbors(pointer);
+        let may_move = !self.stores || self.is_never_written(pointer);
+        let walks = !chosen && may_move && self.goes_on(pointer) == Some(true) && self.is_plain(root, pointer);
+        match form {
+            // All load one element; some of them do.
+            Some(Form::Same) if chosen => {}
+            Some(Form::Same) if asks.is_empty() => {
+                if may_move {
+                    let pointer = self.of_all(pointer, &mut { MOST_EXPRS })?;
+                    let Expr { ty, span, .. } = self.function().exprs[root];
+                    let ahead = Expr { kind: ExprKind::Load(pointer, align), ty, span };
+                    let ahead = self.peeler.function.exprs.push(ahead);
+                    self.once.push((root, ahead));
+                }
+            }
+            Some(Form::Same) if walks => {
+                let pointer = self.of_all(pointer, &mut { MOST_EXPRS })?;
+                self.add(root, pointer, asks, true);
+            }
+            Some(Form::Same) => return None,
+            Some(Form::Step | Form::Other) => {}
+            None if walks => self.add(root, pointer, asks, false),
+            None => return None,
+        }
+        Some(())
+    }
+
+    fn add(&mut self, load: ExprId, pointer: ExprId, asks: &[Ask], alike: bool) {
+        for (number, before) in self.loads.iter().enumerate() {
+            if self.around.contains(&self.lists[number]) && same(self.peeler.function, before.pointer, pointer) {
+                self.loads[number].loads.push(load);
+                return;
+            }
+        }
+        self.lists.extend(self.around.last());
+        self.loads.push(WalkedLoad { loads: vec![load], pointer, asks: asks.to_vec(), alike });
+    }
+
+    /// How an address changes along a row of threads, if that is not at all or to the next element.
+    fn neighbors(&self, pointer: ExprId) -> Option<Form> {
+        let Peeler { function, uniformity, fixed, .. } = &*self.peeler;
+        let shared = |local: LocalId| !uniformity.local_varies(local);
+        let forms = Forms { function, fixed, shared: &shared, sole: &|_| None, axis: 0 };
+        lockstep::neighbors(&forms, pointer).then(|| forms.form(pointer))
+    }
+
+    /// Whether elements are such as vectors are made of, and in memory that is not a thread's own.
+    fn is_plain(&self, load: ExprId, pointer: ExprId) -> bool {
+        let exprs = &self.function().exprs;
+        exprs[load].ty != Type::BOOL && matches!(exprs[pointer].ty, Type::Ptr(_, Space::Global))
+    }
+
+    fn is_never_written(&self, mut pointer: ExprId) -> bool {
+        while let Class::Address { base, .. } = self.function().class(pointer) {
+            pointer = base;
+        }
+        self.function().local(pointer).is_some_and(|local| self.function().locals[local].never_written)
+    }
+
+    /// An expression of the counter and of what no turn changes, as it is at this place of a turn.
+    fn inline(&mut self, root: ExprId, known: &Known) -> Option<ExprId> {
+        self.inline_within(root, known, &mut { MOST_EXPRS })
+    }
+
+    fn inline_within(&mut self, root: ExprId, known: &Known, left: &mut u32) -> Option<ExprId> {
+        *left = left.checked_sub(1)?;
+        let Expr { kind, ty, span } = self.function().exprs[root].clone();
+        match kind.class() {
+            Class::Load(_) => return None,
+            Class::Leaf(Leaf::Local(local)) if local != self.counter => {
+                if let Some(&value) = known.get(&local) {
+                    return self.inline_within(value?, &Known::new(), left);
+                }
+                let Peeler { uniformity, fixed, .. } = &*self.peeler;
+                let is_there = !uniformity.local_varies(local)
+                    || fixed.value(local).is_some()
+                    || self.fetched.contains(&local);
+                if self.assigned.contains(&local) || !is_there {
+                    return None;
+                }
+            }
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } => {}
+        }
+        let mut whole = true;
+        let kind = kind.map_operands(&mut |operand| {
+            self.inline_within(operand, known, left).unwrap_or_else(|| {
+                whole = false;
+                operand
+            })
+        });
+        whole.then(|| self.peeler.function.exprs.push(Expr { kind, ty, span }))
+    }
+
+    /// What is the same for all threads of a row, without the locals of a thread: nobody has computed these where no thread is.
+    fn of_all(&mut self, root: ExprId, left: &mut u32) -> Option<ExprId> {
+        *left = left.checked_sub(1)?;
+        let Expr { kind, ty, span } = self.function().exprs[root].clone();
+        if let ExprKind::Local(local) = kind
+            && self.peeler.uniformity.local_varies(local)
+        {
+            let value = self.peeler.fixed.value(local)?;
+            return self.of_all(value, left);
+        }
+        let mut whole = true;
+        let kind = kind.map_operands(&mut |operand| {
+            self.of_all(operand, left).unwrap_or_else(|| {
+                whole = false;
+                operand
+            })
+        });
+        whole.then(|| self.peeler.function.exprs.push(Expr { kind, ty, span }))
+    }
+
+    /// Whether a value changes with the turns.
+    fn counts(&self, root: ExprId) -> bool {
+        any_expr(self.function(), root, &|kind| *kind == ExprKind::Local(self.counter))
+    }
+
+    /// Whether a value is the counter, perhaps in 64 bits.
+    fn is_counter(&self, id: ExprId) -> bool {
+        let expr = &self.function().exprs[id];
+        match expr.kind {
+            ExprKind::Convert(a) => {
+                expr.ty == Type::I64 && self.function().exprs[a].ty == Type::I32 && self.is_counter(a)
+            }
+            _ => expr.kind == ExprKind::Local(self.counter),
+        }
+    }
+
+    /// Whether a value is one more in the next turn, or a pointer one element further, or the same; `None` if it is neither.
+    fn goes_on(&self, root: ExprId) -> Option<bool> {
+        if !self.counts(root) {
+            return Some(false);
+        }
+        let expr = &self.function().exprs[root];
+        let one_of = |a: ExprId, b: ExprId| match (self.goes_on(a)?, self.goes_on(b)?) {
+            (true, false) | (false, true) => Some(true),
+            (false, false) | (true, true) => None,
+        };
+        match expr.kind.class() {
+            Class::Leaf(Leaf::Local(_)) => Some(true),
+            // A sum of 32 bits may wrap, but where it is said not to.
+            Class::Arith(Arith::Convert(a)) if expr.ty == Type::I64 && self.function().exprs[a].ty == Type::I32 => {
+                self.goes_on(a)
+            }
+            Class::Arith(Arith::Binary(BinaryOp::Add, a, b)) if expr.ty == Type::I64 => one_of(a, b),
+            Class::Arith(Arith::Binary(BinaryOp::AddExact, a, b)) if matches!(expr.ty, Type::I32 | Type::I64) => {
+                one_of(a, b)
+            }
+            Class::Arith(Arith::Binary(BinaryOp::Sub, a, b)) if expr.ty == Type::I64 && !self.counts(b) => {
+                self.goes_on(a)
+            }
+            Class::Address { base, by, unit } => {
+                let by_one = matches!(expr.kind, ExprKind::Offset { scale: 1, .. });
+                match (self.goes_on(base)?, self.goes_on(by)?) {
+                    (true, false) => Some(true),
+                    (false, true) if by_one && unit == Unit::Elements => Some(true),
+                    (false | true, false | true) => None,
+                }
+            }
+            Class::Leaf(_) | Class::Arith(_) | Class::Load(_) => None,
+        }
+    }
+
+    /// What a thread needs to tell where it loads from, and when.
+    fn rows(&self) -> Option<Segment> {
+        let Peeler { function, uniformity, fixed, .. } = &*self.peeler;
+        let own = |local: LocalId| uniformity.local_varies(local);
+        let mut read = BTreeSet::new();
+        for load in &self.loads {
+            let asked = load.asks.iter().map(|ask| match ask {
+                Ask::Counter { value, .. } => *value,
+                Ask::Thread { cond, .. } => *cond,
+            });
+            for root in asked.chain([load.pointer]) {
+                for_each_read(function, root, &mut |local| {
+                    read.insert(local);
+                });
+            }
+        }
+        let mut rows = Segment::default();
+        for local in read.into_iter().filter(|&local| own(local)) {
+            if fixed.value(local).is_some() {
+                crossing::recompute(function, fixed, &own, local, &mut rows.recompute);
+            } else if self.fetched.contains(&local) {
+                rows.load.push(local);
+            } else {
+                return None;
+            }
+        }
+        rows.locals = rows.load.iter().chain(&rows.recompute).copied().collect();
+        Some(rows)
+    }
+}
