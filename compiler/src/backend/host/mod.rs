@@ -27,6 +27,7 @@ mod strips;
 #[cfg(test)]
 mod tests;
 mod threads;
+mod transposed;
 mod walked;
 mod warps;
 mod whole;
