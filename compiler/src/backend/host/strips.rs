@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use inkwell::{
     IntPredicate,
     types::BasicTypeEnum,
-    values::{IntValue, PointerValue},
+    values::{BasicValueEnum, IntValue, PointerValue},
 };
 
 use super::{
@@ -15,7 +15,7 @@ use super::{
     hooks::{Frame, count, index},
     parallel::Shape,
     plan::{Leaving, Node, Segment, Strips},
-    threads::{GuardValues, RangeValues},
+    threads::{GuardValues, RangeValues, undefined},
 };
 use crate::{
     backend::llvm::{Result, internal},
@@ -36,8 +36,6 @@ pub(super) struct Strip<'ctx> {
     width: IntValue<'ctx>,
     /// How many there may be.
     most: u32,
-    /// How many of them are threads, if that is not all.
-    here: Option<IntValue<'ctx>>,
     /// What LLVM is to make of a whole strip.
     shape: Shape,
     /// Which of them is present: its row, and which it is there.
@@ -78,7 +76,7 @@ impl<'ctx> Strip<'ctx> {
     pub(super) fn of_warp(zero: IntValue<'ctx>, lanes: IntValue<'ctx>, places: Places<'ctx>, shape: Shape) -> Self {
         let rows = vec![StripRow { row: ([zero, zero], zero), places }];
         let most = lanes.get_zero_extended_constant().unwrap_or_default() as u32;
-        Self { rows, from: zero, width: lanes, most, here: None, shape, present: None, asked: Vec::new() }
+        Self { rows, from: zero, width: lanes, most, shape, present: None, asked: Vec::new() }
     }
 
     /// Whether LLVM is to make vectors of a whole strip.
@@ -120,6 +118,9 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     /// Some threads of one row.
     fn strips_of_row(&mut self, common: &Common<'_, 'ctx>, row: Row<'ctx>, (low, high): Span<'ctx>) -> Result<()> {
         let high = self.choose("llvm.smax", low, high.into())?;
+        if common.strips.walked {
+            return self.walking_strips(common, row, (low, high));
+        }
         let width = self.int(common.strips.width);
         let threads = self.emitter.builder.build_int_nuw_sub(high, low, "")?;
         let turns = self.emitter.builder.build_int_unsigned_div(threads, width, "strips")?;
@@ -133,19 +134,30 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             let from = this.emitter.builder.build_int_sub(high, left, "")?;
             let rows = vec![StripRow { row, places: common.rest.clone() }];
             let most = common.strips.width;
-            let last = Strip { rows, from, width: left, most, here: None, shape, present: None, asked: Vec::new() };
-            if common.strips.walked { this.one(common, this.filled_up(last, high)?) } else { this.one(common, last) }
+            this.one(common, Strip { rows, from, width: left, most, shape, present: None, asked: Vec::new() })
         })?;
         Ok(())
     }
 
-    /// A strip as wide as a whole one, of which the threads up to one are there.
-    fn filled_up(&self, strip: Strip<'ctx>, high: IntValue<'ctx>) -> Result<Strip<'ctx>> {
+    /// All threads of a row that walk along rows of their own: the last strip is as wide as the others, and each of its threads is asked
+    /// whether it is there.
+    fn walking_strips(&mut self, common: &Common<'_, 'ctx>, row: Row<'ctx>, (low, high): Span<'ctx>) -> Result<()> {
+        let (width, one) = (self.int(common.strips.width), self.int(1));
+        let builder = &self.emitter.builder;
+        let threads = builder.build_int_nuw_sub(high, low, "")?;
+        let turns = builder.build_int_nuw_add(threads, builder.build_int_sub(width, one, "")?, "")?;
+        let turns = builder.build_int_unsigned_div(turns, width, "strips")?;
         let bound = index(&self.emitter, high)?;
-        let value = bound.get_type().const_zero();
-        let asked = vec![RangeValues { value, op: CompareOp::Lt, bound, wraps: false }];
-        let (width, here) = (self.int(strip.most), Some(strip.width));
-        Ok(Strip { width, here, shape: Shape::Vectors, asked, ..strip })
+        let asked = RangeValues { value: bound.get_type().const_zero(), op: CompareOp::Lt, bound, wraps: false };
+        let Some(places) = common.whole.first().cloned() else { return internal("a strip without a row") };
+        self.counted("strip", (self.int(0), turns), |this, turn| {
+            let builder = &this.emitter.builder;
+            let from = builder.build_int_add(low, builder.build_int_nuw_mul(turn, width, "")?, "")?;
+            let rows = vec![StripRow { row, places }];
+            let (most, shape) = (common.strips.width, Shape::Vectors);
+            this.one(common, Strip { rows, from, width, most, shape, present: None, asked: vec![asked] })
+        })?;
+        Ok(())
     }
 
     /// So many whole strips, from a thread on.
@@ -162,7 +174,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             let builder = &this.emitter.builder;
             let from = builder.build_int_add(low, builder.build_int_nuw_mul(turn, width, "")?, "")?;
             let most = common.strips.width;
-            this.one(common, Strip { rows, from, width, most, here: None, shape, present: None, asked: Vec::new() })
+            this.one(common, Strip { rows, from, width, most, shape, present: None, asked: Vec::new() })
         })?;
         Ok(())
     }
@@ -401,26 +413,73 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(Some(runs))
     }
 
-    /// Which of its threads is present, and how many are there, if that is not all.
-    pub(super) fn lane(&self) -> Option<(IntValue<'ctx>, Option<IntValue<'ctx>>)> {
-        self.strip.as_ref().and_then(|strip| Some((strip.present?.1, strip.here)))
+    /// Which of the strip's threads is present.
+    pub(super) fn present(&self) -> Option<IntValue<'ctx>> {
+        Some(self.strip.as_ref()?.present?.1)
     }
 
-    /// Runs `body` for the number of each thread of the strip that is here, one after the other in straight code.
-    pub(super) fn straight_lanes(
-        &mut self,
-        body: impl Fn(&mut Self, IntValue<'ctx>) -> Result<()>,
-    ) -> Result<()> {
-        let Some(strip) = self.strip.clone() else { return internal("lanes of no strip") };
-        self.strip = Some(Strip { shape: Shape::Straight, ..strip.clone() });
-        self.lanes(false, body)?;
-        self.strip = Some(strip);
+    /// Which thread of the strip that is here is the last one.
+    fn last_lane(&self) -> Result<IntValue<'ctx>> {
+        let Some(Strip { asked, from, .. }) = &self.strip else { return internal("lanes of no strip") };
+        let [RangeValues { bound: high, .. }] = asked.as_slice() else { return internal("a strip that asks nobody") };
+        let builder = &self.emitter.builder;
+        let high = builder.build_int_truncate(*high, from.get_type(), "")?;
+        Ok(builder.build_int_sub(builder.build_int_sub(high, *from, "")?, self.int(1), "last")?)
+    }
+
+    /// Makes a thread of the strip the present one, or the last one in its place if it is not there.
+    fn stand_in(&mut self, lane: IntValue<'ctx>, last: IntValue<'ctx>) -> Result<()> {
+        let at = self.choose("llvm.umin", lane, last.into())?;
+        let Some(strip) = self.strip.as_mut() else { return internal("lanes of no strip") };
+        let [StripRow { row: ([y, z], _), .. }] = *strip.rows.as_slice() else { return internal("several rows") };
+        strip.present = Some((0, at));
+        let x = count(&self.emitter, strip.from, at)?;
+        self.set_thread([x, y, z]);
         Ok(())
     }
 
-    /// Whether all threads of the strip are there.
-    pub(super) fn is_whole(&self) -> bool {
-        self.strip.as_ref().is_some_and(|strip| strip.here.is_none())
+    /// Runs `body` for each thread of the strip, and once more for the last one in place of each that is not there.
+    pub(super) fn lanes_or_last(&mut self, body: impl Fn(&mut Self, IntValue<'ctx>) -> Result<()>) -> Result<()> {
+        let last = self.last_lane()?;
+        self.lanes(false, |this, _| {
+            let Some(lane) = this.present() else { return internal("a strip without a thread") };
+            this.stand_in(lane, last)?;
+            body(this, lane)
+        })
+    }
+
+    /// The same as straight code, of which no vectors are made.
+    pub(super) fn each_lane_or_last(&mut self, mut body: impl FnMut(&mut Self, IntValue<'ctx>) -> Result<()>) -> Result<()> {
+        let (before, last) = (self.strip.clone(), self.last_lane()?);
+        let most = before.as_ref().map_or(0, |strip| strip.most);
+        for lane in 0..most {
+            let lane = self.int(lane);
+            self.stand_in(lane, last)?;
+            body(self, lane)?;
+        }
+        self.strip = before;
+        Ok(())
+    }
+
+    /// Runs `body` for all threads of the strip, whether they are there or not.
+    pub(super) fn unasked(&mut self, body: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        let asked = self.strip.as_mut().map(|strip| std::mem::take(&mut strip.asked));
+        body(self)?;
+        self.ask(asked.unwrap_or_default());
+        Ok(())
+    }
+
+    /// Runs `body` in a copy of what the strip carries, for one thread after the other.
+    pub(super) fn one_by_one(&mut self, body: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        self.aside(|this| {
+            let before = this.strip.clone();
+            if let Some(strip) = &mut this.strip {
+                strip.shape = Shape::Single;
+            }
+            body(this)?;
+            this.strip = before;
+            Ok(())
+        })
     }
 
     /// Runs `body` for the number of each thread of the strip that is here.
@@ -519,19 +578,58 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         if locals.is_empty() {
             return Ok(());
         }
-        let Some(Strip { width, here, .. }) = self.strip else { return internal("a strip that is not here") };
-        self.lanes_between((self.int(0), here.unwrap_or(width)), true, |this, thread| {
+        self.lanes(true, |this, thread| {
+            let runs = this.lane_runs()?;
             for &local in locals {
                 let Some((array, lane)) = this.strip.as_ref().and_then(|strip| strip.element(local)) else {
                     return internal("a crossing local without a place in its strip");
                 };
                 let (own, kept) = (this.lane_of(array, lane, local)?, this.kept(local, thread)?);
+                let ty = this.memory_type(local)?;
                 let (from, to) = if fetch { (kept, own) } else { (own, kept) };
-                let value = this.emitter.builder.build_load(this.memory_type(local)?, from, "")?;
-                this.emitter.builder.build_store(to, value)?;
+                let Some(runs) = runs else {
+                    let value = this.emitter.builder.build_load(ty, from, "")?;
+                    this.emitter.builder.build_store(to, value)?;
+                    continue;
+                };
+                // The strip's own is loaded and stored without a mask, so that it stays in registers.
+                let value = if fetch {
+                    let none = undefined(ty)?;
+                    this.where_runs(runs, |this| Ok(this.emitter.builder.build_load(ty, from, "")?), none)?
+                } else {
+                    this.emitter.builder.build_load(ty, from, "")?
+                };
+                if fetch {
+                    this.emitter.builder.build_store(to, value)?;
+                    continue;
+                }
+                let store = |this: &mut Self| {
+                    this.emitter.builder.build_store(to, value)?;
+                    Ok(value)
+                };
+                this.where_runs(runs, store, value)?;
             }
             Ok(())
         })
+    }
+
+    /// A value that is worked out where the present thread runs, and another one elsewhere.
+    fn where_runs(
+        &mut self,
+        runs: IntValue<'ctx>,
+        value: impl FnOnce(&mut Self) -> Result<BasicValueEnum<'ctx>>,
+        otherwise: BasicValueEnum<'ctx>,
+    ) -> Result<BasicValueEnum<'ctx>> {
+        let (here, end) = (self.emitter.block("lane_carries"), self.emitter.block("lane_carried"));
+        let before = self.emitter.current()?;
+        self.emitter.builder.build_conditional_branch(runs, here, end)?;
+        self.emitter.builder.position_at_end(here);
+        let value = value(self)?;
+        self.emitter.go(end)?;
+        self.emitter.builder.position_at_end(end);
+        let phi = self.emitter.builder.build_phi(value.get_type(), "")?;
+        phi.add_incoming(&[(&value, here), (&otherwise, before)]);
+        Ok(phi.as_basic_value())
     }
 
     /// A thread's element of a strip's array.

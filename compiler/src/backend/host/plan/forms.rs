@@ -300,7 +300,7 @@ impl Forms<'_> {
     }
 }
 
-pub(crate) fn inverse(op: CompareOp) -> CompareOp {
+fn inverse(op: CompareOp) -> CompareOp {
     match op {
         CompareOp::Eq => CompareOp::Ne,
         CompareOp::Ne => CompareOp::Eq,

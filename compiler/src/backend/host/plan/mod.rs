@@ -57,13 +57,12 @@ mod webs;
 
 pub(crate) use counting::counts_only;
 pub(crate) use crossing::Crossing;
-pub(crate) use forms::inverse;
 pub(crate) use leaving::Leaving;
 pub(crate) use polling::Polling;
 pub(crate) use quotients::{Dividend, Division, Quotients};
 pub(crate) use settled::Pointers;
 pub(crate) use shape::{
-    Ahead, Ask, Cut, Every, Guard, Interior, LANES, MAX_ROW, MAX_THREADS, MaskId, Multiples, Node, Partners, Range, Runs,
+    Ahead, Cut, Every, Guard, Interior, LANES, MAX_ROW, MAX_THREADS, MaskId, Multiples, Node, Partners, Range, Runs,
     Segment, Strips, Walked, WalkedLoad,
 };
 pub(crate) use streams::{Stream, streams};

@@ -135,10 +135,14 @@ pub(crate) struct Walked {
     pub loads: Vec<WalkedLoad>,
     /// Loads of one element for all threads, and the same as each turn makes it once, ahead of them.
     pub once: Vec<(ExprId, ExprId)>,
+    /// Where the counter is one of these for a thread, it does not load everything, and a turn is taken as it stands.
+    pub apart: Vec<ExprId>,
+    /// A turn does nothing that a thread could not do which is not there, but for its loads that stand here: it need not be asked.
+    pub unasked: bool,
     /// A turn, without its test.
     pub nodes: Vec<Node>,
-    /// The same for turns in which everyone loads everything, without what is asked.
-    pub plain: Option<Vec<Node>>,
+    /// The same where everyone loads everything, without branches that ask for that.
+    pub plain: Vec<Node>,
     /// Between two turns.
     pub step: Vec<Node>,
 }
@@ -148,33 +152,8 @@ pub(crate) struct Walked {
 pub(crate) struct WalkedLoad {
     /// The loads.
     pub loads: Vec<ExprId>,
-    /// Where the first turn loads from.
+    /// Where the next turn loads from.
     pub pointer: ExprId,
-    /// Who loads it when: all of this holds.
-    pub asks: Vec<Ask>,
-    /// The row is the same for all threads.
-    pub alike: bool,
-}
-
-/// A condition of which is known for several turns at once whether it holds.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Ask {
-    /// The counter, perhaps in 64 bits, beside a value of this type that no turn changes.
-    Counter {
-        /// `counter op value`.
-        op: CompareOp,
-        /// The value.
-        value: ExprId,
-        /// It must not hold.
-        negated: bool,
-    },
-    /// What no turn changes.
-    Thread {
-        /// A `Bool`.
-        cond: ExprId,
-        /// It must not hold.
-        negated: bool,
-    },
 }
 
 /// Statements without a barrier, run for one thread after the other.

@@ -3,17 +3,19 @@
 //! each other: a vector, and sixteen of these are turned round in registers, so that they become a vector of the threads for each
 //! turn. The turns follow each other as before, and so do the sums.
 //!
-//! Nothing is read that the program would not read: loads behind a condition are masked by it, so of it must be known for all of
-//! these turns whether it holds. And nothing in the loop may write what is read ahead.
+//! Nothing is read that the program would not read: a load may stand behind `k != i` alone, so that it is known up to which turn all
+//! threads load everything. And nothing in the loop may write what is read ahead.
 
 use std::collections::{BTreeMap, BTreeSet};
+
+use weft_artifact::Scalar;
 
 use super::{
     crossing,
     forms::{Form, Forms},
     guards::Peeler,
     lockstep,
-    shape::{Ask, Node, Segment, Strips, Walked, WalkedLoad, for_each_segment},
+    shape::{Node, Segment, Strips, Walked, WalkedLoad, for_each_segment},
     strips,
 };
 use crate::{
@@ -92,14 +94,17 @@ struct Walk<'a, 'b> {
     fetched: BTreeSet<LocalId>,
     /// A turn stores something.
     stores: bool,
+    /// A turn loads neighbors, or divides integers.
+    touches: bool,
     loads: Vec<WalkedLoad>,
     /// By the load: which list of statements it stands in.
     lists: Vec<usize>,
     /// How many lists there were, and in which of them the walk is.
     n_lists: usize,
     around: Vec<usize>,
-    /// Conditions of branches that are asked ahead, wherever they stand.
+    /// Conditions that hold where the counter is none of these values.
     asked: BTreeSet<ExprId>,
+    apart: Vec<ExprId>,
     once: Vec<(ExprId, ExprId)>,
 }
 
@@ -144,11 +149,13 @@ impl<'a, 'b> Walk<'a, 'b> {
             assigned,
             fetched,
             stores,
+            touches: false,
             loads: Vec::new(),
             lists: Vec::new(),
             n_lists: 0,
             around: Vec::new(),
             asked: BTreeSet::new(),
+            apart: Vec::new(),
             once: Vec::new(),
         })
     }
@@ -183,19 +190,20 @@ impl<'a, 'b> Walk<'a, 'b> {
                 | Node::Return => return None,
             }
         }
-        let rows = self.loads.iter().filter(|load| !load.alike).count();
-        if !(1..=MOST_ROWS).contains(&rows) {
+        if !(1..=MOST_ROWS).contains(&self.loads.len()) {
             return None;
         }
         Some(Walked {
             counter: self.counter,
             limit,
             rows: self.rows()?,
-            plain: (!self.asked.is_empty()).then(|| turn.iter().map(|node| self.plain(node)).collect()),
+            unasked: !self.stores && !self.touches,
+            plain: turn.iter().map(|node| self.plain(node)).collect(),
             nodes: turn.to_vec(),
             step: step.to_vec(),
             loads: self.loads,
             once: self.once,
+            apart: self.apart,
         })
     }
 
@@ -243,12 +251,12 @@ impl<'a, 'b> Walk<'a, 'b> {
     }
 
     /// Statements that a thread comes to where some conditions hold.
-    fn block(&mut self, block: &Block, known: &mut Known, asks: &[Ask]) -> Option<()> {
+    fn block(&mut self, block: &Block, known: &mut Known, asks: &[ExprId]) -> Option<()> {
         self.around.push(self.n_lists);
         self.n_lists += 1;
         for stmt in block {
             for root in stmt.kind.exprs() {
-                self.expr(root, known, asks, false)?;
+                self.expr(root, known, false)?;
             }
             match &stmt.kind {
                 StmtKind::Assign(local, value) => {
@@ -261,21 +269,20 @@ impl<'a, 'b> Walk<'a, 'b> {
                     self.neighbors(pointer)?;
                 }
                 StmtKind::If { cond, then, otherwise } => {
-                    for (arm, negated) in [(then, false), (otherwise, true)] {
-                        if arm.is_empty() {
-                            continue;
-                        }
-                        let mut all = asks.to_vec();
-                        let asked = self.ask(*cond, known, negated, &mut all);
-                        let before = (self.loads.len(), self.once.len());
-                        self.block(arm, &mut known.clone(), &all)?;
-                        // What is loaded behind another condition is not known.
-                        if !asked && (self.loads.len(), self.once.len()) != before {
-                            return None;
-                        }
-                        if otherwise.is_empty() && self.loads.len() > before.0 {
-                            self.asked.insert(*cond);
-                        }
+                    let mut all = asks.to_vec();
+                    let asked = self.ask(*cond, known, false, &mut all);
+                    let before = (self.loads.len(), self.once.len());
+                    self.block(then, &mut known.clone(), &all)?;
+                    let loads = (self.loads.len(), self.once.len()) != before;
+                    if loads && asked {
+                        self.apart.extend(all);
+                        self.asked.insert(*cond);
+                    }
+                    let before = (self.loads.len(), self.once.len());
+                    self.block(otherwise, &mut known.clone(), asks)?;
+                    // What is loaded behind another condition is not known.
+                    if (loads && !asked) || (self.loads.len(), self.once.len()) != before {
+                        return None;
                     }
                     for_each_stmt(std::slice::from_ref(stmt), &mut |inner| {
                         for local in inner.kind.assigned() {
@@ -295,81 +302,100 @@ impl<'a, 'b> Walk<'a, 'b> {
         Some(())
     }
 
-    /// Adds the parts of a condition, or of its negation; `false` if of one it is not known in which turns it holds.
-    fn ask(&mut self, cond: ExprId, known: &Known, negated: bool, asks: &mut Vec<Ask>) -> bool {
-        match self.function().exprs[cond].kind {
-            ExprKind::Unary(UnaryOp::Not, a) => return self.ask(a, known, !negated, asks),
-            ExprKind::Binary(BinaryOp::And, a, b) if !negated => {
-                return self.ask(a, known, false, asks) && self.ask(b, known, false, asks);
+    /// Adds what the counter must not be for a condition to hold, or its negation; `false` if that is not all that it asks for.
+    fn ask(&mut self, cond: ExprId, known: &Known, negated: bool, asks: &mut Vec<ExprId>) -> bool {
+        match self.function().class(cond) {
+            Class::Arith(Arith::Unary(UnaryOp::Not, a)) => self.ask(a, known, !negated, asks),
+            Class::Arith(Arith::Binary(BinaryOp::And, a, b)) if !negated => {
+                self.ask(a, known, false, asks) && self.ask(b, known, false, asks)
             }
-            ExprKind::Binary(BinaryOp::Or, a, b) if negated => {
-                return self.ask(a, known, true, asks) && self.ask(b, known, true, asks);
+            Class::Arith(Arith::Binary(BinaryOp::Or, a, b)) if negated => {
+                self.ask(a, known, true, asks) && self.ask(b, known, true, asks)
             }
-            _ => {}
+            Class::Arith(Arith::Compare(op, a, b)) => {
+                let differs = op == if negated { CompareOp::Eq } else { CompareOp::Ne };
+                let (Some(a), Some(b)) = (self.inline(a, known), self.inline(b, known)) else { return false };
+                let value = match (self.is_counter(a), self.is_counter(b)) {
+                    (true, false) if !self.counts(b) => b,
+                    (false, true) if !self.counts(a) => a,
+                    (true | false, true | false) => return false,
+                };
+                asks.push(value);
+                differs
+            }
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => false,
         }
-        let Some(cond) = self.inline(cond, known) else { return false };
-        if !self.counts(cond) {
-            asks.push(Ask::Thread { cond, negated });
-            return true;
-        }
-        let ExprKind::Compare(op, a, b) = self.function().exprs[cond].kind else { return false };
-        let (op, value) = match (self.is_counter(a), self.is_counter(b)) {
-            (true, false) if !self.counts(b) => (op, b),
-            (false, true) if !self.counts(a) => (super::forms::mirrored(op), a),
-            _ => return false,
-        };
-        asks.push(Ask::Counter { op, value, negated });
-        true
     }
 
     /// Looks at the loads of an expression, which may stand in a part of it that is not always computed.
-    fn expr(&mut self, root: ExprId, known: &Known, asks: &[Ask], chosen: bool) -> Option<()> {
+    fn expr(&mut self, root: ExprId, known: &Known, chosen: bool) -> Option<()> {
         let kind = self.function().exprs[root].kind.clone();
         match kind {
             ExprKind::Select(cond, a, b) => {
-                self.expr(cond, known, asks, chosen)?;
-                self.expr(a, known, asks, true)?;
-                return self.expr(b, known, asks, true);
+                self.expr(cond, known, chosen)?;
+                self.expr(a, known, true)?;
+                return self.expr(b, known, true);
             }
             ExprKind::Binary(BinaryOp::And | BinaryOp::Or, a, b) => {
-                self.expr(a, known, asks, chosen)?;
-                return self.expr(b, known, asks, true);
+                self.expr(a, known, chosen)?;
+                return self.expr(b, known, true);
             }
             _ => {}
         }
         for operand in kind.operands() {
-            self.expr(operand, known, asks, chosen)?;
+            self.expr(operand, known, chosen)?;
         }
+        self.touches |= match kind.class() {
+            Class::Arith(Arith::Binary(op, ..)) => match op {
+                BinaryOp::Div
+                | BinaryOp::FloorDiv
+                | BinaryOp::FloorMod
+                | BinaryOp::DivNonneg
+                | BinaryOp::ModNonneg
+                | BinaryOp::Pow => !self.function().exprs[root].ty.scalar().is_some_and(Scalar::is_float),
+                BinaryOp::Add
+                | BinaryOp::Sub
+                | BinaryOp::Mul
+                | BinaryOp::AddExact
+                | BinaryOp::SubExact
+                | BinaryOp::MulExact
+                | BinaryOp::And
+                | BinaryOp::Or
+                | BinaryOp::Xor
+                | BinaryOp::Shl
+                | BinaryOp::Shr
+                | BinaryOp::Min
+                | BinaryOp::Max => false,
+            },
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => false,
+        };
         let ExprKind::Load(pointer, align) = kind else { return Some(()) };
         let pointer = self.inline(pointer, known)?;
         let form = self.neighbors(pointer);
         let may_move = !self.stores || self.is_never_written(pointer);
-        let walks = !chosen && may_move && self.goes_on(pointer) == Some(true) && self.is_plain(root, pointer);
         match form {
-            // All load one element; some of them do.
-            Some(Form::Same) if chosen => {}
-            Some(Form::Same) if asks.is_empty() => {
-                if may_move {
-                    let pointer = self.of_all(pointer, &mut { MOST_EXPRS })?;
-                    let Expr { ty, span, .. } = self.function().exprs[root];
-                    let ahead = Expr { kind: ExprKind::Load(pointer, align), ty, span };
-                    let ahead = self.peeler.function.exprs.push(ahead);
-                    self.once.push((root, ahead));
-                }
-            }
-            Some(Form::Same) if walks => {
+            // All load one element, each turn once: behind the question who is here LLVM would have each thread load it.
+            Some(Form::Same) if chosen || !may_move => return None,
+            Some(Form::Same) => {
                 let pointer = self.of_all(pointer, &mut { MOST_EXPRS })?;
-                self.add(root, pointer, asks, true);
+                let Expr { ty, span, .. } = self.function().exprs[root];
+                let ahead = Expr { kind: ExprKind::Load(pointer, align), ty, span };
+                let ahead = self.peeler.function.exprs.push(ahead);
+                self.once.push((root, ahead));
             }
-            Some(Form::Same) => return None,
-            Some(Form::Step | Form::Other) => {}
-            None if walks => self.add(root, pointer, asks, false),
-            None => return None,
+            Some(Form::Step | Form::Other) => self.touches = true,
+            None => {
+                let walks = !chosen && may_move && self.goes_on(pointer) == Some(true);
+                if !walks || !self.is_plain(root, pointer) {
+                    return None;
+                }
+                self.add(root, pointer);
+            }
         }
         Some(())
     }
 
-    fn add(&mut self, load: ExprId, pointer: ExprId, asks: &[Ask], alike: bool) {
+    fn add(&mut self, load: ExprId, pointer: ExprId) {
         for (number, before) in self.loads.iter().enumerate() {
             if self.around.contains(&self.lists[number]) && same(self.peeler.function, before.pointer, pointer) {
                 self.loads[number].loads.push(load);
@@ -377,7 +403,7 @@ impl<'a, 'b> Walk<'a, 'b> {
             }
         }
         self.lists.extend(self.around.last());
-        self.loads.push(WalkedLoad { loads: vec![load], pointer, asks: asks.to_vec(), alike });
+        self.loads.push(WalkedLoad { loads: vec![load], pointer });
     }
 
     /// How an address changes along a row of threads, if that is not at all or to the next element.
@@ -506,21 +532,15 @@ impl<'a, 'b> Walk<'a, 'b> {
         }
     }
 
-    /// What a thread needs to tell where it loads from, and when.
+    /// What a thread needs to tell where it loads from, and in which turns it does not.
     fn rows(&self) -> Option<Segment> {
         let Peeler { function, uniformity, fixed, .. } = &*self.peeler;
         let own = |local: LocalId| uniformity.local_varies(local);
         let mut read = BTreeSet::new();
-        for load in &self.loads {
-            let asked = load.asks.iter().map(|ask| match ask {
-                Ask::Counter { value, .. } => *value,
-                Ask::Thread { cond, .. } => *cond,
+        for root in self.loads.iter().map(|load| load.pointer).chain(self.apart.iter().copied()) {
+            for_each_read(function, root, &mut |local| {
+                read.insert(local);
             });
-            for root in asked.chain([load.pointer]) {
-                for_each_read(function, root, &mut |local| {
-                    read.insert(local);
-                });
-            }
         }
         let mut rows = Segment::default();
         for local in read.into_iter().filter(|&local| own(local)) {
