@@ -448,11 +448,22 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         })
     }
 
-    /// The same as straight code, of which no vectors are made.
-    pub(super) fn each_lane_or_last(&mut self, mut body: impl FnMut(&mut Self, IntValue<'ctx>) -> Result<()>) -> Result<()> {
+    /// Of each thread of the strip whether it is there.
+    pub(super) fn lanes_there(&self) -> Result<Vec<IntValue<'ctx>>> {
+        let last = self.last_lane()?;
+        let most = self.strip.as_ref().map_or(0, |strip| strip.most);
+        let is_there = |lane| self.emitter.builder.build_int_compare(IntPredicate::ULE, self.int(lane), last, "");
+        Ok((0..most).map(is_there).collect::<std::result::Result<_, _>>()?)
+    }
+
+    /// As [`Self::lanes_or_last`], for the first `lanes`, as straight code of which no vectors are made.
+    pub(super) fn first_lanes_or_last(
+        &mut self,
+        lanes: u32,
+        mut body: impl FnMut(&mut Self, IntValue<'ctx>) -> Result<()>,
+    ) -> Result<()> {
         let (before, last) = (self.strip.clone(), self.last_lane()?);
-        let most = before.as_ref().map_or(0, |strip| strip.most);
-        for lane in 0..most {
+        for lane in 0..lanes {
             let lane = self.int(lane);
             self.stand_in(lane, last)?;
             body(self, lane)?;

@@ -12,14 +12,16 @@ use super::entry::KernelEmitter;
 use crate::backend::llvm::{Result, internal};
 
 /// Bytes of a part.
-const PART: u32 = 16;
+pub(super) const PART: u32 = 16;
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
-    /// The columns of a square of as many rows as they have elements.
+    /// The columns of a square of as many rows as they have elements. Of fewer rows, as many as a part has elements, each part is a
+    /// square of its own.
     pub(super) fn transposed(&self, rows: Vec<VectorValue<'ctx>>) -> Result<Vec<VectorValue<'ctx>>> {
-        let n = rows.len() as u32;
-        let parts = (n * self.bytes_of(&rows)? / PART).max(1);
-        let of_part = n / parts;
+        let n = rows.first().map_or(0, |row| row.get_type().get_size());
+        let of_part = (PART / self.bytes_of(&rows)?).min(n);
+        let parts = rows.len() as u32 / of_part;
+        let rows_of_all = rows.len();
         let mut groups: Vec<Vec<VectorValue<'ctx>>> = rows.into_iter().map(|row| vec![row]).collect();
         let mut unit = 1;
         while unit < of_part {
@@ -41,7 +43,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             (groups, unit) = (merged, 2 * unit);
         }
         // Vector `v` of a group has, of each part, what becomes the rows of its group in column `v` of the part.
-        let mut columns = vec![None; n as usize];
+        let mut columns = vec![None; rows_of_all];
         for v in 0..of_part as usize {
             let mut square: Vec<VectorValue<'ctx>> = groups.iter().filter_map(|group| group.get(v).copied()).collect();
             let mut step = 1;

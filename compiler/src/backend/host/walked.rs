@@ -14,6 +14,7 @@ use super::{
     fetch::FIRST,
     hooks::index,
     plan::{Walked, WalkedLoad},
+    transposed::PART,
 };
 use crate::{
     backend::llvm::{Result, internal},
@@ -25,6 +26,9 @@ const WIDTH: u32 = 16;
 
 /// Bytes of the widest vector.
 const VECTOR: u32 = 64;
+
+/// As many turns as are few.
+const FEW: u32 = 4;
 
 /// So many bytes further on in its row is what the cache is asked for: sixteen rows that lie a power of two apart share the few places of
 /// a set, and hardware does not fetch far ahead in so many.
@@ -42,6 +46,8 @@ pub(super) enum Turned<'ctx> {
 /// Rows that are taken ahead.
 struct Ahead<'ctx> {
     element: BasicTypeEnum<'ctx>,
+    /// Its bytes.
+    bytes: u32,
     /// Elements of a vector: those of all turns, or of half of them.
     elements: u32,
     /// By the turn: an element for each thread.
@@ -124,17 +130,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         for load in &walked.loads {
             ahead.push(self.room_for(load)?);
         }
-        let mut rows = vec![Vec::new(); walked.loads.len()];
-        self.each_lane_or_last(|this, lane| {
-            this.enter_with(&walked.rows, &walked.rows.load, lane)?;
-            for (load, rows) in walked.loads.iter().zip(&mut rows) {
-                rows.push(this.emitter.emit_pointer(load.pointer)?);
-            }
-            Ok(())
-        })?;
-        for (ahead, rows) in ahead.iter().zip(&rows) {
-            self.take_rows(ahead, rows, turns)?;
-        }
+        let rows = self.rows_of(walked)?;
+        self.take_all(&ahead, &rows, turns)?;
         self.counted("turn", (self.int(0), turns), |this, turn| {
             this.turned.clear();
             for (load, ahead) in walked.loads.iter().zip(&ahead) {
@@ -155,6 +152,38 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             this.step(walked)
         })?;
         Ok(())
+    }
+
+    /// By the load and the thread: where its row goes on. Of even distances two threads tell all.
+    fn rows_of(&mut self, walked: &Walked) -> Result<Vec<Vec<PointerValue<'ctx>>>> {
+        let mut rows = vec![Vec::new(); walked.loads.len()];
+        let lanes = if walked.loads.iter().all(|load| load.even) { 2 } else { WIDTH };
+        self.first_lanes_or_last(lanes, |this, lane| {
+            this.enter_with(&walked.rows, &walked.rows.load, lane)?;
+            for (load, rows) in walked.loads.iter().zip(&mut rows) {
+                rows.push(this.emitter.emit_pointer(load.pointer)?);
+            }
+            Ok(())
+        })?;
+        if lanes == WIDTH {
+            return Ok(rows);
+        }
+        let there = self.lanes_there()?;
+        let (byte, long) = (self.emitter.cx.types.context.i8_type(), self.emitter.cx.types.context.i64_type());
+        for rows in &mut rows {
+            let [first, second] = *rows.as_slice() else { return internal("two threads without two rows") };
+            let builder = &self.emitter.builder;
+            let from = builder.build_ptr_to_int(first, long, "")?;
+            let by = builder.build_int_sub(builder.build_ptr_to_int(second, long, "")?, from, "apart")?;
+            let mut row = second;
+            for &is_there in there.iter().skip(2) {
+                let more = builder.build_select(is_there, by, long.const_zero(), "")?.into_int_value();
+                // SAFETY: without `inbounds` an address may be anywhere; it is that of a thread which is there.
+                row = unsafe { builder.build_gep(byte, row, &[more], "row")? };
+                rows.push(row);
+            }
+        }
+        Ok(rows)
     }
 
     /// Between two turns.
@@ -185,9 +214,73 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let Some(&first) = load.loads.first() else { return internal("a walk that loads nothing") };
         let exprs = &self.emitter.function.exprs;
         let element = self.emitter.cx.types.memory(exprs[first].ty)?;
-        let elements = WIDTH.min(VECTOR / exprs[first].ty.host_bytes() as u32);
+        let bytes = exprs[first].ty.host_bytes() as u32;
+        let elements = WIDTH.min(VECTOR / bytes);
         let turns = self.array(element, WIDTH * WIDTH, "turns")?;
-        Ok(Ahead { element, elements, turns })
+        Ok(Ahead { element, bytes, elements, turns })
+    }
+
+    /// Takes what so many turns load of all rows. Few turns are left at the end of a row, or are all that it has.
+    fn take_all(
+        &mut self,
+        ahead: &[Ahead<'ctx>],
+        rows: &[Vec<PointerValue<'ctx>>],
+        turns: IntValue<'ctx>,
+    ) -> Result<()> {
+        let take = |this: &mut Self| {
+            ahead.iter().zip(rows).try_for_each(|(ahead, rows)| this.take_rows(ahead, rows, turns))
+        };
+        if !ahead.iter().all(|ahead| ahead.elements == WIDTH && ahead.bytes * FEW == PART) {
+            return take(self);
+        }
+        let (few, many) = (self.emitter.block("few_turns"), self.emitter.block("many_turns"));
+        let end = self.emitter.block("rows_taken");
+        let builder = &self.emitter.builder;
+        let is_few = builder.build_int_compare(IntPredicate::ULE, turns, self.int(FEW), "")?;
+        builder.build_conditional_branch(is_few, few, many)?;
+        builder.position_at_end(few);
+        for (ahead, rows) in ahead.iter().zip(rows) {
+            self.take_few(ahead, rows, turns)?;
+        }
+        self.emitter.go(end)?;
+        self.emitter.builder.position_at_end(many);
+        take(self)?;
+        self.emitter.go(end)?;
+        self.emitter.builder.position_at_end(end);
+        Ok(())
+    }
+
+    /// Takes what four turns load at most: a part of a vector of each row.
+    fn take_few(&mut self, ahead: &Ahead<'ctx>, rows: &[PointerValue<'ctx>], turns: IntValue<'ctx>) -> Result<()> {
+        let part = vector_of(ahead.element, FEW)?;
+        let pointer = self.emitter.cx.types.pointer(Space::Global);
+        let load = self.emitter.cx.intrinsic("llvm.masked.load", &[part.into(), pointer.into()])?;
+        let mask = self.before(turns, (0, FEW))?;
+        let mut taken = Vec::new();
+        for row in rows {
+            let args = [(*row).into(), mask.into(), part.const_zero().into()];
+            let value = self.emitter.builder.build_call(load, &args, "")?.try_as_basic_value();
+            let Some(value) = value.basic() else { return internal("a masked load without a value") };
+            taken.push(value.into_vector_value());
+        }
+        let mut square = Vec::new();
+        for first in taken.iter().take(FEW as usize).enumerate() {
+            let every: Vec<_> = taken.iter().skip(first.0).step_by(FEW as usize).copied().collect();
+            let [a, b, c, d] = every.as_slice() else { return internal("rows that do not come by fours") };
+            let (low, high) = (self.joined(*a, *b)?, self.joined(*c, *d)?);
+            square.push(self.joined(low, high)?);
+        }
+        for (turn, column) in (0..).zip(self.transposed(square)?) {
+            let place = self.element_at(ahead.element, ahead.turns, self.int(turn * WIDTH))?;
+            self.emitter.builder.build_store(place, column)?;
+        }
+        Ok(())
+    }
+
+    /// Two vectors as one.
+    fn joined(&self, a: VectorValue<'ctx>, b: VectorValue<'ctx>) -> Result<VectorValue<'ctx>> {
+        let mask: Vec<_> = (0..2 * a.get_type().get_size()).map(|lane| self.int(lane)).collect();
+        Ok(self.emitter.builder.build_shuffle_vector(a, b, VectorType::const_vector(&mask), "")?)
     }
 
     /// Takes what so many turns load of each row, and makes a vector of the threads for each turn of it.

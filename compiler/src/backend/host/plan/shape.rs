@@ -154,6 +154,8 @@ pub(crate) struct WalkedLoad {
     pub loads: Vec<ExprId>,
     /// Where the next turn loads from.
     pub pointer: ExprId,
+    /// That is as far from thread to thread.
+    pub even: bool,
 }
 
 /// Statements without a barrier, run for one thread after the other.

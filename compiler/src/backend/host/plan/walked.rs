@@ -403,15 +403,19 @@ impl<'a, 'b> Walk<'a, 'b> {
             }
         }
         self.lists.extend(self.around.last());
-        self.loads.push(WalkedLoad { loads: vec![load], pointer });
+        let even = self.forms(|forms| forms.is_even(pointer));
+        self.loads.push(WalkedLoad { loads: vec![load], pointer, even });
     }
 
     /// How an address changes along a row of threads, if that is not at all or to the next element.
     fn neighbors(&self, pointer: ExprId) -> Option<Form> {
+        self.forms(|forms| lockstep::neighbors(forms, pointer).then(|| forms.form(pointer)))
+    }
+
+    fn forms<T>(&self, ask: impl FnOnce(&Forms<'_>) -> T) -> T {
         let Peeler { function, uniformity, fixed, .. } = &*self.peeler;
         let shared = |local: LocalId| !uniformity.local_varies(local);
-        let forms = Forms { function, fixed, shared: &shared, sole: &|_| None, axis: 0 };
-        lockstep::neighbors(&forms, pointer).then(|| forms.form(pointer))
+        ask(&Forms { function, fixed, shared: &shared, sole: &|_| None, axis: 0 })
     }
 
     /// Whether elements are such as vectors are made of, and in memory that is not a thread's own.
