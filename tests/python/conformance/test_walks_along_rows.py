@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from weft import cuda
 
-THREADS = [1, 5, 15, 16, 17, 40]
-COLUMNS = [0, 1, 3, 15, 16, 17, 31, 32, 50]
-BLOCKS = [1, 16, 37, 128]
+THREADS = [1, 5, 16, 17, 40]
+COLUMNS = [0, 1, 3, 4, 5, 16, 17, 31, 36, 50]
+BLOCKS = [1, 37, 128]
 
 
 def floats(seed, *shape, dtype=np.float32):
@@ -83,8 +83,9 @@ def without_own(a, x, out):
     if i < a.shape[0]:
         total = np.float32(0)
         for k in range(a.shape[1]):
-            if k != i:
-                total += a[i, k] * x[k]
+            if k == i:
+                continue
+            total += a[i, k] * x[k]
         out[i] = total
 
 
@@ -119,6 +120,8 @@ def kernel(a, b, x, flags, c, out):
 CONDITIONS = [
     ("k != c", "pass"),
     ("k == c", "pass"),
+    ("not (k == i)", "pass"),
+    ("i != k and k != i + 3", "pass"),
     ("k > c", "pass"),
     ("k >= c and k != i", "pass"),
     ("c <= k", "total += a[i, k]"),

@@ -220,7 +220,9 @@ impl<'a, 'b> Walk<'a, 'b> {
         let mut done = Block::new();
         for stmt in block {
             match &stmt.kind {
-                StmtKind::If { cond, then, .. } if self.asked.contains(cond) => done.extend(self.spliced(then)),
+                StmtKind::If { cond, then, otherwise } if self.asked.contains(cond) => {
+                    done.extend(self.spliced(if then.is_empty() { otherwise } else { then }));
+                }
                 StmtKind::If { .. }
                 | StmtKind::Assign(..)
                 | StmtKind::Store { .. }
@@ -269,17 +271,18 @@ impl<'a, 'b> Walk<'a, 'b> {
                     self.neighbors(pointer)?;
                 }
                 StmtKind::If { cond, then, otherwise } => {
+                    let (arm, other) = if then.is_empty() { (otherwise, then) } else { (then, otherwise) };
                     let mut all = asks.to_vec();
-                    let asked = self.ask(*cond, known, false, &mut all);
+                    let asked = self.ask(*cond, known, then.is_empty(), &mut all);
                     let before = (self.loads.len(), self.once.len());
-                    self.block(then, &mut known.clone(), &all)?;
+                    self.block(arm, &mut known.clone(), &all)?;
                     let loads = (self.loads.len(), self.once.len()) != before;
                     if loads && asked {
                         self.apart.extend(all);
                         self.asked.insert(*cond);
                     }
                     let before = (self.loads.len(), self.once.len());
-                    self.block(otherwise, &mut known.clone(), asks)?;
+                    self.block(other, &mut known.clone(), asks)?;
                     // What is loaded behind another condition is not known.
                     if (loads && !asked) || (self.loads.len(), self.once.len()) != before {
                         return None;
