@@ -494,7 +494,11 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// Runs `body` for the number of each thread of the strip that is here.
-    pub(super) fn lanes(&mut self, parallel: bool, body: impl Fn(&mut Self, IntValue<'ctx>) -> Result<()>) -> Result<()> {
+    pub(super) fn lanes(
+        &mut self,
+        parallel: bool,
+        body: impl Fn(&mut Self, IntValue<'ctx>) -> Result<()>,
+    ) -> Result<()> {
         let Some(Strip { width, .. }) = self.strip else { return internal("lanes of no strip") };
         self.lanes_between((self.int(0), width), parallel, body)
     }

@@ -227,9 +227,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         rows: &[Vec<PointerValue<'ctx>>],
         turns: IntValue<'ctx>,
     ) -> Result<()> {
-        let take = |this: &mut Self| {
-            ahead.iter().zip(rows).try_for_each(|(ahead, rows)| this.take_rows(ahead, rows, turns))
-        };
+        let take =
+            |this: &mut Self| ahead.iter().zip(rows).try_for_each(|(ahead, rows)| this.take_rows(ahead, rows, turns));
         if !ahead.iter().all(|ahead| ahead.elements == WIDTH && ahead.bytes * FEW == PART) {
             return take(self);
         }

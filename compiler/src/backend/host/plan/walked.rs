@@ -333,17 +333,14 @@ impl<'a, 'b> Walk<'a, 'b> {
     /// Looks at the loads of an expression, which may stand in a part of it that is not always computed.
     fn expr(&mut self, root: ExprId, known: &Known, chosen: bool) -> Option<()> {
         let kind = self.function().exprs[root].kind.clone();
-        match kind {
-            ExprKind::Select(cond, a, b) => {
-                self.expr(cond, known, chosen)?;
-                self.expr(a, known, true)?;
-                return self.expr(b, known, true);
-            }
-            ExprKind::Binary(BinaryOp::And | BinaryOp::Or, a, b) => {
-                self.expr(a, known, chosen)?;
-                return self.expr(b, known, true);
-            }
-            _ => {}
+        if let ExprKind::Select(cond, a, b) = kind {
+            self.expr(cond, known, chosen)?;
+            self.expr(a, known, true)?;
+            return self.expr(b, known, true);
+        }
+        if let ExprKind::Binary(BinaryOp::And | BinaryOp::Or, a, b) = kind {
+            self.expr(a, known, chosen)?;
+            return self.expr(b, known, true);
         }
         for operand in kind.operands() {
             self.expr(operand, known, chosen)?;
@@ -449,9 +446,8 @@ impl<'a, 'b> Walk<'a, 'b> {
                     return self.inline_within(value?, &Known::new(), left);
                 }
                 let Peeler { uniformity, fixed, .. } = &*self.peeler;
-                let is_there = !uniformity.local_varies(local)
-                    || fixed.value(local).is_some()
-                    || self.fetched.contains(&local);
+                let is_there =
+                    !uniformity.local_varies(local) || fixed.value(local).is_some() || self.fetched.contains(&local);
                 if self.assigned.contains(&local) || !is_there {
                     return None;
                 }
@@ -496,12 +492,10 @@ impl<'a, 'b> Walk<'a, 'b> {
     /// Whether a value is the counter, perhaps in 64 bits.
     fn is_counter(&self, id: ExprId) -> bool {
         let expr = &self.function().exprs[id];
-        match expr.kind {
-            ExprKind::Convert(a) => {
-                expr.ty == Type::I64 && self.function().exprs[a].ty == Type::I32 && self.is_counter(a)
-            }
-            _ => expr.kind == ExprKind::Local(self.counter),
+        if let ExprKind::Convert(a) = expr.kind {
+            return expr.ty == Type::I64 && self.function().exprs[a].ty == Type::I32 && self.is_counter(a);
         }
+        expr.kind == ExprKind::Local(self.counter)
     }
 
     /// Whether a value is one more in the next turn, or a pointer one element further, or the same; `None` if it is neither.

@@ -1,7 +1,10 @@
 //! Tiles in a block's memory: how many sums a product of them has at a time, totals in memory, and where what threads carry lies.
 
 use super::harness::{llvm, module};
-use crate::backend::host::{offsets::Offsets, plan::{Plan, Vectors}};
+use crate::backend::host::{
+    offsets::Offsets,
+    plan::{Plan, Vectors},
+};
 
 const PRODUCT: &str = "
 def product(a, b, c):
