@@ -22,6 +22,7 @@ mod plan;
 mod quick;
 mod quotients;
 mod seen;
+mod standing_in;
 mod stop;
 mod strips;
 #[cfg(test)]
