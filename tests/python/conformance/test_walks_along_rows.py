@@ -1,4 +1,4 @@
-"""Threads that each go along a row of their own: sums keep their order, and nothing is read that the program does not read."""
+"""Threads that each go along a row of their own: sums keep their order, and nothing else is read than before."""
 
 import ctypes
 import math
