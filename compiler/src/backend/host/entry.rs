@@ -20,6 +20,7 @@ use super::{
     seen::Seen,
     stop::Watch,
     strips::Strip,
+    walked::Turned,
     warps::Carried,
 };
 use crate::{
@@ -64,6 +65,8 @@ pub(super) struct KernelEmitter<'a, 'ctx> {
     pub loops: Vec<(BasicBlock<'ctx>, BasicBlock<'ctx>)>,
     /// The strip of threads that is here, if it is no row.
     pub strip: Option<Strip<'ctx>>,
+    /// What the present turn of a walk along rows has in place of loads.
+    pub turned: Vec<Turned<'ctx>>,
 }
 
 /// Declares and fills the entry of a kernel whose threads are loops: it hands on what the context holds. The blocks are
@@ -192,6 +195,7 @@ pub(super) fn emit<'ctx>(
         outlines: cx.options.opt && plan.segments > MOST_SEGMENTS && recorder.is_none(),
         loops: Vec::new(),
         strip: None,
+        turned: Vec::new(),
     };
     entry.declare_own()?;
     let carried = if plan.apart { entry.declare_carried(value)? } else { Vec::new() };

@@ -17,14 +17,12 @@ use crate::{
 /// Bytes of a cache line.
 const LINE: u64 = 64;
 
-/// How near a cache is that has what is asked for: the first, which a row of tiles has room in.
-const NEAREST: u64 = 3;
-
-/// The second, which waits for more lines at a time.
-const SECOND: u64 = 2;
-
 /// What is loaded so many turns later is fetched.
 const TURNS_AHEAD: u64 = 4;
+
+/// The caches, as LLVM counts them. The second one waits for more lines at a time.
+pub(super) const FIRST: u64 = 3;
+const SECOND: u64 = 2;
 
 /// Which threads of a row.
 pub(super) enum Lines<'ctx> {
@@ -166,7 +164,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         for (local, place) in places.into_iter().rev() {
             self.emitter.places[local.index()] = place;
         }
-        self.prefetch(place, NEAREST)
+        self.prefetch(place, FIRST)
     }
 
     /// Runs `body` for a thread of each line that some threads of a row touch.

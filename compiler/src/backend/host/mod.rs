@@ -23,11 +23,14 @@ mod quick;
 mod quotients;
 mod row_bounds;
 mod seen;
+mod standing_in;
 mod stop;
 mod strips;
 #[cfg(test)]
 mod tests;
 mod threads;
+mod transposed;
+mod walked;
 mod warps;
 mod whole;
 
@@ -62,7 +65,7 @@ use checks::{Recorder, Telling};
 use hooks::{Frame, HostHooks};
 use offsets::Offsets;
 use parallel::Parallel;
-use plan::{Plan, Polling};
+use plan::{Plan, Polling, Vectors};
 use seen::Seen;
 use stop::Watch;
 
@@ -165,8 +168,8 @@ impl Strategy {
         if fibers || plan::too_many_copies(module) {
             return Self::fibers(module, &circles);
         }
-        let pairs = cpu::multiplies_in_pairs(cpu);
-        let Some(plan) = Plan::of(module, options.opt, pairs) else { return internal("the module has no kernel") };
+        let vectors = Vectors { pairs: cpu::multiplies_in_pairs(cpu), masks: cpu::has_masks(cpu) };
+        let Some(plan) = Plan::of(module, options.opt, vectors) else { return internal("the module has no kernel") };
         let arrays = plan.module.functions[plan.kernel].local_arrays.iter().map(|(_, array)| array);
         // Of an array that a function hands on there is one for each call.
         if super::check_local(arrays).is_err() {

@@ -65,6 +65,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             Node::Barrier if self.hooks.telling.is_some() => checks::met(&self.emitter, self.hooks.frame.get().context),
             Node::Barrier => Ok(()),
             Node::Strips(strips) => self.strips(strips),
+            Node::Walked(walked) => self.walked(walked),
             Node::Loop { active, guard, mask, turn_mask, body, step, counter } => {
                 let ends = counter.is_some() || self.plan.leaving.iter().any(|of| of.ends && of.is_of(body));
                 self.block_loop((*active, guard.as_ref()), (*mask, *turn_mask), ends, (body, step))

@@ -100,6 +100,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             outlines: false,
             loops: Vec::new(),
             strip: None,
+            turned: Vec::new(),
         };
         inner.emitter.in_step = self.emitter.in_step;
         inner.declare_own()?;

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use inkwell::{
     IntPredicate,
     types::BasicTypeEnum,
-    values::{IntValue, PointerValue},
+    values::{BasicValueEnum, IntValue, PointerValue},
 };
 
 use super::{
@@ -15,7 +15,7 @@ use super::{
     hooks::{Frame, count, index},
     parallel::Shape,
     plan::{Leaving, Node, Segment, Strips},
-    threads::{GuardValues, RangeValues},
+    threads::{GuardValues, RangeValues, undefined},
 };
 use crate::{
     backend::llvm::{Result, internal},
@@ -29,19 +29,19 @@ const ALIGN: u32 = 64;
 #[derive(Clone, Debug)]
 pub(super) struct Strip<'ctx> {
     /// Their rows.
-    rows: Vec<StripRow<'ctx>>,
+    pub(super) rows: Vec<StripRow<'ctx>>,
     /// `threadIdx.x` of the first of each row.
-    from: IntValue<'ctx>,
+    pub(super) from: IntValue<'ctx>,
     /// How many there are in a row.
     width: IntValue<'ctx>,
     /// How many there may be.
-    most: u32,
+    pub(super) most: u32,
     /// What LLVM is to make of a whole strip.
-    shape: Shape,
+    pub(super) shape: Shape,
     /// Which of them is present: its row, and which it is there.
-    present: Option<(usize, IntValue<'ctx>)>,
+    pub(super) present: Option<(usize, IntValue<'ctx>)>,
     /// What each of them is asked for.
-    asked: Vec<RangeValues<'ctx>>,
+    pub(super) asked: Vec<RangeValues<'ctx>>,
 }
 
 /// The threads of a strip in one row.
@@ -121,6 +121,9 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     /// Some threads of one row.
     fn strips_of_row(&mut self, common: &Common<'_, 'ctx>, row: Row<'ctx>, (low, high): Span<'ctx>) -> Result<()> {
         let high = self.choose("llvm.smax", low, high.into())?;
+        if common.strips.walked {
+            return self.walking_strips(common, row, (low, high));
+        }
         let width = self.int(common.strips.width);
         let threads = self.emitter.builder.build_int_nuw_sub(high, low, "")?;
         let turns = self.emitter.builder.build_int_unsigned_div(threads, width, "strips")?;
@@ -135,6 +138,27 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             let rows = vec![StripRow { row, places: common.rest.clone() }];
             let most = common.strips.width;
             this.one(common, Strip { rows, from, width: left, most, shape, present: None, asked: Vec::new() })
+        })?;
+        Ok(())
+    }
+
+    /// All threads of a row that walk along rows of their own: the last strip is as wide as the others, and each of its threads is asked
+    /// whether it is there.
+    fn walking_strips(&mut self, common: &Common<'_, 'ctx>, row: Row<'ctx>, (low, high): Span<'ctx>) -> Result<()> {
+        let (width, one) = (self.int(common.strips.width), self.int(1));
+        let builder = &self.emitter.builder;
+        let threads = builder.build_int_nuw_sub(high, low, "")?;
+        let turns = builder.build_int_nuw_add(threads, builder.build_int_sub(width, one, "")?, "")?;
+        let turns = builder.build_int_unsigned_div(turns, width, "strips")?;
+        let bound = index(&self.emitter, high)?;
+        let asked = RangeValues { value: bound.get_type().const_zero(), op: CompareOp::Lt, bound, wraps: false };
+        let Some(places) = common.whole.first().cloned() else { return internal("a strip without a row") };
+        self.counted("strip", (self.int(0), turns), |this, turn| {
+            let builder = &this.emitter.builder;
+            let from = builder.build_int_add(low, builder.build_int_nuw_mul(turn, width, "")?, "")?;
+            let rows = vec![StripRow { row, places }];
+            let (most, shape) = (common.strips.width, Shape::Vectors);
+            this.one(common, Strip { rows, from, width, most, shape, present: None, asked: vec![asked] })
         })?;
         Ok(())
     }
@@ -239,7 +263,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    fn int(&self, value: u32) -> IntValue<'ctx> {
+    pub(super) fn int(&self, value: u32) -> IntValue<'ctx> {
         self.emitter.cx.types.context.i32_type().const_int(u64::from(value), false)
     }
 
@@ -276,7 +300,12 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     /// An array of a crossing local for so many threads.
     fn array_of(&mut self, local: LocalId, threads: u32) -> Result<PointerValue<'ctx>> {
         let name = &self.emitter.function.locals[local].name;
-        let place = self.allocas.build_array_alloca(self.memory_type(local)?, self.int(threads), name)?;
+        self.array(self.memory_type(local)?, threads, name)
+    }
+
+    /// An array of the function's, aligned for vectors.
+    pub(super) fn array(&self, ty: BasicTypeEnum<'ctx>, elements: u32, name: &str) -> Result<PointerValue<'ctx>> {
+        let place = self.allocas.build_array_alloca(ty, self.int(elements), name)?;
         if let Some(alloca) = place.as_instruction() {
             let set = alloca.set_alignment(ALIGN);
             set.or_else(|error| internal(format!("an alignment of {ALIGN}: {error}")))?;
@@ -388,7 +417,11 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// Runs `body` for the number of each thread of the strip that is here.
-    fn lanes(&mut self, parallel: bool, body: impl Fn(&mut Self, IntValue<'ctx>) -> Result<()>) -> Result<()> {
+    pub(super) fn lanes(
+        &mut self,
+        parallel: bool,
+        body: impl Fn(&mut Self, IntValue<'ctx>) -> Result<()>,
+    ) -> Result<()> {
         let Some(Strip { width, .. }) = self.strip else { return internal("lanes of no strip") };
         self.lanes_between((self.int(0), width), parallel, body)
     }
@@ -484,17 +517,57 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             return Ok(());
         }
         self.lanes(true, |this, thread| {
+            let runs = this.lane_runs()?;
             for &local in locals {
                 let Some((array, lane)) = this.strip.as_ref().and_then(|strip| strip.element(local)) else {
                     return internal("a crossing local without a place in its strip");
                 };
                 let (own, kept) = (this.lane_of(array, lane, local)?, this.kept(local, thread)?);
+                let ty = this.memory_type(local)?;
                 let (from, to) = if fetch { (kept, own) } else { (own, kept) };
-                let value = this.emitter.builder.build_load(this.memory_type(local)?, from, "")?;
-                this.emitter.builder.build_store(to, value)?;
+                let Some(runs) = runs else {
+                    let value = this.emitter.builder.build_load(ty, from, "")?;
+                    this.emitter.builder.build_store(to, value)?;
+                    continue;
+                };
+                // The strip's own is loaded and stored without a mask, so that it stays in registers.
+                let value = if fetch {
+                    let none = undefined(ty)?;
+                    this.where_runs(runs, |this| Ok(this.emitter.builder.build_load(ty, from, "")?), none)?
+                } else {
+                    this.emitter.builder.build_load(ty, from, "")?
+                };
+                if fetch {
+                    this.emitter.builder.build_store(to, value)?;
+                    continue;
+                }
+                let store = |this: &mut Self| {
+                    this.emitter.builder.build_store(to, value)?;
+                    Ok(value)
+                };
+                this.where_runs(runs, store, value)?;
             }
             Ok(())
         })
+    }
+
+    /// A value that is worked out where the present thread runs, and another one elsewhere.
+    fn where_runs(
+        &mut self,
+        runs: IntValue<'ctx>,
+        value: impl FnOnce(&mut Self) -> Result<BasicValueEnum<'ctx>>,
+        otherwise: BasicValueEnum<'ctx>,
+    ) -> Result<BasicValueEnum<'ctx>> {
+        let (here, end) = (self.emitter.block("lane_carries"), self.emitter.block("lane_carried"));
+        let before = self.emitter.current()?;
+        self.emitter.builder.build_conditional_branch(runs, here, end)?;
+        self.emitter.builder.position_at_end(here);
+        let value = value(self)?;
+        self.emitter.go(end)?;
+        self.emitter.builder.position_at_end(end);
+        let phi = self.emitter.builder.build_phi(value.get_type(), "")?;
+        phi.add_incoming(&[(&value, here), (&otherwise, before)]);
+        Ok(phi.as_basic_value())
     }
 
     /// A thread's element of a strip's array.
@@ -519,6 +592,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             }
             Node::Guarded { inside, .. } => self.long_turn(inside),
             Node::Strips(strips) => self.long_turn(&strips.nodes),
+            Node::Walked(walked) => self.long_turn(&walked.nodes),
             Node::Once { block, .. } => self.plan.polling.for_long(self.emitter.function, &self.plan.fixed, block),
             Node::Barrier | Node::Break | Node::Continue | Node::Return => false,
         })

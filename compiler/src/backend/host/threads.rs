@@ -479,12 +479,16 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             let continue_to = self.way_out(&segment.on_continue, thread, put_back)?;
             self.emitter.loops.push(LoopTargets { break_to, continue_to });
         }
+        self.take_turned()?;
         if let Some(holds) = self.lane_runs()? {
             let run = self.emitter.block("lane_runs");
             self.emitter.builder.build_conditional_branch(holds, run, put_back)?;
             self.emitter.builder.position_at_end(run);
         }
         self.emitter.emit_block(body)?;
+        if !self.turned.is_empty() {
+            self.emitter.ahead.clear();
+        }
         if in_loop {
             self.emitter.loops.pop();
         }

@@ -416,6 +416,7 @@ fn jumps_out(nodes: &[Node]) -> bool {
         | Node::Split { .. }
         | Node::Barrier
         | Node::Strips(_)
+        | Node::Walked(_)
         | Node::Return => node.parts().iter().any(|part| jumps_out(part)),
     })
 }

@@ -28,6 +28,11 @@ pub(super) fn drop_unread(function: &Function, fixed: &Fixed, nodes: &mut Vec<No
             drop_unread(function, fixed, &mut strips.nodes);
             true
         }
+        Node::Walked(walked) => {
+            drop_unread(function, fixed, &mut walked.nodes);
+            drop_unread(function, fixed, &mut walked.step);
+            true
+        }
         Node::Once { .. } | Node::Barrier | Node::Break | Node::Continue | Node::Return => true,
     });
 }

@@ -245,6 +245,32 @@ impl Forms<'_> {
         })
     }
 
+    /// Whether a value grows by the same from each thread of a row to the next, be it nothing; false where that is not seen.
+    pub(crate) fn is_even(&self, root: ExprId) -> bool {
+        let is_same = |id: ExprId| self.form(id) == Form::Same;
+        let expr = &self.function.exprs[root];
+        match expr.kind.class() {
+            Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(_))) => true,
+            Class::Leaf(Leaf::Local(local)) if !(self.shared)(local) => {
+                self.fixed.value(local).is_some_and(|value| self.is_even(value))
+            }
+            // In 32 bits sums may wrap, but not what is widened as it is.
+            Class::Arith(Arith::Convert(a)) if expr.ty == Type::I64 && self.function.exprs[a].ty == Type::I32 => {
+                is_same(a) || matches!(self.function.exprs[self.known(a)].kind, ExprKind::Special(_)) && self.is_even(a)
+            }
+            Class::Arith(Arith::Binary(BinaryOp::Add | BinaryOp::Sub | BinaryOp::AddExact, a, b))
+                if expr.ty == Type::I64 =>
+            {
+                self.is_even(a) && self.is_even(b)
+            }
+            Class::Arith(Arith::Binary(BinaryOp::Mul | BinaryOp::MulExact, a, b)) if expr.ty == Type::I64 => {
+                (self.is_even(a) && is_same(b)) || (is_same(a) && self.is_even(b))
+            }
+            Class::Address { base, by, .. } => self.is_even(base) && self.is_even(by),
+            Class::Leaf(_) | Class::Arith(_) | Class::Load(_) => is_same(root),
+        }
+    }
+
     /// How an expression changes along a row.
     pub(crate) fn form(&self, root: ExprId) -> Form {
         self.form_within(root, &Cell::new(EFFORT))

@@ -73,7 +73,9 @@ impl Peeler<'_> {
         };
         forms.split(inner, false, &mut parts);
         let interval = parts.residual.is_empty() && !parts.guard.ranges.iter().any(|range| range.wraps);
-        if otherwise.is_empty() && interval && !parts.guard.is_empty() {
+        // All threads but one, in a loop that strips may take: they carry in registers, and two parts of a row do not.
+        let is_one = segment.repeats && parts.guard.names_one();
+        if otherwise.is_empty() && interval && !parts.guard.is_empty() && !is_one {
             segment.body = std::mem::take(then);
             self.complete(&mut parts.guard);
             segment.outside = Some(parts.guard);

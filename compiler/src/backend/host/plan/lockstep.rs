@@ -402,7 +402,7 @@ pub(super) fn is_of_all(function: &Function, fixed: &Fixed, uniformity: &Uniform
     Forms { function, fixed, shared: &shared, sole: &|_| None, axis: 0 }.form(value) == Form::Same
 }
 
-fn neighbors(forms: &Forms<'_>, pointer: ExprId) -> bool {
+pub(super) fn neighbors(forms: &Forms<'_>, pointer: ExprId) -> bool {
     match forms.function.class(pointer) {
         Class::Address { base, by, unit: Unit::Elements } => {
             forms.form(base) == Form::Same && forms.form(by) != Form::Other

@@ -53,6 +53,7 @@ mod totals;
 mod turns;
 mod uniform;
 mod walk;
+mod walked;
 pub(crate) mod warps;
 mod webs;
 
@@ -65,7 +66,7 @@ pub(crate) use quotients::{Dividend, Division, Quotients};
 pub(crate) use settled::Pointers;
 pub(crate) use shape::{
     Ahead, Cut, Every, Guard, Interior, LANES, MAX_ROW, MAX_THREADS, MaskId, Multiples, Next, Node, Partners, Parts,
-    Range, Runs, Segment, Strips,
+    Range, Runs, Segment, Strips, Walked, WalkedLoad,
 };
 pub(crate) use streams::{Stream, streams};
 
@@ -82,6 +83,20 @@ use uniform::Uniformity;
 /// With more segments than this, each is a function of its own.
 pub(crate) const MOST_SEGMENTS: u64 = 24;
 
+/// What a CPU does with vectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Vectors {
+    /// It has two units for products.
+    pub pairs: bool,
+    /// It loads and stores them under a mask, whatever their elements.
+    pub masks: bool,
+}
+
+impl Vectors {
+    /// Nothing that not all do.
+    pub(crate) const PLAIN: Self = Self { pairs: false, masks: false };
+}
+
 /// What a plan may change, and have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
@@ -97,8 +112,8 @@ struct Asked {
     leaving: bool,
     /// A copy for parts of rows.
     quotients: bool,
-    /// The CPU has two units for products of vectors.
-    pairs: bool,
+    /// What the CPU does with vectors.
+    vectors: Vectors,
     /// Warps as blocks of their own, where they have nothing to do with each other.
     apart: bool,
 }
@@ -111,7 +126,7 @@ impl Asked {
         walks: false,
         leaving: false,
         quotients: false,
-        pairs: false,
+        vectors: Vectors::PLAIN,
         apart: false,
     };
 }
@@ -160,9 +175,9 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// Plans the kernel of a module; `None` if it has none. For code that is optimized, threads near no border have a copy
-    /// of what they do. With `pairs` the CPU has two units for products of vectors.
-    pub(crate) fn of(module: &Module, opt: bool, pairs: bool) -> Option<Self> {
-        let mut asked = Asked { opt, together: true, walks: opt, leaving: opt, quotients: opt, pairs, apart: opt };
+    /// of what they do.
+    pub(crate) fn of(module: &Module, opt: bool, vectors: Vectors) -> Option<Self> {
+        let mut asked = Asked { opt, together: true, walks: opt, leaving: opt, quotients: opt, vectors, apart: opt };
         loop {
             let (plan, walks) = Self::with(module, asked)?;
             let next = Asked {
@@ -333,11 +348,14 @@ impl Plan {
         } else if opt && segments <= MOST_SEGMENTS {
             let width = if joins.is_some() { strips::WIDEST } else { strips::IN_BLOCK };
             let by_eights =
-                asked.pairs && rows::come_by(strips::MORE_ROWS, &module, rows::width(peeler.function, &fixed));
+                asked.vectors.pairs && rows::come_by(strips::MORE_ROWS, &module, rows::width(peeler.function, &fixed));
             let widths = (width, Some(rows::length(&module)), by_eights);
             strips::make(&peeler, widths, (&marked, &leaving), &mut cut.nodes);
             if let Some(width) = row_width {
                 next::hand_on(width, &mut cut.nodes);
+            }
+            if asked.vectors.masks {
+                walked::make(&mut peeler, &marked.walks, &mut cut.nodes);
             }
         }
         shape::for_each_guard(&mut cut.nodes, &mut |guard| peeler.complete(guard));

@@ -49,6 +49,7 @@ pub(super) fn find(peeler: &Peeler<'_>, nodes: &mut [Node]) {
                     | Node::Barrier
                     | Node::Strips(_)
                     | Node::Loop { .. }
+                    | Node::Walked(_)
                     | Node::Break
                     | Node::Continue
                     | Node::Return => {}
@@ -86,6 +87,7 @@ pub(super) fn hand_on(width: u64, nodes: &mut [Node]) {
                     | Node::Split { .. }
                     | Node::Barrier
                     | Node::Loop { .. }
+                    | Node::Walked(_)
                     | Node::Break
                     | Node::Continue
                     | Node::Return => {}
@@ -146,6 +148,7 @@ impl Turns {
             | Node::Barrier
             | Node::Strips(_)
             | Node::Loop { .. }
+            | Node::Walked(_)
             | Node::Break
             | Node::Continue
             | Node::Return => node.parts().into_iter().flatten().for_each(|part| self.inside(part)),

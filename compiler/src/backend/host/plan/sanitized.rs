@@ -200,6 +200,11 @@ pub(crate) fn go_together(nodes: &[Node]) -> bool {
         Node::Loop { active: None, guard: None, mask: None, turn_mask: None, body, step, .. } => {
             go_together(body) && go_together(step)
         }
-        Node::Once { .. } | Node::Guarded { .. } | Node::Split { .. } | Node::Strips(_) | Node::Loop { .. } => false,
+        Node::Once { .. }
+        | Node::Guarded { .. }
+        | Node::Split { .. }
+        | Node::Strips(_)
+        | Node::Walked(_)
+        | Node::Loop { .. } => false,
     })
 }

@@ -191,6 +191,10 @@ impl Flow<'_> {
                     behind
                 }
                 Node::Strips(strips) => self.walk(&strips.nodes, from),
+                Node::Walked(walked) => {
+                    let behind = self.walk(&walked.nodes, from);
+                    self.walk(&walked.step, behind)
+                }
                 Node::Loop { body, step, .. } => {
                     let head = self.add(&from, Wrote::default(), false);
                     self.loops.push(Ways::default());

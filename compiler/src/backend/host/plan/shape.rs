@@ -83,6 +83,8 @@ pub(crate) enum Node {
         /// Between two turns.
         step: Vec<Node>,
     },
+    /// Some turns of a loop around it, in which each thread goes on along a row of its own.
+    Walked(Box<Walked>),
     /// All threads leave the innermost [`Node::Loop`].
     Break,
     /// All threads go to the step of the innermost [`Node::Loop`].
@@ -107,6 +109,8 @@ pub(crate) struct Strips {
     pub exact: bool,
     /// They touch memory apart: their operations are put beside each other as they are, not made vectors of.
     pub apart: bool,
+    /// All loops that touch memory apart are walks along rows ([`Node::Walked`]): a strip that is shorter has vectors, too.
+    pub walked: bool,
     /// Locals of the block that the nodes assign: each strip begins with their first values.
     pub shared: Vec<LocalId>,
     /// Crossing locals that have a place for each thread of a strip.
@@ -124,6 +128,43 @@ impl Strips {
     pub(crate) fn is_of_rows(&self, width: u64) -> bool {
         self.rows > 1 && self.guard.is_none() && width.is_multiple_of(u64::from(self.width))
     }
+}
+
+/// Turns of a loop in strips in which each thread loads the next element of a row of its own. What several turns load is loaded ahead
+/// of the first of them, as a vector of each row, and turned round: a vector of the threads for each turn. [`super::walked`] finds it.
+#[derive(Clone, Debug)]
+pub(crate) struct Walked {
+    /// What the loop counts by. There is a turn left.
+    pub counter: LocalId,
+    /// Up to what; no turn changes it.
+    pub limit: ExprId,
+    /// Without a body: what a thread computes of locals before it can tell its addresses.
+    pub rows: Segment,
+    /// What is loaded ahead.
+    pub loads: Vec<WalkedLoad>,
+    /// Loads of one element for all threads, and the same as each turn makes it once, ahead of them.
+    pub once: Vec<(ExprId, ExprId)>,
+    /// Where the counter is one of these for a thread, it does not load everything, and a turn is taken as it stands.
+    pub apart: Vec<ExprId>,
+    /// A turn does nothing that a thread could not do which is not there, but for its loads that stand here: it need not be asked.
+    pub unasked: bool,
+    /// A turn, without its test.
+    pub nodes: Vec<Node>,
+    /// The same where everyone loads everything, without branches that ask for that.
+    pub plain: Vec<Node>,
+    /// Between two turns.
+    pub step: Vec<Node>,
+}
+
+/// An element of a row that each turn loads, the next one in the next turn.
+#[derive(Clone, Debug)]
+pub(crate) struct WalkedLoad {
+    /// The loads.
+    pub loads: Vec<ExprId>,
+    /// Where the next turn loads from.
+    pub pointer: ExprId,
+    /// That is as far from thread to thread.
+    pub even: bool,
 }
 
 /// Statements without a barrier, run for one thread after the other.
@@ -358,6 +399,7 @@ impl Node {
             | Self::Loop { body: first, step: second, .. } => [first, second],
             Self::Guarded { inside, .. } => [inside, &[]],
             Self::Strips(strips) => [&strips.nodes, &[]],
+            Self::Walked(walked) => [&walked.nodes, &walked.step],
             Self::Segment(_) | Self::Once { .. } | Self::Barrier | Self::Break | Self::Continue | Self::Return => {
                 [&[], &[]]
             }
@@ -371,6 +413,7 @@ impl Node {
             | Self::Loop { body: first, step: second, .. } => [first, second],
             Self::Guarded { inside, .. } => [inside, &mut []],
             Self::Strips(strips) => [&mut strips.nodes, &mut []],
+            Self::Walked(walked) => [&mut walked.nodes, &mut walked.step],
             Self::Segment(_) | Self::Once { .. } | Self::Barrier | Self::Break | Self::Continue | Self::Return => {
                 [&mut [], &mut []]
             }

@@ -86,6 +86,7 @@ fn keep(nodes: &[Node], kept: &mut BTreeSet<LocalId>) {
             Node::Strips(strips) => kept.extend(strips.inward.iter().chain(&strips.outward)),
             Node::Segment(segment) => kept.extend(segment.load.iter().chain(&segment.store)),
             Node::Once { .. }
+            | Node::Walked(_)
             | Node::If { .. }
             | Node::Guarded { .. }
             | Node::Split { .. }
@@ -170,6 +171,7 @@ impl Maker<'_> {
             | Node::Once { .. }
             | Node::Barrier
             | Node::Strips(_)
+            | Node::Walked(_)
             | Node::Break
             | Node::Continue
             | Node::Return => {}
@@ -207,7 +209,12 @@ impl Maker<'_> {
                     && all(step, true)
             }
             Node::Break | Node::Continue => in_loop,
-            Node::Barrier | Node::Guarded { .. } | Node::Split { .. } | Node::Strips(_) | Node::Return => false,
+            Node::Barrier
+            | Node::Guarded { .. }
+            | Node::Split { .. }
+            | Node::Strips(_)
+            | Node::Walked(_)
+            | Node::Return => false,
         }
     }
 
@@ -369,6 +376,7 @@ impl Maker<'_> {
             rows,
             exact: distance.is_some() && !guessed,
             apart,
+            walked: false,
             shared: shared.into_iter().collect(),
             places: places.into_iter().collect(),
             inward: exposed.into_iter().collect(),

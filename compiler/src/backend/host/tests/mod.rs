@@ -13,4 +13,5 @@ mod swaps;
 mod tiles;
 mod vector;
 mod waiting;
+mod walked;
 mod warps;

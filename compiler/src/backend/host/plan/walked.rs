@@ -1,0 +1,559 @@
+//! Walks along rows: `for k in range(n): total += a[i, k] * x[k]`, in which each thread goes on by one element of a row of its own.
+//! In one turn the threads of a strip load elements that lie a row apart. In sixteen turns each of them loads what lies next to
+//! each other: a vector, and sixteen of these are turned round in registers, so that they become a vector of the threads for each
+//! turn. The turns follow each other as before, and so do the sums.
+//!
+//! Nothing is read that the program would not read: a load may stand behind `k != i` alone, so that it is known up to which turn all
+//! threads load everything. And nothing in the loop may write what is read ahead.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weft_artifact::Scalar;
+
+use super::{
+    crossing,
+    forms::{Form, Forms},
+    guards::Peeler,
+    lockstep,
+    shape::{Node, Segment, Strips, Walked, WalkedLoad, for_each_segment},
+    strips,
+};
+use crate::{
+    analysis::{any_expr, for_each_read, same},
+    ir::{
+        Arith, BinaryOp, Block, Class, CompareOp, Expr, ExprId, ExprKind, Function, Leaf, LocalId, Space, Stmt,
+        StmtKind, Type, UnaryOp, Unit, for_each_stmt,
+    },
+};
+
+/// Rows that a loop walks along.
+const MOST_ROWS: usize = 4;
+
+/// Expressions that an address, or a value, may become in which locals of a turn stand for nothing any more.
+const MOST_EXPRS: u32 = 64;
+
+/// Has the strips in which all loops that touch memory apart walk along rows take several turns of these at once. `walks` are the
+/// counters of such loops.
+pub(super) fn make(peeler: &mut Peeler<'_>, walks: &[LocalId], nodes: &mut [Node]) {
+    for node in nodes {
+        if let Node::Strips(strips) = node {
+            if strips.apart {
+                rewrite(peeler, walks, strips);
+            }
+            continue;
+        }
+        for part in node.parts_mut() {
+            make(peeler, walks, part);
+        }
+    }
+}
+
+fn rewrite(peeler: &mut Peeler<'_>, walks: &[LocalId], strips: &mut Strips) {
+    let mut nodes = strips.nodes.clone();
+    // LLVM makes vectors of the threads of straight code alone.
+    let mut straight = true;
+    for_each_segment(&mut nodes, &mut |segment| {
+        for_each_stmt(&segment.body, &mut |stmt| {
+            straight &= matches!(stmt.kind, StmtKind::Assign(..) | StmtKind::Store { .. } | StmtKind::If { .. });
+        });
+    });
+    if straight && list(peeler, walks, &mut nodes).is_some() {
+        strips.nodes = nodes;
+        (strips.apart, strips.walked, strips.width) = (false, true, strips::IN_BLOCK);
+    }
+}
+
+/// Rewrites the walks of a list; `None` if there is one that is not along rows.
+fn list(peeler: &mut Peeler<'_>, walks: &[LocalId], nodes: &mut [Node]) -> Option<()> {
+    for node in nodes {
+        if let Node::Loop { counter: Some(counter), active: None, mask: None, turn_mask: None, body, step, .. } = node
+            && walks.contains(counter)
+        {
+            let walked = Walk::of(peeler, *counter, body, step)?.walked(body, step)?;
+            body.truncate(1);
+            body.push(Node::Walked(Box::new(walked)));
+            step.clear();
+            continue;
+        }
+        for part in node.parts_mut() {
+            list(peeler, walks, part)?;
+        }
+    }
+    Some(())
+}
+
+/// What a local of a turn is, of what no turn changes and the counter; `None` if it is not known.
+type Known = BTreeMap<LocalId, Option<ExprId>>;
+
+struct Walk<'a, 'b> {
+    peeler: &'a mut Peeler<'b>,
+    counter: LocalId,
+    /// Locals that a turn assigns.
+    assigned: BTreeSet<LocalId>,
+    /// Crossing locals that threads fetch when a turn begins.
+    fetched: BTreeSet<LocalId>,
+    /// A turn stores something.
+    stores: bool,
+    /// A turn loads neighbors, or divides integers.
+    touches: bool,
+    loads: Vec<WalkedLoad>,
+    /// By the load: which list of statements it stands in.
+    lists: Vec<usize>,
+    /// How many lists there were, and in which of them the walk is.
+    n_lists: usize,
+    around: Vec<usize>,
+    /// Conditions that hold where the counter is none of these values.
+    asked: BTreeSet<ExprId>,
+    apart: Vec<ExprId>,
+    once: Vec<(ExprId, ExprId)>,
+}
+
+impl<'a, 'b> Walk<'a, 'b> {
+    /// A loop that begins with its test and is left by that alone, and counts by one.
+    fn of(peeler: &'a mut Peeler<'b>, counter: LocalId, body: &[Node], step: &[Node]) -> Option<Self> {
+        let (mut assigned, mut fetched, mut stores) = (BTreeSet::new(), BTreeSet::new(), false);
+        for node in &body[1..] {
+            let block = match node {
+                Node::Once { active: None, block, .. } => block,
+                Node::Segment(segment) => {
+                    fetched.extend(segment.load.iter().copied());
+                    &segment.body
+                }
+                Node::Once { .. }
+                | Node::If { .. }
+                | Node::Guarded { .. }
+                | Node::Split { .. }
+                | Node::Barrier
+                | Node::Strips(_)
+                | Node::Loop { .. }
+                | Node::Walked(_)
+                | Node::Break
+                | Node::Continue
+                | Node::Return => return None,
+            };
+            for_each_stmt(block, &mut |stmt| {
+                assigned.extend(stmt.kind.assigned());
+                stores |= matches!(stmt.kind, StmtKind::Store { .. });
+            });
+        }
+        let [Node::Once { active: None, block, .. }] = step else { return None };
+        let [Stmt { kind: StmtKind::Assign(local, sum), .. }] = block.as_slice() else { return None };
+        let ExprKind::Binary(BinaryOp::Add | BinaryOp::AddExact, a, b) = peeler.function.exprs[*sum].kind else {
+            return None;
+        };
+        let by_one = peeler.function.local(a) == Some(counter) && peeler.function.int(b) == Some(1);
+        let is_own = !assigned.contains(&counter) && !peeler.uniformity.local_varies(counter);
+        (*local == counter && by_one && is_own).then(|| Self {
+            peeler,
+            counter,
+            assigned,
+            fetched,
+            stores,
+            touches: false,
+            loads: Vec::new(),
+            lists: Vec::new(),
+            n_lists: 0,
+            around: Vec::new(),
+            asked: BTreeSet::new(),
+            apart: Vec::new(),
+            once: Vec::new(),
+        })
+    }
+
+    fn function(&self) -> &Function {
+        self.peeler.function
+    }
+
+    fn walked(mut self, body: &[Node], step: &[Node]) -> Option<Walked> {
+        let (test, turn) = body.split_first()?;
+        let limit = self.limit(test)?;
+        let mut known = Known::new();
+        for node in turn {
+            match node {
+                Node::Once { block, .. } => {
+                    for stmt in block {
+                        let StmtKind::Assign(local, value) = stmt.kind else { return None };
+                        let value = self.inline(value, &known);
+                        known.insert(local, value);
+                    }
+                }
+                Node::Segment(segment) => self.block(&segment.body, &mut known, &[])?,
+                Node::If { .. }
+                | Node::Guarded { .. }
+                | Node::Split { .. }
+                | Node::Barrier
+                | Node::Strips(_)
+                | Node::Loop { .. }
+                | Node::Walked(_)
+                | Node::Break
+                | Node::Continue
+                | Node::Return => return None,
+            }
+        }
+        if !(1..=MOST_ROWS).contains(&self.loads.len()) {
+            return None;
+        }
+        Some(Walked {
+            counter: self.counter,
+            limit,
+            rows: self.rows()?,
+            unasked: !self.stores && !self.touches,
+            plain: turn.iter().map(|node| self.plain(node)).collect(),
+            nodes: turn.to_vec(),
+            step: step.to_vec(),
+            loads: self.loads,
+            once: self.once,
+            apart: self.apart,
+        })
+    }
+
+    /// A node of a turn in which all holds that is asked.
+    fn plain(&self, node: &Node) -> Node {
+        let mut node = node.clone();
+        if let Node::Segment(segment) = &mut node {
+            segment.body = self.spliced(&segment.body);
+        }
+        node
+    }
+
+    fn spliced(&self, block: &Block) -> Block {
+        let mut done = Block::new();
+        for stmt in block {
+            match &stmt.kind {
+                StmtKind::If { cond, then, otherwise } if self.asked.contains(cond) => {
+                    done.extend(self.spliced(if then.is_empty() { otherwise } else { then }));
+                }
+                StmtKind::If { .. }
+                | StmtKind::Assign(..)
+                | StmtKind::Store { .. }
+                | StmtKind::Op { .. }
+                | StmtKind::Call { .. }
+                | StmtKind::Loop { .. }
+                | StmtKind::Break
+                | StmtKind::Continue
+                | StmtKind::Return(_) => done.push(stmt.clone()),
+            }
+        }
+        done
+    }
+
+    /// Up to what the loop counts, which no turn changes.
+    fn limit(&self, test: &Node) -> Option<ExprId> {
+        let Node::If { cond, then, otherwise } = test else { return None };
+        let kind = |id: ExprId| &self.function().exprs[id].kind;
+        let ExprKind::Unary(UnaryOp::Not, holds) = *kind(*cond) else { return None };
+        let ExprKind::Compare(CompareOp::Lt, counter, limit) = *kind(holds) else { return None };
+        let leaves = matches!(then.as_slice(), [Node::Break]) && otherwise.is_empty();
+        let changes = any_expr(self.function(), limit, &|kind| match kind.class() {
+            Class::Load(_) => true,
+            Class::Leaf(Leaf::Local(local)) => local == self.counter || self.assigned.contains(&local),
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } => false,
+        });
+        (leaves && !changes && self.function().local(counter) == Some(self.counter)).then_some(limit)
+    }
+
+    /// Statements that a thread comes to where some conditions hold.
+    fn block(&mut self, block: &Block, known: &mut Known, asks: &[ExprId]) -> Option<()> {
+        self.around.push(self.n_lists);
+        self.n_lists += 1;
+        for stmt in block {
+            for root in stmt.kind.exprs() {
+                self.expr(root, known, false)?;
+            }
+            match &stmt.kind {
+                StmtKind::Assign(local, value) => {
+                    let value = self.inline(*value, known);
+                    known.insert(*local, value);
+                }
+                // Elements a row apart are scattered.
+                StmtKind::Store { pointer, .. } => {
+                    let pointer = self.inline(*pointer, known)?;
+                    self.neighbors(pointer)?;
+                }
+                StmtKind::If { cond, then, otherwise } => {
+                    let (arm, other) = if then.is_empty() { (otherwise, then) } else { (then, otherwise) };
+                    let mut all = asks.to_vec();
+                    let asked = self.ask(*cond, known, then.is_empty(), &mut all);
+                    let before = (self.loads.len(), self.once.len());
+                    self.block(arm, &mut known.clone(), &all)?;
+                    let loads = (self.loads.len(), self.once.len()) != before;
+                    if loads && asked {
+                        self.apart.extend(all);
+                        self.asked.insert(*cond);
+                    }
+                    let before = (self.loads.len(), self.once.len());
+                    self.block(other, &mut known.clone(), asks)?;
+                    // What is loaded behind another condition is not known.
+                    if (loads && !asked) || (self.loads.len(), self.once.len()) != before {
+                        return None;
+                    }
+                    for_each_stmt(std::slice::from_ref(stmt), &mut |inner| {
+                        for local in inner.kind.assigned() {
+                            known.insert(local, None);
+                        }
+                    });
+                }
+                StmtKind::Op { .. }
+                | StmtKind::Call { .. }
+                | StmtKind::Loop { .. }
+                | StmtKind::Break
+                | StmtKind::Continue
+                | StmtKind::Return(_) => return None,
+            }
+        }
+        self.around.pop();
+        Some(())
+    }
+
+    /// Adds what the counter must not be for a condition to hold, or its negation; `false` if that is not all that it asks for.
+    fn ask(&mut self, cond: ExprId, known: &Known, negated: bool, asks: &mut Vec<ExprId>) -> bool {
+        match self.function().class(cond) {
+            Class::Arith(Arith::Unary(UnaryOp::Not, a)) => self.ask(a, known, !negated, asks),
+            Class::Arith(Arith::Binary(BinaryOp::And, a, b)) if !negated => {
+                self.ask(a, known, false, asks) && self.ask(b, known, false, asks)
+            }
+            Class::Arith(Arith::Binary(BinaryOp::Or, a, b)) if negated => {
+                self.ask(a, known, true, asks) && self.ask(b, known, true, asks)
+            }
+            Class::Arith(Arith::Compare(op, a, b)) => {
+                let differs = op == if negated { CompareOp::Eq } else { CompareOp::Ne };
+                let (Some(a), Some(b)) = (self.inline(a, known), self.inline(b, known)) else { return false };
+                let value = match (self.is_counter(a), self.is_counter(b)) {
+                    (true, false) if !self.counts(b) => b,
+                    (false, true) if !self.counts(a) => a,
+                    (true | false, true | false) => return false,
+                };
+                asks.push(value);
+                differs
+            }
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => false,
+        }
+    }
+
+    /// Looks at the loads of an expression, which may stand in a part of it that is not always computed.
+    fn expr(&mut self, root: ExprId, known: &Known, chosen: bool) -> Option<()> {
+        let kind = self.function().exprs[root].kind.clone();
+        if let ExprKind::Select(cond, a, b) = kind {
+            self.expr(cond, known, chosen)?;
+            self.expr(a, known, true)?;
+            return self.expr(b, known, true);
+        }
+        if let ExprKind::Binary(BinaryOp::And | BinaryOp::Or, a, b) = kind {
+            self.expr(a, known, chosen)?;
+            return self.expr(b, known, true);
+        }
+        for operand in kind.operands() {
+            self.expr(operand, known, chosen)?;
+        }
+        self.touches |= match kind.class() {
+            Class::Arith(Arith::Binary(op, ..)) => match op {
+                BinaryOp::Div
+                | BinaryOp::FloorDiv
+                | BinaryOp::FloorMod
+                | BinaryOp::DivNonneg
+                | BinaryOp::ModNonneg
+                | BinaryOp::Pow => !self.function().exprs[root].ty.scalar().is_some_and(Scalar::is_float),
+                BinaryOp::Add
+                | BinaryOp::Sub
+                | BinaryOp::Mul
+                | BinaryOp::AddExact
+                | BinaryOp::SubExact
+                | BinaryOp::MulExact
+                | BinaryOp::And
+                | BinaryOp::Or
+                | BinaryOp::Xor
+                | BinaryOp::Shl
+                | BinaryOp::Shr
+                | BinaryOp::Min
+                | BinaryOp::Max => false,
+            },
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => false,
+        };
+        let ExprKind::Load(pointer, align) = kind else { return Some(()) };
+        let pointer = self.inline(pointer, known)?;
+        let form = self.neighbors(pointer);
+        let may_move = !self.stores || self.is_never_written(pointer);
+        match form {
+            // All load one element, each turn once: behind the question who is here LLVM would have each thread load it.
+            Some(Form::Same) if chosen || !may_move => return None,
+            Some(Form::Same) => {
+                let pointer = self.of_all(pointer, &mut { MOST_EXPRS })?;
+                let Expr { ty, span, .. } = self.function().exprs[root];
+                let ahead = Expr { kind: ExprKind::Load(pointer, align), ty, span };
+                let ahead = self.peeler.function.exprs.push(ahead);
+                self.once.push((root, ahead));
+            }
+            Some(Form::Step | Form::Other) => self.touches = true,
+            None => {
+                let walks = !chosen && may_move && self.goes_on(pointer) == Some(true);
+                if !walks || !self.is_plain(root, pointer) {
+                    return None;
+                }
+                self.add(root, pointer);
+            }
+        }
+        Some(())
+    }
+
+    fn add(&mut self, load: ExprId, pointer: ExprId) {
+        for (number, before) in self.loads.iter().enumerate() {
+            if self.around.contains(&self.lists[number]) && same(self.peeler.function, before.pointer, pointer) {
+                self.loads[number].loads.push(load);
+                return;
+            }
+        }
+        self.lists.extend(self.around.last());
+        let even = self.forms(|forms| forms.is_even(pointer));
+        self.loads.push(WalkedLoad { loads: vec![load], pointer, even });
+    }
+
+    /// How an address changes along a row of threads, if that is not at all or to the next element.
+    fn neighbors(&self, pointer: ExprId) -> Option<Form> {
+        self.forms(|forms| lockstep::neighbors(forms, pointer).then(|| forms.form(pointer)))
+    }
+
+    fn forms<T>(&self, ask: impl FnOnce(&Forms<'_>) -> T) -> T {
+        let Peeler { function, uniformity, fixed, .. } = &*self.peeler;
+        let shared = |local: LocalId| !uniformity.local_varies(local);
+        ask(&Forms { function, fixed, shared: &shared, sole: &|_| None, axis: 0 })
+    }
+
+    /// Whether elements are such as vectors are made of, and in memory that is not a thread's own.
+    fn is_plain(&self, load: ExprId, pointer: ExprId) -> bool {
+        let exprs = &self.function().exprs;
+        exprs[load].ty != Type::BOOL && matches!(exprs[pointer].ty, Type::Ptr(_, Space::Global))
+    }
+
+    fn is_never_written(&self, mut pointer: ExprId) -> bool {
+        while let Class::Address { base, .. } = self.function().class(pointer) {
+            pointer = base;
+        }
+        self.function().local(pointer).is_some_and(|local| self.function().locals[local].never_written)
+    }
+
+    /// An expression of the counter and of what no turn changes, as it is at this place of a turn.
+    fn inline(&mut self, root: ExprId, known: &Known) -> Option<ExprId> {
+        self.inline_within(root, known, &mut { MOST_EXPRS })
+    }
+
+    fn inline_within(&mut self, root: ExprId, known: &Known, left: &mut u32) -> Option<ExprId> {
+        *left = left.checked_sub(1)?;
+        let Expr { kind, ty, span } = self.function().exprs[root].clone();
+        match kind.class() {
+            Class::Load(_) => return None,
+            Class::Leaf(Leaf::Local(local)) if local != self.counter => {
+                if let Some(&value) = known.get(&local) {
+                    return self.inline_within(value?, &Known::new(), left);
+                }
+                let Peeler { uniformity, fixed, .. } = &*self.peeler;
+                let is_there =
+                    !uniformity.local_varies(local) || fixed.value(local).is_some() || self.fetched.contains(&local);
+                if self.assigned.contains(&local) || !is_there {
+                    return None;
+                }
+            }
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } => {}
+        }
+        let mut whole = true;
+        let kind = kind.map_operands(&mut |operand| {
+            self.inline_within(operand, known, left).unwrap_or_else(|| {
+                whole = false;
+                operand
+            })
+        });
+        whole.then(|| self.peeler.function.exprs.push(Expr { kind, ty, span }))
+    }
+
+    /// What is the same for all threads of a row, without the locals of a thread: nobody has computed these where no thread is.
+    fn of_all(&mut self, root: ExprId, left: &mut u32) -> Option<ExprId> {
+        *left = left.checked_sub(1)?;
+        let Expr { kind, ty, span } = self.function().exprs[root].clone();
+        if let ExprKind::Local(local) = kind
+            && self.peeler.uniformity.local_varies(local)
+        {
+            let value = self.peeler.fixed.value(local)?;
+            return self.of_all(value, left);
+        }
+        let mut whole = true;
+        let kind = kind.map_operands(&mut |operand| {
+            self.of_all(operand, left).unwrap_or_else(|| {
+                whole = false;
+                operand
+            })
+        });
+        whole.then(|| self.peeler.function.exprs.push(Expr { kind, ty, span }))
+    }
+
+    /// Whether a value changes with the turns.
+    fn counts(&self, root: ExprId) -> bool {
+        any_expr(self.function(), root, &|kind| *kind == ExprKind::Local(self.counter))
+    }
+
+    /// Whether a value is the counter, perhaps in 64 bits.
+    fn is_counter(&self, id: ExprId) -> bool {
+        let expr = &self.function().exprs[id];
+        if let ExprKind::Convert(a) = expr.kind {
+            return expr.ty == Type::I64 && self.function().exprs[a].ty == Type::I32 && self.is_counter(a);
+        }
+        expr.kind == ExprKind::Local(self.counter)
+    }
+
+    /// Whether a value is one more in the next turn, or a pointer one element further, or the same; `None` if it is neither.
+    fn goes_on(&self, root: ExprId) -> Option<bool> {
+        if !self.counts(root) {
+            return Some(false);
+        }
+        let expr = &self.function().exprs[root];
+        let one_of = |a: ExprId, b: ExprId| match (self.goes_on(a)?, self.goes_on(b)?) {
+            (true, false) | (false, true) => Some(true),
+            (false, false) | (true, true) => None,
+        };
+        match expr.kind.class() {
+            Class::Leaf(Leaf::Local(_)) => Some(true),
+            // A sum of 32 bits may wrap, but where it is said not to.
+            Class::Arith(Arith::Convert(a)) if expr.ty == Type::I64 && self.function().exprs[a].ty == Type::I32 => {
+                self.goes_on(a)
+            }
+            Class::Arith(Arith::Binary(BinaryOp::Add, a, b)) if expr.ty == Type::I64 => one_of(a, b),
+            Class::Arith(Arith::Binary(BinaryOp::AddExact, a, b)) if matches!(expr.ty, Type::I32 | Type::I64) => {
+                one_of(a, b)
+            }
+            Class::Arith(Arith::Binary(BinaryOp::Sub, a, b)) if expr.ty == Type::I64 && !self.counts(b) => {
+                self.goes_on(a)
+            }
+            Class::Address { base, by, unit } => {
+                let by_one = matches!(expr.kind, ExprKind::Offset { scale: 1, .. });
+                match (self.goes_on(base)?, self.goes_on(by)?) {
+                    (true, false) => Some(true),
+                    (false, true) if by_one && unit == Unit::Elements => Some(true),
+                    (false | true, false | true) => None,
+                }
+            }
+            Class::Leaf(_) | Class::Arith(_) | Class::Load(_) => None,
+        }
+    }
+
+    /// What a thread needs to tell where it loads from, and in which turns it does not.
+    fn rows(&self) -> Option<Segment> {
+        let Peeler { function, uniformity, fixed, .. } = &*self.peeler;
+        let own = |local: LocalId| uniformity.local_varies(local);
+        let mut read = BTreeSet::new();
+        for root in self.loads.iter().map(|load| load.pointer).chain(self.apart.iter().copied()) {
+            for_each_read(function, root, &mut |local| {
+                read.insert(local);
+            });
+        }
+        let mut rows = Segment::default();
+        for local in read.into_iter().filter(|&local| own(local)) {
+            if fixed.value(local).is_some() {
+                crossing::recompute(function, fixed, &own, local, &mut rows.recompute);
+            } else if self.fetched.contains(&local) {
+                rows.load.push(local);
+            } else {
+                return None;
+            }
+        }
+        rows.locals = rows.load.iter().chain(&rows.recompute).copied().collect();
+        Some(rows)
+    }
+}

@@ -1,0 +1,94 @@
+//! Threads of a strip whose last ones may not be there: the last one that is stands in for them.
+
+use inkwell::{IntPredicate, values::IntValue};
+
+use super::{
+    entry::KernelEmitter,
+    hooks::count,
+    parallel::Shape,
+    strips::{Strip, StripRow},
+    threads::RangeValues,
+};
+use crate::backend::llvm::{Result, internal};
+
+impl<'ctx> KernelEmitter<'_, 'ctx> {
+    /// Which of the strip's threads is present.
+    pub(super) fn present(&self) -> Option<IntValue<'ctx>> {
+        Some(self.strip.as_ref()?.present?.1)
+    }
+
+    /// Which thread of the strip that is here is the last one.
+    fn last_lane(&self) -> Result<IntValue<'ctx>> {
+        let Some(Strip { asked, from, .. }) = &self.strip else { return internal("lanes of no strip") };
+        let [RangeValues { bound: high, .. }] = asked.as_slice() else { return internal("a strip that asks nobody") };
+        let builder = &self.emitter.builder;
+        let high = builder.build_int_truncate(*high, from.get_type(), "")?;
+        Ok(builder.build_int_sub(builder.build_int_sub(high, *from, "")?, self.int(1), "last")?)
+    }
+
+    /// Makes a thread of the strip the present one, or the last one in its place if it is not there.
+    fn stand_in(&mut self, lane: IntValue<'ctx>, last: IntValue<'ctx>) -> Result<()> {
+        let at = self.choose("llvm.umin", lane, last.into())?;
+        let Some(strip) = self.strip.as_mut() else { return internal("lanes of no strip") };
+        let [StripRow { row: ([y, z], _), .. }] = *strip.rows.as_slice() else { return internal("several rows") };
+        strip.present = Some((0, at));
+        let x = count(&self.emitter, strip.from, at)?;
+        self.set_thread([x, y, z]);
+        Ok(())
+    }
+
+    /// Runs `body` for each thread of the strip, and once more for the last one in place of each that is not there.
+    pub(super) fn lanes_or_last(&mut self, body: impl Fn(&mut Self, IntValue<'ctx>) -> Result<()>) -> Result<()> {
+        let last = self.last_lane()?;
+        self.lanes(false, |this, _| {
+            let Some(lane) = this.present() else { return internal("a strip without a thread") };
+            this.stand_in(lane, last)?;
+            body(this, lane)
+        })
+    }
+
+    /// Of each thread of the strip whether it is there.
+    pub(super) fn lanes_there(&self) -> Result<Vec<IntValue<'ctx>>> {
+        let last = self.last_lane()?;
+        let most = self.strip.as_ref().map_or(0, |strip| strip.most);
+        let is_there = |lane| self.emitter.builder.build_int_compare(IntPredicate::ULE, self.int(lane), last, "");
+        Ok((0..most).map(is_there).collect::<std::result::Result<_, _>>()?)
+    }
+
+    /// As [`Self::lanes_or_last`], for the first `lanes`, as straight code of which no vectors are made.
+    pub(super) fn first_lanes_or_last(
+        &mut self,
+        lanes: u32,
+        mut body: impl FnMut(&mut Self, IntValue<'ctx>) -> Result<()>,
+    ) -> Result<()> {
+        let (before, last) = (self.strip.clone(), self.last_lane()?);
+        for lane in 0..lanes {
+            let lane = self.int(lane);
+            self.stand_in(lane, last)?;
+            body(self, lane)?;
+        }
+        self.strip = before;
+        Ok(())
+    }
+
+    /// Runs `body` for all threads of the strip, whether they are there or not.
+    pub(super) fn unasked(&mut self, body: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        let asked = self.strip.as_mut().map(|strip| std::mem::take(&mut strip.asked));
+        body(self)?;
+        self.ask(asked.unwrap_or_default());
+        Ok(())
+    }
+
+    /// Runs `body` in a copy of what the strip carries, for one thread after the other.
+    pub(super) fn one_by_one(&mut self, body: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        self.aside(|this| {
+            let before = this.strip.clone();
+            if let Some(strip) = &mut this.strip {
+                strip.shape = Shape::Single;
+            }
+            body(this)?;
+            this.strip = before;
+            Ok(())
+        })
+    }
+}

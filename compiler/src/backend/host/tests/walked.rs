@@ -1,0 +1,84 @@
+//! Walks along rows: what several turns load is a vector of each row.
+
+use super::harness::{Arg, array, kernel, llvm, matrix};
+
+const PRODUCT: &str = "
+def product(a, x, out):
+    i = cuda.grid(1)
+    if i < out.size:
+        total = out[i]
+        for k in range(a.shape[1]):
+            total += a[i, k] * x[k]
+        out[i] = total
+";
+
+const SIGNATURE: &str = "void(float32[:,::1], float32[::1], float32[::1])";
+
+/// A CPU whose vectors have masks.
+const MASKS: &str = "sapphirerapids";
+
+/// How often a kernel takes a vector of rows.
+fn rows(source: &str, signature: &str, cpu: &str) -> usize {
+    llvm(source, signature, cpu).matches("@llvm.masked.load.v16f32").count()
+}
+
+#[test]
+fn rows_are_taken_as_vectors() {
+    assert!(rows(PRODUCT, SIGNATURE, MASKS) >= 16);
+    assert_eq!(rows(PRODUCT, SIGNATURE, "x86-64-v3"), 0, "without masks nothing is read ahead");
+}
+
+#[test]
+fn what_is_known_of_a_turn_is_asked_for() {
+    let with = |condition: &str| PRODUCT.replace("total +=", &format!("if {condition}: total +="));
+    for known in ["k != i", "not (k == i)", "i != k and k != i + 1"] {
+        assert!(rows(&with(known), SIGNATURE, MASKS) >= 16, "{known}");
+    }
+    let skips = with("k == i").replace("total +=", "continue\n            total +=");
+    assert!(rows(&skips, SIGNATURE, MASKS) >= 16);
+    for unknown in ["k == i", "i % 2 == 0", "x[i] > k", "k % 2 == i"] {
+        assert_eq!(rows(&with(unknown), SIGNATURE, MASKS), 0, "{unknown}");
+    }
+}
+
+#[test]
+fn what_a_turn_may_write_is_not_read_ahead() {
+    let source = "
+def running(a, out):
+    i = cuda.grid(1)
+    if i < a.shape[0]:
+        total = a[i, 0] * 0
+        for k in range(a.shape[1]):
+            total += a[i, k]
+            out[k, i] = total
+";
+    assert_eq!(rows(source, "void(float32[:,::1], float32[:,::1])", MASKS), 0);
+}
+
+#[test]
+fn elements_of_other_distances_are_left() {
+    for index in ["i, k * 2", "i, k % 7", "i, k // 2", "i, 5 - k"] {
+        let source = PRODUCT.replace("a[i, k]", &format!("a[{index}]"));
+        assert_eq!(rows(&source, SIGNATURE, MASKS), 0, "{index}");
+    }
+}
+
+#[test]
+fn sums_keep_their_order() {
+    let kernel = kernel(PRODUCT, SIGNATURE);
+    for (n, m) in [(1_usize, 1_usize), (16, 16), (17, 33), (40, 50), (5, 0)] {
+        let mut a: Vec<f32> = (0..n * m).map(|i| (i as f32 * 0.37).sin()).collect();
+        let mut x = vec![0.5_f32; m];
+        let mut out = vec![1.0_f32; n];
+        let mut expected = out.clone();
+        for (i, total) in expected.iter_mut().enumerate() {
+            for k in 0..m {
+                *total += a[i * m + k] * x[k];
+            }
+        }
+        let args: [Arg; 3] = [matrix(&mut a, n, m), array(&mut x), array(&mut out)];
+        kernel.launch([2, 1, 1], [32, 1, 1], 0, &args);
+        let bits = |values: &[f32]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+        assert_eq!(bits(&out), bits(&expected), "{n} rows of {m}");
+    }
+}

@@ -1,0 +1,347 @@
+//! Turns of a loop in which the threads of a strip go on along rows of their own: what sixteen turns load is a vector of each row,
+//! and these are turned round in registers.
+
+#![expect(unsafe_code, reason = "inkwell's getelementptr is unsafe")]
+
+use inkwell::{
+    IntPredicate,
+    types::{BasicTypeEnum, VectorType},
+    values::{BasicValueEnum, IntValue, PointerValue, VectorValue},
+};
+
+use super::{
+    entry::KernelEmitter,
+    fetch::FIRST,
+    hooks::index,
+    plan::{Walked, WalkedLoad},
+    transposed::PART,
+};
+use crate::{
+    backend::llvm::{Result, internal},
+    ir::{ExprId, Space},
+};
+
+/// Threads of a strip, and turns that are taken together.
+const WIDTH: u32 = 16;
+
+/// Bytes of the widest vector.
+const VECTOR: u32 = 64;
+
+/// As many turns as are few.
+const FEW: u32 = 4;
+
+/// So many bytes further on in its row is what the cache is asked for: sixteen rows that lie a power of two apart share the few places of
+/// a set, and hardware does not fetch far ahead in so many.
+const AHEAD: u32 = 256;
+
+/// What stands in place of a load.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Turned<'ctx> {
+    /// An element for each thread of the strip.
+    Each(ExprId, PointerValue<'ctx>, BasicTypeEnum<'ctx>),
+    /// A value for all.
+    All(ExprId, BasicValueEnum<'ctx>),
+}
+
+/// Rows that are taken ahead.
+struct Ahead<'ctx> {
+    element: BasicTypeEnum<'ctx>,
+    /// Its bytes.
+    bytes: u32,
+    /// Elements of a vector: those of all turns, or of half of them.
+    elements: u32,
+    /// By the turn: an element for each thread.
+    turns: PointerValue<'ctx>,
+}
+
+impl<'ctx> KernelEmitter<'_, 'ctx> {
+    /// As many turns of a walk as there are left, sixteen at most.
+    pub(super) fn walked(&mut self, walked: &Walked) -> Result<()> {
+        let ty = self.memory_type(walked.counter)?.into_int_type();
+        let place = self.emitter.place(walked.counter)?;
+        let counter = self.emitter.builder.build_load(ty, place, "from")?.into_int_value();
+        let limit = self.emitter.emit_int(walked.limit)?;
+        // There is a turn left, so that the difference is exact as an unsigned integer.
+        let left = self.emitter.builder.build_int_sub(limit, counter, "left")?;
+        let turns = self.at_most(left, self.int(WIDTH))?;
+        if walked.apart.is_empty() {
+            return self.turns(walked, turns);
+        }
+        let turns = self.until_apart(walked, counter, turns)?;
+        let (none, some) = (self.emitter.block("own_turn"), self.emitter.block("some_turns"));
+        let end = self.emitter.block("walked_end");
+        let builder = &self.emitter.builder;
+        let has_some = builder.build_int_compare(IntPredicate::NE, turns, self.int(0), "")?;
+        builder.build_conditional_branch(has_some, some, none)?;
+        builder.position_at_end(none);
+        self.one_by_one(|this| this.nodes(&walked.nodes))?;
+        self.step(walked)?;
+        self.emitter.go(end)?;
+        self.emitter.builder.position_at_end(some);
+        self.turns(walked, turns)?;
+        self.emitter.go(end)?;
+        self.emitter.builder.position_at_end(end);
+        Ok(())
+    }
+
+    /// The smaller one of an unsigned integer and a small one.
+    fn at_most(&self, value: IntValue<'ctx>, most: IntValue<'ctx>) -> Result<IntValue<'ctx>> {
+        let int = self.emitter.cx.types.context.i32_type();
+        if value.get_type() == int {
+            return self.choose("llvm.umin", value, most.into());
+        }
+        let most = self.emitter.builder.build_int_z_extend(most, value.get_type(), "")?;
+        let least = self.choose("llvm.umin", value, most.into())?;
+        Ok(self.emitter.builder.build_int_truncate(least, int, "")?)
+    }
+
+    /// How many of some turns there are in which no thread is apart.
+    fn until_apart(
+        &mut self,
+        walked: &Walked,
+        counter: IntValue<'ctx>,
+        turns: IntValue<'ctx>,
+    ) -> Result<IntValue<'ctx>> {
+        let until = self.array(turns.get_type().into(), 1, "until")?;
+        self.emitter.builder.build_store(until, turns)?;
+        self.lanes_or_last(|this, thread| {
+            this.enter_with(&walked.rows, &walked.rows.load, thread)?;
+            for &apart in &walked.apart {
+                let apart = this.emitter.emit_int(apart)?;
+                let builder = &this.emitter.builder;
+                let counter = if counter.get_type() == apart.get_type() {
+                    counter
+                } else {
+                    builder.build_int_s_extend(counter, apart.get_type(), "")?
+                };
+                let left = builder.build_int_sub(apart, counter, "")?;
+                let before = builder.build_load(turns.get_type(), until, "")?.into_int_value();
+                let least = this.at_most(left, before)?;
+                this.emitter.builder.build_store(until, least)?;
+            }
+            Ok(())
+        })?;
+        Ok(self.emitter.builder.build_load(turns.get_type(), until, "")?.into_int_value())
+    }
+
+    /// Turns of a walk in which everyone loads everything.
+    fn turns(&mut self, walked: &Walked, turns: IntValue<'ctx>) -> Result<()> {
+        let mut ahead = Vec::new();
+        for load in &walked.loads {
+            ahead.push(self.room_for(load)?);
+        }
+        let rows = self.rows_of(walked)?;
+        self.take_all(&ahead, &rows, turns)?;
+        self.counted("turn", (self.int(0), turns), |this, turn| {
+            this.turned.clear();
+            for (load, ahead) in walked.loads.iter().zip(&ahead) {
+                let first = this.emitter.builder.build_int_nuw_mul(turn, this.int(WIDTH), "")?;
+                let place = this.element_at(ahead.element, ahead.turns, first)?;
+                this.turned.extend(load.loads.iter().map(|&id| Turned::Each(id, place, ahead.element)));
+            }
+            for &(load, once) in &walked.once {
+                let value = this.emitter.emit_expr(once)?;
+                this.turned.push(Turned::All(load, value));
+            }
+            if walked.unasked {
+                this.unasked(|this| this.nodes(&walked.plain))?;
+            } else {
+                this.nodes(&walked.plain)?;
+            }
+            this.turned.clear();
+            this.step(walked)
+        })?;
+        Ok(())
+    }
+
+    /// By the load and the thread: where its row goes on. Of even distances two threads tell all.
+    fn rows_of(&mut self, walked: &Walked) -> Result<Vec<Vec<PointerValue<'ctx>>>> {
+        let mut rows = vec![Vec::new(); walked.loads.len()];
+        let lanes = if walked.loads.iter().all(|load| load.even) { 2 } else { WIDTH };
+        self.first_lanes_or_last(lanes, |this, lane| {
+            this.enter_with(&walked.rows, &walked.rows.load, lane)?;
+            for (load, rows) in walked.loads.iter().zip(&mut rows) {
+                rows.push(this.emitter.emit_pointer(load.pointer)?);
+            }
+            Ok(())
+        })?;
+        if lanes == WIDTH {
+            return Ok(rows);
+        }
+        let there = self.lanes_there()?;
+        let (byte, long) = (self.emitter.cx.types.context.i8_type(), self.emitter.cx.types.context.i64_type());
+        for rows in &mut rows {
+            let [first, second] = *rows.as_slice() else { return internal("two threads without two rows") };
+            let builder = &self.emitter.builder;
+            let from = builder.build_ptr_to_int(first, long, "")?;
+            let by = builder.build_int_sub(builder.build_ptr_to_int(second, long, "")?, from, "apart")?;
+            let mut row = second;
+            for &is_there in there.iter().skip(2) {
+                let more = builder.build_select(is_there, by, long.const_zero(), "")?.into_int_value();
+                // SAFETY: without `inbounds` an address may be anywhere; it is that of a thread which is there.
+                row = unsafe { builder.build_gep(byte, row, &[more], "row")? };
+                rows.push(row);
+            }
+        }
+        Ok(rows)
+    }
+
+    /// Between two turns.
+    fn step(&mut self, walked: &Walked) -> Result<()> {
+        self.emitter.in_step = true;
+        self.nodes(&walked.step)?;
+        self.emitter.in_step = false;
+        Ok(())
+    }
+
+    /// Has loads of the present thread give what was taken ahead.
+    pub(super) fn take_turned(&mut self) -> Result<()> {
+        for turned in self.turned.clone() {
+            let (load, value) = match turned {
+                Turned::All(load, value) => (load, value),
+                Turned::Each(load, place, element) => {
+                    let Some(lane) = self.present() else { return internal("a walk in no strip") };
+                    let place = self.element_at(element, place, lane)?;
+                    (load, self.emitter.builder.build_load(element, place, "walked")?)
+                }
+            };
+            self.emitter.ahead.push((load, value));
+        }
+        Ok(())
+    }
+
+    fn room_for(&self, load: &WalkedLoad) -> Result<Ahead<'ctx>> {
+        let Some(&first) = load.loads.first() else { return internal("a walk that loads nothing") };
+        let exprs = &self.emitter.function.exprs;
+        let element = self.emitter.cx.types.memory(exprs[first].ty)?;
+        let bytes = exprs[first].ty.host_bytes() as u32;
+        let elements = WIDTH.min(VECTOR / bytes);
+        let turns = self.array(element, WIDTH * WIDTH, "turns")?;
+        Ok(Ahead { element, bytes, elements, turns })
+    }
+
+    /// Takes what so many turns load of all rows. Few turns are left at the end of a row, or are all that it has.
+    fn take_all(
+        &mut self,
+        ahead: &[Ahead<'ctx>],
+        rows: &[Vec<PointerValue<'ctx>>],
+        turns: IntValue<'ctx>,
+    ) -> Result<()> {
+        let take =
+            |this: &mut Self| ahead.iter().zip(rows).try_for_each(|(ahead, rows)| this.take_rows(ahead, rows, turns));
+        if !ahead.iter().all(|ahead| ahead.elements == WIDTH && ahead.bytes * FEW == PART) {
+            return take(self);
+        }
+        let (few, many) = (self.emitter.block("few_turns"), self.emitter.block("many_turns"));
+        let end = self.emitter.block("rows_taken");
+        let builder = &self.emitter.builder;
+        let is_few = builder.build_int_compare(IntPredicate::ULE, turns, self.int(FEW), "")?;
+        builder.build_conditional_branch(is_few, few, many)?;
+        builder.position_at_end(few);
+        for (ahead, rows) in ahead.iter().zip(rows) {
+            self.take_few(ahead, rows, turns)?;
+        }
+        self.emitter.go(end)?;
+        self.emitter.builder.position_at_end(many);
+        take(self)?;
+        self.emitter.go(end)?;
+        self.emitter.builder.position_at_end(end);
+        Ok(())
+    }
+
+    /// Takes what four turns load at most: a part of a vector of each row.
+    fn take_few(&mut self, ahead: &Ahead<'ctx>, rows: &[PointerValue<'ctx>], turns: IntValue<'ctx>) -> Result<()> {
+        let part = vector_of(ahead.element, FEW)?;
+        let pointer = self.emitter.cx.types.pointer(Space::Global);
+        let load = self.emitter.cx.intrinsic("llvm.masked.load", &[part.into(), pointer.into()])?;
+        let mask = self.before(turns, (0, FEW))?;
+        let mut taken = Vec::new();
+        for row in rows {
+            let args = [(*row).into(), mask.into(), part.const_zero().into()];
+            let value = self.emitter.builder.build_call(load, &args, "")?.try_as_basic_value();
+            let Some(value) = value.basic() else { return internal("a masked load without a value") };
+            taken.push(value.into_vector_value());
+        }
+        let mut square = Vec::new();
+        for first in taken.iter().take(FEW as usize).enumerate() {
+            let every: Vec<_> = taken.iter().skip(first.0).step_by(FEW as usize).copied().collect();
+            let [a, b, c, d] = every.as_slice() else { return internal("rows that do not come by fours") };
+            let (low, high) = (self.joined(*a, *b)?, self.joined(*c, *d)?);
+            square.push(self.joined(low, high)?);
+        }
+        for (turn, column) in (0..).zip(self.transposed(square)?) {
+            let place = self.element_at(ahead.element, ahead.turns, self.int(turn * WIDTH))?;
+            self.emitter.builder.build_store(place, column)?;
+        }
+        Ok(())
+    }
+
+    /// Two vectors as one.
+    fn joined(&self, a: VectorValue<'ctx>, b: VectorValue<'ctx>) -> Result<VectorValue<'ctx>> {
+        let mask: Vec<_> = (0..2 * a.get_type().get_size()).map(|lane| self.int(lane)).collect();
+        Ok(self.emitter.builder.build_shuffle_vector(a, b, VectorType::const_vector(&mask), "")?)
+    }
+
+    /// Takes what so many turns load of each row, and makes a vector of the threads for each turn of it.
+    fn take_rows(&mut self, ahead: &Ahead<'ctx>, rows: &[PointerValue<'ctx>], turns: IntValue<'ctx>) -> Result<()> {
+        let (n, vector) = (ahead.elements, vector_of(ahead.element, ahead.elements)?);
+        let pointer = self.emitter.cx.types.pointer(Space::Global);
+        let byte = self.emitter.cx.types.context.i8_type().into();
+        let load = self.emitter.cx.intrinsic("llvm.masked.load", &[vector.into(), pointer.into()])?;
+        for from in (0..WIDTH).step_by(n as usize) {
+            let mask = self.before(turns, (from, n))?;
+            for threads in (0..WIDTH).step_by(n as usize) {
+                let mut square = Vec::new();
+                for &row in rows.iter().skip(threads as usize).take(n as usize) {
+                    if from == 0 {
+                        self.prefetch(self.element_at(byte, row, self.int(AHEAD))?, FIRST)?;
+                    }
+                    let place = self.element_at(ahead.element, row, self.int(from))?;
+                    let args = [place.into(), mask.into(), vector.const_zero().into()];
+                    let value = self.emitter.builder.build_call(load, &args, "")?.try_as_basic_value();
+                    let Some(value) = value.basic() else { return internal("a masked load without a value") };
+                    square.push(value.into_vector_value());
+                }
+                for (turn, column) in (from..).zip(self.transposed(square)?) {
+                    let place = self.element_at(ahead.element, ahead.turns, self.int(turn * WIDTH + threads))?;
+                    self.emitter.builder.build_store(place, column)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Which of some turns come before one.
+    fn before(&self, turn: IntValue<'ctx>, (from, turns): (u32, u32)) -> Result<VectorValue<'ctx>> {
+        let (builder, zero) = (&self.emitter.builder, self.int(0));
+        let one = turn.get_type().vec_type(1);
+        let one = builder.build_insert_element(one.get_poison(), turn, zero, "")?;
+        let mask = VectorType::const_vector(&vec![zero; turns as usize]);
+        let all = builder.build_shuffle_vector(one, one.get_type().get_poison(), mask, "")?;
+        let numbers: Vec<_> = (from..from + turns).map(|number| self.int(number)).collect();
+        Ok(builder.build_int_compare(IntPredicate::ULT, VectorType::const_vector(&numbers), all, "")?)
+    }
+
+    fn element_at(
+        &self,
+        element: BasicTypeEnum<'ctx>,
+        base: PointerValue<'ctx>,
+        at: IntValue<'ctx>,
+    ) -> Result<PointerValue<'ctx>> {
+        let at = index(&self.emitter, at)?;
+        // SAFETY: without `inbounds` an address may be anywhere; what is not there is not loaded.
+        Ok(unsafe { self.emitter.builder.build_gep(element, base, &[at], "")? })
+    }
+}
+
+fn vector_of(element: BasicTypeEnum<'_>, lanes: u32) -> Result<VectorType<'_>> {
+    Ok(match element {
+        BasicTypeEnum::IntType(int) => int.vec_type(lanes),
+        BasicTypeEnum::FloatType(float) => float.vec_type(lanes),
+        other @ (BasicTypeEnum::ArrayType(_)
+        | BasicTypeEnum::PointerType(_)
+        | BasicTypeEnum::StructType(_)
+        | BasicTypeEnum::VectorType(_)
+        | BasicTypeEnum::ScalableVectorType(_)) => return internal(format!("a row of {other}")),
+    })
+}
