@@ -124,7 +124,7 @@ def k(a, out):
         ("tile[ti, tj] += cuda.shfl_sync(-1, ti, 3); cuda.syncthreads()", 0),
         ("cuda.cg.this_grid().sync()", 0),
     ] {
-        let plan = Plan::of(&module(&source.replace("WAIT", wait), matrices), true, false).expect("a kernel");
+        let plan = Plan::of(&module(&source.replace("WAIT", wait), matrices), true, Vectors::PLAIN).expect("a kernel");
         assert_eq!(plan.x_axis, axis, "{wait}");
     }
 }
@@ -150,7 +150,7 @@ def k(a, out):
         ("x == out.shape[1] and y >= out.shape[0]", true),
     ] {
         let source = source.replace("CONDITION", condition);
-        let plan = Plan::of(&module(&source, "void(float64[:, ::1], float64[:, ::1])"), true, false);
+        let plan = Plan::of(&module(&source, "void(float64[:, ::1], float64[:, ::1])"), true, Vectors::PLAIN);
         assert_eq!(plan.expect("a kernel").cut.alive.is_some(), masks, "{condition}");
     }
 }
