@@ -1,4 +1,4 @@
-"""Blocks with barriers and arrays that are indexed `[x, y]`: rows of threads may run along `y`; a corner that returns."""
+"""Blocks with barriers and arrays indexed `[x, y]`: rows of threads may run along `y`; a corner that returns."""
 
 import numpy as np
 import pytest
