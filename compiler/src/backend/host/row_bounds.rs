@@ -76,12 +76,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             }
         }
         let asked = Guard { ranges: Vec::new(), ..border.left.clone().unwrap_or_default() };
-        for (cond, negated) in self.guard_values(&asked)?.rows {
-            let builder = &self.emitter.builder;
-            let holds = if negated { builder.build_not(cond, "")? } else { cond };
-            far = builder.build_and(far, holds, "is_far")?;
-        }
-        Ok(far)
+        let asked = self.guard_values(&asked)?.rows;
+        self.and_rows(far, asked)
     }
 
     /// What a guard's ranges let through of some threads.

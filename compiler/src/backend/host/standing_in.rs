@@ -4,14 +4,43 @@ use inkwell::{IntPredicate, values::IntValue};
 
 use super::{
     entry::KernelEmitter,
-    hooks::count,
+    hooks::{count, index},
     parallel::Shape,
-    strips::{Strip, StripRow},
+    strips::{Common, Row, Span, Strip, StripRow},
     threads::RangeValues,
 };
-use crate::backend::llvm::{Result, internal};
+use crate::{
+    backend::llvm::{Result, internal},
+    ir::CompareOp,
+};
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
+    /// All threads of a row that walk along rows of their own: the last strip is as wide as the others, and each of its threads is asked
+    /// whether it is there.
+    pub(super) fn walking_strips(
+        &mut self,
+        common: &Common<'_, 'ctx>,
+        row: Row<'ctx>,
+        (low, high): Span<'ctx>,
+    ) -> Result<()> {
+        let (width, one) = (self.int(common.strips.width), self.int(1));
+        let builder = &self.emitter.builder;
+        let threads = builder.build_int_nuw_sub(high, low, "")?;
+        let turns = builder.build_int_nuw_add(threads, builder.build_int_sub(width, one, "")?, "")?;
+        let turns = builder.build_int_unsigned_div(turns, width, "strips")?;
+        let bound = index(&self.emitter, high)?;
+        let asked = RangeValues { value: bound.get_type().const_zero(), op: CompareOp::Lt, bound, wraps: false };
+        let Some(places) = common.whole.first().cloned() else { return internal("a strip without a row") };
+        self.counted("strip", (self.int(0), turns), |this, turn| {
+            let builder = &this.emitter.builder;
+            let from = builder.build_int_add(low, builder.build_int_nuw_mul(turn, width, "")?, "")?;
+            let rows = vec![StripRow { row, places }];
+            let (most, shape) = (common.strips.width, Shape::Vectors);
+            this.one(common, Strip { rows, from, width, most, shape, present: None, asked: vec![asked] })
+        })?;
+        Ok(())
+    }
+
     /// Which of the strip's threads is present.
     pub(super) fn present(&self) -> Option<IntValue<'ctx>> {
         Some(self.strip.as_ref()?.present?.1)

@@ -33,7 +33,7 @@ pub(super) struct Strip<'ctx> {
     /// `threadIdx.x` of the first of each row.
     pub(super) from: IntValue<'ctx>,
     /// How many there are in a row.
-    width: IntValue<'ctx>,
+    pub(super) width: IntValue<'ctx>,
     /// How many there may be.
     pub(super) most: u32,
     /// What LLVM is to make of a whole strip.
@@ -138,27 +138,6 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             let rows = vec![StripRow { row, places: common.rest.clone() }];
             let most = common.strips.width;
             this.one(common, Strip { rows, from, width: left, most, shape, present: None, asked: Vec::new() })
-        })?;
-        Ok(())
-    }
-
-    /// All threads of a row that walk along rows of their own: the last strip is as wide as the others, and each of its threads is asked
-    /// whether it is there.
-    fn walking_strips(&mut self, common: &Common<'_, 'ctx>, row: Row<'ctx>, (low, high): Span<'ctx>) -> Result<()> {
-        let (width, one) = (self.int(common.strips.width), self.int(1));
-        let builder = &self.emitter.builder;
-        let threads = builder.build_int_nuw_sub(high, low, "")?;
-        let turns = builder.build_int_nuw_add(threads, builder.build_int_sub(width, one, "")?, "")?;
-        let turns = builder.build_int_unsigned_div(turns, width, "strips")?;
-        let bound = index(&self.emitter, high)?;
-        let asked = RangeValues { value: bound.get_type().const_zero(), op: CompareOp::Lt, bound, wraps: false };
-        let Some(places) = common.whole.first().cloned() else { return internal("a strip without a row") };
-        self.counted("strip", (self.int(0), turns), |this, turn| {
-            let builder = &this.emitter.builder;
-            let from = builder.build_int_add(low, builder.build_int_nuw_mul(turn, width, "")?, "")?;
-            let rows = vec![StripRow { row, places }];
-            let (most, shape) = (common.strips.width, Shape::Vectors);
-            this.one(common, Strip { rows, from, width, most, shape, present: None, asked: vec![asked] })
         })?;
         Ok(())
     }
@@ -274,7 +253,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// One strip, from the first values of what the block shares.
-    fn one(&mut self, common: &Common<'_, 'ctx>, strip: Strip<'ctx>) -> Result<()> {
+    pub(super) fn one(&mut self, common: &Common<'_, 'ctx>, strip: Strip<'ctx>) -> Result<()> {
         for &(ty, place, kept) in &common.first_values {
             let value = self.emitter.builder.build_load(ty, kept, "")?;
             self.emitter.builder.build_store(place, value)?;

@@ -346,7 +346,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// Whether something holds, and what is asked of a row.
-    fn and_rows(&self, all: IntValue<'ctx>, rows: Vec<(IntValue<'ctx>, bool)>) -> Result<IntValue<'ctx>> {
+    pub(super) fn and_rows(&self, all: IntValue<'ctx>, rows: Vec<(IntValue<'ctx>, bool)>) -> Result<IntValue<'ctx>> {
         let builder = &self.emitter.builder;
         rows.into_iter().try_fold(all, |all, (cond, negated)| {
             let holds = if negated { builder.build_not(cond, "")? } else { cond };

@@ -347,8 +347,7 @@ impl Plan {
             apart::ask_lanes(&mut cut.nodes);
         } else if opt && segments <= MOST_SEGMENTS {
             let width = if joins.is_some() { strips::WIDEST } else { strips::IN_BLOCK };
-            let by_eights =
-                asked.vectors.pairs && rows::come_by(strips::MORE_ROWS, &module, rows::width(peeler.function, &fixed));
+            let by_eights = asked.vectors.pairs && rows::come_by(strips::MORE_ROWS, &module, row_width);
             let widths = (width, Some(rows::length(&module)), by_eights);
             strips::make(&peeler, widths, (&marked, &leaving), &mut cut.nodes);
             if let Some(width) = row_width {
