@@ -46,6 +46,32 @@ def test_neighbors_by_a_table(shape, block):
 
 
 @cuda.jit
+def widened(a, out):
+    """Variables that become float64 in the loop are converted between its counter's start and the loop."""
+    dx = cuda.const.array_like(DX)
+    x, y = cuda.grid(2)
+    height, width = a.shape
+    if x < width and y < height:
+        along, q = np.float32(0), 9
+        before = q
+        for q in range(1, 7):
+            along += a[y, (x - dx[q] + width) % width] * dx[q]
+        q += 1
+        out[y, x] = along + q * before
+
+
+@pytest.mark.parametrize("shape", [(1, 3), (2, 3), (5, 17), (33, 40)])
+def test_variables_that_a_loop_widens(shape):
+    height, width = shape
+    a = (np.arange(height * width) % 23).astype(np.float32).reshape(shape)
+    out = np.zeros(shape)
+    widened[(-(-width // 16), height), (16, 1)](a, out)
+    y, x = np.mgrid[:height, :width]
+    expected = sum(a[y, (x - DX[q] + width) % width] * float(DX[q]) for q in range(1, 7))
+    np.testing.assert_array_equal(out, expected + 63)
+
+
+@cuda.jit
 def turns_that_carry(out):
     steps = cuda.const.array_like(DX)
     i = cuda.grid(1)

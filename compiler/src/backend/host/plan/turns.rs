@@ -56,6 +56,23 @@ pub(super) fn copied(
     body.iter().map(|stmt| all.stmt(&turn, stmt)).collect()
 }
 
+/// What a local was given last, if nothing but other locals was assigned since: variables that a loop gives other types are converted
+/// before it.
+fn last_value(before: &[Stmt], local: LocalId) -> Option<ExprId> {
+    let assigned = before.iter().rev().map_while(|stmt| match stmt.kind {
+        StmtKind::Assign(to, value) => Some((to, value)),
+        StmtKind::Store { .. }
+        | StmtKind::Op { .. }
+        | StmtKind::Call { .. }
+        | StmtKind::If { .. }
+        | StmtKind::Loop { .. }
+        | StmtKind::Break
+        | StmtKind::Continue
+        | StmtKind::Return(_) => None,
+    });
+    assigned.into_iter().find_map(|(to, value)| (to == local).then_some(value))
+}
+
 struct WriteOut<'a> {
     function: &'a mut Function,
     constants: &'a Arena<ConstantArray>,
@@ -100,7 +117,7 @@ impl WriteOut<'_> {
     fn list(&mut self, list: &mut Block) {
         let mut out = Block::with_capacity(list.len());
         for mut stmt in std::mem::take(list) {
-            if let Some((turns, body)) = self.turns(out.last(), &stmt) {
+            if let Some((turns, body)) = self.turns(&out, &stmt) {
                 let rest: Vec<Stmt> = body[1..].to_vec();
                 for &value in &turns.values {
                     self.turn(&turns, value, &rest, &mut out);
@@ -118,15 +135,11 @@ impl WriteOut<'_> {
         *list = out;
     }
 
-    /// How a loop is written out, if it is, and its body.
-    fn turns<'a>(&self, before: Option<&Stmt>, stmt: &'a Stmt) -> Option<(Turns, &'a Block)> {
+    /// How a loop is written out behind these statements, if it is, and its body.
+    fn turns<'a>(&self, before: &[Stmt], stmt: &'a Stmt) -> Option<(Turns, &'a Block)> {
         let StmtKind::Loop { body, step } = &stmt.kind else { return None };
-        let StmtKind::Assign(first, value) = before?.kind else { return None };
         let (counter, limit, by) = counter_by(self.function, body, step)?;
-        let (Some(first), Some(end), true) = (self.function.int(value), self.function.int(limit), first == counter)
-        else {
-            return None;
-        };
+        let (first, end) = (self.function.int(last_value(before, counter)?)?, self.function.int(limit)?);
         let mut exprs = 0;
         let mut reads_table = false;
         let rest = &body[1..];
