@@ -49,6 +49,7 @@ mod streams;
 mod strided;
 mod strips;
 mod sums;
+mod sunk;
 mod swaps;
 mod totals;
 mod turns;
@@ -269,6 +270,9 @@ impl Plan {
             privatized::without_branches(&mut function, &privatized, &mut body);
             flags::name(&mut function, &mut body);
             again::substitute(&mut function, &mut body);
+            if has_barrier && sunk::sink(&mut function, &mut body) {
+                again::substitute(&mut function, &mut body);
+            }
             totals::keep(&mut function, &read_only, &mut body);
         }
         if opt && !has_barrier && !is_choice {
