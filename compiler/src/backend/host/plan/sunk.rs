@@ -198,9 +198,9 @@ fn assign(function: &mut Function, local: LocalId, kind: ExprKind, span: Span) -
 fn renamed(function: &mut Function, root: ExprId, names: &[(LocalId, LocalId)]) -> ExprId {
     let Expr { kind, ty, span } = function.exprs[root].clone();
     let name = |local: LocalId| names.iter().find(|(from, _)| *from == local).map_or(local, |&(_, to)| to);
-    let kind = match kind {
-        ExprKind::Local(local) => ExprKind::Local(name(local)),
-        other => other.map_operands(&mut |operand| renamed(function, operand, names)),
+    let kind = match function.local(root) {
+        Some(local) => ExprKind::Local(name(local)),
+        None => kind.map_operands(&mut |operand| renamed(function, operand, names)),
     };
     function.exprs.push(Expr { kind, ty, span })
 }
