@@ -7,6 +7,7 @@ mod analysis;
 pub mod backend;
 pub mod diagnostic;
 pub mod frontend;
+mod inline;
 pub mod intrinsics;
 pub mod ir;
 pub mod passes;

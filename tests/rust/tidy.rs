@@ -22,8 +22,12 @@ const UNITS: &[(&str, &[&str])] = &[
     ("analysis", &["source", "stop", "ir"]),
     ("intrinsics", &["ir"]),
     ("frontend", &["source", "stop", "diagnostic", "syntax", "request", "ir", "intrinsics"]),
-    ("passes", &["source", "stop", "diagnostic", "request", "ir", "analysis", "intrinsics", "target"]),
-    ("backend", &["source", "stop", "stage", "diagnostic", "request", "ir", "analysis", "intrinsics", "target"]),
+    ("inline", &["source", "ir", "analysis"]),
+    ("passes", &["source", "stop", "diagnostic", "request", "ir", "analysis", "inline", "intrinsics", "target"]),
+    (
+        "backend",
+        &["source", "stop", "stage", "diagnostic", "request", "ir", "analysis", "inline", "intrinsics", "target"],
+    ),
     ("pipeline", &["source", "diagnostic", "request", "frontend", "passes", "backend", "stop", "stack", "stage"]),
     ("lib", &[]),
 ];

@@ -3,7 +3,6 @@
 //! [`emit`] checks limits, gives the module to the target's back end and turns its errors into diagnostics. `llvm/` is
 //! shared by the back ends: statements, expressions, math, passes, the shim around LLVM's fatal errors.
 
-mod copies;
 pub mod host;
 mod llvm;
 mod nvptx;

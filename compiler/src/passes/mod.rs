@@ -23,6 +23,7 @@ mod unroll_strided;
 
 use crate::{
     diagnostic::{Code, Diagnostic},
+    inline,
     ir::{self, Module},
     request::Target,
     source::Span,
@@ -74,6 +75,14 @@ pub const PASSES: &[Pass] = &[
         sanitized: true,
         estimates: false,
         why_here: "before the others: tells of what the program has, before that is taken apart; does nothing where nobody asks",
+    },
+    Pass {
+        name: "inline",
+        run: inline::small_functions,
+        targets: Targets::Host,
+        sanitized: false,
+        estimates: false,
+        why_here: "before the proofs and narrow: what a function computes of its arguments is known where it is called; a GPU's code is inlined by LLVM",
     },
     Pass {
         name: "split_signs",

@@ -6,7 +6,9 @@
 //! store $x.data[wrap($i, $x.shape0)] = load $y.data[wrap($i // 2, …)]    store $x.data[$i] = load $y.data[div_nonneg($i, 2)]
 //! ```
 //!
-//! What a value can be at its place says [`Ranges`]. Locals that are never negative are marked so for the back ends.
+//! What a value can be at its place says [`Ranges`], and of differences conditions may say it ([`differences`]). Locals that are never negative are marked so for the back ends.
+
+mod differences;
 
 use weft_artifact::{Scalar, SlotField, SlotSource};
 
@@ -102,10 +104,13 @@ fn is_abs(function: &Function, id: ExprId) -> bool {
 fn rewrite(function: &mut Function, ranges: &Ranges) {
     let mut changes: Vec<(ExprId, ExprKind)> = Vec::new();
     let mut unwrapped: Vec<(ExprId, ExprId)> = Vec::new();
+    let differences = differences::wraps(function, ranges);
     for_each_expr_of_block(function, &function.body, &mut |id| {
         let is_nonneg = |id: ExprId| ranges.expr(function, id).is_nonneg();
         match function.class(id) {
-            Class::Arith(Arith::Wrap { index, .. }) if is_nonneg(index) || is_abs(function, index) => {
+            Class::Arith(Arith::Wrap { index, .. })
+                if is_nonneg(index) || is_abs(function, index) || differences.contains(&id) =>
+            {
                 unwrapped.push((id, index));
             }
             Class::Arith(Arith::Binary(op @ (BinaryOp::FloorDiv | BinaryOp::FloorMod), a, b)) => {

@@ -14,7 +14,7 @@ use inkwell::{
 
 use super::{DebugInfo, Library, Result, Types, internal};
 use crate::{
-    backend::copies,
+    inline::copies,
     ir::{self, Circles, ConstantId, FuncId},
     request::{Entry, Options},
 };

@@ -19,7 +19,6 @@ mod flags;
 mod forms;
 mod groups;
 mod guards;
-mod inline;
 mod interior;
 mod joined;
 mod jumps;
@@ -75,6 +74,7 @@ pub(crate) use streams::{Stream, streams};
 
 use crate::{
     analysis::{Fixed, never_written},
+    inline,
     ir::{
         Circles, Effects, Expr, ExprKind, FuncId, Function, LocalId, Module, Op, SharedId, SharedKind, Stmt, StmtKind,
         for_each_stmt,

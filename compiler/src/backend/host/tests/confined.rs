@@ -1,6 +1,6 @@
 //! Kernels that write nothing beside their arrays: what their guards prove costs nothing, what it does not is compared.
 
-use super::harness::{Arg, array, confined, confined_llvm, kernel, matrix};
+use super::harness::{Arg, array, confined, confined_llvm, kernel, matrix, padding};
 
 /// The body of a kernel's IR, without what it declares.
 fn body(source: &str, signature: &str) -> String {
@@ -75,13 +75,15 @@ fn what_is_not_known_is_compared() {
 
 #[test]
 fn functions_are_told_where_they_may_write() {
-    let source = "
+    let padding = padding("i");
+    let source = &format!(
+        "
 def put(x, i, value):
-    x[i] = value
+{padding}    x[i] = value
     return x[1:]
 
 def guarded(x, i):
-    if i < x.size:
+{padding}    if i < x.size:
         x[i] = 1
 
 def k(x, y):
@@ -90,7 +92,8 @@ def k(x, y):
     guarded(x, i)
     tail[i] = 1
     put(y, i, 3.0)
-";
+"
+    );
     let body = body(source, "void(float64[::1], float64[::1])");
     for expected in [
         "if $i < $x.limit {\nstore $x.data[$i] = $value",

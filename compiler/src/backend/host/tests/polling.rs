@@ -1,6 +1,6 @@
 //! Where threads look up, and that they leave where they are told to.
 
-use super::harness::{Arg, array, kernel, module};
+use super::harness::{Arg, array, kernel, module, padding};
 use crate::{
     analysis::Fixed,
     backend::host::plan::Polling,
@@ -73,9 +73,10 @@ fn what_holds_a_loop_that_takes_long_looks() {
     assert_eq!(looks(&body(few)), [false, false, false]);
     let many = "for j in range(n):\n    for k in range(30):\n        for l in range(1000):\n            x[i] += k";
     assert_eq!(looks(&body(many)), [true, true, false]);
-    let calls = "
+    let calls = format!(
+        "
 def counts(n):
-    s = 0
+{}    s = 0
     for j in range(n):
         s += s // 3 + j
     return s
@@ -83,8 +84,10 @@ def counts(n):
 def k(x, n, s):
     for i in range(n):
         x[i] = counts(s)
-";
-    assert_eq!(looks(calls), [false, true]);
+",
+        padding("n")
+    );
+    assert_eq!(looks(&calls), [false, true]);
 }
 
 #[test]
@@ -107,20 +110,23 @@ fn a_kernel_that_was_given_up_is_left() {
 
 #[test]
 fn what_a_function_returns_that_was_left_is_not_used() {
-    let source = "
+    let padding = padding("v");
+    let source = &format!(
+        "
 def spin(v):
-    while v > 0:
+{padding}    while v > 0:
         v = v % 7 + 1
     return v
 
 def twice(v):
-    return spin(v) + spin(v + 1)
+{padding}    return spin(v) + spin(v + 1)
 
 def k(x, n, s):
     i = cuda.grid(1)
     x[i] = 1
     x[i] = twice(i + 1) + 5
-";
+"
+    );
     let kernel = kernel(source, "void(int64[::1], int64, int32)");
     let mut x = [0_i64; 4];
     kernel.launch_and_give_up([2, 1, 1], [2, 1, 1], &[array(&mut x), Arg::Int(0), Arg::Int(0)]);

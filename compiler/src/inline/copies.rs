@@ -58,7 +58,9 @@ mod tests {
     use super::*;
     use crate::ir::{Function, FunctionKind, Stmt};
 
-    use crate::{backend::testing::SPAN, ir::Builder};
+    use crate::{ir::Builder, source::Span};
+
+    const SPAN: Span = Span { file: 0, start: 0, end: 8 };
 
     /// Functions that each call the one before `calls` times.
     fn chain(n: usize, calls: usize) -> Module {

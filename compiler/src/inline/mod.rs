@@ -1,19 +1,28 @@
-//! Puts the device functions that reach a barrier into their callers, so that only the kernel has to be cut.
+//! Puts device functions into their callers: those that reach a barrier, so that only the kernel has to be cut, and small ones, so that the
+//! kernel is planned with what they do.
 //!
 //! The callee's locals, arrays and expressions are copied behind the caller's. `Return` becomes assignments to the
 //! call's results, and the code after it moves into the branch that does not return; only where a loop or a branch
 //! returns on some of its ways does a flag say whether the rest still runs.
 
+pub(crate) mod copies;
+
 use crate::{
     analysis::escapes,
-    backend::copies,
     ir::Const,
     ir::{
         Base, Block, Circles, Class, Effects, Expr, ExprId, ExprKind, FuncId, Function, Handle, Leaf, Local,
-        LocalArrayId, LocalId, LocalKind, Module, Stmt, StmtKind, Type, UnaryOp, for_each_stmt, for_each_stmt_mut,
+        LocalArrayId, LocalId, LocalKind, Module, Stmt, StmtKind, Type, UnaryOp, for_each_expr_of_block, for_each_stmt,
+        for_each_stmt_mut,
     },
     source::Span,
 };
+
+/// Expressions of a small function, with those that it calls.
+const MOST_OF_SMALL: usize = 400;
+
+/// Expressions of the largest kernel with small functions in place of their calls.
+const MOST_WITH_SMALL: usize = 1500;
 
 /// The array that one in a caller stands for; `None` if it stands for one call's alone.
 type Origin = Option<(FuncId, LocalArrayId)>;
@@ -42,6 +51,30 @@ pub(crate) fn functions(module: &mut Module, circles: &Circles, some: &[bool]) {
     }
     if !copies::too_many(module, &|func| reaching[func.index()]) {
         put_in(module, &|func| reaching[func.index()]);
+    }
+}
+
+/// Inlines the calls of small functions, so that a kernel is planned with what they do: the clamps of neighbors, a loop that threads leave in
+/// different turns.
+pub(crate) fn small_functions(module: &mut Module) {
+    let circles = Circles::of(module);
+    let mut sizes: Vec<usize> = Vec::with_capacity(module.functions.len());
+    let mut small: Vec<bool> = Vec::with_capacity(module.functions.len());
+    // Callees stand before their callers.
+    for (id, function) in module.functions.iter() {
+        let mut size = 0;
+        for_each_expr_of_block(function, &function.body, &mut |_| size += 1);
+        for_each_stmt(&function.body, &mut |stmt| {
+            if let StmtKind::Call { func, .. } = stmt.kind {
+                size += sizes.get(func.index()).copied().unwrap_or(0);
+            }
+        });
+        small.push(size <= MOST_OF_SMALL && !circles.contains(id));
+        sizes.push(size);
+    }
+    let kernel = module.kernel.and_then(|kernel| sizes.get(kernel.index()));
+    if kernel.is_some_and(|&size| size <= MOST_WITH_SMALL) {
+        put_in(module, &|func| small[func.index()]);
     }
 }
 
