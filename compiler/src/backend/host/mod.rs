@@ -31,6 +31,7 @@ mod tests;
 mod threads;
 mod transposed;
 mod walked;
+mod walked_stores;
 mod warps;
 mod whole;
 

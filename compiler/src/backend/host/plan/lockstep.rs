@@ -44,15 +44,17 @@ pub(crate) struct Marked {
     pub counters: Vec<LocalId>,
     /// Those of them in which threads walk apart: they are taken together by a strip or not at all.
     pub walks: Vec<LocalId>,
+    /// Those of these that call functions of math: the strip walks along rows.
+    pub turned: Vec<LocalId>,
     /// Those of few turns in which rows of threads load the same: they are taken together by several rows or not at all.
     pub tiles: Vec<LocalId>,
     /// Offsets of strided loops.
     pub strides: Vec<Stride>,
 }
 
-/// Marks loops in a kernel's body; with `walks` those in which each thread walks through its own memory, too, and with `apart` those that
-/// compute so much that it does not matter where a row touches memory.
-pub(crate) fn mark(function: &mut Function, body: &mut Block, walks: bool, apart: bool) -> Marked {
+/// Marks loops in a kernel's body; with `walks` those in which each thread walks through its own memory, too (with the second of these also
+/// where it calls functions of math), and with `apart` those that compute so much that it does not matter where a row touches memory.
+pub(crate) fn mark(function: &mut Function, body: &mut Block, walks: (bool, bool), apart: bool) -> Marked {
     let mut marked = Marked::default();
     part_arms(function, body);
     while let Some(rewritten) = strided::rewrite_one(function, body, &masks) {
@@ -65,6 +67,7 @@ pub(crate) fn mark(function: &mut Function, body: &mut Block, walks: bool, apart
             marked.any = true;
             marked.counters.extend(loop_.counter);
             marked.walks.extend(loop_.counter.filter(|_| loop_.apart));
+            marked.turned.extend(loop_.counter.filter(|_| loop_.apart && loop_.computes));
             marked.tiles.extend(loop_.counter.filter(|_| loop_.few));
         }
     }
@@ -251,6 +254,8 @@ struct MarkedLoop {
     counter: Option<LocalId>,
     /// Its threads touch memory apart.
     apart: bool,
+    /// It calls functions of math.
+    computes: bool,
     /// It has few turns.
     few: bool,
 }
@@ -261,7 +266,7 @@ fn mark_uniform(
     function: &Function,
     body: &mut Block,
     path: &[usize],
-    (walks, may_part): (bool, bool),
+    ((walks, turned), may_part): ((bool, bool), bool),
 ) -> Option<MarkedLoop> {
     let mut attempt = body.clone();
     let (&index, outer) = path.split_last()?;
@@ -287,13 +292,14 @@ fn mark_uniform(
     let touched = touched(function, &turn, &attempt, &fixed, &uniformity);
     let gathers = touched.next && !leaving::divides(function, &turn);
     let apart = touched.apart || (touched.looks_up && !gathers);
-    // What vectors gain is then more than what they lose by elements that are not neighbors.
-    let apart = apart && !computes;
-    if (apart && !waits) || (few && (apart || !rows_share(function, &turn, &fixed, &uniformity))) {
+    // What vectors gain is then more than what they lose by elements that are not neighbors, if these cannot be had.
+    let turned = apart && computes && turned && walks && counter.is_some() && !touched.looks_up;
+    let apart = apart && (!computes || turned);
+    if (apart && !waits && !turned) || (few && (apart || !rows_share(function, &turn, &fixed, &uniformity))) {
         return None;
     }
     *body = attempt;
-    Some(MarkedLoop { counter, apart, few })
+    Some(MarkedLoop { counter, apart, computes, few })
 }
 
 /// `true` if a kernel asks for `threadIdx.y`.

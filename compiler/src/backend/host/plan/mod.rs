@@ -54,6 +54,7 @@ mod turns;
 mod uniform;
 mod walk;
 mod walked;
+mod walked_stores;
 pub(crate) mod warps;
 mod webs;
 
@@ -65,8 +66,8 @@ pub(crate) use polling::Polling;
 pub(crate) use quotients::{Dividend, Division, Quotients};
 pub(crate) use settled::Pointers;
 pub(crate) use shape::{
-    Ahead, Cut, Every, Guard, Interior, LANES, MAX_ROW, MAX_THREADS, MaskId, Multiples, Next, Node, Partners, Parts,
-    Range, Runs, Segment, Strips, Walked, WalkedLoad,
+    Ahead, Clash, Cut, Every, Guard, Interior, LANES, MAX_ROW, MAX_THREADS, MaskId, Multiples, Next, Node, Partners, Parts,
+    Range, Runs, Segment, Strips, Walked, WalkedLoad, WalkedStore,
 };
 pub(crate) use streams::{Stream, streams};
 
@@ -108,6 +109,8 @@ struct Asked {
     together: bool,
     /// Loops that threads take together only by strips.
     walks: bool,
+    /// Those of them that call functions of math are loops of strips that walk, or no such.
+    turned: bool,
     /// Loops that threads leave in different turns.
     leaving: bool,
     /// A copy for parts of rows.
@@ -124,6 +127,7 @@ impl Asked {
         opt: false,
         together: false,
         walks: false,
+        turned: false,
         leaving: false,
         quotients: false,
         vectors: Vectors::PLAIN,
@@ -177,9 +181,15 @@ impl Plan {
     /// Plans the kernel of a module; `None` if it has none. For code that is optimized, threads near no border have a copy
     /// of what they do.
     pub(crate) fn of(module: &Module, opt: bool, vectors: Vectors) -> Option<Self> {
-        let mut asked = Asked { opt, together: true, walks: opt, leaving: opt, quotients: opt, vectors, apart: opt };
+        let turned = opt && vectors.masks;
+        let mut asked =
+            Asked { opt, together: true, walks: opt, turned, leaving: opt, quotients: opt, vectors, apart: opt };
         loop {
-            let (plan, walks) = Self::with(module, asked)?;
+            let (plan, walks, turned) = Self::with(module, asked)?;
+            if !strips::hold_walked(&plan.cut.nodes, &turned) {
+                asked.turned = false;
+                continue;
+            }
             let next = Asked {
                 walks: asked.walks && strips::hold_all(&plan.cut.nodes, &walks),
                 // All of a warp that is a block is one strip.
@@ -199,7 +209,7 @@ impl Plan {
     /// Plans a sanitized kernel; `None` if its threads are to have stacks. Each thread does what the program says, in its order.
     pub(crate) fn sanitized(module: &Module) -> Option<Self> {
         let mut module = sanitized::without_meetings(module)?;
-        let (mut plan, _) = Self::with(&module, Asked::PLAIN)?;
+        let (mut plan, ..) = Self::with(&module, Asked::PLAIN)?;
         let goes = plan.cut.alive.is_none() && plan.cut.masks == 0 && sanitized::go_together(&plan.cut.nodes);
         // What is told of accesses is known of the body as it was, whose expressions and locals the nodes have.
         plan.module.functions[plan.kernel].body = std::mem::take(&mut module.functions[plan.kernel].body);
@@ -207,9 +217,10 @@ impl Plan {
         goes.then_some(plan)
     }
 
-    /// A plan with what is asked for, and the counters of loops that threads take together by strips or not at all.
-    fn with(module: &Module, asked: Asked) -> Option<(Self, Vec<LocalId>)> {
-        let Asked { opt, together, walks, .. } = asked;
+    /// A plan with what is asked for, the counters of loops that threads take together by strips or not at all, and of those that strips
+    /// must walk.
+    fn with(module: &Module, asked: Asked) -> Option<(Self, Vec<LocalId>, Vec<LocalId>)> {
+        let Asked { opt, together, walks, turned, .. } = asked;
         let kernel = module.kernel?;
         let effects = Effects::of_module(module);
         let has_barrier = Effects::of_function(&effects, kernel).synchronizes();
@@ -268,7 +279,7 @@ impl Plan {
             borders::divide(&mut function, &mut body);
         }
         let marked = if together {
-            lockstep::mark(&mut function, &mut body, walks && !apart, true)
+            lockstep::mark(&mut function, &mut body, (walks && !apart, turned), true)
         } else {
             lockstep::Marked::default()
         };
@@ -382,7 +393,7 @@ impl Plan {
             apart,
             narrow,
         };
-        Some((plan, [marked.walks, marked.tiles].concat()))
+        Some((plan, [marked.walks, marked.tiles].concat(), marked.turned))
     }
 }
 

@@ -17,6 +17,7 @@ use super::{
     lockstep,
     shape::{Node, Segment, Strips, Walked, WalkedLoad, for_each_segment},
     strips,
+    walked_stores::Written,
 };
 use crate::{
     analysis::{any_expr, for_each_read, same},
@@ -53,8 +54,10 @@ fn rewrite(peeler: &mut Peeler<'_>, walks: &[LocalId], strips: &mut Strips) {
     // LLVM makes vectors of the threads of straight code alone.
     let mut straight = true;
     for_each_segment(&mut nodes, &mut |segment| {
-        for_each_stmt(&segment.body, &mut |stmt| {
-            straight &= matches!(stmt.kind, StmtKind::Assign(..) | StmtKind::Store { .. } | StmtKind::If { .. });
+        for_each_stmt(&segment.body, &mut |stmt| match stmt.kind {
+            StmtKind::Assign(..) | StmtKind::Store { .. } | StmtKind::If { .. } => {}
+            StmtKind::Loop { .. } | StmtKind::Break | StmtKind::Continue => segment.alone = true,
+            StmtKind::Op { .. } | StmtKind::Call { .. } | StmtKind::Return(_) => straight = false,
         });
     });
     if straight && list(peeler, walks, &mut nodes).is_some() {
@@ -83,10 +86,10 @@ fn list(peeler: &mut Peeler<'_>, walks: &[LocalId], nodes: &mut [Node]) -> Optio
 }
 
 /// What a local of a turn is, of what no turn changes and the counter; `None` if it is not known.
-type Known = BTreeMap<LocalId, Option<ExprId>>;
+pub(super) type Known = BTreeMap<LocalId, Option<ExprId>>;
 
-struct Walk<'a, 'b> {
-    peeler: &'a mut Peeler<'b>,
+pub(super) struct Walk<'a, 'b> {
+    pub(super) peeler: &'a mut Peeler<'b>,
     counter: LocalId,
     /// Locals that a turn assigns.
     assigned: BTreeSet<LocalId>,
@@ -96,7 +99,8 @@ struct Walk<'a, 'b> {
     stores: bool,
     /// A turn loads neighbors, or divides integers.
     touches: bool,
-    loads: Vec<WalkedLoad>,
+    pub(super) loads: Vec<WalkedLoad>,
+    pub(super) written: Written,
     /// By the load: which list of statements it stands in.
     lists: Vec<usize>,
     /// How many lists there were, and in which of them the walk is.
@@ -105,7 +109,7 @@ struct Walk<'a, 'b> {
     /// Conditions that hold where the counter is none of these values.
     asked: BTreeSet<ExprId>,
     apart: Vec<ExprId>,
-    once: Vec<(ExprId, ExprId)>,
+    pub(super) once: Vec<(ExprId, ExprId)>,
 }
 
 impl<'a, 'b> Walk<'a, 'b> {
@@ -151,6 +155,7 @@ impl<'a, 'b> Walk<'a, 'b> {
             stores,
             touches: false,
             loads: Vec::new(),
+            written: Written::default(),
             lists: Vec::new(),
             n_lists: 0,
             around: Vec::new(),
@@ -173,6 +178,7 @@ impl<'a, 'b> Walk<'a, 'b> {
                 Node::Once { block, .. } => {
                     for stmt in block {
                         let StmtKind::Assign(local, value) = stmt.kind else { return None };
+                        self.reads_once(value);
                         let value = self.inline(value, &known);
                         known.insert(local, value);
                     }
@@ -190,18 +196,21 @@ impl<'a, 'b> Walk<'a, 'b> {
                 | Node::Return => return None,
             }
         }
-        if !(1..=MOST_ROWS).contains(&self.loads.len()) {
+        let clashes = self.clashes()?;
+        if !(1..=MOST_ROWS).contains(&(self.loads.len() + self.written.rows.len())) {
             return None;
         }
         Some(Walked {
             counter: self.counter,
             limit,
             rows: self.rows()?,
-            unasked: !self.stores && !self.touches,
+            unasked: (!self.stores || !self.written.rows.is_empty()) && !self.touches,
+            clashes,
             plain: turn.iter().map(|node| self.plain(node)).collect(),
             nodes: turn.to_vec(),
             step: step.to_vec(),
             loads: self.loads,
+            stores: self.written.rows,
             once: self.once,
             apart: self.apart,
         })
@@ -223,9 +232,12 @@ impl<'a, 'b> Walk<'a, 'b> {
                 StmtKind::If { cond, then, otherwise } if self.asked.contains(cond) => {
                     done.extend(self.spliced(if then.is_empty() { otherwise } else { then }));
                 }
+                &StmtKind::Store { pointer, value, align } => {
+                    let pointer = self.written.copy_of(pointer).unwrap_or(pointer);
+                    done.push(Stmt { kind: StmtKind::Store { pointer, value, align }, span: stmt.span });
+                }
                 StmtKind::If { .. }
                 | StmtKind::Assign(..)
-                | StmtKind::Store { .. }
                 | StmtKind::Op { .. }
                 | StmtKind::Call { .. }
                 | StmtKind::Loop { .. }
@@ -265,11 +277,7 @@ impl<'a, 'b> Walk<'a, 'b> {
                     let value = self.inline(*value, known);
                     known.insert(*local, value);
                 }
-                // Elements a row apart are scattered.
-                StmtKind::Store { pointer, .. } => {
-                    let pointer = self.inline(*pointer, known)?;
-                    self.neighbors(pointer)?;
-                }
+                StmtKind::Store { pointer, .. } => self.store(*pointer, known)?,
                 StmtKind::If { cond, then, otherwise } => {
                     let (arm, other) = if then.is_empty() { (otherwise, then) } else { (then, otherwise) };
                     let mut all = asks.to_vec();
@@ -383,48 +391,60 @@ impl<'a, 'b> Walk<'a, 'b> {
                 let ahead = self.peeler.function.exprs.push(ahead);
                 self.once.push((root, ahead));
             }
-            Some(Form::Step | Form::Other) => self.touches = true,
+            Some(Form::Step | Form::Other) => {
+                self.touches = true;
+                self.reads_in_turn(pointer);
+            }
+            None if self.reads_stored(root, pointer) => {}
             None => {
-                let walks = !chosen && may_move && self.goes_on(pointer) == Some(true);
-                if !walks || !self.is_plain(root, pointer) {
+                if chosen || self.goes_on(pointer) != Some(true) || !self.is_plain(pointer) {
                     return None;
                 }
-                self.add(root, pointer);
+                let number = self.add(root, pointer);
+                if !may_move {
+                    self.reads_unsure(number);
+                }
             }
         }
         Some(())
     }
 
-    fn add(&mut self, load: ExprId, pointer: ExprId) {
+    /// Whether the statements that are looked at stand behind a condition.
+    pub(super) fn is_in_branch(&self) -> bool {
+        self.around.len() > 1
+    }
+
+    /// Adds a load ahead, and gives its number.
+    fn add(&mut self, load: ExprId, pointer: ExprId) -> usize {
         for (number, before) in self.loads.iter().enumerate() {
             if self.around.contains(&self.lists[number]) && same(self.peeler.function, before.pointer, pointer) {
                 self.loads[number].loads.push(load);
-                return;
+                return number;
             }
         }
         self.lists.extend(self.around.last());
         let even = self.forms(|forms| forms.is_even(pointer));
         self.loads.push(WalkedLoad { loads: vec![load], pointer, even });
+        self.loads.len() - 1
     }
 
     /// How an address changes along a row of threads, if that is not at all or to the next element.
-    fn neighbors(&self, pointer: ExprId) -> Option<Form> {
+    pub(super) fn neighbors(&self, pointer: ExprId) -> Option<Form> {
         self.forms(|forms| lockstep::neighbors(forms, pointer).then(|| forms.form(pointer)))
     }
 
-    fn forms<T>(&self, ask: impl FnOnce(&Forms<'_>) -> T) -> T {
+    pub(super) fn forms<T>(&self, ask: impl FnOnce(&Forms<'_>) -> T) -> T {
         let Peeler { function, uniformity, fixed, .. } = &*self.peeler;
         let shared = |local: LocalId| !uniformity.local_varies(local);
         ask(&Forms { function, fixed, shared: &shared, sole: &|_| None, axis: 0 })
     }
 
     /// Whether elements are such as vectors are made of, and in memory that is not a thread's own.
-    fn is_plain(&self, load: ExprId, pointer: ExprId) -> bool {
-        let exprs = &self.function().exprs;
-        exprs[load].ty != Type::BOOL && matches!(exprs[pointer].ty, Type::Ptr(_, Space::Global))
+    pub(super) fn is_plain(&self, pointer: ExprId) -> bool {
+        matches!(self.function().exprs[pointer].ty, Type::Ptr(element, Space::Global) if element != Scalar::Bool)
     }
 
-    fn is_never_written(&self, mut pointer: ExprId) -> bool {
+    pub(super) fn is_never_written(&self, mut pointer: ExprId) -> bool {
         while let Class::Address { base, .. } = self.function().class(pointer) {
             pointer = base;
         }
@@ -432,7 +452,7 @@ impl<'a, 'b> Walk<'a, 'b> {
     }
 
     /// An expression of the counter and of what no turn changes, as it is at this place of a turn.
-    fn inline(&mut self, root: ExprId, known: &Known) -> Option<ExprId> {
+    pub(super) fn inline(&mut self, root: ExprId, known: &Known) -> Option<ExprId> {
         self.inline_within(root, known, &mut { MOST_EXPRS })
     }
 
@@ -499,7 +519,7 @@ impl<'a, 'b> Walk<'a, 'b> {
     }
 
     /// Whether a value is one more in the next turn, or a pointer one element further, or the same; `None` if it is neither.
-    fn goes_on(&self, root: ExprId) -> Option<bool> {
+    pub(super) fn goes_on(&self, root: ExprId) -> Option<bool> {
         if !self.counts(root) {
             return Some(false);
         }
@@ -538,7 +558,9 @@ impl<'a, 'b> Walk<'a, 'b> {
         let Peeler { function, uniformity, fixed, .. } = &*self.peeler;
         let own = |local: LocalId| uniformity.local_varies(local);
         let mut read = BTreeSet::new();
-        for root in self.loads.iter().map(|load| load.pointer).chain(self.apart.iter().copied()) {
+        let loads = self.loads.iter().map(|load| load.pointer);
+        let stores = self.written.rows.iter().map(|store| store.pointer);
+        for root in loads.chain(stores).chain(self.apart.iter().copied()) {
             for_each_read(function, root, &mut |local| {
                 read.insert(local);
             });
