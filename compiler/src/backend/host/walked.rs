@@ -32,7 +32,7 @@ const FEW: u32 = 4;
 
 /// So many bytes further on in its row is what the cache is asked for: sixteen rows that lie a power of two apart share the few places of
 /// a set, and hardware does not fetch far ahead in so many.
-const AHEAD: u32 = 256;
+pub(super) const AHEAD: u32 = 256;
 
 /// What stands in place of a load.
 #[derive(Clone, Copy, Debug)]
@@ -323,10 +323,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             for threads in (0..WIDTH).step_by(n as usize) {
                 let mut square = Vec::new();
                 for &row in rows.iter().skip(threads as usize).take(n as usize) {
-                    if from == 0 {
-                        self.prefetch(self.element_at(byte, row, self.int(AHEAD))?, FIRST)?;
-                    }
                     let place = self.element_at(ahead.element, row, self.int(from))?;
+                    self.prefetch(self.element_at(byte, place, self.int(AHEAD))?, FIRST)?;
                     let args = [place.into(), mask.into(), vector.const_zero().into()];
                     let value = self.emitter.builder.build_call(load, &args, "")?.try_as_basic_value();
                     let Some(value) = value.basic() else { return internal("a masked load without a value") };

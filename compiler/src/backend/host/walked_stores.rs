@@ -8,7 +8,7 @@ use inkwell::{
 use super::{
     entry::KernelEmitter,
     plan::{Clash, WalkedStore},
-    walked::{Ahead, WIDTH, vector_of},
+    walked::{AHEAD, Ahead, WIDTH, vector_of},
 };
 use crate::{
     backend::llvm::{Result, internal},
@@ -47,6 +47,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         (turns, there): (IntValue<'ctx>, &[IntValue<'ctx>]),
     ) -> Result<()> {
         let (n, vector) = (kept.elements, vector_of(kept.element, kept.elements)?);
+        let byte = self.emitter.cx.types.context.i8_type().into();
         let pointer = self.emitter.cx.types.pointer(Space::Global);
         let store = self.emitter.cx.intrinsic("llvm.masked.store", &[vector.into(), pointer.into()])?;
         for from in (0..WIDTH).step_by(n as usize) {
@@ -61,6 +62,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                     let turns = self.emitter.builder.build_select(is_there, turns, self.int(0), "")?.into_int_value();
                     let mask = self.before(turns, (from, n))?;
                     let place = self.element_at(kept.element, place, self.int(from))?;
+                    self.prefetch_to_store(self.element_at(byte, place, self.int(AHEAD))?)?;
                     self.emitter.builder.build_call(store, &[row.into(), place.into(), mask.into()], "")?;
                 }
             }
