@@ -87,7 +87,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
 
     fn prefetch_for(&self, stores: bool, place: PointerValue<'ctx>, locality: u64) -> Result<()> {
         let int = self.emitter.cx.types.context.i32_type();
-        let (read, locality, data) = (int.const_int(u64::from(stores), false), int.const_int(locality, false), int.const_int(1, false));
+        let (read, locality, data) =
+            (int.const_int(u64::from(stores), false), int.const_int(locality, false), int.const_int(1, false));
         let fetch = self.emitter.cx.intrinsic("llvm.prefetch", &[place.get_type().into()])?;
         let args = [place.into(), read.into(), locality.into(), data.into()];
         self.emitter.builder.build_call(fetch, &args, "")?;

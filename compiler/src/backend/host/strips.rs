@@ -294,6 +294,9 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
 
     /// A segment for the threads of the strip that is here.
     pub(super) fn segment_of_strip(&mut self, segment: &Segment) -> Result<()> {
+        if let Some(largest) = segment.largest {
+            return self.largest(segment, largest);
+        }
         if segment.alone && self.strip.as_ref().is_some_and(|strip| strip.shape == Shape::Vectors) {
             return self.one_by_one(|this| this.segment_of_strip(segment));
         }

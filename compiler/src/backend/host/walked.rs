@@ -13,12 +13,12 @@ use super::{
     entry::KernelEmitter,
     fetch::FIRST,
     hooks::index,
-    plan::{Walked, WalkedLoad},
+    plan::{Segment, Walked, WalkedLoad},
     transposed::PART,
 };
 use crate::{
     backend::llvm::{Result, internal},
-    ir::{ExprId, Space, Type},
+    ir::{ExprId, LocalId, Space, Type},
 };
 
 /// Threads of a strip, and turns that are taken together.
@@ -43,6 +43,15 @@ pub(super) enum Turned<'ctx> {
     All(ExprId, BasicValueEnum<'ctx>),
     /// Or of a store: an element for each thread, which stays there until several turns are done.
     Kept(ExprId, PointerValue<'ctx>, BasicTypeEnum<'ctx>),
+}
+
+/// Some turns.
+#[derive(Clone, Copy)]
+pub(super) struct Turns<'ctx> {
+    /// How many there are.
+    most: IntValue<'ctx>,
+    /// How many of them each thread has, if not all have all.
+    each: Option<PointerValue<'ctx>>,
 }
 
 /// Rows that are taken ahead, or stored later.
@@ -142,8 +151,9 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let kept = walked.stores.iter().map(|store| self.room_for_store(store)).collect::<Result<Vec<_>>>()?;
         let rows = self.rows_of(walked)?;
         let (rows, places) = rows.split_at(ahead.len());
+        let (loaded, stored) = self.turns_of_each(walked, turns)?;
         if !ahead.is_empty() {
-            self.take_all(&ahead, rows, turns)?;
+            self.take_all(&ahead, rows, loaded)?;
         }
         self.counted("turn", (self.int(0), turns), |this, turn| {
             this.turned.clear();
@@ -170,8 +180,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             this.turned.clear();
             this.step(walked)
         })?;
-        let there = if kept.is_empty() { Vec::new() } else { self.lanes_there()? };
-        kept.iter().zip(places).try_for_each(|(kept, rows)| self.put_rows(kept, rows, (turns, &there)))
+        kept.iter().zip(places).try_for_each(|(kept, rows)| self.put_rows(kept, rows, stored))
     }
 
     /// By the load, then by the store, and by the thread: where its row goes on. Of even distances two threads tell all.
@@ -251,12 +260,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// Takes what so many turns load of all rows. Few turns are left at the end of a row, or are all that it has.
-    fn take_all(
-        &mut self,
-        ahead: &[Ahead<'ctx>],
-        rows: &[Vec<PointerValue<'ctx>>],
-        turns: IntValue<'ctx>,
-    ) -> Result<()> {
+    fn take_all(&mut self, ahead: &[Ahead<'ctx>], rows: &[Vec<PointerValue<'ctx>>], turns: Turns<'ctx>) -> Result<()> {
         let take =
             |this: &mut Self| ahead.iter().zip(rows).try_for_each(|(ahead, rows)| this.take_rows(ahead, rows, turns));
         if !ahead.iter().all(|ahead| ahead.elements == WIDTH && ahead.bytes * FEW == PART) {
@@ -265,7 +269,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let (few, many) = (self.emitter.block("few_turns"), self.emitter.block("many_turns"));
         let end = self.emitter.block("rows_taken");
         let builder = &self.emitter.builder;
-        let is_few = builder.build_int_compare(IntPredicate::ULE, turns, self.int(FEW), "")?;
+        let is_few = builder.build_int_compare(IntPredicate::ULE, turns.most, self.int(FEW), "")?;
         builder.build_conditional_branch(is_few, few, many)?;
         builder.position_at_end(few);
         for (ahead, rows) in ahead.iter().zip(rows) {
@@ -280,13 +284,13 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// Takes what four turns load at most: a part of a vector of each row.
-    fn take_few(&mut self, ahead: &Ahead<'ctx>, rows: &[PointerValue<'ctx>], turns: IntValue<'ctx>) -> Result<()> {
+    fn take_few(&mut self, ahead: &Ahead<'ctx>, rows: &[PointerValue<'ctx>], turns: Turns<'ctx>) -> Result<()> {
         let part = vector_of(ahead.element, FEW)?;
         let pointer = self.emitter.cx.types.pointer(Space::Global);
         let load = self.emitter.cx.intrinsic("llvm.masked.load", &[part.into(), pointer.into()])?;
-        let mask = self.before(turns, (0, FEW))?;
+        let masks = self.masks(turns, (0, FEW))?;
         let mut taken = Vec::new();
-        for row in rows {
+        for (row, mask) in rows.iter().zip(masks) {
             let args = [(*row).into(), mask.into(), part.const_zero().into()];
             let value = self.emitter.builder.build_call(load, &args, "")?.try_as_basic_value();
             let Some(value) = value.basic() else { return internal("a masked load without a value") };
@@ -313,19 +317,19 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// Takes what so many turns load of each row, and makes a vector of the threads for each turn of it.
-    fn take_rows(&mut self, ahead: &Ahead<'ctx>, rows: &[PointerValue<'ctx>], turns: IntValue<'ctx>) -> Result<()> {
+    fn take_rows(&mut self, ahead: &Ahead<'ctx>, rows: &[PointerValue<'ctx>], turns: Turns<'ctx>) -> Result<()> {
         let (n, vector) = (ahead.elements, vector_of(ahead.element, ahead.elements)?);
         let pointer = self.emitter.cx.types.pointer(Space::Global);
         let byte = self.emitter.cx.types.context.i8_type().into();
         let load = self.emitter.cx.intrinsic("llvm.masked.load", &[vector.into(), pointer.into()])?;
         for from in (0..WIDTH).step_by(n as usize) {
-            let mask = self.before(turns, (from, n))?;
+            let masks = self.masks(turns, (from, n))?;
             for threads in (0..WIDTH).step_by(n as usize) {
                 let mut square = Vec::new();
-                for &row in rows.iter().skip(threads as usize).take(n as usize) {
+                for (&row, mask) in rows.iter().zip(&masks).skip(threads as usize).take(n as usize) {
                     let place = self.element_at(ahead.element, row, self.int(from))?;
                     self.prefetch(self.element_at(byte, place, self.int(AHEAD))?, FIRST)?;
-                    let args = [place.into(), mask.into(), vector.const_zero().into()];
+                    let args = [place.into(), (*mask).into(), vector.const_zero().into()];
                     let value = self.emitter.builder.build_call(load, &args, "")?.try_as_basic_value();
                     let Some(value) = value.basic() else { return internal("a masked load without a value") };
                     square.push(value.into_vector_value());
@@ -339,8 +343,74 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
+    /// How many of some turns each thread has, and of how many it stores something: of none if it is not there.
+    fn turns_of_each(&mut self, walked: &Walked, turns: IntValue<'ctx>) -> Result<(Turns<'ctx>, Turns<'ctx>)> {
+        let same = Turns { most: turns, each: None };
+        if walked.own_limit.is_none() && walked.stores.is_empty() {
+            return Ok((same, same));
+        }
+        let int = turns.get_type();
+        let (loaded, stored) = (self.array(int.into(), WIDTH, "loaded")?, self.array(int.into(), WIDTH, "stored")?);
+        let last = self.last_lane()?;
+        self.lanes_or_last(|this, thread| {
+            let own = match walked.own_limit {
+                Some(limit) => {
+                    this.enter_with(&walked.rows, &walked.rows.load, thread)?;
+                    let limit = this.emitter.emit_int(limit)?;
+                    let place = this.emitter.place(walked.counter)?;
+                    let builder = &this.emitter.builder;
+                    let counter = builder.build_load(limit.get_type(), place, "")?.into_int_value();
+                    let has_some = builder.build_int_compare(IntPredicate::SGT, limit, counter, "")?;
+                    let own = this.at_most(builder.build_int_sub(limit, counter, "")?, turns)?;
+                    this.emitter.builder.build_select(has_some, own, this.int(0), "own")?.into_int_value()
+                }
+                None => turns,
+            };
+            let builder = &this.emitter.builder;
+            let is_there = builder.build_int_compare(IntPredicate::ULE, thread, last, "")?;
+            let there = builder.build_select(is_there, own, this.int(0), "")?;
+            for (array, value) in [(loaded, own.into()), (stored, there)] {
+                let place = this.element_at(int.into(), array, thread)?;
+                this.emitter.builder.build_store(place, value)?;
+            }
+            Ok(())
+        })?;
+        let loaded = walked.own_limit.map(|_| loaded);
+        Ok((Turns { each: loaded, ..same }, Turns { each: Some(stored), ..same }))
+    }
+
+    /// By the thread: which of some turns it has.
+    pub(super) fn masks(&self, turns: Turns<'ctx>, part: (u32, u32)) -> Result<Vec<VectorValue<'ctx>>> {
+        let Some(each) = turns.each else {
+            return Ok(vec![self.before(turns.most, part)?; WIDTH as usize]);
+        };
+        let int = turns.most.get_type();
+        let mut masks = Vec::new();
+        for thread in 0..WIDTH {
+            let place = self.element_at(int.into(), each, self.int(thread))?;
+            let own = self.emitter.builder.build_load(int, place, "")?.into_int_value();
+            masks.push(self.before(own, part)?);
+        }
+        Ok(masks)
+    }
+
+    /// The largest of what the threads of the strip compute.
+    pub(super) fn largest(&mut self, segment: &Segment, (most, value): (LocalId, ExprId)) -> Result<()> {
+        let (place, ty) = (self.emitter.place(most)?, self.memory_type(most)?.into_int_type());
+        let sign = 1 << (ty.get_bit_width() - 1);
+        self.emitter.builder.build_store(place, ty.const_int(sign, false))?;
+        self.lanes_or_last(|this, thread| {
+            this.enter_with(segment, &segment.load, thread)?;
+            let value = this.emitter.emit_int(value)?;
+            let before = this.emitter.builder.build_load(ty, place, "")?;
+            let largest = this.choose("llvm.smax", value, before)?;
+            this.emitter.builder.build_store(place, largest)?;
+            Ok(())
+        })
+    }
+
     /// Which of some turns come before one.
-    pub(super) fn before(&self, turn: IntValue<'ctx>, (from, turns): (u32, u32)) -> Result<VectorValue<'ctx>> {
+    fn before(&self, turn: IntValue<'ctx>, (from, turns): (u32, u32)) -> Result<VectorValue<'ctx>> {
         let (builder, zero) = (&self.emitter.builder, self.int(0));
         let one = turn.get_type().vec_type(1);
         let one = builder.build_insert_element(one.get_poison(), turn, zero, "")?;

@@ -8,7 +8,7 @@ use inkwell::{
 use super::{
     entry::KernelEmitter,
     plan::{Clash, WalkedStore},
-    walked::{AHEAD, Ahead, WIDTH, vector_of},
+    walked::{AHEAD, Ahead, Turns, WIDTH, vector_of},
 };
 use crate::{
     backend::llvm::{Result, internal},
@@ -40,27 +40,21 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// Stores what so many turns have kept for the rows of the threads that are there.
-    pub(super) fn put_rows(
-        &self,
-        kept: &Ahead<'ctx>,
-        rows: &[PointerValue<'ctx>],
-        (turns, there): (IntValue<'ctx>, &[IntValue<'ctx>]),
-    ) -> Result<()> {
+    pub(super) fn put_rows(&self, kept: &Ahead<'ctx>, rows: &[PointerValue<'ctx>], turns: Turns<'ctx>) -> Result<()> {
         let (n, vector) = (kept.elements, vector_of(kept.element, kept.elements)?);
         let byte = self.emitter.cx.types.context.i8_type().into();
         let pointer = self.emitter.cx.types.pointer(Space::Global);
         let store = self.emitter.cx.intrinsic("llvm.masked.store", &[vector.into(), pointer.into()])?;
         for from in (0..WIDTH).step_by(n as usize) {
+            let masks = self.masks(turns, (from, n))?;
             for threads in (0..WIDTH).step_by(n as usize) {
                 let mut square = Vec::new();
                 for turn in from..from + n {
                     let place = self.element_at(kept.element, kept.turns, self.int(turn * WIDTH + threads))?;
                     square.push(self.emitter.builder.build_load(vector, place, "")?.into_vector_value());
                 }
-                let lanes = rows.iter().zip(there).skip(threads as usize);
-                for (row, (&place, &is_there)) in self.transposed(square)?.into_iter().zip(lanes) {
-                    let turns = self.emitter.builder.build_select(is_there, turns, self.int(0), "")?.into_int_value();
-                    let mask = self.before(turns, (from, n))?;
+                let lanes = rows.iter().zip(&masks).skip(threads as usize);
+                for (row, (&place, &mask)) in self.transposed(square)?.into_iter().zip(lanes) {
                     let place = self.element_at(kept.element, place, self.int(from))?;
                     self.prefetch_to_store(self.element_at(byte, place, self.int(AHEAD))?)?;
                     self.emitter.builder.build_call(store, &[row.into(), place.into(), mask.into()], "")?;

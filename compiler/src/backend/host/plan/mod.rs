@@ -51,6 +51,7 @@ mod sums;
 mod swaps;
 mod totals;
 mod turns;
+mod uneven;
 mod uniform;
 mod walk;
 mod walked;
@@ -66,8 +67,8 @@ pub(crate) use polling::Polling;
 pub(crate) use quotients::{Dividend, Division, Quotients};
 pub(crate) use settled::Pointers;
 pub(crate) use shape::{
-    Ahead, Clash, Cut, Every, Guard, Interior, LANES, MAX_ROW, MAX_THREADS, MaskId, Multiples, Next, Node, Partners, Parts,
-    Range, Runs, Segment, Strips, Walked, WalkedLoad, WalkedStore,
+    Ahead, Clash, Cut, Every, Guard, Interior, LANES, MAX_ROW, MAX_THREADS, MaskId, Multiples, Next, Node, Partners,
+    Parts, Range, Runs, Segment, Strips, Walked, WalkedLoad, WalkedStore,
 };
 pub(crate) use streams::{Stream, streams};
 
@@ -111,6 +112,8 @@ struct Asked {
     walks: bool,
     /// Those of them that call functions of math are loops of strips that walk, or no such.
     turned: bool,
+    /// Those of them of which each thread has its own number of turns are loops of strips that walk.
+    uneven: bool,
     /// Loops that threads leave in different turns.
     leaving: bool,
     /// A copy for parts of rows.
@@ -128,6 +131,7 @@ impl Asked {
         together: false,
         walks: false,
         turned: false,
+        uneven: false,
         leaving: false,
         quotients: false,
         vectors: Vectors::PLAIN,
@@ -182,14 +186,30 @@ impl Plan {
     /// of what they do.
     pub(crate) fn of(module: &Module, opt: bool, vectors: Vectors) -> Option<Self> {
         let turned = opt && vectors.masks;
-        let mut asked =
-            Asked { opt, together: true, walks: opt, turned, leaving: opt, quotients: opt, vectors, apart: opt };
+        let mut asked = Asked {
+            opt,
+            together: true,
+            walks: opt,
+            turned,
+            uneven: turned,
+            leaving: opt,
+            quotients: opt,
+            vectors,
+            apart: opt,
+        };
         loop {
-            let (plan, walks, turned) = Self::with(module, asked)?;
+            let (plan, marked) = Self::with(module, asked)?;
+            let lockstep::Marked { walks, tiles, turned, uneven, .. } = marked;
+            let uneven: Vec<LocalId> = uneven.iter().map(|uneven| uneven.counter).collect();
+            if !strips::hold_walked(&plan.cut.nodes, &uneven) {
+                asked.uneven = false;
+                continue;
+            }
             if !strips::hold_walked(&plan.cut.nodes, &turned) {
                 asked.turned = false;
                 continue;
             }
+            let walks = [walks, tiles].concat();
             let next = Asked {
                 walks: asked.walks && strips::hold_all(&plan.cut.nodes, &walks),
                 // All of a warp that is a block is one strip.
@@ -217,10 +237,9 @@ impl Plan {
         goes.then_some(plan)
     }
 
-    /// A plan with what is asked for, the counters of loops that threads take together by strips or not at all, and of those that strips
-    /// must walk.
-    fn with(module: &Module, asked: Asked) -> Option<(Self, Vec<LocalId>, Vec<LocalId>)> {
-        let Asked { opt, together, walks, turned, .. } = asked;
+    /// A plan with what is asked for, and the loops that threads take together by strips or not at all.
+    fn with(module: &Module, asked: Asked) -> Option<(Self, lockstep::Marked)> {
+        let Asked { opt, together, walks, turned, uneven, .. } = asked;
         let kernel = module.kernel?;
         let effects = Effects::of_module(module);
         let has_barrier = Effects::of_function(&effects, kernel).synchronizes();
@@ -279,7 +298,11 @@ impl Plan {
             borders::divide(&mut function, &mut body);
         }
         let marked = if together {
-            lockstep::mark(&mut function, &mut body, (walks && !apart, turned), true)
+            lockstep::mark(
+                &mut function,
+                &mut body,
+                lockstep::Kinds { walks: walks && !apart, turned, uneven, apart: true },
+            )
         } else {
             lockstep::Marked::default()
         };
@@ -365,7 +388,7 @@ impl Plan {
                 next::hand_on(width, &mut cut.nodes);
             }
             if asked.vectors.masks {
-                walked::make(&mut peeler, &marked.walks, &mut cut.nodes);
+                walked::make(&mut peeler, &marked, &mut cut.nodes);
             }
         }
         shape::for_each_guard(&mut cut.nodes, &mut |guard| peeler.complete(guard));
@@ -393,7 +416,7 @@ impl Plan {
             apart,
             narrow,
         };
-        Some((plan, [marked.walks, marked.tiles].concat(), marked.turned))
+        Some((plan, marked))
     }
 }
 

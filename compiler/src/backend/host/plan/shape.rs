@@ -138,6 +138,8 @@ pub(crate) struct Walked {
     pub counter: LocalId,
     /// Up to what; no turn changes it.
     pub limit: ExprId,
+    /// Up to what each thread does, if not all have the same turns.
+    pub own_limit: Option<ExprId>,
     /// Without a body: what a thread computes of locals before it can tell its addresses.
     pub rows: Segment,
     /// What is loaded ahead.
@@ -229,6 +231,8 @@ pub(crate) struct Segment {
     pub store: Vec<LocalId>,
     /// In strips: which of the threads that are here run it.
     pub some: Option<Guard>,
+    /// In strips: the largest of what some threads compute becomes a local of the block, and that is all.
+    pub largest: Option<(LocalId, ExprId)>,
     /// In strips that are vectors: it is nothing to make vectors of, and is run for one thread after the other.
     pub alone: bool,
     /// Which threads have anything to do, where that can be said before they start. [`super::segments`] gives it the

@@ -14,9 +14,10 @@ use super::{
     crossing,
     forms::{Form, Forms},
     guards::Peeler,
-    lockstep,
+    lockstep::{self, Marked},
     shape::{Node, Segment, Strips, Walked, WalkedLoad, for_each_segment},
     strips,
+    uneven::Uneven,
     walked_stores::Written,
 };
 use crate::{
@@ -35,21 +36,21 @@ const MOST_EXPRS: u32 = 64;
 
 /// Has the strips in which all loops that touch memory apart walk along rows take several turns of these at once. `walks` are the
 /// counters of such loops.
-pub(super) fn make(peeler: &mut Peeler<'_>, walks: &[LocalId], nodes: &mut [Node]) {
+pub(super) fn make(peeler: &mut Peeler<'_>, marked: &Marked, nodes: &mut [Node]) {
     for node in nodes {
         if let Node::Strips(strips) = node {
             if strips.apart {
-                rewrite(peeler, walks, strips);
+                rewrite(peeler, marked, strips);
             }
             continue;
         }
         for part in node.parts_mut() {
-            make(peeler, walks, part);
+            make(peeler, marked, part);
         }
     }
 }
 
-fn rewrite(peeler: &mut Peeler<'_>, walks: &[LocalId], strips: &mut Strips) {
+fn rewrite(peeler: &mut Peeler<'_>, marked: &Marked, strips: &mut Strips) {
     let mut nodes = strips.nodes.clone();
     // LLVM makes vectors of the threads of straight code alone.
     let mut straight = true;
@@ -60,27 +61,46 @@ fn rewrite(peeler: &mut Peeler<'_>, walks: &[LocalId], strips: &mut Strips) {
             StmtKind::Op { .. } | StmtKind::Call { .. } | StmtKind::Return(_) => straight = false,
         });
     });
-    if straight && list(peeler, walks, &mut nodes).is_some() {
+    if straight && list(peeler, marked, &mut nodes).is_some() {
         strips.nodes = nodes;
         (strips.apart, strips.walked, strips.width) = (false, true, strips::IN_BLOCK);
     }
 }
 
 /// Rewrites the walks of a list; `None` if there is one that is not along rows.
-fn list(peeler: &mut Peeler<'_>, walks: &[LocalId], nodes: &mut [Node]) -> Option<()> {
-    for node in nodes {
-        if let Node::Loop { counter: Some(counter), active: None, mask: None, turn_mask: None, body, step, .. } = node
-            && walks.contains(counter)
-        {
-            let walked = Walk::of(peeler, *counter, body, step)?.walked(body, step)?;
-            body.truncate(1);
-            body.push(Node::Walked(Box::new(walked)));
-            step.clear();
-            continue;
+fn list(peeler: &mut Peeler<'_>, marked: &Marked, nodes: &mut Vec<Node>) -> Option<()> {
+    for mut node in std::mem::take(nodes) {
+        match &mut node {
+            Node::Loop { counter: Some(counter), active: None, mask: None, turn_mask: None, body, step, .. }
+                if marked.walks.contains(counter) =>
+            {
+                let uneven = marked.uneven.iter().find(|uneven| uneven.counter == *counter);
+                let walked = Walk::of(peeler, *counter, uneven, body, step)?.walked(body, step)?;
+                if let Some(uneven) = uneven {
+                    let largest = Some((uneven.most, uneven.limit));
+                    nodes.push(Node::Segment(Box::new(Segment { largest, ..walked.rows.clone() })));
+                }
+                body.truncate(1);
+                body.push(Node::Walked(Box::new(walked)));
+                step.clear();
+            }
+            Node::If { then: first, otherwise: second, .. }
+            | Node::Split { then: first, otherwise: second, .. }
+            | Node::Loop { body: first, step: second, .. } => {
+                list(peeler, marked, first)?;
+                list(peeler, marked, second)?;
+            }
+            Node::Guarded { inside, .. } => list(peeler, marked, inside)?,
+            Node::Strips(strips) => list(peeler, marked, &mut strips.nodes)?,
+            Node::Segment(_)
+            | Node::Once { .. }
+            | Node::Walked(_)
+            | Node::Barrier
+            | Node::Break
+            | Node::Continue
+            | Node::Return => {}
         }
-        for part in node.parts_mut() {
-            list(peeler, walks, part)?;
-        }
+        nodes.push(node);
     }
     Some(())
 }
@@ -91,6 +111,10 @@ pub(super) type Known = BTreeMap<LocalId, Option<ExprId>>;
 pub(super) struct Walk<'a, 'b> {
     pub(super) peeler: &'a mut Peeler<'b>,
     counter: LocalId,
+    /// Each thread has its own number of turns.
+    uneven: Option<Uneven>,
+    /// Branches around the statements that are looked at, but for the one that asks whether a thread has the turn.
+    branches: usize,
     /// Locals that a turn assigns.
     assigned: BTreeSet<LocalId>,
     /// Crossing locals that threads fetch when a turn begins.
@@ -114,7 +138,13 @@ pub(super) struct Walk<'a, 'b> {
 
 impl<'a, 'b> Walk<'a, 'b> {
     /// A loop that begins with its test and is left by that alone, and counts by one.
-    fn of(peeler: &'a mut Peeler<'b>, counter: LocalId, body: &[Node], step: &[Node]) -> Option<Self> {
+    fn of(
+        peeler: &'a mut Peeler<'b>,
+        counter: LocalId,
+        uneven: Option<&Uneven>,
+        body: &[Node],
+        step: &[Node],
+    ) -> Option<Self> {
         let (mut assigned, mut fetched, mut stores) = (BTreeSet::new(), BTreeSet::new(), false);
         for node in &body[1..] {
             let block = match node {
@@ -150,6 +180,8 @@ impl<'a, 'b> Walk<'a, 'b> {
         (*local == counter && by_one && is_own).then(|| Self {
             peeler,
             counter,
+            uneven: uneven.copied(),
+            branches: 0,
             assigned,
             fetched,
             stores,
@@ -203,6 +235,7 @@ impl<'a, 'b> Walk<'a, 'b> {
         Some(Walked {
             counter: self.counter,
             limit,
+            own_limit: self.uneven.map(|uneven| uneven.limit),
             rows: self.rows()?,
             unasked: (!self.stores || !self.written.rows.is_empty()) && !self.touches,
             clashes,
@@ -232,12 +265,15 @@ impl<'a, 'b> Walk<'a, 'b> {
                 StmtKind::If { cond, then, otherwise } if self.asked.contains(cond) => {
                     done.extend(self.spliced(if then.is_empty() { otherwise } else { then }));
                 }
+                StmtKind::If { cond, then, otherwise } => {
+                    let (then, otherwise) = (self.spliced(then), self.spliced(otherwise));
+                    done.push(Stmt { kind: StmtKind::If { cond: *cond, then, otherwise }, span: stmt.span });
+                }
                 &StmtKind::Store { pointer, value, align } => {
                     let pointer = self.written.copy_of(pointer).unwrap_or(pointer);
                     done.push(Stmt { kind: StmtKind::Store { pointer, value, align }, span: stmt.span });
                 }
-                StmtKind::If { .. }
-                | StmtKind::Assign(..)
+                StmtKind::Assign(..)
                 | StmtKind::Op { .. }
                 | StmtKind::Call { .. }
                 | StmtKind::Loop { .. }
@@ -278,7 +314,12 @@ impl<'a, 'b> Walk<'a, 'b> {
                     known.insert(*local, value);
                 }
                 StmtKind::Store { pointer, .. } => self.store(*pointer, known)?,
+                StmtKind::If { cond, then, .. } if self.uneven.is_some_and(|uneven| uneven.has_turn == *cond) => {
+                    self.block(then, &mut known.clone(), asks)?;
+                    known.extend(inner_locals(stmt));
+                }
                 StmtKind::If { cond, then, otherwise } => {
+                    self.branches += 1;
                     let (arm, other) = if then.is_empty() { (otherwise, then) } else { (then, otherwise) };
                     let mut all = asks.to_vec();
                     let asked = self.ask(*cond, known, then.is_empty(), &mut all);
@@ -295,11 +336,8 @@ impl<'a, 'b> Walk<'a, 'b> {
                     if (loads && !asked) || (self.loads.len(), self.once.len()) != before {
                         return None;
                     }
-                    for_each_stmt(std::slice::from_ref(stmt), &mut |inner| {
-                        for local in inner.kind.assigned() {
-                            known.insert(local, None);
-                        }
-                    });
+                    known.extend(inner_locals(stmt));
+                    self.branches -= 1;
                 }
                 StmtKind::Op { .. }
                 | StmtKind::Call { .. }
@@ -411,7 +449,7 @@ impl<'a, 'b> Walk<'a, 'b> {
 
     /// Whether the statements that are looked at stand behind a condition.
     pub(super) fn is_in_branch(&self) -> bool {
-        self.around.len() > 1
+        self.branches > 0
     }
 
     /// Adds a load ahead, and gives its number.
@@ -560,7 +598,8 @@ impl<'a, 'b> Walk<'a, 'b> {
         let mut read = BTreeSet::new();
         let loads = self.loads.iter().map(|load| load.pointer);
         let stores = self.written.rows.iter().map(|store| store.pointer);
-        for root in loads.chain(stores).chain(self.apart.iter().copied()) {
+        let limit = self.uneven.map(|uneven| uneven.limit);
+        for root in loads.chain(stores).chain(self.apart.iter().copied()).chain(limit) {
             for_each_read(function, root, &mut |local| {
                 read.insert(local);
             });
@@ -578,4 +617,13 @@ impl<'a, 'b> Walk<'a, 'b> {
         rows.locals = rows.load.iter().chain(&rows.recompute).copied().collect();
         Some(rows)
     }
+}
+
+/// What is assigned in a branch is not known behind it.
+fn inner_locals(stmt: &Stmt) -> Vec<(LocalId, Option<ExprId>)> {
+    let mut assigned = Vec::new();
+    for_each_stmt(std::slice::from_ref(stmt), &mut |inner| {
+        assigned.extend(inner.kind.assigned().into_iter().map(|local| (local, None)));
+    });
+    assigned
 }
