@@ -277,7 +277,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// An array of a crossing local for so many threads.
-    fn array_of(&mut self, local: LocalId, threads: u32) -> Result<PointerValue<'ctx>> {
+    pub(super) fn array_of(&self, local: LocalId, threads: u32) -> Result<PointerValue<'ctx>> {
         let name = &self.emitter.function.locals[local].name;
         self.array(self.memory_type(local)?, threads, name)
     }

@@ -54,6 +54,14 @@ pub(super) struct Turns<'ctx> {
     each: Option<PointerValue<'ctx>>,
 }
 
+/// A local of which the value in each thread's last turn is kept.
+struct Kept<'ctx> {
+    local: LocalId,
+    place: PointerValue<'ctx>,
+    copy: PointerValue<'ctx>,
+    bytes: u64,
+}
+
 /// Rows that are taken ahead, or stored later.
 pub(super) struct Ahead<'ctx> {
     pub(super) element: BasicTypeEnum<'ctx>,
@@ -155,6 +163,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         if !ahead.is_empty() {
             self.take_all(&ahead, rows, loaded)?;
         }
+        let last = self.before_turns(&walked.kept)?;
         self.counted("turn", (self.int(0), turns), |this, turn| {
             this.turned.clear();
             for (load, ahead) in walked.loads.iter().zip(&ahead) {
@@ -178,8 +187,10 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                 this.nodes(&walked.plain)?;
             }
             this.turned.clear();
+            this.keep_turn(&last, turn, loaded)?;
             this.step(walked)
         })?;
+        self.after_turns(last)?;
         kept.iter().zip(places).try_for_each(|(kept, rows)| self.put_rows(kept, rows, stored))
     }
 
@@ -377,6 +388,46 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         })?;
         let loaded = walked.own_limit.map(|_| loaded);
         Ok((Turns { each: loaded, ..same }, Turns { each: Some(stored), ..same }))
+    }
+
+    /// Copies of what threads put back, with its places, before turns that not all of them have.
+    fn before_turns(&self, kept: &[LocalId]) -> Result<Vec<Kept<'ctx>>> {
+        let mut copies = Vec::new();
+        for &local in kept {
+            let place = self.strip.as_ref().and_then(|strip| strip.rows.first()?.places.get(&local).copied());
+            let Some(place) = place else { return internal("a crossing local without a place in its strip") };
+            let copy = self.array_of(local, WIDTH)?;
+            let bytes = u64::from(WIDTH) * self.emitter.function.locals[local].ty.host_bytes();
+            self.copy_array(place, copy, bytes)?;
+            copies.push(Kept { local, place, copy, bytes });
+        }
+        Ok(copies)
+    }
+
+    /// Copies what a turn has put back, for the threads that have the turn. A choice between what was before the turn and what is behind it
+    /// LLVM would move into the last sum, which then is not one operation with a product any more.
+    fn keep_turn(&mut self, kept: &[Kept<'ctx>], turn: IntValue<'ctx>, turns: Turns<'ctx>) -> Result<()> {
+        let Some(each) = turns.each.filter(|_| !kept.is_empty()) else { return Ok(()) };
+        let kept: Vec<_> = kept.iter().map(|kept| (kept.local, kept.place, kept.copy)).collect();
+        self.lanes(true, |this, _| {
+            let Some(lane) = this.present() else { return internal("a strip without a thread") };
+            let place = this.element_at(turn.get_type().into(), each, lane)?;
+            let builder = &this.emitter.builder;
+            let own = builder.build_load(turn.get_type(), place, "")?.into_int_value();
+            let has_turn = builder.build_int_compare(IntPredicate::ULT, turn, own, "")?;
+            for &(local, place, copy) in &kept {
+                let (place, copy) = (this.lane_of(place, lane, local)?, this.lane_of(copy, lane, local)?);
+                let (ty, builder) = (this.memory_type(local)?, &this.emitter.builder);
+                let (new, old) = (builder.build_load(ty, place, "")?, builder.build_load(ty, copy, "")?);
+                builder.build_store(copy, builder.build_select(has_turn, new, old, "")?)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Puts the copies in place of what threads have put back in turns that they have not.
+    fn after_turns(&self, kept: Vec<Kept<'ctx>>) -> Result<()> {
+        kept.into_iter().try_for_each(|Kept { place, copy, bytes, .. }| self.copy_array(copy, place, bytes))
     }
 
     /// By the thread: which of some turns it has.

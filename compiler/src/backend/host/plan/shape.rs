@@ -140,6 +140,8 @@ pub(crate) struct Walked {
     pub limit: ExprId,
     /// Up to what each thread does, if not all have the same turns.
     pub own_limit: Option<ExprId>,
+    /// What turns put back, if not all threads have the same: it stays what it was in a thread's last turn.
+    pub kept: Vec<LocalId>,
     /// Without a body: what a thread computes of locals before it can tell its addresses.
     pub rows: Segment,
     /// What is loaded ahead.

@@ -232,15 +232,25 @@ impl<'a, 'b> Walk<'a, 'b> {
         if !(1..=MOST_ROWS).contains(&(self.loads.len() + self.written.rows.len())) {
             return None;
         }
+        let unasked = (!self.stores || !self.written.rows.is_empty()) && !self.touches;
+        // Threads that have no turn left do what the others do, and forget it.
+        if self.uneven.is_some() && !unasked {
+            return None;
+        }
+        self.asked.extend(self.uneven.map(|uneven| uneven.has_turn));
+        let mut nodes = turn.to_vec();
+        let mut kept = BTreeSet::new();
+        for_each_segment(&mut nodes, &mut |segment| kept.extend(segment.store.iter().copied()));
         Some(Walked {
             counter: self.counter,
             limit,
             own_limit: self.uneven.map(|uneven| uneven.limit),
             rows: self.rows()?,
-            unasked: (!self.stores || !self.written.rows.is_empty()) && !self.touches,
+            kept: if self.uneven.is_some() { kept.into_iter().collect() } else { Vec::new() },
+            unasked,
             clashes,
             plain: turn.iter().map(|node| self.plain(node)).collect(),
-            nodes: turn.to_vec(),
+            nodes,
             step: step.to_vec(),
             loads: self.loads,
             stores: self.written.rows,
@@ -265,15 +275,12 @@ impl<'a, 'b> Walk<'a, 'b> {
                 StmtKind::If { cond, then, otherwise } if self.asked.contains(cond) => {
                     done.extend(self.spliced(if then.is_empty() { otherwise } else { then }));
                 }
-                StmtKind::If { cond, then, otherwise } => {
-                    let (then, otherwise) = (self.spliced(then), self.spliced(otherwise));
-                    done.push(Stmt { kind: StmtKind::If { cond: *cond, then, otherwise }, span: stmt.span });
-                }
                 &StmtKind::Store { pointer, value, align } => {
                     let pointer = self.written.copy_of(pointer).unwrap_or(pointer);
                     done.push(Stmt { kind: StmtKind::Store { pointer, value, align }, span: stmt.span });
                 }
-                StmtKind::Assign(..)
+                StmtKind::If { .. }
+                | StmtKind::Assign(..)
                 | StmtKind::Op { .. }
                 | StmtKind::Call { .. }
                 | StmtKind::Loop { .. }
