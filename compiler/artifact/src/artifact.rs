@@ -317,6 +317,9 @@ pub struct Access {
     pub reads: bool,
     /// May be written: the data must come back after it.
     pub writes: bool,
+    /// Nothing is done there but atomic steps of one kind that order nothing and whose old values nobody takes, as PTX's `red`:
+    /// what several add up elsewhere may be added later.
+    pub accumulates: bool,
 }
 
 /// One value that a kernel's entry takes.

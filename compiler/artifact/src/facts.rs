@@ -21,7 +21,8 @@ pub struct Facts {
     pub small: bool,
     /// Signed integers that are arguments, or parts of tuples and records that are, are not negative.
     pub nonneg: bool,
-    /// No array that the kernel only reads shares memory with one that it writes.
+    /// No array that the kernel only reads shares memory with one that it writes, nor one with which it only accumulates with any
+    /// other that it reads or writes.
     pub disjoint: bool,
     /// The first element of each array, and each record, lies at a multiple of [`ALIGNED`] bytes.
     pub aligned: bool,
@@ -118,6 +119,8 @@ struct Address {
     is_read: bool,
     /// The kernel may write it.
     is_written: bool,
+    /// The kernel only accumulates there.
+    is_accumulated: bool,
 }
 
 /// Where the cells of a kernel's launches have the addresses of its arrays.
@@ -157,7 +160,8 @@ impl Addresses {
             };
             let is_read = access.is_some_and(|access| access.reads && !access.writes);
             let is_written = access.is_none_or(|access| access.writes);
-            found.push(Address { cell, extent, is_read, is_written });
+            let is_accumulated = access.is_some_and(|access| access.accumulates);
+            found.push(Address { cell, extent, is_read, is_written, is_accumulated });
         }
         Self(found.into())
     }
@@ -179,16 +183,25 @@ impl Addresses {
                 *span = found;
             }
         }
-        let of = |wanted: fn(&Address) -> bool| {
-            self.0.iter().zip(&spans).filter_map(move |(address, span)| wanted(address).then_some(span))
-        };
-        of(|address| address.is_written).all(|written| {
-            of(|address| address.is_read).all(|read| written.end <= read.start || read.end <= written.start)
+        let all = self.0.iter().zip(&spans);
+        all.clone().enumerate().all(|(at, (address, span))| {
+            all.clone().take(at).all(|(other, others)| {
+                span.end <= others.start || others.end <= span.start || !address.is_apart_from(other)
+            })
         })
     }
 }
 
 impl Address {
+    /// Whether [`Facts::disjoint`] says that it shares no memory with another one.
+    fn is_apart_from(&self, other: &Self) -> bool {
+        let is_used = |address: &Self| address.is_read || address.is_written;
+        self.is_written && other.is_read
+            || self.is_read && other.is_written
+            || self.is_accumulated && is_used(other)
+            || other.is_accumulated && is_used(self)
+    }
+
     /// The bytes that belong to it; `None` where nobody knows. Nothing belongs to an array without elements.
     fn span(&self, cells: &[u64]) -> Option<Range<u64>> {
         let (start, rest) = cells.get(self.cell..)?.split_first()?;
@@ -230,8 +243,8 @@ mod tests {
     use super::*;
     use crate::{Access, ArrayType, Coarsening, DType, Layout, Number, Param, Scalar, Slot, SlotType};
 
-    const READ: Access = Access { reads: true, writes: false };
-    const WRITTEN: Access = Access { reads: false, writes: true };
+    const READ: Access = Access { reads: true, writes: false, accumulates: false };
+    const WRITTEN: Access = Access { reads: false, writes: true, accumulates: false };
 
     fn array(ndim: u8) -> ArgType {
         ArgType::Array(ArrayType { dtype: DType::F32, ndim, layout: Layout::Any, readonly: false })
@@ -293,6 +306,22 @@ mod tests {
     }
 
     #[test]
+    fn accumulated_arrays_share_memory_with_no_other() {
+        let accumulated = Access { reads: true, writes: true, accumulates: true };
+        let written = Access { reads: true, writes: true, accumulates: false };
+        for other in [READ, WRITTEN, written, accumulated] {
+            let addresses = addresses(&[(array(1), accumulated), (array(1), other)]);
+            let launch = |start| [line(0x1000, 4, 4), line(start, 4, 4)].concat();
+            assert!(addresses.are_disjoint(&launch(0x1010)));
+            assert!(!addresses.are_disjoint(&launch(0x100f)));
+            let swapped = self::addresses(&[(array(1), other), (array(1), accumulated)]);
+            assert!(!swapped.are_disjoint(&launch(0x1008)));
+        }
+        let both = addresses(&[(array(1), written), (array(1), WRITTEN)]);
+        assert!(both.are_disjoint(&[line(0x1000, 4, 4), line(0x1000, 4, 4)].concat()));
+    }
+
+    #[test]
     fn arrays_share_memory_from_one_byte_on() {
         assert!(apart(line(0x1000, 4, 4), line(0x1010, 4, 4)));
         assert!(!apart(line(0x1000, 5, 4), line(0x1010, 4, 4)));
@@ -336,7 +365,7 @@ mod tests {
     #[test]
     fn only_what_is_read_and_what_is_written_is_compared() {
         let same = [line(0x1000, 4, 4), line(0x1000, 4, 4), line(0x2000, 4, 4)].concat();
-        let both = Access { reads: true, writes: true };
+        let both = Access { reads: true, writes: true, accumulates: false };
         let apart =
             |one, two, three| addresses(&[(array(1), one), (array(1), two), (array(1), three)]).are_disjoint(&same);
         assert!(apart(READ, READ, WRITTEN));

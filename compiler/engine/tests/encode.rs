@@ -150,7 +150,8 @@ fn everything() -> Output {
         (SlotField::Limit, SlotType::Scalar(Scalar::I64)),
     ];
     let slot = |(field, ty)| Slot { source: SlotSource::Argument { param: 2, path: vec![0, 7], field }, ty };
-    let param = |ty| Param { name: "x".to_owned(), ty, access: Access { reads: true, writes: false } };
+    let param =
+        |ty| Param { name: "x".to_owned(), ty, access: Access { reads: true, writes: false, accumulates: false } };
     let host = HostEntry { stack_bytes: Some(1 << 16), call_bytes: 5, below_bytes: 6, dynamic_offset: 64, x_axis: 1 };
     let kernel = Kernel {
         name: "k".to_owned(),

@@ -16,6 +16,16 @@ pub(crate) fn never_written(module: &Module) -> Option<Vec<bool>> {
     (module.facts.disjoint && gains_by_disjoint(module, kernel)).then(|| kernel.slots.iter().map(is_read).collect())
 }
 
+/// By parameter of the kernel: whether it is an array with which it only accumulates, and nobody reads or writes it otherwise while
+/// the kernel runs, since this is compiled for launches in which it shares memory with no other one; `None` where it is compiled
+/// for others, too.
+pub(crate) fn only_accumulated(module: &Module) -> Option<Vec<bool>> {
+    let kernel = module.kernel().filter(|kernel| kernel.kind == FunctionKind::Kernel)?;
+    let is_accumulated = |slot| memory(module, slot) == Some(Memory::Accumulated);
+    (module.facts.disjoint && gains_by_accumulation(module, kernel))
+        .then(|| kernel.slots.iter().map(is_accumulated).collect())
+}
+
 /// What a kernel does with the memory behind a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Memory {
@@ -23,6 +33,8 @@ enum Memory {
     Read,
     /// It may write it.
     Written,
+    /// It accumulates there, and does nothing else with it.
+    Accumulated,
     /// It does neither.
     Unused,
     /// How much it is is not known.
@@ -35,9 +47,10 @@ fn memory(module: &Module, slot: &SlotSource) -> Option<Memory> {
     let param = module.params.get(*param as usize)?;
     Some(match param.ty.leaf(path) {
         Some(ArgItem::Array(_) | ArgItem::Record(_)) => match param.access {
+            Access { accumulates: true, .. } => Memory::Accumulated,
             Access { writes: true, .. } => Memory::Written,
-            Access { writes: false, reads: true } => Memory::Read,
-            Access { writes: false, reads: false } => Memory::Unused,
+            Access { writes: false, reads: true, .. } => Memory::Read,
+            Access { writes: false, reads: false, .. } => Memory::Unused,
         },
         Some(ArgItem::Pointer(_) | ArgItem::Value(_)) | None => Memory::Unknown,
     })
@@ -45,11 +58,24 @@ fn memory(module: &Module, slot: &SlotSource) -> Option<Memory> {
 
 /// Whether the kernel gains by launches in which no array that it only reads shares memory with one that it writes.
 pub(crate) fn gains_by_disjoint(module: &Module, kernel: &Function) -> bool {
-    let memories: Vec<_> = kernel.slots.iter().filter_map(|slot| memory(module, slot)).collect();
+    let memories = memories(module, kernel);
     let has = |wanted| memories.contains(&wanted);
-    has(Memory::Read)
-        && has(Memory::Written)
-        && !has(Memory::Unknown)
+    has(Memory::Read) && (has(Memory::Written) || has(Memory::Accumulated)) && is_alone(module, &memories)
+}
+
+/// Whether the kernel gains by launches in which no array with which it only accumulates shares memory with another one.
+pub(crate) fn gains_by_accumulation(module: &Module, kernel: &Function) -> bool {
+    let memories = memories(module, kernel);
+    memories.contains(&Memory::Accumulated) && is_alone(module, &memories)
+}
+
+fn memories(module: &Module, kernel: &Function) -> Vec<Memory> {
+    kernel.slots.iter().filter_map(|slot| memory(module, slot)).collect()
+}
+
+/// Whether a launch knows all memory that its kernel touches, and the kernel sees nothing of what others do meanwhile.
+fn is_alone(module: &Module, memories: &[Memory]) -> bool {
+    !memories.contains(&Memory::Unknown)
         && memories.len() <= Addresses::MOST
         && !module.functions.iter().any(|(_, function)| sees_others(function))
         && !Waiting::of(module, &Circles::of(module)).in_module(module)

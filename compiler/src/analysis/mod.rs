@@ -16,7 +16,7 @@ mod walk;
 mod warps;
 
 pub(crate) use copied::{Parts, copied};
-pub(crate) use disjoint::{gains_by_disjoint, never_written};
+pub(crate) use disjoint::{gains_by_accumulation, gains_by_disjoint, never_written, only_accumulated};
 pub(crate) use fixed::Fixed;
 pub(crate) use interval::Interval;
 pub(crate) use origins::{Origins, Owner, base, only_read};

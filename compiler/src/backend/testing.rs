@@ -93,7 +93,7 @@ impl KernelBuilder {
     }
 
     fn slot(&mut self, name: &str, ty: ArgType, local: Type, field: SlotField) -> LocalId {
-        let access = Access { reads: true, writes: true };
+        let access = Access { reads: true, writes: true, accumulates: false };
         self.module.params.push(Param { name: name.to_owned(), ty, access });
         let param = self.module.params.len() as u32 - 1;
         let id = self.b.local(name, local);

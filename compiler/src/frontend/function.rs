@@ -74,7 +74,7 @@ pub(super) fn lower_kernel(cx: &mut Lowerer, request: &Request) {
     let params = def.ast.params.iter().zip(&request.args).map(|(param, ty)| Param {
         name: param.name.clone(),
         ty: ty.clone(),
-        access: Access { reads: true, writes: true },
+        access: Access { reads: true, writes: true, accumulates: false },
     });
     cx.module.params = params.collect();
     let id = cx.module.functions.push(function);

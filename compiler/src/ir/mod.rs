@@ -14,6 +14,7 @@
 //! 7. A verified module makes no back end panic, and nothing that a user wrote can make one fail.
 //! 8. Handles print as the text form: `%7` an expression, `$x` a local, `@kernel` a function.
 
+mod accumulation;
 mod arena;
 mod build;
 mod check_op;
@@ -31,6 +32,7 @@ mod verify;
 mod visit;
 mod warp_op;
 
+pub use accumulation::Accumulation;
 pub use arena::{Arena, Handle};
 pub use build::{Builder, Built};
 pub use check_op::Check;

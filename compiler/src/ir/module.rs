@@ -183,6 +183,8 @@ pub enum SharedKind {
     Coop,
     /// Cells that a pass has made, for what the threads of a block or a warp do together.
     Cells,
+    /// A copy of an argument's first elements, which keeps what it has from block to block; the host's plan has them.
+    Privatized,
 }
 
 /// A block-shared array of fixed size. Contents are undefined at first.

@@ -5,6 +5,8 @@
 //! does to its arguments what the callee does to its parameters. A kernel that stores to only some elements is still
 //! `writes` alone: whoever copies must bring the others along.
 
+mod accumulates;
+
 use std::collections::BTreeSet;
 
 use weft_artifact::{Access, SlotSource};
@@ -46,6 +48,14 @@ pub(super) fn run(module: &mut Module) {
         if let Some(param) = module.params.get_mut(*param as usize) {
             param.access.reads |= summary.reads.contains(&index);
             param.access.writes |= summary.writes.contains(&index);
+        }
+    }
+    for index in accumulates::params(module, &module.functions[kernel], &summaries) {
+        if let Some(SlotSource::Argument { param, path, .. }) = module.functions[kernel].slots.get(index)
+            && path.is_empty()
+            && let Some(param) = module.params.get_mut(*param as usize)
+        {
+            param.access.accumulates = true;
         }
     }
 }

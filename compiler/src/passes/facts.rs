@@ -6,7 +6,8 @@
 //! - *Disjoint*: the kernel reads an array that it does not write, and writes another one. Loads of the first need not be
 //!   done again behind stores, and go through the cache for what nobody writes. Nothing else may write it meanwhile either,
 //!   so a kernel that would see that (it waits in a loop, or orders its memory with others') gains nothing; nor do kernels
-//!   that know arrays by their addresses.
+//!   that know arrays by their addresses. On the CPU also where the kernel only accumulates with an array: what one worker adds up
+//!   may then be added to it in the end.
 //! - *Aligned*: the kernel has several loads or several stores of one array, or one in a loop, which LLVM may unroll:
 //!   neighbours become one access.
 //! - *Warps*: on the CPU, where a warp waits for no other one, and works on a row of its own, shuffles or votes: it is run as a block then.
@@ -17,7 +18,7 @@ use weft_artifact::{Factors, Facts};
 
 use super::access::{Params, origin, origins_of_kernel};
 use crate::{
-    analysis::{gains_by_disjoint, gains_by_warps},
+    analysis::{gains_by_accumulation, gains_by_disjoint, gains_by_warps},
     ir::{Block, Class, Function, FunctionKind, Module, StmtKind, Type, for_each_expr_of_block, for_each_stmt},
 };
 
@@ -39,6 +40,9 @@ pub(super) fn run(module: &mut Module) {
 pub(super) fn run_on_host(module: &mut Module) {
     run(module);
     module.gains.aligned = false;
+    module.gains.disjoint |= module
+        .kernel()
+        .is_some_and(|kernel| kernel.kind == FunctionKind::Kernel && gains_by_accumulation(module, kernel));
     // The blocks of a coarsened kernel have other rows than those of its launch.
     module.gains.warps = module.coarsen == Factors::NONE && gains_by_warps(module);
 }

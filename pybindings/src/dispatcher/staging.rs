@@ -143,7 +143,12 @@ pub(super) fn stage(
 
 /// What a kernel does with a parameter.
 pub(super) fn access(resolved: &Resolved, param: usize) -> Access {
-    resolved.overload.kernel.params.get(param).map_or(Access { reads: true, writes: true }, |param| param.access)
+    resolved
+        .overload
+        .kernel
+        .params
+        .get(param)
+        .map_or(Access { reads: true, writes: true, accumulates: false }, |param| param.access)
 }
 
 /// What of the host arrays is needed, if anything.
@@ -183,7 +188,7 @@ fn needs(dispatcher: &Bound<'_, Dispatcher>, resolved: &Resolved, hosts: &[HostA
 /// Refuses a host array, which is copied, that shares memory with an array which the kernel reaches in place.
 fn check_in_place(dispatcher: &Dispatcher, resolved: &Resolved, arguments: &Arguments, needs: &[Need]) -> PyResult<()> {
     for place @ InPlace { param, array, .. } in &arguments.in_place {
-        let Access { reads, writes } = access(resolved, *param);
+        let Access { reads, writes, .. } = access(resolved, *param);
         let (used, writes) = (reads || writes, writes && !array.readonly);
         let span = place.span(&arguments.cells);
         let meets = |need: &&Need| used && (need.writes || writes) && meet(&need.span, &span);

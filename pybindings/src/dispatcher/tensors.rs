@@ -23,7 +23,7 @@ pub(super) fn settle(py: Python<'_>, resolved: &Resolved, arguments: &mut Argume
     let mut rooms = Vec::with_capacity(arguments.tensors.len());
     let mut at = 0;
     while let Some(tensor) = arguments.tensors.get(at) {
-        let Access { reads, writes } = access(resolved, tensor.place.param);
+        let Access { reads, writes, .. } = access(resolved, tensor.place.param);
         let span = tensor.span(&arguments.cells);
         let shared = arguments.hosts.iter().any(|host| {
             let of_host = access(resolved, host.param);

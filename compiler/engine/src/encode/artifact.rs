@@ -62,7 +62,7 @@ impl Encode for Tools {
     }
 }
 fields!(Param { name, ty, access });
-fields!(Access { reads, writes });
+fields!(Access { reads, writes, accumulates });
 fields!(Facts { small, nonneg, disjoint, aligned, warps });
 fields!(HostEntry { stack_bytes, call_bytes, below_bytes, dynamic_offset, x_axis });
 fields!(Slot { source, ty });

@@ -344,12 +344,17 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let [grid_x, grid_y, _] = start.frame.grid_dim;
         let begin = place_of(&types, builder, start.first, start.frame.grid_dim)?;
         let joined = self.most_joined()?;
+        self.fill_privatized()?;
         let builder = &self.emitter.builder;
         let prologue = self.emitter.current()?;
         let head = self.emitter.block("block");
         let done = self.emitter.block("done");
         let any = builder.build_int_compare(IntPredicate::ULT, start.first, start.last, "")?;
         builder.build_conditional_branch(any, head, done)?;
+        if !self.plan.privatized.is_empty() {
+            // Who is told to leave brings what it has.
+            self.hooks.stop_to.set(Some(done));
+        }
 
         builder.position_at_end(head);
         let number = builder.build_phi(long, "block")?;
@@ -404,7 +409,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let more = builder.build_int_compare(IntPredicate::ULT, next, start.last, "")?;
         builder.build_conditional_branch(more, head, done)?;
         builder.position_at_end(done);
-        builder.build_return(None)?;
+        self.take_privatized()?;
+        self.emitter.builder.build_return(None)?;
         Ok(())
     }
 

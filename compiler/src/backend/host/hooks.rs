@@ -200,7 +200,7 @@ fn place<'ctx>(operands: &[OperandValue<'ctx>]) -> Result<(PointerValue<'ctx>, S
 }
 
 /// A step that threads of other blocks see. The name of LLVM's system scope is empty: all are threads of one process.
-fn step<'ctx>(
+pub(super) fn step<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     op: AtomicOp,
     order: Order,
@@ -211,15 +211,13 @@ fn step<'ctx>(
     let at_once = match op {
         AtomicOp::Cas => element != Scalar::Bool,
         AtomicOp::Exchange => true,
+        // What is the largest already is only read.
+        AtomicOp::Max | AtomicOp::Min | AtomicOp::NanMax | AtomicOp::NanMin => false,
         AtomicOp::Add
         | AtomicOp::Sub
         | AtomicOp::And
         | AtomicOp::Or
         | AtomicOp::Xor
-        | AtomicOp::Max
-        | AtomicOp::Min
-        | AtomicOp::NanMax
-        | AtomicOp::NanMin
         | AtomicOp::Inc
         | AtomicOp::Dec => !element.is_half() && instruction(op, element).is_some(),
     };

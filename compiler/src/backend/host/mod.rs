@@ -19,6 +19,7 @@ mod outline;
 mod parallel;
 mod parts;
 mod plan;
+mod privatized;
 mod quick;
 mod quotients;
 mod row_bounds;

@@ -229,15 +229,16 @@ fn access_follows_pointers() {
         .iter()
         .map(|param| {
             format!(
-                "{} {}{}",
+                "{} {}{}{}",
                 param.name,
                 ["", "r"][usize::from(param.access.reads)],
-                ["", "w"][usize::from(param.access.writes)]
+                ["", "w"][usize::from(param.access.writes)],
+                ["", "+"][usize::from(param.access.accumulates)]
             )
         })
         .collect();
     // `p` is `written` or `returned`: the atomic reads and writes both.
-    assert_eq!(found, ["written rw", "read r", "chosen w", "other w", "returned rw", "untouched ", "counted rw"]);
+    assert_eq!(found, ["written rw", "read r", "chosen w", "other w", "returned rw", "untouched ", "counted rw+"]);
 }
 
 #[test]

@@ -34,6 +34,7 @@ mod order;
 mod partners;
 mod places;
 mod polling;
+mod privatized;
 mod quotients;
 mod regions;
 pub(crate) mod rows;
@@ -64,6 +65,7 @@ pub(crate) use crossing::Crossing;
 pub(crate) use forms::{Form, Forms};
 pub(crate) use leaving::Leaving;
 pub(crate) use polling::Polling;
+pub(crate) use privatized::{Privatized, TOGETHER};
 pub(crate) use quotients::{Dividend, Division, Quotients};
 pub(crate) use settled::Pointers;
 pub(crate) use shape::{
@@ -179,6 +181,8 @@ pub(crate) struct Plan {
     pub apart: bool,
     /// And rows seem to be one warp each.
     pub narrow: bool,
+    /// Arrays that a worker accumulates with apart.
+    pub privatized: Vec<Privatized>,
 }
 
 impl Plan {
@@ -265,6 +269,8 @@ impl Plan {
         }
         copy_assigned_params(&mut function);
         let mut body = std::mem::take(&mut function.body);
+        let privatized =
+            if opt && !apart { privatized::rewrite(&mut module, &mut function, &mut body) } else { Vec::new() };
         let narrow = apart && apart::rewrite(&mut function, &body);
         if opt {
             jumps::without_continue(&mut body);
@@ -290,6 +296,7 @@ impl Plan {
             }
             swaps::convert(&mut function, &mut body);
             select::convert(&mut function, &mut body);
+            privatized::without_branches(&mut function, &privatized, &mut body);
             flags::name(&mut function, &mut body);
             again::substitute(&mut function, &mut body);
             totals::keep(&mut function, &read_only, &mut body);
@@ -415,6 +422,7 @@ impl Plan {
             row_width,
             apart,
             narrow,
+            privatized,
         };
         Some((plan, marked))
     }

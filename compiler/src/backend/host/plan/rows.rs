@@ -22,8 +22,9 @@ use super::{
 use crate::{
     analysis::{Fixed, base},
     ir::{
-        Align, Arith, Base, BinaryOp, Class, CompareOp, ExprId, ExprKind, Function, Leaf, LocalId, Module, SharedId,
-        SharedKind, Space, SpecialRegister, Stmt, StmtKind, Type, for_each_expr, for_each_expr_of_stmt, for_each_stmt,
+        Align, Arith, Base, BinaryOp, Class, CompareOp, ExprId, ExprKind, Function, Leaf, LocalId, Module, SharedArray,
+        SharedId, SharedKind, Space, SpecialRegister, Stmt, StmtKind, Type, for_each_expr, for_each_expr_of_stmt,
+        for_each_stmt,
     },
 };
 
@@ -61,11 +62,19 @@ pub(crate) fn width(function: &Function, fixed: &Fixed) -> Option<u64> {
     })
 }
 
+/// Whether a program has an array, or a function that it calls.
+fn is_program(array: &SharedArray) -> bool {
+    match array.kind {
+        SharedKind::Program | SharedKind::Coop => true,
+        SharedKind::Cells | SharedKind::Privatized => false,
+    }
+}
+
 /// Whether a block's rows seem to come by eights: all arrays that it shares are rows of so many threads, or a little longer, and of
 /// these as many as eight or a multiple.
 pub(crate) fn come_by(eight: u32, module: &Module, width: Option<u64>) -> bool {
     let Some(width) = width else { return false };
-    let mut own = module.shared.iter().filter(|(_, array)| array.kind != SharedKind::Cells).peekable();
+    let mut own = module.shared.iter().filter(|(_, array)| is_program(array)).peekable();
     own.peek().is_some()
         && own.all(|(_, array)| {
             (0..=MOST_PADDING).any(|padding| {
@@ -93,7 +102,7 @@ fn is_of_y(function: &Function, fixed: &Fixed, root: ExprId) -> bool {
 /// How many threads a row of a block with barriers seems to have: as many as an array that they share has elements, if that is more
 /// than what the warps of a block have.
 pub(crate) fn length(module: &Module) -> u32 {
-    let own = module.shared.iter().filter(|(_, array)| array.kind != SharedKind::Cells);
+    let own = module.shared.iter().filter(|(_, array)| is_program(array));
     let longest = own.filter_map(|(_, array)| u32::try_from(array.len).ok()).max();
     longest.filter(|longest| *longest > WARPS && longest % WARPS == 0).unwrap_or(MOST_COMMON)
 }

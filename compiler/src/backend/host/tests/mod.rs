@@ -1,5 +1,6 @@
 //! Kernels compiled for this machine, loaded and run, against plain Rust.
 
+mod accumulated;
 mod barriers;
 mod calls;
 mod confined;

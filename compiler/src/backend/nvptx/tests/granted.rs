@@ -8,7 +8,7 @@ use crate::{
     ir::{BinaryOp, Module, Op, StmtKind},
 };
 
-const READ: Access = Access { reads: true, writes: false };
+const READ: Access = Access { reads: true, writes: false, accumulates: false };
 const DISJOINT: Facts = Facts { disjoint: true, ..Facts::NONE };
 
 /// `out[i] = x[i]; barrier; y[i] = out[i] + x[i]`
@@ -46,7 +46,7 @@ fn what_is_only_read_is_loaded_once() {
 
 #[test]
 fn what_is_written_is_loaded_again_behind_a_barrier() {
-    let both = Access { reads: true, writes: true };
+    let both = Access { reads: true, writes: true, accumulates: false };
     assert_eq!(loads(&twice(both, Facts::ALL, Facts::ALL)), (3, 0));
 }
 
