@@ -64,17 +64,9 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
                 let limit = constant(first, if function == MathFn::Exp { -87.0 } else { -126.0 });
                 let small = builder.build_float_compare(FloatPredicate::OLT, first, limit, "")?;
                 let half = builder.build_float_mul(first, constant(first, 0.5), "")?;
-                let argument = float(builder.build_select(small, half, first, "")?)?;
-                let value = call(&[argument.into()])?;
+                let value = call(&[builder.build_select(small, half, first, "")?])?;
                 let square = builder.build_float_mul(value, value, "")?;
-                // x86-64 keeps a scalar comparison that is asked twice in a register of which it writes a part, so that each call
-                // would wait for the one before. Of an infinity the half is none, and the square of 0 is 0.
-                let halved = if self.cx.ptx {
-                    small
-                } else {
-                    builder.build_float_compare(FloatPredicate::ONE, argument, first, "")?
-                };
-                float(builder.build_select(halved, square, value, "")?)?
+                float(builder.build_select(small, square, value, "")?)?
             }
             MathFn::Fmod | MathFn::Remainder if single => {
                 let divisor = float(args.last().copied().unwrap_or(first.as_basic_value_enum()))?;
