@@ -31,6 +31,7 @@ mod strips;
 mod tests;
 mod threads;
 mod transposed;
+mod uneven;
 mod walked;
 mod walked_stores;
 mod warps;

@@ -8,7 +8,8 @@ use inkwell::{
 use super::{
     entry::KernelEmitter,
     plan::{Clash, WalkedStore},
-    walked::{AHEAD, Ahead, Turns, WIDTH, vector_of},
+    uneven::Turns,
+    walked::{AHEAD, Ahead, WIDTH, vector_of},
 };
 use crate::{
     backend::llvm::{Result, internal},

@@ -56,6 +56,7 @@ mod uneven;
 mod uniform;
 mod walk;
 mod walked;
+mod walked_exprs;
 mod walked_stores;
 pub(crate) mod warps;
 mod webs;

@@ -207,6 +207,7 @@ pub(crate) struct Clash {
 ///
 /// [`super::segments`] fills the first part; [`super::crossing`] and [`super::guards`] the second.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Segment {
     /// The statements.
     pub body: Block,

@@ -4,7 +4,8 @@
 //! turn. The turns follow each other as before, and so do the sums.
 //!
 //! Nothing is read that the program would not read: a load may stand behind `k != i` alone, so that it is known up to which turn all
-//! threads load everything. And nothing in the loop may write what is read ahead.
+//! threads load everything. And nothing in the loop may write what is read ahead, but for [stores](super::walked_stores) that go on
+//! along rows, too. Threads may have [their own numbers of turns](super::uneven).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,27 +13,25 @@ use weft_artifact::Scalar;
 
 use super::{
     crossing,
-    forms::{Form, Forms},
+    forms::Form,
     guards::Peeler,
-    lockstep::{self, Marked},
+    lockstep::Marked,
     shape::{Node, Segment, Strips, Walked, WalkedLoad, for_each_segment},
     strips,
     uneven::Uneven,
+    walked_exprs::MOST_EXPRS,
     walked_stores::Written,
 };
 use crate::{
     analysis::{any_expr, for_each_read, same},
     ir::{
-        Arith, BinaryOp, Block, Class, CompareOp, Expr, ExprId, ExprKind, Function, Leaf, LocalId, Space, Stmt,
-        StmtKind, Type, UnaryOp, Unit, for_each_stmt,
+        Arith, BinaryOp, Block, Class, CompareOp, Expr, ExprId, ExprKind, Function, Leaf, LocalId, Stmt, StmtKind,
+        UnaryOp, for_each_stmt,
     },
 };
 
 /// Rows that a loop walks along.
 const MOST_ROWS: usize = 4;
-
-/// Expressions that an address, or a value, may become in which locals of a turn stand for nothing any more.
-const MOST_EXPRS: u32 = 64;
 
 /// Has the strips in which all loops that touch memory apart walk along rows take several turns of these at once. `walks` are the
 /// counters of such loops.
@@ -110,15 +109,15 @@ pub(super) type Known = BTreeMap<LocalId, Option<ExprId>>;
 
 pub(super) struct Walk<'a, 'b> {
     pub(super) peeler: &'a mut Peeler<'b>,
-    counter: LocalId,
+    pub(super) counter: LocalId,
     /// Each thread has its own number of turns.
     uneven: Option<Uneven>,
     /// Branches around the statements that are looked at, but for the one that asks whether a thread has the turn.
     branches: usize,
     /// Locals that a turn assigns.
-    assigned: BTreeSet<LocalId>,
+    pub(super) assigned: BTreeSet<LocalId>,
     /// Crossing locals that threads fetch when a turn begins.
-    fetched: BTreeSet<LocalId>,
+    pub(super) fetched: BTreeSet<LocalId>,
     /// A turn stores something.
     stores: bool,
     /// A turn loads neighbors, or divides integers.
@@ -197,7 +196,7 @@ impl<'a, 'b> Walk<'a, 'b> {
         })
     }
 
-    fn function(&self) -> &Function {
+    pub(super) fn function(&self) -> &Function {
         self.peeler.function
     }
 
@@ -471,131 +470,6 @@ impl<'a, 'b> Walk<'a, 'b> {
         let even = self.forms(|forms| forms.is_even(pointer));
         self.loads.push(WalkedLoad { loads: vec![load], pointer, even });
         self.loads.len() - 1
-    }
-
-    /// How an address changes along a row of threads, if that is not at all or to the next element.
-    pub(super) fn neighbors(&self, pointer: ExprId) -> Option<Form> {
-        self.forms(|forms| lockstep::neighbors(forms, pointer).then(|| forms.form(pointer)))
-    }
-
-    pub(super) fn forms<T>(&self, ask: impl FnOnce(&Forms<'_>) -> T) -> T {
-        let Peeler { function, uniformity, fixed, .. } = &*self.peeler;
-        let shared = |local: LocalId| !uniformity.local_varies(local);
-        ask(&Forms { function, fixed, shared: &shared, sole: &|_| None, axis: 0 })
-    }
-
-    /// Whether elements are such as vectors are made of, and in memory that is not a thread's own.
-    pub(super) fn is_plain(&self, pointer: ExprId) -> bool {
-        matches!(self.function().exprs[pointer].ty, Type::Ptr(element, Space::Global) if element != Scalar::Bool)
-    }
-
-    pub(super) fn is_never_written(&self, mut pointer: ExprId) -> bool {
-        while let Class::Address { base, .. } = self.function().class(pointer) {
-            pointer = base;
-        }
-        self.function().local(pointer).is_some_and(|local| self.function().locals[local].never_written)
-    }
-
-    /// An expression of the counter and of what no turn changes, as it is at this place of a turn.
-    pub(super) fn inline(&mut self, root: ExprId, known: &Known) -> Option<ExprId> {
-        self.inline_within(root, known, &mut { MOST_EXPRS })
-    }
-
-    fn inline_within(&mut self, root: ExprId, known: &Known, left: &mut u32) -> Option<ExprId> {
-        *left = left.checked_sub(1)?;
-        let Expr { kind, ty, span } = self.function().exprs[root].clone();
-        match kind.class() {
-            Class::Load(_) => return None,
-            Class::Leaf(Leaf::Local(local)) if local != self.counter => {
-                if let Some(&value) = known.get(&local) {
-                    return self.inline_within(value?, &Known::new(), left);
-                }
-                let Peeler { uniformity, fixed, .. } = &*self.peeler;
-                let is_there =
-                    !uniformity.local_varies(local) || fixed.value(local).is_some() || self.fetched.contains(&local);
-                if self.assigned.contains(&local) || !is_there {
-                    return None;
-                }
-            }
-            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } => {}
-        }
-        let mut whole = true;
-        let kind = kind.map_operands(&mut |operand| {
-            self.inline_within(operand, known, left).unwrap_or_else(|| {
-                whole = false;
-                operand
-            })
-        });
-        whole.then(|| self.peeler.function.exprs.push(Expr { kind, ty, span }))
-    }
-
-    /// What is the same for all threads of a row, without the locals of a thread: nobody has computed these where no thread is.
-    fn of_all(&mut self, root: ExprId, left: &mut u32) -> Option<ExprId> {
-        *left = left.checked_sub(1)?;
-        let Expr { kind, ty, span } = self.function().exprs[root].clone();
-        if let ExprKind::Local(local) = kind
-            && self.peeler.uniformity.local_varies(local)
-        {
-            let value = self.peeler.fixed.value(local)?;
-            return self.of_all(value, left);
-        }
-        let mut whole = true;
-        let kind = kind.map_operands(&mut |operand| {
-            self.of_all(operand, left).unwrap_or_else(|| {
-                whole = false;
-                operand
-            })
-        });
-        whole.then(|| self.peeler.function.exprs.push(Expr { kind, ty, span }))
-    }
-
-    /// Whether a value changes with the turns.
-    fn counts(&self, root: ExprId) -> bool {
-        any_expr(self.function(), root, &|kind| *kind == ExprKind::Local(self.counter))
-    }
-
-    /// Whether a value is the counter, perhaps in 64 bits.
-    fn is_counter(&self, id: ExprId) -> bool {
-        let expr = &self.function().exprs[id];
-        if let ExprKind::Convert(a) = expr.kind {
-            return expr.ty == Type::I64 && self.function().exprs[a].ty == Type::I32 && self.is_counter(a);
-        }
-        expr.kind == ExprKind::Local(self.counter)
-    }
-
-    /// Whether a value is one more in the next turn, or a pointer one element further, or the same; `None` if it is neither.
-    pub(super) fn goes_on(&self, root: ExprId) -> Option<bool> {
-        if !self.counts(root) {
-            return Some(false);
-        }
-        let expr = &self.function().exprs[root];
-        let one_of = |a: ExprId, b: ExprId| match (self.goes_on(a)?, self.goes_on(b)?) {
-            (true, false) | (false, true) => Some(true),
-            (false, false) | (true, true) => None,
-        };
-        match expr.kind.class() {
-            Class::Leaf(Leaf::Local(_)) => Some(true),
-            // A sum of 32 bits may wrap, but where it is said not to.
-            Class::Arith(Arith::Convert(a)) if expr.ty == Type::I64 && self.function().exprs[a].ty == Type::I32 => {
-                self.goes_on(a)
-            }
-            Class::Arith(Arith::Binary(BinaryOp::Add, a, b)) if expr.ty == Type::I64 => one_of(a, b),
-            Class::Arith(Arith::Binary(BinaryOp::AddExact, a, b)) if matches!(expr.ty, Type::I32 | Type::I64) => {
-                one_of(a, b)
-            }
-            Class::Arith(Arith::Binary(BinaryOp::Sub, a, b)) if expr.ty == Type::I64 && !self.counts(b) => {
-                self.goes_on(a)
-            }
-            Class::Address { base, by, unit } => {
-                let by_one = matches!(expr.kind, ExprKind::Offset { scale: 1, .. });
-                match (self.goes_on(base)?, self.goes_on(by)?) {
-                    (true, false) => Some(true),
-                    (false, true) if by_one && unit == Unit::Elements => Some(true),
-                    (false | true, false | true) => None,
-                }
-            }
-            Class::Leaf(_) | Class::Arith(_) | Class::Load(_) => None,
-        }
     }
 
     /// What a thread needs to tell where it loads from, and in which turns it does not.

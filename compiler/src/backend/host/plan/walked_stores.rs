@@ -104,7 +104,9 @@ impl Walk<'_, '_> {
                 pointers.push(pointer);
             }
         });
-        pointers.into_iter().for_each(|pointer| self.reads_in_turn(pointer));
+        for pointer in pointers {
+            self.reads_in_turn(pointer);
+        }
     }
 
     /// What the code must ask before turns are taken together; `None` if they must not be.
@@ -135,17 +137,31 @@ impl Walk<'_, '_> {
                 } else {
                     (-stored, TURNS * loaded)
                 };
-                clashes.push(Clash { first: *load, second: row.pointer, from, to });
+                self.add_clash(Clash { first: *load, second: row.pointer, from, to }, loaded, &mut clashes)?;
             }
         }
         for (at, row) in rows.iter().enumerate() {
             for other in &rows[at + 1..] {
                 let (first, second) = (self.bytes(row.pointer)?, self.bytes(other.pointer)?);
                 let (from, to) = (-TURNS * second, TURNS * first);
-                clashes.push(Clash { first: row.pointer, second: other.pointer, from, to });
+                self.add_clash(Clash { first: row.pointer, second: other.pointer, from, to }, first, &mut clashes)?;
             }
         }
         Some(clashes)
+    }
+
+    /// Adds what the code must ask, of elements of so many bytes; `None` if it is known that they clash.
+    fn add_clash(&self, clash: Clash, bytes: i64, clashes: &mut Vec<Clash>) -> Option<()> {
+        match self.distance(clash.first, clash.second) {
+            Some(elements) => {
+                let behind = elements.checked_mul(i128::from(bytes))?;
+                (behind <= i128::from(clash.from) || behind >= i128::from(clash.to)).then_some(())
+            }
+            None => {
+                clashes.push(clash);
+                Some(())
+            }
+        }
     }
 
     /// Bytes of an element.
