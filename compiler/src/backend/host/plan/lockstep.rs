@@ -299,10 +299,14 @@ fn mark_uniform(function: &mut Function, body: &mut Block, path: &[usize], kinds
     }
     let waits = walks && counter.is_some() && chains::has_some(function, turn, step);
     let span = *span;
+    let in_turns =
+        counter.map_or(0, |counter| uneven::reads(function, turn, counter) + uneven::reads(function, step, counter));
     turn.push(cut_here(span));
     let mut uneven = None;
     if masks(function, &attempt) > masks(function, body) {
-        if !walks || !kinds.uneven || !(waits || computes) {
+        // A counter that is read behind the loop is each thread's own.
+        let ends = counter.is_some_and(|counter| uneven::reads(function, &attempt, counter) == in_turns);
+        if !walks || !kinds.uneven || !(waits || computes) || !ends {
             return None;
         }
         let list = list_at(&mut attempt, outer)?;

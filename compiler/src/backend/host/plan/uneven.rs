@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    analysis::any_expr,
+    analysis::{any_expr, for_each_read},
     ir::{
         Block, Class, CompareOp, Expr, ExprId, ExprKind, Function, Leaf, Local, LocalId, Stmt, StmtKind, Type, UnaryOp,
         for_each_stmt,
@@ -64,6 +64,17 @@ pub(super) fn rewrite(
     turn.push(Stmt { kind: StmtKind::Assign(flag, holds), span });
     turn.push(Stmt { kind: StmtKind::If { cond: has_turn, then, otherwise: Block::new() }, span });
     Some(Uneven { counter, limit, most, has_turn })
+}
+
+/// How often statements read a local.
+pub(super) fn reads(function: &Function, list: &[Stmt], local: LocalId) -> usize {
+    let mut reads = 0;
+    for_each_stmt(list, &mut |stmt| {
+        for root in stmt.kind.exprs() {
+            for_each_read(function, root, &mut |read| reads += usize::from(read == local));
+        }
+    });
+    reads
 }
 
 /// A new local, beside another one.
