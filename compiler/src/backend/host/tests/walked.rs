@@ -97,10 +97,8 @@ fn what_may_be_one_memory_is_asked_for() {
     let with = |turn: &str| RUNNING.replace("out[i, k] = total", turn);
     assert_eq!(asks(&with("a[i, k] = total")), 0);
     assert_eq!(stored(&with("a[i, k + 1] = total"), MASKS), 0, "the next turn loads it");
-    for known in ["a[i, k + 16] = total", "a[i, k] = total"] {
-        assert_eq!(asks(&with(known)), 0, "{known}");
-        assert!(stored(&with(known), MASKS) >= 16, "{known}");
-    }
+    assert_eq!(asks(&with("a[i, k + 16] = total")), 0, "that is sixteen turns later");
+    assert!(stored(&with("a[i, k] = total"), MASKS) >= 16);
     for may in ["out[i, k] = total; a[i, k] = 0", "a[i, k] = total; total += out[i, k]"] {
         assert!(asks(&with(may)) > 0, "{may}");
         assert!(stored(&with(may), MASKS) >= 16, "{may}");
