@@ -90,18 +90,11 @@ fn what_is_stored_along_rows_are_vectors() {
 }
 
 #[test]
-fn what_may_be_one_memory_is_asked_for() {
-    let asks = |source: &str| llvm(source, OF_RUNNING, MASKS).matches("clash").count();
-    // What is only read is known to be none that is written; an element that is stored where it was loaded is the same.
-    assert_eq!(asks(RUNNING), 0);
+fn what_a_turn_loads_is_not_what_an_earlier_one_has_stored() {
     let with = |turn: &str| RUNNING.replace("out[i, k] = total", turn);
-    assert_eq!(asks(&with("a[i, k] = total")), 0);
     assert_eq!(stored(&with("a[i, k + 1] = total"), MASKS), 0, "the next turn loads it");
-    assert_eq!(asks(&with("a[i, k + 16] = total")), 0, "that is sixteen turns later");
-    assert!(stored(&with("a[i, k] = total"), MASKS) >= 16);
-    for may in ["out[i, k] = total; a[i, k] = 0", "a[i, k] = total; total += out[i, k]"] {
-        assert!(asks(&with(may)) > 0, "{may}");
-        assert!(stored(&with(may), MASKS) >= 16, "{may}");
+    for other in ["a[i, k] = total", "out[i, k] = total; a[i, k] = 0", "a[i, k] = total; total += out[i, k]"] {
+        assert!(stored(&with(other), MASKS) >= 16, "{other}");
     }
 }
 
