@@ -1,4 +1,4 @@
-"""Threads that each store along a row of their own: every element is what a thread that goes alone stores, whatever is one memory."""
+"""Threads that store along rows of their own leave what a thread that goes alone would, whatever is one memory."""
 
 import ctypes
 import math
