@@ -77,8 +77,18 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
 
     /// Has the cache fetch what is there, if something is.
     pub(super) fn prefetch(&self, place: PointerValue<'ctx>, locality: u64) -> Result<()> {
+        self.prefetch_for(false, place, locality)
+    }
+
+    /// The same for what is soon stored to.
+    pub(super) fn prefetch_to_store(&self, place: PointerValue<'ctx>) -> Result<()> {
+        self.prefetch_for(true, place, FIRST)
+    }
+
+    fn prefetch_for(&self, stores: bool, place: PointerValue<'ctx>, locality: u64) -> Result<()> {
         let int = self.emitter.cx.types.context.i32_type();
-        let (read, locality, data) = (int.const_zero(), int.const_int(locality, false), int.const_int(1, false));
+        let (read, locality, data) =
+            (int.const_int(u64::from(stores), false), int.const_int(locality, false), int.const_int(1, false));
         let fetch = self.emitter.cx.intrinsic("llvm.prefetch", &[place.get_type().into()])?;
         let args = [place.into(), read.into(), locality.into(), data.into()];
         self.emitter.builder.build_call(fetch, &args, "")?;

@@ -31,7 +31,9 @@ mod strips;
 mod tests;
 mod threads;
 mod transposed;
+mod uneven;
 mod walked;
+mod walked_stores;
 mod warps;
 mod whole;
 

@@ -6,6 +6,8 @@
  * time: the threads would run most of them in the second loop. LLVM's settings for that are the process's. */
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/Dominators.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/Transforms/InstCombine/InstCombine.h"
 #include "llvm/Transforms/Scalar/SROA.h"
@@ -59,6 +61,45 @@ struct ForwardLanes : llvm::PassInfoMixin<ForwardLanes> {
   }
 };
 
+/* Comparisons of scalars with a constant that two selections ask, as those around the exponential function do. LLVM's code generator
+ * then makes no mask of the comparison, but a byte of a register, of which the rest is what the last turn has left there: each
+ * turn would wait for the one before. So the second selection asks the same in other words: what is less than a constant is no more
+ * than the number below it. */
+struct PartComparisons : llvm::PassInfoMixin<PartComparisons> {
+  llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &) {
+    llvm::SmallVector<llvm::FCmpInst *> comparisons;
+    for (llvm::Instruction &instruction : llvm::instructions(function))
+      if (auto *comparison = llvm::dyn_cast<llvm::FCmpInst>(&instruction)) comparisons.push_back(comparison);
+    bool changes = false;
+    for (llvm::FCmpInst *comparison : comparisons) changes |= part(*comparison);
+    if (!changes) return llvm::PreservedAnalyses::all();
+    llvm::PreservedAnalyses left;
+    left.preserveSet<llvm::CFGAnalyses>();
+    return left;
+  }
+
+  static bool part(llvm::FCmpInst &comparison) {
+    llvm::Type *type = comparison.getOperand(0)->getType();
+    auto *bound = llvm::dyn_cast<llvm::ConstantFP>(comparison.getOperand(1));
+    bool less = comparison.getPredicate() == llvm::CmpInst::FCMP_OLT;
+    if (!bound || type->isVectorTy() || !comparison.hasNUses(2) || !bound->getValueAPF().isNormal()) return false;
+    if (!less && comparison.getPredicate() != llvm::CmpInst::FCMP_OGT) return false;
+    llvm::SelectInst *last = nullptr;
+    for (llvm::User *user : comparison.users()) {
+      auto *selection = llvm::dyn_cast<llvm::SelectInst>(user);
+      if (!selection || selection->getCondition() != &comparison || selection->getType() != type) return false;
+      last = selection;
+    }
+    llvm::APFloat beside = bound->getValueAPF();
+    beside.next(less);
+    auto predicate = less ? llvm::CmpInst::FCMP_OLE : llvm::CmpInst::FCMP_OGE;
+    llvm::IRBuilder<> builder(&comparison);
+    last->setCondition(
+        builder.CreateFCmp(predicate, comparison.getOperand(0), llvm::ConstantFP::get(type->getContext(), beside)));
+    return true;
+  }
+};
+
 } // namespace
 
 /* See `weft::run_passes`. */
@@ -73,6 +114,7 @@ extern "C" LLVMErrorRef weft_host_passes(LLVMModuleRef module, const char *pipel
     builder.registerOptimizerLastEPCallback(
         [](llvm::ModulePassManager &last, llvm::OptimizationLevel, llvm::ThinOrFullLTOPhase) {
           last.addPass(llvm::createModuleToFunctionPassAdaptor(ForwardLanes()));
+          last.addPass(llvm::createModuleToFunctionPassAdaptor(PartComparisons()));
         });
   };
   return weft::run_passes(*llvm::unwrap(module), pipeline, machine, is_large, prepare);

@@ -47,7 +47,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// Which thread of the strip that is here is the last one.
-    fn last_lane(&self) -> Result<IntValue<'ctx>> {
+    pub(super) fn last_lane(&self) -> Result<IntValue<'ctx>> {
         let Some(Strip { asked, from, .. }) = &self.strip else { return internal("lanes of no strip") };
         let [RangeValues { bound: high, .. }] = asked.as_slice() else { return internal("a strip that asks nobody") };
         let builder = &self.emitter.builder;

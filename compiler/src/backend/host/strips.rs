@@ -277,7 +277,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// An array of a crossing local for so many threads.
-    fn array_of(&mut self, local: LocalId, threads: u32) -> Result<PointerValue<'ctx>> {
+    pub(super) fn array_of(&self, local: LocalId, threads: u32) -> Result<PointerValue<'ctx>> {
         let name = &self.emitter.function.locals[local].name;
         self.array(self.memory_type(local)?, threads, name)
     }
@@ -294,6 +294,12 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
 
     /// A segment for the threads of the strip that is here.
     pub(super) fn segment_of_strip(&mut self, segment: &Segment) -> Result<()> {
+        if let Some(largest) = segment.largest {
+            return self.largest(segment, largest);
+        }
+        if segment.alone && self.strip.as_ref().is_some_and(|strip| strip.shape == Shape::Vectors) {
+            return self.one_by_one(|this| this.segment_of_strip(segment));
+        }
         let looks = self.goes_on_for_long(segment);
         let threads = |this: &mut Self| {
             this.lanes(segment.parallel, |this, thread| {

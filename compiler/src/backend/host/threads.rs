@@ -488,6 +488,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.emitter.emit_block(body)?;
         if !self.turned.is_empty() {
             self.emitter.ahead.clear();
+            self.emitter.elsewhere.clear();
         }
         if in_loop {
             self.emitter.loops.pop();

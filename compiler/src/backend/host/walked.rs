@@ -1,5 +1,5 @@
 //! Turns of a loop in which the threads of a strip go on along rows of their own: what sixteen turns load is a vector of each row,
-//! and these are turned round in registers.
+//! and these are turned round in registers. What they store is turned round in the same way.
 
 #![expect(unsafe_code, reason = "inkwell's getelementptr is unsafe")]
 
@@ -15,14 +15,15 @@ use super::{
     hooks::index,
     plan::{Walked, WalkedLoad},
     transposed::PART,
+    uneven::Turns,
 };
 use crate::{
     backend::llvm::{Result, internal},
-    ir::{ExprId, Space},
+    ir::{ExprId, Space, Type},
 };
 
 /// Threads of a strip, and turns that are taken together.
-const WIDTH: u32 = 16;
+pub(super) const WIDTH: u32 = 16;
 
 /// Bytes of the widest vector.
 const VECTOR: u32 = 64;
@@ -32,7 +33,7 @@ const FEW: u32 = 4;
 
 /// So many bytes further on in its row is what the cache is asked for: sixteen rows that lie a power of two apart share the few places of
 /// a set, and hardware does not fetch far ahead in so many.
-const AHEAD: u32 = 256;
+pub(super) const AHEAD: u32 = 256;
 
 /// What stands in place of a load.
 #[derive(Clone, Copy, Debug)]
@@ -41,17 +42,19 @@ pub(super) enum Turned<'ctx> {
     Each(ExprId, PointerValue<'ctx>, BasicTypeEnum<'ctx>),
     /// A value for all.
     All(ExprId, BasicValueEnum<'ctx>),
+    /// Or of a store: an element for each thread, which stays there until several turns are done.
+    Kept(ExprId, PointerValue<'ctx>, BasicTypeEnum<'ctx>),
 }
 
-/// Rows that are taken ahead.
-struct Ahead<'ctx> {
-    element: BasicTypeEnum<'ctx>,
+/// Rows that are taken ahead, or stored later.
+pub(super) struct Ahead<'ctx> {
+    pub(super) element: BasicTypeEnum<'ctx>,
     /// Its bytes.
     bytes: u32,
     /// Elements of a vector: those of all turns, or of half of them.
-    elements: u32,
+    pub(super) elements: u32,
     /// By the turn: an element for each thread.
-    turns: PointerValue<'ctx>,
+    pub(super) turns: PointerValue<'ctx>,
 }
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
@@ -64,7 +67,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         // There is a turn left, so that the difference is exact as an unsigned integer.
         let left = self.emitter.builder.build_int_sub(limit, counter, "left")?;
         let turns = self.at_most(left, self.int(WIDTH))?;
-        if walked.apart.is_empty() {
+        if walked.apart.is_empty() && walked.clashes.is_empty() {
             return self.turns(walked, turns);
         }
         let turns = self.until_apart(walked, counter, turns)?;
@@ -85,7 +88,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// The smaller one of an unsigned integer and a small one.
-    fn at_most(&self, value: IntValue<'ctx>, most: IntValue<'ctx>) -> Result<IntValue<'ctx>> {
+    pub(super) fn at_most(&self, value: IntValue<'ctx>, most: IntValue<'ctx>) -> Result<IntValue<'ctx>> {
         let int = self.emitter.cx.types.context.i32_type();
         if value.get_type() == int {
             return self.choose("llvm.umin", value, most.into());
@@ -95,7 +98,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(self.emitter.builder.build_int_truncate(least, int, "")?)
     }
 
-    /// How many of some turns there are in which no thread is apart.
+    /// How many of some turns there are in which no thread is apart: none if what a thread loads and stores may be one memory.
     fn until_apart(
         &mut self,
         walked: &Walked,
@@ -119,6 +122,13 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                 let least = this.at_most(left, before)?;
                 this.emitter.builder.build_store(until, least)?;
             }
+            for clash in &walked.clashes {
+                let clashes = this.clash(clash)?;
+                let builder = &this.emitter.builder;
+                let before = builder.build_load(turns.get_type(), until, "")?.into_int_value();
+                let least = builder.build_select(clashes, this.int(0), before, "")?;
+                builder.build_store(until, least)?;
+            }
             Ok(())
         })?;
         Ok(self.emitter.builder.build_load(turns.get_type(), until, "")?.into_int_value())
@@ -130,14 +140,26 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         for load in &walked.loads {
             ahead.push(self.room_for(load)?);
         }
+        let kept = walked.stores.iter().map(|store| self.room_for_store(store)).collect::<Result<Vec<_>>>()?;
         let rows = self.rows_of(walked)?;
-        self.take_all(&ahead, &rows, turns)?;
+        let (rows, places) = rows.split_at(ahead.len());
+        let (loaded, stored) = self.turns_of_each(walked, turns)?;
+        if !ahead.is_empty() {
+            self.take_all(&ahead, rows, loaded)?;
+        }
+        let last = self.before_turns(&walked.kept)?;
         self.counted("turn", (self.int(0), turns), |this, turn| {
             this.turned.clear();
             for (load, ahead) in walked.loads.iter().zip(&ahead) {
                 let first = this.emitter.builder.build_int_nuw_mul(turn, this.int(WIDTH), "")?;
                 let place = this.element_at(ahead.element, ahead.turns, first)?;
                 this.turned.extend(load.loads.iter().map(|&id| Turned::Each(id, place, ahead.element)));
+            }
+            for (store, kept) in walked.stores.iter().zip(&kept) {
+                let first = this.emitter.builder.build_int_nuw_mul(turn, this.int(WIDTH), "")?;
+                let place = this.element_at(kept.element, kept.turns, first)?;
+                let ids = store.pointers.iter().chain(&store.reads);
+                this.turned.extend(ids.map(|&id| Turned::Kept(id, place, kept.element)));
             }
             for &(load, once) in &walked.once {
                 let value = this.emitter.emit_expr(once)?;
@@ -149,19 +171,23 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                 this.nodes(&walked.plain)?;
             }
             this.turned.clear();
+            this.keep_turn(&last, turn, loaded)?;
             this.step(walked)
         })?;
-        Ok(())
+        self.after_turns(last)?;
+        kept.iter().zip(places).try_for_each(|(kept, rows)| self.put_rows(kept, rows, stored))
     }
 
-    /// By the load and the thread: where its row goes on. Of even distances two threads tell all.
+    /// By the load, then by the store, and by the thread: where its row goes on. Of even distances two threads tell all.
     fn rows_of(&mut self, walked: &Walked) -> Result<Vec<Vec<PointerValue<'ctx>>>> {
-        let mut rows = vec![Vec::new(); walked.loads.len()];
-        let lanes = if walked.loads.iter().all(|load| load.even) { 2 } else { WIDTH };
+        let loads = walked.loads.iter().map(|load| (load.pointer, load.even));
+        let all: Vec<_> = loads.chain(walked.stores.iter().map(|store| (store.pointer, store.even))).collect();
+        let mut rows = vec![Vec::new(); all.len()];
+        let lanes = if all.iter().all(|(_, even)| *even) { 2 } else { WIDTH };
         self.first_lanes_or_last(lanes, |this, lane| {
             this.enter_with(&walked.rows, &walked.rows.load, lane)?;
-            for (load, rows) in walked.loads.iter().zip(&mut rows) {
-                rows.push(this.emitter.emit_pointer(load.pointer)?);
+            for (&(pointer, _), rows) in all.iter().zip(&mut rows) {
+                rows.push(this.emitter.emit_pointer(pointer)?);
             }
             Ok(())
         })?;
@@ -197,36 +223,39 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     /// Has loads of the present thread give what was taken ahead.
     pub(super) fn take_turned(&mut self) -> Result<()> {
         for turned in self.turned.clone() {
-            let (load, value) = match turned {
-                Turned::All(load, value) => (load, value),
-                Turned::Each(load, place, element) => {
-                    let Some(lane) = self.present() else { return internal("a walk in no strip") };
-                    let place = self.element_at(element, place, lane)?;
-                    (load, self.emitter.builder.build_load(element, place, "walked")?)
-                }
+            let (Turned::Each(id, place, element) | Turned::Kept(id, place, element)) = turned else {
+                let Turned::All(load, value) = turned else { return internal("a load that nobody gives") };
+                self.emitter.ahead.push((load, value));
+                continue;
             };
-            self.emitter.ahead.push((load, value));
+            let Some(lane) = self.present() else { return internal("a walk in no strip") };
+            let place = self.element_at(element, place, lane)?;
+            if matches!(turned, Turned::Kept(..)) {
+                self.emitter.elsewhere.push((id, place));
+            } else {
+                let value = self.emitter.builder.build_load(element, place, "walked")?;
+                self.emitter.ahead.push((id, value));
+            }
         }
         Ok(())
     }
 
     fn room_for(&self, load: &WalkedLoad) -> Result<Ahead<'ctx>> {
         let Some(&first) = load.loads.first() else { return internal("a walk that loads nothing") };
-        let exprs = &self.emitter.function.exprs;
-        let element = self.emitter.cx.types.memory(exprs[first].ty)?;
-        let bytes = exprs[first].ty.host_bytes() as u32;
+        self.room_of(self.emitter.function.exprs[first].ty)
+    }
+
+    /// Room for elements of a type.
+    pub(super) fn room_of(&self, ty: Type) -> Result<Ahead<'ctx>> {
+        let element = self.emitter.cx.types.memory(ty)?;
+        let bytes = ty.host_bytes() as u32;
         let elements = WIDTH.min(VECTOR / bytes);
         let turns = self.array(element, WIDTH * WIDTH, "turns")?;
         Ok(Ahead { element, bytes, elements, turns })
     }
 
     /// Takes what so many turns load of all rows. Few turns are left at the end of a row, or are all that it has.
-    fn take_all(
-        &mut self,
-        ahead: &[Ahead<'ctx>],
-        rows: &[Vec<PointerValue<'ctx>>],
-        turns: IntValue<'ctx>,
-    ) -> Result<()> {
+    fn take_all(&mut self, ahead: &[Ahead<'ctx>], rows: &[Vec<PointerValue<'ctx>>], turns: Turns<'ctx>) -> Result<()> {
         let take =
             |this: &mut Self| ahead.iter().zip(rows).try_for_each(|(ahead, rows)| this.take_rows(ahead, rows, turns));
         if !ahead.iter().all(|ahead| ahead.elements == WIDTH && ahead.bytes * FEW == PART) {
@@ -235,7 +264,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let (few, many) = (self.emitter.block("few_turns"), self.emitter.block("many_turns"));
         let end = self.emitter.block("rows_taken");
         let builder = &self.emitter.builder;
-        let is_few = builder.build_int_compare(IntPredicate::ULE, turns, self.int(FEW), "")?;
+        let is_few = builder.build_int_compare(IntPredicate::ULE, turns.most, self.int(FEW), "")?;
         builder.build_conditional_branch(is_few, few, many)?;
         builder.position_at_end(few);
         for (ahead, rows) in ahead.iter().zip(rows) {
@@ -250,13 +279,13 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// Takes what four turns load at most: a part of a vector of each row.
-    fn take_few(&mut self, ahead: &Ahead<'ctx>, rows: &[PointerValue<'ctx>], turns: IntValue<'ctx>) -> Result<()> {
+    fn take_few(&mut self, ahead: &Ahead<'ctx>, rows: &[PointerValue<'ctx>], turns: Turns<'ctx>) -> Result<()> {
         let part = vector_of(ahead.element, FEW)?;
         let pointer = self.emitter.cx.types.pointer(Space::Global);
         let load = self.emitter.cx.intrinsic("llvm.masked.load", &[part.into(), pointer.into()])?;
-        let mask = self.before(turns, (0, FEW))?;
+        let masks = self.masks(turns, (0, FEW))?;
         let mut taken = Vec::new();
-        for row in rows {
+        for (row, mask) in rows.iter().zip(masks) {
             let args = [(*row).into(), mask.into(), part.const_zero().into()];
             let value = self.emitter.builder.build_call(load, &args, "")?.try_as_basic_value();
             let Some(value) = value.basic() else { return internal("a masked load without a value") };
@@ -283,21 +312,19 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// Takes what so many turns load of each row, and makes a vector of the threads for each turn of it.
-    fn take_rows(&mut self, ahead: &Ahead<'ctx>, rows: &[PointerValue<'ctx>], turns: IntValue<'ctx>) -> Result<()> {
+    fn take_rows(&mut self, ahead: &Ahead<'ctx>, rows: &[PointerValue<'ctx>], turns: Turns<'ctx>) -> Result<()> {
         let (n, vector) = (ahead.elements, vector_of(ahead.element, ahead.elements)?);
         let pointer = self.emitter.cx.types.pointer(Space::Global);
         let byte = self.emitter.cx.types.context.i8_type().into();
         let load = self.emitter.cx.intrinsic("llvm.masked.load", &[vector.into(), pointer.into()])?;
         for from in (0..WIDTH).step_by(n as usize) {
-            let mask = self.before(turns, (from, n))?;
+            let masks = self.masks(turns, (from, n))?;
             for threads in (0..WIDTH).step_by(n as usize) {
                 let mut square = Vec::new();
-                for &row in rows.iter().skip(threads as usize).take(n as usize) {
-                    if from == 0 {
-                        self.prefetch(self.element_at(byte, row, self.int(AHEAD))?, FIRST)?;
-                    }
+                for (&row, mask) in rows.iter().zip(&masks).skip(threads as usize).take(n as usize) {
                     let place = self.element_at(ahead.element, row, self.int(from))?;
-                    let args = [place.into(), mask.into(), vector.const_zero().into()];
+                    self.prefetch(self.element_at(byte, place, self.int(AHEAD))?, FIRST)?;
+                    let args = [place.into(), (*mask).into(), vector.const_zero().into()];
                     let value = self.emitter.builder.build_call(load, &args, "")?.try_as_basic_value();
                     let Some(value) = value.basic() else { return internal("a masked load without a value") };
                     square.push(value.into_vector_value());
@@ -312,7 +339,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// Which of some turns come before one.
-    fn before(&self, turn: IntValue<'ctx>, (from, turns): (u32, u32)) -> Result<VectorValue<'ctx>> {
+    pub(super) fn before(&self, turn: IntValue<'ctx>, (from, turns): (u32, u32)) -> Result<VectorValue<'ctx>> {
         let (builder, zero) = (&self.emitter.builder, self.int(0));
         let one = turn.get_type().vec_type(1);
         let one = builder.build_insert_element(one.get_poison(), turn, zero, "")?;
@@ -322,7 +349,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(builder.build_int_compare(IntPredicate::ULT, VectorType::const_vector(&numbers), all, "")?)
     }
 
-    fn element_at(
+    pub(super) fn element_at(
         &self,
         element: BasicTypeEnum<'ctx>,
         base: PointerValue<'ctx>,
@@ -334,7 +361,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 }
 
-fn vector_of(element: BasicTypeEnum<'_>, lanes: u32) -> Result<VectorType<'_>> {
+pub(super) fn vector_of(element: BasicTypeEnum<'_>, lanes: u32) -> Result<VectorType<'_>> {
     Ok(match element {
         BasicTypeEnum::IntType(int) => int.vec_type(lanes),
         BasicTypeEnum::FloatType(float) => float.vec_type(lanes),

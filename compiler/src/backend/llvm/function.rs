@@ -50,6 +50,8 @@ pub(crate) struct FunctionEmitter<'a, 'ctx> {
     pub assigned: std::cell::Cell<Option<LocalId>>,
     /// Loads that were emitted ahead of their place, and what they gave.
     pub ahead: Vec<(ExprId, BasicValueEnum<'ctx>)>,
+    /// Pointers of stores that go elsewhere for now, and loads of what was stored there.
+    pub elsewhere: Vec<(ExprId, PointerValue<'ctx>)>,
     /// What the target does differently.
     pub hooks: &'a dyn Hooks<'ctx>,
 }
@@ -74,6 +76,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
             in_step: false,
             assigned: std::cell::Cell::new(None),
             ahead: Vec::new(),
+            elsewhere: Vec::new(),
             hooks,
         };
         emitter.locate(function.span);
@@ -147,7 +150,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
                 self.set_local(*local, value)?;
             }
             StmtKind::Store { pointer, value, align } => {
-                let pointer_value = self.emit_pointer(*pointer)?;
+                let pointer_value = self.place_elsewhere(*pointer).map_or_else(|| self.emit_pointer(*pointer), Ok)?;
                 let stored = *value;
                 let value = self.emit_expr(stored)?;
                 let value = self.to_memory(value)?;
@@ -305,6 +308,11 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
         int(self.emit_expr(expr)?)
     }
 
+    /// Where a store or load goes in place of its own memory.
+    fn place_elsewhere(&self, id: ExprId) -> Option<PointerValue<'ctx>> {
+        self.elsewhere.iter().find(|(known, _)| *known == id).map(|(_, place)| *place)
+    }
+
     /// The value of a pointer expression.
     pub(crate) fn emit_pointer(&self, expr: ExprId) -> Result<PointerValue<'ctx>> {
         match self.emit_expr(expr)? {
@@ -356,7 +364,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
                     return Ok(*value);
                 }
                 let element = self.element(*pointer)?;
-                let place = self.emit_pointer(*pointer)?;
+                let place = self.place_elsewhere(id).map_or_else(|| self.emit_pointer(*pointer), Ok)?;
                 let never_written = self.hooks.never_written(self, *pointer);
                 let pointer = self.hooks.access(
                     self,

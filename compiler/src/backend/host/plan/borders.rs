@@ -30,9 +30,9 @@ pub(super) fn divide(function: &mut Function, body: &mut Block) {
     let mut loops = false;
     for_each_stmt(body, &mut |stmt| loops |= matches!(stmt.kind, StmtKind::Loop { .. }));
     if loops
-        && !lockstep::mark(&mut function.clone(), &mut body.clone(), false, false).any
+        && !lockstep::mark(&mut function.clone(), &mut body.clone(), lockstep::Kinds::default()).any
         && let Some((divided, parts)) = divided(function, body)
-        && lockstep::mark(&mut divided.clone(), &mut parts.clone(), false, false).any
+        && lockstep::mark(&mut divided.clone(), &mut parts.clone(), lockstep::Kinds::default()).any
     {
         (*function, *body) = (divided, parts);
     }

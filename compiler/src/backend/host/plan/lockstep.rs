@@ -16,6 +16,7 @@ use super::{
     lookups::Loaded,
     regions, segments, shared_by_block,
     strided::{self, Stride},
+    uneven::{self, Uneven},
     uniform::Uniformity,
     walk::{OTHERWISE, Path, counter, cut_here, holds_barrier, list_at},
 };
@@ -44,15 +45,32 @@ pub(crate) struct Marked {
     pub counters: Vec<LocalId>,
     /// Those of them in which threads walk apart: they are taken together by a strip or not at all.
     pub walks: Vec<LocalId>,
+    /// Those of these that call functions of math: the strip walks along rows.
+    pub turned: Vec<LocalId>,
+    /// Those in which each thread has its own number of turns: the strip walks along rows.
+    pub uneven: Vec<Uneven>,
     /// Those of few turns in which rows of threads load the same: they are taken together by several rows or not at all.
     pub tiles: Vec<LocalId>,
     /// Offsets of strided loops.
     pub strides: Vec<Stride>,
 }
 
-/// Marks loops in a kernel's body; with `walks` those in which each thread walks through its own memory, too, and with `apart` those that
-/// compute so much that it does not matter where a row touches memory.
-pub(crate) fn mark(function: &mut Function, body: &mut Block, walks: bool, apart: bool) -> Marked {
+/// Which loops are marked beside those in which a row stays together.
+#[derive(Clone, Copy, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+pub(crate) struct Kinds {
+    /// Those in which each thread walks through its own memory.
+    pub walks: bool,
+    /// Such that call functions of math.
+    pub turned: bool,
+    /// Such of which each thread has its own number of turns.
+    pub uneven: bool,
+    /// Those that compute so much that it does not matter where a row touches memory.
+    pub apart: bool,
+}
+
+/// Marks loops in a kernel's body.
+pub(crate) fn mark(function: &mut Function, body: &mut Block, kinds: Kinds) -> Marked {
     let mut marked = Marked::default();
     part_arms(function, body);
     while let Some(rewritten) = strided::rewrite_one(function, body, &masks) {
@@ -61,10 +79,12 @@ pub(crate) fn mark(function: &mut Function, body: &mut Block, walks: bool, apart
         marked.strides.push(rewritten.stride);
     }
     for path in candidates(function, body) {
-        if let Some(loop_) = mark_uniform(function, body, &path, (walks, apart)) {
+        if let Some(loop_) = mark_uniform(function, body, &path, kinds) {
             marked.any = true;
             marked.counters.extend(loop_.counter);
             marked.walks.extend(loop_.counter.filter(|_| loop_.apart));
+            marked.turned.extend(loop_.counter.filter(|_| loop_.apart && loop_.computes));
+            marked.uneven.extend(loop_.uneven);
             marked.tiles.extend(loop_.counter.filter(|_| loop_.few));
         }
     }
@@ -251,23 +271,24 @@ struct MarkedLoop {
     counter: Option<LocalId>,
     /// Its threads touch memory apart.
     apart: bool,
+    /// It calls functions of math.
+    computes: bool,
     /// It has few turns.
     few: bool,
+    /// Each thread has its own number of turns.
+    uneven: Option<Uneven>,
 }
 
 /// Marks a loop if it is then lifted without masks and a row of threads stays together in it. With `walks` threads may part where
 /// each adds up one value after another, which is what one waits for: several at a time wait together.
-fn mark_uniform(
-    function: &Function,
-    body: &mut Block,
-    path: &[usize],
-    (walks, may_part): (bool, bool),
-) -> Option<MarkedLoop> {
+fn mark_uniform(function: &mut Function, body: &mut Block, path: &[usize], kinds: Kinds) -> Option<MarkedLoop> {
+    let Kinds { walks, apart: may_part, .. } = kinds;
     let mut attempt = body.clone();
     let (&index, outer) = path.split_last()?;
     let list = list_at(&mut attempt, outer)?;
     let Some(Stmt { kind: StmtKind::Loop { body: turn, step }, span }) = list.get_mut(index) else { return None };
-    let counter = counter(function, turn, step).map(|(counter, _)| counter);
+    let counts = counter(function, turn, step);
+    let counter = counts.map(|(counter, _)| counter);
     let computes = may_part && computes(function, turn);
     let turns = few_turns(function, turn).filter(|_| !computes);
     let few = turns.is_some();
@@ -277,9 +298,25 @@ fn mark_uniform(
         return None;
     }
     let waits = walks && counter.is_some() && chains::has_some(function, turn, step);
-    turn.push(cut_here(*span));
+    let span = *span;
+    let in_turns =
+        counter.map_or(0, |counter| uneven::reads(function, turn, counter) + uneven::reads(function, step, counter));
+    turn.push(cut_here(span));
+    let mut uneven = None;
     if masks(function, &attempt) > masks(function, body) {
-        return None;
+        // A counter that is read behind the loop is each thread's own.
+        let ends = counter.is_some_and(|counter| uneven::reads(function, &attempt, counter) == in_turns);
+        if !walks || !kinds.uneven || !(waits || computes) || !ends {
+            return None;
+        }
+        let list = list_at(&mut attempt, outer)?;
+        let Some(Stmt { kind: StmtKind::Loop { body: turn, step }, .. }) = list.get_mut(index) else { return None };
+        turn.pop();
+        uneven = Some(uneven::rewrite(function, counts?, turn, step)?);
+        turn.push(cut_here(span));
+        if masks(function, &attempt) > masks(function, body) {
+            return None;
+        }
     }
     let (fixed, uniformity) = uniformity(function, &attempt);
     let marked = list_at(&mut attempt, outer).and_then(|list| list.get(index)).cloned();
@@ -287,13 +324,18 @@ fn mark_uniform(
     let touched = touched(function, &turn, &attempt, &fixed, &uniformity);
     let gathers = touched.next && !leaving::divides(function, &turn);
     let apart = touched.apart || (touched.looks_up && !gathers);
-    // What vectors gain is then more than what they lose by elements that are not neighbors.
-    let apart = apart && !computes;
-    if (apart && !waits) || (few && (apart || !rows_share(function, &turn, &fixed, &uniformity))) {
+    // What vectors gain is then more than what they lose by elements that are not neighbors, if these cannot be had.
+    let may_walk = touched.apart && !touched.looks_up && walks && counter.is_some();
+    let turned = may_walk && computes && kinds.turned;
+    let apart = apart && (!computes || turned);
+    if (uneven.is_some() && !(apart && may_walk))
+        || (apart && !waits && !turned)
+        || (few && (apart || !rows_share(function, &turn, &fixed, &uniformity)))
+    {
         return None;
     }
     *body = attempt;
-    Some(MarkedLoop { counter, apart, few })
+    Some(MarkedLoop { counter, apart, computes, few, uneven })
 }
 
 /// `true` if a kernel asks for `threadIdx.y`.

@@ -52,9 +52,12 @@ mod sunk;
 mod swaps;
 mod totals;
 mod turns;
+mod uneven;
 mod uniform;
 mod walk;
 mod walked;
+mod walked_exprs;
+mod walked_stores;
 pub(crate) mod warps;
 mod webs;
 
@@ -67,8 +70,8 @@ pub(crate) use privatized::{Privatized, TOGETHER};
 pub(crate) use quotients::{Dividend, Division, Quotients};
 pub(crate) use settled::Pointers;
 pub(crate) use shape::{
-    Ahead, Cut, Every, Guard, Interior, LANES, MAX_ROW, MAX_THREADS, MaskId, Multiples, Next, Node, Partners, Parts,
-    Range, Runs, Segment, Strips, Walked, WalkedLoad,
+    Ahead, Clash, Cut, Every, Guard, Interior, LANES, MAX_ROW, MAX_THREADS, MaskId, Multiples, Next, Node, Partners,
+    Parts, Range, Runs, Segment, Strips, Walked, WalkedLoad, WalkedStore,
 };
 pub(crate) use streams::{Stream, streams};
 
@@ -111,6 +114,10 @@ struct Asked {
     together: bool,
     /// Loops that threads take together only by strips.
     walks: bool,
+    /// Those of them that call functions of math are loops of strips that walk, or no such.
+    turned: bool,
+    /// Those of them of which each thread has its own number of turns are loops of strips that walk.
+    uneven: bool,
     /// Loops that threads leave in different turns.
     leaving: bool,
     /// A copy for parts of rows.
@@ -127,6 +134,8 @@ impl Asked {
         opt: false,
         together: false,
         walks: false,
+        turned: false,
+        uneven: false,
         leaving: false,
         quotients: false,
         vectors: Vectors::PLAIN,
@@ -182,9 +191,31 @@ impl Plan {
     /// Plans the kernel of a module; `None` if it has none. For code that is optimized, threads near no border have a copy
     /// of what they do.
     pub(crate) fn of(module: &Module, opt: bool, vectors: Vectors) -> Option<Self> {
-        let mut asked = Asked { opt, together: true, walks: opt, leaving: opt, quotients: opt, vectors, apart: opt };
+        let turned = opt && vectors.masks;
+        let mut asked = Asked {
+            opt,
+            together: true,
+            walks: opt,
+            turned,
+            uneven: turned,
+            leaving: opt,
+            quotients: opt,
+            vectors,
+            apart: opt,
+        };
         loop {
-            let (plan, walks) = Self::with(module, asked)?;
+            let (plan, marked) = Self::with(module, asked)?;
+            let lockstep::Marked { walks, tiles, turned, uneven, .. } = marked;
+            let uneven: Vec<LocalId> = uneven.iter().map(|uneven| uneven.counter).collect();
+            if !strips::hold_walked(&plan.cut.nodes, &uneven) {
+                asked.uneven = false;
+                continue;
+            }
+            if !strips::hold_walked(&plan.cut.nodes, &turned) {
+                asked.turned = false;
+                continue;
+            }
+            let walks = [walks, tiles].concat();
             let next = Asked {
                 walks: asked.walks && strips::hold_all(&plan.cut.nodes, &walks),
                 // All of a warp that is a block is one strip.
@@ -204,7 +235,7 @@ impl Plan {
     /// Plans a sanitized kernel; `None` if its threads are to have stacks. Each thread does what the program says, in its order.
     pub(crate) fn sanitized(module: &Module) -> Option<Self> {
         let mut module = sanitized::without_meetings(module)?;
-        let (mut plan, _) = Self::with(&module, Asked::PLAIN)?;
+        let (mut plan, ..) = Self::with(&module, Asked::PLAIN)?;
         let goes = plan.cut.alive.is_none() && plan.cut.masks == 0 && sanitized::go_together(&plan.cut.nodes);
         // What is told of accesses is known of the body as it was, whose expressions and locals the nodes have.
         plan.module.functions[plan.kernel].body = std::mem::take(&mut module.functions[plan.kernel].body);
@@ -212,9 +243,9 @@ impl Plan {
         goes.then_some(plan)
     }
 
-    /// A plan with what is asked for, and the counters of loops that threads take together by strips or not at all.
-    fn with(module: &Module, asked: Asked) -> Option<(Self, Vec<LocalId>)> {
-        let Asked { opt, together, walks, .. } = asked;
+    /// A plan with what is asked for, and the loops that threads take together by strips or not at all.
+    fn with(module: &Module, asked: Asked) -> Option<(Self, lockstep::Marked)> {
+        let Asked { opt, together, walks, turned, uneven, .. } = asked;
         let kernel = module.kernel?;
         let effects = Effects::of_module(module);
         let has_barrier = Effects::of_function(&effects, kernel).synchronizes();
@@ -279,7 +310,11 @@ impl Plan {
             borders::divide(&mut function, &mut body);
         }
         let marked = if together {
-            lockstep::mark(&mut function, &mut body, walks && !apart, true)
+            lockstep::mark(
+                &mut function,
+                &mut body,
+                lockstep::Kinds { walks: walks && !apart, turned, uneven, apart: true },
+            )
         } else {
             lockstep::Marked::default()
         };
@@ -365,7 +400,7 @@ impl Plan {
                 next::hand_on(width, &mut cut.nodes);
             }
             if asked.vectors.masks {
-                walked::make(&mut peeler, &marked.walks, &mut cut.nodes);
+                walked::make(&mut peeler, &marked, &mut cut.nodes);
             }
         }
         shape::for_each_guard(&mut cut.nodes, &mut |guard| peeler.complete(guard));
@@ -394,7 +429,7 @@ impl Plan {
             narrow,
             privatized,
         };
-        Some((plan, [marked.walks, marked.tiles].concat()))
+        Some((plan, marked))
     }
 }
 

@@ -138,15 +138,24 @@ pub(crate) struct Walked {
     pub counter: LocalId,
     /// Up to what; no turn changes it.
     pub limit: ExprId,
+    /// Up to what each thread does, if not all have the same turns.
+    pub own_limit: Option<ExprId>,
+    /// What turns put back, if not all threads have the same: it stays what it was in a thread's last turn.
+    pub kept: Vec<LocalId>,
     /// Without a body: what a thread computes of locals before it can tell its addresses.
     pub rows: Segment,
     /// What is loaded ahead.
     pub loads: Vec<WalkedLoad>,
+    /// What is stored behind the turns.
+    pub stores: Vec<WalkedStore>,
+    /// What must not be one memory: where it is, a turn is taken as it stands.
+    pub clashes: Vec<Clash>,
     /// Loads of one element for all threads, and the same as each turn makes it once, ahead of them.
     pub once: Vec<(ExprId, ExprId)>,
     /// Where the counter is one of these for a thread, it does not load everything, and a turn is taken as it stands.
     pub apart: Vec<ExprId>,
-    /// A turn does nothing that a thread could not do which is not there, but for its loads that stand here: it need not be asked.
+    /// A turn does nothing that a thread could not do which is not there, but for its loads and stores that stand here: it need not be
+    /// asked.
     pub unasked: bool,
     /// A turn, without its test.
     pub nodes: Vec<Node>,
@@ -167,10 +176,38 @@ pub(crate) struct WalkedLoad {
     pub even: bool,
 }
 
+/// An element of a row that each turn stores, the next one in the next turn.
+#[derive(Clone, Debug)]
+pub(crate) struct WalkedStore {
+    /// The pointers of the stores in [`Walked::plain`], which no other expression there is or has.
+    pub pointers: Vec<ExprId>,
+    /// Loads of what was stored in the same turn.
+    pub reads: Vec<ExprId>,
+    /// Where the next turn stores to.
+    pub pointer: ExprId,
+    /// That is as far from thread to thread.
+    pub even: bool,
+}
+
+/// Two pointers of a thread, which clash if the second is more than so many bytes and less than so many bytes behind the first: then
+/// several turns at once were not the same as one after the other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clash {
+    /// One of them.
+    pub first: ExprId,
+    /// The other.
+    pub second: ExprId,
+    /// More than so many bytes.
+    pub from: i64,
+    /// Less than so many bytes.
+    pub to: i64,
+}
+
 /// Statements without a barrier, run for one thread after the other.
 ///
 /// [`super::segments`] fills the first part; [`super::crossing`] and [`super::guards`] the second.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Segment {
     /// The statements.
     pub body: Block,
@@ -197,6 +234,10 @@ pub(crate) struct Segment {
     pub store: Vec<LocalId>,
     /// In strips: which of the threads that are here run it.
     pub some: Option<Guard>,
+    /// In strips: the largest of what some threads compute becomes a local of the block, and that is all.
+    pub largest: Option<(LocalId, ExprId)>,
+    /// In strips that are vectors: it is nothing to make vectors of, and is run for one thread after the other.
+    pub alone: bool,
     /// Which threads have anything to do, where that can be said before they start. [`super::segments`] gives it the
     /// guards around the segment.
     pub guard: Option<Guard>,

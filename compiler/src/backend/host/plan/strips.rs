@@ -56,14 +56,14 @@ pub(super) fn make(
     (marked, leaving): (&Marked, &[Leaving]),
     nodes: &mut Vec<Node>,
 ) {
-    let Marked { walks, tiles, strides, .. } = marked;
+    let Marked { walks, turned, tiles, strides, .. } = marked;
     let mut loads = vec![0; peeler.function.locals.len()];
     count_loads(nodes, &mut loads);
     for_each_split(nodes, &mut |cond| loads[cond.index()] += 1);
     // Rows of joined blocks are long enough for loops of their own.
     let ragged = width == IN_BLOCK;
     let most_rows = if by_eights { MORE_ROWS } else { ROWS };
-    Maker { peeler, width, walks, tiles, leaving, strides, loads, ragged, row, most_rows }.list(
+    Maker { peeler, width, walks, turned, tiles, leaving, strides, loads, ragged, row, most_rows }.list(
         nodes,
         &Guard::default(),
         false,
@@ -119,6 +119,7 @@ struct Maker<'a> {
     peeler: &'a Peeler<'a>,
     width: u32,
     walks: &'a [LocalId],
+    turned: &'a [LocalId],
     tiles: &'a [LocalId],
     leaving: &'a [Leaving],
     strides: &'a [Stride],
@@ -294,7 +295,7 @@ impl Maker<'_> {
     fn strips(&self, nodes: &mut [Node], guard: &Guard, repeats: bool) -> Option<Strips> {
         let function = &*self.peeler.function;
         // Functions that are called from two places LLVM may leave as calls, of which it makes no vectors.
-        if !nodes.iter().any(holds_loop) || nodes.iter().any(|node| computes(function, node, false)) {
+        if !nodes.iter().any(holds_loop) || nodes.iter().any(|node| computes((function, self.turned), node, false)) {
             return None;
         }
         let turns = if self.ragged { self.turns(nodes, guard) } else { Turns::Whole };
@@ -411,11 +412,14 @@ fn carries(node: &Node, in_loop: bool) -> bool {
         || node.parts().iter().any(|part| part.iter().any(|inside| carries(inside, in_loop)))
 }
 
-/// `true` if a thread computes functions of many operations in a loop.
-fn computes(function: &Function, node: &Node, in_loop: bool) -> bool {
+/// `true` if a thread computes functions of many operations in a loop, but for the loops by some counters.
+fn computes((function, turned): (&Function, &[LocalId]), node: &Node, in_loop: bool) -> bool {
+    if matches!(node, Node::Loop { counter: Some(counter), .. } if turned.contains(counter)) {
+        return false;
+    }
     let in_loop = in_loop || matches!(node, Node::Loop { .. });
     matches!(node, Node::Segment(segment) if in_loop && lockstep::computes(function, &segment.body))
-        || node.parts().iter().any(|part| part.iter().any(|inside| computes(function, inside, in_loop)))
+        || node.parts().iter().any(|part| part.iter().any(|inside| computes((function, turned), inside, in_loop)))
 }
 
 /// `true` for a node that asks whether threads are left in a loop.
@@ -449,17 +453,26 @@ fn holds_loop(node: &Node) -> bool {
 /// `true` if each of some loops is in a strip.
 pub(super) fn hold_all(nodes: &[Node], walks: &[LocalId]) -> bool {
     let mut counters = Vec::new();
-    in_strips(nodes, &mut counters);
+    in_strips(nodes, &|_| true, &mut counters);
     walks.iter().all(|walk| counters.contains(walk))
 }
 
-fn in_strips(nodes: &[Node], counters: &mut Vec<LocalId>) {
+/// `true` if each of some loops is in a strip that walks along rows.
+pub(super) fn hold_walked(nodes: &[Node], walks: &[LocalId]) -> bool {
+    let mut counters = Vec::new();
+    in_strips(nodes, &|strips| strips.walked, &mut counters);
+    walks.iter().all(|walk| counters.contains(walk))
+}
+
+fn in_strips(nodes: &[Node], which: &dyn Fn(&Strips) -> bool, counters: &mut Vec<LocalId>) {
     for node in nodes {
-        if let Node::Strips(strips) = node {
+        if let Node::Strips(strips) = node
+            && which(strips)
+        {
             counters_of(&strips.nodes, counters);
         }
         for part in node.parts() {
-            in_strips(part, counters);
+            in_strips(part, which, counters);
         }
     }
 }

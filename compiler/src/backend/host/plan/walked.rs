@@ -4,7 +4,8 @@
 //! turn. The turns follow each other as before, and so do the sums.
 //!
 //! Nothing is read that the program would not read: a load may stand behind `k != i` alone, so that it is known up to which turn all
-//! threads load everything. And nothing in the loop may write what is read ahead.
+//! threads load everything. And nothing in the loop may write what is read ahead, but for [stores](super::walked_stores) that go on
+//! along rows, too. Threads may have [their own numbers of turns](super::uneven).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,91 +13,117 @@ use weft_artifact::Scalar;
 
 use super::{
     crossing,
-    forms::{Form, Forms},
+    forms::Form,
     guards::Peeler,
-    lockstep,
+    lockstep::Marked,
     shape::{Node, Segment, Strips, Walked, WalkedLoad, for_each_segment},
     strips,
+    uneven::Uneven,
+    walked_exprs::MOST_EXPRS,
+    walked_stores::Written,
 };
 use crate::{
     analysis::{any_expr, for_each_read, same},
     ir::{
-        Arith, BinaryOp, Block, Class, CompareOp, Expr, ExprId, ExprKind, Function, Leaf, LocalId, Space, Stmt,
-        StmtKind, Type, UnaryOp, Unit, for_each_stmt,
+        Arith, BinaryOp, Block, Class, CompareOp, Expr, ExprId, ExprKind, Function, Leaf, LocalId, Stmt, StmtKind,
+        UnaryOp, for_each_stmt,
     },
 };
 
 /// Rows that a loop walks along.
 const MOST_ROWS: usize = 4;
 
-/// Expressions that an address, or a value, may become in which locals of a turn stand for nothing any more.
-const MOST_EXPRS: u32 = 64;
-
 /// Has the strips in which all loops that touch memory apart walk along rows take several turns of these at once. `walks` are the
 /// counters of such loops.
-pub(super) fn make(peeler: &mut Peeler<'_>, walks: &[LocalId], nodes: &mut [Node]) {
+pub(super) fn make(peeler: &mut Peeler<'_>, marked: &Marked, nodes: &mut [Node]) {
     for node in nodes {
         if let Node::Strips(strips) = node {
             if strips.apart {
-                rewrite(peeler, walks, strips);
+                rewrite(peeler, marked, strips);
             }
             continue;
         }
         for part in node.parts_mut() {
-            make(peeler, walks, part);
+            make(peeler, marked, part);
         }
     }
 }
 
-fn rewrite(peeler: &mut Peeler<'_>, walks: &[LocalId], strips: &mut Strips) {
+fn rewrite(peeler: &mut Peeler<'_>, marked: &Marked, strips: &mut Strips) {
     let mut nodes = strips.nodes.clone();
     // LLVM makes vectors of the threads of straight code alone.
     let mut straight = true;
     for_each_segment(&mut nodes, &mut |segment| {
-        for_each_stmt(&segment.body, &mut |stmt| {
-            straight &= matches!(stmt.kind, StmtKind::Assign(..) | StmtKind::Store { .. } | StmtKind::If { .. });
+        for_each_stmt(&segment.body, &mut |stmt| match stmt.kind {
+            StmtKind::Assign(..) | StmtKind::Store { .. } | StmtKind::If { .. } => {}
+            StmtKind::Loop { .. } | StmtKind::Break | StmtKind::Continue => segment.alone = true,
+            StmtKind::Op { .. } | StmtKind::Call { .. } | StmtKind::Return(_) => straight = false,
         });
     });
-    if straight && list(peeler, walks, &mut nodes).is_some() {
+    if straight && list(peeler, marked, &mut nodes).is_some() {
         strips.nodes = nodes;
         (strips.apart, strips.walked, strips.width) = (false, true, strips::IN_BLOCK);
     }
 }
 
 /// Rewrites the walks of a list; `None` if there is one that is not along rows.
-fn list(peeler: &mut Peeler<'_>, walks: &[LocalId], nodes: &mut [Node]) -> Option<()> {
-    for node in nodes {
-        if let Node::Loop { counter: Some(counter), active: None, mask: None, turn_mask: None, body, step, .. } = node
-            && walks.contains(counter)
-        {
-            let walked = Walk::of(peeler, *counter, body, step)?.walked(body, step)?;
-            body.truncate(1);
-            body.push(Node::Walked(Box::new(walked)));
-            step.clear();
-            continue;
+fn list(peeler: &mut Peeler<'_>, marked: &Marked, nodes: &mut Vec<Node>) -> Option<()> {
+    for mut node in std::mem::take(nodes) {
+        match &mut node {
+            Node::Loop { counter: Some(counter), active: None, mask: None, turn_mask: None, body, step, .. }
+                if marked.walks.contains(counter) =>
+            {
+                let uneven = marked.uneven.iter().find(|uneven| uneven.counter == *counter);
+                let walked = Walk::of(peeler, *counter, uneven, body, step)?.walked(body, step)?;
+                if let Some(uneven) = uneven {
+                    let largest = Some((uneven.most, uneven.limit));
+                    nodes.push(Node::Segment(Box::new(Segment { largest, ..walked.rows.clone() })));
+                }
+                body.truncate(1);
+                body.push(Node::Walked(Box::new(walked)));
+                step.clear();
+            }
+            Node::If { then: first, otherwise: second, .. }
+            | Node::Split { then: first, otherwise: second, .. }
+            | Node::Loop { body: first, step: second, .. } => {
+                list(peeler, marked, first)?;
+                list(peeler, marked, second)?;
+            }
+            Node::Guarded { inside, .. } => list(peeler, marked, inside)?,
+            Node::Strips(strips) => list(peeler, marked, &mut strips.nodes)?,
+            Node::Segment(_)
+            | Node::Once { .. }
+            | Node::Walked(_)
+            | Node::Barrier
+            | Node::Break
+            | Node::Continue
+            | Node::Return => {}
         }
-        for part in node.parts_mut() {
-            list(peeler, walks, part)?;
-        }
+        nodes.push(node);
     }
     Some(())
 }
 
 /// What a local of a turn is, of what no turn changes and the counter; `None` if it is not known.
-type Known = BTreeMap<LocalId, Option<ExprId>>;
+pub(super) type Known = BTreeMap<LocalId, Option<ExprId>>;
 
-struct Walk<'a, 'b> {
-    peeler: &'a mut Peeler<'b>,
-    counter: LocalId,
+pub(super) struct Walk<'a, 'b> {
+    pub(super) peeler: &'a mut Peeler<'b>,
+    pub(super) counter: LocalId,
+    /// Each thread has its own number of turns.
+    uneven: Option<Uneven>,
+    /// Branches around the statements that are looked at, but for the one that asks whether a thread has the turn.
+    branches: usize,
     /// Locals that a turn assigns.
-    assigned: BTreeSet<LocalId>,
+    pub(super) assigned: BTreeSet<LocalId>,
     /// Crossing locals that threads fetch when a turn begins.
-    fetched: BTreeSet<LocalId>,
+    pub(super) fetched: BTreeSet<LocalId>,
     /// A turn stores something.
     stores: bool,
     /// A turn loads neighbors, or divides integers.
     touches: bool,
-    loads: Vec<WalkedLoad>,
+    pub(super) loads: Vec<WalkedLoad>,
+    pub(super) written: Written,
     /// By the load: which list of statements it stands in.
     lists: Vec<usize>,
     /// How many lists there were, and in which of them the walk is.
@@ -105,12 +132,18 @@ struct Walk<'a, 'b> {
     /// Conditions that hold where the counter is none of these values.
     asked: BTreeSet<ExprId>,
     apart: Vec<ExprId>,
-    once: Vec<(ExprId, ExprId)>,
+    pub(super) once: Vec<(ExprId, ExprId)>,
 }
 
 impl<'a, 'b> Walk<'a, 'b> {
     /// A loop that begins with its test and is left by that alone, and counts by one.
-    fn of(peeler: &'a mut Peeler<'b>, counter: LocalId, body: &[Node], step: &[Node]) -> Option<Self> {
+    fn of(
+        peeler: &'a mut Peeler<'b>,
+        counter: LocalId,
+        uneven: Option<&Uneven>,
+        body: &[Node],
+        step: &[Node],
+    ) -> Option<Self> {
         let (mut assigned, mut fetched, mut stores) = (BTreeSet::new(), BTreeSet::new(), false);
         for node in &body[1..] {
             let block = match node {
@@ -146,11 +179,14 @@ impl<'a, 'b> Walk<'a, 'b> {
         (*local == counter && by_one && is_own).then(|| Self {
             peeler,
             counter,
+            uneven: uneven.copied(),
+            branches: 0,
             assigned,
             fetched,
             stores,
             touches: false,
             loads: Vec::new(),
+            written: Written::default(),
             lists: Vec::new(),
             n_lists: 0,
             around: Vec::new(),
@@ -160,7 +196,7 @@ impl<'a, 'b> Walk<'a, 'b> {
         })
     }
 
-    fn function(&self) -> &Function {
+    pub(super) fn function(&self) -> &Function {
         self.peeler.function
     }
 
@@ -173,6 +209,7 @@ impl<'a, 'b> Walk<'a, 'b> {
                 Node::Once { block, .. } => {
                     for stmt in block {
                         let StmtKind::Assign(local, value) = stmt.kind else { return None };
+                        self.reads_once(value);
                         let value = self.inline(value, &known);
                         known.insert(local, value);
                     }
@@ -190,18 +227,32 @@ impl<'a, 'b> Walk<'a, 'b> {
                 | Node::Return => return None,
             }
         }
-        if !(1..=MOST_ROWS).contains(&self.loads.len()) {
+        let clashes = self.clashes()?;
+        if !(1..=MOST_ROWS).contains(&(self.loads.len() + self.written.rows.len())) {
             return None;
         }
+        let unasked = (!self.stores || !self.written.rows.is_empty()) && !self.touches;
+        // Threads that have no turn left do what the others do, and forget it.
+        if self.uneven.is_some() && !unasked {
+            return None;
+        }
+        self.asked.extend(self.uneven.map(|uneven| uneven.has_turn));
+        let mut nodes = turn.to_vec();
+        let mut kept = BTreeSet::new();
+        for_each_segment(&mut nodes, &mut |segment| kept.extend(segment.store.iter().copied()));
         Some(Walked {
             counter: self.counter,
             limit,
+            own_limit: self.uneven.map(|uneven| uneven.limit),
             rows: self.rows()?,
-            unasked: !self.stores && !self.touches,
+            kept: if self.uneven.is_some() { kept.into_iter().collect() } else { Vec::new() },
+            unasked,
+            clashes,
             plain: turn.iter().map(|node| self.plain(node)).collect(),
-            nodes: turn.to_vec(),
+            nodes,
             step: step.to_vec(),
             loads: self.loads,
+            stores: self.written.rows,
             once: self.once,
             apart: self.apart,
         })
@@ -223,9 +274,12 @@ impl<'a, 'b> Walk<'a, 'b> {
                 StmtKind::If { cond, then, otherwise } if self.asked.contains(cond) => {
                     done.extend(self.spliced(if then.is_empty() { otherwise } else { then }));
                 }
+                &StmtKind::Store { pointer, value, align } => {
+                    let pointer = self.written.copy_of(pointer).unwrap_or(pointer);
+                    done.push(Stmt { kind: StmtKind::Store { pointer, value, align }, span: stmt.span });
+                }
                 StmtKind::If { .. }
                 | StmtKind::Assign(..)
-                | StmtKind::Store { .. }
                 | StmtKind::Op { .. }
                 | StmtKind::Call { .. }
                 | StmtKind::Loop { .. }
@@ -265,12 +319,13 @@ impl<'a, 'b> Walk<'a, 'b> {
                     let value = self.inline(*value, known);
                     known.insert(*local, value);
                 }
-                // Elements a row apart are scattered.
-                StmtKind::Store { pointer, .. } => {
-                    let pointer = self.inline(*pointer, known)?;
-                    self.neighbors(pointer)?;
+                StmtKind::Store { pointer, .. } => self.store(*pointer, known)?,
+                StmtKind::If { cond, then, .. } if self.uneven.is_some_and(|uneven| uneven.has_turn == *cond) => {
+                    self.block(then, &mut known.clone(), asks)?;
+                    known.extend(inner_locals(stmt));
                 }
                 StmtKind::If { cond, then, otherwise } => {
+                    self.branches += 1;
                     let (arm, other) = if then.is_empty() { (otherwise, then) } else { (then, otherwise) };
                     let mut all = asks.to_vec();
                     let asked = self.ask(*cond, known, then.is_empty(), &mut all);
@@ -287,11 +342,8 @@ impl<'a, 'b> Walk<'a, 'b> {
                     if (loads && !asked) || (self.loads.len(), self.once.len()) != before {
                         return None;
                     }
-                    for_each_stmt(std::slice::from_ref(stmt), &mut |inner| {
-                        for local in inner.kind.assigned() {
-                            known.insert(local, None);
-                        }
-                    });
+                    known.extend(inner_locals(stmt));
+                    self.branches -= 1;
                 }
                 StmtKind::Op { .. }
                 | StmtKind::Call { .. }
@@ -383,154 +435,41 @@ impl<'a, 'b> Walk<'a, 'b> {
                 let ahead = self.peeler.function.exprs.push(ahead);
                 self.once.push((root, ahead));
             }
-            Some(Form::Step | Form::Other) => self.touches = true,
+            Some(Form::Step | Form::Other) => {
+                self.touches = true;
+                self.reads_in_turn(pointer);
+            }
+            None if self.reads_stored(root, pointer) => {}
             None => {
-                let walks = !chosen && may_move && self.goes_on(pointer) == Some(true);
-                if !walks || !self.is_plain(root, pointer) {
+                if chosen || self.goes_on(pointer) != Some(true) || !self.is_plain(pointer) {
                     return None;
                 }
-                self.add(root, pointer);
+                let number = self.add(root, pointer);
+                if !may_move {
+                    self.reads_unsure(number);
+                }
             }
         }
         Some(())
     }
 
-    fn add(&mut self, load: ExprId, pointer: ExprId) {
+    /// Whether the statements that are looked at stand behind a condition.
+    pub(super) fn is_in_branch(&self) -> bool {
+        self.branches > 0
+    }
+
+    /// Adds a load ahead, and gives its number.
+    fn add(&mut self, load: ExprId, pointer: ExprId) -> usize {
         for (number, before) in self.loads.iter().enumerate() {
             if self.around.contains(&self.lists[number]) && same(self.peeler.function, before.pointer, pointer) {
                 self.loads[number].loads.push(load);
-                return;
+                return number;
             }
         }
         self.lists.extend(self.around.last());
         let even = self.forms(|forms| forms.is_even(pointer));
         self.loads.push(WalkedLoad { loads: vec![load], pointer, even });
-    }
-
-    /// How an address changes along a row of threads, if that is not at all or to the next element.
-    fn neighbors(&self, pointer: ExprId) -> Option<Form> {
-        self.forms(|forms| lockstep::neighbors(forms, pointer).then(|| forms.form(pointer)))
-    }
-
-    fn forms<T>(&self, ask: impl FnOnce(&Forms<'_>) -> T) -> T {
-        let Peeler { function, uniformity, fixed, .. } = &*self.peeler;
-        let shared = |local: LocalId| !uniformity.local_varies(local);
-        ask(&Forms { function, fixed, shared: &shared, sole: &|_| None, axis: 0 })
-    }
-
-    /// Whether elements are such as vectors are made of, and in memory that is not a thread's own.
-    fn is_plain(&self, load: ExprId, pointer: ExprId) -> bool {
-        let exprs = &self.function().exprs;
-        exprs[load].ty != Type::BOOL && matches!(exprs[pointer].ty, Type::Ptr(_, Space::Global))
-    }
-
-    fn is_never_written(&self, mut pointer: ExprId) -> bool {
-        while let Class::Address { base, .. } = self.function().class(pointer) {
-            pointer = base;
-        }
-        self.function().local(pointer).is_some_and(|local| self.function().locals[local].never_written)
-    }
-
-    /// An expression of the counter and of what no turn changes, as it is at this place of a turn.
-    fn inline(&mut self, root: ExprId, known: &Known) -> Option<ExprId> {
-        self.inline_within(root, known, &mut { MOST_EXPRS })
-    }
-
-    fn inline_within(&mut self, root: ExprId, known: &Known, left: &mut u32) -> Option<ExprId> {
-        *left = left.checked_sub(1)?;
-        let Expr { kind, ty, span } = self.function().exprs[root].clone();
-        match kind.class() {
-            Class::Load(_) => return None,
-            Class::Leaf(Leaf::Local(local)) if local != self.counter => {
-                if let Some(&value) = known.get(&local) {
-                    return self.inline_within(value?, &Known::new(), left);
-                }
-                let Peeler { uniformity, fixed, .. } = &*self.peeler;
-                let is_there =
-                    !uniformity.local_varies(local) || fixed.value(local).is_some() || self.fetched.contains(&local);
-                if self.assigned.contains(&local) || !is_there {
-                    return None;
-                }
-            }
-            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } => {}
-        }
-        let mut whole = true;
-        let kind = kind.map_operands(&mut |operand| {
-            self.inline_within(operand, known, left).unwrap_or_else(|| {
-                whole = false;
-                operand
-            })
-        });
-        whole.then(|| self.peeler.function.exprs.push(Expr { kind, ty, span }))
-    }
-
-    /// What is the same for all threads of a row, without the locals of a thread: nobody has computed these where no thread is.
-    fn of_all(&mut self, root: ExprId, left: &mut u32) -> Option<ExprId> {
-        *left = left.checked_sub(1)?;
-        let Expr { kind, ty, span } = self.function().exprs[root].clone();
-        if let ExprKind::Local(local) = kind
-            && self.peeler.uniformity.local_varies(local)
-        {
-            let value = self.peeler.fixed.value(local)?;
-            return self.of_all(value, left);
-        }
-        let mut whole = true;
-        let kind = kind.map_operands(&mut |operand| {
-            self.of_all(operand, left).unwrap_or_else(|| {
-                whole = false;
-                operand
-            })
-        });
-        whole.then(|| self.peeler.function.exprs.push(Expr { kind, ty, span }))
-    }
-
-    /// Whether a value changes with the turns.
-    fn counts(&self, root: ExprId) -> bool {
-        any_expr(self.function(), root, &|kind| *kind == ExprKind::Local(self.counter))
-    }
-
-    /// Whether a value is the counter, perhaps in 64 bits.
-    fn is_counter(&self, id: ExprId) -> bool {
-        let expr = &self.function().exprs[id];
-        if let ExprKind::Convert(a) = expr.kind {
-            return expr.ty == Type::I64 && self.function().exprs[a].ty == Type::I32 && self.is_counter(a);
-        }
-        expr.kind == ExprKind::Local(self.counter)
-    }
-
-    /// Whether a value is one more in the next turn, or a pointer one element further, or the same; `None` if it is neither.
-    fn goes_on(&self, root: ExprId) -> Option<bool> {
-        if !self.counts(root) {
-            return Some(false);
-        }
-        let expr = &self.function().exprs[root];
-        let one_of = |a: ExprId, b: ExprId| match (self.goes_on(a)?, self.goes_on(b)?) {
-            (true, false) | (false, true) => Some(true),
-            (false, false) | (true, true) => None,
-        };
-        match expr.kind.class() {
-            Class::Leaf(Leaf::Local(_)) => Some(true),
-            // A sum of 32 bits may wrap, but where it is said not to.
-            Class::Arith(Arith::Convert(a)) if expr.ty == Type::I64 && self.function().exprs[a].ty == Type::I32 => {
-                self.goes_on(a)
-            }
-            Class::Arith(Arith::Binary(BinaryOp::Add, a, b)) if expr.ty == Type::I64 => one_of(a, b),
-            Class::Arith(Arith::Binary(BinaryOp::AddExact, a, b)) if matches!(expr.ty, Type::I32 | Type::I64) => {
-                one_of(a, b)
-            }
-            Class::Arith(Arith::Binary(BinaryOp::Sub, a, b)) if expr.ty == Type::I64 && !self.counts(b) => {
-                self.goes_on(a)
-            }
-            Class::Address { base, by, unit } => {
-                let by_one = matches!(expr.kind, ExprKind::Offset { scale: 1, .. });
-                match (self.goes_on(base)?, self.goes_on(by)?) {
-                    (true, false) => Some(true),
-                    (false, true) if by_one && unit == Unit::Elements => Some(true),
-                    (false | true, false | true) => None,
-                }
-            }
-            Class::Leaf(_) | Class::Arith(_) | Class::Load(_) => None,
-        }
+        self.loads.len() - 1
     }
 
     /// What a thread needs to tell where it loads from, and in which turns it does not.
@@ -538,7 +477,10 @@ impl<'a, 'b> Walk<'a, 'b> {
         let Peeler { function, uniformity, fixed, .. } = &*self.peeler;
         let own = |local: LocalId| uniformity.local_varies(local);
         let mut read = BTreeSet::new();
-        for root in self.loads.iter().map(|load| load.pointer).chain(self.apart.iter().copied()) {
+        let loads = self.loads.iter().map(|load| load.pointer);
+        let stores = self.written.rows.iter().map(|store| store.pointer);
+        let limit = self.uneven.map(|uneven| uneven.limit);
+        for root in loads.chain(stores).chain(self.apart.iter().copied()).chain(limit) {
             for_each_read(function, root, &mut |local| {
                 read.insert(local);
             });
@@ -556,4 +498,13 @@ impl<'a, 'b> Walk<'a, 'b> {
         rows.locals = rows.load.iter().chain(&rows.recompute).copied().collect();
         Some(rows)
     }
+}
+
+/// What is assigned in a branch is not known behind it.
+fn inner_locals(stmt: &Stmt) -> Vec<(LocalId, Option<ExprId>)> {
+    let mut assigned = Vec::new();
+    for_each_stmt(std::slice::from_ref(stmt), &mut |inner| {
+        assigned.extend(inner.kind.assigned().into_iter().map(|local| (local, None)));
+    });
+    assigned
 }

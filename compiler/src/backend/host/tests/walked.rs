@@ -55,6 +55,70 @@ def running(a, out):
     assert_eq!(rows(source, "void(float32[:,::1], float32[:,::1])", MASKS), 0);
 }
 
+const RUNNING: &str = "
+def running(a, out, m):
+    i = cuda.grid(1)
+    if i < a.shape[0]:
+        total = a[i, 0] - a[i, 0]
+        for k in range(m):
+            total += a[i, k]
+            out[i, k] = total
+";
+
+const OF_RUNNING: &str = "void(float32[:,::1], float32[:,::1], int64)";
+
+/// How often a kernel stores a vector of rows.
+fn stored(source: &str, cpu: &str) -> usize {
+    llvm(source, OF_RUNNING, cpu).matches("@llvm.masked.store.v16f32").count()
+}
+
+#[test]
+fn what_is_stored_along_rows_are_vectors() {
+    assert!(stored(RUNNING, MASKS) >= 16);
+    assert_eq!(stored(RUNNING, "x86-64-v3"), 0, "without masks threads go alone");
+    let with = |turn: &str| RUNNING.replace("out[i, k] = total", turn);
+    for rows in
+        ["out[i, k] = total; total += out[i, k]", "out[i, k] = a[i, k] * total", "out[i, k + 1] = math.exp(total)"]
+    {
+        assert!(stored(&with(rows), MASKS) >= 16, "{rows}");
+    }
+    for others in
+        ["if total > 0: out[i, k] = total", "out[i, k * 2] = total", "out[k, i] = total", "out[i, k] = out[k, i]"]
+    {
+        assert_eq!(stored(&with(others), MASKS), 0, "{others}");
+    }
+}
+
+#[test]
+fn what_a_turn_loads_is_not_what_an_earlier_one_has_stored() {
+    let with = |turn: &str| RUNNING.replace("out[i, k] = total", turn);
+    assert_eq!(stored(&with("a[i, k + 1] = total"), MASKS), 0, "the next turn loads it");
+    for other in ["a[i, k] = total", "out[i, k] = total; a[i, k] = 0", "a[i, k] = total; total += out[i, k]"] {
+        assert!(stored(&with(other), MASKS) >= 16, "{other}");
+    }
+}
+
+#[test]
+fn turns_that_not_all_threads_have_are_taken_together() {
+    let with = |turns: &str| RUNNING.replace("range(m)", turns);
+    for turns in ["range(i + 1)", "range(2, i)", "range(m - i)", "range(min(i, m))"] {
+        assert!(stored(&with(turns), MASKS) >= 16, "{turns}");
+        assert_eq!(stored(&with(turns), "x86-64-v3"), 0, "{turns}");
+    }
+    // Of these threads neither begin together nor stay in step.
+    for turns in ["range(i, m)", "range(0, m, i + 1)"] {
+        assert_eq!(stored(&with(turns), MASKS), 0, "{turns}");
+    }
+}
+
+#[test]
+fn functions_of_math_are_vectors_of_threads() {
+    let source = PRODUCT.replace("total += a[i, k] * x[k]", "total += math.exp(a[i, k])");
+    assert!(rows(&source, SIGNATURE, MASKS) >= 16);
+    let code = llvm(&source, SIGNATURE, MASKS);
+    assert!(code.matches("fdiv <16 x float>").count() + code.matches("fdiv contract <16 x float>").count() > 0);
+}
+
 #[test]
 fn elements_of_other_distances_are_left() {
     for index in ["i, k * 2", "i, k % 7", "i, k // 2", "i, 5 - k"] {
