@@ -103,7 +103,25 @@ def window_of_those_inside(a, weights, radius, out):
         out[y, x] = total
 
 
-@pytest.mark.parametrize("kernel", [window, window_of_those_inside])
+@cuda.jit
+def window_as_large_as_its_weights(a, weights, radius, out):
+    """Both loops end where an array does; what lies outside is counted."""
+    y, x = cuda.grid(2)[::-1]
+    if y >= a.shape[0] or x >= a.shape[1]:
+        return
+    total = outside = 0
+    middle = weights.shape[0] // 2
+    for dy in range(weights.shape[0]):
+        for dx in range(weights.shape[0]):
+            row, column = y + dy - middle, x + dx - middle
+            if row >= 0 and row < a.shape[0] and column >= 0 and column < a.shape[1]:
+                total += a[row, column] * weights[dy] + dx
+            else:
+                outside += weights[dx]
+    out[y, x] = total * 1000 + outside + radius
+
+
+@pytest.mark.parametrize("kernel", [window, window_of_those_inside, window_as_large_as_its_weights])
 @pytest.mark.parametrize("block", BLOCKS)
 def test_windows(kernel, block):
     for shape in SHAPES:

@@ -25,17 +25,39 @@ use crate::{
 /// Expressions of the two conditions together, in which no name stands for anything any more.
 const MOST_EXPRS: u32 = 500;
 
-/// Divides a body without a barrier, if threads take loops of it together then, and none as it is.
+/// Divides a body without a barrier, if threads take loops of it together then, and none as it is, or such that test each turn whether it
+/// is theirs: a vector has a mask for that.
 pub(super) fn divide(function: &mut Function, body: &mut Block) {
     let mut loops = false;
     for_each_stmt(body, &mut |stmt| loops |= matches!(stmt.kind, StmtKind::Loop { .. }));
-    if loops
-        && !lockstep::mark(&mut function.clone(), &mut body.clone(), lockstep::Kinds::default()).any
+    if !loops {
+        return;
+    }
+    let marks = |function: &Function, body: &Block| {
+        lockstep::mark(&mut function.clone(), &mut body.clone(), lockstep::Kinds::default()).any
+    };
+    let tests = if marks(function, body) { tests_of_turns(body) } else { usize::MAX };
+    if tests > 0
         && let Some((divided, parts)) = divided(function, body)
-        && lockstep::mark(&mut divided.clone(), &mut parts.clone(), lockstep::Kinds::default()).any
+        && parts.first().is_some_and(|near_none| tests_of_turns(std::slice::from_ref(near_none)) < tests)
+        && marks(&divided, &parts)
     {
         (*function, *body) = (divided, parts);
     }
+}
+
+/// How many branches stand in loops, without those that leave these.
+fn tests_of_turns(body: &[Stmt]) -> usize {
+    let mut tests = 0;
+    for_each_stmt(body, &mut |stmt| {
+        if let StmtKind::Loop { body, .. } = &stmt.kind {
+            for inner in body {
+                let leaves = matches!(&inner.kind, StmtKind::If { then, .. } if escapes(then).any());
+                tests += usize::from(matches!(inner.kind, StmtKind::If { .. }) && !leaves);
+            }
+        }
+    });
+    tests
 }
 
 fn divided(function: &Function, body: &Block) -> Option<(Function, Block)> {
