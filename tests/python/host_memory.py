@@ -45,6 +45,24 @@ def at_an_end(elements: int) -> Iterator[tuple[Any, Callable[[bool], None]]]:
         libc.munmap(ctypes.c_void_p(start), size)
 
 
+class AtTheEnd:
+    """An array whose last element is the last one before memory that nobody may read or write."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        libc = ctypes.CDLL(None, use_errno=True)
+        pages = -(-max(array.nbytes, 1) // mmap.PAGESIZE)
+        self.memory = mmap.mmap(-1, (pages + 1) * mmap.PAGESIZE)
+        start = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
+        end = start + pages * mmap.PAGESIZE
+        assert libc.mprotect(ctypes.c_void_p(end), ctypes.c_size_t(mmap.PAGESIZE), 0) == 0, ctypes.get_errno()
+        place = end - array.nbytes
+        ctypes.memmove(place, array.ctypes.data, array.nbytes)
+        self.array = np.frombuffer((ctypes.c_char * array.nbytes).from_address(place), array.dtype).reshape(array.shape)
+        self.__cuda_array_interface__ = {
+            "shape": array.shape, "typestr": array.dtype.str, "data": (place, False), "version": 3, "strides": None,
+        }  # fmt: skip
+
+
 def has_driver() -> bool:
     """Whether another library can have memory of a GPU."""
     try:

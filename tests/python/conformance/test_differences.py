@@ -3,6 +3,7 @@ seem to: what is negative counts from the end, as everywhere."""
 
 import numpy as np
 import pytest
+from harness import run
 from weft import cuda
 
 N = 50
@@ -79,25 +80,4 @@ def early(x, w, out):
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_differences(kernel, w, dtype):
     x = np.random.default_rng(1).integers(1, 50, N + 8).astype(dtype)
-    out, expected = np.zeros((5, N), dtype), np.zeros((5, N), dtype)
-    kernel[2, 32](x, w, out)
-    for i in range(N):
-        run_by_python(kernel.py_func, i, x, w, expected)
-    np.testing.assert_array_equal(out, expected)
-
-
-def run_by_python(function, i, *args):
-    """Runs a kernel as one thread of Python's, with `cuda.grid` as that thread sees it."""
-
-    class Grid:
-        @staticmethod
-        def grid(_):
-            return i
-
-    of = function.__globals__
-    before = of["cuda"]
-    of["cuda"] = Grid
-    try:
-        function(*args)
-    finally:
-        of["cuda"] = before
+    run(kernel, 2, 32, x, w, np.zeros((5, N), dtype))

@@ -1,12 +1,10 @@
 """Threads that store along rows of their own leave what a thread that goes alone would, whatever is one memory."""
 
-import ctypes
 import math
-import mmap
 
 import numpy as np
 import pytest
-from host_memory import has_driver
+from host_memory import AtTheEnd, has_driver
 from weft import cuda
 
 THREADS = [1, 5, 16, 17, 40]
@@ -309,24 +307,6 @@ def test_stores_behind_a_condition(c):
     totals = np.add.accumulate(x, axis=1)
     stored = (np.arange(m) != np.arange(n)[:, None]) & (totals > c)
     np.testing.assert_array_equal(out, np.where(stored, totals, np.float32(7)))
-
-
-class AtTheEnd:
-    """An array whose last element is the last one before memory that nobody may read or write."""
-
-    def __init__(self, array):
-        libc = ctypes.CDLL(None, use_errno=True)
-        pages = -(-max(array.nbytes, 1) // mmap.PAGESIZE)
-        self.memory = mmap.mmap(-1, (pages + 1) * mmap.PAGESIZE)
-        start = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
-        end = start + pages * mmap.PAGESIZE
-        assert libc.mprotect(ctypes.c_void_p(end), ctypes.c_size_t(mmap.PAGESIZE), 0) == 0, ctypes.get_errno()
-        place = end - array.nbytes
-        ctypes.memmove(place, array.ctypes.data, array.nbytes)
-        self.array = np.frombuffer((ctypes.c_char * array.nbytes).from_address(place), array.dtype).reshape(array.shape)
-        self.__cuda_array_interface__ = {
-            "shape": array.shape, "typestr": array.dtype.str, "data": (place, False), "version": 3, "strides": None,
-        }  # fmt: skip
 
 
 @pytest.fixture

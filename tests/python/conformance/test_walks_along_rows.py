@@ -1,12 +1,10 @@
 """Threads that each go along a row of their own: sums keep their order, and nothing else is read than before."""
 
-import ctypes
 import math
-import mmap
 
 import numpy as np
 import pytest
-from host_memory import has_driver
+from host_memory import AtTheEnd, has_driver
 from weft import cuda
 
 THREADS = [1, 5, 16, 17, 40]
@@ -315,23 +313,6 @@ def test_an_array_is_an_output_too(m):
     expected[:, 0] = in_order(a * x)
     run(in_place, 40, 16, a, x)
     np.testing.assert_array_equal(a, expected)
-
-
-class AtTheEnd:
-    """An array whose last element is the last one before memory that nobody may read."""
-
-    def __init__(self, array):
-        libc = ctypes.CDLL(None, use_errno=True)
-        pages = -(-max(array.nbytes, 1) // mmap.PAGESIZE)
-        self.memory = mmap.mmap(-1, (pages + 1) * mmap.PAGESIZE)
-        start = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
-        end = start + pages * mmap.PAGESIZE
-        assert libc.mprotect(ctypes.c_void_p(end), ctypes.c_size_t(mmap.PAGESIZE), 0) == 0, ctypes.get_errno()
-        place = end - array.nbytes
-        ctypes.memmove(place, array.ctypes.data, array.nbytes)
-        self.__cuda_array_interface__ = {
-            "shape": array.shape, "typestr": array.dtype.str, "data": (place, False), "version": 3, "strides": None,
-        }  # fmt: skip
 
 
 @pytest.fixture

@@ -59,7 +59,7 @@ pub(super) fn copied(
 /// What a local was given last, if nothing but other locals was assigned since: variables that a loop gives other types are converted
 /// before it.
 fn last_value(before: &[Stmt], local: LocalId) -> Option<ExprId> {
-    let assigned = before.iter().rev().map_while(|stmt| match stmt.kind {
+    let mut assigned = before.iter().rev().map_while(|stmt| match stmt.kind {
         StmtKind::Assign(to, value) => Some((to, value)),
         StmtKind::Store { .. }
         | StmtKind::Op { .. }
@@ -70,7 +70,7 @@ fn last_value(before: &[Stmt], local: LocalId) -> Option<ExprId> {
         | StmtKind::Continue
         | StmtKind::Return(_) => None,
     });
-    assigned.into_iter().find_map(|(to, value)| (to == local).then_some(value))
+    assigned.find_map(|(to, value)| (to == local).then_some(value))
 }
 
 struct WriteOut<'a> {

@@ -88,6 +88,11 @@ fn confined_request(source: &str, signature: &str, target: Target) -> Request {
     request
 }
 
+/// Its own IR, as the back end gets it.
+pub(super) fn cpu_ir(source: &str, signature: &str) -> String {
+    output(source, signature, Target::Host(cpu())).ir.expect("it was asked for")
+}
+
 /// As [`kernel`], for any target.
 pub(super) fn output(source: &str, signature: &str, target: Target) -> Output {
     compiled(&request(source, signature, target))

@@ -10,6 +10,7 @@ mod large;
 mod lockstep;
 mod order;
 mod polling;
+mod small;
 mod swaps;
 mod tiles;
 mod vector;
