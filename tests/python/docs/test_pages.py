@@ -18,6 +18,7 @@ from weft import cuda
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+ROOT_PAGES = [ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")]
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 MARK = "\x1e"  # printed before each block, so that the outputs can be told apart
 
@@ -85,7 +86,7 @@ def links(page: Path) -> list[str]:
     return [target for target in re.findall(r"\]\(([^()\s]+)\)", prose) if ":" not in target]
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "CHANGELOG.md", *NOTEBOOKS], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, *ROOT_PAGES, *NOTEBOOKS], ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     for link in links(page):
         target, _, place = link.partition("#")
