@@ -33,7 +33,7 @@ def gather(source: Path) -> None:
     """Put all pages into a folder, which must be empty."""
     shutil.copytree(DOCS, source, ignore=shutil.ignore_patterns("_site", ".ipynb_checkpoints", "__pycache__"))
     shutil.copy(ROOT / "CHANGELOG.md", source / "changelog.md")
-    contents.make_index(source / "design", "Design")
+    contents.make_index(source / "design")
     home = source / "README.md"
     contents.make_home(home, source / "index.md", MADE)
     home.unlink()

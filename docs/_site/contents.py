@@ -54,11 +54,19 @@ def page_of(target: str) -> str:
     return re.sub(r"\.(md|ipynb)$", "", target)
 
 
-def make_index(folder: Path, title: str) -> None:
-    """Write a folder's page: links to all of its pages, by their names."""
-    pages = sorted(page.stem for page in folder.glob("*.md"))
-    toctree = "```{toctree}\n\n" + "\n".join(pages) + "\n```\n"
-    (folder / "index.md").write_text(f"# {title}\n\n{toctree}")
+def make_index(folder: Path) -> None:
+    """Make a folder's first page of its README.md: the text, with a hidden table of contents of the folder's pages.
+
+    A page that the text does not link to is an error: nobody would find it.
+    """
+    readme = folder / "README.md"
+    text = readme.read_text()
+    readme.unlink()
+    linked = [page_of(target) for _, target in LINK.findall(text) if "/" not in target]
+    if missing := sorted({page.stem for page in folder.glob("*.md")} - set(linked)):
+        raise ValueError(f"{folder.name}/README.md does not link to {', '.join(missing)}")
+    toctree = "```{toctree}\n:hidden:\n\n" + "\n".join(linked) + "\n```\n"
+    (folder / "index.md").write_text(f"{text}\n{toctree}")
 
 
 def repository() -> str | None:
@@ -84,10 +92,10 @@ def outside(text: str, page: Path, docs: Path, url: str | None) -> str:
             name = "changelog.md" if there.name == "CHANGELOG.md" else "index.md"
             up = "../" * (len(page.relative_to(docs).parts) - 1)
             return f"[{label}]({up}{name})"
+        if there in {docs / "design", docs / "design" / "README.md"}:
+            return f"[{label}]({path.removesuffix('README.md')}index.md)"
         if there.is_relative_to(docs) and there.is_file():
             return same
-        if there == docs / "design":
-            return f"[{label}]({path}index.md)"
         inside = there.relative_to(docs.parent)
         if url:
             return f"[{label}]({url}/blob/main/{inside})"

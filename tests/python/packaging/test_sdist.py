@@ -10,6 +10,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
+import weft
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -51,6 +52,7 @@ def test_cargo_knows_all_crates_of_it(unpacked: Path) -> None:
 
 def test_it_says_what_it_is(unpacked: Path) -> None:
     said = (unpacked / "PKG-INFO").read_text()
+    assert f"\nVersion: {weft.__version__}\n" in said
     assert "Keywords: cuda," in said
     assert "Programming Language :: Python :: 3.14" in said
     assert "\n# weft\n" in said
