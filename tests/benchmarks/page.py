@@ -24,6 +24,7 @@ PAGE = ROOT / "docs" / "benchmarks.md"
 PICTURE = ROOT / "docs" / "benchmarks.svg"
 
 BEGIN = "<!-- {0}: made of benchmarks/{0}.json by `./weft-dev bless` -->"
+SUMMARY = "<!-- summary: made of all files of benchmarks/ by `./weft-dev bless` -->"
 END = "<!-- end of {0} -->"
 
 
@@ -57,12 +58,15 @@ def block(program: str, record: dict[str, Any] | None) -> str:
 
 def with_tables(page: str, records: dict[str, Any]) -> str:
     """The page, its tables made anew. Raises ``ValueError`` where it has not the marks of each program once."""
-    for program in tables.TABLES:
-        begin, end = BEGIN.format(program), END.format(program)
+    texts = {program: block(program, records.get(program)) for program in tables.TABLES}
+    texts["summary"] = tables.summary(records) + "\n"
+    for program, made in texts.items():
+        begin = SUMMARY if program == "summary" else BEGIN.format(program)
+        end = END.format(program)
         if page.count(begin) != 1 or page.count(end) != 1:
             raise ValueError(f"the page needs one line {begin!r} and one {end!r}")
         pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
-        text = f"{begin}\n\n{block(program, records.get(program))}\n{end}"
+        text = f"{begin}\n\n{made}\n{end}"
         page = pattern.sub(lambda _, text=text: text, page)
     return page
 

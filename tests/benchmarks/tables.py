@@ -6,6 +6,7 @@ A figure that is not there is a cell that says so: the reason in place of the fi
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 MISSING = "not measured"
@@ -17,8 +18,14 @@ def line(*cells: str) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def head(*cells: str) -> str:
-    return line(*cells) + "\n|" + "---|" * len(cells)
+def head(*cells: str, texts: int = 1) -> str:
+    """The head of a table whose first `texts` columns are words; the others are numbers, which end at the right."""
+    return line(*cells) + "\n|" + "---|" * texts + "---:|" * (len(cells) - texts)
+
+
+def plain(text: str) -> str:
+    """A reason without the escape codes that color it on a terminal, and without a colon that ends it then."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text).strip().removesuffix(":")
 
 
 def size_text(size: int) -> str:
@@ -63,7 +70,7 @@ def launch(figures: dict[str, Any]) -> str:
 
 
 def memory_head(sizes: list[int]) -> str:
-    return head("", "by", *map(size_text, sizes))
+    return head("", "by", *map(size_text, sizes), texts=2)
 
 
 def memory_row(what: str, library: str, times: list[float] | str, sizes: list[int]) -> str:
@@ -143,7 +150,7 @@ def means(figures: dict[str, Any]) -> str:
 def kernels(figures: dict[str, Any]) -> str:
     def time(row: dict[str, Any], name: str) -> str:
         found = median(row, name)
-        return row.get(name, {}).get("failure", MISSING) if found is None else f"{found:.1f}"
+        return plain(row.get(name, {}).get("failure", MISSING)) if found is None else f"{found:.1f}"
 
     def over(row: dict[str, Any], name: str) -> str:
         found = ratio(row, name)
@@ -198,7 +205,7 @@ def cpu_row(row: dict[str, Any]) -> str:
 
     def time(name: str) -> str:
         entry = row.get(name, {})
-        return f"{entry['min_ms']:.2f}" if "min_ms" in entry else entry.get("failure", MISSING)
+        return f"{entry['min_ms']:.2f}" if "min_ms" in entry else plain(entry.get("failure", MISSING))
 
     def speed(other: str) -> str:
         found, narrow = (cpu_ratio(row, name, other) for name in ("weft", NUMPY_TYPING))
@@ -236,6 +243,41 @@ def cpu_means(figures: dict[str, Any]) -> str:
 def cpu(figures: dict[str, Any]) -> str:
     told = f"Times: {cpu_facts(figures)}. {cpu_means(figures)}"
     return "\n".join([cpu_head(), *map(cpu_row, figures["rows"]), "", told])
+
+
+# --- The summary ------------------------------------------------------------------------------------------------------
+
+
+def summary_row(what: str, peer: str, ratios: dict[str, float], unit: str, worst: str) -> str:
+    """A set of kernels: the geometric mean of ratios to a peer, and the kernel that is worst."""
+    mean = math.exp(sum(map(math.log, ratios.values())) / len(ratios))
+    return line(f"{len(ratios)} {what}", peer, f"{mean:.2f} of {unit}", f"{ratios[worst]:.2f}: {worst}")
+
+
+def summary(records: dict[str, Any]) -> str:
+    """What a reader wants first: the means of all sets beside their peers, and the worst kernel of each."""
+    rows = [head("what", "beside", "weft, geometric mean", "worst", texts=4)]
+    for program, name in (("kernels", "first set"), ("kernels-second", "second set")):
+        if record := records.get(program):
+            found = {row["kernel"]: ratio(row, "weft") for row in record["figures"]["rows"]}
+            known = {kernel: value for kernel, value in found.items() if value}
+            worst = max(known, key=known.__getitem__)
+            rows.append(summary_row(f"kernels on a GPU, {name}", "CUDA C++", known, "its time", worst))
+    if record := records.get("launch"):
+        times, base = (record["figures"].get(name) for name in ("weft, `kernel[1, 32](...)`", C_LAUNCH))
+        if isinstance(times, dict) and isinstance(base, dict):
+            over = {count: times[count] / base[count] for count in times if count in base}
+            worst = max(over, key=over.__getitem__)
+            mean = math.exp(sum(map(math.log, over.values())) / len(over))
+            rows.append(line("a launch", "`cuLaunchKernel` called from C", f"{mean:.2f} of its time",
+                             f"{over[worst]:.2f}: {worst} arrays"))  # fmt: skip
+    for program, name in (("cpu", "first set"), ("cpu-second", "second set"), ("cpu-third", "third set")):
+        if record := records.get(program):
+            found = {row["kernel"]: cpu_ratio(row, "weft", "C") for row in record["figures"]["rows"]}
+            known = {kernel: value for kernel, value in found.items() if value}
+            worst = min(known, key=known.__getitem__)
+            rows.append(summary_row(f"kernels on the CPU, {name}", "C with OpenMP", known, "its speed", worst))
+    return "\n".join(rows)
 
 
 TABLES = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import traceback
 
@@ -11,6 +12,7 @@ def brief(fault: BaseException) -> str:
         return f"no {fault.name} here"
     traceback.print_exception(fault, file=sys.stderr)
     # Some messages end with a line of punctuation.
-    lines = [line.strip() for line in str(fault).splitlines() if any(letter.isalnum() for letter in line)]
+    message = re.sub(r"\x1b\[[0-9;]*m", "", str(fault))  # colors of a terminal
+    lines = [line.strip() for line in message.splitlines() if any(letter.isalnum() for letter in line)]
     text = f"{type(fault).__name__}: {lines[-1]}" if lines else type(fault).__name__
     return text.replace("|", "\\|")[:160]

@@ -101,6 +101,17 @@ def test_kernels_that_failed_are_no_part_of_the_mean():
     assert told.startswith("The geometric mean of the ratios is 1.000 for weft.")
 
 
+def test_the_summary_has_the_mean_and_the_worst_kernel():
+    lines = tables.summary({"kernels": record(KERNELS), "launch": record(LAUNCH)}).splitlines()
+    assert lines[2] == "| 2 kernels on a GPU, first set | CUDA C++ | 1.00 of its time | 2.00: slow |"
+    assert lines[3].startswith("| a launch | `cuLaunchKernel` called from C | 1.50 of its time | 1.50: ")
+
+
+def test_reasons_have_no_colors_of_a_terminal():
+    assert tables.plain("TypingError: \x1b[0m") == "TypingError"
+    assert "\x1b" not in page.PAGE.read_text(encoding="utf-8")
+
+
 def test_the_picture_has_the_figures_and_says_what_is_missing():
     svg = drawing.draw({"launch": record(LAUNCH), "kernels": record(KERNELS), "memory": record(MEMORY)})
     found = texts(svg)
