@@ -128,11 +128,12 @@ pub(crate) struct EmitArgs {
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) options: OptionFlags,
-    #[command(flatten)]
-    pub(crate) facts: FactFlags,
-    /// Say on the standard error what became of what was asked for: how `--coarsen` was done, or why not.
+    /// Specialize for launches that keep these promises. The compiler does not check them: whoever launches the code must.
+    #[arg(long, value_enum, value_name = "ASSUMPTION", value_delimiter = ',')]
+    assume: Vec<Assumption>,
+    /// Write remarks of the optimizer to the standard error: how `--coarsen` was done, or why not.
     #[arg(long)]
-    pub(crate) explain: bool,
+    pub(crate) remarks: bool,
     /// NVIDIA's math library: the path of a libdevice.10.bc, `none`, or `auto` to look for one [default:
     /// `WEFT_LIBDEVICE`, else auto].
     #[arg(long, value_name = "PATH")]
@@ -142,34 +143,32 @@ pub(crate) struct EmitArgs {
     pub(crate) json: bool,
 }
 
-/// What is taken for granted of launches, as the kernels of weft's own launches do first on a GPU.
-#[derive(Clone, Copy, Debug, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
-pub(crate) struct FactFlags {
-    /// Compile for launches with nothing but extents, strides, integers and numbers of threads that fit 32 bits. Whoever
-    /// launches the code must see to it.
-    #[arg(long)]
-    small: bool,
-    /// Compile for launches without negative integers among the arguments. Whoever launches the code must see to it.
-    #[arg(long)]
-    nonneg: bool,
-    /// Compile for launches in which no array that is only read shares memory with one that is written. Whoever launches the
-    /// code must see to it.
-    #[arg(long)]
-    disjoint: bool,
-    /// Compile for launches in which all arrays begin at multiples of 16 bytes. Whoever launches the code must see to it.
-    #[arg(long)]
-    aligned: bool,
-    /// Compile for launches whose blocks' rows are whole warps: `blockDim.x` is a multiple of 32. Whoever launches the code must
-    /// see to it.
-    #[arg(long)]
-    warps: bool,
+/// A property of launches that the compiler may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Assumption {
+    /// Extents, strides, integers and numbers of threads fit 32 bits
+    Small,
+    /// No integer among the arguments is negative
+    Nonneg,
+    /// No array that the kernel only reads shares memory with one that it writes
+    Disjoint,
+    /// All arrays begin at multiples of 16 bytes
+    Aligned,
+    /// `blockDim.x` is a multiple of 32
+    Warps,
 }
 
-impl FactFlags {
-    pub(crate) const fn facts(self) -> Facts {
-        let Self { small, nonneg, disjoint, aligned, warps } = self;
-        Facts { small, nonneg, disjoint, aligned, warps }
+impl EmitArgs {
+    /// What `--assume` lists.
+    pub(crate) fn facts(&self) -> Facts {
+        let has = |assumption| self.assume.contains(&assumption);
+        Facts {
+            small: has(Assumption::Small),
+            nonneg: has(Assumption::Nonneg),
+            disjoint: has(Assumption::Disjoint),
+            aligned: has(Assumption::Aligned),
+            warps: has(Assumption::Warps),
+        }
     }
 }
 

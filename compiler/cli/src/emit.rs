@@ -73,7 +73,7 @@ pub(crate) fn emit(
         report.add(&jobs.iter().filter_map(kernels::returning).collect::<Vec<_>>(), &sources);
         all_jobs.extend(jobs);
     }
-    let (mut outputs, mut explained) = (Vec::new(), Vec::new());
+    let (mut outputs, mut remarks) = (Vec::new(), Vec::new());
     if !report.has_errors() {
         let is_gpu = |target: &Target| matches!(target, Target::Sm(..));
         let needed = targets.iter().any(is_gpu);
@@ -82,7 +82,7 @@ pub(crate) fn emit(
         let compile = Compile { engine: Engine::new(), args, forms: &forms, libdevice, ptxas };
         for job in &all_jobs {
             for target in &targets {
-                compile.run(job, target, &mut report, &mut outputs, &mut explained)?;
+                compile.run(job, target, &mut report, &mut outputs, &mut remarks)?;
             }
         }
     }
@@ -104,7 +104,7 @@ pub(crate) fn emit(
     }
     output::write(&outputs, args.output.as_deref(), &program.paths(), stdout)?;
     stderr.write_all(text.as_bytes())?;
-    stderr.write_all(explained.concat().as_bytes())?;
+    stderr.write_all(remarks.concat().as_bytes())?;
     Ok(0)
 }
 
@@ -169,7 +169,7 @@ impl Compile<'_> {
     /// The options of a decorator, and those of the command line in the place of the same ones.
     fn options(&self, jit: &Jit) -> Result<Options, Stop> {
         let code = self.args.options.over(&jit.options)?.code;
-        Ok(Options { libdevice: self.libdevice.clone(), facts: self.args.facts.facts(), ..code })
+        Ok(Options { libdevice: self.libdevice.clone(), facts: self.args.facts(), ..code })
     }
 
     fn entry(&self, is_function: bool) -> Entry {
@@ -189,7 +189,7 @@ impl Compile<'_> {
         target: &Target,
         report: &mut Report,
         outputs: &mut Vec<Output>,
-        explained: &mut Vec<String>,
+        remarks: &mut Vec<String>,
     ) -> Result<(), Stop> {
         let options = self.options(job.kernel.jit)?;
         // The estimate is one of GPUs.
@@ -220,16 +220,16 @@ impl Compile<'_> {
         };
         report.add(&compiled.warnings, &compiled.sources);
         let mut compiled = compiled;
-        for kernel in compiled.artifact.kernels.iter().filter(|_| self.args.explain) {
+        for kernel in compiled.artifact.kernels.iter().filter(|_| self.args.remarks) {
             let note = &kernel.coarsening.note;
             let note = if note.is_empty() { "not coarsened: nobody asks for it" } else { note };
-            explained.push(format!("{} for {target}: {note}\n", job.title()));
+            remarks.push(format!("{} for {target}: {note}\n", job.title()));
             let taken: Vec<_> = kernel.gains.and(request.options.facts).names().collect();
             if !taken.is_empty() {
-                explained.push(format!("{} for {target}: for launches that are {}\n", job.title(), taken.join(", ")));
+                remarks.push(format!("{} for {target}: for launches that are {}\n", job.title(), taken.join(", ")));
             }
             for candidate in &kernel.coarsening.candidates {
-                explained.push(format!("    {}\n", candidate.note));
+                remarks.push(format!("    {}\n", candidate.note));
             }
         }
         // What a large launch has.

@@ -98,7 +98,7 @@ impl Dispatcher {
             return Err(crate::errors::launch(py, message));
         }
         jit.code.driver_isa = if is_gpu { isa_of_driver(device.attributes().driver_version) } else { None };
-        jit.code.facts = if settings.launch_facts && !is_sanitized { Facts::ALL } else { Facts::NONE };
+        jit.code.facts = if settings.specialize && !is_sanitized { Facts::ALL } else { Facts::NONE };
         let wanted = match settings.coarsen {
             CoarsenChoice::Factors(factors) => Wanted::Factors(factors),
             CoarsenChoice::Kernel | CoarsenChoice::Auto if jit.says_factors => Wanted::Factors(own),

@@ -55,7 +55,7 @@ pub(super) fn followed(
 ) -> PyResult<Option<Arc<dyn Stream>>> {
     let common = arguments.common_stream().filter(|_| resolved.overload.lent.is_empty());
     let Some(handle) = common else { return Ok(None) };
-    if !devices::settings(py)?.follow_streams {
+    if !devices::settings(py)?.use_producer_stream {
         return Ok(None);
     }
     let executor = &resolved.overload.executor;

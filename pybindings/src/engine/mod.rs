@@ -102,7 +102,7 @@ pub(crate) fn compile(
     keep: Keep,
 ) -> PyResult<Outcome<Compiled>> {
     let mut options = jit.code.clone();
-    options.notes = devices::settings(py)?.typing_notes;
+    options.notes = devices::settings(py)?.warn_widening;
     if matches!(target, Target::Host(_)) {
         if !jit.says_sanitize {
             options.sanitize = devices::settings(py)?.sanitize;

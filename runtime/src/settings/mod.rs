@@ -121,8 +121,8 @@ pub struct Settings {
     pub low_occupancy_warnings: bool,
     /// `WEFT_CUDA_ARRAY_INTERFACE_SYNC`: wait for the stream that an object of another library names.
     pub array_interface_sync: bool,
-    /// `WEFT_FOLLOW_STREAMS`: launch in the stream of other libraries where their arrays are the arguments.
-    pub follow_streams: bool,
+    /// `WEFT_USE_PRODUCER_STREAM`: launch in the stream of other libraries where their arrays are the arguments.
+    pub use_producer_stream: bool,
     /// `WEFT_MEMORY_POOL`: memory of GPUs comes from the driver's pool.
     pub memory_pool: bool,
     /// `WEFT_MEMORY_CACHE`: bytes of a GPU's memory that are kept for who allocates next; `None` is a default of the device's.
@@ -149,16 +149,16 @@ pub struct Settings {
     pub sanitize_same_value: bool,
     /// `WEFT_TIMING`: print how long the phases of each kernel's first launch take.
     pub timing: bool,
-    /// `WEFT_TYPING_NOTES`: where Numba's typing makes numbers wider is told as a warning.
-    pub typing_notes: bool,
+    /// `WEFT_WARN_WIDENING`: where Numba's typing makes numbers wider is told as a warning.
+    pub warn_widening: bool,
     /// `WEFT_PROGRESS`: show how far long work is.
     pub progress: ProgressChoice,
     /// `WEFT_NVTX`: tell a profiler that watches the process of compilations, copies and launches.
     pub nvtx: bool,
     /// `WEFT_CACHE`: keep what was compiled on the disk.
     pub cache: bool,
-    /// `WEFT_LAUNCH_FACTS`: kernels are compiled for what launches mostly have.
-    pub launch_facts: bool,
+    /// `WEFT_SPECIALIZE`: kernels are compiled for what launches mostly have.
+    pub specialize: bool,
     /// `WEFT_CACHE_MACHINE_CODE`: keep what a GPU's driver makes of that, too.
     pub cache_machine_code: bool,
     /// `WEFT_CACHE_DIR`: where; `None` is the user's own folder for caches ([`Settings::cache_folder`]).
@@ -237,7 +237,7 @@ impl Default for Settings {
             warn_on_implicit_copy: true,
             low_occupancy_warnings: true,
             array_interface_sync: true,
-            follow_streams: true,
+            use_producer_stream: true,
             memory_pool: true,
             memory_cache: None,
             memory_manager: None,
@@ -251,11 +251,11 @@ impl Default for Settings {
             sanitize_raises: true,
             sanitize_same_value: true,
             timing: false,
-            typing_notes: false,
+            warn_widening: false,
             progress: ProgressChoice::Auto,
             nvtx: true,
             cache: true,
-            launch_facts: true,
+            specialize: true,
             cache_machine_code: false,
             cache_dir: None,
             cache_bytes: 1 << 30,
@@ -410,9 +410,9 @@ mod tests {
             assert_eq!(manager, Ok(Some("rmm.allocators.numba".to_owned())));
         }
         assert_eq!(with("WEFT_LIBDEVICE", "none").map(|s| s.libdevice), Ok(FileChoice::None));
-        assert_eq!(with("WEFT_FOLLOW_STREAMS", "0").map(|s| s.follow_streams), Ok(false));
+        assert_eq!(with("WEFT_USE_PRODUCER_STREAM", "0").map(|s| s.use_producer_stream), Ok(false));
         assert_eq!(with("WEFT_TIMING", "1").map(|s| s.timing), Ok(true));
-        assert_eq!(with("WEFT_TYPING_NOTES", "1").map(|s| s.typing_notes), Ok(true));
+        assert_eq!(with("WEFT_WARN_WIDENING", "1").map(|s| s.warn_widening), Ok(true));
         assert_eq!(with("WEFT_PROGRESS", "0").map(|s| s.progress), Ok(ProgressChoice::Never));
         assert_eq!(with("WEFT_PROGRESS", "1").map(|s| s.progress), Ok(ProgressChoice::Always));
         assert_eq!(with("WEFT_NVTX", "0").map(|s| s.nvtx), Ok(false));

@@ -189,7 +189,7 @@ def test_launches_of_which_other_facts_hold(run, tmp_path):
 def test_warnings_are_told_once(run, tmp_path):
     code = PROGRAM.replace("y[i] += x[i]", "y[i] += x[i]\n        z = x[i] * 1.0\n        y[i] = z")
     for shape in ("LARGE", "SMALL"):
-        made = Made(run, tmp_path, code, f"add[{shape}](x, y)\n", WEFT_TYPING_NOTES="1")
+        made = Made(run, tmp_path, code, f"add[{shape}](x, y)\n", WEFT_WARN_WIDENING="1")
         assert made.printed.count("CompileWarning") == 1
 
 

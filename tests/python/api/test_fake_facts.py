@@ -149,7 +149,7 @@ print(taken(shift))
 
 def test_no_facts(run):
     code = "shift[1, 4](buffer, buffer)\nshift[1, 4](buffer, other)\nprint(taken(shift))"
-    assert ast.literal_eval(run(KERNELS + code, WEFT_LAUNCH_FACTS="0")) == [[]]
+    assert ast.literal_eval(run(KERNELS + code, WEFT_SPECIALIZE="0")) == [[]]
 
 
 def test_transposed_views_share_memory(run):

@@ -168,7 +168,7 @@ def test_streams(over) -> None:
         cuda.synchronize()
         """
     over(code.replace("FOLLOWS", "True"))
-    over(code.replace("FOLLOWS", "False"), WEFT_FOLLOW_STREAMS="0")
+    over(code.replace("FOLLOWS", "False"), WEFT_USE_PRODUCER_STREAM="0")
 
 
 def test_where_only_the_interface_is_read(over) -> None:

@@ -207,7 +207,7 @@ def test_a_launch_without_a_stream_follows_the_producers(over) -> None:
         cuda.synchronize()
         """
     over(code.replace("FOLLOWS", "True"))
-    over(code.replace("FOLLOWS", "False"), WEFT_FOLLOW_STREAMS="0")
+    over(code.replace("FOLLOWS", "False"), WEFT_USE_PRODUCER_STREAM="0")
 
 
 def test_device_arrays_for_others(over) -> None:

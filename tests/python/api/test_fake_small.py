@@ -88,7 +88,7 @@ def test_large_arrays_have_a_kernel_of_their_own(run, expression, shape, strides
 
 def test_launches_with_no_facts(run):
     code = COUNT + "scale[1, 4](out, 2**40)\nscale[1, 4](out, 2)\n"
-    printed = run(code, WEFT_TIMING="1", WEFT_LAUNCH_FACTS="0")
+    printed = run(code, WEFT_TIMING="1", WEFT_SPECIALIZE="0")
     assert "scale(" in printed
     assert "for any size" not in printed
 

@@ -304,7 +304,7 @@ def test_the_setting_warns_where_numbas_types_are_wider(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(NOTED, encoding="utf-8")
     for setting, expected in (("0", "0\n"), ("1", "1 True\n")):
-        environment = os.environ | {"WEFT_TYPING_NOTES": setting, "WEFT_CACHE": "off"}
+        environment = os.environ | {"WEFT_WARN_WIDENING": setting, "WEFT_CACHE": "off"}
         done = subprocess.run(
             [sys.executable, program], env=environment, capture_output=True, text=True, check=True, timeout=300
         )
