@@ -36,7 +36,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             let from = builder.build_int_add(low, builder.build_int_nuw_mul(turn, width, "")?, "")?;
             let rows = vec![StripRow { row, places }];
             let (most, shape) = (common.strips.width, Shape::Vectors);
-            this.one(common, Strip { rows, from, width, most, shape, present: None, asked: vec![asked] })
+            this.one(common, Strip { rows, from, width, most, padded: true, shape, present: None, asked: vec![asked] })
         })?;
         Ok(())
     }

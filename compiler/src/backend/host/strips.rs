@@ -15,7 +15,7 @@ use super::{
     hooks::{Frame, count, index},
     parallel::Shape,
     plan::{Leaving, Node, Segment, Strips},
-    threads::{GuardValues, RangeValues, undefined},
+    threads::{GuardValues, RangeValues},
 };
 use crate::{
     backend::llvm::{Result, internal},
@@ -36,6 +36,9 @@ pub(super) struct Strip<'ctx> {
     pub(super) width: IntValue<'ctx>,
     /// How many there may be.
     pub(super) most: u32,
+    /// The width is rounded up, so that its last threads may not exist. What an absent thread holds is zero: queries over the lanes, such as
+    /// *any lane active*, read it.
+    pub(super) padded: bool,
     /// What LLVM is to make of a whole strip.
     pub(super) shape: Shape,
     /// Which of them is present: its row, and which it is there.
@@ -76,7 +79,7 @@ impl<'ctx> Strip<'ctx> {
     pub(super) fn of_warp(zero: IntValue<'ctx>, lanes: IntValue<'ctx>, places: Places<'ctx>, shape: Shape) -> Self {
         let rows = vec![StripRow { row: ([zero, zero], zero), places }];
         let most = lanes.get_zero_extended_constant().unwrap_or_default() as u32;
-        Self { rows, from: zero, width: lanes, most, shape, present: None, asked: Vec::new() }
+        Self { rows, from: zero, width: lanes, most, padded: false, shape, present: None, asked: Vec::new() }
     }
 
     /// Whether LLVM is to make vectors of a whole strip.
@@ -137,7 +140,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             let from = this.emitter.builder.build_int_sub(high, left, "")?;
             let rows = vec![StripRow { row, places: common.rest.clone() }];
             let most = common.strips.width;
-            this.one(common, Strip { rows, from, width: left, most, shape, present: None, asked: Vec::new() })
+            let asked = Vec::new();
+            this.one(common, Strip { rows, from, width: left, most, padded: false, shape, present: None, asked })
         })?;
         Ok(())
     }
@@ -155,8 +159,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.counted("strip", (self.int(0), turns), |this, turn| {
             let builder = &this.emitter.builder;
             let from = builder.build_int_add(low, builder.build_int_nuw_mul(turn, width, "")?, "")?;
-            let most = common.strips.width;
-            this.one(common, Strip { rows, from, width, most, shape, present: None, asked: Vec::new() })
+            let (most, asked) = (common.strips.width, Vec::new());
+            this.one(common, Strip { rows, from, width, most, padded: false, shape, present: None, asked })
         })?;
         Ok(())
     }
@@ -308,7 +312,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             })
         };
         let Some(some) = &segment.some else { return threads(self) };
-        let Some(Strip { rows, from, width, shape, .. }) = self.strip.clone() else {
+        let Some(Strip { rows, from, width, shape, asked, .. }) = self.strip.clone() else {
             return internal("threads of no strip");
         };
         let [StripRow { row, .. }] = rows.as_slice() else { return internal("some threads of rows") };
@@ -335,9 +339,10 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             self.emitter.go(ask)?;
         }
         self.emitter.builder.position_at_end(ask);
-        self.ask(ranges);
+        // Beside what is asked of each thread of the strip in any case.
+        self.ask(asked.iter().cloned().chain(ranges).collect());
         threads(self)?;
-        self.ask(Vec::new());
+        self.ask(asked);
         self.emitter.go(end)?;
         self.emitter.builder.position_at_end(end);
         Ok(())
@@ -517,7 +522,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                 };
                 // The strip's own is loaded and stored without a mask, so that it stays in registers.
                 let value = if fetch {
-                    let none = undefined(ty)?;
+                    let none = ty.const_zero();
                     this.where_runs(runs, |this| Ok(this.emitter.builder.build_load(ty, from, "")?), none)?
                 } else {
                     this.emitter.builder.build_load(ty, from, "")?

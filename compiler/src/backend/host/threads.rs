@@ -516,6 +516,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
 
     /// Gives the thread's own locals their places and first values; these crossing ones are fetched.
     pub(super) fn enter_with(&mut self, segment: &Segment, load: &[LocalId], thread: IntValue<'ctx>) -> Result<()> {
+        let padded = self.strip.as_ref().is_some_and(|strip| strip.padded);
         for &local in &segment.locals {
             let Some(place) = self.own_places[local.index()] else { return internal("a local without a place") };
             self.emitter.places[local.index()] = Some(place);
@@ -523,6 +524,9 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             let value = if load.contains(&local) {
                 let from = self.element(local, thread)?;
                 self.emitter.builder.build_load(ty, from, "")?
+            } else if padded {
+                // An absent thread runs no statement, but its locals are put back.
+                ty.const_zero()
             } else {
                 // Nothing comes from the thread before.
                 undefined(ty)?
