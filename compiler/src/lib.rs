@@ -1,7 +1,7 @@
 //! weft's compiler: the text of a Python function in, PTX or a host object out.
 //!
 //! Read [`pipeline::compile`] first: it holds every stage in order. The crate is pure: it reads no file, no
-//! environment and no clock, and prints nothing; [`host_cpu`] and [`host_cpu_named`], for whoever makes requests, are no part of a compilation.
+//! environment and no clock, and prints nothing; [`host_cpu`] and [`host_cpu_set`], for whoever makes requests, are no part of a compilation.
 
 mod analysis;
 pub mod backend;
@@ -21,7 +21,7 @@ mod stop;
 pub mod syntax;
 pub mod target;
 
-pub use backend::{host_cpu, host_cpu_named, llvm_version};
+pub use backend::{host_cpu, host_cpu_set, llvm_version};
 pub use stage::{Size, Stage, Told, Watch};
 pub use stop::Poll;
 

@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
 };
 
-use weft_compiler::{host_cpu_named, request::HostCpu};
+use weft_compiler::{host_cpu_set, request::HostCpu};
 use weft_runtime::{FileChoice, Libdevice, Settings};
 
 use crate::{Surroundings, report::Stop};
@@ -37,8 +37,7 @@ pub(crate) fn libdevice(given: Option<&str>, surroundings: &Surroundings) -> Res
 /// The CPU that `host` means: as the setting says.
 pub(crate) fn host_cpu(surroundings: &Surroundings) -> Result<Arc<HostCpu>, Stop> {
     let settings = Settings::from_env(surroundings.variable).map_err(|error| Stop::Usage(error.message))?;
-    let Some(name) = settings.host_cpu else { return Ok(weft_compiler::host_cpu()) };
-    host_cpu_named(&name).map_err(|message| Stop::Usage(format!("WEFT_HOST_CPU is \"{name}\": {message}")))
+    host_cpu_set(settings.host_cpu.as_deref(), settings.host_plan.as_deref()).map_err(Stop::Usage)
 }
 
 /// `site-packages` of the Python that runs the command, and of an active virtual environment.

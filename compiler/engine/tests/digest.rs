@@ -9,8 +9,8 @@ use weft_artifact::{
 use weft_compiler::{
     request::{
         Abi, Answer, Ask, Captured, CapturedArray, CpuThreads, Entry, External, Foreign, FunctionDef, Given, GpuBody,
-        HostCpu, Keep, LaunchBounds, Options, Overloaded, Overloads, PtxBody, Request, Role, Signature, Target, Typing,
-        Unsupported,
+        HostCpu, Keep, LaunchBounds, Options, Overloaded, Overloads, PlannedCpu, PtxBody, Request, Role, Signature,
+        Target, Typing, Unsupported,
     },
     source::{Origin, SourceFile, Span},
     syntax,
@@ -117,7 +117,14 @@ fn class(kind: ClassKind, identity: &str, fields: &[&str]) -> ClassId {
 
 /// The request for a CPU.
 fn host(triple: &str, name: &str, features: &str) -> Request {
-    let cpu = HostCpu { triple: triple.into(), name: name.into(), features: features.into() };
+    let cpu = HostCpu { triple: triple.into(), name: name.into(), features: features.into(), planned: None };
+    Request { target: Target::Host(Arc::new(cpu)), ..sample() }
+}
+
+/// The request for a CPU, with the plans of another one.
+fn planned(name: &str, features: &str) -> Request {
+    let planned = Some(PlannedCpu { name: name.into(), features: features.into() });
+    let cpu = HostCpu { planned, ..HostCpu::default() };
     Request { target: Target::Host(Arc::new(cpu)), ..sample() }
 }
 
@@ -435,6 +442,9 @@ fn every_change_gives_another_digest() {
         host("", "znver5", ""),
         host("", "znver4", ""),
         host("", "", "+avx2"),
+        planned("", ""),
+        planned("x86-64-v4", ""),
+        planned("", "+avx512f"),
         options(Options { fastmath: true, ..base() }),
         options(Options { lineinfo: true, ..base() }),
         options(Options { exceptions: true, ..base() }),

@@ -25,7 +25,7 @@ use crate::{
     },
 };
 
-pub use host::cpu::{cpu as host_cpu, cpu_named as host_cpu_named};
+pub use host::cpu::{cpu as host_cpu, cpu_set as host_cpu_set};
 
 /// The version of the LLVM that is in the compiler: major, minor, patch.
 pub fn llvm_version() -> (u32, u32, u32) {

@@ -14,13 +14,17 @@ use crate::{
 /// The span of everything that is built here.
 pub(crate) const SPAN: Span = Span { file: 0, start: 0, end: 8 };
 
-/// The CPU that tests run code on: the one that the setting names which the runtime has for it, else this machine's.
+/// The CPU that tests run code on: the one that the settings name which the runtime has for it, else this machine's.
 #[expect(clippy::disallowed_methods, reason = "a test, unlike the compiler, may be told what it runs on")]
 pub(crate) fn cpu() -> Arc<HostCpu> {
-    match std::env::var("WEFT_HOST_CPU").as_deref() {
-        Err(_) | Ok("" | "auto") => crate::host_cpu(),
-        Ok(name) => crate::host_cpu_named(name).unwrap_or_else(|message| panic!("{message}")),
-    }
+    let set = |variable| std::env::var(variable).ok().filter(|name| !matches!(name.as_str(), "" | "auto"));
+    let (name, planned) = (set("WEFT_HOST_CPU"), set("WEFT_HOST_PLAN"));
+    crate::host_cpu_set(name.as_deref(), planned.as_deref()).unwrap_or_else(|message| panic!("{message}"))
+}
+
+/// This machine's CPU, with the plans of another one.
+pub(crate) fn cpu_planned_as(name: &str) -> Arc<HostCpu> {
+    crate::host_cpu_set(None, Some(name)).expect("LLVM knows the CPU")
 }
 
 /// A CPU that need not be this machine's, for tests that look at code.

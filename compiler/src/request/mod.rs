@@ -14,7 +14,7 @@ pub use function::{External, FunctionDef, GpuBody, MAX_CALL_DEPTH, PtxBody, Sign
 pub use jit::{Flag, JIT_OPTIONS, JitOption, JitOptions, OptionValue, ReadOption, Refusal};
 pub use options::{Abi, CpuThreads, Entry, Foreign, LaunchBounds, Options, Role};
 pub use overloads::{Answer, Ask, Given, Outcome, Overloaded, Overloads};
-pub use target::{HostCpu, Target};
+pub use target::{HostCpu, PlannedCpu, Target};
 
 use std::sync::Arc;
 

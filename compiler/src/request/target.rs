@@ -20,4 +20,16 @@ pub struct HostCpu {
     pub name: String,
     /// What it has and has not: `+avx512f,-amx-tile`.
     pub features: String,
+    /// The CPU for which kernels are planned, if that is another one.
+    pub planned: Option<PlannedCpu>,
+}
+
+/// A CPU for which kernels are planned while code is made for another one, which need not have its features: LLVM legalizes wider
+/// vectors, and expands masked accesses.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PlannedCpu {
+    /// The processor: `x86-64-v4`.
+    pub name: String,
+    /// What it has: `+avx512f`.
+    pub features: String,
 }

@@ -6,7 +6,7 @@ use pyo3::{
     types::{PyBool, PyDict, PyList, PyString, PyTuple},
 };
 use weft_compiler::{
-    host_cpu, host_cpu_named,
+    host_cpu, host_cpu_set,
     request::{Abi, External, GpuBody, JIT_OPTIONS, JitOptions, OptionValue, PtxBody, Refusal, Target},
     target::{self, SMS, Sm},
 };
@@ -90,10 +90,11 @@ fn gpu_body(options: &Bound<'_, PyDict>) -> PyResult<Option<GpuBody>> {
 
 /// The compiler's target of a text such as `sm_90`, `sm_90a` or `host`.
 pub(crate) fn target(py: Python<'_>, text: &str) -> PyResult<Target> {
-    let cpu = match &devices::settings(py)?.host_cpu {
-        Some(name) if text == target::HOST => host_cpu_named(name)
-            .map_err(|message| PyValueError::new_err(format!("WEFT_HOST_CPU is \"{name}\": {message}")))?,
-        Some(_) | None => host_cpu(),
+    let settings = devices::settings(py)?;
+    let cpu = if text == target::HOST {
+        host_cpu_set(settings.host_cpu.as_deref(), settings.host_plan.as_deref()).map_err(PyValueError::new_err)?
+    } else {
+        host_cpu()
     };
     target::parse(text, || cpu).map_err(|unknown| PyValueError::new_err(unknown.to_string()))
 }

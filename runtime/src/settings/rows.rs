@@ -103,6 +103,20 @@ pub const SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "WEFT_HOST_PLAN",
+        default: "auto",
+        allowed: "auto or a CPU's name of LLVM's, such as x86-64-v4",
+        doc: "The CPU whose plans kernels get on the CPU, if not those of the CPU that code is made for: vectors with masks or without, and how wide they are. The machine need not have its features: code stays code for `WEFT_HOST_CPU`. It is for tests of the compiler, and makes nothing quicker.",
+        parse: |settings, value| {
+            let is_name = value.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'));
+            settings.host_plan = match value {
+                "auto" => None,
+                _ => Some(is_name.then(|| value.to_owned())?),
+            };
+            Some(())
+        },
+    },
+    Setting {
         name: "WEFT_LIBDEVICE",
         default: "auto",
         allowed: "auto, none or the path of a libdevice.10.bc",

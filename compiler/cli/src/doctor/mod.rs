@@ -11,7 +11,7 @@ mod toolkit;
 use std::{io::Write, path::Path};
 
 use serde_json::json;
-use weft_compiler::{VERSION, diagnostic::closest, host_cpu_named, llvm_version};
+use weft_compiler::{VERSION, diagnostic::closest, host_cpu_set, llvm_version};
 use weft_engine::BUILD;
 use weft_runtime::Settings;
 
@@ -27,15 +27,12 @@ pub(crate) fn doctor(args: &DoctorArgs, surroundings: &Surroundings, stdout: &mu
     let mut findings = Findings::default();
     versions(surroundings, &mut findings);
     let settings = settings(surroundings, &mut findings);
-    let host = match &settings.host_cpu {
-        None => Ok(weft_compiler::host_cpu()),
-        Some(name) => host_cpu_named(name).map_err(|message| format!("WEFT_HOST_CPU is \"{name}\": {message}")),
-    };
+    let host = host_cpu_set(settings.host_cpu.as_deref(), settings.host_plan.as_deref());
     if let Err(message) = &host {
         findings.problem(
             Severity::Error,
             message,
-            "unset WEFT_HOST_CPU: code is then made for the CPU that this machine has",
+            "unset WEFT_HOST_CPU and WEFT_HOST_PLAN: code is then made for the CPU that this machine has",
         );
     }
     let hardware = machine::Hardware::at(Path::new("/"));

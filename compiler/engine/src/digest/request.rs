@@ -6,7 +6,8 @@ use weft_artifact::{Factors, Facts, Tools};
 use weft_compiler::{
     request::{
         Abi, Answer, Ask, Captured, CapturedArray, CpuThreads, Entry, External, Foreign, FunctionDef, Given, GpuBody,
-        HostCpu, LaunchBounds, Options, Overloaded, Overloads, PtxBody, Role, Signature, Target, Typing, Unsupported,
+        HostCpu, LaunchBounds, Options, Overloaded, Overloads, PlannedCpu, PtxBody, Role, Signature, Target, Typing,
+        Unsupported,
     },
     source::{Origin, SourceFile, Span},
 };
@@ -22,10 +23,15 @@ impl Feed {
                 self.text(suffix);
             }
             Target::Host(cpu) => {
-                let HostCpu { triple, name, features } = &**cpu;
+                let HostCpu { triple, name, features, planned } = &**cpu;
                 self.tag(1);
                 for text in [triple, name, features] {
                     self.text(text);
+                }
+                self.tag(u8::from(planned.is_some()));
+                if let Some(PlannedCpu { name, features }) = planned {
+                    self.text(name);
+                    self.text(features);
                 }
             }
         }

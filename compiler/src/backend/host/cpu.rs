@@ -1,10 +1,16 @@
 //! The CPU that code is made for: this machine's, or a lesser one that this machine can stand for.
+//!
+//! What a plan depends on is a property of the planned CPU, which is the same one unless `WEFT_HOST_PLAN` names another: any machine
+//! makes the plans of every CPU. What the code generator depends on is a property of the CPU itself.
 
 use std::sync::{Arc, OnceLock};
 
 use inkwell::targets::TargetMachine;
 
-use crate::{backend::llvm::shim, request::HostCpu};
+use crate::{
+    backend::llvm::shim,
+    request::{HostCpu, PlannedCpu},
+};
 
 /// What every CPU has for which there is code.
 const LEAST: &str = "x86-64";
@@ -20,6 +26,7 @@ pub fn cpu() -> Arc<HostCpu> {
             triple: TargetMachine::get_default_triple().as_str().to_string_lossy().into_owned(),
             name: TargetMachine::get_host_cpu_name().to_string(),
             features: TargetMachine::get_host_cpu_features().to_string(),
+            planned: None,
         })
     });
     Arc::clone(cpu)
@@ -28,18 +35,39 @@ pub fn cpu() -> Arc<HostCpu> {
 /// The CPU that LLVM knows by a name, such as `x86-64-v3`, whether or not this machine runs its code.
 pub(crate) fn known(name: &str) -> Option<HostCpu> {
     let features = shim::cpu_features(name)?;
-    Some(HostCpu { triple: cpu().triple.clone(), name: name.to_owned(), features })
+    Some(HostCpu { triple: cpu().triple.clone(), name: name.to_owned(), features, planned: None })
 }
 
-/// The CPU that LLVM knows by a name, for code that this machine runs.
+/// The CPU that the settings ask for: `WEFT_HOST_CPU` names the one that code is made for, `WEFT_HOST_PLAN` the one that kernels are
+/// planned for. `None` is this machine's, and the one that code is made for.
 ///
 /// # Errors
 ///
-/// A sentence: LLVM knows no such CPU, or it has what this machine has not.
-pub fn cpu_named(name: &str) -> Result<Arc<HostCpu>, String> {
-    let Some(named) = known(name) else {
-        return Err(format!("there is no CPU `{name}`: LLVM's names are x86-64-v3, znver4, skylake-avx512 and others"));
+/// A sentence: LLVM knows no such CPU, or code is asked for that this machine cannot run.
+pub fn cpu_set(name: Option<&str>, planned: Option<&str>) -> Result<Arc<HostCpu>, String> {
+    let of_setting = |variable: &'static str, name: &str| {
+        let name = name.to_owned();
+        move |message: String| format!("{variable} is \"{name}\": {message}")
     };
+    let code = match name {
+        Some(name) => cpu_named(name).map_err(of_setting("WEFT_HOST_CPU", name))?,
+        None => cpu(),
+    };
+    let Some(planned) = planned else { return Ok(code) };
+    let HostCpu { name, features, .. } = named(planned).map_err(of_setting("WEFT_HOST_PLAN", planned))?;
+    let planned = Some(PlannedCpu { name, features });
+    Ok(Arc::new(HostCpu { planned, ..HostCpu::clone(&code) }))
+}
+
+fn named(name: &str) -> Result<HostCpu, String> {
+    known(name).ok_or_else(|| {
+        format!("there is no CPU `{name}`: LLVM's names are x86-64-v3, znver4, skylake-avx512 and others")
+    })
+}
+
+/// The CPU that LLVM knows by a name, for code that this machine runs.
+fn cpu_named(name: &str) -> Result<Arc<HostCpu>, String> {
+    let named = named(name)?;
     let least = known(LEAST).map(|cpu| cpu.features).unwrap_or_default();
     let missing = missing(&named.features, &[&cpu().features, &least]);
     if missing.is_empty() {
@@ -48,35 +76,68 @@ pub fn cpu_named(name: &str) -> Result<Arc<HostCpu>, String> {
     Err(format!("this machine's CPU cannot run code for `{name}`: it lacks {}", missing.join(", ")))
 }
 
+/// Name and features of the CPU that kernels are planned for.
+fn planned(cpu: &HostCpu) -> (&str, &str) {
+    cpu.planned.as_ref().map_or((&cpu.name, &cpu.features), |planned| (&planned.name, &planned.features))
+}
+
+fn has(features: &str, feature: &str) -> bool {
+    features.split(',').any(|one| one == feature)
+}
+
 /// Whether a CPU's gathers and scatters take longer than single loads and stores. AMD's are microcode in every Zen with
 /// AVX2 (uops.info, `VPGATHERDD`): 16 table lookups take 2.5 times as long by a gather of Zen 4.
 pub(super) fn gathers_slowly(cpu: &HostCpu) -> bool {
-    cpu.name.starts_with("znver")
+    planned(cpu).0.starts_with("znver")
 }
 
 /// Whether a CPU loads and stores vectors under a mask, whatever their elements.
 pub(super) fn has_masks(cpu: &HostCpu) -> bool {
-    let has = |feature: &str| cpu.features.split(',').any(|one| one == feature);
-    has("+avx512bw") && has("+avx512vl")
+    masks(planned(cpu).1)
+}
+
+fn masks(features: &str) -> bool {
+    has(features, "+avx512bw") && has(features, "+avx512vl")
+}
+
+/// Whether a CPU converts `half`: every one with AVX2 does. Others are asked for no more than integers and float32.
+pub(super) fn converts_halves(cpu: &HostCpu) -> bool {
+    // There is no expansion of the intrinsic, so that the CPU itself must have it.
+    has(&cpu.features, "+f16c") && has(planned(cpu).1, "+f16c")
 }
 
 /// The features that code for a CPU is made with: vectors of 512 bits where it has them and does not slow down for them. LLVM keeps
 /// to 256 on all of Intel's, and then takes a row of sixteen threads for two. Skylake's, Cascade Lake's and Cooper Lake's cores lower
 /// their clock for 512 bits; measured was a Xeon of the Sapphire Rapids.
 pub(super) fn features(cpu: &HostCpu) -> String {
-    let slows_down = ["skylake", "cascadelake", "cooperlake"].iter().any(|name| cpu.name.starts_with(name));
-    let is_client = ["cannonlake", "icelake-client", "tigerlake", "rocketlake"].contains(&cpu.name.as_str());
-    if has_masks(cpu) && !slows_down && !is_client {
-        return format!("{}{NO_NARROW}", cpu.features);
-    }
-    cpu.features.clone()
+    let HostCpu { name, features, .. } = cpu;
+    if is_wide(name, features) { format!("{features}{NO_NARROW}") } else { features.clone() }
+}
+
+/// Whether vectors of 512 bits are worth it on a CPU.
+fn is_wide(name: &str, features: &str) -> bool {
+    let slows_down = ["skylake", "cascadelake", "cooperlake"].iter().any(|slow| name.starts_with(slow));
+    let is_client = ["cannonlake", "icelake-client", "tigerlake", "rocketlake"].contains(&name);
+    masks(features) && !slows_down && !is_client
+}
+
+/// Bits of the widest vectors that LLVM is to make, if kernels are planned for another CPU; no wider ones than the CPU has.
+pub(super) fn vector_bits(cpu: &HostCpu) -> Option<u32> {
+    let PlannedCpu { name, features } = cpu.planned.as_ref()?;
+    Some(if is_wide(name, features) {
+        512
+    } else if has(features, "+avx2") {
+        256
+    } else {
+        128
+    })
 }
 
 /// Whether a CPU begins two products of 512-bit vectors in a cycle, each of which takes four: eight sums keep it busy. Intel's servers
 /// do, and AMD's from Zen 5 on; a Zen 4 does one.
 pub(super) fn multiplies_in_pairs(cpu: &HostCpu) -> bool {
-    let is_wide = features(cpu).ends_with(NO_NARROW);
-    is_wide && !["x86-64", "znver4"].iter().any(|name| cpu.name.starts_with(name))
+    let (name, features) = planned(cpu);
+    is_wide(name, features) && !["x86-64", "znver4"].iter().any(|one| name.starts_with(one))
 }
 
 /// The features that none of some lists has.
@@ -111,6 +172,38 @@ mod tests {
         let pairs = |name: &str| multiplies_in_pairs(&known(name).expect("LLVM knows it"));
         assert!(pairs("sapphirerapids") && pairs("icelake-server") && pairs("znver5"));
         assert!(!pairs("znver4") && !pairs("x86-64-v4") && !pairs("tigerlake") && !pairs("x86-64-v3"));
+    }
+
+    #[test]
+    fn plans_are_those_of_the_planned_cpu_and_code_is_not() {
+        let machine = known("x86-64-v3").expect("LLVM knows it");
+        let with = |name: &str| {
+            let HostCpu { name, features, .. } = known(name).expect("LLVM knows it");
+            HostCpu { planned: Some(PlannedCpu { name, features }), ..machine.clone() }
+        };
+        let (old, new, amd) = (with("x86-64-v2"), with("sapphirerapids"), with("znver4"));
+        assert_eq!([&machine, &old, &new].map(has_masks), [false, false, true]);
+        assert_eq!([&machine, &old, &new].map(multiplies_in_pairs), [false, false, true]);
+        assert_eq!([&machine, &old, &new].map(converts_halves), [true, false, true]);
+        assert_eq!([&machine, &old, &new].map(vector_bits), [None, Some(128), Some(512)]);
+        assert!(gathers_slowly(&amd) && !gathers_slowly(&new));
+        assert_eq!([&old, &new, &amd].map(features), [&machine, &machine, &machine].map(features));
+        // What the CPU itself lacks is not emitted, whatever the plan.
+        let least = HostCpu { features: String::new(), ..new };
+        assert!(has_masks(&least) && !converts_halves(&least));
+    }
+
+    #[test]
+    fn settings_name_both() {
+        let set = |name, planned| cpu_set(name, planned).map(|cpu| HostCpu::clone(&cpu));
+        assert_eq!(set(None, None), Ok(HostCpu::clone(&cpu())));
+        let both = set(Some("x86-64"), Some("x86-64-v4")).expect("this machine runs it");
+        assert_eq!(
+            (both.name.as_str(), both.planned.map(|planned| planned.name)),
+            ("x86-64", Some("x86-64-v4".into()))
+        );
+        assert!(set(None, Some("abacus")).is_err_and(|message| message.starts_with("WEFT_HOST_PLAN is \"abacus\": ")));
+        assert!(set(Some("abacus"), None).is_err_and(|message| message.starts_with("WEFT_HOST_CPU is \"abacus\": ")));
     }
 
     #[test]

@@ -217,9 +217,7 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
         stage::begin(Stage::LlvmIr);
         let llvm_module = LeakyModule::new(context.create_module("kernel"));
         machine.prepare(&llvm_module);
-        // Every CPU with AVX2 converts `half`; others are asked for no more than integers and float32.
-        let f16c = cpu.features.split(',').any(|feature| feature == "+f16c");
-        let types = Types { context, spaces: SPACES, halves: Halves::Bits { f16c } };
+        let types = Types { context, spaces: SPACES, halves: Halves::Bits { f16c: cpu::converts_halves(cpu) } };
         let cx = ModuleContext::new(types, &llvm_module, emitted, options, Library::Libclc, None);
         let parallel = Parallel::new(context, cpu::has_masks(cpu))?;
         if recorder.is_some() {
@@ -234,6 +232,8 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
         if let Some(recorder) = &recorder {
             quick::finish(&cx, recorder.n_quick())?;
         }
+        let bits = cpu::vector_bits(cpu).map(|bits| bits.to_string());
+        let attributes: Vec<_> = bits.iter().map(|bits| ("prefer-vector-width", bits.as_str())).collect();
         let emit: &[FileType] = if keep.asm { &[FileType::Object, FileType::Assembly] } else { &[FileType::Object] };
         let job = Job {
             legalize: if cpu::gathers_slowly(cpu) { legal_and_single } else { legal },
@@ -242,9 +242,12 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
             emit,
             bulk: size::bulk(module, segments),
             keep_llvm: keep.llvm,
-            attributes: &[],
+            attributes: &attributes,
             depth_of: Some(&entry),
         };
+        for function in llvm_module.get_functions().filter(|function| function.count_basic_blocks() > 0) {
+            attributes.iter().for_each(|(key, value)| cx.string_attribute(function, key, value));
+        }
         let finished = driver::finish(&cx, &machine, &job)?;
         machine.dispose();
         Ok(finished)
