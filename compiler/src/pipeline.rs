@@ -6,6 +6,7 @@ use crate::{
     backend,
     diagnostic::{Diagnostic, Failure},
     frontend::{self, Variable},
+    ir::Module,
     passes,
     request::{Entry, Options, Outcome, Request, Target},
     source::SourceMap,
@@ -130,6 +131,38 @@ fn sanitize(request: &Request) -> Tools {
     if matches!(request.target, Target::Host(_)) { request.options.sanitize } else { Tools::NONE }
 }
 
+/// Finds the names of what the plan of a kernel for the host consists of, as `docs/design/cpu-plans.md` lists them, and makes no
+/// code.
+///
+/// # Errors
+///
+/// As [`check`].
+pub fn plan_features(request: &Request) -> Result<Outcome<Vec<&'static str>>, Failure> {
+    stack::on_large(|| {
+        let frontend::Lowered { mut module, sources, .. } = match frontend::lower(request)? {
+            Outcome::Made(lowered) => lowered,
+            Outcome::Asks(asks) => return Ok(Outcome::Asks(asks)),
+        };
+        prepare(&mut module, request);
+        let names =
+            passes::run(&mut module, &request.target, |_| {}).and_then(|()| backend::plan_features(&module, request));
+        match names {
+            Ok(names) => Ok(Outcome::Made(names)),
+            Err(diagnostic) => Err(Failure { diagnostics: vec![diagnostic], sources }),
+        }
+    })
+}
+
+/// Hands the passes and the back end what they read of the request.
+fn prepare(module: &mut Module, request: &Request) {
+    module.confined = request.options.confined;
+    module.facts = request.options.facts;
+    module.short_extents.clone_from(&request.options.short_extents);
+    module.sanitize = sanitize(request);
+    module.reproducible = request.options.reproducible;
+    (module.coarsen, module.choose) = coarsen(request);
+}
+
 fn stages(request: &Request) -> Result<Outcome<Output>, Failure> {
     stage::begin(Stage::FrontEnd);
     let frontend::Lowered { mut module, warnings, sources } = match frontend::lower(request)? {
@@ -137,12 +170,7 @@ fn stages(request: &Request) -> Result<Outcome<Output>, Failure> {
         Outcome::Asks(asks) => return Ok(Outcome::Asks(asks)),
     };
     let fail = |diagnostic: Diagnostic| Failure { diagnostics: vec![diagnostic], sources: sources.clone() };
-    module.confined = request.options.confined;
-    module.facts = request.options.facts;
-    module.short_extents.clone_from(&request.options.short_extents);
-    module.sanitize = sanitize(request);
-    module.reproducible = request.options.reproducible;
-    (module.coarsen, module.choose) = coarsen(request);
+    prepare(&mut module, request);
     stage::begin(Stage::Passes);
     let estimates = module.choose;
     let tell = |pass: &passes::Pass| {

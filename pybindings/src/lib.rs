@@ -57,6 +57,7 @@ mod _weft {
         dispatcher::{
             Dispatcher,
             around::{current_launch_config, launch_config_was_asked},
+            explain::plan_features,
             forall::ForAll,
             graph::{Graph, RecordedLaunch},
             launcher::Launcher,

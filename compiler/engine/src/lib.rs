@@ -181,6 +181,16 @@ impl Engine {
         self.once.alone(|| pipeline::check(request))
     }
 
+    /// The names of what the plan of a request's kernel for the host consists of: [`pipeline::plan_features`]. They are found anew each
+    /// time.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::check`].
+    pub fn plan_features(&self, request: &Request) -> Result<Outcome<Vec<&'static str>>, Failure> {
+        self.once.alone(|| pipeline::plan_features(request))
+    }
+
     /// What the variables of a request's kernel are where its text names them: [`pipeline::variables`]. It is found anew each
     /// time.
     pub fn variables(&self, request: &Request) -> (Vec<Variable>, SourceMap) {

@@ -76,6 +76,21 @@ pub fn describe(module: &Module, request: &Request) -> Result<Emitted, Diagnosti
     Ok(Emitted { artifact, llvm: None, asm: None })
 }
 
+/// The names of what the plan of a verified module's kernel for the host consists of, sorted; none for a GPU. No code is made.
+///
+/// # Errors
+///
+/// As [`check`]; `E0901` if there is no kernel.
+pub fn plan_features(module: &Module, request: &Request) -> Result<Vec<&'static str>, Diagnostic> {
+    check(module, request)?;
+    match &request.target {
+        Target::Sm(..) => Ok(Vec::new()),
+        Target::Host(cpu) => {
+            host::features(module, &request.options, cpu).map_err(|error| fault(module, request, &error))
+        }
+    }
+}
+
 /// The report of a fault of weft's own.
 fn fault(module: &Module, request: &Request, error: &llvm::Error) -> Diagnostic {
     let (llvm::Error::Fatal(text) | llvm::Error::Internal(text)) = error;

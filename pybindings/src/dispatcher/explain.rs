@@ -1,9 +1,14 @@
-//! Which variants of a kernel launches run, and why, as a text for people.
+//! Which variants of a kernel launches run, and why, as a text for people; and what their plans for the CPU consist of, for tests.
 
 use pyo3::prelude::*;
 use weft_artifact::Factors;
 
-use super::{Dispatcher, coarsened::Wanted, overload::Overload};
+use super::{
+    Dispatcher, answers,
+    coarsened::Wanted,
+    overload::{Found, Overload},
+};
+use crate::engine;
 
 impl Dispatcher {
     /// Which variants launches run, and why, of each kernel or of that for a signature.
@@ -22,7 +27,32 @@ impl Dispatcher {
     }
 }
 
+/// What the plans for the CPU consist of that the compiler has made of a kernel: for each of its specializations, and each of their
+/// variants, the types, the assumptions about launches, and the names (docs/design/cpu-plans.md lists them). Each is planned once
+/// more, and no code is made.
+///
+/// For tests, which count by them what they reach.
+#[pyfunction]
+pub(crate) fn plan_features(
+    kernel: &Bound<'_, Dispatcher>,
+) -> PyResult<Vec<(String, Vec<&'static str>, Vec<&'static str>)>> {
+    let overloads = kernel.get().state().overloads.clone();
+    let variants = overloads.iter().flat_map(|overload| overload.variants.iter().chain(overload.confined.get()));
+    let mut all = overloads.clone();
+    all.extend(variants);
+    all.iter().map(|overload| overload.plan_features(kernel.py())).collect()
+}
+
 impl Overload {
+    /// What its plan consists of.
+    fn plan_features(&self, py: Python<'_>) -> PyResult<(String, Vec<&'static str>, Vec<&'static str>)> {
+        let mut definition = self.definition.clone();
+        let names = answers::with_answers(py, &mut definition, &mut Found::default(), |definition| {
+            engine::plan_features(py, definition, &self.args, &self.jit)
+        })?;
+        Ok((self.shown(), self.granted().names().collect(), names))
+    }
+
     /// The launches that it is for.
     fn kinds(&self) -> String {
         let names: Vec<_> = self.granted().names().collect();

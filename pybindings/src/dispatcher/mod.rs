@@ -12,7 +12,7 @@ pub(crate) mod around;
 mod call;
 mod coarsened;
 mod confined;
-mod explain;
+pub(crate) mod explain;
 pub(crate) mod forall;
 mod foreign;
 pub(crate) mod graph;

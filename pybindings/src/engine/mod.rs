@@ -17,6 +17,7 @@ use weft_compiler::{
     diagnostic::{Code, render_text},
     pipeline::Output,
     request::{CpuThreads, FunctionDef, JitOptions, Keep, Options, Outcome, Overloads, Request, Target},
+    target,
 };
 use weft_engine::{Caller, DiskCache, Engine, HeldEngine};
 use weft_runtime::{Category, CpuStrategy, range};
@@ -101,21 +102,7 @@ pub(crate) fn compile(
     jit: &JitOptions,
     keep: Keep,
 ) -> PyResult<Outcome<Compiled>> {
-    let mut options = jit.code.clone();
-    options.notes = devices::settings(py)?.warn_widening;
-    if matches!(target, Target::Host(_)) {
-        if !jit.says_sanitize {
-            options.sanitize = devices::settings(py)?.sanitize;
-        }
-        options.cpu_threads = match devices::settings(py)?.cpu_strategy {
-            CpuStrategy::Auto => CpuThreads::Auto,
-            CpuStrategy::Loops => CpuThreads::Loops,
-            CpuStrategy::Fibers => CpuThreads::Fibers,
-        };
-    } else {
-        options.libdevice = devices::libdevice(py)?;
-    }
-    let request = definition.request(args, target, options, keep);
+    let request = request(py, definition, args, target, jit, keep)?;
     // Without the interpreter: this thread may have to wait for another one, which compiles the same.
     timing::begin("look up");
     let progress = Progress::new(timing::watch());
@@ -134,6 +121,47 @@ pub(crate) fn compile(
     let weft_engine::Compiled { outcome, was_kept, is_lasting } =
         compiled.map_err(|failure| errors::compile_error(py, &failure))?;
     Ok(outcome.map(|output| Compiled { output, was_kept, is_lasting }))
+}
+
+/// The request for a function: the options of a dispatcher, and what settings add to them.
+fn request(
+    py: Python<'_>,
+    definition: &Definition,
+    args: &[ArgType],
+    target: Target,
+    jit: &JitOptions,
+    keep: Keep,
+) -> PyResult<Request> {
+    let mut options = jit.code.clone();
+    options.notes = devices::settings(py)?.warn_widening;
+    if matches!(target, Target::Host(_)) {
+        if !jit.says_sanitize {
+            options.sanitize = devices::settings(py)?.sanitize;
+        }
+        options.cpu_threads = match devices::settings(py)?.cpu_strategy {
+            CpuStrategy::Auto => CpuThreads::Auto,
+            CpuStrategy::Loops => CpuThreads::Loops,
+            CpuStrategy::Fibers => CpuThreads::Fibers,
+        };
+    } else {
+        options.libdevice = devices::libdevice(py)?;
+    }
+    Ok(definition.request(args, target, options, keep))
+}
+
+/// Finds the names of what a kernel's plan for the host consists of.
+pub(crate) fn plan_features(
+    py: Python<'_>,
+    definition: &Definition,
+    args: &[ArgType],
+    jit: &JitOptions,
+) -> PyResult<Outcome<Vec<&'static str>>> {
+    let request = request(py, definition, args, options::target(py, target::HOST)?, jit, Keep::default())?;
+    let names = py.detach(|| {
+        let _work = fork::at_work();
+        ENGINE.plan_features(&request)
+    });
+    names.map_err(|failure| errors::compile_error(py, &failure))
 }
 
 /// A function and the types of its arguments: `saxpy(float32, float32[::1])`.

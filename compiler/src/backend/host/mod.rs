@@ -96,6 +96,22 @@ pub(super) fn emit(module: &Module, request: &Request, cpu: &HostCpu) -> Result<
     Ok(Emitted { artifact, llvm: compiled.llvm, asm: compiled.asm })
 }
 
+/// The names of what the kernel's plan for a CPU consists of ([`plan::features`]), sorted. No code is made.
+pub(super) fn features(module: &Module, options: &Options, cpu: &HostCpu) -> Result<Vec<&'static str>> {
+    let names = match Strategy::of(module, options, cpu, true)? {
+        Strategy::Loops(plan, _) if module.sanitize.is_empty() => plan::features::of_plan(&plan, vectors(cpu)),
+        Strategy::Loops(..) => vec!["sanitized", "thread-loops"],
+        Strategy::Fibers(..) if module.sanitize.is_empty() => vec!["stack-per-thread"],
+        Strategy::Fibers(..) => vec!["sanitized", "stack-per-thread"],
+    };
+    Ok(names)
+}
+
+/// What plans for a CPU may rely on.
+fn vectors(cpu: &HostCpu) -> Vectors {
+    Vectors { pairs: cpu::multiplies_in_pairs(cpu), masks: cpu::has_masks(cpu) }
+}
+
 /// A compiled kernel.
 #[derive(Debug)]
 struct Compiled {
@@ -139,7 +155,8 @@ enum Strategy {
 }
 
 impl Strategy {
-    fn of(module: &Module, options: &Options, cpu: &HostCpu) -> Result<Self> {
+    /// `records` has a plan name the rewrites that changed the kernel.
+    fn of(module: &Module, options: &Options, cpu: &HostCpu, records: bool) -> Result<Self> {
         let circles = Circles::of(module);
         // Threads of one block wait while those of others run.
         let kernel = kernel_of(module)?.0;
@@ -171,8 +188,9 @@ impl Strategy {
         if fibers || plan::too_many_copies(module) {
             return Self::fibers(module, &circles);
         }
-        let vectors = Vectors { pairs: cpu::multiplies_in_pairs(cpu), masks: cpu::has_masks(cpu) };
-        let Some(plan) = Plan::of(module, options.opt, vectors) else { return internal("the module has no kernel") };
+        let Some(plan) = Plan::of(module, options.opt, vectors(cpu), records) else {
+            return internal("the module has no kernel");
+        };
         let arrays = plan.module.functions[plan.kernel].local_arrays.iter().map(|(_, array)| array);
         // Of an array that a function hands on there is one for each call.
         if super::check_local(arrays).is_err() {
@@ -196,7 +214,7 @@ fn waits_on_circle(module: &Module, circles: &Circles) -> bool {
 }
 
 fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Result<Compiled> {
-    let strategy = Strategy::of(module, options, cpu)?;
+    let strategy = Strategy::of(module, options, cpu, false)?;
     let (emitted, offsets, has_stacks, segments) = match &strategy {
         Strategy::Loops(plan, offsets) => (&plan.module, offsets, false, plan.segments),
         Strategy::Fibers(module, _, offsets, _) => (module.as_ref(), offsets, true, 0),

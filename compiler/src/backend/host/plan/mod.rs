@@ -15,6 +15,7 @@ mod counting;
 mod crossing;
 mod dead;
 mod every;
+pub(crate) mod features;
 mod flags;
 mod forms;
 mod groups;
@@ -79,8 +80,8 @@ use crate::{
     analysis::{Fixed, never_written},
     inline,
     ir::{
-        Circles, Effects, Expr, ExprKind, FuncId, Function, LocalId, Module, Op, SharedId, SharedKind, Stmt, StmtKind,
-        for_each_stmt,
+        Block, Circles, Effects, Expr, ExprKind, FuncId, Function, LocalId, Module, Op, SharedId, SharedKind, Stmt,
+        StmtKind, for_each_stmt,
     },
 };
 use regions::Regions;
@@ -126,6 +127,8 @@ struct Asked {
     vectors: Vectors,
     /// Warps as blocks of their own, where they have nothing to do with each other.
     apart: bool,
+    /// The names of the rewrites that change the kernel are recorded.
+    records: bool,
 }
 
 impl Asked {
@@ -140,6 +143,7 @@ impl Asked {
         quotients: false,
         vectors: Vectors::PLAIN,
         apart: false,
+        records: false,
     };
 }
 
@@ -185,12 +189,15 @@ pub(crate) struct Plan {
     pub narrow: bool,
     /// Arrays that a worker accumulates with apart.
     pub privatized: Vec<Privatized>,
+    /// The rewrites that changed it, if they are recorded.
+    pub rewrites: features::Rewrites,
 }
 
 impl Plan {
     /// Plans the kernel of a module; `None` if it has none. For code that is optimized, threads near no border have a copy
     /// of what they do.
-    pub(crate) fn of(module: &Module, opt: bool, vectors: Vectors) -> Option<Self> {
+    /// `records` has the plan name the rewrites that changed the kernel ([`features`]), which takes time.
+    pub(crate) fn of(module: &Module, opt: bool, vectors: Vectors, records: bool) -> Option<Self> {
         let turned = opt && vectors.masks;
         let mut asked = Asked {
             opt,
@@ -202,6 +209,7 @@ impl Plan {
             quotients: opt,
             vectors,
             apart: opt,
+            records,
         };
         loop {
             let (plan, marked) = Self::with(module, asked)?;
@@ -250,13 +258,16 @@ impl Plan {
         let effects = Effects::of_module(module);
         let has_barrier = Effects::of_function(&effects, kernel).synchronizes();
         let waits = has_barrier && opt;
+        let mut rewrites = features::Rewrites::new(asked.records);
         let mut module = module.clone();
         let apart = asked.apart && module.granted().warps;
         let x_axis = if opt && !apart { axes::best(&module, kernel, &effects) } else { 0 };
         axes::exchange(&mut module, x_axis);
         let joins = joined::extents(&module, &effects).filter(|_| opt && !apart);
         if has_barrier {
+            let before = module.functions[kernel].exprs.len();
             inline::barrier_functions(&mut module, &effects);
+            rewrites.add("inlined-barrier-functions", module.functions[kernel].exprs.len() != before);
         }
         let mut function = module.functions[kernel].clone();
         let read_only: Vec<LocalId> = never_written(&module)
@@ -275,11 +286,15 @@ impl Plan {
             if opt && !apart { privatized::rewrite(&mut module, &mut function, &mut body) } else { Vec::new() };
         let narrow = apart && apart::rewrite(&mut function, &body);
         if opt {
-            jumps::without_continue(&mut body);
-            signs::part(&mut function, &mut body);
-            webs::split(&mut function, &mut body);
+            let mut step = |name, rewrite: fn(&mut Function, &mut Block)| {
+                rewrites.step(name, (&mut function, &mut body), rewrite);
+            };
+            step("structured-continue", |_, body| jumps::without_continue(body));
+            step("sign-unswitching", signs::part);
+            step("live-range-splitting", webs::split);
         }
         let is_short = opt && short::copy(&module, &mut function, &mut body);
+        rewrites.add("short-extent-version", is_short);
         let quotients = if asked.quotients && joins.is_some() && !is_short {
             quotients::copy(&module, &mut function, &mut body)
         } else {
@@ -287,27 +302,41 @@ impl Plan {
         };
         let is_choice = is_short || quotients.is_some();
         if opt {
-            select::extrema(&mut function);
-            turns::write_out(&mut function, &module.constants, &mut body);
-            if has_barrier && rows::width(&function, &Fixed::of(&function, &body)).is_some() {
-                turns::write_out_short(&mut function, &module.constants, &mut body);
-            }
-            both::nest(&function, &mut body);
+            let constants = &module.constants;
+            let mut step = |name, rewrite: &dyn Fn(&mut Function, &mut Block)| {
+                rewrites.step(name, (&mut function, &mut body), rewrite);
+            };
+            step("min-max-idiom", &|function, _| select::extrema(function));
+            step("full-unroll", &|function, body| turns::write_out(function, constants, body));
             if has_barrier {
-                corner::bound(&mut function, &mut body);
+                step("full-unroll", &|function, body| {
+                    if rows::width(function, &Fixed::of(function, body)).is_some() {
+                        turns::write_out_short(function, constants, body);
+                    }
+                });
             }
-            swaps::convert(&mut function, &mut body);
-            select::convert(&mut function, &mut body);
-            privatized::without_branches(&mut function, &privatized, &mut body);
-            flags::name(&mut function, &mut body);
-            again::substitute(&mut function, &mut body);
-            if has_barrier && sunk::sink(&mut function, &mut body) {
-                again::substitute(&mut function, &mut body);
+            step("nested-conditions", &|function, body| both::nest(function, body));
+            if has_barrier {
+                step("guard-normalization", &corner::bound);
             }
-            totals::keep(&mut function, &read_only, &mut body);
-        }
-        if opt && !has_barrier && !is_choice {
-            borders::divide(&mut function, &mut body);
+            step("speculative-stores", &swaps::convert);
+            step("if-conversion", &select::convert);
+            step("privatized-accumulators", &|function, body| {
+                privatized::without_branches(function, &privatized, body);
+            });
+            step("flag-propagation", &flags::name);
+            step("predicate-rematerialization", &again::substitute);
+            if has_barrier {
+                step("exit-value-sinking", &|function, body| {
+                    if sunk::sink(function, body) {
+                        again::substitute(function, body);
+                    }
+                });
+            }
+            step("scalar-promotion", &|function, body| totals::keep(function, &read_only, body));
+            if !has_barrier && !is_choice {
+                step("boundary-partition", &borders::divide);
+            }
         }
         let marked = if together {
             lockstep::mark(
@@ -318,9 +347,12 @@ impl Plan {
         } else {
             lockstep::Marked::default()
         };
+        rewrites.add_marked(&marked);
         let leaving = if asked.leaving { leaving::mark(&mut function, &mut body) } else { Vec::new() };
         let has_barrier = marked.any || !leaving.is_empty() || has_barrier;
-        warps::lower_for_loops(&mut module, &mut function, &mut body, apart);
+        rewrites.step("warp-operations", (&mut function, &mut body), |function, body| {
+            warps::lower_for_loops(&mut module, function, body, apart);
+        });
         let fixed = Fixed::of(&function, &body);
         let (uniformity, mut cut) = if has_barrier {
             let (regions, uniformity) = shared_by_block(&function, &body, &fixed);
@@ -428,6 +460,7 @@ impl Plan {
             apart,
             narrow,
             privatized,
+            rewrites,
         };
         Some((plan, marked))
     }

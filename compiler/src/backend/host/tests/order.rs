@@ -33,7 +33,7 @@ def k(out):
     if x < w and y < h:
         out[y, x] += x * 1000 + y + 1
 ";
-    let plan = Plan::of(&module(source, MATRIX), true, Vectors::PLAIN).expect("a kernel");
+    let plan = Plan::of(&module(source, MATRIX), true, Vectors::PLAIN, false).expect("a kernel");
     assert_eq!(plan.joins, Some(Vec::new()));
     each_shape(source, |y, x, _, _| x * 1000 + y + 1);
 }
@@ -47,7 +47,7 @@ def k(out):
     if x < w and y < h:
         out[y, x] += cuda.threadIdx.x * 10000 + cuda.blockIdx.x * 100 + cuda.threadIdx.y + 1
 ";
-    assert_eq!(Plan::of(&module(source, MATRIX), true, Vectors::PLAIN).expect("a kernel").joins, None);
+    assert_eq!(Plan::of(&module(source, MATRIX), true, Vectors::PLAIN, false).expect("a kernel").joins, None);
     each_shape(source, |y, x, [w, h, _], _| x % i64::from(w) * 10_000 + x / i64::from(w) * 100 + y % i64::from(h) + 1);
 }
 
@@ -60,7 +60,10 @@ def k(out):
         cuda.atomic.add(out, i, 1)
 ";
     let signature = "void(int64[::1])";
-    assert_eq!(Plan::of(&module(source, signature), true, Vectors::PLAIN).expect("a kernel").joins, Some(vec![16]));
+    assert_eq!(
+        Plan::of(&module(source, signature), true, Vectors::PLAIN, false).expect("a kernel").joins,
+        Some(vec![16])
+    );
     let kernel = kernel(source, signature);
     for block in [1_u32, 8, 16, 24, 32] {
         let mut out = vec![0_i64; 100];
@@ -87,7 +90,7 @@ def k(out):
             out[i, j] += (i * 1000 + j + cuda.threadIdx.x * 7 + cuda.blockIdx.y * 11 + cuda.blockDim.x * 13
                           + cuda.gridDim.y * 17 + 1)
 ";
-    assert_eq!(Plan::of(&module(source, MATRIX), true, Vectors::PLAIN).expect("a kernel").x_axis, 1);
+    assert_eq!(Plan::of(&module(source, MATRIX), true, Vectors::PLAIN, false).expect("a kernel").x_axis, 1);
     let kernel = kernel(source, MATRIX);
     for block in [[16, 16, 1], [3, 5, 1], [1, 64, 1]] {
         let (rows, columns) = (21, 33);
@@ -124,7 +127,8 @@ def k(a, out):
         ("tile[ti, tj] += cuda.shfl_sync(-1, ti, 3); cuda.syncthreads()", 0),
         ("cuda.cg.this_grid().sync()", 0),
     ] {
-        let plan = Plan::of(&module(&source.replace("WAIT", wait), matrices), true, Vectors::PLAIN).expect("a kernel");
+        let plan =
+            Plan::of(&module(&source.replace("WAIT", wait), matrices), true, Vectors::PLAIN, false).expect("a kernel");
         assert_eq!(plan.x_axis, axis, "{wait}");
     }
 }
@@ -150,7 +154,7 @@ def k(a, out):
         ("x == out.shape[1] and y >= out.shape[0]", true),
     ] {
         let source = source.replace("CONDITION", condition);
-        let plan = Plan::of(&module(&source, "void(float64[:, ::1], float64[:, ::1])"), true, Vectors::PLAIN);
+        let plan = Plan::of(&module(&source, "void(float64[:, ::1], float64[:, ::1])"), true, Vectors::PLAIN, false);
         assert_eq!(plan.expect("a kernel").cut.alive.is_some(), masks, "{condition}");
     }
 }
@@ -259,7 +263,8 @@ def k(a, out):
     if 0 < x < w - 1 and 0 < y < h - 1:
         out[y, x] = a[y - 1, x] + a[y + 1, x] + a[y, x - 1] + a[y, x + 1]
 ";
-    let plan = Plan::of(&module(source, "void(int64[:,::1], int64[:,::1])"), true, Vectors::PLAIN).expect("a kernel");
+    let plan =
+        Plan::of(&module(source, "void(int64[:,::1], int64[:,::1])"), true, Vectors::PLAIN, false).expect("a kernel");
     let crate::backend::host::plan::Node::Segment(segment) = &plan.cut.nodes[0] else { panic!("one segment") };
     let guard = segment.guard.as_ref().expect("a guard");
     assert_eq!((guard.ranges.len(), guard.rows.len()), (2, 2), "{guard:?}");

@@ -114,7 +114,8 @@ def carry(a, out):
     cuda.syncthreads()
     out[i] = p + q + r + s[255 - t]
 ";
-    let plan = Plan::of(&module(source, "void(float32[::1], float32[::1])"), true, Vectors::PLAIN).expect("a kernel");
+    let plan =
+        Plan::of(&module(source, "void(float32[::1], float32[::1])"), true, Vectors::PLAIN, false).expect("a kernel");
     let offsets = Offsets::of(&plan);
     let places: Vec<u64> = plan.crossing.locals.iter().filter_map(|&local| offsets.local(local)).collect();
     assert!(places.len() >= 3, "{places:?}");

@@ -1,0 +1,296 @@
+//! Names of what a plan consists of: which rewrites of the IR changed a kernel, and which kinds of nodes it has. Generators of test
+//! programs count by them what was reached.
+//!
+//! Names are in kebab case. `docs/design/cpu-plans.md` has a table of them, which a test compares with [`ALL`].
+
+use std::collections::BTreeSet;
+
+use super::{Guard, MOST_SEGMENTS, Node, Plan, Runs, Segment, Strips, Vectors, Walked, lockstep, rows, streams};
+use crate::ir::{Block, Function};
+
+/// Every name, sorted.
+pub(crate) const ALL: &[&str] = &[
+    "access-prefetch",
+    "alias-check",
+    "axis-interchange",
+    "barrier",
+    "block-merging",
+    "boundary-partition",
+    "context-array",
+    "context-local-array",
+    "counted-loop",
+    "divergent-branch",
+    "divergent-exit",
+    "excluded-iterations",
+    "excluded-range",
+    "exit-value-sinking",
+    "flag-propagation",
+    "full-unroll",
+    "grid-stride-loop",
+    "group-leaders",
+    "guard-normalization",
+    "guarded-region",
+    "if-conversion",
+    "inlined-barrier-functions",
+    "known-row-length",
+    "lane-guard",
+    "lane-trip-counts",
+    "live-range-splitting",
+    "loop-interchange",
+    "masked-continue",
+    "masked-known-row",
+    "masked-loop",
+    "masked-uniform-code",
+    "masked-vectors",
+    "math-in-strided-access",
+    "maximum-trip-count",
+    "min-max-idiom",
+    "nested-conditions",
+    "once-per-warp",
+    "outlined-regions",
+    "parallel-accesses",
+    "predicate-rematerialization",
+    "prefetch-next-block",
+    "prefetch-next-iteration",
+    "privatized-accumulators",
+    "quotient-index-split",
+    "ragged-strips",
+    "residue-class-guard",
+    "return-mask",
+    "row-condition",
+    "row-tiles",
+    "sanitized",
+    "scalar-lanes",
+    "scalar-promotion",
+    "scaled-guard",
+    "scattered-stores",
+    "short-extent-version",
+    "sign-unswitching",
+    "single-thread",
+    "speculative-stores",
+    "stack-per-thread",
+    "steady-state-and-boundary",
+    "strided-access",
+    "strided-strips",
+    "strip-mining",
+    "structured-continue",
+    "thread-guard",
+    "thread-loops",
+    "thread-masks",
+    "tile-loop",
+    "transposed-loads",
+    "transposed-rows",
+    "transposed-stores",
+    "uneven-row-distance",
+    "uniform-branch",
+    "uniform-code",
+    "uniform-loads",
+    "uniform-loop",
+    "unmasked-tail",
+    "warp-as-block",
+    "warp-leaders",
+    "warp-operations",
+    "warp-uniform-group",
+    "wrapping-guard",
+    "xor-partner-split",
+];
+
+/// The names of the rewrites that changed a kernel, if they are recorded.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rewrites(Option<BTreeSet<&'static str>>);
+
+impl Rewrites {
+    /// Records nothing, or what changes from now on.
+    pub(super) fn new(records: bool) -> Self {
+        Self(records.then(BTreeSet::new))
+    }
+
+    /// Adds a name if something holds.
+    pub(super) fn add(&mut self, name: &'static str, holds: bool) {
+        debug_assert!(ALL.contains(&name), "{name}");
+        if holds && let Some(names) = &mut self.0 {
+            names.insert(name);
+        }
+    }
+
+    /// Runs a rewrite, and adds its name if it changes the text of the kernel. Without a record, it is run and nothing else is done.
+    pub(super) fn step<T>(
+        &mut self,
+        name: &'static str,
+        (function, body): (&mut Function, &mut Block),
+        rewrite: impl FnOnce(&mut Function, &mut Block) -> T,
+    ) -> T {
+        if self.0.is_none() {
+            return rewrite(function, body);
+        }
+        let before = text(function, body);
+        let result = rewrite(function, body);
+        let changes = text(function, body) != before;
+        self.add(name, changes);
+        result
+    }
+
+    /// Adds what loops were marked for.
+    pub(super) fn add_marked(&mut self, marked: &lockstep::Marked) {
+        let lockstep::Marked { any: _, far: _, counters, walks, turned, uneven, tiles, strides } = marked;
+        self.add("loop-interchange", !counters.is_empty());
+        self.add("strided-access", !walks.is_empty());
+        self.add("math-in-strided-access", !turned.is_empty());
+        self.add("lane-trip-counts", !uneven.is_empty());
+        self.add("tile-loop", !tiles.is_empty());
+        self.add("grid-stride-loop", !strides.is_empty());
+    }
+}
+
+/// A kernel's text. Its body is elsewhere while it is planned.
+fn text(function: &mut Function, body: &mut Block) -> String {
+    std::mem::swap(&mut function.body, body);
+    let text = function.to_string();
+    std::mem::swap(&mut function.body, body);
+    text
+}
+
+/// The names of all that a plan for such vectors has, sorted.
+pub(crate) fn of_plan(plan: &Plan, vectors: Vectors) -> Vec<&'static str> {
+    let mut found = Found { plan, vectors, names: plan.rewrites.0.clone().unwrap_or_default() };
+    found.plan();
+    found.nodes(&plan.cut.nodes);
+    found.names.into_iter().collect()
+}
+
+struct Found<'a> {
+    plan: &'a Plan,
+    vectors: Vectors,
+    names: BTreeSet<&'static str>,
+}
+
+impl Found<'_> {
+    fn add(&mut self, name: &'static str, holds: bool) {
+        debug_assert!(ALL.contains(&name), "{name}");
+        if holds {
+            self.names.insert(name);
+        }
+    }
+
+    fn plan(&mut self) {
+        let plan = self.plan;
+        self.add("thread-loops", true);
+        self.add("masked-vectors", self.vectors.masks);
+        self.add("block-merging", plan.joins.is_some());
+        self.add("axis-interchange", plan.x_axis != 0);
+        self.add("warp-as-block", plan.apart);
+        self.add("privatized-accumulators", !plan.privatized.is_empty());
+        self.add("quotient-index-split", plan.quotients.is_some());
+        self.add("divergent-exit", !plan.leaving.is_empty());
+        self.add("known-row-length", plan.row_width.is_some());
+        self.add("outlined-regions", plan.segments > MOST_SEGMENTS);
+        self.add("context-array", !plan.crossing.locals.is_empty());
+        self.add("context-local-array", !plan.crossing.arrays.is_empty());
+        self.add("thread-masks", plan.cut.masks > 0);
+        self.add("return-mask", plan.cut.alive.is_some());
+    }
+
+    fn nodes(&mut self, nodes: &[Node]) {
+        for node in nodes {
+            match node {
+                Node::Once { active, guard, block: _ } => {
+                    self.add("uniform-code", true);
+                    self.add("masked-uniform-code", active.is_some());
+                    self.guard(guard.as_ref());
+                }
+                Node::Segment(segment) => self.segment(segment),
+                Node::If { cond, then: _, otherwise: _ } => {
+                    let is_exit = self.plan.leaving.iter().any(|leaving| leaving.asks(*cond).is_some());
+                    self.add("uniform-branch", !is_exit);
+                }
+                Node::Guarded { guard, inside: _ } => {
+                    self.add("guarded-region", true);
+                    self.guard(Some(guard));
+                }
+                Node::Split { guard, .. } => {
+                    self.add("divergent-branch", true);
+                    self.guard(guard.as_ref());
+                }
+                Node::Barrier => self.add("barrier", true),
+                Node::Strips(strips) => self.strips(strips),
+                Node::Loop { counter, mask, turn_mask, guard, .. } => {
+                    self.add("uniform-loop", mask.is_none());
+                    self.add("counted-loop", counter.is_some());
+                    self.add("masked-loop", mask.is_some());
+                    self.add("masked-continue", turn_mask.is_some());
+                    self.guard(guard.as_ref());
+                }
+                Node::Walked(walked) => self.walked(walked),
+                Node::Break | Node::Continue | Node::Return => {}
+            }
+            for part in node.parts() {
+                self.nodes(part);
+            }
+        }
+    }
+
+    fn guard(&mut self, guard: Option<&Guard>) {
+        let Some(Guard { recompute: _, rows, ranges }) = guard else { return };
+        self.add("thread-guard", !ranges.is_empty());
+        self.add("row-condition", !rows.is_empty());
+        self.add("wrapping-guard", ranges.iter().any(|range| range.wraps));
+    }
+
+    fn segment(&mut self, segment: &Segment) {
+        self.guard(segment.guard.as_ref());
+        match segment.runs {
+            Runs::EachThread => {}
+            Runs::Warps => self.add("once-per-warp", true),
+            Runs::Groups => self.add("warp-uniform-group", true),
+            Runs::FirstOfGroups => self.add("group-leaders", true),
+            Runs::FirstLanes => self.add("warp-leaders", true),
+            Runs::OneThread => self.add("single-thread", true),
+        }
+        self.add("thread-masks", segment.active.is_some());
+        self.add("lane-guard", segment.some.is_some());
+        self.add("maximum-trip-count", segment.largest.is_some());
+        self.add("scalar-lanes", segment.alone);
+        self.add("parallel-accesses", segment.parallel);
+        self.add("access-prefetch", !segment.ahead.is_empty());
+        self.add("prefetch-next-iteration", !segment.next.is_empty());
+        self.add("steady-state-and-boundary", segment.interior.is_some());
+        self.add("excluded-range", segment.outside.is_some());
+        self.add("xor-partner-split", segment.partners.is_some());
+        self.add("residue-class-guard", segment.every.is_some());
+        self.add("scaled-guard", segment.multiples.is_some());
+        self.add("scattered-stores", segment.scatters);
+        let is_rewritten = self.plan.waits && !self.plan.apart;
+        self.add("prefetch-next-block", is_rewritten && !streams(self.plan, segment, &segment.body).is_empty());
+        if let (Some(width), true) = (self.plan.row_width, self.vectors.masks) {
+            let bodies = [Some(&segment.body), segment.interior.as_ref().map(|interior| &interior.body)];
+            let is_whole = |body: &Block| rows::whole(self.plan, segment, body, width).is_some();
+            let has_bounds = segment.guard.as_ref().is_some_and(|guard| !guard.ranges.is_empty());
+            let is_whole = has_bounds && bodies.into_iter().flatten().any(is_whole);
+            self.add("masked-known-row", is_whole);
+        }
+    }
+
+    fn strips(&mut self, strips: &Strips) {
+        self.add("strip-mining", true);
+        self.add("row-tiles", strips.rows > 1);
+        self.add("ragged-strips", strips.exact);
+        self.add("strided-strips", strips.apart);
+        self.add("transposed-rows", strips.walked);
+        self.guard(strips.guard.as_ref());
+        for segment in &strips.before {
+            self.segment(segment);
+        }
+    }
+
+    fn walked(&mut self, walked: &Walked) {
+        self.add("transposed-loads", !walked.loads.is_empty());
+        self.add("transposed-stores", !walked.stores.is_empty());
+        let evens = walked.loads.iter().map(|load| load.even).chain(walked.stores.iter().map(|store| store.even));
+        self.add("uneven-row-distance", evens.into_iter().any(|even| !even));
+        self.add("lane-trip-counts", walked.own_limit.is_some());
+        self.add("alias-check", !walked.clashes.is_empty());
+        self.add("excluded-iterations", !walked.apart.is_empty());
+        self.add("uniform-loads", !walked.once.is_empty());
+        self.add("unmasked-tail", walked.unasked);
+    }
+}
