@@ -10,7 +10,7 @@ use weft_artifact::{FaultArg, Numbers, Scalar};
 use super::{
     expr::Args,
     lowerer::FnLowerer,
-    object::{Exception, Static},
+    object::{Exception, ObjectKind, Static},
     prelude::is_own,
     state::Reports,
     ty::Ty,
@@ -193,6 +193,7 @@ impl FnLowerer<'_> {
                     return None;
                 }
             },
+            Value::Object(ObjectKind::Weak, items) => self.fault_arg(items.first()?)?,
             Value::Object(..) => {
                 FaultArg::Tuple(value.as_tuple()?.iter().map(|item| self.fault_arg(item)).collect::<Option<_>>()?)
             }

@@ -159,12 +159,21 @@ impl FnLowerer<'_> {
             Value::Object(ObjectKind::Vector(_), lanes) if lanes.len() == usize::from(vector.lanes()) => {
                 lanes.iter().map(|lane| self.number(lane, vector.scalar(), span)).collect()
             }
-            Value::Scalar(..) | Value::Int(_) | Value::Bool(_) => {
+            Value::Scalar(..) | Value::Int(_) | Value::Bool(_) | Value::Object(ObjectKind::Weak, _)
+                if value.ty().scalar().is_some() =>
+            {
                 let value = self.number(value, vector.scalar(), span)?;
                 let local = self.b.temp(value, span);
                 Some((0..vector.lanes()).map(|_| self.b.read(local, span)).collect())
             }
-            Value::Complex(..) | Value::Array(_) | Value::Object(..) | Value::Static(_) | Value::Poison => None,
+            Value::Scalar(..)
+            | Value::Complex(..)
+            | Value::Int(_)
+            | Value::Bool(_)
+            | Value::Array(_)
+            | Value::Object(..)
+            | Value::Static(_)
+            | Value::Poison => None,
         }
     }
 
@@ -298,7 +307,7 @@ impl FnLowerer<'_> {
             span,
             format!("{} cannot be stored into an array of {dtype}", value.ty()),
         );
-        if matches!(value, Value::Complex(..)) {
+        if value.ty().number().is_some_and(Number::is_complex) {
             diagnostic = diagnostic.help("store its `.real` or `abs(…)`, or make the array complex");
         } else if matches!(value, Value::Array(_)) {
             diagnostic = diagnostic.help("index the array on the right");

@@ -22,7 +22,7 @@ use super::{
     value::Value,
 };
 use crate::{
-    ir::Type,
+    ir::{ExprId, Type},
     request::{FunctionDef, Typing},
     source::Span,
     syntax::ast::BinOp,
@@ -250,6 +250,25 @@ impl Value {
             | Self::Object(..)
             | Self::Static(_)
             | Self::Poison) => other,
+        }
+    }
+
+    /// A `Bool` that is known at run time only, and whether it is a weak one.
+    pub(super) fn condition(&self) -> Option<(ExprId, bool)> {
+        match self {
+            Self::Scalar(expr, Scalar::Bool) => Some((*expr, false)),
+            Self::Object(ObjectKind::Weak, items) => match items.as_slice() {
+                [Self::Scalar(expr, Scalar::Bool)] => Some((*expr, true)),
+                _ => None,
+            },
+            Self::Scalar(..)
+            | Self::Complex(..)
+            | Self::Int(_)
+            | Self::Bool(_)
+            | Self::Array(_)
+            | Self::Object(..)
+            | Self::Static(_)
+            | Self::Poison => None,
         }
     }
 

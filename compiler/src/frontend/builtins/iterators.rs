@@ -29,6 +29,8 @@ impl FnLowerer<'_> {
         }
         let mut values = Vec::new();
         for (position, (value, at)) in args.positional.into_iter().enumerate() {
+            // Its parts have the range's type, whatever they had before.
+            let value = value.strong();
             let is_zero = match &value {
                 Value::Int(known) => *known == 0,
                 Value::Bool(known) => !known,

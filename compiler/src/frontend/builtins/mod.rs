@@ -45,9 +45,25 @@ impl FnLowerer<'_> {
         if !self.is_numpy() {
             return self.lowered(row, row.lowering, args, span);
         }
-        // A function of Python's `math` gives a Python number of Python numbers.
+        // A function of Python's `math` gives a Python number of Python numbers; so do `sum`, `min` and `max` of a range.
         let numbers = args.positional.iter().all(|(value, _)| value.is_weak()) && !args.positional.is_empty();
-        let is_weak = numbers && row.path.starts_with("math.");
+        let range = matches!(args.positional.first(), Some((Value::Object(ObjectKind::Range(_), _), _)));
+        let of_range = matches!(row.lowering, Lowering::Custom(Custom::Max | Custom::Min | Custom::Sum | Custom::Prod));
+        // What these give is a Python number, whatever they are given.
+        let always = matches!(
+            row.lowering,
+            Lowering::Custom(
+                Custom::All
+                    | Custom::Any
+                    | Custom::Count
+                    | Custom::Index
+                    | Custom::IsInstance
+                    | Custom::Item
+                    | Custom::Len
+                    | Custom::Ord
+            )
+        );
+        let is_weak = always || range && of_range || numbers && row.path.starts_with("math.");
         let args = Self::with_types(row, args);
         let result = self.lowered(row, row.lowering, args, span);
         if !is_weak {

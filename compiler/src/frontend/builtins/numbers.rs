@@ -40,7 +40,7 @@ impl FnLowerer<'_> {
             }
             let value = if let Value::Bool(known) = value { Value::Int(i128::from(known)) } else { value.strong() };
             let size = self.size_of(row, value, span);
-            return if operand.weak { size.weak() } else { size };
+            return if operand.weak { self.python(size, span) } else { size };
         }
         self.size_of(row, value, span)
     }

@@ -286,6 +286,7 @@ impl FnLowerer<'_> {
             return Some(self.address(array, span));
         }
         let widest = *register.holds.first()?;
+        let value = value.strong();
         let to = match &value {
             Value::Int(known) => {
                 register.holds.iter().copied().find(|scalar| scalar.is_int() && wrap_int(*known, *scalar) == *known)

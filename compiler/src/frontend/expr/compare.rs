@@ -42,6 +42,17 @@ impl FnLowerer<'_> {
     }
 
     pub(in crate::frontend) fn compare(&mut self, op: CmpOp, left: Value, right: Value, span: Span) -> Value {
+        // NumPy's numbers and dates compare to NumPy's bools, everything else to Python's.
+        let numpys = |ty: &Ty| {
+            ty.number().is_some() || ty.optional().is_some() || matches!(ty, Ty::Object(ObjectKind::Time(_), _))
+        };
+        let identity = matches!(op, CmpOp::Is | CmpOp::IsNot | CmpOp::In | CmpOp::NotIn);
+        let is_numpys = !identity && (numpys(&left.ty()) || numpys(&right.ty()));
+        let value = self.compare_values(op, left, right, span);
+        if is_numpys { value } else { self.python(value, span) }
+    }
+
+    fn compare_values(&mut self, op: CmpOp, left: Value, right: Value, span: Span) -> Value {
         if matches!(left, Value::Poison) || matches!(right, Value::Poison) {
             return Value::Poison;
         }

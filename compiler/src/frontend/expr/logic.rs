@@ -8,6 +8,7 @@ use crate::{
     diagnostic::{Code, Diagnostic},
     frontend::{
         lowerer::{FnLowerer, Truth},
+        object::ObjectKind,
         optional::facts,
         promote,
         state::{self, Env},
@@ -37,9 +38,8 @@ impl FnLowerer<'_> {
         let at = of.span;
         let facts = facts(of, and);
         let code: Vec<&Expr> = rest.iter().collect();
-        if matches!(left, Value::Scalar(_, Scalar::Bool)) {
+        if let Some(cond) = left.condition() {
             // The common case: conditions.
-            let Value::Scalar(cond, _) = left else { return Value::Poison };
             return self.short_circuit(and, cond, span, |this| {
                 this.narrowed(&facts, &code, |this| this.operand_and_rest(and, right, more, span))
             });
@@ -80,22 +80,27 @@ impl FnLowerer<'_> {
         span: Span,
         right: impl FnOnce(&mut Self) -> Value,
     ) -> Value {
-        match left {
-            Value::Bool(true) => right(self),
-            Value::Scalar(cond, Scalar::Bool) => self.short_circuit(true, cond, span, right),
-            other @ (Value::Scalar(..)
-            | Value::Complex(..)
-            | Value::Int(_)
-            | Value::Bool(_)
-            | Value::Array(_)
-            | Value::Object(..)
-            | Value::Static(_)
-            | Value::Poison) => other,
+        if let Some(cond) = left.condition() {
+            return self.short_circuit(true, cond, span, right);
+        }
+        let left = self.settle(left, span);
+        let test = self.reread(&left, span);
+        match self.truth(test, span) {
+            Truth::Poison => Value::Poison,
+            Truth::Known(true) => right(self),
+            Truth::Known(false) => left,
+            Truth::Expr(cond) => self.choose(cond, right, |_| left, span),
         }
     }
 
-    /// `cond and right()` or `cond or right()` on a `Bool` expression.
-    fn short_circuit(&mut self, and: bool, cond: ExprId, span: Span, right: impl FnOnce(&mut Self) -> Value) -> Value {
+    /// `cond and right()` or `cond or right()` on a `Bool` expression, and whether that is weak.
+    fn short_circuit(
+        &mut self,
+        and: bool,
+        (cond, weak): (ExprId, bool),
+        span: Span,
+        right: impl FnOnce(&mut Self) -> Value,
+    ) -> Value {
         let before = self.env.clone();
         self.b.open();
         let value = right(self);
@@ -114,15 +119,15 @@ impl FnLowerer<'_> {
         if block.is_empty() && unchanged.is_empty() {
             if let Some(known) = known {
                 // `cond and True` is cond; `cond and False` is False.
-                return if known == and { Value::Scalar(cond, Scalar::Bool) } else { Value::Bool(known) };
+                return if known == and { bool_of(cond, weak) } else { Value::Bool(known) };
             }
-            if let Value::Scalar(expr, Scalar::Bool) = value {
+            if let Some((expr, other)) = value.condition() {
                 let op = if and { BinaryOp::And } else { BinaryOp::Or };
-                return Value::Scalar(self.b.binary(op, cond, expr, span), Scalar::Bool);
+                return bool_of(self.b.binary(op, cond, expr, span), weak && other);
             }
         }
         // cond stands before the right operand's statements.
-        let left = |this: &mut Self| Value::Scalar(this.b.bool(!and, span), Scalar::Bool);
+        let left = |this: &mut Self| bool_of(this.b.bool(!and, span), weak);
         if and {
             self.merge(cond, (block, value), unchanged, left, span)
         } else {
@@ -267,15 +272,29 @@ impl FnLowerer<'_> {
         }
         // In a dry walk one of the two may not be known yet, and the other is what there is.
         let known = !matches!((&a, &b), (Value::Poison, _) | (_, Value::Poison));
+        let real = match &ty {
+            Ty::Scalar(scalar) => Some((*scalar, false)),
+            Ty::Object(ObjectKind::Weak, items) => items.first().and_then(Ty::scalar).map(|scalar| (scalar, true)),
+            Ty::Complex(_)
+            | Ty::Int(_)
+            | Ty::Bool(_)
+            | Ty::Array(_)
+            | Ty::Object(..)
+            | Ty::Static(_)
+            | Ty::Conflict(_)
+            | Ty::Bottom
+            | Ty::Poison => None,
+        };
         if known
             && then.is_empty()
             && otherwise.is_empty()
-            && let Ty::Scalar(scalar) = ty
+            && let Some((scalar, weak)) = real
         {
             let (Some(a), Some(b)) = (self.number(&a, scalar, span), self.number(&b, scalar, span)) else {
                 return Value::Poison;
             };
-            return Value::Scalar(self.b.select(cond, a, b, span), scalar);
+            let value = Value::Scalar(self.b.select(cond, a, b, span), scalar);
+            return if weak { value.weak() } else { value };
         }
         let locals: Vec<_> = ty.parts().into_iter().map(|(_, part)| self.b.new_temp(part)).collect();
         for (block, value) in [(&mut then, a), (&mut otherwise, b)] {
@@ -291,4 +310,10 @@ impl FnLowerer<'_> {
         self.stmt(Ir::If { cond, then, otherwise }, span);
         self.rebuild(&ty, &mut locals.into_iter(), span)
     }
+}
+
+/// A `Bool` expression as a value: of two weak bools it is weak, as Python's `and` and `or` give one of them.
+fn bool_of(expr: ExprId, weak: bool) -> Value {
+    let value = Value::Scalar(expr, Scalar::Bool);
+    if weak { value.weak() } else { value }
 }

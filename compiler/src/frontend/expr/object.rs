@@ -308,11 +308,20 @@ impl FnLowerer<'_> {
     fn spread(&mut self, value: &Value, lanes: usize, span: Span) -> Option<Vec<Value>> {
         match value {
             Value::Object(ObjectKind::Vector(_), items) => Some(items.clone()),
-            Value::Scalar(..) | Value::Int(_) | Value::Bool(_) => {
+            Value::Scalar(..) | Value::Int(_) | Value::Bool(_) | Value::Object(ObjectKind::Weak, _)
+                if value.ty().scalar().is_some() =>
+            {
                 let value = self.settle(value.clone(), span);
                 Some((0..lanes).map(|_| self.reread(&value, span)).collect())
             }
-            Value::Complex(..) | Value::Array(_) | Value::Object(..) | Value::Static(_) | Value::Poison => None,
+            Value::Scalar(..)
+            | Value::Complex(..)
+            | Value::Int(_)
+            | Value::Bool(_)
+            | Value::Array(_)
+            | Value::Object(..)
+            | Value::Static(_)
+            | Value::Poison => None,
         }
     }
 

@@ -123,6 +123,7 @@ impl FnLowerer<'_> {
             element @ (Value::Scalar(..) | Value::Complex(..) | Value::Int(_) | Value::Bool(_)) => {
                 self.settle(element, span)
             }
+            Value::Object(ObjectKind::Weak, items) => self.settle(Value::Object(ObjectKind::Weak, items), span),
             Value::Object(kind, items) if is_element(&kind, view.ty) || (op.is_some() && is_operand(&kind)) => {
                 self.settle(Value::Object(kind, items), span)
             }
