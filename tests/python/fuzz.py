@@ -6,12 +6,15 @@
     python tests/python/fuzz.py --count 20000 --device cpu --keep bits.txt
     python tests/python/fuzz.py --device cuda --against bits.txt
     python tests/python/fuzz.py --sanitize --count 10000
+    python tests/python/fuzz.py --typing numpy --count 20000
 
 A program fails if its results differ from the oracle's, if weft rejects it, if it ends the process, or if it does not
 end within `--timeout` seconds. Failures are printed with seed and program as they come; the last line counts.
 
 With `--keep` programs are compiled with `WEFT_REPRODUCIBLE=1`, and a file gets a digest of the bits of each; a run with
 `--against` computes those of the same programs, on another device, and a program fails whose bits are others.
+
+With `--typing numpy` the programs are those of `random_numpy.py`, whose oracle is CPython with NumPy.
 """
 
 from __future__ import annotations
@@ -40,6 +43,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--count", type=int, default=1000, help="how many seeds")
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument("--typing", default="numba", choices=["numba", "numpy"], help="the typing of the programs")
     parser.add_argument("--sanitize", action="store_true", help="under the sanitizer, which is to find nothing")
     parser.add_argument("--strategy", choices=["auto", "loops", "fibers"], help="how threads run on the CPU")
     parser.add_argument(
@@ -140,17 +144,24 @@ def written(program: object) -> str:
 
 
 def work(
-    seeds: object, results: object, chosen: tuple[str, ...], optimize: int, digests: dict[int, str] | None
+    seeds: object,
+    results: object,
+    chosen: tuple[str, ...],
+    typing: str,
+    optimize: int,
+    digests: dict[int, str] | None,
 ) -> None:
     """A process: takes seeds until there are none and answers each; with digests, by the one that it leaves."""
     warnings.simplefilter("ignore")
     gc.set_threshold(200_000, 20, 20)  # trees are many and do not stay
     import linecache
 
+    import random_numpy
     from oracle import numeric, rewrite
     from random_check import EXACT
-    from random_programs import generate
 
+    generate = generator(typing)
+    check = random_numpy.run if typing == "numpy" else run
     if digests is None:
         numeric._BINARY.update(EXACT)
     grow_stacks()
@@ -161,12 +172,20 @@ def work(
             results.send((seed, f"the generator failed\n{traceback.format_exc()}", ""))
             continue
         if digests is None:
-            outcome = run(program, optimized=seed % optimize == 0)
+            outcome = check(program, optimized=seed % optimize == 0)
         else:
             outcome = bits(program, digests.get(seed))
         results.send((seed, outcome, "" if outcome.split()[0] in GOOD else written(program)))
         rewrite._functions.clear()
         linecache.clearcache()
+
+
+def generator(typing: str) -> object:
+    """What makes a program of a seed and the features that it may have."""
+    import random_numpy
+    import random_programs
+
+    return random_numpy.generate if typing == "numpy" else random_programs.generate
 
 
 def grow_stacks() -> None:
@@ -225,7 +244,7 @@ def sweep(asked: argparse.Namespace, chosen: tuple[str, ...]) -> int:
     counts = dict.fromkeys((*GOOD, "failed"), 0)
     kept = kept_digests(asked)
     waiting = iter(kept or range(asked.first, asked.first + asked.count))
-    workers: list[Worker] = [Worker(context, chosen, asked.optimize, kept) for _ in range(asked.jobs)]
+    workers: list[Worker] = [Worker(context, chosen, asked.typing, asked.optimize, kept) for _ in range(asked.jobs)]
     file = Path(asked.keep).open("w", encoding="utf-8", buffering=1) if asked.keep else None
     start = last = time.monotonic()
     for worker in workers:
@@ -244,7 +263,7 @@ def sweep(asked: argparse.Namespace, chosen: tuple[str, ...]) -> int:
             total = sum(counts.values())
             if outcome not in counts:
                 at = f"program {total} after {time.monotonic() - start:.0f} s"
-                text = text or source(worker.seed, chosen)
+                text = text or source(worker.seed, chosen, asked.typing)
                 print(f"\n==> seed {worker.seed} failed ({at}): {outcome}")
                 print("" if asked.quiet else text, flush=True)
                 worker.done = LIFE  # a fault may have spoiled the process, and its device
@@ -256,7 +275,7 @@ def sweep(asked: argparse.Namespace, chosen: tuple[str, ...]) -> int:
                 if following is None:
                     worker.seed = None
                     continue
-                workers[place] = worker = Worker(context, chosen, asked.optimize, kept)
+                workers[place] = worker = Worker(context, chosen, asked.typing, asked.optimize, kept)
             worker.give(following)
         if time.monotonic() - last > 60:
             last = time.monotonic()
@@ -279,12 +298,10 @@ def kept_digests(asked: argparse.Namespace) -> dict[int, str] | None:
     return {} if asked.keep else None
 
 
-def source(seed: int, chosen: tuple[str, ...]) -> str:
+def source(seed: int, chosen: tuple[str, ...], typing: str) -> str:
     """The program of a seed whose process has ended."""
-    from random_programs import generate
-
     try:
-        return written(generate(seed, chosen))
+        return written(generator(typing)(seed, chosen))
     except Exception:
         return ""
 
@@ -307,6 +324,8 @@ def main() -> int:
         }  # programs may write one value twice
     warnings.simplefilter("ignore")
     chosen = features(asked)
+    if asked.typing == "numpy" and (asked.minimize is not None or asked.keep or asked.against):
+        sys.exit("fuzz: programs of NumPy's typing are only run: without --minimize, --keep and --against")
     if asked.minimize is not None:
         from random_minimize import minimize
 
