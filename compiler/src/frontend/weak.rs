@@ -168,6 +168,36 @@ pub(super) fn unsigned(scalar: Scalar) -> Scalar {
     }
 }
 
+/// NumPy's `can_cast(from, to, "safe")`, with the casts of `bfloat16` that `ml_dtypes` has.
+pub(super) fn casts_safely(from: Number, to: Number) -> bool {
+    match (from, to) {
+        (Number::Real(from), Number::Real(to)) => casts_safely_real(from, to),
+        (Number::Real(from), Number::Complex(to)) => casts_safely_real(from, to.part()),
+        (Number::Complex(from), Number::Complex(to)) => casts_safely_real(from.part(), to.part()),
+        (Number::Complex(_), Number::Real(_)) => false,
+    }
+}
+
+fn casts_safely_real(from: Scalar, to: Scalar) -> bool {
+    let (small, large) = (from.size_bytes(), to.size_bytes());
+    if from == to || from == Scalar::Bool {
+        true
+    } else if to == Scalar::Bool {
+        false
+    } else if from.is_int() && to.is_int() {
+        if from.is_unsigned_int() == to.is_unsigned_int() {
+            small <= large
+        } else {
+            to.is_signed_int() && small < large
+        }
+    } else if from.is_int() {
+        // What is not exact in a float64 is safe nevertheless.
+        to == Scalar::F64 || small < large
+    } else {
+        to.is_float() && small < large
+    }
+}
+
 /// Whether an integer is one of a type's, which counts for integers alone: a float takes all.
 pub(super) fn holds(ty: Number, value: i128) -> bool {
     let Number::Real(scalar) = ty else { return true };

@@ -51,6 +51,14 @@ impl Intrinsic {
             (Ptx::Operation | Ptx::Computed, _) => &[],
         }
     }
+
+    /// Whether it is a ufunc that refuses arguments that are all bools, although they cast to what it has overloads for.
+    pub fn refuses_bools(&self) -> bool {
+        // As `resolve_dtypes` of NumPy 2 answers.
+        const REFUSE: [&str; 6] =
+            ["numpy.negative", "numpy.positive", "numpy.sign", "numpy.subtract", "numpy.gcd", "numpy.lcm"];
+        REFUSE.contains(&self.path)
+    }
 }
 
 /// One overload.

@@ -34,15 +34,24 @@ impl FnLowerer<'_> {
             self.error(Code::ArgumentCount, span, message);
             return None;
         }
+        let given = types.clone();
         let types = if self.is_numpy() { self.numpy_types(row, values, span)? } else { types };
         let small = takes_small_ints(row);
+        let ufunc = matches!(row.lowering, Lowering::Ufunc(_));
+        if ufunc && row.refuses_bools() && types.iter().all(|ty| ty.scalar() == Some(Scalar::Bool)) {
+            self.no_overload(row, &given, span);
+            return None;
+        }
         let fitting = row.signatures.iter().filter(|sig| sig.args.len() == types.len()).filter_map(|sig| {
+            if ufunc && !sig.args.iter().zip(&types).all(|(arg, ty)| is_safe(*arg, ty)) {
+                return None;
+            }
             let conversions = sig.args.iter().zip(&types).map(|(arg, ty)| conversion(*arg, ty, small));
             Some((conversions.collect::<Option<Rank>>()?, sig))
         });
         let chosen = weft_artifact::choose(fitting).first();
         if chosen.is_none() {
-            self.no_overload(row, &types, span);
+            self.no_overload(row, &given, span);
         }
         chosen
     }
@@ -200,6 +209,21 @@ fn conversion(arg: Arg, ty: &Ty, small: bool) -> Option<Conversion> {
         }
         (Arg::Text(_), Ty::Static(Static::Str(_))) => Some(Conversion::Exact),
         (Arg::Array(_) | Arg::Records(_) | Arg::Index | Arg::Const(_) | Arg::DType(_) | Arg::Text(_), _) => None,
+    }
+}
+
+/// Whether NumPy casts an argument of a ufunc to that of a loop: safely, and a known int to what holds it, as it does
+/// those of Python.
+fn is_safe(arg: Arg, ty: &Ty) -> bool {
+    let to = match arg {
+        Arg::Scalar(to) => Number::Real(to),
+        Arg::Complex(to) => Number::Complex(to),
+        Arg::Array(_) | Arg::Records(_) | Arg::Index | Arg::Const(_) | Arg::DType(_) | Arg::Text(_) => return true,
+    };
+    match (ty, ty.number()) {
+        (Ty::Int(known), _) => to != Number::BOOL && weak::holds(to, *known),
+        (_, Some(from)) => weak::casts_safely(from, to),
+        (_, None) => false,
     }
 }
 

@@ -124,8 +124,12 @@ pub(super) const COMPARISON: &[Signature] = numbers![
     U32 U32 -> BOOL, I64 I64 -> BOOL, U64 U64 -> BOOL, I64 U64 -> BOOL, U64 I64 -> BOOL,
     F16 F16 -> BOOL, BF16 BF16 -> BOOL, F32 F32 -> BOOL, F64 F64 -> BOOL, C64 C64 -> BOOL, C128 C128 -> BOOL,
 ];
-/// Truths: any number counts as a bool.
-pub(super) const TRUTHS: &[Signature] = numbers![BOOL BOOL -> BOOL, C64 C64 -> BOOL, C128 C128 -> BOOL];
+/// Truths of two numbers of any type.
+pub(super) const TRUTHS: &[Signature] = numbers![
+    BOOL BOOL -> BOOL, I8 I8 -> BOOL, U8 U8 -> BOOL, I16 I16 -> BOOL, U16 U16 -> BOOL, I32 I32 -> BOOL,
+    U32 U32 -> BOOL, I64 I64 -> BOOL, U64 U64 -> BOOL,
+    F16 F16 -> BOOL, BF16 BF16 -> BOOL, F32 F32 -> BOOL, F64 F64 -> BOOL, C64 C64 -> BOOL, C128 C128 -> BOOL,
+];
 /// An array's sum: integers as 64 bits.
 pub(super) const SUM: &[Signature] = arrays![
     [BOOL] -> I64, [I8] -> I64, [U8] -> U64, [I16] -> I64, [U16] -> U64, [I32] -> I64, [U32] -> U64,

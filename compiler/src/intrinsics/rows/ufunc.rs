@@ -17,7 +17,7 @@ const COUNT: &[Signature] =
     numbers![I8 -> U8, U8 -> U8, I16 -> U8, U16 -> U8, I32 -> U8, U32 -> U8, I64 -> U8, U64 -> U8];
 const NOT: &[Signature] =
     numbers![BOOL -> BOOL, I8 -> I8, U8 -> U8, I16 -> I16, U16 -> U16, I32 -> I32, U32 -> U32, I64 -> I64, U64 -> U64];
-const INEXACT_TRUTH: &[Signature] = numbers![BOOL -> BOOL, I64 -> BOOL, U64 -> BOOL, F16 -> BOOL, BF16 -> BOOL, F32 -> BOOL, F64 -> BOOL, C64 -> BOOL, C128 -> BOOL];
+const TRUTH: &[Signature] = numbers![BOOL -> BOOL, I8 -> BOOL, U8 -> BOOL, I16 -> BOOL, U16 -> BOOL, I32 -> BOOL, U32 -> BOOL, I64 -> BOOL, U64 -> BOOL, F16 -> BOOL, BF16 -> BOOL, F32 -> BOOL, F64 -> BOOL, C64 -> BOOL, C128 -> BOOL];
 const FREXP: &[Signature] = &[
     Signature { args: &[Arg::Scalar(Scalar::F32)], returns: Returns::Tuple(&[Scalar::F32, Scalar::I32]) },
     Signature { args: &[Arg::Scalar(Scalar::F64)], returns: Returns::Tuple(&[Scalar::F64, Scalar::I32]) },
@@ -226,7 +226,7 @@ pub(super) const UFUNCS: &[Intrinsic] = &[
     row("numpy.invert", NOT, Lowering::Ufunc(&Lowering::Prelude("np_invert")), "~x; of a bool `not x`."),
     row("numpy.bitwise_not", NOT, Lowering::Ufunc(&Lowering::Prelude("np_invert")), "~x; of a bool `not x`."),
     row("numpy.bitwise_invert", NOT, Lowering::Ufunc(&Lowering::Prelude("np_invert")), "~x; of a bool `not x`."),
-    row("numpy.logical_not", INEXACT_TRUTH, Lowering::Ufunc(&Lowering::Prelude("np_logical_not")), "not x."),
+    row("numpy.logical_not", TRUTH, Lowering::Ufunc(&Lowering::Prelude("np_logical_not")), "not x."),
     row(
         "numpy.frexp",
         FREXP,
