@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     diagnostic::{Code, Diagnostic},
-    ir::{Built, CallPlace, CompareOp, Const, ExprId, FaultId, FaultSite, LocalId, Op, StmtKind as Ir, Type},
+    ir::{BinaryOp, Built, CallPlace, CompareOp, Const, ExprId, FaultId, FaultSite, LocalId, Op, StmtKind as Ir, Type},
     source::Span,
 };
 
@@ -133,6 +133,23 @@ impl FnLowerer<'_> {
     /// A divisor; where Python's rules hold, the thread ends if it is zero.
     pub(super) fn divisor(&mut self, value: ExprId, message: &str, span: Span) -> ExprId {
         self.not_zero(value, Exception::builtin("ZeroDivisionError", message), span)
+    }
+
+    /// The parts of a complex divisor; where Python's rules hold, the thread ends if both are zero.
+    pub(super) fn complex_divisor(&mut self, real: ExprId, imag: ExprId, span: Span) -> (ExprId, ExprId) {
+        if !self.reports().floats {
+            return (real, imag);
+        }
+        let parts = [real, imag].map(|part| self.b.temp(part, span));
+        let [real, imag] = parts.map(|part| {
+            let (read, ty) = (self.b.read(part, span), self.b.function.locals[part].ty);
+            let zero = self.b.zero(ty, span);
+            self.b.compare(CompareOp::Eq, read, zero, span)
+        });
+        let is_zero = self.b.binary(BinaryOp::And, real, imag, span);
+        self.end_thread_if(is_zero, Exception::builtin("ZeroDivisionError", "complex division by zero"), span);
+        let [real, imag] = parts.map(|part| self.b.read(part, span));
+        (real, imag)
     }
 
     /// The step of a range or a slice; where Python's rules hold, the thread ends if it is zero.

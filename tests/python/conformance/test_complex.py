@@ -61,6 +61,89 @@ def test_division(dtype):
     run(divides, x.size, 1, x, y, np.zeros(x.size, dtype), rtol=rtol, atol=rtol)
 
 
+SPECIAL = [
+    complex(a, b)
+    for a in (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan)
+    for b in (0.0, -0.0, 1.0, -1.0, np.inf, np.nan)
+]
+DIVISIONS = {
+    "quotient": "out[i] = x[i] / y[i]",
+    "ufunc": "out[i] = np.divide(x[i], y[i])",
+    "in place": "z = x[i]\n    z /= y[i]\n    out[i] = z",
+    "element": "out[i] = x[i]\n    out[i] /= y[i]",
+}
+
+
+def assert_same_parts(found, wanted):
+    """Equal with the signs of zeros; a NaN is any NaN."""
+    for a, b in ((found.real, wanted.real), (found.imag, wanted.imag)):
+        np.testing.assert_array_equal(a, b)
+        numbers = ~np.isnan(b)
+        np.testing.assert_array_equal(np.signbit(a[numbers]), np.signbit(b[numbers]))
+
+
+@pytest.mark.parametrize("typing", ["numba", "numpy"])
+@pytest.mark.parametrize("form", DIVISIONS)
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_quotients_of_special_values_are_numpys(dtype, form, typing):
+    text = f"def k(x, y, out):\n    i = cuda.grid(1)\n    {DIVISIONS[form]}\n"
+    space = {"np": np, "cuda": cuda}
+    exec(text, space)
+    x, y = (part.ravel() for part in np.meshgrid(np.array(SPECIAL, dtype), np.array(SPECIAL, dtype)))
+    out = np.zeros(x.size, dtype)
+    cuda.jit(typing=typing, source=text)(space["k"])[14, 126](x, y, out)
+    assert x.size == 14 * 126
+    with np.errstate(all="ignore"):
+        assert_same_parts(out, x / y)
+
+
+@pytest.mark.parametrize("typing", ["numba", "numpy"])
+@pytest.mark.parametrize(
+    "zero", [np.bool_(False), np.int8(0), np.int64(0), np.uint32(0), np.float32(0), np.float64(-0.0)]
+)
+def test_quotients_by_real_zeros_are_numpys(zero, typing):
+    @cuda.jit(typing=typing)
+    def kernel(x, y, out):
+        i = cuda.grid(1)
+        out[i, 0] = x[i] / y[0]
+        out[i, 1] = np.divide(x[i], y[0])
+        out[i, 2] = x[i] / 0
+        out[i, 3] = x[i] / 0.0
+        out[i, 4] = x[i] / 0j
+
+    x = np.array(SPECIAL)
+    out = np.zeros((x.size, 5), complex)
+    kernel[1, x.size](x, np.array([zero]), out)
+    with np.errstate(all="ignore"):
+        wanted = x / zero
+        for column in range(5):
+            assert_same_parts(out[:, column], wanted)
+
+
+def test_the_reciprocal_of_zero_is_numpys():
+    @cuda.jit
+    def kernel(x, out):
+        i = cuda.grid(1)
+        out[i] = np.reciprocal(x[i])
+
+    x, out = np.array([0j, -0.0 + 0j, 2 - 1j, np.inf + 0j, 1 + np.nan * 1j]), np.zeros(5, complex)
+    kernel[1, 5](x, out)
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(out, np.reciprocal(x), rtol=1e-15)
+
+
+def test_with_debug_a_complex_division_by_zero_is_an_error():
+    @cuda.jit(debug=True, opt=False)
+    def kernel(x, y, out):
+        out[0] = x[0] / y[0]
+
+    out = np.zeros(1, complex)
+    kernel[1, 1](np.array([1j]), np.array([0.5j]), out)
+    assert out[0] == 2
+    with pytest.raises(ZeroDivisionError, match="complex division by zero"):
+        kernel[1, 1](np.array([1j]), np.array([-0.0 + 0j]), out)
+
+
 @cuda.jit
 def compares(x, y, out):
     i = cuda.grid(1)

@@ -116,8 +116,10 @@ def assert_like_numpy(found, expected, what):
         np.testing.assert_array_equal(found, expected, what)
         return
     if found.dtype.kind == "c":
-        # A quotient by zero is what it is with Numba's typing.
+        # Where a power is not finite it is another way than NumPy's that computes it.
         finite = np.isfinite(expected)
+        if "/" in what:
+            np.testing.assert_array_equal(found[~finite], expected[~finite], what)
         found, expected = found[finite], expected[finite]
     kind = np.dtype(found.dtype.char.lower()) if found.dtype.kind == "c" else found.dtype
     ulps = 64 if "**" in what or found.dtype.kind == "c" else 4

@@ -200,6 +200,7 @@ impl FnLowerer<'_> {
             return Value::Complex(self.b.binary(ir, ar, br, span), self.b.binary(ir, ai, bi, span), ty);
         }
         if op == BinOp::Div {
+            let (br, bi) = self.complex_divisor(br, bi, span);
             return self.complex_prelude("complex_divide", [ar, ai, br, bi], ty, span);
         }
         let [ar, ai, br, bi] = [ar, ai, br, bi].map(|part| self.b.temp(part, span));

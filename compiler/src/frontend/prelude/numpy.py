@@ -82,6 +82,8 @@ def np_reciprocal(x):
         if isinstance(x, np.unsignedinteger):
             return x if x == 1 else type(x)(0)
         return x if x == 1 or x == -1 else type(x)(0)
+    if isinstance(x, complex):
+        return type(x)(1) / x if x else type(x)(complex(math.nan, math.nan))
     return type(x)(1) / x
 
 

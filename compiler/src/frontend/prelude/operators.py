@@ -8,20 +8,22 @@ import math
 
 
 def complex_divide(ar, ai, br, bi):
-    """Divide as CPython does (Smith's method): scaled by the larger part of the divisor.
+    """Divide as NumPy does (Smith's method): scaled by the larger part of the divisor. A quotient by zero is that of each
+    part, as NumPy's is: an infinity with the part's sign, or NaN.
 
     Both ways are computed and one is selected, so no thread diverges.
     """
     by_real = abs(br) >= abs(bi)
     large = br if by_real else bi
+    not_zero = bool(br) or bool(bi)
     small = bi if by_real else br
     ratio = small / large
-    denominator = large + small * ratio
+    denominator = large + small * ratio if not_zero else abs(large)
     first = ar if by_real else ai
     second = ai if by_real else ar
-    real = first + second * ratio
+    real = first + second * ratio if not_zero else ar
     # Each way's own order: a difference that is zero is a positive one.
-    imag = (second if by_real else -second) + (-first if by_real else first) * ratio
+    imag = (second if by_real else -second) + (-first if by_real else first) * ratio if not_zero else ai
     return real / denominator, imag / denominator
 
 
