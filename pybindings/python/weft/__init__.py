@@ -9,6 +9,9 @@
 >>> scale[blocks, threads](2.0, x)  # doctest: +SKIP
 
 Kernels and device functions are in `weft.cuda`, types in `weft.types`, exceptions in `weft.errors`.
+
+PYTEST_DONT_REWRITE: pytest rewrites the assertions of packages that have plugins of its, and warns of one that is
+imported before it starts, as weft is under ``python -m weft.numba -m pytest``.
 """
 
 from __future__ import annotations

@@ -105,6 +105,26 @@ def test_pytest(env):
     assert "4 passed" in done.stdout
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["-m", "weft.numba", "-m", "pytest"],
+        ["-c", "import sys, weft, pytest; sys.exit(pytest.main(sys.argv[1:]))"],
+        ["-m", "pytest"],
+    ],
+    ids=["drop-in", "weft is imported first", "pytest alone"],
+)
+def test_pytest_where_warnings_are_errors(env, tmp_path, command):
+    """pytest warns of packages with plugins that are imported before it starts."""
+    (tmp_path / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")
+    (tmp_path / "test_it.py").write_text(
+        "import weft.cuda\ndef test_it(pytestconfig):\n    pytestconfig.getoption('--weft-sanitize')\n"
+    )
+    done = python(env, *command, "-q", "-p", "no:cacheprovider", cwd=tmp_path)
+    assert "1 passed" in done.stdout
+    assert "warning" not in done.stdout + done.stderr
+
+
 def test_code_and_standard_input(env):
     text = """
 import sys
