@@ -48,7 +48,9 @@ pub(crate) fn new_array<'py>(
     let memory = Bound::new(py, memory)?.into_any();
     let steps = strides::of_c(&shape, item);
     let array = DeviceArray::of(memory, address, shape, steps, dtype, device, false, false)?;
-    cls.call1((Made(Mutex::new(Some(array))),)).map(Some)
+    // A class of Python's has its own `__new__`, of other arguments.
+    let new = py.get_type::<DeviceArray>().getattr(intern!(py, "__new__"))?;
+    new.call1((cls, Made(Mutex::new(Some(array))))).map(Some)
 }
 
 /// Extents that are plain integers of Python's.

@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 from weft import cuda
+from weft.cuda._memory.device_array import array_at
 
 driver = cuda.cudadrv.driver
 
@@ -25,7 +26,7 @@ def array_in(pointer, dtype, owner):
     count = pointer.size // np.dtype(dtype).itemsize
     address = int(pointer.device_pointer)
     device = cuda.get_current_device().id
-    return cuda.DeviceNDArray(owner, address, (count,), (np.dtype(dtype).itemsize,), dtype, device)
+    return array_at(owner, address, (count,), (np.dtype(dtype).itemsize,), dtype, device)
 
 
 def test_memory_of_a_context() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from weft import cuda
+from weft.cuda._memory.device_array import array_at
 
 DTYPES = "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64 complex64 complex128".split()
 FEW = "bool int8 uint16 int64 uint64 float16 float64 complex64".split()
@@ -32,7 +33,7 @@ def on_device(view):
         base = base.base
     memory = cuda.to_device(np.frombuffer(base.tobytes("A"), np.uint8))
     start = view.__array_interface__["data"][0] - base.__array_interface__["data"][0]
-    return cuda.DeviceNDArray(memory, memory.address + start, view.shape, view.strides, view.dtype, memory.device)
+    return array_at(memory, memory.address + start, view.shape, view.strides, view.dtype, memory.device)
 
 
 def moved(key):
@@ -240,7 +241,7 @@ def test_values_that_do_not_fit() -> None:
 
 def test_a_read_only_array_is_not_written() -> None:
     device = cuda.to_device(np.zeros(4))
-    locked = cuda.DeviceNDArray(device.owner, device.address, (4,), (8,), "f8", device.device, True)
+    locked = array_at(device.owner, device.address, (4,), (8,), "f8", device.device, True)
     for key in (np.s_[:], 0, [0, 1], np.array([True, False, True, False])):
         with pytest.raises(ValueError, match="read-only"):
             locked[key] = 1

@@ -232,7 +232,7 @@ array = handle.open_array(cuda.current_context(), (2,), np.int64)
 assert array.copy_to_host().tolist() == [0x0101010101010101] * 2
 array[1] = 5
 ''')
-view = cuda.DeviceNDArray(memory, int(memory), (3,), (8,), np.int64, 0)
+view = cuda.DeviceNDArray((3,), (8,), np.int64, gpu_data=memory)
 assert view.copy_to_host().tolist() == [0x0101010101010101] * 2 + [5]
 """,
         FAKE_SHARED=str(tmp_path),

@@ -1,4 +1,4 @@
-"""Handles of memory for other processes, where there is no such memory; with it: `test_fake_memory.py`."""
+"""Handles of memory for other processes, where no process opens them; where one does: `test_fake_memory.py`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,21 @@ driver, devicearray = cuda.cudadrv.driver, cuda.cudadrv.devicearray
 
 
 @pytest.mark.cpu
-def test_the_cpu_says_that_it_shares_no_memory() -> None:
+def test_memory_of_the_cpu_has_handles_that_no_process_opens() -> None:
     array = cuda.to_device(np.arange(3))
     context = cuda.current_context()
+    # A program may make handles of all its arrays, and run alone.
+    handle, part = array.get_ipc_handle(), context.get_ipc_handle(context.memalloc(24).view(8))
+    with pytest.raises(ValueError, match="from original process"):
+        handle.open()
+    with pytest.raises(ValueError, match="from original process"):
+        part.open(context)
+    assert (part.size, part.offset, len(part.handle)) == (16, 0, 64)
+    assert part.handle != handle._ipc_handle.handle
+    elsewhere = pickle.loads(pickle.dumps(handle))
     for use in (
-        array.get_ipc_handle,
-        lambda: context.get_ipc_handle(context.memalloc(8)),
+        elsewhere.open,
+        lambda: pickle.loads(pickle.dumps(part)).open(context),
         lambda: context.open_ipc_handle(bytes(64), 8),
         lambda: cuda.open_ipc_array(bytes(64), 3, np.float32).__enter__(),
         lambda: driver.device_extents(array.gpu_data),

@@ -65,7 +65,7 @@ from weft.cuda._intrinsic_names import *  # noqa: F403
 from weft.cuda._intrinsic_names import __all__ as _intrinsics
 from weft.cuda._jit import intrinsic
 from weft.cuda._kernel_names import atomic, blockDim, blockIdx, const, gridDim, literal_unroll, local, shared, threadIdx
-from weft.cuda._memory.device_array import DeviceNDArray, DeviceRecord
+from weft.cuda._memory.device_array import DeviceNDArray
 from weft.cuda._memory.interchange import from_dlpack
 from weft.cuda._memory.locked import (
     managed_array,
@@ -84,6 +84,7 @@ from weft.cuda._memory.making import (
     is_cuda_array,
     to_device,
 )
+from weft.cuda._memory.record import DeviceRecord
 from weft.cuda._reduce import Reduce, reduce
 from weft.cuda._streams import (
     Event,

@@ -12,7 +12,7 @@ import warnings
 import numpy as np
 
 from weft import _weft
-from weft.cuda._memory.device_array import DeviceNDArray, write
+from weft.cuda._memory.device_array import DeviceNDArray, array_at, write
 from weft.cuda._memory.making import as_cuda_array, device_array, to_device
 from weft.cuda._memory.ordering import ordered
 from weft.cuda._ufunc import placing
@@ -40,7 +40,7 @@ def as_words(array: DeviceNDArray, word: int) -> DeviceNDArray:
     shape, strides = array.shape, array.strides
     if array.itemsize != word:
         shape, strides = (*shape, array.itemsize // word), (*strides, word)
-    return DeviceNDArray(array.owner, array.address, shape, strides, np.dtype(f"u{word}"), array.device, array.readonly)
+    return array_at(array.owner, array.address, shape, strides, np.dtype(f"u{word}"), array.device, array.readonly)
 
 
 def spread(array: DeviceNDArray, shape: tuple[int, ...]) -> DeviceNDArray:
@@ -204,9 +204,7 @@ def source(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
         warn_of_parts(host.dtype, dtype)
         if not more:
             return host
-        cut = DeviceNDArray(
-            host.owner, host.address, extents, host.strides[more:], host.dtype, host.device, host.readonly
-        )
+        cut = array_at(host.owner, host.address, extents, host.strides[more:], host.dtype, host.device, host.readonly)
         cut.stream = host.stream
         return cut
     elements: np.ndarray[Any, Any] = np.empty(extents, dtype)

@@ -7,6 +7,8 @@ copy; what computes, or selects by arrays, makes new arrays (`operators.py`, `sh
 
 from __future__ import annotations
 
+import functools
+
 from weft import _weft
 from weft.cuda._memory.generic import Element
 from weft.cuda._memory.operators import Operators
@@ -21,7 +23,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from weft.cuda._memory.flags import ArrayFlags
     from weft.cuda._memory.ipc import IpcArrayHandle
+    from weft.cuda._memory.record import DeviceRecord
 
     Order = Literal["C", "F", "A"]
 
@@ -38,6 +42,40 @@ class DeviceNDArray(Shapes[Element], Operators[Element], _weft.DeviceArrayBase):
 
     # The stream that copies use where none is named.
     stream: Any = 0
+
+    def __new__(
+        cls, shape: int | Sequence[int], strides: int | Sequence[int], dtype: Any, stream: Any = 0, gpu_data: Any = None
+    ) -> Self:
+        """Make an array of the layout that is given, in new memory or in memory that there is.
+
+        Parameters
+        ----------
+        shape
+            Extents: an integer or a sequence of them.
+        strides
+            Strides in bytes, one for each dimension.
+        dtype
+            Element type.
+        stream
+            The stream that allocates, and that copies of the array use.
+        gpu_data
+            The memory, which the array keeps: a `MemoryPointer`, such as an array's `gpu_data`, or a device array. Its
+            first byte is the lowest of the elements'. None for new memory, with undefined contents.
+
+        Raises
+        ------
+        TypeError
+            An extent or a stride is no integer, no kernel can have the dtype, or ``gpu_data`` is no device memory.
+        ValueError
+            An extent is negative, there is not one stride for each dimension, or the elements do not fit into
+            ``gpu_data``.
+        """
+        from weft.cuda._memory.making import place_of_layout
+
+        array = _weft.DeviceArrayBase.__new__(cls, *place_of_layout(shape, strides, dtype, stream, gpu_data))
+        if stream:
+            array.stream = as_stream(stream)
+        return array
 
     # --- What it is ---
 
@@ -60,8 +98,8 @@ class DeviceNDArray(Shapes[Element], Operators[Element], _weft.DeviceArrayBase):
         Raises
         ------
         DriverError
-            No other process can open the memory (code 801): arrays are in the driver's pool unless WEFT_MEMORY_POOL=0,
-            and on the CPU none is shared.
+            No other process can open the memory (code 801): arrays are in the driver's pool unless WEFT_MEMORY_POOL=0.
+            Memory of the CPU has a handle, but opening that is this error.
         """
         from weft.cuda._memory.ipc import handle_of_array
 
@@ -80,9 +118,11 @@ class DeviceNDArray(Shapes[Element], Operators[Element], _weft.DeviceArrayBase):
         return ctypes.c_void_p(self.address)
 
     @property
-    def flags(self) -> dict[str, bool]:
-        """``C_CONTIGUOUS`` and ``F_CONTIGUOUS``."""
-        return {"C_CONTIGUOUS": self.is_c_contiguous(), "F_CONTIGUOUS": self.is_f_contiguous()}
+    def flags(self) -> ArrayFlags:
+        """``C_CONTIGUOUS`` and ``F_CONTIGUOUS``; NumPy's other names of flags by ``flags["C"]`` or ``flags.forc``."""
+        from weft.cuda._memory.flags import ArrayFlags
+
+        return ArrayFlags(self)
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -194,7 +234,7 @@ class DeviceNDArray(Shapes[Element], Operators[Element], _weft.DeviceArrayBase):
             if _weft.is_recording():
                 msg = "`ary` is missing: a graph is recorded, whose launches write `array.copy_to_host(out)`"
                 raise RuntimeError(msg)
-            return _read(self, stream)
+            return read(self, stream)
         if not isinstance(ary, np.ndarray):
             msg = f"`ary`, what to copy into, must be an array of NumPy's, not {type(ary).__name__}"
             raise TypeError(msg)
@@ -213,7 +253,7 @@ class DeviceNDArray(Shapes[Element], Operators[Element], _weft.DeviceArrayBase):
         ):
             _weft.copy_to_host(self.device, self.address, _bytes_of(to), stream or self.stream)
         else:
-            np.copyto(to, _read(self, stream))
+            np.copyto(to, read(self, stream))
         return ary
 
     def copy_to_device(self, ary: Any, stream: Any = 0) -> None:
@@ -309,7 +349,7 @@ class DeviceNDArray(Shapes[Element], Operators[Element], _weft.DeviceArrayBase):
             return view
         if self.dtype.names:
             return self._record(view.address, self.dtype)
-        return _read(view, stream)[()]
+        return read(view, stream)[()]
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self.setitem(key, value)
@@ -363,6 +403,8 @@ class DeviceNDArray(Shapes[Element], Operators[Element], _weft.DeviceArrayBase):
         return self._view(self.address + offset, shape, strides, dtype.base)
 
     def _record(self, address: int, dtype: Any) -> DeviceRecord:
+        from weft.cuda._memory.record import DeviceRecord
+
         record = DeviceRecord.at(self.owner, address, dtype, self.device, readonly=self.readonly)
         if self.stream:
             record.stream = self.stream
@@ -427,7 +469,7 @@ class DeviceNDArray(Shapes[Element], Operators[Element], _weft.DeviceArrayBase):
 
     def _view(self, address: int, shape: Sequence[int], strides: Sequence[int], dtype: Any = None) -> DeviceNDArray:
         dtype = self.dtype if dtype is None else dtype
-        view = DeviceNDArray(self.owner, address, shape, strides, dtype, self.device, self.readonly)
+        view = array_at(self.owner, address, shape, strides, dtype, self.device, self.readonly)
         if self.stream:
             view.stream = self.stream
         return view
@@ -439,84 +481,17 @@ class DeviceNDArray(Shapes[Element], Operators[Element], _weft.DeviceArrayBase):
         return clone
 
 
-class DeviceRecord(DeviceNDArray):
-    """A record in device memory: `cuda.to_device` of a NumPy record, or an element of a device array of records.
+if TYPE_CHECKING:
 
-    Kernels take it as a record. A field is read and written by its name; arrays and records in it are views.
-    """
-
-    def __new__(cls, dtype: Any, stream: Any = 0) -> Self:
-        """Make a record with undefined contents."""
-        dtype = _weft.as_dtype(dtype)
-        memory = _weft.Memory(dtype.itemsize, stream)
-        record = cls.at(memory, memory.address, dtype, memory.device)
-        if stream:
-            record.stream = stream
-        return record
-
-    @classmethod
-    def at(cls, owner: Any, address: int, dtype: Any, device: int, *, readonly: bool = False) -> Self:
-        """Make the record at an address in the memory of `owner`."""
-        if not dtype.names:
-            msg = f"{dtype} is no dtype of records"
-            raise TypeError(msg)
-        return _weft.DeviceArrayBase.__new__(cls, owner, address, (), (), dtype, device, readonly, record=True)
-
-    def __repr__(self) -> str:
-        return f"<weft.cuda.DeviceRecord dtype={self.dtype} device={self.device}>"
-
-    def copy_to_host(self, ary: Any = None, stream: Any = 0) -> Any:
-        """Copy to the host: to a record of the same dtype, or to a new one."""
-        import numpy as np
-
-        if ary is None:
-            return _read(self, stream)[()]
-        # NumPy's array of a record has the record's memory.
-        super().copy_to_host(np.asarray(ary), stream)
-        return ary
-
-    def copy_to_device(self, ary: Any, stream: Any = 0) -> None:
-        """Copy a record of the host or of the device into this one."""
-        import numpy as np
-
-        super().copy_to_device(ary if isinstance(ary, DeviceNDArray) else np.asarray(ary), stream)
-
-    def bind(self, stream: Any = 0) -> DeviceRecord:
-        """Make the same record with a stream of its own for copies."""
-        clone = self._record(self.address, self.dtype)
-        clone.stream = stream
-        return clone
-
-    def copy(self, order: Any = "C", stream: Any = 0) -> DeviceRecord:  # noqa: ARG002
-        """Make a copy on the device."""
-        record = DeviceRecord(self.dtype, stream or self.stream)
-        write(record, self, stream)
-        return record
-
-    def getitem(self, item: Any, stream: Any = 0) -> Any:
-        """Copy a number of a field to the host, or make a view of an array or record in a field."""
-        if not isinstance(item, str):
-            return super().getitem(item, stream)
-        dtype, offset = self._field(item)
-        if dtype.names:
-            return self._record(self.address + offset, dtype)
-        if dtype.shape:
-            return self._field_view(item)
-        # As bytes: NumPy's texts are dtypes of no array here.
-        view = self._view(self.address + offset, [dtype.itemsize], [1], "u1")
-        return _read(view, stream).view(dtype)[0]
-
-    def setitem(self, key: Any, value: Any, stream: Any = 0) -> None:
-        """Write a field, or with ``...`` the whole record."""
-        import numpy as np
-
-        if not isinstance(key, str):
-            super().setitem(key, value, stream)
-            return
-        dtype, offset = self._field(key)
-        host: np.ndarray[Any, Any] = np.empty(1, np.dtype([("field", dtype)]))
-        host["field"] = value.copy_to_host() if isinstance(value, DeviceNDArray) else value
-        write(self._view(self.address + offset, [dtype.itemsize], [1], "u1"), host.view("u1"), stream)
+    def array_at(
+        owner: Any, address: int, shape: Sequence[int], strides: Sequence[int], dtype: Any, device: int,
+        readonly: bool = False,
+    ) -> DeviceNDArray[Any]:  # fmt: skip
+        """Make an array in memory that an owner keeps: what arrays, views and memory of other libraries are made by."""
+        ...
+else:
+    # Not by `DeviceNDArray.__new__`, which is Python's and takes numba's arguments: views are made often.
+    array_at = functools.partial(_weft.DeviceArrayBase.__new__, DeviceNDArray)
 
 
 def squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -552,7 +527,8 @@ def _bytes_of(host: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return host.reshape(-1, order="A").view("u1")
 
 
-def _read(array: DeviceNDArray, stream: Any) -> np.ndarray[Any, Any]:
+def read(array: DeviceNDArray, stream: Any) -> np.ndarray[Any, Any]:
+    """Copy an array to a new one of the host, of the same order."""
     import numpy as np
 
     contiguous = array.is_c_contiguous() or array.is_f_contiguous()
@@ -588,7 +564,7 @@ def write(array: DeviceNDArray, value: Any, stream: Any) -> None:
             with ordered([array, value], stream) as chosen:
                 copies.move(value, array, chosen)
             return
-        value = _read(value, 0)
+        value = read(value, 0)
     if array.is_c_contiguous() or array.is_f_contiguous():
         host = np.asarray(value, order="C" if array.is_c_contiguous() else "F")
         _weft.copy_to_device(array, _bytes_of(host), stream)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from weft.cuda._memory import copies, index_kernels
-from weft.cuda._memory.device_array import DeviceNDArray, is_array_index
+from weft.cuda._memory.device_array import DeviceNDArray, array_at, is_array_index
 from weft.cuda._memory.making import as_cuda_array, device_array, is_cuda_array, to_device
 from weft.cuda._memory.masks import places_of
 from weft.cuda._memory.ordering import ordered
@@ -227,7 +227,7 @@ class Selection:
         """Give the array's memory as a line of words."""
         low, high = self._target.span
         target = self._target
-        return DeviceNDArray(
+        return array_at(
             target.owner, target.address + low, ((high - low) // self._word,), (self._word,),
             np.dtype(f"u{self._word}"), target.device, target.readonly,
         )  # fmt: skip
@@ -373,7 +373,7 @@ def _assigned_where(target: DeviceNDArray, parts: Parts, value: Any, stream: Any
     if ndim > len(parts.shape) - parts.before or parts.before:
         return False
     shape = (*index.extents, *parts.shape)
-    view = DeviceNDArray(
+    view = array_at(
         target.owner, target.address + parts.start, shape, (*index.strides, *parts.strides), target.dtype,
         target.device, target.readonly,
     )  # fmt: skip

@@ -7,7 +7,7 @@ https://data-apis.org/array-api/latest/API_specification/generated/array_api.arr
 from __future__ import annotations
 
 from weft import _weft
-from weft.cuda._memory.device_array import DeviceNDArray
+from weft.cuda._memory.device_array import DeviceNDArray, array_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def of_tensor(tensor: DLPackTensor, stream: Any = 0) -> DeviceNDArray:
             msg = f"the array is in memory of DLPack's device type {kind}, which kernels do not reach"
         raise LaunchError(msg)
     device = number if kind == CUDA else _weft.current_device_id()
-    array = DeviceNDArray(
+    array = array_at(
         tensor, tensor.address, tensor.shape, tensor.strides, tensor.dtype, device, tensor.readonly
     )  # fmt: skip
     if stream:
@@ -167,7 +167,7 @@ def to_dlpack(
         raise ValueError(msg)
     host = array.copy_to_host()
     address = host.__array_interface__["data"][0]
-    there = DeviceNDArray(host, address, host.shape, host.strides, host.dtype, array.device)
+    there = array_at(host, address, host.shape, host.strides, host.dtype, array.device)
     return _weft.export_dlpack(there, versioned, True, True)
 
 

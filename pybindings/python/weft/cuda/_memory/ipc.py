@@ -5,7 +5,7 @@ The process that allocated the memory must hold it as long as it is open elsewhe
 
 The driver lets other processes open what ``cuMemAlloc`` gives, not what is in its stream-ordered pool, where device
 arrays are: `cuda.current_context().memalloc` gives such memory, and with ``WEFT_MEMORY_POOL=0`` all arrays are in such.
-On the CPU there is none.
+Memory of the CPU has a handle, too, so that a program can make one of each of its arrays; no process opens it.
 (https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html: ``cuIpcGetMemHandle``)
 """
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 
 from weft import _weft
 from weft.cuda._memory.pointers import AutoFreePointer, address_of, of_array
@@ -165,8 +166,16 @@ class IpcArrayHandle:
 def handle_of(context: Context, memory: Any) -> IpcHandle:
     """Give a handle of memory that the driver allocated; see `Context.get_ipc_handle`."""
     address = address_of(memory.device_pointer)
+    if _weft.device_kind() == "cpu":
+        # Memory of a process that no other one reaches: programs that pass handles run where they open none.
+        return IpcHandle(memory, _named(address), memory.size, context.device.get_device_identity())
     handle, base, _ = _weft.share_memory(context.device.id, address)
     return IpcHandle(memory, handle, memory.size, context.device.get_device_identity(), address - base)
+
+
+def _named(address: int) -> bytes:
+    """Give the bytes of a handle of memory of the CPU: where the memory is, and in which process."""
+    return f"weft cpu {os.getpid()} {address:#x}".encode().ljust(_HANDLE_BYTES, b"\0")
 
 
 def handle_of_array(array: DeviceNDArray) -> IpcArrayHandle:
@@ -245,12 +254,12 @@ def _array(
     pointer: Any, start: int, shape: int | Sequence[int], dtype: Any, strides: Sequence[int] | None
 ) -> DeviceNDArray:
     """Make an array in memory that is open; it keeps that open."""
-    from weft.cuda._memory.device_array import DeviceNDArray
+    from weft.cuda._memory.device_array import array_at
 
     extents = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
     steps = _weft.contiguous_strides(extents, dtype.itemsize, "C") if strides is None else strides
     owner = pointer._memory() or pointer
-    return DeviceNDArray(owner, int(pointer.device_pointer) + start, extents, steps, dtype, pointer.context.device.id)
+    return array_at(owner, int(pointer.device_pointer) + start, extents, steps, dtype, pointer.context.device.id)
 
 
 def _handle_bytes(handle: Any) -> bytes:

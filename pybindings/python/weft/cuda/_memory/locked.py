@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 
 from weft import _weft
-from weft.cuda._memory.device_array import DeviceNDArray
+from weft.cuda._memory.device_array import DeviceNDArray, array_at
 from weft.cuda._memory.making import layout_of
 from weft.cuda._streams import as_stream
 
@@ -355,7 +355,7 @@ def mapped(*arylist: np.ndarray[Any, Any], stream: Any = 0) -> Iterator[DeviceND
         memory = _lock(array, mapped=True)
         # The names that the block gave stay behind it: the memory is let go by its owner.
         owners.append([memory, array])
-        device = DeviceNDArray(
+        device = array_at(
             owners[-1], memory.device_address, array.shape, array.strides, array.dtype, memory.device,
             not array.flags.writeable,
         )  # fmt: skip

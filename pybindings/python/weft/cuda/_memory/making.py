@@ -6,7 +6,8 @@ import math
 
 from weft import _weft
 from weft._weft import Memory
-from weft.cuda._memory.device_array import DeviceNDArray, DeviceRecord, write
+from weft.cuda._memory.device_array import DeviceNDArray, array_at, write
+from weft.cuda._memory.record import DeviceRecord
 from weft.cuda._streams import as_stream, external_stream
 
 TYPE_CHECKING = False
@@ -88,7 +89,7 @@ def device_array(
             return plain
     extents, element, steps, nbytes = layout_of(shape, dtype, strides, order)
     memory = Memory(nbytes, stream)
-    array = DeviceNDArray(memory, memory.address, extents, steps, element, memory.device)
+    array = array_at(memory, memory.address, extents, steps, element, memory.device)
     if stream:
         array.stream = as_stream(stream)
     return array
@@ -98,10 +99,7 @@ def layout_of(shape: Any, dtype: Any, strides: Any, order: str) -> tuple[list[in
     """Give the extents, the dtype, the strides and the size in bytes of a new array."""
     import numpy as np
 
-    extents = _integers(shape, "shape")
-    if any(extent < 0 for extent in extents):
-        msg = f"the extents of an array cannot be negative, got shape {shape!r}"
-        raise ValueError(msg)
+    extents = _extents(shape)
     _check_order(order)
     element = _weft.as_dtype(np.float64 if dtype is None else dtype)
     # NumPy too counts empty dimensions as one here.
@@ -111,10 +109,7 @@ def layout_of(shape: Any, dtype: Any, strides: Any, order: str) -> tuple[list[in
     if strides is None:
         steps = _weft.contiguous_strides(extents, element.itemsize, order)
     else:
-        steps = _integers(strides, "strides")
-        if len(steps) != len(extents):
-            msg = "strides and shape differ in length"
-            raise ValueError(msg)
+        steps = _steps(strides, extents)
         if any(step < 0 for step in steps):
             msg = "negative strides are not supported in a new array"
             raise NotImplementedError(msg)
@@ -122,6 +117,59 @@ def layout_of(shape: Any, dtype: Any, strides: Any, order: str) -> tuple[list[in
     if last + element.itemsize >= 1 << 63 or any(step >= 1 << 63 for step in steps):
         raise _too_big(shape, element, last)
     return extents, element, steps, 0 if 0 in extents else last + element.itemsize
+
+
+def place_of_layout(
+    shape: Any, strides: Any, dtype: Any, stream: Any, gpu_data: Any
+) -> tuple[Any, int, list[int], list[int], np.dtype[Any], int, bool]:
+    """Give what `array_at` takes of an array in new memory, or in `gpu_data`: see `DeviceNDArray`."""
+    if gpu_data is None:
+        extents, element, steps, nbytes = layout_of(shape, dtype, strides, "C")
+        memory = Memory(nbytes, stream)
+        return memory, memory.address, extents, steps, element, memory.device, False
+    from weft.cuda._memory.transfers import device_memory_size, is_device_memory, on_device, place_of
+
+    if not is_device_memory(gpu_data):
+        msg = f"`gpu_data` must be device memory, such as the `gpu_data` of an array, not {type(gpu_data).__name__}"
+        raise TypeError(msg)
+    extents = _extents(shape)
+    steps = _steps(strides, extents)
+    element = _weft.as_dtype(dtype)
+    memory = on_device(gpu_data)
+    low, high = _span(extents, steps, element.itemsize)
+    if high - low > device_memory_size(memory):
+        msg = (
+            f"an array of shape {tuple(extents)}, strides {tuple(steps)} and dtype {element} spans {high - low} bytes, "
+            f"and `gpu_data` has {device_memory_size(memory)}"
+        )
+        raise ValueError(msg)
+    owner, address, device = place_of(memory)
+    readonly: bool = getattr(memory, "readonly", False)
+    return owner, address - low, extents, steps, element, device, readonly
+
+
+def _extents(shape: Any) -> list[int]:
+    extents = _integers(shape, "shape")
+    if any(extent < 0 for extent in extents):
+        msg = f"the extents of an array cannot be negative, got shape {shape!r}"
+        raise ValueError(msg)
+    return extents
+
+
+def _steps(strides: Any, extents: Sequence[int]) -> list[int]:
+    steps = _integers(strides, "strides")
+    if len(steps) != len(extents):
+        msg = "strides and shape differ in length"
+        raise ValueError(msg)
+    return steps
+
+
+def _span(extents: Sequence[int], steps: Sequence[int], itemsize: int) -> tuple[int, int]:
+    """Give the bytes that elements lie in, counted from the first element: the lowest, and behind the highest."""
+    if 0 in extents:
+        return 0, 0
+    last = [(extent - 1) * step for extent, step in zip(extents, steps, strict=True)]
+    return sum(step for step in last if step < 0), sum(step for step in last if step > 0) + itemsize
 
 
 def _too_big(shape: Any, dtype: Any, nbytes: int) -> ValueError:
@@ -401,7 +449,7 @@ def from_cuda_array_interface(desc: dict[str, Any], owner: Any = None, sync: boo
         msg = "the array is in GPU memory, but kernels run on the CPU"
         raise LaunchError(msg)
     address, shape, strides, dtype, readonly, producer = _weft.read_array_interface(desc, owner)
-    array = DeviceNDArray(owner, address, shape, strides, dtype, _weft.device_of_address(address), readonly)
+    array = array_at(owner, address, shape, strides, dtype, _weft.device_of_address(address), readonly)
     if producer is not None:
         array.stream = external_stream(producer)
         if sync and config.CUDA_ARRAY_INTERFACE_SYNC:

@@ -8,7 +8,7 @@ import weakref
 import numpy as np
 
 from weft import _weft
-from weft.cuda._memory.device_array import DeviceNDArray
+from weft.cuda._memory.device_array import DeviceNDArray, array_at
 from weft.cuda._memory.pointers import address_of
 
 TYPE_CHECKING = False
@@ -120,7 +120,7 @@ class MappedNDArray(np.ndarray):
         if memory is None or not 0 <= start < max(memory.nbytes, 1):
             return None
         address, readonly = memory.device_address + start, not self.flags.writeable
-        array = DeviceNDArray(self, address, self.shape, self.strides, self.dtype, memory.device, readonly)
+        array = array_at(self, address, self.shape, self.strides, self.dtype, memory.device, readonly)
         if self.stream:
             array.stream = self.stream
         return array

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 def is_device_memory(obj: Any) -> bool:
     """Whether an object is memory of a device: a pointer, a device array, or an array that is mapped."""
-    return isinstance(_on_device(obj), (MemoryPointer, OwnedPointer, _weft.DeviceArrayBase))
+    return isinstance(on_device(obj), (MemoryPointer, OwnedPointer, _weft.DeviceArrayBase))
 
 
-def _on_device(obj: Any) -> Any:
+def on_device(obj: Any) -> Any:
     """Give a mapped array as the device sees it, and everything else as it is."""
     mapped = getattr(obj, "_weft_device_array", None)
     return obj if mapped is None else mapped
@@ -39,7 +39,7 @@ def require_device_memory(obj: Any) -> None:
 def device_memory_size(devmem: Any) -> int:
     """Give how many bytes memory of a device has."""
     require_device_memory(devmem)
-    devmem = _on_device(devmem)
+    devmem = on_device(devmem)
     if isinstance(devmem, _weft.DeviceArrayBase):
         low, high = devmem.span
         return high - low
@@ -83,28 +83,32 @@ def device_to_device(dst: Any, src: Any, size: int, stream: Any = 0) -> None:
 
 def device_memset(dst: Any, val: int, size: int, stream: Any = 0) -> None:
     """Set bytes of memory of a device."""
-    dst = _on_device(dst)
+    dst = on_device(dst)
     pointer = of_array(dst) if isinstance(dst, _weft.DeviceArrayBase) else dst
     require_device_memory(pointer)
     pointer.memset(val, size, stream)
 
 
+def place_of(memory: Any) -> tuple[Any, int, int]:
+    """Give what keeps memory of a device alive, the address of its first byte, and the number of the device."""
+    if isinstance(memory, _weft.DeviceArrayBase):
+        return memory.owner, memory.address + memory.span[0], memory.device
+    memory._check_alive()
+    # Weft's own memory notes who uses it.
+    return memory._memory() or memory, address_of(memory.device_pointer), memory.context.device.id
+
+
 def _bytes_on_device(memory: Any, size: int) -> DeviceNDArray:
     import numpy as np
 
-    from weft.cuda._memory.device_array import DeviceNDArray
+    from weft.cuda._memory.device_array import array_at
 
-    memory = _on_device(memory)
+    memory = on_device(memory)
     if not 0 <= size <= device_memory_size(memory):
         msg = f"size must be a number of bytes from 0 to {device_memory_size(memory)}, got {size}"
         raise ValueError(msg)
-    if isinstance(memory, _weft.DeviceArrayBase):
-        owner, address, device = memory.owner, memory.address + memory.span[0], memory.device
-    else:
-        # Weft's own memory notes who uses it.
-        owner = memory._memory() or memory
-        address, device = address_of(memory.device_pointer), memory.context.device.id
-    return DeviceNDArray(owner, address, (size,), (1,), np.dtype(np.uint8), device)
+    owner, address, device = place_of(memory)
+    return array_at(owner, address, (size,), (1,), np.dtype(np.uint8), device)
 
 
 def _bytes_on_host(obj: Any, size: int, name: str) -> Any:

@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 
-from weft.cuda._memory.device_array import DeviceNDArray
+from weft.cuda._memory.device_array import DeviceNDArray, array_at
 from weft.cuda._memory.making import device_array
 from weft.cuda._ufunc import placing
 
@@ -116,7 +116,7 @@ def cast(operand: Any, dtype: np.dtype[Any], stream: Any) -> Any:
         # The real parts are where the numbers are, and half as wide.
         part = np.empty(0, operand.dtype).real.dtype
         owner, at, device, readonly = operand.owner, operand.address, operand.device, operand.readonly
-        operand = DeviceNDArray(owner, at, operand.shape, operand.strides, part, device, readonly)
+        operand = array_at(owner, at, operand.shape, operand.strides, part, device, readonly)
     return operand if operand.dtype == dtype else converted(operand, dtype, stream)
 
 

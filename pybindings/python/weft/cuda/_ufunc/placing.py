@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from weft import _weft
-from weft.cuda._memory.device_array import DeviceNDArray
+from weft.cuda._memory.device_array import DeviceNDArray, array_at
 from weft.cuda._memory.interchange import array_of, exports
 from weft.cuda._memory.making import as_cuda_array, to_device
 
@@ -135,7 +135,7 @@ def on_device(operand: Any, dtype: np.dtype[Any] | None, stream: Any) -> Any:
 def in_place(host: np.ndarray[Any, Any]) -> DeviceNDArray:
     """Make a device array of the memory of a NumPy array; on the CPU only."""
     address = host.__array_interface__["data"][0]
-    return DeviceNDArray(host, address, host.shape, host.strides, host.dtype, _weft.current_device_id())
+    return array_at(host, address, host.shape, host.strides, host.dtype, _weft.current_device_id())
 
 
 def order_of(operands: Sequence[Any], shape: tuple[int, ...]) -> Any:
@@ -207,7 +207,7 @@ def reduced(
 
 def view(array: DeviceNDArray, shape: Sequence[int], strides: Sequence[int]) -> DeviceNDArray:
     """Give the same memory with other extents and strides."""
-    return DeviceNDArray(array.owner, array.address, shape, strides, array.dtype, array.device, array.readonly)
+    return array_at(array.owner, array.address, shape, strides, array.dtype, array.device, array.readonly)
 
 
 def outer_steps(extents: Sequence[int]) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
