@@ -27,7 +27,7 @@ use pyo3::{
 use weft_cli::Loader;
 use weft_compiler::diagnostic::closest;
 use weft_runtime::{
-    DeviceChoice, Error, Executor, Libdevice, Settings, Toolkit, cpu, cuda,
+    DeviceChoice, Error, ErrorKind, Executor, Libdevice, Settings, Toolkit, cpu, cuda,
     progress::{self, Place},
     sanitize,
 };
@@ -129,6 +129,10 @@ fn choose() -> Result<Devices, Error> {
     sanitize::tell_same_values(settings.sanitize_same_value);
     if !settings.sanitize.is_empty() {
         sanitize::memory::watch();
+    }
+    if settings.device == DeviceChoice::None {
+        let text = "CUDA is disabled by WEFT_DEVICE=none, which NUMBA_DISABLE_CUDA=1 sets, too: no device can be used";
+        return Err(Error::new(ErrorKind::NoDevice, text));
     }
     let is_sanitized = settings.device == DeviceChoice::Auto && !settings.sanitize.is_empty();
     let count = if settings.device.is_host() || is_sanitized { 0 } else { cuda::device_count() };

@@ -27,6 +27,8 @@ pub enum DeviceChoice {
     Cpu,
     /// Python's interpreter, on memory of the CPU.
     Python,
+    /// Nothing: each use of a device is an error.
+    None,
 }
 
 impl DeviceChoice {
@@ -35,7 +37,7 @@ impl DeviceChoice {
     pub fn is_host(self) -> bool {
         match self {
             Self::Auto | Self::Cuda => false,
-            Self::Cpu | Self::Python => true,
+            Self::Cpu | Self::Python | Self::None => true,
         }
     }
 }
@@ -384,6 +386,7 @@ mod tests {
     fn values_are_read() {
         assert_eq!(with("WEFT_DEVICE", "cpu").map(|s| s.device), Ok(DeviceChoice::Cpu));
         assert_eq!(with("WEFT_DEVICE", "python").map(|s| s.device), Ok(DeviceChoice::Python));
+        assert_eq!(with("WEFT_DEVICE", "none").map(|s| s.device), Ok(DeviceChoice::None));
         assert_eq!(with("WEFT_DEBUG_THREAD", "3").map(|s| s.debug_thread), Ok(Some((3, 0, 0))));
         assert_eq!(with("WEFT_DEBUG_BLOCK", "3, 2,1").map(|s| s.debug_block), Ok(Some((3, 2, 1))));
         assert_eq!(with("WEFT_DEBUG_BLOCK", "any").map(|s| s.debug_block), Ok(None));

@@ -11,14 +11,15 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_DEVICE",
         default: "auto",
-        allowed: "auto, cuda, cpu or python",
-        doc: "Where kernels run. `auto`: on the GPU if there is one, else on the CPU. `cuda`: on the GPU; a missing GPU is an error. `cpu`: on the CPU. `python`: in Python's interpreter, one thread after the other and very slowly, so that `breakpoint()`, pdb and editors' debuggers stop in a kernel.",
+        allowed: "auto, cuda, cpu, python or none",
+        doc: "Where kernels run. `auto`: on the GPU if there is one, else on the CPU. `cuda`: on the GPU; a missing GPU is an error. `cpu`: on the CPU. `python`: in Python's interpreter, one thread after the other and very slowly, so that `breakpoint()`, pdb and editors' debuggers stop in a kernel. `none`: nowhere; `cuda.is_available()` is False, as on a machine without CUDA.",
         parse: |settings, value| {
             settings.device = match value {
                 "auto" => DeviceChoice::Auto,
                 "cuda" => DeviceChoice::Cuda,
                 "cpu" => DeviceChoice::Cpu,
                 "python" => DeviceChoice::Python,
+                "none" => DeviceChoice::None,
                 _ => return None,
             };
             Some(())

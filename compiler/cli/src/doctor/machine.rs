@@ -131,12 +131,12 @@ pub(super) fn driver(hardware: &Hardware, settings: &Settings, findings: &mut Fi
     let severity = match settings.device {
         DeviceChoice::Cuda => Severity::Error,
         DeviceChoice::Auto if found.is_some() || hardware.has_gpu() => Severity::Warning,
-        DeviceChoice::Auto | DeviceChoice::Cpu | DeviceChoice::Python => return,
+        DeviceChoice::Auto | DeviceChoice::Cpu | DeviceChoice::Python | DeviceChoice::None => return,
     };
     let help = hardware.mend(&error, found.is_some());
     let help = match settings.device {
         DeviceChoice::Cuda => format!("{help}. Or unset WEFT_DEVICE, which demands a GPU"),
-        DeviceChoice::Auto | DeviceChoice::Cpu | DeviceChoice::Python => help.to_owned(),
+        DeviceChoice::Auto | DeviceChoice::Cpu | DeviceChoice::Python | DeviceChoice::None => help.to_owned(),
     };
     findings.problem(severity, error.message, help);
 }
@@ -189,8 +189,14 @@ pub(super) fn devices(
             findings.problem(severity(!uses_gpu), format!("the CPU cannot be opened: {error}"), help);
         }
     }
-    let used = if uses_gpu { "the GPU" } else { "the CPU" };
-    section.row("in use", format!("kernels run on {used}"), json!(if uses_gpu { "cuda" } else { "cpu" }));
+    let (text, used) = if settings.device == DeviceChoice::None {
+        ("WEFT_DEVICE=none: kernels run nowhere", json!(null))
+    } else if uses_gpu {
+        ("kernels run on the GPU", json!("cuda"))
+    } else {
+        ("kernels run on the CPU", json!("cpu"))
+    };
+    section.row("in use", text.to_owned(), used);
     findings.section(section);
 }
 
