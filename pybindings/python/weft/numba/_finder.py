@@ -104,11 +104,15 @@ class Finder(MetaPathFinder, Loader):
         return Facade(spec.name, f"weft under the name of `{spec.name}`; see docs/drop-in.md.")
 
     def exec_module(self, module: ModuleType) -> None:
-        """Let numba and weft know each other, where both are there."""
-        if self.has_numba and module.__name__ == "numba.cuda":
-            from weft.numba import _beside
+        """Let numba and weft know each other, where both are there, and device arrays be as numba's."""
+        if module.__name__ == "numba.cuda":
+            from weft.numba import _arrays
 
-            _beside.join()
+            _arrays.join()
+            if self.has_numba:
+                from weft.numba import _beside
+
+                _beside.join()
 
 
 class Installed:
@@ -146,6 +150,9 @@ class Installed:
             if "numba.cuda" in self._modules:
                 vars(numba)["cuda"] = self._modules["numba.cuda"]
         sys.modules.update(self._modules)
+        from weft.numba import _arrays
+
+        _arrays.part()
         if self.finder.has_numba:
             from weft.numba import _beside
 

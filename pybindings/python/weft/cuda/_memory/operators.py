@@ -1,11 +1,13 @@
 """The operators of device arrays, and their reductions: ufuncs of NumPy's, computed on the device.
 
 What computes is imported when it is used. Results are device arrays, of reductions of all elements, too: without axes,
-so that nothing waits for the device until the number is wanted.
+so that nothing waits for the device until the number is wanted. Only where `numba.cuda` is weft (`totals_are_numbers`)
+they are NumPy's numbers: numba's device arrays have no reductions, and NumPy's functions copy them to the host.
 """
 
 from __future__ import annotations
 
+from weft import _weft
 from weft.cuda._memory.generic import Array, Element
 
 TYPE_CHECKING = False
@@ -16,6 +18,23 @@ if TYPE_CHECKING:
     import numpy as np
 
     from weft.cuda._memory.device_array import DeviceNDArray
+
+
+# Whether reductions of all elements are NumPy's numbers.
+_numbers = False
+
+
+def totals_are_numbers(on: bool) -> None:
+    """Have reductions of all elements be NumPy's numbers on the host, or device arrays without axes."""
+    global _numbers
+    _numbers = on
+
+
+def total(found: Any, out: Any) -> Any:
+    """Give what a reduction returns. While a graph is recorded there is no number yet."""
+    if not _numbers or out is not None or found.ndim or _weft.is_recording():
+        return found
+    return found.copy_to_host()[()]
 
 
 def _binary(name: str, reflected: bool = False) -> Callable[[Any, Any], DeviceNDArray[Any]]:
@@ -151,6 +170,18 @@ class Operators(Array[Element]):
             raise TypeError(msg)
         index: int = self.item()
         return index
+
+    def __str__(self) -> str:
+        # As of NumPy's, the number; the elements of other arrays stay where they are.
+        if self.ndim or self.dtype.names is not None or _weft.is_recording():
+            return repr(self)
+        return str(self.copy_to_host()[()])
+
+    def __format__(self, spec: str) -> str:
+        # As of NumPy's, that of Python's number.
+        if self.ndim or self.dtype.names is not None or _weft.is_recording():
+            return super().__format__(spec)
+        return format(self.item(), spec)
 
     def __contains__(self, value: Any) -> bool:
         found = self == value
@@ -366,7 +397,7 @@ class Operators(Array[Element]):
         """
         from weft.cuda._ufunc import statistics
 
-        found: DeviceNDArray[Any] = statistics.mean(self, axis, dtype, out, keepdims, where)
+        found: DeviceNDArray[Any] = total(statistics.mean(self, axis, dtype, out, keepdims, where), out)
         return found
 
     def var(
@@ -403,7 +434,7 @@ class Operators(Array[Element]):
         """
         from weft.cuda._ufunc import statistics
 
-        found: DeviceNDArray[Any] = statistics.var(self, axis, dtype, out, ddof, keepdims, where)
+        found: DeviceNDArray[Any] = total(statistics.var(self, axis, dtype, out, ddof, keepdims, where), out)
         return found
 
     def std(
@@ -440,7 +471,7 @@ class Operators(Array[Element]):
         """
         from weft.cuda._ufunc import statistics
 
-        found: DeviceNDArray[Any] = statistics.var(self, axis, dtype, out, ddof, keepdims, where, root=True)
+        found: DeviceNDArray[Any] = total(statistics.var(self, axis, dtype, out, ddof, keepdims, where, root=True), out)
         return found
 
     def argmin(self, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> DeviceNDArray[np.int64]:
@@ -468,7 +499,7 @@ class Operators(Array[Element]):
         """
         from weft.cuda._ufunc import statistics
 
-        found: DeviceNDArray[Any] = statistics.place("minimum", self, axis, out, keepdims)
+        found: DeviceNDArray[Any] = total(statistics.place("minimum", self, axis, out, keepdims), out)
         return found
 
     def argmax(self, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> DeviceNDArray[np.int64]:
@@ -496,7 +527,7 @@ class Operators(Array[Element]):
         """
         from weft.cuda._ufunc import statistics
 
-        found: DeviceNDArray[Any] = statistics.place("maximum", self, axis, out, keepdims)
+        found: DeviceNDArray[Any] = total(statistics.place("maximum", self, axis, out, keepdims), out)
         return found
 
 
@@ -509,10 +540,9 @@ def _reduce(
 
     if initial is getattr(np, "_NoValue", None):
         initial = None
-    found: DeviceNDArray[Any] = on_device(getattr(np, name)).reduce(
-        array, axis, dtype, out, bool(keepdims), initial, where
-    )
-    return found
+    found = on_device(getattr(np, name)).reduce(array, axis, dtype, out, bool(keepdims), initial, where)
+    given: DeviceNDArray[Any] = total(found, out)
+    return given
 
 
 def _power(array: Any, exponent: Any, out: Any = None) -> Any:

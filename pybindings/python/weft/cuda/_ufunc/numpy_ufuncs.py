@@ -16,6 +16,7 @@ from weft import _weft
 from weft.cuda._memory import copies
 from weft.cuda._memory.device_array import DeviceNDArray
 from weft.cuda._memory.making import device_array, to_device
+from weft.cuda._memory.operators import total
 from weft.cuda._memory.ordering import ordered
 from weft.cuda._ufunc import placing
 from weft.cuda._ufunc.results import outputs
@@ -391,5 +392,7 @@ def dispatch(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], keywords: di
             raise _without(ufunc.__name__, f"there is no keyword {name!r}")
     if method == "reduce" and keywords.get("initial") is np._NoValue:
         del keywords["initial"]
+    if method == "reduce":
+        return total(found.reduce(*inputs, **keywords), next(iter(outs), None))
     call = found if method == "__call__" else getattr(found, method)
     return call(*inputs, **keywords)
