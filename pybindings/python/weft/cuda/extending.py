@@ -418,15 +418,14 @@ _HELP = {
 }
 
 
-class _Refused:
+class Refused:
     """What needs llvmlite: an error where it is used, so that a library can still import it beside other names."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, name: str, instead: str) -> None:
+        self._message = f"weft has no llvmlite, which `{name}` is for: {instead}"
 
     def _refuse(self) -> NoReturn:
-        msg = f"weft has no llvmlite, which `extending.{self._name}` is for: {_HELP[self._name]}"
-        raise NotImplementedError(msg)
+        raise NotImplementedError(self._message)
 
     def __call__(self, *args: object, **kwargs: object) -> NoReturn:  # noqa: ARG002
         """Refuse."""
@@ -442,7 +441,7 @@ class _Refused:
 def __getattr__(name: str) -> Any:
     """Give what stands for names that Numba has here and weft refuses."""
     if name in _HELP:
-        return _Refused(name)
+        return Refused(f"extending.{name}", _HELP[name])
     from weft._missing import missing
 
     raise missing(f"module {__name__!r}", f"{__name__}.{name}", __all__)

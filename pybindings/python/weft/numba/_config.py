@@ -39,7 +39,7 @@ class Config(ModuleType):
         """Read a setting."""
         if name in SHARED:
             return getattr(config, SHARED[name])
-        if name in ("ENABLE_CUDASIM", "DISABLE_JIT", "DISABLE_PERFORMANCE_WARNINGS"):
+        if name in ("ENABLE_CUDASIM", "DISABLE_CUDA", "DISABLE_JIT", "DISABLE_PERFORMANCE_WARNINGS"):
             return _flag(f"NUMBA_{name}")
         if name in ("NUMBA_NUM_THREADS", "NUMBA_DEFAULT_NUM_THREADS"):
             return os.cpu_count() or 1

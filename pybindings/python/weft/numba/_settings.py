@@ -12,6 +12,7 @@ import warnings
 # numba's variable, weft's, and what weft's becomes where numba's is on; None for the value as it is.
 _LED: tuple[tuple[str, str, str | None], ...] = (
     ("NUMBA_ENABLE_CUDASIM", "WEFT_DEVICE", "cpu"),
+    ("NUMBA_DISABLE_CUDA", "WEFT_DEVICE", "none"),
     ("NUMBA_DISABLE_PERFORMANCE_WARNINGS", "WEFT_WARN_ON_IMPLICIT_COPY", "0"),
     ("NUMBA_DISABLE_PERFORMANCE_WARNINGS", "WEFT_LOW_OCCUPANCY_WARNINGS", "0"),
     ("NUMBA_CUDA_DEBUGINFO", "WEFT_DEBUG", "1"),

@@ -1,0 +1,20 @@
+"""`numba.cuda.cudadecl` and `cudaimpl`: registries of functions for llvmlite. They can be imported, not used."""
+
+from __future__ import annotations
+
+from weft.cuda.extending import Refused
+
+_FUNCTION = (
+    "`numba.cuda.extending.overload` the function with kernel Python, or make it of PTX with `weft.cuda.intrinsic`"
+)
+_ATTRIBUTE = "`numba.cuda.extending.overload_attribute` with kernel Python"
+
+registry = Refused("registry", _FUNCTION)
+register = Refused("register", _FUNCTION)
+register_global = Refused("register_global", _FUNCTION)
+register_attr = Refused("register_attr", _ATTRIBUTE)
+lower = Refused("lower", _FUNCTION)
+lower_attr = Refused("lower_attr", _ATTRIBUTE)
+lower_constant = Refused("lower_constant", "pass named tuples, dataclasses or records")
+
+__all__ = ["lower", "lower_attr", "lower_constant", "register", "register_attr", "register_global", "registry"]
