@@ -62,6 +62,38 @@ def test_assignment(key, value) -> None:
         assert np.array_equal(device, host)
 
 
+@pytest.mark.parametrize(
+    "shape",
+    [
+        *(6, np.int32(6), np.array(6), np.array(6, np.uint8), [6], (np.int64(6),), np.array([6]), np.array([2, 3])),
+        *([np.int16(2), 3], (np.uint64(1), np.int8(2), 3), np.array([], int), np.array([3, 2], np.uint8)),
+    ],
+)
+def test_shapes_are_integers_of_numpys_too(shape) -> None:
+    expected = np.empty(shape).shape
+    for make in (cuda.device_array, cuda.pinned_array, cuda.mapped_array, cuda.managed_array):
+        assert make(shape).shape == expected
+        assert make(shape, np.int8, order="F").shape == expected
+    if expected:
+        assert cuda.to_device(np.arange(6)).reshape(shape).shape == expected
+
+
+@pytest.mark.parametrize("shape", [1.5, np.float64(2), np.array(2.0), np.array([2.0]), [1.5], "3", None, [[1, 2]]])
+def test_other_shapes_are_refused(shape) -> None:
+    for make in (cuda.device_array, cuda.pinned_array, cuda.mapped_array, cuda.managed_array):
+        with pytest.raises(TypeError, match="shape must be an integer or integers"):
+            make(shape)
+    with pytest.raises(TypeError, match="the extents of a shape are integers"):
+        cuda.to_device(np.arange(6)).reshape(shape)
+
+
+@pytest.mark.parametrize("shape", [-4, (3, -1), np.int64(-2), np.array([2, -1])])
+def test_shapes_are_not_negative(shape) -> None:
+    for make in (cuda.device_array, cuda.pinned_array, cuda.mapped_array, cuda.managed_array):
+        with pytest.raises(ValueError, match="cannot be negative"):
+            make(shape)
+
+
 def test_wrong_assignments() -> None:
     device = cuda.to_device(np.zeros((2, 3)))
     with pytest.raises(ValueError, match="Can't assign 2-D array to 1-D self"):

@@ -8,6 +8,7 @@ from weft import _weft
 from weft._weft import Memory
 from weft.cuda._memory.device_array import DeviceNDArray, array_at, write
 from weft.cuda._memory.record import DeviceRecord
+from weft.cuda._memory.shapes import integers
 from weft.cuda._streams import as_stream, external_stream
 
 TYPE_CHECKING = False
@@ -177,11 +178,11 @@ def _too_big(shape: Any, dtype: Any, nbytes: int) -> ValueError:
 
 
 def _integers(value: Any, name: str) -> list[int]:
-    items = [value] if hasattr(value, "__index__") or not hasattr(value, "__iter__") else list(value)
-    if not all(hasattr(item, "__index__") for item in items):
+    found = integers(value)
+    if found is None:
         msg = f"{name} must be an integer or integers, got {value!r}"
         raise TypeError(msg)
-    return [item.__index__() for item in items]
+    return found
 
 
 def _check_order(order: str) -> None:

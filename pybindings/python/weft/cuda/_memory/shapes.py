@@ -69,15 +69,14 @@ class Shapes(Array[Element]):
         >>> print(x.reshape(3, -1).shape)
         (3, 2)
         """
-        given = newshape[0] if len(newshape) == 1 and not hasattr(newshape[0], "__index__") else newshape
-        try:
-            shape = [operator.index(extent) for extent in given]
-        except TypeError:
+        given = newshape[0] if len(newshape) == 1 else newshape
+        shape = integers(given)
+        if shape is None:
             msg = f"the extents of a shape are integers, not {given!r}"
-            raise TypeError(msg) from None
+            raise TypeError(msg)
         known: int = math.prod(extent for extent in shape if extent >= 0)
         if shape.count(-1) > 1:
-            msg = f"only one extent can be -1, which is then found: got {tuple(given)}"
+            msg = f"only one extent can be -1, which is then found: got {tuple(shape)}"
             raise ValueError(msg)
         if shape.count(-1) == 1 and known and self.size % known == 0:
             shape[shape.index(-1)] = self.size // known
@@ -507,6 +506,16 @@ class Shapes(Array[Element]):
         for start in range(0, self.size, section):
             part = self[start : start + section]
             yield part.bind(stream) if stream else part
+
+
+def integers(value: Any) -> list[int] | None:
+    """Give an integer, or those of a sequence or of an array with one axis; None for what is neither."""
+    # An array has `__index__`, but only without axes it is an integer.
+    items = value if getattr(value, "ndim", None) != 0 and hasattr(value, "__iter__") else (value,)
+    try:
+        return [operator.index(item) for item in items]
+    except TypeError:
+        return None
 
 
 def _reshaped(array: Any, shape: Sequence[int], order: str) -> Sequence[int] | None:
