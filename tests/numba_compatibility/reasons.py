@@ -138,7 +138,7 @@ def _rows():
             r"AssertionError: 0 != [12]\b",
             r"test_module_callbacks\.py",
         ),
-        ("arrays that processes share: a CPU has none", r"no other process can open memory of the CPU"),
+        ("arrays that processes share: a CPU has none", r"the CPU cannot open memory of another process"),
         ("headers of the CUDA toolkit", r"no curand_kernel\.h"),
         ("device memory for other libraries: where there is a driver the CPU has none", r"the array is in CPU memory"),
         ("more than one GPU", r"need more than 1 gpus"),

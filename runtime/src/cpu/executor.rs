@@ -127,7 +127,7 @@ impl Executor for CpuExecutor {
     }
 
     fn open_shared(&self, _handle: &[u8; 64], _bytes: u64) -> Result<Arc<dyn Buffer>, Error> {
-        Err(not_supported("the CPU cannot open memory of another process"))
+        Err(not_supported("the CPU cannot open memory of another process: pass what `copy_to_host` gives"))
     }
 
     fn extents_of(&self, _address: u64) -> Result<(u64, u64), Error> {
