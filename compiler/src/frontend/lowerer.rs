@@ -56,6 +56,8 @@ pub(super) struct Lowerer {
     pub(super) sanitize: bool,
     /// Breakpoints may stand in the code: a debugger of the GPU is expected.
     pub(super) stops: bool,
+    /// Python's interpreter runs the launches.
+    pub(super) interpreted: bool,
     /// Which exceptions the request wants to hear of.
     pub(super) reports: Reports,
     /// The request asks for notes.

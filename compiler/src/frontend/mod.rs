@@ -99,7 +99,11 @@ fn lowered_for(request: &Request, variables: Option<Vec<Variable>>) -> lowerer::
     let mut lowerer = lowerer::Lowerer {
         ptx,
         // Whoever runs code for other programs may have any debugger.
-        stops: ptx && (request.options.debug || matches!(request.options.entry, Entry::Foreign(_))),
+        stops: match request.target {
+            Target::Sm(..) => request.options.debug || matches!(request.options.entry, Entry::Foreign(_)),
+            Target::Host(_) => request.options.interpreted,
+        },
+        interpreted: request.options.interpreted,
         root,
         overloads,
         most_threads,
@@ -128,7 +132,8 @@ fn lowered_for(request: &Request, variables: Option<Vec<Variable>>) -> lowerer::
 pub fn result_type(request: &Request) -> Result<Outcome<Option<ArgType>>, Failure> {
     let overloads = request.overloads.clone();
     // What a function returns does not depend on where it runs.
-    let mut lowerer = lowerer::Lowerer { overloads, stops: true, ..lowerer::Lowerer::default() };
+    let interpreted = request.options.interpreted;
+    let mut lowerer = lowerer::Lowerer { overloads, stops: true, interpreted, ..lowerer::Lowerer::default() };
     let found = function::lower_result(&mut lowerer, request);
     finished(lowerer).map(|outcome| outcome.map(|_| found))
 }

@@ -46,6 +46,9 @@ pub struct Options {
     pub short_extents: Vec<(u32, u8)>,
     /// Say where Numba's typing makes numbers wider, among the warnings.
     pub notes: bool,
+    /// Python's interpreter runs the launches, and debuggers stop there: a breakpoint does nothing in code for the host, and no
+    /// error recommends the interpreter.
+    pub interpreted: bool,
     /// So many threads are one of a launch, if that is possible ([`weft_artifact::Kernel::coarsening`]).
     pub coarsen: Factors,
     /// Where that is its own alone: estimate which are worth it ([`weft_artifact::Coarsening::candidates`]). If some are, on GPUs,
@@ -82,6 +85,7 @@ impl Default for Options {
             facts: Facts::NONE,
             short_extents: Vec::new(),
             notes: false,
+            interpreted: false,
             coarsen: Factors::NONE,
             choose: false,
             driver_isa: None,

@@ -292,9 +292,10 @@ pub(crate) fn shares_arrays(py: Python<'_>) -> PyResult<bool> {
     Ok(is_cuda(py)? || !cuda::has_driver())
 }
 
-/// Whether Python's interpreter runs the kernels of this process.
+/// Whether Python's interpreter runs the kernels of this process: so the settings say, whether or not a device was opened. Settings
+/// that cannot be read are an error of whatever opens one.
 pub(crate) fn interprets() -> bool {
-    matches!(DEVICES.get(), Some(Ok(devices)) if devices.settings.device == DeviceChoice::Python)
+    read_settings().is_ok_and(|settings| settings.device == DeviceChoice::Python)
 }
 
 /// Whether Python's interpreter runs the kernels of this process.

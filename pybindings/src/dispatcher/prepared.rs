@@ -25,7 +25,8 @@ use crate::{
 #[pyclass(frozen, weakref, module = "weft._weft", name = "PreparedLaunch")]
 pub(crate) struct Prepared {
     dispatcher: Py<Dispatcher>,
-    resolved: Arc<Resolved>,
+    /// The kernel; `None` where Python's interpreter runs the launches.
+    resolved: Option<Arc<Resolved>>,
     config: LaunchConfig,
     stream: Given,
     /// They keep the memory.
@@ -51,13 +52,10 @@ impl Prepared {
         let mut arguments = Arguments::in_no_stream();
         arguments.push_all(args).map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
         graph::refuse_hosts(dispatcher, &arguments)?;
-        let resolved = Dispatcher::resolve(dispatcher, &arguments)?.for_block(dispatcher, &config)?;
-        arguments.lend(&resolved.overload.lent);
-        let mut slots = Vec::new();
-        let variant = fill_slots(dispatcher, &resolved, &config, &mut arguments, &mut slots)?;
-        let resolved = variant.unwrap_or(resolved);
-        let overload = &resolved.overload;
-        overload.loaded(py)?.check(&config, slots.len()).map_err(|error| errors::runtime(py, &error))?;
+        let (mut slots, mut resolved) = (Vec::new(), None);
+        if !devices::interprets() {
+            resolved = Some(Self::resolve(dispatcher, &config, &mut arguments, &mut slots)?);
+        }
         Ok(Self {
             dispatcher: dispatcher.clone().unbind(),
             config,
@@ -68,18 +66,35 @@ impl Prepared {
             resolved,
         })
     }
+
+    /// The kernel that the launches run, and its slots.
+    fn resolve(
+        dispatcher: &Bound<'_, Dispatcher>,
+        config: &LaunchConfig,
+        arguments: &mut Arguments,
+        slots: &mut Vec<u64>,
+    ) -> PyResult<Arc<Resolved>> {
+        let py = dispatcher.py();
+        let resolved = Dispatcher::resolve(dispatcher, arguments)?.for_block(dispatcher, config)?;
+        arguments.lend(&resolved.overload.lent);
+        let variant = fill_slots(dispatcher, &resolved, config, arguments, slots)?;
+        let resolved = variant.unwrap_or(resolved);
+        let overload = &resolved.overload;
+        overload.loaded(py)?.check(config, slots.len()).map_err(|error| errors::runtime(py, &error))?;
+        Ok(resolved)
+    }
 }
 
 #[pymethods]
 impl Prepared {
     /// Launches with the arguments as they were read.
     fn __call__(&self, py: Python<'_>) -> PyResult<()> {
-        if recording::is_active() || devices::interprets() {
+        let Some(resolved) = self.resolved.as_ref().filter(|_| !recording::is_active()) else {
             let stream = self.stream.on_current(py)?;
             let (dispatcher, args) = (self.dispatcher.bind(py), self.args.bind(py));
             return launch::start(dispatcher, &self.config, stream.as_deref(), args, &By::Types);
-        }
-        let overload = &self.resolved.overload;
+        };
+        let overload = &resolved.overload;
         let stream = self.stream.on(py, &*overload.executor)?;
         let stream = stream.as_deref();
         let order = stream.map_or(0, Stream::order);

@@ -134,6 +134,7 @@ fn request(
 ) -> PyResult<Request> {
     let mut options = jit.code.clone();
     options.notes = devices::settings(py)?.warn_widening;
+    options.interpreted = devices::interprets();
     if matches!(target, Target::Host(_)) {
         if !jit.says_sanitize {
             options.sanitize = devices::settings(py)?.sanitize;
@@ -197,7 +198,9 @@ pub(crate) fn result_type(
     jit: &JitOptions,
 ) -> PyResult<Outcome<Option<ArgType>>> {
     // No type depends on the target.
-    let request = definition.request(args, options::of_capability(0, 0), jit.code.clone(), Keep::default());
+    let mut options = jit.code.clone();
+    options.interpreted = devices::interprets();
+    let request = definition.request(args, options::of_capability(0, 0), options, Keep::default());
     let typed = interruptible(py, |poll| ENGINE.result_type_polled(&request, poll))?;
     typed.map_err(|failure| errors::compile_error(py, &failure))
 }

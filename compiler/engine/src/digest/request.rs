@@ -56,6 +56,7 @@ impl Feed {
             facts: Facts { small, nonneg, disjoint, aligned, warps },
             short_extents,
             notes,
+            interpreted,
             coarsen,
             choose,
             driver_isa,
@@ -77,6 +78,7 @@ impl Feed {
             aligned,
             warps,
             notes,
+            interpreted,
             choose,
         ];
         for flag in flags {

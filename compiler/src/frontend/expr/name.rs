@@ -151,10 +151,15 @@ impl FnLowerer<'_> {
             Captured::Unsupported(kind, what) => {
                 let diagnostic = unusable(name, what, span);
                 self.report(match kind {
-                    Unsupported::PlainFunction if name == "set_trace" || name.ends_with(".set_trace") => diagnostic.help(
-                        "run the program with the environment variable WEFT_DEVICE=python, where the debugger stops here; or write \
-                         `breakpoint()`",
-                    ),
+                    Unsupported::PlainFunction if name == "set_trace" || name.ends_with(".set_trace") => {
+                        diagnostic.help(if self.cx.interpreted {
+                            "launch the kernel: Python's interpreter runs launches, and the debugger stops here; or write \
+                             `breakpoint()`, which code that is only looked at may have"
+                        } else {
+                            "run the program with the environment variable WEFT_DEVICE=python, where the debugger stops here; or \
+                             write `breakpoint()`"
+                        })
+                    }
                     Unsupported::PlainFunction => {
                         diagnostic.help(format!("decorate `{name}` with `@cuda.jit` (a device function)"))
                     }
