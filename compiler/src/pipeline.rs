@@ -5,7 +5,7 @@ use weft_artifact::{ArgType, Artifact, Factors, Tools};
 use crate::{
     backend,
     diagnostic::{Diagnostic, Failure},
-    frontend::{self, Variable},
+    frontend::{self, ExprTypes, Variable},
     ir::Module,
     passes,
     request::{Entry, Options, Outcome, Request, Target},
@@ -70,6 +70,13 @@ pub fn check(request: &Request) -> Result<Outcome<Checked>, Failure> {
 /// types are found. The files are those of the places.
 pub fn variables(request: &Request) -> (Vec<Variable>, SourceMap) {
     stack::on_large(|| frontend::variables(request))
+}
+
+/// Finds the types of the expressions of a kernel, and of the functions that it calls, as far as they are found: what is wrong with
+/// the kernel is not said. `None` if they are no longer wanted.
+pub fn expression_types_polled(request: &Request, poll: Poll<'_>) -> Option<Outcome<(ExprTypes, SourceMap)>> {
+    let request = request.clone();
+    stack::polled(move || frontend::expression_types(&request), poll)
 }
 
 /// Finds the type of what a device function returns for one tuple of argument types, and makes no code; `None` where that

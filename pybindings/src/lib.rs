@@ -60,6 +60,7 @@ mod _weft {
             explain::plan_features,
             forall::ForAll,
             graph::{Graph, RecordedLaunch},
+            inspect::expression_types,
             launcher::Launcher,
             overload::{CompiledKernel, LoadedCode},
             prepared::Prepared,

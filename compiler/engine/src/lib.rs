@@ -28,7 +28,7 @@ use weft_artifact::ArgType;
 use weft_compiler::{
     Poll, Watch,
     diagnostic::{Code, Diagnostic, Failure},
-    frontend::Variable,
+    frontend::{ExprTypes, Variable},
     pipeline::{self, Checked, Output},
     request::{Outcome, Request},
     source::{SourceMap, Span},
@@ -170,6 +170,16 @@ impl Engine {
         poll: Poll<'_>,
     ) -> Option<Result<Outcome<Option<ArgType>>, Failure>> {
         self.once.alone(|| pipeline::result_type_polled(request, poll))
+    }
+
+    /// The types of the expressions of a request's kernel: [`pipeline::expression_types_polled`]. They are found anew each time.
+    /// `None` if they are no longer wanted.
+    pub fn expression_types_polled(
+        &self,
+        request: &Request,
+        poll: Poll<'_>,
+    ) -> Option<Outcome<(ExprTypes, SourceMap)>> {
+        self.once.alone(|| pipeline::expression_types_polled(request, poll))
     }
 
     /// What is found in a request that nothing is wrong with: [`pipeline::check`]. It is found anew each time.

@@ -67,6 +67,7 @@ impl FnLowerer<'_> {
         let value = self.with_own_texts(value, span);
         let ty = self.ty_of(&value);
         self.tell_type(name, &ty, span);
+        self.note_type(&ty, span, Some(name));
         if !ty.is_poison() && ty != Ty::Bottom && !self.names.given.contains(name) {
             self.names.given.insert(name.to_owned());
         }

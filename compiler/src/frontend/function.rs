@@ -180,6 +180,7 @@ impl<'a> FnLowerer<'a> {
     /// that hold the parameter's locals stay as they are.
     fn declare_param(&mut self, param: &ast::Param, ty: Ty, locals: Vec<crate::ir::LocalId>) {
         self.tell_type(&param.name, &ty, param.span);
+        self.note_type(&ty, param.span, Some(&param.name));
         let var = Var { ty: ty.clone(), span: param.span, maybe_undefined: false };
         if let Some(env) = &mut self.env {
             env.insert(param.name.clone(), var);

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use weft_artifact::{Complex, Layout, Scalar};
 
 use super::{
+    expression_types::ExprTypes,
     notes::Computed,
     object::{Closure, ObjectKind, Static},
     promote,
@@ -66,6 +67,8 @@ pub(super) struct Lowerer {
     pub(super) computed: Vec<Computed>,
     /// What variables are at the places that name them, if somebody asks.
     pub(super) variables: Option<Vec<Variable>>,
+    /// The types of expressions, if somebody asks.
+    pub(super) expressions: Option<ExprTypes>,
     /// What must not happen, to be reported if no error explains it.
     pub(super) faults: Vec<Diagnostic>,
 }

@@ -12,6 +12,7 @@ mod builtins;
 mod env;
 mod export;
 mod expr;
+mod expression_types;
 mod fault;
 mod function;
 mod iterate;
@@ -36,6 +37,7 @@ mod weak;
 mod words;
 
 pub use expr::no_builtin;
+pub use expression_types::{ExprType, ExprTypes, Instance, expression_types};
 pub use variables::{Variable, variables};
 
 use weft_artifact::ArgType;
@@ -64,10 +66,10 @@ pub struct Lowered {
 ///
 /// Every diagnostic found, if one is an error.
 pub fn lower(request: &Request) -> Result<Outcome<Lowered>, Failure> {
-    let mut lowerer = lowered_for(request, None);
+    let mut lowerer = lowered_for(request, Wanted::default());
     if request.options.notes && !lowerer.explained() {
         let found = notes::notes(request, &lowerer, |request| {
-            let again = lowered_for(request, None);
+            let again = lowered_for(request, Wanted::default());
             (again.computed, again.sources)
         });
         lowerer.diagnostics.extend(found);
@@ -81,9 +83,17 @@ pub fn lower(request: &Request) -> Result<Outcome<Lowered>, Failure> {
     Ok(outcome)
 }
 
-/// Lowers a request's function into a lowerer, which has what is wrong with it; it keeps what its variables are, if there is
-/// a list for them.
-fn lowered_for(request: &Request, variables: Option<Vec<Variable>>) -> lowerer::Lowerer {
+/// What is kept of a lowering besides its module.
+#[derive(Clone, Copy, Debug, Default)]
+struct Wanted {
+    /// What variables are.
+    variables: bool,
+    /// What expressions are.
+    expressions: bool,
+}
+
+/// Lowers a request's function into a lowerer, which has what is wrong with it.
+fn lowered_for(request: &Request, wanted: Wanted) -> lowerer::Lowerer {
     let ptx = matches!(request.target, Target::Sm(..));
     let reports = state::Reports::of(&request.options);
     let symbol = match &request.options.entry {
@@ -111,7 +121,8 @@ fn lowered_for(request: &Request, variables: Option<Vec<Variable>>) -> lowerer::
         sanitize,
         reports,
         notes,
-        variables,
+        variables: wanted.variables.then(Vec::new),
+        expressions: wanted.expressions.then(ExprTypes::default),
         ..lowerer::Lowerer::default()
     };
     match request.options.entry {

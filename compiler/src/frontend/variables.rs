@@ -41,6 +41,7 @@ impl FnLowerer<'_> {
 /// The variables of a request's kernel and of the functions that it calls, as far as their types are found, and the files
 /// that their places are in.
 pub fn variables(request: &Request) -> (Vec<Variable>, SourceMap) {
-    let Lowerer { variables, sources, .. } = super::lowered_for(request, Some(Vec::new()));
+    let Lowerer { variables, sources, .. } =
+        super::lowered_for(request, super::Wanted { variables: true, expressions: false });
     (variables.unwrap_or_default(), sources)
 }

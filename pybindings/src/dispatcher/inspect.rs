@@ -6,7 +6,11 @@
 
 use pyo3::{exceptions::PyRuntimeError, prelude::*, types::PyDict};
 use weft_artifact::{ArgType, Factors};
-use weft_compiler::request::{Abi, Entry, Foreign, Keep, Role, Target};
+use weft_compiler::{
+    frontend::Instance,
+    request::{Abi, Entry, Foreign, Keep, Role, Target},
+    source::SourceFile,
+};
 use weft_runtime::LoadedKernel;
 
 use super::{Dispatcher, answers, coarsened::Wanted, overload::Found, resolve::Lookups};
@@ -15,8 +19,21 @@ use crate::{
     devices,
     engine::{self, Compiled, Definition, options, timing::Timing},
     errors,
-    types::tuple_of_types,
+    types::{Type, tuple_of_types},
 };
+
+/// A function for one tuple of argument types: its file, the line that its text begins in, the types.
+pub(crate) type InstanceRow = (String, u32, Vec<Option<String>>);
+
+/// An expression: its function's number, where it begins and ends, its type, whether that is weak, the name that gets it.
+pub(crate) type ExprRow = (usize, (u32, u32), (u32, u32), Type, bool, Option<String>);
+
+/// The line in the user's file, and the column in bytes from 0, of a byte of a text.
+fn place(file: &SourceFile, offset: u32) -> (u32, u32) {
+    let head = file.text.get(..offset as usize).unwrap_or(&file.text);
+    let start = head.rfind('\n').map_or(0, |newline| newline + 1);
+    (file.first_line + head.matches('\n').count() as u32, file.cut_columns + (head.len() - start) as u32)
+}
 
 /// The error for a device function's code on the CPU.
 fn no_host_code(name: &str) -> PyErr {
@@ -136,4 +153,33 @@ impl Dispatcher {
         }
         Ok(dict.into_any())
     }
+}
+
+/// The functions that a launch with arguments of these types runs, and their expressions, as far as their types are found. A
+/// function is its file, the line that its text begins in, and the types of its arguments; an expression the number of its
+/// function, its place (lines and columns as Python's trees have them), its type, whether it takes the type of what it meets,
+/// and the name that gets it. For what runs kernels by Python's interpreter.
+#[pyfunction]
+pub(crate) fn expression_types(
+    dispatcher: &Bound<'_, Dispatcher>,
+    signature: &Bound<'_, PyAny>,
+) -> PyResult<(Vec<InstanceRow>, Vec<ExprRow>)> {
+    let (py, this) = (dispatcher.py(), dispatcher.get());
+    let args = this.types(signature)?;
+    let mut definition = Definition::of(Capturer::new(py).dispatcher(dispatcher)?);
+    let (types, sources) = answers::with_answers(py, &mut definition, &mut Found::default(), |definition| {
+        engine::expression_types(py, definition, &args, &this.jit)
+    })?;
+    let instances = types.instances.into_iter().map(|Instance { name, args, .. }| {
+        let file = sources.file(name);
+        let args = args.iter().map(|arg| arg.as_ref().map(ToString::to_string)).collect();
+        (file.map(|file| file.name.clone()).unwrap_or_default(), file.map_or(0, |file| file.first_line), args)
+    });
+    let mut rows = Vec::with_capacity(types.rows.len());
+    for row in types.rows {
+        let Some(file) = sources.file(row.span) else { continue };
+        let place = (place(file, row.span.start), place(file, row.span.end));
+        rows.push((row.instance, place.0, place.1, Type::of(row.ty), row.weak, row.assigned));
+    }
+    Ok((instances.collect(), rows))
 }

@@ -16,7 +16,7 @@ pub(crate) mod explain;
 pub(crate) mod forall;
 mod foreign;
 pub(crate) mod graph;
-mod inspect;
+pub(crate) mod inspect;
 mod launch;
 pub(crate) mod launcher;
 mod messages;

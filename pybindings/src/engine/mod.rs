@@ -15,8 +15,11 @@ use weft_artifact::{ArgType, Factors};
 use weft_compiler::{
     Poll,
     diagnostic::{Code, render_text},
+    frontend::ExprTypes,
+    host_cpu,
     pipeline::Output,
     request::{CpuThreads, FunctionDef, JitOptions, Keep, Options, Outcome, Overloads, Request, Target},
+    source::SourceMap,
     target,
 };
 use weft_engine::{Caller, DiskCache, Engine, HeldEngine};
@@ -203,6 +206,19 @@ pub(crate) fn result_type(
     let request = definition.request(args, options::of_capability(0, 0), options, Keep::default());
     let typed = interruptible(py, |poll| ENGINE.result_type_polled(&request, poll))?;
     typed.map_err(|failure| errors::compile_error(py, &failure))
+}
+
+/// Finds the types of a kernel's expressions for arguments of these types.
+pub(crate) fn expression_types(
+    py: Python<'_>,
+    definition: &Definition,
+    args: &[ArgType],
+    jit: &JitOptions,
+) -> PyResult<Outcome<(ExprTypes, SourceMap)>> {
+    let mut options = jit.code.clone();
+    options.interpreted = true;
+    let request = definition.request(args, Target::Host(host_cpu()), options, Keep::default());
+    interruptible(py, |poll| ENGINE.expression_types_polled(&request, poll))
 }
 
 /// Called before a fork: the child is not to inherit a compilation, or a lock, of a thread that it does not have. The

@@ -64,6 +64,14 @@ impl FnLowerer<'_> {
     }
 
     fn expr_value(&mut self, expr: &Expr) -> Value {
+        let value = self.kind_of_expr(expr);
+        if !matches!(expr.kind, ExprKind::Constant(_)) {
+            self.note_type(&value.ty(), expr.span, None);
+        }
+        value
+    }
+
+    fn kind_of_expr(&mut self, expr: &Expr) -> Value {
         stop::check();
         let span = expr.span;
         match &expr.kind {
