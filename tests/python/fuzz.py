@@ -3,6 +3,7 @@
 
     python tests/python/fuzz.py --first 0 --count 20000 --device cpu
     python tests/python/fuzz.py --minimize 1234
+    python tests/python/fuzz.py --device python --count 1000
     python tests/python/fuzz.py --count 20000 --device cpu --keep bits.txt
     python tests/python/fuzz.py --device cuda --against bits.txt
     python tests/python/fuzz.py --sanitize --count 10000
@@ -10,6 +11,10 @@
 
 A program fails if its results differ from the oracle's, if weft rejects it, if it ends the process, or if it does not
 end within `--timeout` seconds. Failures are printed with seed and program as they come; the last line counts.
+
+With `--device python` Python's interpreter runs the programs. What it does otherwise on purpose
+(docs/how-to/debug.md) proves nothing: a variable that has no value on a path raises an exception there, and
+overloaded functions are not there.
 
 With `--keep` programs are compiled with `WEFT_REPRODUCIBLE=1`, and a file gets a digest of the bits of each; a run with
 `--against` computes those of the same programs, on another device, and a program fails whose bits are others.
@@ -21,6 +26,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import importlib.util
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -34,6 +40,7 @@ from pathlib import Path
 GOOD = ("passed", "inexact", "meaningless", "unordered")  # what may come of a program
 ORACLE = 5.0  # seconds of the processor's that the oracle may take: most programs take it a hundredth of one
 STACK = 16 << 10  # bytes that a GPU's thread may have of stack
+NOT_INTERPRETED = ("libraries",)  # features of which Python's interpreter has none: overloaded functions
 LIFE = 400  # programs that a process runs before the next takes over: compiled kernels stay in memory
 
 
@@ -42,7 +49,7 @@ def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="random programs on weft against the oracle")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--count", type=int, default=1000, help="how many seeds")
-    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda", "python"])
     parser.add_argument("--typing", default="numba", choices=["numba", "numpy"], help="the typing of the programs")
     parser.add_argument("--sanitize", action="store_true", help="under the sanitizer, which is to find nothing")
     parser.add_argument("--strategy", choices=["auto", "loops", "fibers"], help="how threads run on the CPU")
@@ -71,8 +78,15 @@ def features(asked: argparse.Namespace) -> tuple[str, ...]:
     always = asked.always.split(",") if asked.always else ()
     if unknown := (set(only) - {"none"} | {*without, *always}) - set(FEATURES):
         sys.exit(f"fuzz: no feature {', '.join(sorted(unknown))}; there are {', '.join(FEATURES)}")
+    if asked.device == "python":
+        without = (*without, *NOT_INTERPRETED)
     may = [name for name in FEATURES if name in only and name not in without]
     return (*may, *(f"+{name}" for name in always))
+
+
+def has_bfloat16() -> bool:
+    """Whether there are arrays of `bfloat16`: by Python's interpreter only with the package ml_dtypes."""
+    return os.environ.get("WEFT_DEVICE") != "python" or importlib.util.find_spec("ml_dtypes") is not None
 
 
 def run(program: object, *, optimized: bool = True) -> str:
@@ -82,6 +96,8 @@ def run(program: object, *, optimized: bool = True) -> str:
     def endless(*_: object) -> None:
         raise Meaningless("a loop does not end, as `n > bound` never holds for a NaN")
 
+    if "bfloat16" in program.source and not has_bfloat16():
+        return "meaningless"
     signal.signal(signal.SIGVTALRM, endless)
     try:
         signal.setitimer(signal.ITIMER_VIRTUAL, ORACLE)
@@ -100,6 +116,8 @@ def run(program: object, *, optimized: bool = True) -> str:
         compare(program, source if optimized else unoptimized(source), wanted)
     except AssertionError as error:
         return f"{'results differ' if is_sound(program) else 'the program is unsound'}: {error}"
+    except UnboundLocalError:
+        return "meaningless"  # by Python's interpreter; a compiled kernel reads zero
     except Exception as error:
         # What a shuffle gives from a lane that there is not is undefined in CUDA, and the lane's own value in weft.
         kinds = {finding.kind for finding in getattr(error, "findings", ())}

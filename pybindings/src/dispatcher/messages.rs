@@ -1,6 +1,10 @@
 //! What is said of a call that does not fit a kernel, and of a grid that does not fill a GPU.
 
-use pyo3::{exceptions::PyTypeError, prelude::*};
+use pyo3::{
+    exceptions::{PyRuntimeError, PyTypeError, PyValueError},
+    prelude::*,
+    types::{PyDict, PyTuple},
+};
 use weft_artifact::ArgType;
 use weft_runtime::LaunchConfig;
 
@@ -13,6 +17,35 @@ pub(super) const UNCONFIGURED: &str = "Kernel launch configuration was not speci
 
 /// What is shown where the configuration has not two items.
 pub(super) const TOO_FEW: &str = "must specify at least the griddim and blockdim: write `kernel[griddim, blockdim](…)`";
+
+/// What a call of a jitted function does that is no launch: kernels that Python's interpreter runs call it so, wherever they have
+/// it from. Nobody else can.
+///
+/// # Errors
+///
+/// What the function raises; `RuntimeError` or `ValueError` outside of such a kernel.
+pub(super) fn called<'py>(
+    dispatcher: &Bound<'py, Dispatcher>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (py, this) = (dispatcher.py(), dispatcher.get());
+    if devices::interprets() {
+        let interpreter = py.import(intern!(py, "weft.cuda._cpython"))?;
+        let function = interpreter.call_method1(intern!(py, "device_function"), (dispatcher,))?;
+        if !function.is_none() {
+            return function.call(args, kwargs);
+        }
+    }
+    let name = &this.name;
+    Err(if this.jit.device {
+        PyRuntimeError::new_err(format!(
+            "`{name}` is a device function: kernels call it. Call `{name}.py_func` to run it as plain Python"
+        ))
+    } else {
+        PyValueError::new_err(UNCONFIGURED)
+    })
+}
 
 /// Fewer blocks than this leave most of any GPU idle.
 const FEW_BLOCKS: u64 = 128;

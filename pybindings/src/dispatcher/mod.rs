@@ -249,15 +249,13 @@ impl Dispatcher {
         Bound::new(slf.py(), ForAll::new(slf.clone().unbind(), ntasks, tpb, stream, sharedmem)?)
     }
 
-    #[pyo3(signature = (*_args, **_kwargs))]
-    fn __call__(&self, _args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
-        if self.jit.device {
-            return Err(PyRuntimeError::new_err(format!(
-                "`{}` is a device function: kernels call it. Call `{}.py_func` to run it as plain Python",
-                self.name, self.name
-            )));
-        }
-        Err(PyValueError::new_err(messages::UNCONFIGURED))
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __call__<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        messages::called(slf, args, kwargs)
     }
 
     #[doc = include_str!("docs/mod.compile.txt")]

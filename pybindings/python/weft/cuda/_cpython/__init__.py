@@ -16,6 +16,7 @@ import numpy as np
 
 from weft import _weft
 from weft.cuda._cpython import arguments, debugger, native, scope, threads
+from weft.cuda._cpython.expressions import Expressions
 from weft.cuda._kernel_names import KernelName
 from weft.errors import LaunchError
 
@@ -82,9 +83,23 @@ def launch(
         if threads.is_running():
             msg = f"kernel `{name}` is launched by a kernel: only the host launches kernels"
             raise RuntimeError(msg)
-        scope.begin()
+        scope.begin(_expressions(dispatcher, args), numpy=scope.has_numpy_types(dispatcher))
         _run(dispatcher, threads.Launch(name, grid, block, shared_bytes), args)
     return True
+
+
+def device_function(dispatcher: _weft.Dispatcher) -> Any:
+    """Give what a kernel calls for a jitted function; None where no kernel runs, which alone calls it."""
+    return scope.device_function(dispatcher) if threads.is_running() else None
+
+
+def _expressions(dispatcher: _weft.Dispatcher, args: tuple[Any, ...]) -> Expressions:
+    """Give what the compiler knows of a launch's expressions."""
+    declared = dispatcher.declared_signatures
+    if declared:
+        chosen = arguments.choose(declared, tuple(arguments.argument(arg) for arg in args))
+        return Expressions(dispatcher, tuple(chosen.args))
+    return Expressions(dispatcher, tuple(_weft.typeof_value(arg) for arg in args))
 
 
 def _is_native(function: Callable[..., Any]) -> bool:
@@ -120,10 +135,13 @@ def _run(dispatcher: _weft.Dispatcher, launched: threads.Launch, args: tuple[Any
     if declared:
         signature = arguments.choose(declared, given)
         given = tuple(arguments.converted(arg, kind) for arg, kind in zip(given, signature.args, strict=True))
-    function: Any = scope.rescoped(dispatcher.py_func)  # type: ignore[arg-type]  # a dispatcher's is one
+    function, given = scope.kernel_function(dispatcher, given)
+    count = function.__code__.co_argcount
+    names = function.__code__.co_varnames[count : len(given)]
+    named = dict(zip(names, given[count:], strict=True))
 
     def call() -> None:
-        function(*given)
+        function(*given[:count], **named)
 
     names = _names(dispatcher.py_func)
     if names & _MEETINGS or names & _WAITS or any(name.endswith("_sync") for name in names):

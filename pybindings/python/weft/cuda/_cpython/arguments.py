@@ -45,6 +45,9 @@ def argument(value: Any) -> Any:
         return _device(as_cuda_array(value))
     if hasattr(value, "__dlpack__"):
         return array(np.from_dlpack(value))
+    if _weft.typeof_value(value).kind == "array":
+        # What has a buffer, or NumPy's interface.
+        return array(np.asarray(value if hasattr(value, "__array_interface__") else memoryview(value)))
     from weft.cuda._cpython.scope import meaning
 
     return meaning(value)

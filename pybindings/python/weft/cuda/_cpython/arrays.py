@@ -12,7 +12,9 @@ import enum
 import numpy as np
 
 from weft import _weft
-from weft.cuda._cpython.scalars import SCALARS, compute, plain, scalar
+from weft.cuda._cpython import scalars
+from weft.cuda._cpython.promotion import ARITHMETIC, BITS, SHIFTS
+from weft.cuda._cpython.scalars import SCALARS, plain, scalar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,13 +83,24 @@ def shown(value: Any) -> Any:
     return scalar(value)
 
 
+def _all_stored(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Convert the elements of an array: each as a number is, where NumPy's conversion is another."""
+    if values.dtype.kind in "fc" and dtype.kind in "iu":
+        convert = SCALARS[dtype.name]
+        converted = [plain(convert(value)) for value in values.ravel()]
+        return np.array(converted, dtype).reshape(values.shape)
+    with np.errstate(all="ignore"):
+        return values.astype(dtype)
+
+
 def stored(value: Any, dtype: np.dtype[Any]) -> Any:
     """Convert what is stored into an array of the dtype."""
     kind = dtype.kind
     if kind in "iufc":
+        if isinstance(value, tuple) and not any(isinstance(item, (tuple, np.ndarray)) for item in value):
+            return np.array([stored(item, dtype) for item in value], dtype)
         if isinstance(value, (np.ndarray, tuple, list, Vectors)):
-            with np.errstate(all="ignore"):
-                return np.asarray(value).astype(dtype)
+            return _all_stored(np.asarray(value), dtype)
         return plain(SCALARS[dtype.name](value))
     if kind == "b":
         return np.asarray(value).astype(bool) if isinstance(value, (np.ndarray, tuple)) else bool(value)
@@ -158,6 +171,18 @@ class Array(_NDArray):
         return np.ndarray.view(self, dtype_of(given))
 
 
+def _in_place(operator: str) -> Callable[[Any, Any], Any]:
+    def update(self: Any, other: Any) -> Any:
+        # Element by element, by the rules of the function that says so.
+        return (
+            getattr(other, f"__r{operator}__")(self)
+            if isinstance(other, scalars.Decider)
+            else scalars.Operators.update(operator, self, other)
+        )
+
+    return update
+
+
 def _reduction(name: str) -> Callable[..., Any]:
     numpy = getattr(np.ndarray, name)
 
@@ -171,6 +196,10 @@ def _reduction(name: str) -> Callable[..., Any]:
 
 for _name in _REDUCTIONS:
     setattr(Array, _name, _reduction(_name))
+
+
+for _name in (*ARITHMETIC, *BITS, *SHIFTS):
+    setattr(Array, f"__i{_name}__", _in_place(_name))
 
 
 def array(given: np.ndarray[Any, Any]) -> Any:
@@ -320,7 +349,7 @@ class Vector:
         if len(others) != self.of.count:
             return NotImplemented
         pairs = zip(others, self.numbers, strict=True) if reflected else zip(self.numbers, others, strict=True)
-        return Vector(self.of, [compute(operator, a, b) for a, b in pairs])
+        return Vector(self.of, [scalars.Operators.compute(operator, a, b) for a, b in pairs])
 
     def __neg__(self) -> Vector:
         return Vector(self.of, [-number for number in self.numbers])

@@ -43,8 +43,24 @@ def _function(name: str, text: str, names: dict[str, Any]) -> Any:
     return scope[name]
 
 
-def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], what: str) -> Any:
-    """Call a function that kernels can call.
+def expression(text: str, args: tuple[Any, ...], *, numpy: bool = False) -> Any:
+    """Compute an expression of `a0`, `a1` and so on; with NumPy's rules, if they are asked for.
+
+    Raises
+    ------
+    CompileError
+        It takes no numbers of these types.
+    """
+    values = tuple(_given(arg) for arg in args)
+    types = tuple(_weft.typeof_value(value) for value in values)
+    key = (text, types, numpy)
+    if key not in _MADE:
+        _MADE[key] = _compiled("expression", text, {"math": math, "cmath": cmath, "np": np}, types, numpy=numpy)
+    return _run(*_MADE[key], values)
+
+
+def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], what: str, *, numpy: bool = False) -> Any:
+    """Call a function that kernels can call; with NumPy's rules, if they are asked for.
 
     Raises
     ------
@@ -56,10 +72,13 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], what: str
     others = [name for name, value in kwargs.items() if not isinstance(value, (str, bool, int))]
     values += tuple(_given(kwargs[name]) for name in others)
     types = tuple(_weft.typeof_value(value) for value in values)
-    key = (what, types, len(args), words)
+    key = (what, types, len(args), words, numpy)
     if key not in _MADE:
-        _MADE[key] = _make(function, what, types, len(args), others, words)
-    kernel, results = _MADE[key]
+        _MADE[key] = _make(function, what, types, len(args), others, words, numpy=numpy)
+    return _run(*_MADE[key], values)
+
+
+def _run(kernel: Callable[..., Any], results: Any, values: tuple[Any, ...]) -> Any:
     if results is None:
         kernel(*values)
         return None
@@ -70,10 +89,15 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], what: str
 
 
 def _make(
-    function: Any, what: str, types: tuple[Any, ...], count: int, others: list[str], words: str
+    function: Any,
+    what: str,
+    types: tuple[Any, ...],
+    count: int,
+    others: list[str],
+    words: str,
+    *,
+    numpy: bool,
 ) -> tuple[Callable[..., Any], Any]:
-    from weft.cuda._jit import jit
-
     params = [f"a{i}" for i in range(len(types))]
     given = [*params[:count], *(f"{name}={param}" for name, param in zip(others, params[count:], strict=True))]
     # By its name, as this Python may have none of them.
@@ -82,8 +106,17 @@ def _make(
     called = f"{what if of_module else 'function'}({', '.join([*given, *([words] if words else [])])})"
     name = "call_" + "".join(letter if letter.isalnum() else "_" for letter in what)
     assert not keyword.iskeyword(name)
-    text = f"def {name}({', '.join(params)}):\n    return {called}\n"
-    core = jit(_function(name, text, names), device=True, source=text)
+    return _compiled(name, called, names, types, numpy=numpy)
+
+
+def _compiled(
+    name: str, value: str, names: dict[str, Any], types: tuple[Any, ...], *, numpy: bool
+) -> tuple[Callable[..., Any], Any]:
+    from weft.cuda._jit import jit
+
+    params = [f"a{i}" for i in range(len(types))]
+    text = f"def {name}({', '.join(params)}):\n    return {value}\n"
+    core = jit(_function(name, text, names), device=True, source=text, typing="numpy" if numpy else "numba")
     result = core.result_type(types)
     if result is None or str(result) == "none":
         results: Any = None

@@ -12,18 +12,18 @@ import math
 
 import numpy as np
 
+from weft.cuda._cpython.promotion import ARITHMETIC, BITS, SHIFTS
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-_WORD = 1 << 64
 # By the names of their dtypes: the classes of numbers in kernels.
 SCALARS: dict[str, Any] = {}
 # By NumPy's classes: the same.
 _OF_NUMPY: dict[type, Any] = {}
-# The kinds of numbers beside each other, by their names; `bool` is Python's.
-_NARROW = ("boolean", "int8", "uint8", "int16")
+COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 _FLOATS = ("float16", "float32", "float64")
 
 
@@ -50,194 +50,79 @@ def _to_integer(value: Any, bits: int, signed: bool) -> int:
     return _wrapped(int(value), bits, signed)
 
 
-def _name(value: Any) -> str | None:
+def type_name(value: Any) -> str | None:
     """Give the name of a number's type; None if it is none."""
     cls = value.__class__
     known = _NAMES.get(cls)
     if known is not None:
         return known
-    if cls is int:
+    if isinstance(value, int):  # a member of an enum, too
         return "int64" if -(1 << 63) <= value < 1 << 63 else "uint64"
     if isinstance(value, np.generic):
         return value.dtype.name if value.dtype.name in SCALARS else "boolean" if value.dtype.kind == "b" else None
     return None
 
 
-_NAMES: dict[type, str] = {bool: "boolean", float: "float64", complex: "complex128", np.bool_: "boolean"}
+def is_weak(value: Any) -> bool:
+    """Say whether a number is Python's own, which has no type of its own with NumPy's rules."""
+    return value.__class__ in (int, float, complex, bool)
 
 
-def _is_integer(name: str) -> bool:
-    return name == "boolean" or name.startswith(("int", "uint"))
+class Truth(int):
+    """A truth that has a type, where one of Python's would have none: in functions with NumPy's rules."""
+
+    def __repr__(self) -> str:
+        return str(bool(self))
+
+    __str__ = __repr__
 
 
-def promote(a: str, b: str) -> str:
-    """Give the type of a sum of two numbers."""
-    if _is_integer(a) and _is_integer(b):
-        return "uint64" if a.startswith("u") and b.startswith("u") else "int64"
-    if "complex128" in (a, b):
-        return "complex128"
-    if "complex64" in (a, b):
-        other = b if a == "complex64" else a
-        narrow = other in ("complex64", "float32", "float16", "bfloat16") or other in _NARROW
-        return "complex64" if narrow else "complex128"
-    for half, with_it in (("float16", ("boolean", "int8")), ("bfloat16", ("boolean", "int8", "uint8"))):
-        if half in (a, b) and all(name == half or name in with_it for name in (a, b)):
-            return half
-    small = ("float32", "float16", "bfloat16", *_NARROW)
-    return "float32" if a in small and b in small else "float64"
+_NAMES: dict[type, str] = {
+    bool: "boolean",
+    float: "float64",
+    complex: "complex128",
+    np.bool_: "boolean",
+    Truth: "boolean",
+}
 
 
-# ---- what operators compute, of Python's numbers -------------------------------------------------------------------
-
-
-def _float_quotient(a: float, b: float) -> float:
-    if b:
-        return a / b
-    if math.isnan(a) or not a:
-        return math.nan
-    return math.copysign(math.inf, a) * math.copysign(1.0, b)
-
-
-def _floor_divide(a: Any, b: Any) -> Any:
-    if isinstance(a, int) and isinstance(b, int):
-        return 0 if b == 0 or (b == -1 and a == -(1 << 63)) else a // b
-    return a // b if b and math.isfinite(a) else np.floor_divide(np.float64(a), np.float64(b)).item()
-
-
-def _remainder(a: Any, b: Any) -> Any:
-    if isinstance(a, int) and isinstance(b, int):
-        return 0 if b == 0 else a % b
-    return a % b if b and math.isfinite(a) else math.nan
-
-
-def _quotient(a: Any, b: Any) -> Any:
-    if isinstance(a, complex) or isinstance(b, complex):
-        return np.divide(np.complex128(a), np.complex128(b)).item()
-    return _float_quotient(float(a), float(b))
-
-
-def _integer_power(a: int, b: int) -> int:
-    if b >= 0:
-        return pow(a, b, _WORD)
-    if a in (1, -1):
-        return a if b % 2 else 1
-    return -(1 << 63) if a == 0 else 0
-
-
-def _power_by_squaring(cls: Any, base: Any, exponent: int) -> Any:
-    """Multiply as often as weft does, each product rounded."""
-    result, factor, left = cls(1), cls(base), abs(exponent)
-    while left:
-        if left & 1:
-            result = result * factor
-        left >>= 1
-        if left:
-            factor = factor * factor
-    return cls(1) / result if exponent < 0 else result
-
-
-def _power(left: Any, right: Any, a: str, b: str) -> Any:
-    if _is_integer(a) and _is_integer(b):
-        if a == "boolean" and b == "int32":
-            return SCALARS["float32"](bool(left) or not right)
-        return SCALARS[promote(a, b)](_integer_power(int(left), int(right)))
-    if _is_integer(b) and abs(int(right)) <= 65536:
-        name = "float32" if a in ("float16", "bfloat16") else a
-        return _power_by_squaring(SCALARS[name], left, int(right))
-    kind = promote(a, b)
-    kind = "float32" if kind in ("float16", "bfloat16") else kind
-    numpy = np.complex128 if kind.startswith("complex") else np.float32 if kind == "float32" else np.float64
-    return SCALARS[kind](np.power(numpy(left), numpy(right)))
-
-
-def _item(value: Any) -> Any:
+def item(value: Any) -> Any:
     """Give a number as Python's."""
     return value.item() if isinstance(value, np.generic) else value
 
 
-_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "floordiv": _floor_divide,
-    "mod": _remainder,
-    "truediv": _quotient,
-}
-_BITS: dict[str, Callable[[int, int], int]] = {
-    "and": lambda a, b: a & b,
-    "or": lambda a, b: a | b,
-    "xor": lambda a, b: a ^ b,
-}
-_SHIFTS: dict[str, Callable[[int, int], int]] = {"lshift": lambda a, b: a << b, "rshift": lambda a, b: a >> b}
-_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
-}
+class Operators:
+    """What operators give by Numba's rules: `operators` puts it here."""
+
+    compute: Callable[[str, Any, Any], Any]
+    compare: Callable[[str, Any, Any], Any]
+    # What is in an array behind `target operator= value`.
+    update: Callable[[str, Any, Any], Any]
 
 
-def compute(operator: str, left: Any, right: Any) -> Any:
-    """Give what an operator gives of two numbers, or NotImplemented."""
-    a, b = _name(left), _name(right)
-    if a is None or b is None:
-        return NotImplemented
-    if operator in _SHIFTS:
-        if not (_is_integer(a) and _is_integer(b)):
-            return NotImplemented
-        kind = "uint64" if a.startswith("u") else "int64"
-        return SCALARS[kind](_SHIFTS[operator](int(left), int(right) & 63))
-    if operator in _BITS:
-        if not (_is_integer(a) and _is_integer(b)):
-            return NotImplemented
-        value = _BITS[operator](int(left), int(right))
-        return bool(value) if a == b == "boolean" else SCALARS[promote(a, b)](value)
-    if operator == "pow":
-        return _power(left, right, a, b)
-    kind = promote(a, b)
-    if operator == "truediv" and _is_integer(kind):
-        kind = "float64"
-    if operator in ("floordiv", "mod"):
-        if kind.startswith("complex"):
-            return NotImplemented
-        if kind in ("float16", "bfloat16"):
-            kind = "float32"
-    left, right = _item(left), _item(right)
-    if _is_integer(kind) or kind == "float64":
-        # Exact, and rounded once.
-        left, right = (left, right) if _is_integer(kind) else (float(left), float(right))
-    else:
-        convert = SCALARS[kind]
-        left = left if a == kind else _item(convert(left))
-        right = right if b == kind else _item(convert(right))
-    return SCALARS[kind](_ARITHMETIC[operator](left, right))
+class Decider:
+    """An operand that decides what its operator means."""
+
+    __array_ufunc__ = None
+    __hash__ = None  # type: ignore[assignment]
 
 
 def _binary(operator: str) -> dict[str, Callable[[Any, Any], Any]]:
     def forward(self: Any, other: Any) -> Any:
-        return compute(operator, self, other)
+        return Operators.compute(operator, self, other)
 
     def reflected(self: Any, other: Any) -> Any:
-        return compute(operator, other, self)
+        return Operators.compute(operator, other, self)
 
     return {f"__{operator}__": forward, f"__r{operator}__": reflected}
 
 
 def _comparison(operator: str) -> Callable[[Any, Any], Any]:
-    decide = _COMPARISONS[operator]
-
-    def compare(self: Any, other: Any) -> Any:
-        if _name(other) is None:
-            return NotImplemented
-        return decide(_item(self), _item(other))
-
-    return compare
+    return lambda self, other: Operators.compare(operator, self, other)
 
 
 def _divmod(self: Any, other: Any) -> Any:
-    return compute("floordiv", self, other), compute("mod", self, other)
+    return Operators.compute("floordiv", self, other), Operators.compute("mod", self, other)
 
 
 def _wide(self: Any) -> Any:
@@ -262,9 +147,9 @@ def _round_bfloat16(self: Any, digits: int | None = None) -> Any:
 def _shared(base: Any) -> dict[str, Any]:
     """Make the methods that all classes have."""
     methods: dict[str, Any] = {}
-    for operator in (*_ARITHMETIC, *_BITS, *_SHIFTS, "pow"):
+    for operator in (*ARITHMETIC, *BITS, *SHIFTS):
         methods.update(_binary(operator))
-    methods.update({f"__{operator}__": _comparison(operator) for operator in _COMPARISONS})
+    methods.update({f"__{operator}__": _comparison(operator) for operator in COMPARISONS})
     methods["__divmod__"] = _divmod
     methods["__rdivmod__"] = lambda self, other: _divmod(other, self)
     methods["__hash__"] = lambda self: hash(self.item())
@@ -300,7 +185,7 @@ def _float(name: str) -> None:
     methods = _shared(base)
 
     def new(cls: Any, value: Any = 0.0) -> Any:
-        return base.__new__(cls, base(_item(value)))
+        return base.__new__(cls, base(item(value)))
 
     def rounded(self: Any, digits: int | None = None) -> Any:
         number = float(self)
@@ -325,8 +210,8 @@ def _complex(name: str, part: str) -> None:
     base: Any = getattr(np, name)
     methods = _shared(base)
 
-    def new(cls: Any, real: Any = 0.0, imag: Any = 0.0) -> Any:
-        return base.__new__(cls, base(complex(_item(real)) + complex(0, _item(imag)) if imag else _item(real)))
+    def new(cls: Any, real: Any = 0.0, imag: Any = None) -> Any:
+        return base.__new__(cls, base(item(real) if imag is None else complex(float(real), float(imag))))
 
     methods |= {
         "__new__": new,
@@ -387,7 +272,7 @@ class _Boolean:
     """What a cast to a truth is; the truth itself is Python's."""
 
     def __new__(cls, value: Any = False) -> Any:
-        return bool(_item(value))
+        return bool(item(value))
 
 
 def scalar(value: Any) -> Any:
@@ -420,7 +305,7 @@ def number(value: Any) -> Any:
     """Give an argument of a launch as a kernel has it: Python's numbers get a type."""
     cls = value.__class__
     if cls is int:
-        return SCALARS[_name(value) or "int64"](value)
+        return SCALARS[type_name(value) or "int64"](value)
     if cls is float:
         return SCALARS["float64"](value)
     if cls is complex:

@@ -1,7 +1,9 @@
 """What names mean in a kernel that CPython runs.
 
-The function's own code runs, unchanged, with other globals: a dictionary that looks a name up in the module and gives
-what it stands for in a kernel. So a debugger sees the file, the lines and the variables of the program.
+The function's own code runs, with operators that are those of kernels (`rewriting`) and with other globals: a
+dictionary that looks a name up in the module and gives what it stands for in a kernel. So a debugger sees the file,
+the lines and the variables of the program. A function has Numba's types or NumPy's, and so have the names in it; one
+that does not say which has its caller's.
 """
 
 from __future__ import annotations
@@ -15,25 +17,29 @@ import types
 import numpy as np
 
 from weft import _weft, carray, farray
-from weft.cuda._cpython import collectives, native, threads
+from weft.cuda._cpython import collectives, native, rewriting, threads
 from weft.cuda._cpython.arguments import choose, converted
 from weft.cuda._cpython.arrays import (
     Array,
+    Record,
+    Vector,
     array,
     cast_dtype,
     device_array,
-    name_casts,
     shown,
     vector_of,
 )
-from weft.cuda._cpython.debugger import breakpoint_here, set_trace_here
+from weft.cuda._cpython.debugger import set_trace_here
+from weft.cuda._cpython.expressions import Expressions
+from weft.cuda._cpython.functions import BUILTINS
 from weft.cuda._cpython.names import NAMES, REGISTERS, VECTORS
-from weft.cuda._cpython.scalars import SCALARS, number, plain, scalar
+from weft.cuda._cpython.operators import RULES
+from weft.cuda._cpython.scalars import SCALARS, is_weak, plain, scalar, type_name
 from weft.cuda._kernel_names import KernelName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from typing import Any
 
     _Names = dict[str, Any]
@@ -42,157 +48,35 @@ else:
 
 __all__ = ["collectives"]  # it has rows of NAMES
 
-# ---- functions of Python's -----------------------------------------------------------------------------------------
-
-
-class _Range:
-    """A range, whose items are `int64`."""
-
-    def __init__(self, *limits: Any) -> None:
-        self._range = range(*(int(limit) for limit in limits))
-
-    def __iter__(self) -> Iterator[Any]:
-        return map(SCALARS["int64"], self._range)
-
-    def __reversed__(self) -> Iterator[Any]:
-        return map(SCALARS["int64"], reversed(self._range))
-
-    def __len__(self) -> int:
-        return len(self._range)
-
-    def __contains__(self, item: Any) -> bool:
-        return plain(item) in self._range
-
-    def __getitem__(self, index: Any) -> Any:
-        found = self._range[index]
-        return _Range(found.start, found.stop, found.step) if isinstance(found, range) else SCALARS["int64"](found)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Range) and self._range == other._range
-
-    def __hash__(self) -> int:
-        return hash(self._range)
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "index":
-            return lambda item: SCALARS["int64"](self._range.index(item) if item in self._range else -1)
-        return number(getattr(self._range, name)) if name in ("start", "stop", "step") else getattr(self._range, name)
-
-    def __repr__(self) -> str:
-        return repr(self._range)
-
-
-class _Int:
-    """`int`: an `int64`."""
-
-    def __new__(cls, value: Any = 0) -> Any:
-        return SCALARS["uint64"](value) if type(value).__name__.startswith("uint") else SCALARS["int64"](value)
-
-
-class _Float:
-    """`float`: a `float64`, but of smaller floats, which stay what they are."""
-
-    def __new__(cls, value: Any = 0.0) -> Any:
-        if isinstance(value, (np.float32, np.float16)):
-            return value
-        return SCALARS["float64"](value)
-
-
-class _Complex:
-    """`complex`: a `complex128`."""
-
-    def __new__(cls, real: Any = 0.0, imag: Any = 0.0) -> Any:
-        return SCALARS["complex128"](real, imag)
-
-
-class _Bool:
-    """`bool`."""
-
-    def __new__(cls, value: Any = False) -> Any:
-        return bool(value)
-
-
-_CLASSES: dict[Any, tuple[type, ...]] = {
-    _Int: (int, np.integer),
-    _Float: (float, np.floating),
-    _Complex: (complex, np.complexfloating),
-    _Bool: (bool,),
-    _Range: (_Range,),
-}
-name_casts({_Int: "int64", _Float: "float64", _Complex: "complex128", _Bool: "bool"})
-
-
-def _isinstance(value: Any, classes: Any) -> bool:
-    each = classes if isinstance(classes, tuple) else (classes,)
-    return any(isinstance(value, _CLASSES.get(cls) or cls) for cls in each)
-
-
-def _extreme(name: str) -> Callable[..., Any]:
-    def extreme(*args: Any, **kwargs: Any) -> Any:
-        values = list(args[0]) if len(args) == 1 else list(args)
-        if kwargs:
-            return getattr(builtins, name)(values, **kwargs)
-        if not values:
-            return SCALARS["int64"](0)
-        result = values[0]
-        for value in values[1:]:
-            if (result != result and len(args) > 1) or (value < result if name == "min" else value > result):
-                result = value
-        return result
-
-    return extreme
-
-
-def _enumerate(items: Any, start: Any = 0) -> Iterator[Any]:
-    return ((SCALARS["int64"](at), item) for at, item in enumerate(items, int(start)))
-
-
-def _import(name: str, *args: Any) -> Any:
-    return meaning(builtins.__import__(name, *args))
-
-
-class _Builtins(_Names):
-    """Python's functions as kernels have them."""
-
-    def __getitem__(self, name: str) -> Any:
-        return breakpoint_here() if name == "breakpoint" else super().__getitem__(name)
-
-
-BUILTINS = _Builtins(vars(builtins))
-BUILTINS.update(
-    {
-        "range": _Range,
-        "int": _Int,
-        "float": _Float,
-        "complex": _Complex,
-        "bool": _Bool,
-        "isinstance": _isinstance,
-        "min": _extreme("min"),
-        "max": _extreme("max"),
-        "enumerate": _enumerate,
-        "__import__": _import,
-    }
-)
-
-
 # ---- modules -------------------------------------------------------------------------------------------------------
+
+
+def _import(numpy: bool) -> Callable[..., Any]:
+    def load(name: str, *args: Any) -> Any:
+        return meaning(builtins.__import__(name, *args), numpy=numpy)
+
+    return load
+
+
+for _numpy, _names in BUILTINS.items():
+    _names["__import__"] = _import(_numpy)
 
 
 class _Module:
     """A module of whose members kernels see what they mean there."""
 
-    def __init__(self, module: types.ModuleType) -> None:
-        self.__dict__["_module"] = module
+    def __init__(self, module: types.ModuleType, *, numpy: bool) -> None:
+        self.__dict__["_module"], self.__dict__["_numpy"] = module, numpy
 
     def __getattr__(self, name: str) -> Any:
-        module = self.__dict__["_module"]
+        module, numpy = self.__dict__["_module"], self.__dict__["_numpy"]
         if module is pdb and name == "set_trace":
             return set_trace_here()
         if module.__name__ in ("math", "cmath") and not hasattr(module, name):
-            return functools.partial(_native, None, f"{module.__name__}.{name}")  # of a newer Python
+            return functools.partial(_native, None, f"{module.__name__}.{name}", numpy)  # of a newer Python
         value = getattr(module, name)
-        special = _special(module, name, value)
-        return meaning(value) if special is None else special
+        special = _special(module, name, value, numpy=numpy)
+        return meaning(value, numpy=numpy) if special is None else special
 
     def __dir__(self) -> list[str]:
         return dir(self.__dict__["_module"])
@@ -206,18 +90,18 @@ _EXACT = {"sqrt", "fabs", "floor", "ceil", "trunc", "copysign", "isnan", "isinf"
 
 
 @functools.cache
-def _of_math(name: str) -> Any:
+def _of_math(name: str, *, numpy: bool) -> Any:
     import math
 
     function = getattr(math, name)
-    if name not in _EXACT:
-        return functools.partial(_native, function, f"math.{name}")
+    if numpy or name not in _EXACT:
+        return functools.partial(_native, function, f"math.{name}", numpy)
     ufunc = getattr(np, name)
 
     def exact(*args: Any) -> Any:
         values = [_real(arg) for arg in args]
         if any(isinstance(value, np.float16) for value in values):
-            return _native(function, f"math.{name}", *args)
+            return _native(function, f"math.{name}", numpy, *args)
         with np.errstate(all="ignore"):
             return scalar(ufunc(*values))
 
@@ -229,8 +113,13 @@ def _real(value: Any) -> Any:
     return value if isinstance(value, (np.float32, np.float64, np.float16)) else np.float64(value)
 
 
-def _native(function: Any, what: str, *args: Any, **kwargs: Any) -> Any:
-    return native.call(function, args, kwargs, what)
+def _native(function: Any, what: str, numpy: bool, *args: Any, **kwargs: Any) -> Any:
+    if numpy and len(args) > 1 and any(type_name(arg) is not None and not is_weak(arg) for arg in args):
+        # What has no type of its own takes that of the others.
+        common = RULES[numpy].common(list(args))
+        if common is not None:
+            args = tuple(RULES[numpy].converted(arg, common[0], weak=False) if is_weak(arg) else arg for arg in args)
+    return native.call(function, args, kwargs, what, numpy=numpy)
 
 
 @functools.cache
@@ -267,24 +156,24 @@ def _wrapped(value: Any) -> Any:
     return shown(value)
 
 
-def _special(module: types.ModuleType, name: str, value: Any) -> Any:
+def _special(module: types.ModuleType, name: str, value: Any, *, numpy: bool) -> Any:
     """Give what a member of math, cmath or NumPy is in a kernel; None for what is not special."""
     if module.__name__ == "math" and callable(value):
-        return _of_math(name)
+        return _of_math(name, numpy=numpy)
     if module.__name__ == "cmath" and callable(value):
-        return functools.partial(_native, value, f"cmath.{name}")
+        return functools.partial(_native, value, f"cmath.{name}", numpy)
     if module is np and name not in SCALARS and name not in ("bool_", "bool"):
         return _of_numpy(name)
     return None
 
 
-_MODULES: dict[int, _Module] = {}
+_MODULES: dict[tuple[int, bool], _Module] = {}
 
 
-def _module(module: types.ModuleType) -> _Module:
-    known = _MODULES.get(id(module))
+def _module(module: types.ModuleType, *, numpy: bool) -> _Module:
+    known = _MODULES.get((id(module), numpy))
     if known is None:
-        known = _MODULES[id(module)] = _Module(module)
+        known = _MODULES[id(module), numpy] = _Module(module, numpy=numpy)
     return known
 
 
@@ -292,20 +181,22 @@ def _module(module: types.ModuleType) -> _Module:
 
 _NUMPY_TYPES: dict[Any, Any] = {getattr(np, name): cls for name, cls in SCALARS.items() if hasattr(np, name)}
 _NUMPY_TYPES[np.bool_] = SCALARS["boolean"]
-_BY_CLASS: dict[type, Callable[[Any], Any]] = {}
+# What is the same in a kernel.
+_PLAIN = {int, float, complex, bool, str, bytes, type(None), *SCALARS.values(), Array, Record, Vector}
 
 
-def meaning(value: Any) -> Any:
-    """Give what a global, a captured variable or a member of a module is in a kernel."""
-    convert = _BY_CLASS.get(type(value))
-    if convert is not None:
-        return convert(value)
+def meaning(value: Any, *, numpy: bool = False) -> Any:
+    """Give what a global, a captured variable, an attribute or a member of a module is in a kernel."""
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, KernelName):
-        return kernel_name(value)
+        return kernel_name(value, numpy=numpy)
     if isinstance(value, types.ModuleType):
-        return _module(value)
+        return _module(value, numpy=numpy)
+    if isinstance(value, _weft.Type):
+        return _type(value)
     if isinstance(value, _weft.Dispatcher):
-        return device_function(value)
+        return device_function(value, numpy=numpy)
     if isinstance(value, np.generic):
         return scalar(value)
     if isinstance(value, np.ndarray):
@@ -315,23 +206,23 @@ def meaning(value: Any) -> Any:
     if isinstance(value, type):
         return _NUMPY_TYPES.get(value, value)
     if isinstance(value, tuple) and value:
-        items = [meaning(item) for item in value]
+        items = [meaning(item, numpy=numpy) for item in value]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
-    return _foreign(value)
+    return _foreign(value, numpy=numpy)
 
 
-def _foreign(value: Any) -> Any:
+def _foreign(value: Any, *, numpy: bool) -> Any:
     """Give what functions of other modules are: of math and NumPy, and plain ones."""
     module = getattr(value, "__module__", None)
     name = getattr(value, "__name__", "")
     if module in ("math", "cmath") and callable(value):
-        return _special(sys.modules[module], name, value)
+        return _special(sys.modules[module], name, value, numpy=numpy)
     if value is carray or value is farray:
         return NAMES[f"weft.{name}"]
     if isinstance(value, types.FunctionType) and not module_is_ours(module):
         if module is not None and module.partition(".")[0] == "numpy":
             return (_of_numpy(name) if getattr(np, name, None) is value else None) or value
-        return rescoped(value)
+        return rescoped(value, numpy=numpy)
     if callable(value) and name and getattr(np, name, None) is value and not isinstance(value, type):
         return _of_numpy(name) or value
     return value
@@ -349,12 +240,7 @@ def _type(value: Any) -> Any:
     return VECTORS[text] if vector_of(value) is not None and text in VECTORS else value
 
 
-for _cls in (int, float, complex, bool, str, bytes, type(None), types.BuiltinFunctionType):
-    _BY_CLASS[_cls] = (lambda value: value) if _cls is not types.BuiltinFunctionType else _foreign
-_BY_CLASS[_weft.Type] = _type
-
-
-def kernel_name(name: KernelName) -> Any:
+def kernel_name(name: KernelName, *, numpy: bool = False) -> Any:
     """Give what a name of weft's is in a kernel."""
     path = name._weft_path
     register = REGISTERS.get(path)
@@ -364,79 +250,169 @@ def kernel_name(name: KernelName) -> Any:
     if known is not None:
         return known
     if any(other.startswith(path + ".") for other in NAMES):
-        return _Members(name)
-    return functools.partial(_native, name, path.removeprefix("weft."))
+        return _Members(name, numpy=numpy)
+    return functools.partial(_native, name, path.removeprefix("weft."), numpy)
 
 
 class _Members:
     """A name with names below it, such as `cuda.coop.block`."""
 
-    def __init__(self, name: KernelName) -> None:
-        self._name = name
+    def __init__(self, name: KernelName, *, numpy: bool) -> None:
+        self._name, self._numpy = name, numpy
 
     def __getattr__(self, name: str) -> Any:
-        return meaning(getattr(self._name, name))
+        return meaning(getattr(self._name, name), numpy=self._numpy)
+
+
+def _reading(numpy: bool) -> Callable[[Any, str], Any]:
+    """Make what reads attributes: those of the program's objects are what they stand for in a kernel."""
+
+    def read(owner: Any, name: str) -> Any:
+        found = getattr(owner, name)
+        if type(found) in _PLAIN or module_is_ours(type(owner).__module__) or isinstance(owner, np.generic):
+            return found
+        if isinstance(found, types.MethodType):
+            made = meaning(found.__func__, numpy=numpy)
+            return found if made is found.__func__ else types.MethodType(made, found.__self__)
+        return meaning(found, numpy=numpy)
+
+    return read
+
+
+_READ = {numpy: _reading(numpy) for numpy in (False, True)}
+
+
+# ---- functions -----------------------------------------------------------------------------------------------------
 
 
 class _Scope(_Names):
     """The globals of a kernel."""
 
-    def __init__(self, module: dict[str, Any]) -> None:
+    def __init__(self, module: dict[str, Any], *, numpy: bool) -> None:
         super().__init__(module)
         # What debuggers evaluate does not go by __getitem__: names of weft's and of modules are looked up here.
         for name, value in module.items():
             if not name.startswith("__") and isinstance(value, (KernelName, types.ModuleType, _weft.Type, np.ndarray)):
-                self[name] = meaning(value)
-        self["__builtins__"] = BUILTINS
-        self._module = module
+                self[name] = meaning(value, numpy=numpy)
+        self["__builtins__"] = BUILTINS[numpy]
+        self._module, self._numpy = module, numpy
 
     def __getitem__(self, name: str) -> Any:
         # What a debugger has put here is its own.
-        return meaning(self._module[name]) if name in self._module else super().__getitem__(name)
+        if name in self._module:
+            return meaning(self._module[name], numpy=self._numpy)
+        return super().__getitem__(name)
 
 
-# By the identity of the globals and of the functions, as of the present launch.
-_SCOPES: dict[int, tuple[dict[str, Any], _Scope]] = {}
-_FUNCTIONS: dict[int, tuple[Any, Any]] = {}
+# By the identity of the globals and of the functions, and by their rules, as of the present launch.
+_SCOPES: dict[tuple[int, bool], tuple[dict[str, Any], _Scope]] = {}
+_FUNCTIONS: dict[tuple[int, bool], tuple[Any, Any]] = {}
+# What the compiler knows of the present launch.
+_KNOWN: list[Expressions] = [Expressions()]
+_NUMPY = [False]
+# By the identity of a function's code, which stays: its text, and what was made of that for types of expressions.
+_TEXTS: dict[int, tuple[types.CodeType, tuple[str, int, str | None] | None]] = {}
+_CODES: dict[tuple[int, Any], types.CodeType] = {}
 
 
-def begin() -> None:
+def begin(known: Expressions, *, numpy: bool) -> None:
     """Forget what names meant: a launch sees them as they are now."""
     _SCOPES.clear()
     _FUNCTIONS.clear()
+    _KNOWN[0], _NUMPY[0] = known, numpy
 
 
-def rescoped(function: types.FunctionType) -> Any:
-    """Give a function with the names of a kernel."""
-    known = _FUNCTIONS.get(id(function))
+def _scope_of(function: types.FunctionType, *, numpy: bool) -> _Scope:
+    key = (id(function.__globals__), numpy)
+    held = _SCOPES.get(key)
+    if held is None:
+        held = _SCOPES[key] = (function.__globals__, _Scope(function.__globals__, numpy=numpy))
+    return held[1]
+
+
+class _Version:
+    """A function with the names and the operators of a kernel: its code is for the types of a call."""
+
+    def __init__(self, function: types.FunctionType, dispatcher: Any, *, numpy: bool) -> None:
+        self.function, self.numpy = function, numpy
+        self.cells = {name: types.CellType() for name in function.__code__.co_freevars}
+        code = function.__code__
+        if id(code) not in _TEXTS:
+            _TEXTS[id(code)] = (code, rewriting.text_of(function, dispatcher))
+        self.source = _TEXTS[id(code)][1]
+        first = self.source[1] if self.source is not None else 0
+        self.place = (code.co_filename, first)
+
+    def for_call(self, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+        """Give the function for a call, and the arguments as it takes them."""
+        function, code = self.function, self.function.__code__
+        if self.source is not None:
+            known = _KNOWN[0].of(*self.place, args, numpy=self.numpy)
+            key = (id(code), known.key)
+            if key not in _CODES:
+                read, convert = _READ[self.numpy], known.conversion
+                _CODES[key] = rewriting.rewritten(function, self.source, read, convert, numpy=self.numpy) or code
+            code = _CODES[key]
+            if self.numpy:
+                args = tuple(known.argument(at, arg) for at, arg in enumerate(args))
+        closure = tuple(self.cells[name] for name in code.co_freevars)
+        scope = _scope_of(function, numpy=self.numpy)
+        made = types.FunctionType(code, scope, function.__name__, None, closure or None)
+        made.__qualname__ = function.__qualname__
+        made.__defaults__ = tuple(self._meaning(value) for value in function.__defaults__ or ()) or None
+        made.__kwdefaults__ = {
+            key: self._meaning(value) for key, value in (function.__kwdefaults__ or {}).items()
+        } or None
+        return made, args
+
+    def _meaning(self, value: Any) -> Any:
+        return meaning(value, numpy=self.numpy)
+
+    def fill(self) -> None:
+        """Give its cells what the function's have."""
+        for cell, own in zip(self.cells.values(), self.function.__closure__ or (), strict=True):
+            try:
+                cell.cell_contents = self._meaning(own.cell_contents)
+            except ValueError:
+                continue  # it has no value yet
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        function, args = self.for_call(args)
+        return function(*args, **kwargs)
+
+
+def rescoped(function: types.FunctionType, dispatcher: Any = None, *, numpy: bool = False) -> Any:
+    """Give a function with the names and the operators of a kernel."""
+    known = _FUNCTIONS.get((id(function), numpy))
     if known is not None:
         return known[1]
-    held = _SCOPES.get(id(function.__globals__))
-    if held is None:
-        held = _SCOPES[id(function.__globals__)] = (function.__globals__, _Scope(function.__globals__))
-    cells = None
-    if function.__closure__ is not None:
-        cells = tuple(types.CellType() for _ in function.__closure__)
-    made = types.FunctionType(function.__code__, held[1], function.__name__, None, cells)
-    made.__qualname__ = function.__qualname__
+    made = _Version(function, dispatcher, numpy=numpy)
+    functools.update_wrapper(made, function)
     # Before the cells: a function may be in its own.
-    _FUNCTIONS[id(function)] = (function, made)
-    for cell, own in zip(cells or (), function.__closure__ or (), strict=True):
-        try:
-            cell.cell_contents = meaning(own.cell_contents)
-        except ValueError:
-            continue  # it has no value yet
-    made.__defaults__ = tuple(meaning(value) for value in function.__defaults__ or ()) or None
-    made.__kwdefaults__ = {key: meaning(value) for key, value in (function.__kwdefaults__ or {}).items()} or None
+    _FUNCTIONS[id(function), numpy] = (function, made)
+    made.fill()
     return made
 
 
-def device_function(dispatcher: Any) -> Any:
-    """Give what kernels call for a jitted function."""
-    known = _FUNCTIONS.get(id(dispatcher))
+def kernel_function(dispatcher: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    """Give what each thread of a launch calls, and the arguments for it."""
+    made, given = rescoped(dispatcher.py_func, dispatcher, numpy=_NUMPY[0]).for_call(args)
+    return made, given
+
+
+def has_numpy_types(dispatcher: Any, *, otherwise: bool = False) -> bool:
+    """Say whether the numbers of a jitted function have NumPy's types."""
+    typing = dispatcher.targetoptions.get("typing")
+    return otherwise if typing is None else typing == "numpy"
+
+
+def device_function(dispatcher: Any, *, numpy: bool | None = None) -> Any:
+    """Give what kernels call for a jitted function, in one with NumPy's types or Numba's, or in the kernel itself."""
+    numpy = has_numpy_types(dispatcher, otherwise=_NUMPY[0] if numpy is None else numpy)
+    known = _FUNCTIONS.get((id(dispatcher), numpy))
     if known is not None:
         return known[1]
-    made = rescoped(dispatcher.py_func)
+    made = rescoped(dispatcher.py_func, dispatcher, numpy=numpy)
     declared = dispatcher.declared_signatures
     if declared and dispatcher.device:
         inner = made
@@ -447,5 +423,5 @@ def device_function(dispatcher: Any) -> Any:
             given = tuple(converted(arg, kind) for arg, kind in zip(args, signature.args, strict=True))
             return converted(inner(*given), signature.return_type)
 
-    _FUNCTIONS[id(dispatcher)] = (dispatcher, made)
+    _FUNCTIONS[id(dispatcher), numpy] = (dispatcher, made)
     return made

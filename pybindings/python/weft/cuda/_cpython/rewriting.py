@@ -1,0 +1,342 @@
+"""Code of kernels in which operators mean what they mean in kernels, for kernels that CPython runs.
+
+The text of a function is compiled again with calls of `operators` in the place of the operators whose Python means
+something else, and with conversions where values of several types meet. Lines and columns, names and variables are
+those of the text, so that debuggers see the program; the functions that are called are constants of the code, which
+no name shows.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+import types
+import warnings
+
+from weft import _source
+from weft.cuda._cpython.operators import RULES, Comparand, Exponent, Right
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    # What converts the value of an expression at a place, or of a name; None for what stays.
+    Conversions = Callable[[ast.expr], Callable[[Any], Any] | None]
+
+_BINARY: dict[type, str] = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "truediv",
+    ast.FloorDiv: "floordiv",
+    ast.Mod: "mod",
+    ast.Pow: "pow",
+    ast.LShift: "lshift",
+    ast.RShift: "rshift",
+    ast.BitAnd: "and",
+    ast.BitOr: "or",
+    ast.BitXor: "xor",
+    ast.MatMult: "matmul",
+}
+_UNARY: dict[type, str] = {ast.USub: "neg", ast.UAdd: "pos", ast.Invert: "invert"}
+_COMPARISONS: dict[type, str] = {
+    ast.Eq: "eq",
+    ast.NotEq: "ne",
+    ast.Lt: "lt",
+    ast.LtE: "le",
+    ast.Gt: "gt",
+    ast.GtE: "ge",
+}
+_MEMBERS: dict[type, str] = {ast.Is: "same", ast.IsNot: "other", ast.In: "within", ast.NotIn: "beyond"}
+# Bits of a code object's flags: those of `from __future__`.
+_FUTURES = 0x1FF0000
+# Integers of literals with more bits are computed at run time, as CPython's compiler leaves them.
+_LONGEST = 128
+# What a constant begins with in the place of which an object comes.
+_OBJECT = "\0weft "
+# Before 3.12 what stands in an f-string has other places than those of the text.
+_PLACES_IN_FSTRINGS = sys.version_info >= (3, 12)
+
+
+class _Rewriter(ast.NodeTransformer):
+    def __init__(self, attribute: Callable[[Any, str], Any], conversions: Conversions, *, numpy: bool) -> None:
+        self.attribute, self.conversions = attribute, conversions
+        self.rules, self.numpy = RULES[numpy], numpy
+        self.objects: list[Any] = []
+        self.in_text = False
+
+    # ---- calls of what is no name ----
+
+    def _object(self, value: Any) -> ast.expr:
+        at = next((at for at, known in enumerate(self.objects) if known is value), len(self.objects))
+        if at == len(self.objects):
+            self.objects.append(value)
+        return ast.Constant(f"{_OBJECT}{at}")
+
+    def _call(self, function: Any, node: ast.AST, *args: ast.expr) -> Any:
+        return _placed(ast.Call(_placed(self._object(function), node), list(args), []), node)
+
+    def _method(self, name: str, node: ast.AST, *args: ast.expr) -> Any:
+        # One object for all calls: a bound method is another each time.
+        bound = self.__dict__.setdefault("_bound", {})
+        return self._call(bound.setdefault(name, getattr(self.rules, name)), node, *args)
+
+    def _converted(self, node: ast.expr, given: ast.expr) -> ast.expr:
+        """Convert what an expression gives to the type that it has in compiled code."""
+        convert = None if self.in_text else self.conversions(given)
+        return node if convert is None else self._call(convert, given, node)
+
+    # ---- expressions ----
+
+    def visit(self, node: ast.AST) -> Any:
+        if isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del)):
+            return self.generic_visit(node)
+        if not isinstance(node, ast.expr):
+            return super().visit(node)
+        if isinstance(node, (ast.Constant, ast.Starred, ast.Slice)):
+            return self.generic_visit(node)
+        if isinstance(node, (ast.BinOp, ast.UnaryOp)) and _is_literal(node):
+            return node
+        return self._converted(super().visit(node), node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> Any:
+        name = _BINARY[type(node.op)]
+        exponent = _literal(node.right)
+        if name == "pow" and type(exponent) is int:
+            return self._method("power", node, self.visit(node.left), _placed(ast.Constant(exponent), node.right))
+        return self._operator(name, node, self.visit(node.left), self.visit(node.right))
+
+    def _operator(self, name: str, node: ast.AST, left: ast.expr, right: ast.expr, method: str = "binary") -> Any:
+        return self._method(method, node, _placed(ast.Constant(name), node), left, right)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        operand = self.visit(node.operand)
+        if isinstance(node.op, ast.Not):
+            return _placed(ast.UnaryOp(node.op, operand), node)
+        return self._method("unary", node, _placed(ast.Constant(_UNARY[type(node.op)]), node), operand)
+
+    def visit_Compare(self, node: ast.Compare) -> Any:
+        parts = [self.visit(each) for each in (node.left, *node.comparators)]
+        if len(node.ops) == 1:
+            kind = type(node.ops[0])
+            if kind in _MEMBERS:
+                return self._method(_MEMBERS[kind], node, *parts)
+            return self._operator(_COMPARISONS[kind], node, parts[0], parts[1], method="compare")
+        if all(type(op) in _COMPARISONS for op in node.ops):
+            comparand, places = self._kept(Comparand), (node.left, *node.comparators)
+            parts = [self._call(comparand, each, part) for each, part in zip(places, parts, strict=True)]
+        return _placed(ast.Compare(parts[0], node.ops, parts[1:]), node)
+
+    def _kept(self, cls: type) -> Any:
+        kept = self.__dict__.setdefault("_classes", {})
+        rules = self.rules
+        return kept.setdefault(cls, lambda value: cls(rules, value))
+
+    def visit_Attribute(self, node: ast.Attribute) -> Any:
+        return self._call(self.attribute, node, self.visit(node.value), _placed(ast.Constant(node.attr), node))
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:
+        before, self.in_text = self.in_text, self.in_text or not _PLACES_IN_FSTRINGS
+        try:
+            return self.generic_visit(node)  # type: ignore[return-value]
+        finally:
+            self.in_text = before
+
+    def visit_Constant(self, node: ast.Constant) -> ast.expr:
+        return node
+
+    # ---- statements ----
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        name, value = _BINARY[type(node.op)], node.value
+        exponent = _literal(value)
+        if isinstance(node.target, ast.Name):
+            read = self.visit(_placed(ast.Name(node.target.id, ast.Load()), node.target))
+            if name == "pow" and type(exponent) is int:
+                result = self._method("raised", node, read, _placed(ast.Constant(exponent), value))
+            else:
+                result = self._operator(name, node, read, self.visit(value), method="updated")
+            return _placed(ast.Assign([node.target], result), node)
+        target: Any = self.generic_visit(node.target)
+        kind = Exponent if name == "pow" and type(exponent) is int else Right
+        right = self._call(self._kept(kind), value, self.visit(value))
+        return _placed(ast.AugAssign(target, node.op, right), node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
+        # Annotations of variables are not evaluated in functions.
+        node.target = self.visit(node.target)
+        node.value = None if node.value is None else self.visit(node.value)
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
+        node.returns = None
+        return self.generic_visit(node)  # type: ignore[return-value]
+
+    def visit_arg(self, node: ast.arg) -> ast.arg:
+        node.annotation = None  # it means nothing in a kernel
+        return node
+
+    def _pattern(self, node: Any) -> Any:
+        return node  # patterns have no operators, and are no calls
+
+    visit_MatchValue = visit_MatchClass = visit_MatchMapping = _pattern
+
+    def visit_arguments(self, node: ast.arguments) -> ast.arguments:
+        for arg in (*node.posonlyargs, *node.args, *node.kwonlyargs, node.vararg, node.kwarg):
+            if arg is not None:
+                self.visit_arg(arg)
+        node.defaults = [self.visit(each) for each in node.defaults]
+        node.kw_defaults = [each and self.visit(each) for each in node.kw_defaults]
+        return node
+
+
+def _placed(node: Any, like: Any) -> Any:
+    return ast.copy_location(node, like)
+
+
+def _is_literal(node: ast.expr) -> bool:
+    """Say whether CPython's compiler computes an expression, of literals alone."""
+    return _literal(node) is not None
+
+
+def _literal(node: ast.expr) -> Any:
+    """Give the number that an expression of literals is; None for all others, and for what is left to run time."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, (int, float, complex)) else None
+    if not isinstance(node, (ast.BinOp, ast.UnaryOp)):
+        return None
+    parts = [node.left, node.right] if isinstance(node, ast.BinOp) else [node.operand]
+    if isinstance(node.op, (ast.Not, ast.MatMult)) or any(_literal(part) is None for part in parts):
+        return None
+    values = [_literal(part) for part in parts]
+    if isinstance(node.op, (ast.Pow, ast.LShift)) and type(values[1]) is int and values[1] > _LONGEST:
+        return None
+    try:
+        value = eval(compile(ast.Expression(node), "<literal>", "eval"))
+    except (ArithmeticError, TypeError, ValueError):
+        return None
+    return None if isinstance(value, int) and value.bit_length() > _LONGEST else value
+
+
+# ---- functions -----------------------------------------------------------------------------------------------------
+
+
+def text_of(function: types.FunctionType, dispatcher: Any) -> tuple[str, int, str | None] | None:
+    """Give the text of a function, the line that it begins in, and the class around it; None if there is none."""
+    from weft.errors import SourceError
+
+    given = getattr(dispatcher, "given_source", None)
+    kept = getattr(dispatcher, "kept_text", None)
+    if dispatcher is None:
+        kept = _source.keep(function)
+    try:
+        _, text, first, around = _source.of(function, given, kept)
+    except SourceError:
+        return None
+    return text, first, around
+
+
+def _definition(text: str, first: int) -> ast.FunctionDef | None:
+    """Parse a text that is indented as in its file."""
+    indented = text[:1] in " \t"
+    try:
+        tree = ast.parse(f"if 1:\n{text}" if indented else text)
+    except SyntaxError:
+        return None
+    body = tree.body
+    while len(body) == 1 and isinstance(body[0], ast.If):
+        body = body[0].body
+    found = [node for node in body if isinstance(node, ast.FunctionDef)]
+    if len(found) != 1:
+        return None
+    ast.increment_lineno(tree, first - 1 - indented)
+    return found[0]
+
+
+def rewritten(
+    function: types.FunctionType,
+    source: tuple[str, int, str | None],
+    attribute: Callable[[Any, str], Any],
+    conversions: Conversions,
+    *,
+    numpy: bool,
+) -> types.CodeType | None:
+    """Give the code of a function with the operators of kernels; None where its text is of another function.
+
+    Parameters
+    ----------
+    function
+        The function.
+    source
+        What `text_of` gave.
+    attribute
+        What reads an attribute of an object.
+    conversions
+        What converts the values of expressions.
+    numpy
+        Whether numbers have NumPy's types.
+    """
+    code = function.__code__
+    text, first, around = source
+    definition = _definition(text, first)
+    if definition is None or definition.name != code.co_name or "__class__" in code.co_freevars:
+        return None
+    rewriter = _Rewriter(attribute, conversions, numpy=numpy)
+    # Its defaults are the function's; its decorators have the code begin where it did.
+    definition.args.defaults = [_placed(ast.Constant(None), each) for each in definition.args.defaults]
+    definition.args.kw_defaults = [each and _placed(ast.Constant(None), each) for each in definition.args.kw_defaults]
+    for arg in ast.walk(definition.args):
+        if isinstance(arg, ast.arg):
+            arg.annotation = None
+    definition.returns = None
+    definition.decorator_list = [_placed(ast.Constant(None), each) for each in definition.decorator_list]
+    body = definition.body
+    definition.body = [rewriter.visit(statement) for statement in body]
+    starts = min([definition.lineno, *(each.lineno for each in definition.decorator_list)])
+    ast.increment_lineno(definition, code.co_firstlineno - starts)
+    inner: ast.stmt = definition
+    outside: list[ast.stmt] = []
+    # What the function reads by its own name, or by that of the class, is no variable of the function around it here.
+    definition.name = f"weft {definition.name}"
+    if around is not None:  # it decides what names that begin with two underscores are
+        outside = [_placed(ast.Global([around]), definition)]
+        inner = _placed(ast.ClassDef(around, [], [], [inner], []), definition)
+        inner.type_params = []  # type: ignore[attr-defined]
+    names = [ast.arg(name) for name in code.co_freevars]
+    outer = ast.FunctionDef("weft", ast.arguments([], names, None, [], [], None, []), [*outside, inner], [])
+    outer.type_params = []  # type: ignore[attr-defined]
+    tree = ast.fix_missing_locations(ast.Module([_placed(outer, definition)], []))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # constants are called
+        whole = compile(tree, code.co_filename, "exec", code.co_flags & _FUTURES, dont_inherit=True)
+    found = _found(whole, definition.name, code.co_firstlineno)
+    if found is None or found.co_varnames[: found.co_argcount] != code.co_varnames[: code.co_argcount]:
+        return None
+    made = _with_objects(found, rewriter.objects, (found.co_qualname, code.co_qualname))
+    return made.replace(co_name=code.co_name)
+
+
+def _found(code: types.CodeType, name: str, first: int) -> types.CodeType | None:
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            if constant.co_name == name and constant.co_firstlineno == first:
+                return constant
+            inner = _found(constant, name, first)
+            if inner is not None:
+                return inner
+    return None
+
+
+def _with_objects(code: types.CodeType, objects: list[Any], names: tuple[str, str]) -> types.CodeType:
+    """Put the objects in the place of the constants for them, and the function's name before those of inner ones."""
+
+    def put(constant: Any) -> Any:
+        if isinstance(constant, types.CodeType):
+            return _with_objects(constant, objects, names)
+        if isinstance(constant, str) and constant.startswith(_OBJECT):
+            return objects[int(constant.removeprefix(_OBJECT))]
+        return constant
+
+    name = code.co_qualname.replace(*names, 1)
+    return code.replace(co_consts=tuple(put(constant) for constant in code.co_consts), co_qualname=name)
