@@ -239,9 +239,9 @@ def test_expressions_of_all_types(typing, first, tmp_path):
     found = {}
     for device in ("cpu", "python"):
         path = tmp_path / device
-        run(HERE / "every_expression.py", path, typing, first, 13, device=device)
+        run(HERE / "every_expression.py", path, typing, first, 25, device=device)
         found[device] = path.read_text().splitlines()
-    assert len(found["cpu"]) > 5000
+    assert len(found["cpu"]) > 3000
     pairs = zip(found["python"], found["cpu"], strict=True)
     assert [(mine, theirs) for mine, theirs in pairs if mine != theirs] == []
 

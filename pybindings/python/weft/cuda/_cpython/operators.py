@@ -104,7 +104,8 @@ def _reals(operator: str, kind: str, left: Any, right: Any) -> Any:
         a, b = plain(convert(left)), plain(convert(right))
         with np.errstate(all="ignore"):
             return convert(np.floor_divide(a, b) if operator == "floordiv" else np.remainder(a, b))
-    a, b = float(convert(left)), float(convert(right))
+    a = float(left if left.__class__ is convert else convert(left))
+    b = float(right if right.__class__ is convert else convert(right))
     if operator == "truediv":
         return convert(_quotient(a, b))
     return convert(a + b if operator == "add" else a - b if operator == "sub" else a * b)

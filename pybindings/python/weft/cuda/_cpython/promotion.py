@@ -5,6 +5,8 @@ Types are named as dtypes are, but for `boolean`. docs/language.md has the rules
 
 from __future__ import annotations
 
+import functools
+
 _INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 _HALVES = ("float16", "bfloat16")
 # What stays `float32` beside one: where an operator computes, and where values meet.
@@ -16,11 +18,13 @@ BITS = ("and", "or", "xor")
 SHIFTS = ("lshift", "rshift")
 
 
+@functools.cache
 def is_complex(name: str) -> bool:
     """Say whether a type is one of complex numbers."""
     return name.startswith("complex")
 
 
+@functools.cache
 def is_integer(name: str) -> bool:
     """Say whether a type is one of integers or truths."""
     return name == "boolean" or name in _INTEGERS
@@ -41,6 +45,7 @@ def bits(name: str) -> int:
     return 8 if name == "boolean" else int(name.lstrip("uint"))
 
 
+@functools.cache
 def promote(a: str, b: str) -> str:
     """Give the type of a sum of two numbers by Numba's rules."""
     if is_complex(a) or is_complex(b):
@@ -54,6 +59,7 @@ def promote(a: str, b: str) -> str:
     return "float32" if a in _BESIDE_FLOAT32 and b in _BESIDE_FLOAT32 else "float64"
 
 
+@functools.cache
 def unify(a: str, b: str) -> str:
     """Give the type of a value that is of one or the other type."""
     if a == b or b == "boolean":
@@ -76,6 +82,7 @@ def unify(a: str, b: str) -> str:
     return "float64" if bits(unsigned) == 64 else f"int{2 * bits(unsigned)}"
 
 
+@functools.cache
 def operator_type(operator: str, a: str, b: str) -> str | None:
     """Give the type of what an operator gives by Numba's rules; None where it takes no such numbers."""
     if operator in SHIFTS or operator in BITS:
@@ -106,6 +113,7 @@ def _kind(name: str) -> int:
     return 0 if name == "boolean" else 1 if is_integer(name) else 3 if is_complex(name) else 2
 
 
+@functools.cache
 def meet(a: str, weak_a: bool, b: str, weak_b: bool) -> tuple[str, bool]:
     """Give NumPy's `result_type` of two numbers, and whether it is a number without a type of its own."""
     if not weak_a and not weak_b:
@@ -120,6 +128,7 @@ def meet(a: str, weak_a: bool, b: str, weak_b: bool) -> tuple[str, bool]:
     return ("complex64" if is_complex(weak) and typed in ("float32", *_HALVES) else weak), False
 
 
+@functools.cache
 def numpy_operator_type(operator: str, common: str, weak: bool) -> tuple[str, str] | None:
     """Give the type that an operator computes in and the one of its result; None where NumPy has no such operator."""
     if is_complex(common):

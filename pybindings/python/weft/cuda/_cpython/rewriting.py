@@ -53,6 +53,7 @@ _MEMBERS: dict[type, str] = {ast.Is: "same", ast.IsNot: "other", ast.In: "within
 _FUTURES = 0x1FF0000
 # Integers of literals with more bits are computed at run time, as CPython's compiler leaves them.
 _LONGEST = 128
+_WORD = 1 << 64
 # What a constant begins with in the place of which an object comes.
 _OBJECT = "\0weft "
 # Before 3.12 what stands in an f-string has other places than those of the text.
@@ -96,8 +97,12 @@ class _Rewriter(ast.NodeTransformer):
             return super().visit(node)
         if isinstance(node, (ast.Constant, ast.Starred, ast.Slice)):
             return self.generic_visit(node)
-        if isinstance(node, (ast.BinOp, ast.UnaryOp)) and _is_literal(node):
-            return node
+        if isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Subscript)):
+            literal = _literal(node)
+            if type(literal) is int and -_WORD <= literal < -(_WORD >> 1):
+                literal %= _WORD  # a uint64, which wraps
+            if isinstance(literal, (int, float, complex)):
+                return _placed(ast.Constant(literal), node)
         return self._converted(super().visit(node), node)
 
     def visit_BinOp(self, node: ast.BinOp) -> Any:
@@ -195,27 +200,33 @@ def _placed(node: Any, like: Any) -> Any:
     return ast.copy_location(node, like)
 
 
-def _is_literal(node: ast.expr) -> bool:
-    """Say whether CPython's compiler computes an expression, of literals alone."""
-    return _literal(node) is not None
-
-
-def _literal(node: ast.expr) -> Any:
-    """Give the number that an expression of literals is; None for all others, and for what is left to run time."""
+def _literal(node: ast.expr | None) -> Any:
+    """Give what an expression of literals is, which CPython's compiler computes; None for all else."""
     if isinstance(node, ast.Constant):
-        return node.value if isinstance(node.value, (int, float, complex)) else None
-    if not isinstance(node, (ast.BinOp, ast.UnaryOp)):
-        return None
-    parts = [node.left, node.right] if isinstance(node, ast.BinOp) else [node.operand]
-    if isinstance(node.op, (ast.Not, ast.MatMult)) or any(_literal(part) is None for part in parts):
+        return node.value if isinstance(node.value, (int, float, complex, str, bytes)) else None
+    if isinstance(node, ast.Tuple):
+        parts: list[ast.expr] = node.elts
+    elif isinstance(node, ast.BinOp) and not isinstance(node.op, ast.MatMult):
+        parts = [node.left, node.right]
+    elif isinstance(node, ast.UnaryOp) and not isinstance(node.op, ast.Not):
+        parts = [node.operand]
+    elif isinstance(node, ast.Subscript):
+        bounds = node.slice
+        of_slice = (bounds.lower, bounds.upper, bounds.step) if isinstance(bounds, ast.Slice) else (bounds,)
+        parts = [node.value, *(each for each in of_slice if each is not None)]
+    else:
         return None
     values = [_literal(part) for part in parts]
-    if isinstance(node.op, (ast.Pow, ast.LShift)) and type(values[1]) is int and values[1] > _LONGEST:
+    if any(value is None for value in values):
+        return None
+    grows = isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Pow, ast.LShift))
+    if grows and type(values[1]) is int and values[1] > _LONGEST:
         return None
     try:
         value = eval(compile(ast.Expression(node), "<literal>", "eval"))
-    except (ArithmeticError, TypeError, ValueError):
+    except (ArithmeticError, LookupError, TypeError, ValueError):
         return None
+    # What is longer is left to run time.
     return None if isinstance(value, int) and value.bit_length() > _LONGEST else value
 
 

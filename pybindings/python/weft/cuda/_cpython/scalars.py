@@ -185,7 +185,7 @@ def _float(name: str) -> None:
     methods = _shared(base)
 
     def new(cls: Any, value: Any = 0.0) -> Any:
-        return base.__new__(cls, base(item(value)))
+        return base.__new__(cls, value if value.__class__ is float else base(item(value)))
 
     def rounded(self: Any, digits: int | None = None) -> Any:
         number = float(self)

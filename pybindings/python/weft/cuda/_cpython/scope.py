@@ -30,7 +30,7 @@ from weft.cuda._cpython.arrays import (
     vector_of,
 )
 from weft.cuda._cpython.debugger import set_trace_here
-from weft.cuda._cpython.expressions import Expressions
+from weft.cuda._cpython.expressions import Expressions, Function
 from weft.cuda._cpython.functions import BUILTINS
 from weft.cuda._cpython.names import NAMES, REGISTERS, VECTORS
 from weft.cuda._cpython.operators import RULES
@@ -342,28 +342,38 @@ class _Version:
         self.source = _TEXTS[id(code)][1]
         first = self.source[1] if self.source is not None else 0
         self.place = (code.co_filename, first)
+        # By the kinds of a call's arguments.
+        self.made: dict[tuple[Any, ...], tuple[types.FunctionType, Function]] = {}
 
     def for_call(self, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
         """Give the function for a call, and the arguments as it takes them."""
+        kinds = tuple((arg.dtype, arg.ndim) if isinstance(arg, Array) else arg.__class__ for arg in args)
+        found = self.made.get(kinds)
+        if found is None:
+            known = _KNOWN[0].of(*self.place, args, numpy=self.numpy)
+            found = self.made[kinds] = (self._function(known), known)
+        made, known = found
+        if self.numpy:
+            args = tuple(known.argument(at, arg) for at, arg in enumerate(args))
+        return made, args
+
+    def _function(self, known: Function) -> types.FunctionType:
+        """Make the function, with what is known of its expressions."""
         function, code = self.function, self.function.__code__
         if self.source is not None:
-            known = _KNOWN[0].of(*self.place, args, numpy=self.numpy)
             key = (id(code), known.key)
             if key not in _CODES:
                 read, convert = _READ[self.numpy], known.conversion
                 _CODES[key] = rewriting.rewritten(function, self.source, read, convert, numpy=self.numpy) or code
             code = _CODES[key]
-            if self.numpy:
-                args = tuple(known.argument(at, arg) for at, arg in enumerate(args))
         closure = tuple(self.cells[name] for name in code.co_freevars)
         scope = _scope_of(function, numpy=self.numpy)
         made = types.FunctionType(code, scope, function.__name__, None, closure or None)
         made.__qualname__ = function.__qualname__
         made.__defaults__ = tuple(self._meaning(value) for value in function.__defaults__ or ()) or None
-        made.__kwdefaults__ = {
-            key: self._meaning(value) for key, value in (function.__kwdefaults__ or {}).items()
-        } or None
-        return made, args
+        named = function.__kwdefaults__ or {}
+        made.__kwdefaults__ = {key: self._meaning(value) for key, value in named.items()} or None
+        return made
 
     def _meaning(self, value: Any) -> Any:
         return meaning(value, numpy=self.numpy)
