@@ -10,7 +10,7 @@ import numpy as np
 from weft.cuda._cpython import native
 from weft.cuda._cpython.arrays import Array, name_casts
 from weft.cuda._cpython.debugger import breakpoint_here
-from weft.cuda._cpython.operators import RULES, weakened
+from weft.cuda._cpython.operators import CLASSES, RULES, weakened
 from weft.cuda._cpython.promotion import is_complex, is_integer
 from weft.cuda._cpython.scalars import SCALARS, Truth, is_weak, number, plain, type_name
 
@@ -139,6 +139,7 @@ _CLASSES: dict[Any, tuple[type, ...]] = {
 }
 for _kind, _names in (("int64", _INTS), ("float64", _FLOATS), ("complex128", _COMPLEXES), ("bool", (_Bool,))):
     name_casts(dict.fromkeys(_names, _kind))
+    CLASSES.update(dict.fromkeys(_names, SCALARS["boolean" if _kind == "bool" else _kind]))
 
 
 def _isinstance(value: Any, classes: Any) -> bool:
@@ -165,8 +166,9 @@ def _extreme(name: str, numpy: bool) -> Callable[..., Any]:
     rules = RULES[numpy]
 
     def extreme(*args: Any, **kwargs: Any) -> Any:
-        if len(args) == 1 and isinstance(args[0], Array):
-            return getattr(args[0], name)()
+        if len(args) == 1 and isinstance(args[0], (Array, _Range)) and len(args[0]) and not kwargs:
+            # As Python has it: what is no number stays where it is the first.
+            return getattr(builtins, name)(iter(args[0]))
         values = list(args[0]) if len(args) == 1 else list(args)
         if kwargs:
             return getattr(builtins, name)(values, **kwargs)
@@ -230,14 +232,17 @@ def _power(numpy: bool) -> Callable[..., Any]:
 
 
 def _sum(numpy: bool) -> Callable[..., Any]:
-    rules = RULES[numpy]
-
     def total(items: Any, start: Any = 0) -> Any:
-        if isinstance(items, Array):
-            return items.sum()
+        rules = RULES[numpy and not isinstance(items, Array)]
         return functools.reduce(functools.partial(rules.binary, "add"), items, start)
 
     return total
+
+
+def _type(*args: Any) -> Any:
+    """Give the type of a number, or a new class."""
+    name = type_name(args[0]) if len(args) == 1 else None
+    return SCALARS[name] if name is not None else type(*args)
 
 
 def _enumerate(numpy: bool) -> Callable[..., Any]:
@@ -274,6 +279,7 @@ def _made(numpy: bool) -> _Builtins:
             "pow": _power(numpy),
             "sum": _sum(numpy),
             "enumerate": _enumerate(numpy),
+            "type": _type,
             "any": _truth(any),
             "all": _truth(all),
         }

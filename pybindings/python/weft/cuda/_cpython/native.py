@@ -72,7 +72,7 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], what: str
     others = [name for name, value in kwargs.items() if not isinstance(value, (str, bool, int))]
     values += tuple(_given(kwargs[name]) for name in others)
     types = tuple(_weft.typeof_value(value) for value in values)
-    key = (what, types, len(args), words, numpy)
+    key = (what, types, len(args), tuple(others), words, numpy)
     if key not in _MADE:
         _MADE[key] = _make(function, what, types, len(args), others, words, numpy=numpy)
     return _run(*_MADE[key], values)

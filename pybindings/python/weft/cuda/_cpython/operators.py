@@ -293,6 +293,14 @@ def _unknown(symbol: str, left: Any, right: Any) -> TypeError:
     return TypeError(f"`{symbol}` does not take {type(left).__name__} and {type(right).__name__}")
 
 
+# The types of numbers that Python's own classes are.
+CLASSES: dict[Any, Any] = {}
+
+
+def _class(value: Any) -> Any:
+    return CLASSES.get(value, value) if isinstance(value, type) else value
+
+
 class Rules:
     """The operators of a function: by Numba's rules, or by NumPy's."""
 
@@ -346,6 +354,7 @@ class Rules:
         if isinstance(left, tuple) and isinstance(right, tuple):
             return self._tuples(operator, left, right)
         found = self._compare(operator, left, right)
+        left, right = _class(left), _class(right)
         return PYTHON[operator](left, right) if found is NotImplemented else found
 
     def _tuples(self, operator: str, left: tuple[Any, ...], right: tuple[Any, ...]) -> bool:
@@ -363,7 +372,7 @@ class Rules:
         are_numbers = type_name(left) is not None and type_name(right) is not None
         if are_numbers or (isinstance(left, tuple) and isinstance(right, tuple)):
             return self.compare("eq", left, right)
-        return left is right
+        return _class(left) is _class(right)
 
     def other(self, left: Any, right: Any) -> Any:
         """Give `left is not right`."""

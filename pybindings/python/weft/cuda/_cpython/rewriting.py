@@ -208,7 +208,7 @@ def _literal(node: ast.expr | None) -> Any:
         parts: list[ast.expr] = node.elts
     elif isinstance(node, ast.BinOp) and not isinstance(node.op, ast.MatMult):
         parts = [node.left, node.right]
-    elif isinstance(node, ast.UnaryOp) and not isinstance(node.op, ast.Not):
+    elif isinstance(node, ast.UnaryOp):
         parts = [node.operand]
     elif isinstance(node, ast.Subscript):
         bounds = node.slice

@@ -9,6 +9,7 @@ that does not say which has its caller's.
 from __future__ import annotations
 
 import builtins
+import contextlib
 import functools
 import pdb
 import sys
@@ -36,6 +37,7 @@ from weft.cuda._cpython.names import NAMES, REGISTERS, VECTORS
 from weft.cuda._cpython.operators import RULES
 from weft.cuda._cpython.scalars import SCALARS, is_weak, plain, scalar, type_name
 from weft.cuda._kernel_names import KernelName
+from weft.errors import CompileError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -123,12 +125,16 @@ def _native(function: Any, what: str, numpy: bool, *args: Any, **kwargs: Any) ->
 
 
 @functools.cache
-def _of_numpy(name: str) -> Any:
+def _of_numpy(name: str, *, numpy: bool) -> Any:
     function = getattr(np, name)
     if not callable(function) or isinstance(function, type):
         return None
 
     def call(*args: Any, **kwargs: Any) -> Any:
+        if args and not kwargs and all(type_name(arg) is not None for arg in args):
+            # What compiled code has no such function of, NumPy computes.
+            with contextlib.suppress(CompileError):
+                return _native(function, f"np.{name}", numpy, *args)
         values = [_unwrapped(arg) for arg in args]
         named = {key: _unwrapped(arg) for key, arg in kwargs.items()}
         with np.errstate(all="ignore"):
@@ -163,7 +169,7 @@ def _special(module: types.ModuleType, name: str, value: Any, *, numpy: bool) ->
     if module.__name__ == "cmath" and callable(value):
         return functools.partial(_native, value, f"cmath.{name}", numpy)
     if module is np and name not in SCALARS and name not in ("bool_", "bool"):
-        return _of_numpy(name)
+        return _of_numpy(name, numpy=numpy)
     return None
 
 
@@ -221,10 +227,10 @@ def _foreign(value: Any, *, numpy: bool) -> Any:
         return NAMES[f"weft.{name}"]
     if isinstance(value, types.FunctionType) and not module_is_ours(module):
         if module is not None and module.partition(".")[0] == "numpy":
-            return (_of_numpy(name) if getattr(np, name, None) is value else None) or value
+            return (_of_numpy(name, numpy=numpy) if getattr(np, name, None) is value else None) or value
         return rescoped(value, numpy=numpy)
     if callable(value) and name and getattr(np, name, None) is value and not isinstance(value, type):
-        return _of_numpy(name) or value
+        return _of_numpy(name, numpy=numpy) or value
     return value
 
 
