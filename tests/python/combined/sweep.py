@@ -1,0 +1,158 @@
+"""Runs programs in processes of their own, so that one that hangs or ends its process costs no other one."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import multiprocessing.connection
+import os
+import time
+import traceback
+import warnings
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+LIFE = 300  # programs that a process runs before the next takes over: compiled kernels stay in memory
+STOP = -1
+
+
+@dataclass
+class Result:
+    """What came of a program."""
+
+    seed: int
+    outcome: str
+    features: tuple[str, ...] = ()
+    planned: tuple[str, ...] = ()
+
+
+@dataclass
+class Counts:
+    """What came of all."""
+
+    results: dict[str, int] = field(default_factory=dict)
+    failed: list[Result] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def add(self, result: Result) -> None:
+        word = result.outcome.split(":")[0]
+        word = word if word in ("passed", "unsound") else "failed"
+        self.results[word] = self.results.get(word, 0) + 1
+        if word == "failed":
+            self.failed.append(result)
+
+    @property
+    def total(self) -> int:
+        return sum(self.results.values())
+
+
+def work(connection: Any, device: str, sanitize: bool) -> None:
+    """A process: takes seeds until there are none, and answers each."""
+    warnings.simplefilter("ignore")
+    gc.set_threshold(100_000, 20, 20)
+    from combined.check import Runner, run
+    from combined.features import planned_features
+    from combined.programs import generate
+
+    runner = Runner(device)
+    while (seed := connection.recv()) != STOP:
+        try:
+            program = generate(seed)
+            outcome, kernel = run(program, runner, sanitize=sanitize)
+            planned = tuple(planned_features(kernel)) if kernel is not None else ()
+            connection.send((seed, outcome, tuple(sorted(program.features)), planned))
+        except Exception:
+            connection.send((seed, f"the generator failed\n{traceback.format_exc()}", (), ()))
+
+
+class Worker:
+    """A process and the program that it runs."""
+
+    def __init__(self, context: Any, device: str, sanitize: bool) -> None:
+        self.connection, other = context.Pipe()
+        self.process = context.Process(target=work, args=(other, device, sanitize), daemon=True)
+        self.process.start()
+        other.close()
+        self.seed: int | None = None
+        self.since, self.done = time.monotonic(), 0
+
+    def give(self, seed: int) -> None:
+        self.seed, self.since = seed, time.monotonic()
+        self.connection.send(seed)
+
+    def result(self, timeout: float) -> Result | None:
+        """What came of the program, if something has."""
+        assert self.seed is not None
+        try:
+            if self.connection.poll():
+                self.done += 1
+                return Result(*self.connection.recv())
+        except (EOFError, ConnectionError):
+            self.process.join()
+            return Result(self.seed, f"the process ended with {self.process.exitcode}")
+        # The first program of a process waits for imports, too.
+        if time.monotonic() - self.since > timeout + (10 if self.done == 0 else 0):
+            self.stop()
+            return Result(self.seed, f"did not end within {timeout:.0f} s")
+        return None
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.join()
+
+
+def sweep(
+    seeds: Iterable[int],
+    *,
+    jobs: int,
+    device: str = "cpu",
+    sanitize: bool = False,
+    timeout: float = 30.0,
+    seconds: float | None = None,
+    report: Callable[[Result], None] = lambda _: None,
+    progress: Callable[[Counts], None] = lambda _: None,
+) -> Counts:
+    """Runs the programs of some seeds, until all have been or the time is over."""
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+    context = multiprocessing.get_context("spawn")
+    counts, waiting = Counts(), iter(seeds)
+    start = told = time.monotonic()
+
+    def following() -> int | None:
+        late = seconds is not None and time.monotonic() - start > seconds
+        return None if late else next(waiting, None)
+
+    workers: list[Worker] = []
+    for _ in range(jobs):
+        if (seed := following()) is None:
+            break
+        workers.append(Worker(context, device, sanitize))
+        workers[-1].give(seed)
+    while workers:
+        multiprocessing.connection.wait([worker.connection for worker in workers], timeout=1.0)
+        for place, worker in reversed(list(enumerate(workers))):
+            if (result := worker.result(timeout)) is None:
+                continue
+            counts.add(result)
+            report(result)
+            # A fault may have spoiled the process.
+            spent = worker.done >= LIFE or result.outcome.split(":")[0] not in ("passed", "unsound")
+            seed = following()
+            if spent or seed is None:
+                worker.stop()
+            if seed is None:
+                del workers[place]
+                continue
+            if spent:
+                workers[place] = worker = Worker(context, device, sanitize)
+            worker.give(seed)
+        if time.monotonic() - told > 60:
+            told = time.monotonic()
+            counts.seconds = told - start
+            progress(counts)
+    counts.seconds = time.monotonic() - start
+    return counts
