@@ -238,6 +238,7 @@ class Build:
                 f"{scope.own} >= {self.rng.randint(1, 40)}",
                 f"{scope.own} == {self.rng.randint(0, 5)}",
                 f"0 < {scope.own} < {self.extent(scope.count)} - 1",
+                f"not ({scope.own} > {self.rng.randint(0, 9)} and {scope.own} < {self.extent(scope.count)} - 1)",
             )
         other, _ = self.int_of(scope)
         text = f"{one} {self.of('<', '<=', '>', '!=')} {other}"

@@ -101,6 +101,13 @@ def shape(writer: Writer, kind: str) -> tuple[dict[str, int], tuple[int, int, in
             across = max(1, 130 // along)
         dims["W"], dims["H"] = (along, across) if rng.random() < 0.7 else (across, along)
         dims["N"] = dims["W"] * dims["H"]
+        if writer.blocks and writer.rng.random() < 0.5:  # mostly whole blocks
+            dims["W"], dims["H"] = min(130, width * writer.rng.choice((1, 1, 2))), min(130, height * writer.rng.choice((1, 2)))
+            dims["H"] = max(1, min(dims["H"], 130 // dims["W"]))
+            dims["N"] = dims["W"] * dims["H"]
+        if writer.blocks and width * height > 128:  # threads are generators there, and cost the reference more
+            dims["W"], dims["H"] = min(dims["W"], width), min(dims["H"], 2 * height)
+            dims["N"] = dims["W"] * dims["H"]
         extent_x, extent_y = (dims["H"], dims["W"]) if "axes exchanged" in writer.features else (dims["W"], dims["H"])
         grid, block = (-(-extent_x // width), -(-extent_y // height), 1), (width, height, 1)
     elif kind == "block":
@@ -152,7 +159,9 @@ def extents_of(param: Param, dims: dict[str, int]) -> tuple[int, ...]:
         if isinstance(extent, int):
             found.append(extent)
         else:
-            found.append(math.prod(dims[part] if part in dims else int(part) for part in extent.split("*")))
+            text, _, more = extent.partition("+")
+            size = math.prod(dims[part] if part in dims else int(part) for part in text.split("*"))
+            found.append(size + int(more or 0))
     return tuple(found)
 
 
@@ -208,6 +217,8 @@ def values(param: Param, draw: np.random.Generator, size: int, dims: dict[str, i
         following = at + draw.integers(1, 9, size)
         return np.where(following < dims["M"] * (2 if param.layout == "A" else 1), following, -1).astype(dtype) if param.layout != "A" else links(draw, size, dtype)
     word, key = kind.split()[0], kind.split()[-1]
+    if word == "starts":
+        return np.sort(draw.integers(0, dims[key] + 1, size)).astype(dtype)
     if word == "up":
         return draw.integers(0, dims[key] + 1, size).astype(dtype)
     return draw.integers(0, dims[key], size).astype(dtype)

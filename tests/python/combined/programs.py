@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from combined.build import Param, Scope
 from combined.launches import Launch, launches
-from combined.tiles import Tiles
+from combined.rows_of_blocks import RowsOfBlocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,17 +24,22 @@ FLAT = {
     "row_sum": 14, "row_exit": 4, "row_store": 8, "in_place": 3, "shifted": 2, "rows_by_centers": 4, "total": 4,
     "colors": 3, "neighbors": 7, "window": 4, "image": 6, "table": 4, "every": 5, "partner": 3, "gather": 4,
     "select": 4, "names_again": 2, "local_array": 4, "quotient": 5, "function": 6, "histogram": 8, "old_value": 4,
-    "reserve": 2,
+    "reserve": 2, "sparse": 4, "product": 6, "scattered": 2,
 }  # fmt: skip
 # In loops that run several times: what is not made of its own last result.
 REPEATED = tuple(name for name in FLAT if name not in ("in_place", "shifted"))
 BLOCK = {
     "tile": 8, "tree": 6, "scan": 5, "sort": 4, "block_loop": 6, "shared_histogram": 5, "count": 3, "one_thread": 4,
-    "shuffle": 6, "vote": 5, "warp_sum": 3, "block_row": 6,
+    "shuffle": 6, "vote": 5, "warp_sum": 3, "block_row": 6, "bitonic": 5, "leaders": 4, "first_warp": 4, "local_across": 4,
+    "flag_loop": 5, "stride_sum": 5, "reversed_block": 4,
 }  # fmt: skip
+BLOCK_2D = {"tile2": 10, "product_tiles": 8, "diagonal": 5}  # besides those of BLOCK that know one row of threads only
+# What each thread does with what is its own: threads that have returned are not missed.
+ALONE = {"count": 4, "local_across": 5, "vote": 3}
 BLOCKS = (1, 5, 16, 17, 32, 33, 48, 64, 96, 100, 128)
+BLOCKS_OF_TILES = ((16, 16), (8, 8), (16, 4), (8, 4), (32, 2), (4, 4), (16, 8), (5, 7), (17, 3))
 BLOCKS_2D = ((16, 16), (33, 2), (5, 7), (8, 4), (17, 3), (32, 2), (1, 9), (64, 1), (7, 16))
-KINDS = {"one": 34, "strided": 18, "two": 18, "block": 20, "block two": 5, "warp": 5}
+KINDS = {"one": 28, "strided": 16, "two": 16, "block": 24, "block two": 11, "warp": 5}
 
 
 @dataclass
@@ -52,11 +57,14 @@ class Program:
     options: dict[str, object] = field(default_factory=dict)
 
 
-class Writer(Tiles):
+class Writer(RowsOfBlocks):
     """Writes one kernel."""
 
     blocks: tuple[tuple[int, ...], ...] = ()
     asked: tuple[str, ...] = ()  # pieces that come first
+    asked_block: tuple[str, ...] = ()
+    alone = False  # some threads return before barriers
+    plain = False  # pieces stand one after the other
 
     def next_piece(self, names: tuple[str, ...]) -> str:
         """The piece that is asked for, or one of those named."""
@@ -72,7 +80,7 @@ class Writer(Tiles):
         for _ in range(max(count, len(self.asked))):
             kind = self.rng.random()
             name = self.next_piece(names)
-            if scope.depth >= 2 or kind < 0.62:
+            if self.plain or scope.depth >= 2 or kind < 0.62:
                 self.piece(scope, name)
             elif kind < 0.76:
                 self.use("branch")
@@ -277,12 +285,14 @@ class Writer(Tiles):
         """Barriers: pieces of threads behind a guard, and pieces of the block between them."""
         if two:
             self.use("2-D block")
-            width, height = self.rng.choice(BLOCKS_2D)
+            width, height = self.rng.choice(BLOCKS_OF_TILES)
+            self.width, self.height = width, height
             self.limit, self.flat = width * height, "2-D"
             self.blocks = ((width, height),)
             w, h = self.number("W"), self.number("H")
             self.number("N")
-            self.put("x, y = cuda.grid(2)", "t = cuda.threadIdx.y * cuda.blockDim.x + cuda.threadIdx.x", f"i = y * {w} + x")
+            self.put("x, y = cuda.grid(2)", "tx = cuda.threadIdx.x", "ty = cuda.threadIdx.y", "t = ty * cuda.blockDim.x + tx")
+            self.put(f"i = y * {w} + x")
             guard = f"x < {w} and y < {h}"
             scope = Scope("i", "N", "y", "x", tile="t", returns=False)
         else:
@@ -296,6 +306,16 @@ class Writer(Tiles):
             self.put(f"inside = {guard}")
             guard = self.of("inside", guard)
         outer = Scope("", "N", tile="t", returns=False)
+        if self.maybe(0.2):
+            self.use("return before a barrier")
+            self.alone = True
+            if two and self.maybe(0.5):
+                self.use("guard: corner")
+                head = f"if x >= {self.number('W')} and y >= {self.number('H')}:"
+            else:
+                head = self.of(f"if not ({guard}):", f"if t % {self.of('3', '5')} == 1:", f"if {guard} and i % 7 == 3:")
+            with self.block(head):
+                self.put("return")
         for _ in range(self.rng.choice((1, 2, 2))):
             total = self.collected(scope)
             with self.block(f"if {guard}:"):
@@ -311,9 +331,14 @@ class Writer(Tiles):
             self.stores(scope)
 
     def block_pieces(self, outer: Scope, count: int) -> None:
-        names = [name for name in BLOCK if self.flat != "2-D" or name != "block_row"]
+        flat = {name: weight for name, weight in BLOCK.items() if self.flat != "2-D" or name not in ("block_row", "reversed_block")}
+        weights = ALONE if self.alone else {**flat, **BLOCK_2D} if self.flat == "2-D" else flat
         for _ in range(count):
-            name = self.rng.choices(names, [BLOCK[each] for each in names])[0]
+            if self.asked_block:
+                name, *rest = self.asked_block
+                self.asked_block = tuple(rest)
+            else:
+                name = self.rng.choices(tuple(weights), list(weights.values()))[0]
             if self.maybe(0.2):
                 self.use("barrier in a loop")
                 r, times = self.new("r"), self.rng.choice((2, 3))
@@ -454,7 +479,9 @@ def generate(seed: int) -> Program:
 
 
 def generate_with(seed: int, pieces: tuple[str, ...], kind: str = "one") -> Program:
-    """A program of some pieces, in this order."""
+    """A program of some pieces, in this order and nothing around them."""
     writer = Writer(random.Random(seed))
-    writer.asked = pieces
+    writer.asked = tuple(piece for piece in pieces if piece in FLAT)
+    writer.plain = True
+    writer.asked_block = tuple(piece for piece in pieces if piece not in FLAT)
     return writer.kernel(seed, kind)

@@ -222,3 +222,44 @@ class Walks(Exits):
             with self.block(f"for {c} in range({self.extent(colors)}):"):
                 self.put(f"{total} += {self.read(array, f'{scope.own}, {c}')} * ({c} + 1)")
         self.settle(scope, total, 100)
+
+    def piece_sparse(self, scope: Scope) -> None:
+        """A row of a sparse matrix, between two elements of an array."""
+        starts = self.array("l", self.of("int32", "int64"), (f"{scope.count}+1",), ("starts M", 0, 0))
+        x = self.ints_in("M")
+        k, total = self.new("k"), self.new("v")
+        self.use("sparse row", "loaded trip count", "own trip count")
+        self.trips(scope, 4)
+        self.put(f"{total} = 0")
+        with self.block(f"for {k} in range({starts}[{scope.own}], {starts}[{scope.own} + 1]):"):
+            self.put(f"{total} += {self.read(x, k)}{self.of('', ' * 2')}")
+        self.settle(scope, total, 1200)
+
+    def piece_product(self, scope: Scope) -> None:
+        """An element of a product of two matrices."""
+        if not scope.column:
+            return self.piece_row_sum(scope)
+        a, b = self.ints_in("H", "M", high=5), self.ints_in("M", "W", high=5)
+        floating = self.maybe(0.4)
+        if floating:
+            a, b = self.floats_in("H", "M"), self.floats_in("M", "W")
+        k, total = self.new("k"), self.new("t" if floating else "v")
+        self.use("product", "row traversal")
+        self.trips(scope, "M")
+        self.put(f"{total} = {self.of('0.0', 'np.float32(0)') if floating else '0'}")
+        with self.block(f"for {k} in range({self.extent('M')}):"):
+            if self.maybe(0.2):
+                self.use("break")
+                with self.block(f"if {total} > 90:"):
+                    self.put("break")
+            self.put(f"{total} += {self.read(a, f'{scope.row}, {k}')} * {self.read(b, f'{k}, {scope.column}')}")
+        self.settle(scope, total, 64 * 64, floating=floating)
+        return None
+
+    def piece_scattered(self, scope: Scope) -> None:
+        """Stores at a distance that an argument says."""
+        out = self.array("o", self.of("int32", "float32", "int64"), (f"{scope.count}*K",), ("ints", 0, 9))
+        value, bound = self.int_of(scope)
+        self.positive.add("K")
+        self.use("scattered store")
+        self.put(f"{out}[{scope.own} * {self.number('K')}{self.of('', f' + {self.number(chr(75))} - 1')}] = {value} % 100")
