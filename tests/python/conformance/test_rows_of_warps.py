@@ -407,3 +407,52 @@ def rows_in_rows(x, weights, out):
 @pytest.mark.parametrize("width", [*WIDTHS, 45])
 def test_loops_in_turns(width):
     run(rows_in_rows, 2, 96, matrix(5, width), matrix(3, width, 7), np.zeros((5, 32), np.float32))
+
+
+@cuda.jit
+def votes_before_a_loop_that_all_leave_together(n, out):
+    i = cuda.grid(1)
+    p = cuda.popc(cuda.ballot_sync(FULL, i % 3 == 0))
+    if i < n:
+        k = 0
+        while k < 20:
+            k += 1
+        out[i] = k + p
+
+
+@cuda.jit
+def votes_before_a_loop_that_each_leaves(n, out):
+    i = cuda.grid(1)
+    p = cuda.popc(cuda.ballot_sync(FULL, i % 3 == 0))
+    if i < n:
+        v = i + 1
+        while v != 1:
+            v = v // 2 if v % 2 == 0 else 3 * v + 1
+            p += 1
+        out[i] = p
+
+
+@pytest.mark.parametrize("kernel", [votes_before_a_loop_that_all_leave_together, votes_before_a_loop_that_each_leaves])
+@pytest.mark.parametrize("block", [32, 64, 96])
+@pytest.mark.parametrize("n", [1, 31, 32, 33, 70])
+def test_a_vote_before_a_guarded_loop(kernel, block, n):
+    run(kernel, -(-n // block) + 1, block, n, np.zeros(n, np.int64))
+
+
+@cuda.jit
+def searches_of_some_lanes(n, table, out):
+    i = cuda.grid(1)
+    lane = cuda.threadIdx.x % 32
+    p = cuda.popc(cuda.ballot_sync(FULL, i % 3 == 0))
+    if lane < n:
+        for j in range(table.shape[0]):
+            if table[j] > i:
+                break
+            p += table[j]
+    out[i] = p
+
+
+@pytest.mark.parametrize("block", [32, 64, 96])
+@pytest.mark.parametrize("n", [0, 1, 2, 10, 31, 32, 40])
+def test_lanes_that_do_not_come_to_a_loop(block, n):
+    run(searches_of_some_lanes, 2, block, n, np.arange(50), np.zeros(2 * block, np.int64))

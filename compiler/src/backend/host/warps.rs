@@ -148,6 +148,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.threads = lanes;
         self.hooks.frame.set(Frame { row: lanes, rows: [one, one], ..frame });
         self.use_carried(carried, shape);
+        self.none_in_loops(carried)?;
         self.body()?;
         self.strip = None;
 
@@ -262,6 +263,20 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.use_carried(&before, Shape::Vectors);
         self.emitter.go(end)?;
         self.emitter.builder.position_at_end(end);
+        Ok(())
+    }
+
+    /// Says of every lane that it is in no loop that lanes leave in different iterations: one that does not come to the loop says nothing,
+    /// and is counted with the others.
+    fn none_in_loops(&self, carried: &Carried<'ctx>) -> Result<()> {
+        let zero = self.emitter.cx.types.context.i8_type().const_zero();
+        for leaving in &self.plan.leaving {
+            let Some(Some(place)) = carried.locals.get(leaving.alive.index()).copied() else { continue };
+            let bytes = LANES * self.emitter.function.locals[leaving.alive].ty.host_bytes();
+            let bytes = self.emitter.cx.types.context.i64_type().const_int(bytes, false);
+            let done = self.emitter.builder.build_memset(place, ALIGN, zero, bytes);
+            done.map(drop).or_else(|error| internal(format!("LLVM cannot fill what lanes carry: {error}")))?;
+        }
         Ok(())
     }
 

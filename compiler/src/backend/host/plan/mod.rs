@@ -224,10 +224,15 @@ impl Plan {
                 continue;
             }
             let walks = [walks, tiles].concat();
+            let (nodes, crossing) = (&plan.cut.nodes, &plan.crossing.locals);
+            let holds_left = if plan.apart {
+                strips::warp_holds_left(nodes, &plan.leaving, crossing)
+            } else {
+                strips::hold_left(nodes, &plan.leaving)
+            };
             let next = Asked {
                 walks: asked.walks && strips::hold_all(&plan.cut.nodes, &walks),
-                // All of a warp that is a block is one strip.
-                leaving: asked.leaving && (plan.apart || strips::hold_left(&plan.cut.nodes, &plan.leaving)),
+                leaving: asked.leaving && holds_left,
                 // Segments that are functions of their own know no rows.
                 quotients: asked.quotients && (plan.quotients.is_none() || plan.segments <= MOST_SEGMENTS),
                 apart: asked.apart && (!plan.apart || plan.segments <= MOST_SEGMENTS),

@@ -432,17 +432,26 @@ fn is_left(node: &Node, leaving: &[Leaving]) -> bool {
     leaves(node, leaving) || node.parts().iter().any(|part| part.iter().any(|inside| is_left(inside, leaving)))
 }
 
-/// `true` if each of the loops that threads leave in different turns is in a strip.
+/// `true` if each of the loops that threads leave in different turns is in a strip, each of whose threads knows whether it has left.
 pub(super) fn hold_left(nodes: &[Node], leaving: &[Leaving]) -> bool {
-    leaving.iter().all(|one| is_in_strip(nodes, std::slice::from_ref(one)))
+    leaving.iter().all(|one| is_in_strip(nodes, one))
 }
 
-fn is_in_strip(nodes: &[Node], one: &[Leaving]) -> bool {
+fn is_in_strip(nodes: &[Node], one: &Leaving) -> bool {
     nodes.iter().any(|node| {
         if let Node::Strips(strips) = node {
-            return strips.nodes.iter().any(|inside| is_left(inside, one));
+            let holds = strips.nodes.iter().any(|inside| is_left(inside, std::slice::from_ref(one)));
+            return holds && strips.places.contains(&one.alive);
         }
         node.parts().iter().any(|part| is_in_strip(part, one))
+    })
+}
+
+/// The same where all of a warp is one strip, whose threads have places for these locals.
+pub(super) fn warp_holds_left(nodes: &[Node], leaving: &[Leaving], places: &[LocalId]) -> bool {
+    leaving.iter().all(|one| {
+        let is_here = nodes.iter().any(|node| is_left(node, std::slice::from_ref(one)));
+        is_here && places.contains(&one.alive)
     })
 }
 
