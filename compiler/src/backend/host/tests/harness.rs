@@ -9,7 +9,7 @@ use weft_artifact::{ArgType, Facts, HostConfig, HostContext, HostWatch, Number, 
 use crate::{
     backend::{
         host::jit,
-        testing::{cpu, cpu_for_code},
+        testing::{cpu, cpu_for_code, cpu_planned_as},
     },
     diagnostic::Failure,
     frontend,
@@ -65,6 +65,18 @@ type Entry = unsafe extern "C" fn(*mut HostContext);
 /// Compiles the last function of `source`; those before it are device functions, which each may call those before it.
 pub(super) fn kernel(source: &str, signature: &str) -> Kernel {
     loaded(output(source, signature, Target::Host(cpu())))
+}
+
+/// The same with the plan of a CPU that this machine need not be.
+pub(super) fn kernel_planned_as(source: &str, signature: &str, cpu: &str) -> Kernel {
+    loaded(output(source, signature, Target::Host(cpu_planned_as(cpu))))
+}
+
+/// The names of what its plan for such a CPU consists of.
+pub(super) fn plan_features(source: &str, signature: &str, cpu: &str) -> Vec<&'static str> {
+    let request = request(source, signature, Target::Host(cpu_planned_as(cpu)));
+    let outcome = pipeline::plan_features(&request).unwrap_or_else(|failure| failed(&failure));
+    outcome.made().expect("no function is overloaded")
 }
 
 fn loaded(output: Output) -> Kernel {

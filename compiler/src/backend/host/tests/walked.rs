@@ -1,6 +1,6 @@
 //! Walks along rows: what several turns load is a vector of each row.
 
-use super::harness::{Arg, array, kernel, llvm, matrix};
+use super::harness::{Arg, Kernel, array, kernel, kernel_planned_as, llvm, matrix, plan_features};
 
 const PRODUCT: &str = "
 def product(a, x, out):
@@ -129,7 +129,55 @@ fn elements_of_other_distances_are_left() {
 
 #[test]
 fn sums_keep_their_order() {
-    let kernel = kernel(PRODUCT, SIGNATURE);
+    sums_in_order(&kernel(PRODUCT, SIGNATURE));
+}
+
+#[test]
+fn every_machine_runs_the_plans_of_every_cpu() {
+    for (cpu, masks) in [("x86-64-v2", false), ("x86-64-v3", false), ("x86-64-v4", true), (MASKS, true)] {
+        let names = plan_features(PRODUCT, SIGNATURE, cpu);
+        for name in ["masked-vectors", "transposed-rows", "transposed-loads"] {
+            assert_eq!(names.contains(&name), masks, "{name} for {cpu}: {names:?}");
+        }
+        assert!(names.contains(&"strided-access") && names.is_sorted());
+        sums_in_order(&kernel_planned_as(PRODUCT, SIGNATURE, cpu));
+    }
+}
+
+#[test]
+fn absent_lanes_are_in_no_loop() {
+    let source = "
+def both(a, lengths, counts, out):
+    i = cuda.grid(1)
+    if i < out.size:
+        count = 0
+        for j in range(lengths[i]):
+            count += lengths[j]
+        counts[i] = count
+        total = out[i]
+        for k in range(a.shape[1]):
+            total += a[i, k]
+        out[i] = total
+";
+    let signature = "void(float32[:,::1], int64[::1], int64[::1], float32[::1])";
+    let names = plan_features(source, signature, "x86-64-v4");
+    assert!(["divergent-exit", "transposed-rows"].iter().all(|name| names.contains(name)), "{names:?}");
+    for cpu in ["x86-64-v2", "x86-64-v3", "x86-64-v4"] {
+        let kernel = kernel_planned_as(source, signature, cpu);
+        for n in [1_usize, 2, 15, 16, 17, 31, 33, 40] {
+            let mut a = vec![1.0_f32; n * 20];
+            let mut lengths: Vec<i64> = (0..n as i64).map(|i| i * 7 % n as i64).collect();
+            let (mut counts, mut out) = (vec![0_i64; n], vec![0.0_f32; n]);
+            let expected: Vec<i64> = lengths.iter().map(|&to| lengths[..to as usize].iter().sum()).collect();
+            let args = [matrix(&mut a, n, 20), array(&mut lengths), array(&mut counts), array(&mut out)];
+            kernel.launch([2, 1, 1], [32, 1, 1], 0, &args);
+            assert_eq!(counts, expected, "{n} threads, {cpu}");
+            assert!(out.iter().all(|&total| total.to_bits() == 20.0_f32.to_bits()), "{n} threads, {cpu}");
+        }
+    }
+}
+
+fn sums_in_order(kernel: &Kernel) {
     for (n, m) in [(1_usize, 1_usize), (16, 16), (17, 33), (40, 50), (5, 0)] {
         let mut a: Vec<f32> = (0..n * m).map(|i| (i as f32 * 0.37).sin()).collect();
         let mut x = vec![0.5_f32; m];
