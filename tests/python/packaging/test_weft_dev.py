@@ -40,6 +40,17 @@ def test_only_what_is_missing_is_named(weft_dev):
     assert weft_dev.missing_packages(has.__contains__, lambda _: "/usr/bin/it", has_venv=True) == ["libclc-22"]
 
 
+def test_each_machine_tests_the_plans_of_the_others(weft_dev):
+    avx2, avx512 = ["avx", "avx2"], ["avx", "avx2", "avx512f", "avx512bw", "avx512vl"]
+    assert weft_dev.other_plans([]) == ["x86-64-v3", "x86-64-v4"]
+    assert weft_dev.other_plans(avx2) == ["x86-64-v2", "x86-64-v4"]
+    assert weft_dev.other_plans([*avx2, "avx512f"]) == ["x86-64-v2", "x86-64-v4"]
+    assert weft_dev.other_plans(avx512) == ["x86-64-v2", "x86-64-v3"]
+    assert len(weft_dev.other_plans()) == 2
+    names = {path.stem.removeprefix("test_") for path in (ROOT / "tests" / "python" / "conformance").glob("test_*.py")}
+    assert set(weft_dev.PLANNED) <= names
+
+
 def test_missing_packages_are_installed_with_apt(weft_dev, monkeypatch):
     ran = []
     monkeypatch.setattr(weft_dev, "missing_packages", lambda: ["libclc-22"])

@@ -294,3 +294,19 @@ impl Found<'_> {
         self.add("unmasked-tail", walked.unasked);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::ALL;
+
+    #[test]
+    fn the_page_has_every_name() {
+        let page = include_str!("../../../../../docs/design/cpu-plans.md");
+        let names: Vec<&str> = page
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `")?.split_once("` | ").map(|(name, _)| name))
+            .collect();
+        assert_eq!(names, ALL);
+        assert!(ALL.is_sorted());
+    }
+}
