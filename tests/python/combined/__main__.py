@@ -31,12 +31,21 @@ def options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, help="start no program after so long")
     parser.add_argument("--timeout", type=float, default=30.0, help="seconds that a program may take")
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
-    parser.add_argument("--plan", metavar="CPU", help="make code for a CPU of this name, such as x86-64-v3")
-    parser.add_argument("--sanitize", nargs="?", const="all", metavar="CHECKS", help="under the sanitizer, which must find nothing")
+    parser.add_argument(
+        "--plan", metavar="CPU", help="plan kernels as for a CPU of this name, such as x86-64-v4, on any machine"
+    )
+    parser.add_argument(
+        "--sanitize", nargs="?", const="all", metavar="CHECKS", help="under the sanitizer, which must find nothing"
+    )
     parser.add_argument("--judge", action="store_true", help="check that the programs are sound, without weft")
-    parser.add_argument("--found", metavar="FOLDER", default="combined-found", help="where programs that fail are written")
+    parser.add_argument(
+        "--found", metavar="FOLDER", default="combined-found", help="where programs that fail are written"
+    )
     parser.add_argument("--json", metavar="FILE", help="write counts, failures, features and pairs")
-    parser.add_argument("--pairs", type=int, default=500, help="list pairs that occur in fewer of 200,000 programs")
+    parser.add_argument(
+        "--pairs", type=int, default=500, help="list pairs of the planner's in fewer of 200,000 programs"
+    )
+    parser.add_argument("--own-pairs", action="store_true", help="list those of the generator's own features, too")
     parser.add_argument("--show", type=int, metavar="SEED", help="print a program as a file that needs nothing else")
     parser.add_argument("--minimize", type=int, metavar="SEED", help="make the failing program of a seed small")
     return parser.parse_args()
@@ -46,7 +55,7 @@ def environment(asked: argparse.Namespace) -> dict[str, str]:
     """The settings that weft runs with; what the caller has set counts more."""
     settings = {"WEFT_DEVICE": asked.device, "WEFT_CACHE": "off", "WEFT_CPU_THREADS": "1"}
     if asked.plan:
-        settings["WEFT_HOST_CPU"] = asked.plan
+        settings["WEFT_HOST_PLAN"] = asked.plan
     if asked.sanitize:
         settings["WEFT_SANITIZE"] = asked.sanitize
     return settings
@@ -78,9 +87,9 @@ def main() -> int:
 
     def report(result: Result) -> None:
         own.add(result.features)
-        planned.add(result.planned)
+        planned.add(*result.plans)
         if result.outcome != "passed" and not result.outcome.startswith("unsound"):
-            path = Path(asked.found) / f"seed_{result.seed}.py"
+            path = Path(asked.found) / f"seed_{result.seed}{asked.plan or ''}.py"
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
                 path.write_text(self_contained(generate(result.seed), result.outcome, settings), encoding="utf-8")
@@ -94,17 +103,22 @@ def main() -> int:
         print(f"combined: {counts.results}, {counts.total / counts.seconds:.1f} a second", flush=True)
 
     counts = sweep(
-        range(asked.first, asked.first + asked.count), jobs=asked.jobs, device=asked.device, sanitize=bool(asked.sanitize),
-        timeout=asked.timeout, seconds=asked.seconds, report=report, progress=progress,
+        range(asked.first, asked.first + asked.count), jobs=asked.jobs, device=asked.device,
+        sanitize=bool(asked.sanitize), planned=asked.device == "cpu" and not asked.sanitize, timeout=asked.timeout,
+        seconds=asked.seconds, report=report, progress=progress,
     )  # fmt: skip
     from combined.impossible import IMPOSSIBLE
 
     wanted = max(1, asked.pairs * counts.total // 200_000)
-    for title, pairs in (("What the planner did", planned), ("What the programs have", own)):
+    tables = (("What the programs have", own, asked.own_pairs), ("What the plans have", planned, True))
+    for title, pairs, rare in tables:
         if pairs.single:
-            print(f"\n{title}:\n" + "\n".join(pairs.table(counts.total, wanted, IMPOSSIBLE)))
+            print(f"\n{title}:\n" + "\n".join(pairs.table(counts.total, wanted if rare else 0, IMPOSSIBLE)))
     rate = counts.total / max(counts.seconds, 1e-9)
-    print(f"\ncombined: {counts.results} in {counts.seconds:.0f} s, {rate:.1f} a second, {rate / asked.jobs:.1f} a process")
+    print(
+        f"\ncombined: {counts.results} in {counts.seconds:.0f} s, {rate:.1f} a second, "
+        f"{rate / asked.jobs:.1f} a process"
+    )
     if asked.json:
         data = {
             "command": sys.argv[1:], "results": counts.results, "seconds": counts.seconds, "rate": rate,

@@ -1,4 +1,4 @@
-"""Pieces that look at neighbors, whose borders are clamped, tested or run around; and what single threads of a row do."""
+"""Pieces that look at neighbors, with clamped, tested or wrapped borders; and pieces of a few threads of a row."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ class Borders(Walks):
         self.trips(scope, 3)
         if kind < 0.25:
             self.use("clamp")
-            self.put(f"{total} = {self.read(x, f'max({i} - {by}, 0)')} + {self.read(x, f'min({i} + {by}, {n} - 1)')} * 3")
+            self.put(
+                f"{total} = {self.read(x, f'max({i} - {by}, 0)')} + {self.read(x, f'min({i} + {by}, {n} - 1)')} * 3"
+            )
         elif kind < 0.4:
             self.use("clamp")
             d = self.new("k")
@@ -115,7 +117,10 @@ class Borders(Walks):
         elif kind < 0.8:
             self.use("interior")
             with self.block(f"if {y} > 0 and {y} < {h} - 1 and {x} > 0 and {x} < {w} - 1:"):
-                self.put(f"{total} = {self.read(image, f'{y} - 1, {x}')} + {self.read(image, f'{y} + 1, {x}')} + {self.read(image, f'{y}, {x} - 1')} * 2")
+                self.put(
+                    f"{total} = {self.read(image, f'{y} - 1, {x}')} + {self.read(image, f'{y} + 1, {x}')}"
+                    f" + {self.read(image, f'{y}, {x} - 1')} * 2"
+                )
         else:
             self.use("modulo border")
             self.positive.update(("H", "W"))
@@ -184,7 +189,12 @@ class Borders(Walks):
 
     def piece_gather(self, scope: Scope) -> None:
         """An element that an array names, also in a loop along a row of it."""
-        columns = self.array("x", self.of("int32", "int64", "uint16"), (scope.count, "K") if self.maybe(0.5) else (scope.count,), ("below M", 0, 0))
+        columns = self.array(
+            "x",
+            self.of("int32", "int64", "uint16"),
+            (scope.count, "K") if self.maybe(0.5) else (scope.count,),
+            ("below M", 0, 0),
+        )
         self.positive.add("M")
         x = self.ints_in("M")
         total = self.new("v")

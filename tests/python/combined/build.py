@@ -187,7 +187,7 @@ class Build:
     # Expressions.
 
     def read(self, array: str, index: str) -> str:
-        """An element. Of unsigned ones Numba makes uint64, which with an int64 is a float: so they become int64 first."""
+        """An element. Sums of unsigned ones are uint64, which with an int64 is a float: so they are converted first."""
         if self.params[array].dtype.startswith("u"):
             return f"np.{self.of('int32', 'int64')}({array}[{index}])"
         return f"{array}[{index}]"
@@ -222,7 +222,7 @@ class Build:
 
     def condition(self, scope: Scope) -> str:
         """A condition that some threads meet."""
-        one, bound = self.int_of(scope)
+        one, _ = self.int_of(scope)
         kind = self.rng.random()
         if kind < 0.25:
             return f"{one} % {self.rng.randint(2, 4)} == {self.of('0', '1')}"
@@ -248,7 +248,7 @@ class Build:
 
     def index(self, scope: Scope, extent: str | int) -> str:
         """An index that is in bounds for any thread."""
-        text, bound = self.int_of(scope)
+        text, _ = self.int_of(scope)
         if isinstance(extent, str):
             self.positive.add(extent)
         return f"{text} % {self.extent(extent)}"

@@ -103,7 +103,9 @@ class Exits(Build):
     def own_trips(self, scope: Scope, extent: str | int) -> str:
         """A trip count of the thread's own, at most an extent."""
         if isinstance(extent, str) and scope.own and self.maybe(0.5):
-            lengths = self.array("l", self.of("int32", "int64", "int16", "uint8"), (scope.count,), (f"up to {extent}", 0, 0))
+            lengths = self.array(
+                "l", self.of("int32", "int64", "int16", "uint8"), (scope.count,), (f"up to {extent}", 0, 0)
+            )
             self.use("loaded trip count")
             return f"{lengths}[{scope.own}]"
         if scope.own and self.maybe(0.5):
@@ -169,7 +171,13 @@ class Exits(Build):
         self.trips(scope, extent)
         self.put(f"{total} = 0")
         with self.block(f"for {k} in range({self.extent(extent)}):"):
-            with self.block(f"if {self.of(f'{self.read(x, k)} % 3 == 0', f'({k} + {scope.own or 2}) % 3 == 1', f'{k} == {scope.own or 3}')}:"):
+            with self.block(
+                self.of(
+                    f"if {self.read(x, k)} % 3 == 0:",
+                    f"if ({k} + {scope.own or 2}) % 3 == 1:",
+                    f"if {k} == {scope.own or 3}:",
+                )
+            ):
                 self.put("continue")
             self.put(f"{total} += {self.read(x, k)}")
             if self.maybe(0.25):

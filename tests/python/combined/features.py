@@ -7,10 +7,11 @@ from collections import Counter
 from typing import Any
 
 
-def planned_features(kernel: Any) -> list[str]:
-    """What the planner says that it did to a kernel; nothing where weft cannot say it."""
-    del kernel
-    return []
+def plans_of(kernel: Any) -> tuple[tuple[str, ...], ...]:
+    """What the plan of each variant of a kernel consists of, by the planner's own account."""
+    from weft import _weft
+
+    return tuple(tuple(names) for _, _, names in _weft.plan_features(kernel))
 
 
 class Pairs:
@@ -20,10 +21,10 @@ class Pairs:
         self.single: Counter[str] = Counter()
         self.pairs: Counter[tuple[str, str]] = Counter()
 
-    def add(self, features: tuple[str, ...]) -> None:
-        names = sorted(features)
-        self.single.update(names)
-        self.pairs.update(itertools.combinations(names, 2))
+    def add(self, *together: tuple[str, ...]) -> None:
+        """Counts a program: the features that occurred together, in one plan of several."""
+        self.single.update({name for names in together for name in names})
+        self.pairs.update({pair for names in together for pair in itertools.combinations(sorted(names), 2)})
 
     def table(self, total: int, wanted: int, known: dict[tuple[str, str], str]) -> list[str]:
         """Lines: each feature with its count, its rarest partners, and pairs below what is wanted, with the reason."""
@@ -31,13 +32,16 @@ class Pairs:
         names = sorted(self.single, key=lambda name: -self.single[name])
         for name in names:
             others = sorted((self.pairs[tuple(sorted((name, other)))], other) for other in names if other != name)  # type: ignore[index]
-            shown = ", ".join(f"{other} {count}" for count, other in others[:4])
+            shown = ", ".join(f"{other} {count}" for count, other in others[:3])
             lines.append(f"{name:32} {self.single[name]:9} {sum(count > 0 for count, _ in others):6}  {shown}")
         rare = [
             (self.pairs[pair], pair) for pair in itertools.combinations(sorted(names), 2) if self.pairs[pair] < wanted
         ]
         explained = [(count, pair) for count, pair in rare if pair in known]
-        lines.append(f"\n{len(names)} features, {len(names) * (len(names) - 1) // 2} pairs, {len(rare)} of them in fewer than {wanted} of {total} programs; {len(explained)} of these cannot occur:")
+        lines.append(
+            f"\n{len(names)} features, {len(names) * (len(names) - 1) // 2} pairs, {len(rare)} of them in fewer than "
+            f"{wanted} of {total} programs; {len(explained)} of these cannot occur:"
+        )
         for count, pair in sorted(rare, key=lambda each: (each[1] in known, each)):
             lines.append(f"  {count:6}  {pair[0]} + {pair[1]}" + (f": {known[pair]}" if pair in known else ""))
         return lines

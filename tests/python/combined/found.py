@@ -1,4 +1,4 @@
-"""Writes a program that failed as a file that needs nothing but weft and NumPy: it exits with 1 while the fault is there."""
+"""Writes a program that failed as a file that needs weft and NumPy alone, and exits with 1 while the fault is there."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ faulthandler.dump_traceback_later(60, exit=True)
 wrong = 0
 for number, (grid, block, buffers, args, wanted) in enumerate(LAUNCHES):
     places = [guarded(np.array(values, dtype)) for dtype, values in buffers]
-    made = [View(places[arg[0]][1], places[arg[0]][2].dtype, *arg[1:]) if isinstance(arg, tuple) else arg for arg in args]
+    made = list(args)
+    for at, arg in enumerate(args):
+        if isinstance(arg, tuple):
+            made[at] = View(places[arg[0]][1], places[arg[0]][2].dtype, *arg[1:])
     kernel[grid, block](*made)
     cuda.synchronize()
     for (_, _, got), values, names in zip(places, wanted, BUFFERS):
@@ -63,7 +66,7 @@ def self_contained(program: Program, outcome: str, environment: dict[str, str]) 
     first = outcome.replace('"""', "'''").replace("\\", "/")
     settings = "".join(f'os.environ.setdefault("{name}", "{value}")\n' for name, value in environment.items())
     lines = [
-        f'"""Seed {program.seed}: {first}\n\nExits with 1, hangs (ended after 60 s) or ends with an error while the fault is there.\n"""',
+        f'"""Seed {program.seed}: {first}\n\nExits with 1, or does not end (60 s), while the fault is there.\n"""',
         "import ctypes\nimport faulthandler\nimport math\nimport mmap\nimport os\nimport sys\nimport warnings\n",
         settings.rstrip("\n"),
         'warnings.simplefilter("ignore")',
@@ -75,7 +78,9 @@ def self_contained(program: Program, outcome: str, environment: dict[str, str]) 
         if isinstance(arg, View):
             names.setdefault(arg.buffer, []).append(name)
     lines.append(f"BUFFERS = {[', '.join(names.get(at, [])) for at in range(len(program.launches[0].buffers))]}")
-    lines.append("# Each: grid, block, buffers, arguments (arrays as buffer, offset, shape, strides), buffers afterwards.")
+    lines.append(
+        "# Each: grid, block, buffers, arguments (arrays as buffer, offset, shape, strides), buffers afterwards."
+    )
     lines.append("LAUNCHES = [")
     for launch, results in zip(program.launches, wanted, strict=True):
         buffers = [(buffer.dtype.name, buffer.tolist()) for buffer in launch.buffers]
@@ -83,6 +88,9 @@ def self_contained(program: Program, outcome: str, environment: dict[str, str]) 
             (arg.buffer, arg.offset, arg.shape, arg.strides) if isinstance(arg, View) else arg
             for arg in launch.args.values()
         ]
-        lines.append(f"    ({launch.grid}, {launch.block},\n     {buffers},\n     {args},\n     {[each.tolist() for each in results]}),")
+        lines.append(
+            f"    ({launch.grid}, {launch.block},\n     {buffers},\n     {args},\n     "
+            f"{[each.tolist() for each in results]}),"
+        )
     lines.append("]")
     return "\n".join(lines) + HARNESS

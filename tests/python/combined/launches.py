@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
+    import random
+
     from combined.build import Param
     from combined.programs import Program, Writer
 
@@ -102,7 +103,10 @@ def shape(writer: Writer, kind: str) -> tuple[dict[str, int], tuple[int, int, in
         dims["W"], dims["H"] = (along, across) if rng.random() < 0.7 else (across, along)
         dims["N"] = dims["W"] * dims["H"]
         if writer.blocks and writer.rng.random() < 0.5:  # mostly whole blocks
-            dims["W"], dims["H"] = min(130, width * writer.rng.choice((1, 1, 2))), min(130, height * writer.rng.choice((1, 2)))
+            dims["W"], dims["H"] = (
+                min(130, width * writer.rng.choice((1, 1, 2))),
+                min(130, height * writer.rng.choice((1, 2))),
+            )
             dims["H"] = max(1, min(dims["H"], 130 // dims["W"]))
             dims["N"] = dims["W"] * dims["H"]
         if writer.blocks and width * height > 128:  # threads are generators there, and cost the reference more
@@ -141,7 +145,13 @@ def shared_rows(writer: Writer) -> dict[str, tuple[str, int]]:
     """Arrays whose rows lie in the memory of other ones: each thread reads and writes rows of its own alone."""
     shared: dict[str, tuple[str, int]] = {}
     for param in writer.params.values():
-        if len(param.extents) != 2 or param.extents[0] != "N" or param.name[0] != "o" or param.layout == "F" or param.name in writer.growing:
+        if (
+            len(param.extents) != 2
+            or param.extents[0] != "N"
+            or param.name[0] != "o"
+            or param.layout == "F"
+            or param.name in writer.growing
+        ):
             continue
         for other in writer.params.values():
             same = other.extents == param.extents and other.dtype == param.dtype and other.name[0] in "ag"
@@ -169,7 +179,11 @@ ROOM = 20  # elements behind a row of an array with room
 
 
 def fill(
-    launch: Launch, params: dict[str, Param], dims: dict[str, int], rng: random.Random, shared: dict[str, tuple[str, int]]
+    launch: Launch,
+    params: dict[str, Param],
+    dims: dict[str, int],
+    rng: random.Random,
+    shared: dict[str, tuple[str, int]],
 ) -> None:
     """Draws the arguments."""
     draw = np.random.Generator(np.random.PCG64(rng.getrandbits(32)))
@@ -215,7 +229,11 @@ def values(param: Param, draw: np.random.Generator, size: int, dims: dict[str, i
     if kind == "next":
         at = np.arange(size)
         following = at + draw.integers(1, 9, size)
-        return np.where(following < dims["M"] * (2 if param.layout == "A" else 1), following, -1).astype(dtype) if param.layout != "A" else links(draw, size, dtype)
+        return (
+            np.where(following < dims["M"] * (2 if param.layout == "A" else 1), following, -1).astype(dtype)
+            if param.layout != "A"
+            else links(draw, size, dtype)
+        )
     word, key = kind.split()[0], kind.split()[-1]
     if word == "starts":
         return np.sort(draw.integers(0, dims[key] + 1, size)).astype(dtype)

@@ -1,4 +1,4 @@
-"""Makes a failing program small: fewer launches, then fewer statements, as long as it fails in the same way and is sound."""
+"""Makes a failing program small: fewer launches and statements, as long as it fails in the same way and is sound."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import dataclasses
 import multiprocessing
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from combined.check import Runner, judge, run
@@ -16,6 +15,7 @@ from combined.programs import generate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from combined.programs import Program
 
@@ -122,7 +122,9 @@ def without_unused(program: Program) -> Program:
     return dataclasses.replace(program, source=ast.unparse(tree) + "\n", launches=made, params=params)
 
 
-def minimize(seed: int, device: str, *, sanitize: bool = False, timeout: float = 15.0, seconds: float = 600.0) -> tuple[Program, str]:
+def minimize(
+    seed: int, device: str, *, sanitize: bool = False, timeout: float = 15.0, seconds: float = 600.0
+) -> tuple[Program, str]:
     """A small program that fails as that of a seed does, and how; the program as it is if it does not fail."""
     program = generate(seed)
     found = outcome(program, device, sanitize, timeout)

@@ -30,7 +30,8 @@ FLAT = {
 REPEATED = tuple(name for name in FLAT if name not in ("in_place", "shifted"))
 BLOCK = {
     "tile": 8, "tree": 6, "scan": 5, "sort": 4, "block_loop": 6, "shared_histogram": 5, "count": 3, "one_thread": 4,
-    "shuffle": 6, "vote": 5, "warp_sum": 3, "block_row": 6, "bitonic": 5, "leaders": 4, "first_warp": 4, "local_across": 4,
+    "shuffle": 6, "vote": 5, "warp_sum": 3, "block_row": 6, "bitonic": 5, "leaders": 4, "first_warp": 4,
+    "local_across": 4,
     "flag_loop": 5, "stride_sum": 5, "reversed_block": 4,
 }  # fmt: skip
 BLOCK_2D = {"tile2": 10, "product_tiles": 8, "diagonal": 5}  # besides those of BLOCK that know one row of threads only
@@ -291,7 +292,9 @@ class Writer(RowsOfBlocks):
             self.blocks = ((width, height),)
             w, h = self.number("W"), self.number("H")
             self.number("N")
-            self.put("x, y = cuda.grid(2)", "tx = cuda.threadIdx.x", "ty = cuda.threadIdx.y", "t = ty * cuda.blockDim.x + tx")
+            self.put(
+                "x, y = cuda.grid(2)", "tx = cuda.threadIdx.x", "ty = cuda.threadIdx.y", "t = ty * cuda.blockDim.x + tx"
+            )
             self.put(f"i = y * {w} + x")
             guard = f"x < {w} and y < {h}"
             scope = Scope("i", "N", "y", "x", tile="t", returns=False)
@@ -331,7 +334,11 @@ class Writer(RowsOfBlocks):
             self.stores(scope)
 
     def block_pieces(self, outer: Scope, count: int) -> None:
-        flat = {name: weight for name, weight in BLOCK.items() if self.flat != "2-D" or name not in ("block_row", "reversed_block")}
+        flat = {
+            name: weight
+            for name, weight in BLOCK.items()
+            if self.flat != "2-D" or name not in ("block_row", "reversed_block")
+        }
         weights = ALONE if self.alone else {**flat, **BLOCK_2D} if self.flat == "2-D" else flat
         for _ in range(count):
             if self.asked_block:
@@ -418,14 +425,22 @@ class Writer(RowsOfBlocks):
         self.put(f"{s} = 16")
         u = self.new("v")
         with self.block(f"while {s} > 0:"):
-            self.put(f"{u} = cuda.shfl_{self.of('xor', 'down')}_sync(0xFFFFFFFF, {v}, {s})", f"{v} += {u}", f"{s} //= 2")
+            self.put(
+                f"{u} = cuda.shfl_{self.of('xor', 'down')}_sync(0xFFFFFFFF, {v}, {s})", f"{v} += {u}", f"{s} //= 2"
+            )
         if "shfl_down" in self.lines[-3]:
             self.put(f"{v} = cuda.shfl_sync(0xFFFFFFFF, {v}, 0)")
         scope.ints.append((v, 600 * 32))
         if self.maybe(0.6):
             inner = Scope("w", "N", returns=False, ints=list(scope.ints))
             total = self.collected(inner)
-            self.collect(inner, total, self.rng.choice(("row_sum", "search", "ragged", "collatz", "row_exit", "neighbors", "select", "bisect")))
+            self.collect(
+                inner,
+                total,
+                self.rng.choice(
+                    ("row_sum", "search", "ragged", "collatz", "row_exit", "neighbors", "select", "bisect")
+                ),
+            )
             scope.ints.append((total, 400))
         if self.maybe(0.4):
             out = self.out("int32", "N", extent)

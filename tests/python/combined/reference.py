@@ -4,8 +4,8 @@ The kernel's tree is changed a little and compiled: an array is a list with stri
 `a[i * a__s0 + j]`; special registers are variables; a barrier is a `yield`. Numbers are Python's. Programs are written
 so that this is exact: integers stay far below 2**31, and floats are integers below 2**24.
 
-`Checked` runs the same with bounds, initialization and races checked. It takes ten times as long, and judges the programs
-of the generator rather than weft.
+With `checked` bounds, initialization and races are checked. That takes ten times as long, and judges the generator rather
+than weft.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Unsound(Exception):
     """The program itself is at fault: a race, an index out of bounds, a number that is too large."""
 
 
-# ---- what is called in a kernel ------------------------------------------------------------------------------------------
+# ---- what is called in a kernel -------------------------------------------------------------------------------------
 
 
 def wrapped(index: int, extent: int) -> int:
@@ -77,7 +77,7 @@ REGISTERS = {
 HIDDEN = "SH"  # the block's shared arrays
 
 
-# ---- the tree ------------------------------------------------------------------------------------------------------------
+# ---- the tree -------------------------------------------------------------------------------------------------------
 
 
 def name(text: str) -> ast.Name:
@@ -238,7 +238,7 @@ def popc(value: int) -> int:
     return (value & 0xFFFFFFFF).bit_count()
 
 
-# ---- a module ------------------------------------------------------------------------------------------------------------
+# ---- a module -------------------------------------------------------------------------------------------------------
 
 
 def arrays_of(function: ast.FunctionDef, ndims: dict[str, int]) -> dict[str, int]:
@@ -293,9 +293,7 @@ class Reference:
         for function in functions:
             kernel = function is functions[-1]
             arrays = {each: n for each, n in ndims.items() if n} if kernel else arrays_of(function, {})
-            rewriter = Rewriter(
-                arrays | {each: len(shape) for each, shape in tables.items()}, waiting, passed, checked
-            )
+            rewriter = Rewriter(arrays | {each: len(shape) for each, shape in tables.items()}, waiting, passed, checked)
             if not checked:
                 rewriter.shapes |= tables
             body = [rewriter.visit(each) for each in function.body]
@@ -312,7 +310,9 @@ class Reference:
                 body = [self.unpacked(each, n) for each, n in arrays.items()] + body
             if rewriter.waits:
                 waiting.add(function.name)
-            made_functions.append(definition(function.name, registers + [ast.arg(a.arg) for a in function.args.args], body))
+            made_functions.append(
+                definition(function.name, registers + [ast.arg(a.arg) for a in function.args.args], body)
+            )
         inner = ast.Return(name("kernel"))
         dims = [ast.arg(each) for each in ("bdx", "bdy", "bdz", "gdx", "gdy", "gdz")]
         module = ast.Module([definition("make", dims, [*made_functions, inner])], [])
@@ -348,7 +348,9 @@ class Reference:
             hidden[array] = Array(empty, 0, shape) if self.checked else empty
         return hidden[array]
 
-    def run(self, grid: tuple[int, int, int], block: tuple[int, int, int], args: dict[str, Any], *, reverse: bool = False) -> None:
+    def run(
+        self, grid: tuple[int, int, int], block: tuple[int, int, int], args: dict[str, Any], *, reverse: bool = False
+    ) -> None:
         """Runs all threads. An array is given as (list, offset, strides, extents)."""
         values: list[Any] = []
         for param in self.params:
@@ -357,7 +359,12 @@ class Reference:
                 values.append(given)
                 continue
             flat, offset, strides, extents = given
-            values += [Array(flat, offset, extents, strides, param) if self.checked else flat, offset, *strides, *extents]
+            values += [
+                Array(flat, offset, extents, strides, param) if self.checked else flat,
+                offset,
+                *strides,
+                *extents,
+            ]
         thread = self.names["make"](*block, *grid)(*values)
         order = -1 if reverse else 1
         positions = [(x, y, z) for z in range(block[2]) for y in range(block[1]) for x in range(block[0])][::order]
@@ -382,11 +389,11 @@ def definition(called: str, params: list[ast.arg], body: list[ast.stmt]) -> ast.
     return ast.FunctionDef(called, arguments, body or [ast.Pass()], [], lineno=1)
 
 
-# ---- threads that wait for each other ------------------------------------------------------------------------------------
+# ---- threads that wait for each other -------------------------------------------------------------------------------
 
 
 def wait_together(running: dict[int, Any], index: tuple[int, int, int] | None) -> None:
-    """Runs generators until all have ended. Those that wait for the block stop until all others have come to a barrier."""
+    """Runs generators until all have ended. One that is at a barrier goes on when all others are at one, too."""
     answers: dict[int, Any] = dict.fromkeys(running)
     at_barrier: dict[int, tuple[Any, ...]] = {}
     in_warp: dict[int, tuple[Any, ...]] = {}
@@ -483,7 +490,7 @@ def of_warp(lane: int, group: dict[int, tuple[Any, ...]]) -> Any:
     return group[source][3] if source in group else given[0]
 
 
-# ---- checks --------------------------------------------------------------------------------------------------------------
+# ---- checks ---------------------------------------------------------------------------------------------------------
 
 
 class Who:
@@ -521,7 +528,9 @@ class Array:
         self.flat, self.offset, self.shape, self.named = flat, offset, shape, named
         self.strides = strides or tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
         # Arrays of a launch may share memory; those of a block do not, and nobody sees those of a thread.
-        self.accesses: dict[int, dict[str, list[tuple[Any, ...]]]] | None = ACCESSES.setdefault(id(flat), {}) if named else {}
+        self.accesses: dict[int, dict[str, list[tuple[Any, ...]]]] | None = (
+            ACCESSES.setdefault(id(flat), {}) if named else {}
+        )
 
     def at(self, index: Any) -> int:
         index = index if isinstance(index, tuple) else (index,)

@@ -1,4 +1,4 @@
-"""Pieces that all threads of a block come to, continued: sorts by partners, sums of warps, tiles in two dimensions, loops with flags."""
+"""More pieces that all threads of a block come to: sorts by partners, sums of warps, loops with flags, 2-D tiles."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ class RowsOfBlocks(Tiles):
         with self.block(f"while {j} > 0:"):
             if self.maybe(0.6):
                 self.put(f"{other} = {t} ^ {j}")
-                with self.block(f"if {other} > {t} and {other} < {threads}:"), self.block(f"if {tile}[{t}] > {tile}[{other}]:"):
+                with (
+                    self.block(f"if {other} > {t} and {other} < {threads}:"),
+                    self.block(f"if {tile}[{t}] > {tile}[{other}]:"),
+                ):
                     self.put(f"{swap} = {tile}[{t}]", f"{tile}[{t}] = {tile}[{other}]", f"{tile}[{other}] = {swap}")
             else:
                 self.put(f"{swap} = {tile}[{t}]")
@@ -129,7 +132,11 @@ class RowsOfBlocks(Tiles):
         self.use("grid-stride loop", "barrier")
         self.trips(scope, 2)
         self.put(f"{v} = 0")
-        with self.block(f"for {k} in range(i, {n}, cuda.gridsize(1)):" if self.flat == "1-D" else f"for {k} in range({scope.tile}, {n}, {self.threads()}):"):
+        with self.block(
+            f"for {k} in range(i, {n}, cuda.gridsize(1)):"
+            if self.flat == "1-D"
+            else f"for {k} in range({scope.tile}, {n}, {self.threads()}):"
+        ):
             self.put(f"{v} += {self.read(x, k)}")
         self.put("cuda.syncthreads()")
         self.settle(scope, v, 1200)
@@ -188,11 +195,21 @@ class RowsOfBlocks(Tiles):
         m = self.extent("M")
         self.use("shared tile", "barrier", "barrier in a loop", "2-D tile", "product")
         self.trips(scope, "M")
-        self.put(f"{one} = cuda.shared.array(({h}, {w}), np.int32)", f"{two} = cuda.shared.array(({w}, {w}), np.int32)", f"{total} = 0")
+        self.put(
+            f"{one} = cuda.shared.array(({h}, {w}), np.int32)",
+            f"{two} = cuda.shared.array(({w}, {w}), np.int32)",
+            f"{total} = 0",
+        )
         with self.block(f"for {start} in range(0, {m}, {w}):"):
-            self.put(f"{one}[ty, tx] = {self.read(a, f'y, {start} + tx')} if y < {self.number('H')} and {start} + tx < {m} else 0")
+            self.put(
+                f"{one}[ty, tx] = {self.read(a, f'y, {start} + tx')}"
+                f" if y < {self.number('H')} and {start} + tx < {m} else 0"
+            )
             with self.block(f"for {k} in range(ty, {w}, {h}):"):
-                self.put(f"{two}[{k}, tx] = {self.read(b, f'{start} + {k}, x')} if x < {self.number('W')} and {start} + {k} < {m} else 0")
+                self.put(
+                    f"{two}[{k}, tx] = {self.read(b, f'{start} + {k}, x')}"
+                    f" if x < {self.number('W')} and {start} + {k} < {m} else 0"
+                )
             self.put("cuda.syncthreads()")
             with self.block(f"for {k} in range({w}):"):
                 self.put(f"{total} += {one}[ty, {k}] * {two}[{k}, tx]")
@@ -207,7 +224,11 @@ class RowsOfBlocks(Tiles):
         steps = min(w, h, 4)
         self.use("shared tile", "barrier", "barrier in a loop", "2-D tile", "single thread")
         self.trips(scope, steps)
-        self.put(f"{tile} = cuda.shared.array(({h}, {w}), np.int32)", f"{tile}[ty, tx] = {self.brought(scope)}", "cuda.syncthreads()")
+        self.put(
+            f"{tile} = cuda.shared.array(({h}, {w}), np.int32)",
+            f"{tile}[ty, tx] = {self.brought(scope)}",
+            "cuda.syncthreads()",
+        )
         with self.block(f"for {k} in range({steps}):"):
             with self.block(self.of(f"if tx == {k}:", f"if tx == {k} and ty > {k}:", f"if ty == {k}:")):
                 self.put(f"{tile}[ty, tx] = {tile}[ty, tx] + {k} + 1")

@@ -15,18 +15,28 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from combined.programs import Program
+
+# A program: the one of a seed, or of a seed, pieces and a kind of kernel.
+Item = int | tuple[int, tuple[str, ...], str]
 LIFE = 300  # programs that a process runs before the next takes over: compiled kernels stay in memory
-STOP = -1
+
+
+def program_of(item: Item) -> Program:
+    """The program that an item names."""
+    from combined.programs import generate, generate_with
+
+    return generate(item) if isinstance(item, int) else generate_with(*item)
 
 
 @dataclass
 class Result:
     """What came of a program."""
 
-    seed: int
+    seed: Item
     outcome: str
     features: tuple[str, ...] = ()
-    planned: tuple[str, ...] = ()
+    plans: tuple[tuple[str, ...], ...] = ()  # of each variant that was compiled, what its plan consists of
 
 
 @dataclass
@@ -49,21 +59,20 @@ class Counts:
         return sum(self.results.values())
 
 
-def work(connection: Any, device: str, sanitize: bool) -> None:
+def work(connection: Any, device: str, sanitize: bool, planned: bool) -> None:
     """A process: takes seeds until there are none, and answers each."""
     warnings.simplefilter("ignore")
     gc.set_threshold(100_000, 20, 20)
     from combined.check import Runner, run
-    from combined.features import planned_features
-    from combined.programs import generate
+    from combined.features import plans_of
 
     runner = Runner(device)
-    while (seed := connection.recv()) != STOP:
+    while (seed := connection.recv()) is not None:
         try:
-            program = generate(seed)
+            program = program_of(seed)
             outcome, kernel = run(program, runner, sanitize=sanitize)
-            planned = tuple(planned_features(kernel)) if kernel is not None else ()
-            connection.send((seed, outcome, tuple(sorted(program.features)), planned))
+            plans = plans_of(kernel) if planned and kernel is not None else ()
+            connection.send((seed, outcome, tuple(sorted(program.features)), plans))
         except Exception:
             connection.send((seed, f"the generator failed\n{traceback.format_exc()}", (), ()))
 
@@ -71,15 +80,15 @@ def work(connection: Any, device: str, sanitize: bool) -> None:
 class Worker:
     """A process and the program that it runs."""
 
-    def __init__(self, context: Any, device: str, sanitize: bool) -> None:
+    def __init__(self, context: Any, *how: object) -> None:
         self.connection, other = context.Pipe()
-        self.process = context.Process(target=work, args=(other, device, sanitize), daemon=True)
+        self.process = context.Process(target=work, args=(other, *how), daemon=True)
         self.process.start()
         other.close()
-        self.seed: int | None = None
+        self.seed: Item | None = None
         self.since, self.done = time.monotonic(), 0
 
-    def give(self, seed: int) -> None:
+    def give(self, seed: Item) -> None:
         self.seed, self.since = seed, time.monotonic()
         self.connection.send(seed)
 
@@ -105,11 +114,12 @@ class Worker:
 
 
 def sweep(
-    seeds: Iterable[int],
+    items: Iterable[Item],
     *,
     jobs: int,
     device: str = "cpu",
     sanitize: bool = False,
+    planned: bool = False,
     timeout: float = 30.0,
     seconds: float | None = None,
     report: Callable[[Result], None] = lambda _: None,
@@ -119,10 +129,10 @@ def sweep(
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
         os.environ.setdefault(name, "1")
     context = multiprocessing.get_context("spawn")
-    counts, waiting = Counts(), iter(seeds)
+    counts, waiting = Counts(), iter(items)
     start = told = time.monotonic()
 
-    def following() -> int | None:
+    def following() -> Item | None:
         late = seconds is not None and time.monotonic() - start > seconds
         return None if late else next(waiting, None)
 
@@ -130,7 +140,7 @@ def sweep(
     for _ in range(jobs):
         if (seed := following()) is None:
             break
-        workers.append(Worker(context, device, sanitize))
+        workers.append(Worker(context, device, sanitize, planned))
         workers[-1].give(seed)
     while workers:
         multiprocessing.connection.wait([worker.connection for worker in workers], timeout=1.0)
@@ -148,7 +158,7 @@ def sweep(
                 del workers[place]
                 continue
             if spent:
-                workers[place] = worker = Worker(context, device, sanitize)
+                workers[place] = worker = Worker(context, device, sanitize, planned)
             worker.give(seed)
         if time.monotonic() - told > 60:
             told = time.monotonic()

@@ -82,7 +82,11 @@ class Tiles(Values):
         self.use("tree", "barrier")
         dtype = self.of("int32", "int64", "float32")
         self.trips(scope, 8)
-        self.put(f"{tile} = cuda.shared.array({size}, np.{dtype})", f"{tile}[{t}] = {self.brought(scope)}", "cuda.syncthreads()")
+        self.put(
+            f"{tile} = cuda.shared.array({size}, np.{dtype})",
+            f"{tile}[{t}] = {self.brought(scope)}",
+            "cuda.syncthreads()",
+        )
         kind = self.rng.random()
         if kind < 0.4:
             self.put(f"{s} = {size // 2}")
@@ -115,7 +119,10 @@ class Tiles(Values):
         t, threads = scope.tile, self.threads()
         self.use("scan", "barrier")
         self.trips(scope, 8)
-        self.put(f"{tile} = cuda.shared.array({self.limit}, np.{self.of('int32', 'int64')})", f"{tile}[{t}] = {self.brought(scope)}")
+        self.put(
+            f"{tile} = cuda.shared.array({self.limit}, np.{self.of('int32', 'int64')})",
+            f"{tile}[{t}] = {self.brought(scope)}",
+        )
         self.put("cuda.syncthreads()", f"{s} = 1")
         with self.block(f"while {s} < {threads}:"):
             self.put(f"{u} = 0")
@@ -143,13 +150,22 @@ class Tiles(Values):
         steps = self.rng.choice((2, 3, 6))
         self.use("sort", "barrier", "every so many threads")
         self.trips(scope, steps * 2)
-        self.put(f"{tile} = cuda.shared.array({self.limit}, np.{self.of('int32', 'float32')})", f"{tile}[{t}] = {self.brought(scope)}", "cuda.syncthreads()")
+        self.put(
+            f"{tile} = cuda.shared.array({self.limit}, np.{self.of('int32', 'float32')})",
+            f"{tile}[{t}] = {self.brought(scope)}",
+            "cuda.syncthreads()",
+        )
         with self.block(f"for {phase} in range({steps}):"):
             if self.maybe(0.5):
-                with self.block(f"if {t} % 2 == {phase} % 2 and {t} + 1 < {threads}:"), self.block(f"if {tile}[{t}] > {tile}[{t} + 1]:"):
+                with (
+                    self.block(f"if {t} % 2 == {phase} % 2 and {t} + 1 < {threads}:"),
+                    self.block(f"if {tile}[{t}] > {tile}[{t} + 1]:"),
+                ):
                     self.put(f"{swap} = {tile}[{t}]", f"{tile}[{t}] = {tile}[{t} + 1]", f"{tile}[{t} + 1] = {swap}")
             else:
-                with self.block(f"if {t} + 1 < {threads} and {t} % 2 == {phase} % 2 and {tile}[{t}] > {tile}[{t} + 1]:"):
+                with self.block(
+                    f"if {t} + 1 < {threads} and {t} % 2 == {phase} % 2 and {tile}[{t}] > {tile}[{t} + 1]:"
+                ):
                     self.put(f"{swap} = {tile}[{t}]", f"{tile}[{t}] = {tile}[{t} + 1]", f"{tile}[{t} + 1] = {swap}")
             self.put("cuda.syncthreads()")
         self.put(f"{v} = int({tile}[{t}])", "cuda.syncthreads()")
@@ -187,7 +203,9 @@ class Tiles(Values):
         self.put(f"{tile} = cuda.shared.array({bins}, np.int32)")
         with self.block(f"for {k} in range({t}, {bins}, {threads}):"):
             self.put(f"{tile}[{k}] = 0")
-        self.put("cuda.syncthreads()", f"cuda.atomic.add({tile}, {self.brought(scope)} % {bins}, 1)", "cuda.syncthreads()")
+        self.put(
+            "cuda.syncthreads()", f"cuda.atomic.add({tile}, {self.brought(scope)} % {bins}, 1)", "cuda.syncthreads()"
+        )
         with self.block(f"for {k} in range({t}, {bins}, {threads}):"):
             self.put(f"cuda.atomic.add({out}, {k}, {tile}[{k}])")
         self.put("cuda.syncthreads()")
@@ -206,7 +224,11 @@ class Tiles(Values):
         t, threads = scope.tile, self.threads()
         self.use("shared tile", "barrier", "single thread")
         self.trips(scope, 1)
-        self.put(f"{tile} = cuda.shared.array({self.limit + 1}, np.int32)", f"{tile}[{t}] = {self.brought(scope)}", "cuda.syncthreads()")
+        self.put(
+            f"{tile} = cuda.shared.array({self.limit + 1}, np.int32)",
+            f"{tile}[{t}] = {self.brought(scope)}",
+            "cuda.syncthreads()",
+        )
         with self.block(f"if {t} == {self.of('0', f'{threads} - 1')}:"):
             self.put(f"{v} = 0")
             with self.block(f"for {k} in range({threads}):"):

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from combined.borders import Borders
-from combined.build import Scope
+
+if TYPE_CHECKING:
+    from combined.build import Scope
 
 
 class Values(Borders):
@@ -49,7 +51,7 @@ class Values(Borders):
         self.use("local array")
         self.trips(scope, 3 * size)
         self.put(f"{a} = cuda.local.array({size}, np.{self.of('int32', 'int64')})", f"{total} = 0")
-        value, bound = self.int_of(scope)
+        value, _ = self.int_of(scope)
         with self.block(f"for {k} in range({size}):"):
             self.put(f"{a}[{k}] = ({value} + {k} * {self.rng.randint(1, 5)}) % 23")
         if self.maybe(0.5):
@@ -97,7 +99,10 @@ class Values(Borders):
             x = self.ints_in(scope.count)
             i, n = scope.own, self.extent(scope.count)
             self.use("clamp")
-            self.put(f"{result} = {self.read(x, f'{called}({i} - 1, 0, {n} - 1)')} + {self.read(x, f'{called}({i} + 2, 0, {n} - 1)')} * 2")
+            self.put(
+                f"{result} = {self.read(x, f'{called}({i} - 1, 0, {n} - 1)')}"
+                f" + {self.read(x, f'{called}({i} + 2, 0, {n} - 1)')} * 2"
+            )
             self.settle(scope, result, 30)
             return
         extent = self.some_extent()
@@ -110,7 +115,7 @@ class Values(Borders):
         if self.maybe(0.5):
             text += ["        if total > limit:", f"            {self.of('return total', 'break')}"]
         if self.maybe(0.3):
-            text += [f"        if k == i:", "            continue"]
+            text += ["        if k == i:", "            continue"]
         text += [f"        total += {element}", f"    return total{self.of('', ' + i', ' * 2')}"]
         self.functions.append(["@cuda.jit(device=True)", *text])
         limit, _ = self.int_of(scope)
@@ -122,11 +127,28 @@ class Values(Borders):
     def piece_histogram(self, scope: Scope) -> None:
         """What many threads add to; nobody takes an old value."""
         bins = int(self.rng.choice((1, 2, 7, 16, 64)))
-        kind, dtype = self.pick(("add", "int32"), ("add", "int64"), ("add", "float32"), ("add", "float64"), ("sub", "int32"), ("max", "int32"), ("min", "int64"), ("or_", "int32"), ("and_", "int32"), ("xor", "int64"), ("max", "uint32"), ("add", "uint32"))  # type: ignore[misc]
+        kind, dtype = self.pick(
+            ("add", "int32"),
+            ("add", "int64"),
+            ("add", "float32"),
+            ("add", "float64"),
+            ("sub", "int32"),
+            ("max", "int32"),
+            ("min", "int64"),
+            ("or_", "int32"),
+            ("and_", "int32"),
+            ("xor", "int64"),
+            ("max", "uint32"),
+            ("add", "uint32"),
+        )  # type: ignore[misc]
         out = self.array("o", dtype, (bins,), ("ints", 0, 63))
         self.use("atomic", "privatized" if kind in ("add", "sub", "max", "min", "or_", "and_") else "atomic xor")
-        value, bound = self.int_of(scope)
-        where = "0" if bins == 1 else self.of(f"{value} % {bins}", f"{self.read(self.ints_in(scope.count), scope.own)} % {bins}")
+        value, _ = self.int_of(scope)
+        where = (
+            "0"
+            if bins == 1
+            else self.of(f"{value} % {bins}", f"{self.read(self.ints_in(scope.count), scope.own)} % {bins}")
+        )
         amount, most = self.int_of(scope)
         if most > 300:
             amount = f"{amount} % 100"
@@ -151,14 +173,18 @@ class Values(Borders):
             self.use("atomic in a loop")
             self.trips(scope, extent)
             with self.block(f"for {k} in range({self.extent(extent)}):"):
-                self.put(f"cuda.atomic.{kind}({out}, {self.read(x, k)} % {bins}, {amount if amount == '1' else amount})")
+                self.put(f"cuda.atomic.{kind}({out}, {self.read(x, k)} % {bins}, {amount})")
         else:
             self.put(text)
 
     def piece_old_value(self, scope: Scope) -> None:
         """An atomic operation on an element of the thread's own, whose old value is used."""
         kind = self.of("add", "sub", "max", "min", "exch", "cas", "and_", "or_", "xor", "add")
-        dtype = self.of("int32", "int64") if kind in ("and_", "or_", "xor", "cas") else self.of("int32", "int64", "float32", "float64")
+        dtype = (
+            self.of("int32", "int64")
+            if kind in ("and_", "or_", "xor", "cas")
+            else self.of("int32", "int64", "float32", "float64")
+        )
         if kind == "exch":
             dtype = self.of("int32", "int64", "float32")
         out = self.array("o", dtype, (scope.count,), ("ints", 0, 9))

@@ -25,7 +25,12 @@ class Walks(Exits):
             self.use("column traversal")
             return make(extent, scope.count), extent, "", f", {scope.own}"
         self.use("row traversal", "flat row")
-        array = self.array("f" if floating else "x", "float32" if floating else "int32", (f"{scope.count}*{extent}",), ("ints", -8 if floating else 0, 8))
+        array = self.array(
+            "f" if floating else "x",
+            "float32" if floating else "int32",
+            (f"{scope.count}*{extent}",),
+            ("ints", -8 if floating else 0, 8),
+        )
         return array, extent, f"{scope.own} * {self.extent(extent)} + ", ""
 
     def head(self, scope: Scope, k: str, extent: str | int) -> str:
@@ -69,7 +74,15 @@ class Walks(Exits):
             elif kind < 0.8:
                 self.use("function of math")
                 if floating:
-                    self.put(f"{total} += {element} * {self.of('math.exp(0.0 * ' + element + ')', 'math.sqrt(float(' + k + ' * ' + k + '))', 'math.floor(' + element + ')', 'abs(' + element + ')')}")
+                    self.put(
+                        f"{total} += {element} * "
+                        + self.of(
+                            f"math.exp(0.0 * {element})",
+                            f"math.sqrt(float({k} * {k}))",
+                            f"math.floor({element})",
+                            f"abs({element})",
+                        )
+                    )
                 else:
                     self.put(f"{total} += int(math.sqrt(float({k} * {k})))")
                 bound *= 64
@@ -173,7 +186,10 @@ class Walks(Exits):
             if self.params[array].dtype == "float32":
                 self.put(f"{array}[{scope.own}, {k}] = {array}[{scope.own}, {k}] + {array}[{scope.own}, {k} - {by}]")
             else:
-                self.put(f"{array}[{scope.own}, {k}] = ({array}[{scope.own}, {k}] + {array}[{scope.own}, {k} - {by}] * 3) % 97")
+                self.put(
+                    f"{array}[{scope.own}, {k}] = "
+                    f"({array}[{scope.own}, {k}] + {array}[{scope.own}, {k} - {by}] * 3) % 97"
+                )
 
     def piece_rows_by_centers(self, scope: Scope) -> None:
         """The nearest of some centers: a loop over centers around one over a row."""
@@ -216,7 +232,10 @@ class Walks(Exits):
         self.use("short last extent")
         self.trips(scope, 4)
         if self.maybe(0.4) and colors != "C":
-            self.put(f"{total} = {self.read(array, f'{scope.own}, 0')} * 2 + {self.read(array, f'{scope.own}, 1')} - {self.read(array, f'{scope.own}, 2')}")
+            self.put(
+                f"{total} = {self.read(array, f'{scope.own}, 0')} * 2 + {self.read(array, f'{scope.own}, 1')}"
+                f" - {self.read(array, f'{scope.own}, 2')}"
+            )
         else:
             self.put(f"{total} = 0")
             with self.block(f"for {c} in range({self.extent(colors)}):"):
@@ -259,7 +278,8 @@ class Walks(Exits):
     def piece_scattered(self, scope: Scope) -> None:
         """Stores at a distance that an argument says."""
         out = self.array("o", self.of("int32", "float32", "int64"), (f"{scope.count}*K",), ("ints", 0, 9))
-        value, bound = self.int_of(scope)
+        value, _ = self.int_of(scope)
         self.positive.add("K")
         self.use("scattered store")
-        self.put(f"{out}[{scope.own} * {self.number('K')}{self.of('', f' + {self.number(chr(75))} - 1')}] = {value} % 100")
+        width = self.number("K")
+        self.put(f"{out}[{scope.own} * {width}{self.of('', f' + {width} - 1')}] = {value} % 100")
