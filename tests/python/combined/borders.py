@@ -102,19 +102,25 @@ class Borders(Walks):
         self.trips(scope, 9)
         self.put(f"{total} = 0")
         kind = self.rng.random()
-        if kind < 0.3:
+        if kind < 0.4:
             self.use("clamp")
-            with self.block(f"for {dy} in range(-1, 2):"), self.block(f"for {dx} in range(-1, 2):"):
+            around = "-1, 2"
+            if self.maybe(0.5):
+                self.use("window")
+                self.params.setdefault("r", self.number_param("r", 0, 4))
+                self.trips(scope, 30)
+                around = "-r, r + 1"
+            with self.block(f"for {dy} in range({around}):"), self.block(f"for {dx} in range({around}):"):
                 at = f"min(max({y} + {dy}, 0), {h} - 1), min(max({x} + {dx}, 0), {w} - 1)"
                 self.put(f"{total} += {self.read(image, at)}")
-        elif kind < 0.6:
+        elif kind < 0.7:
             self.use("tested border")
             yy, xx = self.new("k"), self.new("k")
             with self.block(f"for {dy} in range(-1, 2):"), self.block(f"for {dx} in range(-1, 2):"):
                 self.put(f"{yy} = {y} + {dy}", f"{xx} = {x} + {dx}")
                 with self.block(f"if 0 <= {yy} < {h} and 0 <= {xx} < {w}:"):
                     self.put(f"{total} += {self.read(image, f'{yy}, {xx}')} * ({dx} + 2)")
-        elif kind < 0.8:
+        elif kind < 0.85:
             self.use("interior")
             with self.block(f"if {y} > 0 and {y} < {h} - 1 and {x} > 0 and {x} < {w} - 1:"):
                 self.put(
@@ -126,7 +132,7 @@ class Borders(Walks):
             self.positive.update(("H", "W"))
             with self.block(f"for {dx} in range({self.of('3', '2')}):"):
                 self.put(f"{total} += {self.read(image, f'({y} + {h} - 1) % {h}, ({x} + {dx}) % {w}')}")
-        self.settle(scope, total, 300)
+        self.settle(scope, total, 900)
         return None
 
     def piece_table(self, scope: Scope) -> None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from combined.build import Param, Scope
+from combined.lanes import Lanes
 from combined.launches import Launch, launches
-from combined.rows_of_blocks import RowsOfBlocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,27 +20,27 @@ HEAD = "import math\n\nimport numpy as np\nfrom weft import cuda\n"
 
 # Pieces by how often they are taken.
 FLAT = {
-    "collatz": 5, "search": 8, "ragged": 7, "escape": 4, "bisect": 3, "chase": 2, "skip": 4,
-    "row_sum": 14, "row_exit": 4, "row_store": 8, "in_place": 3, "shifted": 2, "rows_by_centers": 4, "total": 4,
-    "colors": 3, "neighbors": 7, "window": 4, "image": 6, "table": 4, "every": 5, "partner": 3, "gather": 4,
-    "select": 4, "names_again": 2, "local_array": 4, "quotient": 5, "function": 6, "histogram": 8, "old_value": 4,
-    "reserve": 2, "sparse": 4, "product": 6, "scattered": 2,
+    "collatz": 5, "search": 8, "ragged": 6, "escape": 4, "bisect": 3, "chase": 2, "skip": 4,
+    "row_sum": 18, "row_exit": 5, "row_store": 14, "in_place": 6, "shifted": 3, "rows_by_centers": 5, "total": 8,
+    "colors": 4, "neighbors": 7, "window": 6, "image": 7, "table": 6, "every": 6, "partner": 3, "gather": 4,
+    "select": 5, "names_again": 4, "local_array": 4, "quotient": 6, "function": 6, "histogram": 9, "old_value": 4,
+    "reserve": 2, "sparse": 5, "product": 9, "scattered": 4,
 }  # fmt: skip
 # In loops that run several times: what is not made of its own last result.
 REPEATED = tuple(name for name in FLAT if name not in ("in_place", "shifted"))
 BLOCK = {
     "tile": 8, "tree": 6, "scan": 5, "sort": 4, "block_loop": 6, "shared_histogram": 5, "count": 3, "one_thread": 4,
     "shuffle": 6, "vote": 5, "warp_sum": 3, "block_row": 6, "bitonic": 5, "leaders": 4, "first_warp": 4,
-    "local_across": 4,
+    "local_across": 4, "lanes_part": 5, "warp_loop": 6, "barrier_function": 5, "named_flag": 6, "sparse_block": 5,
     "flag_loop": 5, "stride_sum": 5, "reversed_block": 4,
 }  # fmt: skip
 BLOCK_2D = {"tile2": 10, "product_tiles": 8, "diagonal": 5}  # besides those of BLOCK that know one row of threads only
 # What each thread does with what is its own: threads that have returned are not missed.
-ALONE = {"count": 4, "local_across": 5, "vote": 3}
+ALONE = {"count": 4, "local_across": 5, "vote": 3, "lanes_part": 3, "warp_loop": 3}
 BLOCKS = (1, 5, 16, 17, 32, 33, 48, 64, 96, 100, 128)
 BLOCKS_OF_TILES = ((16, 16), (8, 8), (16, 4), (8, 4), (32, 2), (4, 4), (16, 8), (5, 7), (17, 3))
 BLOCKS_2D = ((16, 16), (33, 2), (5, 7), (8, 4), (17, 3), (32, 2), (1, 9), (64, 1), (7, 16))
-KINDS = {"one": 28, "strided": 16, "two": 16, "block": 24, "block two": 11, "warp": 5}
+KINDS = {"one": 23, "strided": 14, "two": 17, "block": 26, "block two": 15, "warp": 5}
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Program:
     options: dict[str, object] = field(default_factory=dict)
 
 
-class Writer(RowsOfBlocks):
+class Writer(Lanes):
     """Writes one kernel."""
 
     blocks: tuple[tuple[int, ...], ...] = ()
@@ -81,6 +81,8 @@ class Writer(RowsOfBlocks):
         for _ in range(max(count, len(self.asked))):
             kind = self.rng.random()
             name = self.next_piece(names)
+            if scope.column and not self.plain and self.maybe(0.3):
+                name = self.of("product", "product", "image")
             if self.plain or scope.depth >= 2 or kind < 0.62:
                 self.piece(scope, name)
             elif kind < 0.76:
@@ -247,10 +249,9 @@ class Writer(RowsOfBlocks):
             self.put(f"x, y = {self.of('cuda.grid(2)', 'cuda.grid(2)')}")
         else:
             self.put(f"x = {self.number_of_thread()}", f"y = {self.number_of_thread('y')}")
-        if self.maybe(0.2):
+        if self.maybe(0.35):
             self.use("axes exchanged")
             w, h = h, w  # what runs along x is the row
-            self.put("x, y = y, x") if self.maybe(0) else None
             scope = Scope("i", "N", "x", "y")
         else:
             scope = Scope("i", "N", "y", "x")
@@ -295,9 +296,15 @@ class Writer(RowsOfBlocks):
             self.put(
                 "x, y = cuda.grid(2)", "tx = cuda.threadIdx.x", "ty = cuda.threadIdx.y", "t = ty * cuda.blockDim.x + tx"
             )
-            self.put(f"i = y * {w} + x")
-            guard = f"x < {w} and y < {h}"
-            scope = Scope("i", "N", "y", "x", tile="t", returns=False)
+            if self.maybe(0.35):
+                self.use("axes exchanged")
+                self.put(f"i = x * {w} + y")
+                guard = f"x < {h} and y < {w}"
+                scope = Scope("i", "N", "x", "y", tile="t", returns=False)
+            else:
+                self.put(f"i = y * {w} + x")
+                guard = f"x < {w} and y < {h}"
+                scope = Scope("i", "N", "y", "x", tile="t", returns=False)
         else:
             self.limit = self.rng.choice((16, 32, 33, 48, 64, 64, 100, 128))
             self.exact = self.maybe(0.6)
@@ -309,12 +316,12 @@ class Writer(RowsOfBlocks):
             self.put(f"inside = {guard}")
             guard = self.of("inside", guard)
         outer = Scope("", "N", tile="t", returns=False)
-        if self.maybe(0.2):
+        if self.maybe(0.25 if two else 0.15):
             self.use("return before a barrier")
             self.alone = True
-            if two and self.maybe(0.5):
+            if two and self.maybe(0.7):
                 self.use("guard: corner")
-                head = f"if x >= {self.number('W')} and y >= {self.number('H')}:"
+                head = f"if {guard.replace(' < ', ' >= ')}:"
             else:
                 head = self.of(f"if not ({guard}):", f"if t % {self.of('3', '5')} == 1:", f"if {guard} and i % 7 == 3:")
             with self.block(head):
@@ -337,7 +344,7 @@ class Writer(RowsOfBlocks):
         flat = {
             name: weight
             for name, weight in BLOCK.items()
-            if self.flat != "2-D" or name not in ("block_row", "reversed_block")
+            if self.flat != "2-D" or name not in ("block_row", "reversed_block", "sparse_block")
         }
         weights = ALONE if self.alone else {**flat, **BLOCK_2D} if self.flat == "2-D" else flat
         for _ in range(count):

@@ -4,8 +4,8 @@ The kernel's tree is changed a little and compiled: an array is a list with stri
 `a[i * a__s0 + j]`; special registers are variables; a barrier is a `yield`. Numbers are Python's. Programs are written
 so that this is exact: integers stay far below 2**31, and floats are integers below 2**24.
 
-With `checked` bounds, initialization and races are checked. That takes ten times as long, and judges the generator rather
-than weft.
+With `checked` bounds, initialization and races are checked. That takes ten times as long, and judges the generator
+rather than weft.
 """
 
 from __future__ import annotations

@@ -155,6 +155,10 @@ class RowsOfBlocks(Tiles):
 
     width, height = 1, 1
 
+    def exchanged(self) -> bool:
+        """Whether rows of the matrices go along the block's `x`."""
+        return "axes exchanged" in self.features
+
     def piece_tile2(self, scope: Scope) -> None:
         """A tile in two dimensions, with neighbors behind tests."""
         tile, v = self.new("tile"), self.new("v")
@@ -187,7 +191,7 @@ class RowsOfBlocks(Tiles):
     def piece_product_tiles(self, scope: Scope) -> None:
         """A product of matrices by tiles."""
         w, h = self.width, self.height
-        if w > 16:
+        if w > 16 or self.exchanged():
             return self.piece_tile2(scope)
         one, two = self.new("tile"), self.new("tile")
         k, start, total = self.new("k"), self.new("k"), self.new("v")
@@ -205,11 +209,14 @@ class RowsOfBlocks(Tiles):
                 f"{one}[ty, tx] = {self.read(a, f'y, {start} + tx')}"
                 f" if y < {self.number('H')} and {start} + tx < {m} else 0"
             )
-            with self.block(f"for {k} in range(ty, {w}, {h}):"):
-                self.put(
-                    f"{two}[{k}, tx] = {self.read(b, f'{start} + {k}, x')}"
-                    f" if x < {self.number('W')} and {start} + {k} < {m} else 0"
-                )
+            rows = f" if x < {self.number('W')} and {start} + {{row}} < {m} else 0"
+            if w == h:
+                load = self.read(b, f"{start} + ty, x")
+                self.put(f"{two}[ty, tx] = {load}{rows.format(row='ty')}")
+            else:
+                load = self.read(b, f"{start} + {k}, x")
+                with self.block(f"for {k} in range(ty, {w}, {h}):"):
+                    self.put(f"{two}[{k}, tx] = {load}{rows.format(row=k)}")
             self.put("cuda.syncthreads()")
             with self.block(f"for {k} in range({w}):"):
                 self.put(f"{total} += {one}[ty, {k}] * {two}[{k}, tx]")

@@ -29,6 +29,9 @@ class Values(Borders):
             if self.maybe(0.5):
                 with self.block("else:"):
                     self.put(f"{v} = {v} * 2")
+        elif self.maybe(0.5):
+            self.use("extremum")
+            self.put(self.of(f"{v} = {one} if {one} < {two} else {two}", f"{v} = {two} if {one} < {two} else {one}"))
         else:
             self.put(f"{v} = {two} + 2 if {self.condition(scope)} else {v} - 1")
         self.settle(scope, v, 2 * (bound + other + 2))
@@ -42,6 +45,13 @@ class Values(Borders):
         self.put(f"{v} = {i} - {self.of('1', '2')}", f"{v} = max({v}, 0)", f"{v} = {self.read(x, v)}")
         if self.maybe(0.5):
             self.put(f"{v} = {v} if {v} < {n} else {n}")
+        if self.maybe(0.4):
+            w = self.new("v")
+            self.use("nested conditions")
+            self.put(f"{w} = 3")
+            with self.block(f"if {i} + 1 < {n} and {self.read(x, f'{i} + 1')} > {self.read(x, i)}:"):
+                self.put(f"{w} = {self.read(x, f'{i} + 1')}")
+            scope.ints.append((w, 10))
         self.settle(scope, v, 130)
 
     def piece_local_array(self, scope: Scope) -> None:

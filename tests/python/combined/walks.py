@@ -37,7 +37,7 @@ class Walks(Exits):
         """A loop over a row."""
         kind = self.rng.random()
         text = self.extent(extent)
-        if kind < 0.6:
+        if kind < 0.5:
             return f"for {k} in range({text}):"
         if kind < 0.75 and scope.own:
             self.use("own trip count", "uneven row")
@@ -50,7 +50,7 @@ class Walks(Exits):
         return f"for {k} in range({self.of('1', '2')}, {text}):"
 
     def piece_row_sum(self, scope: Scope) -> None:
-        floating = self.maybe(0.6)
+        floating = self.maybe(0.8)
         array, extent, before, after = self.row_of(scope, floating=floating)
         k, total = self.new("k"), self.new("t" if floating else "v")
         self.trips(scope, extent)
@@ -65,13 +65,13 @@ class Walks(Exits):
         with self.block(head):
             element = self.read(array, f"{before}{k}{after}")
             kind = self.rng.random()
-            if kind < 0.45:
+            if kind < 0.3:
                 self.put(f"{total} += {element}")
-            elif kind < 0.7:
+            elif kind < 0.5:
                 other = (self.floats_in if floating else self.ints_in)(extent)
                 self.put(f"{total} += {element} * {self.read(other, k)}")
                 bound *= 9
-            elif kind < 0.8:
+            elif kind < 0.68:
                 self.use("function of math")
                 if floating:
                     self.put(
@@ -116,7 +116,7 @@ class Walks(Exits):
 
     def piece_row_store(self, scope: Scope) -> None:
         """Stores along a row of the thread's own."""
-        floating = self.maybe(0.6)
+        floating = self.maybe(0.8)
         array, extent, before, after = self.row_of(scope, floating=floating)
         k, total = self.new("k"), self.new("t" if floating else "v")
         self.trips(scope, extent)
@@ -259,7 +259,7 @@ class Walks(Exits):
         if not scope.column:
             return self.piece_row_sum(scope)
         a, b = self.ints_in("H", "M", high=5), self.ints_in("M", "W", high=5)
-        floating = self.maybe(0.4)
+        floating = self.maybe(0.7)
         if floating:
             a, b = self.floats_in("H", "M"), self.floats_in("M", "W")
         k, total = self.new("k"), self.new("t" if floating else "v")
