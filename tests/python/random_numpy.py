@@ -2,7 +2,7 @@
 
 NumPy's scalars in CPython have the meaning that kernels have with this typing, so the oracle is the program itself. Its
 text differs where a kernel's types do not depend on the path that a thread takes: `joined(kind, x)` converts what paths
-give to the type that a variable, a conditional expression, a chain of comparisons or a function's result has on all of
+give to the type that a variable, a conditional expression, a chained comparison or a function's result has on all of
 them.
 """
 
