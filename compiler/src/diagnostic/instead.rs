@@ -38,6 +38,8 @@ const COPIES: &str = "write `cuda.to_device(array)` for a copy to the device, an
 const DESCRIBES: &str = "`cuda.get_current_device()` has them as attributes, and `cuda.gpus` each device";
 const FREES: &str = "nothing is to be done: an array's memory is given back with its last name, as by `del array`";
 const LIKE: &str = "write `cuda.device_array_like(array)`, and `.fill(value)`";
+const LINKS: &str = "weft launches no kernels of other compilers, but its own call functions of PTX, CUDA C++ and \
+                     binaries: `cuda.declare_device(name, signature, link=file)`";
 const LOOPS: &str = "write a loop over the elements, `for i in range(n): a[i] = b[i]`";
 const WAITS: &str = "write `cuda.synchronize()`";
 const THREADS: &str = "the threads of a grid are the loop: `i = cuda.grid(1)`";
@@ -193,6 +195,8 @@ const ROWS: &[Row] = &[
     (HOST, "weft.cuda.Kernel.run", CONFIGURES),
     (HOST, "weft.cuda.Kernel.synchronize", "write `cuda.synchronize()`, or `stream.synchronize()`"),
     // Other libraries', on the host.
+    (HOST, "weft.cuda.Context.create_module_image", LINKS),
+    (HOST, "weft.cuda.Context.create_module_ptx", LINKS),
     (HOST, "weft.cuda.DeviceNDArray.append", RESIZES),
     (HOST, "weft.cuda.DeviceNDArray.argsort", SORTS),
     (HOST, "weft.cuda.DeviceNDArray.asnumpy", READS),

@@ -394,3 +394,10 @@ def test_devices_by_their_place() -> None:
         assert isinstance(getattr(device, name), int)
     assert device.MAX_THREADS_PER_MULTI_PROCESSOR == device.MAX_THREADS_PER_MULTIPROCESSOR
     assert device.MAX_BLOCKS_PER_MULTIPROCESSOR >= 1
+
+
+def test_modules_of_a_context_are_functions_that_kernels_call() -> None:
+    context = cuda.current_context()
+    for name in ("create_module_ptx", "create_module_image"):
+        with pytest.raises(AttributeError, match=r"launches no kernels of other compilers.*`cuda\.declare_device\("):
+            getattr(context, name)
