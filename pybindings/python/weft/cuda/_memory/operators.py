@@ -32,7 +32,8 @@ def totals_are_numbers(on: bool) -> None:
 
 def total(found: Any, out: Any) -> Any:
     """Give what a reduction returns. While a graph is recorded there is no number yet."""
-    if not _numbers or out is not None or found.ndim or _weft.is_recording():
+    on_device = isinstance(found, Operators) and not found.ndim
+    if not (_numbers and on_device and out is None) or _weft.is_recording():
         return found
     return found.copy_to_host()[()]
 
