@@ -94,7 +94,16 @@ def _all_stored(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarra
 
 
 def stored(value: Any, dtype: np.dtype[Any]) -> Any:
-    """Convert what is stored into an array of the dtype."""
+    """Convert what is stored into an array of the dtype.
+
+    Raises
+    ------
+    TypeError
+        There is nothing to be stored.
+    """
+    if value is None:
+        msg = f"None is stored as {dtype}: a compiled kernel ends its thread there"
+        raise TypeError(msg)
     kind = dtype.kind
     if kind in "iufc":
         if isinstance(value, tuple) and not any(isinstance(item, (tuple, np.ndarray)) for item in value):

@@ -11,8 +11,8 @@ from weft.cuda._cpython import native
 from weft.cuda._cpython.arrays import Array, name_casts
 from weft.cuda._cpython.debugger import breakpoint_here
 from weft.cuda._cpython.operators import CLASSES, RULES, weakened
-from weft.cuda._cpython.promotion import is_complex, is_integer
-from weft.cuda._cpython.scalars import SCALARS, Truth, is_weak, number, plain, type_name
+from weft.cuda._cpython.promotion import ARITHMETIC, BITS, SHIFTS, is_complex, is_integer
+from weft.cuda._cpython.scalars import COMPARISONS, SCALARS, Truth, is_weak, number, plain, type_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +38,11 @@ class _Range:
 
     def __len__(self) -> int:
         return len(self._range)
+
+    def count_all(self) -> int:
+        """Give how many items there are, or the largest `int64`."""
+        first, last, step = self._range.start, self._range.stop, self._range.step
+        return min(max(0, -((first - last) // step) if step > 0 else -((last - first) // -step)), (1 << 63) - 1)
 
     def __contains__(self, item: Any) -> bool:
         return plain(item) in self._range
@@ -136,6 +141,7 @@ _CLASSES: dict[Any, tuple[type, ...]] = {
     **dict.fromkeys(_FLOATS, (float, np.floating)),
     **dict.fromkeys(_COMPLEXES, (complex, np.complexfloating)),
     _Bool: (bool, Truth),
+    SCALARS["boolean"]: (bool, Truth),
 }
 for _kind, _names in (("int64", _INTS), ("float64", _FLOATS), ("complex128", _COMPLEXES), ("bool", (_Bool,))):
     name_casts(dict.fromkeys(_names, _kind))
@@ -245,6 +251,57 @@ def _type(*args: Any) -> Any:
     return SCALARS[name] if name is not None else type(*args)
 
 
+def _length(numpy: bool) -> Callable[[Any], Any]:
+    def length(items: Any) -> Any:
+        # Python counts no more than its largest index.
+        count = items.count_all() if isinstance(items, _Range) else len(items)
+        return count if numpy else SCALARS["int64"](count)
+
+    return length
+
+
+def _position(numpy: bool) -> Callable[..., Any]:
+    rules = RULES[numpy]
+
+    def position(items: tuple[Any, ...], item: Any, start: Any = 0, stop: Any = None) -> Any:
+        places = range(len(items))[slice(int(start), None if stop is None else int(stop))]
+        return SCALARS["int64"](next((at for at in places if rules.compare("eq", item, items[at])), -1))
+
+    return position
+
+
+def _count(numpy: bool) -> Callable[..., Any]:
+    rules = RULES[numpy]
+
+    def count(items: tuple[Any, ...], item: Any) -> Any:
+        return SCALARS["int64"](sum(bool(rules.compare("eq", item, each)) for each in items))
+
+    return count
+
+
+# Methods of tuples, by their names.
+OF_TUPLES = {numpy: {"index": _position(numpy), "count": _count(numpy)} for numpy in (False, True)}
+
+
+def of_operator(name: str, *, numpy: bool) -> Any:
+    """Give what a function of the module `operator` is in a kernel; None for what has no operator."""
+    rules = RULES[numpy]
+    plain = name.rstrip("_")
+    plain = plain[1:] if plain[:1] == "i" and plain[1:] in (*ARITHMETIC, *BITS, *SHIFTS) else plain
+    if plain in COMPARISONS:
+        return functools.partial(rules.compare, plain)
+    if plain in (*ARITHMETIC, *BITS, *SHIFTS):
+        return functools.partial(rules.binary, plain)
+    if plain in ("neg", "pos", "invert", "inv"):
+        return functools.partial(rules.unary, "invert" if plain == "inv" else plain)
+    return {
+        "abs": _absolute(numpy),
+        "is_": rules.same,
+        "is_not": rules.other,
+        "contains": lambda items, item: rules.within(item, items),
+    }.get(name)
+
+
 def _enumerate(numpy: bool) -> Callable[..., Any]:
     convert = int if numpy else SCALARS["int64"]
     return lambda items, start=0: ((convert(at), item) for at, item in enumerate(items, int(start)))
@@ -280,6 +337,7 @@ def _made(numpy: bool) -> _Builtins:
             "sum": _sum(numpy),
             "enumerate": _enumerate(numpy),
             "type": _type,
+            "len": _length(numpy),
             "any": _truth(any),
             "all": _truth(all),
         }

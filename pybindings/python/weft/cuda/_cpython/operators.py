@@ -6,6 +6,7 @@ smaller types. What is not one operation of IEEE 754 (powers, complex products) 
 
 from __future__ import annotations
 
+import enum
 import functools
 import operator as python
 
@@ -301,6 +302,14 @@ def _class(value: Any) -> Any:
     return CLASSES.get(value, value) if isinstance(value, type) else value
 
 
+def _member(value: Any) -> Any:
+    """Give what tells a member of an enum: its class is told by its names, as a type is."""
+    cls = type(value)
+    if not isinstance(value, enum.Enum):
+        return value
+    return cls.__module__, cls.__qualname__, [(each.name, each.value) for each in cls], value.name
+
+
 class Rules:
     """The operators of a function: by Numba's rules, or by NumPy's."""
 
@@ -369,6 +378,8 @@ class Rules:
 
     def same(self, left: Any, right: Any) -> Any:
         """Give `left is right`, which compares numbers and tuples."""
+        if isinstance(left, enum.Enum) or isinstance(right, enum.Enum):
+            return left is right or _member(left) == _member(right)
         are_numbers = type_name(left) is not None and type_name(right) is not None
         if are_numbers or (isinstance(left, tuple) and isinstance(right, tuple)):
             return self.compare("eq", left, right)

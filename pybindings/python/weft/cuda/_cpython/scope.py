@@ -32,7 +32,7 @@ from weft.cuda._cpython.arrays import (
 )
 from weft.cuda._cpython.debugger import set_trace_here
 from weft.cuda._cpython.expressions import Expressions, Function
-from weft.cuda._cpython.functions import BUILTINS
+from weft.cuda._cpython.functions import BUILTINS, OF_TUPLES, of_operator
 from weft.cuda._cpython.names import NAMES, REGISTERS, VECTORS
 from weft.cuda._cpython.operators import RULES
 from weft.cuda._cpython.scalars import SCALARS, is_weak, plain, scalar, type_name
@@ -223,6 +223,8 @@ def _foreign(value: Any, *, numpy: bool) -> Any:
     name = getattr(value, "__name__", "")
     if module in ("math", "cmath") and callable(value):
         return _special(sys.modules[module], name, value, numpy=numpy)
+    if module == "_operator":
+        return of_operator(name, numpy=numpy) or value
     if value is carray or value is farray:
         return NAMES[f"weft.{name}"]
     if isinstance(value, types.FunctionType) and not module_is_ours(module):
@@ -272,8 +274,11 @@ class _Members:
 
 def _reading(numpy: bool) -> Callable[[Any, str], Any]:
     """Make what reads attributes: those of the program's objects are what they stand for in a kernel."""
+    of_tuples = OF_TUPLES[numpy]
 
     def read(owner: Any, name: str) -> Any:
+        if isinstance(owner, tuple) and name in of_tuples:
+            return functools.partial(of_tuples[name], owner)
         found = getattr(owner, name)
         if type(found) in _PLAIN or module_is_ours(type(owner).__module__) or isinstance(owner, np.generic):
             return found
