@@ -1,13 +1,14 @@
 //! From text to weft's own tree: this folder is the only user of rustpython-parser, and no type of it leaves.
 //!
 //! [`convert`] turns its tree into ours, [`module`] a file's top level, [`matching`] its `match` statements, [`fault`] its
-//! errors into diagnostics. [`newer`] writes what is newer than the parser's grammar so that it can be read, [`formatted`]
-//! reads f-strings, [`placed`] finds what the grammar takes and Python does not. Spans are byte ranges of the text that
+//! errors into diagnostics. [`newer`] writes what is newer than the parser's grammar so that it can be read, [`indentation`] has
+//! Python's rule for tabs, [`formatted`] reads f-strings, [`placed`] finds what the grammar takes and Python does not. Spans are byte ranges of the text that
 //! came in, whatever was put in front of it for the parser.
 
 mod convert;
 mod fault;
 mod formatted;
+mod indentation;
 mod matching;
 mod module;
 mod newer;
@@ -115,7 +116,7 @@ fn statements(suite: &[py::Stmt], text: &str) -> Vec<Range<usize>> {
 ///
 /// `E0101` at the place of the fault.
 pub fn parse_expression(source: &SourceFile, file: u32) -> Result<Expr, Diagnostic> {
-    let (older, fault) = newer::older(&source.text, file, 0);
+    let (older, fault) = newer::older_expression(&source.text, file);
     let body = older.text.trim_start();
     let skipped = (older.text.len() - body.len()) as u32;
     let parsed = rustpython_parser::parse_starts_at(body.trim_end(), Mode::Expression, "", skipped.into());

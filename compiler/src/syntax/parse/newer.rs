@@ -2,11 +2,15 @@
 //!
 //! f-strings (which Python 3.12 has with any expression in them) and t-strings (3.14) become plain strings of the same
 //! length, and [`formatted`](super::formatted) keeps what they say; `except A, B:` (3.14) becomes `except A| B:`, which
-//! no kernel can have either, and defaults of type parameters (3.13), which mean nothing to a kernel, are left out.
+//! no kernel can have either, and defaults of type parameters (3.13), which mean nothing to a kernel, are left out. Tabs at the
+//! beginning of a line become spaces ([`indentation`](super::indentation)).
 
 use std::ops::Range;
 
-use super::formatted::{Fault, Formatteds, Stop};
+use super::{
+    formatted::{Fault, Formatteds, Stop},
+    indentation::Blocks,
+};
 
 /// A text for the parser.
 #[derive(Debug, Default)]
@@ -17,13 +21,18 @@ pub(super) struct Older {
 }
 
 /// Rewrites a text, in front of which the parser will have `shift` bytes. What is wrong with a formatted string, or
-/// with the default of a type parameter, comes beside a text that is rewritten up to there.
+/// with the default of a type parameter or the indentation of a line, comes beside a text that is rewritten up to there.
 pub(super) fn older(text: &str, file: u32, shift: u32) -> (Older, Option<Fault>) {
     let mut scanner = Scanner::new(text, file, shift);
-    let fault = scanner.code();
-    // Only whole strings and single ASCII characters are replaced, by ASCII.
-    let written = String::from_utf8(scanner.out).unwrap_or_else(|_| text.to_owned());
-    (Older { text: written, strings: scanner.strings }, fault)
+    let fault = scanner.code(Some(Blocks::default()));
+    scanner.written(fault)
+}
+
+/// The same of a text that is one expression, whose lines have no indentation that means something.
+pub(super) fn older_expression(text: &str, file: u32) -> (Older, Option<Fault>) {
+    let mut scanner = Scanner::new(text, file, 0);
+    let fault = scanner.code(None);
+    scanner.written(fault)
 }
 
 pub(super) struct Scanner<'a> {
@@ -76,24 +85,58 @@ impl<'a> Scanner<'a> {
         self.text.get(index..).is_some_and(|rest| rest.starts_with(text))
     }
 
-    /// Goes over statements.
-    fn code(&mut self) -> Option<Fault> {
-        let mut at = 0;
+    /// The text for the parser.
+    fn written(self, fault: Option<Fault>) -> (Older, Option<Fault>) {
+        // Only whole strings and single ASCII characters are replaced, by ASCII.
+        let text = String::from_utf8(self.out).unwrap_or_else(|_| self.source.to_owned());
+        (Older { text, strings: self.strings }, fault)
+    }
+
+    /// Goes over statements, whose lines are in `blocks`, or over an expression.
+    fn code(&mut self, mut blocks: Option<Blocks>) -> Option<Fault> {
+        let (mut at, mut depth) = (0, 0_u32);
+        let mut begins = true;
         while at < self.text.len() {
-            let next = match self.at(at) {
-                b'#' => Ok(self.line_end(at)),
+            let next = match (self.at(at), &mut blocks) {
+                (_, Some(blocks)) if begins && depth == 0 => self.line(at, blocks),
+                (_, _) if begins => Ok(self.inner_line(at)),
+                (b'#', _) => Ok(self.line_end(at)),
+                // Goes on in the next line.
+                (b'\\', _) if self.starts(at + 1, b"\r\n") => Ok(at + 3),
+                (b'\\', _) => Ok(at + 2),
+                (b'(' | b'[' | b'{', _) => {
+                    depth += 1;
+                    Ok(at + 1)
+                }
+                (b')' | b']' | b'}', _) => {
+                    depth = depth.saturating_sub(1);
+                    Ok(at + 1)
+                }
                 _ if self.opening(at).is_some() => self.string(at, 0),
-                byte if is_word(byte) => self.word(at),
+                (byte, _) if is_word(byte) => self.word(at),
                 _ => Ok(at + 1),
             };
+            let begun = begins;
             match next {
-                Ok(next) => at = next,
+                Ok(next) => {
+                    begins = !begun && self.ends_line(at);
+                    at = next;
+                }
                 // It has no end: the parser says so.
                 Err(Stop::Open(_)) => return None,
                 Err(Stop::Fault(diagnostic)) => return Some(Fault { within: at, diagnostic }),
             }
         }
         None
+    }
+
+    /// Whether a line ends with this byte.
+    fn ends_line(&self, at: usize) -> bool {
+        match self.at(at) {
+            b'\n' => true,
+            b'\r' => self.at(at + 1) != b'\n',
+            _ => false,
+        }
     }
 
     /// Goes over a name, a number or a keyword, and rewrites what a keyword begins.
@@ -153,6 +196,10 @@ impl<'a> Scanner<'a> {
                 }
                 byte if is_word(byte) => {
                     at = self.word_end(at);
+                    continue;
+                }
+                b'\n' => {
+                    at = self.inner_line(at + 1);
                     continue;
                 }
                 b'=' if depth == 1 && self.at(at + 1) != b'=' => default = default.or(Some(at)),

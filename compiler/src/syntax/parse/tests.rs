@@ -123,6 +123,23 @@ fn faults_are_sentences_at_their_place() {
 }
 
 #[test]
+fn tabs_of_an_indentation_go_to_the_next_multiple_of_eight() {
+    // Of the block above, but only where a tab has 8 columns.
+    let text = "def f(x):\n    if x:\n        y = 1\n    \tz = 2\n\t \n  \t# a comment\n    return (y,\n \t  z)\n";
+    let (message, found, place) = fault(text);
+    assert!(message.starts_with("the indentation mixes tabs and spaces"), "{message}");
+    assert_eq!((found.as_str(), place), ("z", (4, 6)));
+    assert_eq!(function(&text.replace("    \tz", "        z")).body.len(), 2);
+    let text = "def f(x):\n    if x:\n    \tz = 2\n    \ty = '''\n \t'''\n    \treturn z\n      return x\n";
+    assert_eq!(fault(text).0, "the indentation fits no block above");
+    let text = text.replace("      return x", "    return x");
+    let whole = function(&text);
+    let StmtKind::If { body, .. } = &whole.body[0].kind else { panic!("an if") };
+    assert_eq!((body.len(), whole.body.len()), (3, 2));
+    assert_eq!(at(&text, body[0].span), "z = 2");
+}
+
+#[test]
 fn chains_are_not_nesting_up_to_a_limit() {
     let sum = |terms: usize| format!("def k(x):\n    y = {}\n", vec!["x"; terms].join(" + "));
     let elifs =
