@@ -102,6 +102,20 @@ class NoneType(metaclass=_Kind):
         return ty.kind == "none"
 
 
+class _OfStrings(_Kind):
+    """The class of the kind of strings, which are no `Type`."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, str)
+
+
+class UnicodeType(metaclass=_OfStrings):
+    """Strings that are known when a kernel is compiled: functions under ``overload`` get the string itself.
+
+    An element of a NumPy array of strings, and a string that a launch passes, is of a `UnicodeCharSeq`.
+    """
+
+
 class Array(metaclass=_Kind):
     """Array type by its parts: ``Array(float32, 2, "C")`` is ``float32[:, ::1]``."""
 
@@ -351,6 +365,64 @@ class StringLiteral(Literal):
     """That of a text."""
 
 
+class Omitted:
+    """Numba's type of an argument that is left out. Functions under ``overload`` get the default itself in weft."""
+
+    value: Any
+
+    def __init__(self, default: Any) -> None:
+        self.value = default
+
+    def __eq__(self, other: object) -> bool:
+        same = isinstance(other, Omitted) and type(other.value) is type(self.value)
+        return same and bool(other.value == self.value)  # type: ignore[attr-defined]  # it is one
+
+    def __hash__(self) -> int:
+        return hash((Omitted, type(self.value)))
+
+    def __repr__(self) -> str:
+        return f"omitted(default={self.value!r})"
+
+
+class Dispatcher:
+    """Numba's type of a jitted function. No function under ``overload`` gets one: kernels pass no functions to them."""
+
+    dispatcher: Any
+
+    def __init__(self, dispatcher: Any) -> None:
+        self.dispatcher = dispatcher
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Dispatcher) and other.dispatcher is self.dispatcher
+
+    def __hash__(self) -> int:
+        return hash((Dispatcher, id(self.dispatcher)))
+
+    def __repr__(self) -> str:
+        return f"type({self.dispatcher!r})"
+
+
+def unliteral(ty: Any) -> Any:
+    """Give the type that the values of a type have besides.
+
+    Parameters
+    ----------
+    ty
+        A type, or a `Literal`.
+
+    Returns
+    -------
+    Type
+        `Literal.literal_type` of a `Literal`, and any other type as it is.
+
+    Examples
+    --------
+    >>> weft.types.unliteral(weft.types.literal(3))
+    int64
+    """
+    return ty.literal_type if isinstance(ty, Literal) else ty
+
+
 def literal(value: bool | int | str) -> Literal:
     """Make the type of a value.
 
@@ -391,6 +463,7 @@ __all__ = [
     "CPointer",
     "CharSeq",
     "Complex",
+    "Dispatcher",
     "EnumMember",
     "Float",
     "IntEnumMember",
@@ -404,6 +477,7 @@ __all__ = [
     "NestedArray",
     "NoneType",
     "Number",
+    "Omitted",
     "Optional",
     "Record",
     "Signature",
@@ -412,6 +486,7 @@ __all__ = [
     "Type",
     "UniTuple",
     "UnicodeCharSeq",
+    "UnicodeType",
     "complex_domain",
     "integer_domain",
     "literal",
@@ -420,6 +495,7 @@ __all__ = [
     "optional",
     "real_domain",
     "signed_domain",
+    "unliteral",
     "unsigned_domain",
     "void",
     "voidptr",

@@ -6,7 +6,10 @@
 pub(crate) mod classes;
 pub(crate) mod key;
 pub(crate) mod numpy;
+mod parts;
 pub(crate) mod signature;
+
+pub(crate) use signature::Signature;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -16,7 +19,6 @@ use pyo3::{
     types::{PySlice, PyTuple, PyType},
 };
 use weft_artifact::{ArgType, ArrayType, Compound, DType, Layout, MAX_NDIM, Number, Record, RecordField, Vector};
-use weft_compiler::request;
 
 /// The error for an array that has more.
 pub(crate) fn too_many_dimensions(ndim: usize) -> PyErr {
@@ -204,10 +206,10 @@ impl Type {
         }
     }
 
-    /// The number of items of a tuple type.
+    /// The number of items of a tuple type, or the letters or bytes of a string's.
     #[getter]
     fn count(&self) -> PyResult<usize> {
-        Ok(self.types()?.len())
+        self.chars().map_or_else(|| Ok(self.types()?.len()), |chars| Ok(chars.max_len() as usize))
     }
 
     /// The names of the fields of a record, a named tuple or a dataclass.
@@ -237,10 +239,58 @@ impl Type {
         Ok(self.dtype_itself().map_or(0, DType::size_bytes))
     }
 
-    /// Whether a record's fields lie at multiples of their alignments.
+    /// Whether a record's fields, or an array's elements, are stored at multiples of their alignments.
     #[getter]
     fn aligned(&self) -> PyResult<bool> {
-        Ok(self.record()?.is_aligned())
+        if self.array().is_ok() { Ok(true) } else { Ok(self.record()?.is_aligned()) }
+    }
+
+    /// The names and types of a record's fields, in the order of their offsets.
+    #[getter]
+    fn members(&self) -> PyResult<Vec<(String, Self)>> {
+        Ok(parts::members(self.record()?))
+    }
+
+    /// Whether the values of an integer type have a sign.
+    #[getter]
+    fn signed(&self) -> PyResult<bool> {
+        Ok(self.integer("signed")?.is_signed_int())
+    }
+
+    /// The smallest value of an integer type.
+    #[getter]
+    fn minval(&self) -> PyResult<i128> {
+        self.integer("minval").map(parts::smallest)
+    }
+
+    /// The largest value of an integer type.
+    #[getter]
+    fn maxval(&self) -> PyResult<i128> {
+        self.integer("maxval").map(parts::largest)
+    }
+
+    /// The unit of a date or a duration, `""` for one without.
+    #[getter]
+    fn unit(&self) -> PyResult<&'static str> {
+        self.time_unit()
+    }
+
+    /// Whether an array's elements are contiguous, in C order or in Fortran order.
+    #[getter]
+    fn is_contig(&self) -> PyResult<bool> {
+        Ok(self.array()?.layout != Layout::Any)
+    }
+
+    /// Whether they are so in C order.
+    #[getter]
+    fn is_c_contig(&self) -> PyResult<bool> {
+        self.array().map(|array| parts::is_contiguous(&array, Layout::C))
+    }
+
+    /// Whether they are so in Fortran order.
+    #[getter]
+    fn is_f_contig(&self) -> PyResult<bool> {
+        self.array().map(|array| parts::is_contiguous(&array, Layout::F))
     }
 
     /// The type of a record's field.
@@ -379,7 +429,7 @@ impl Type {
         let types: Vec<_> = args.iter().map(|arg| signature::own_type(&arg)).collect::<PyResult<_>>()?;
         let types: Option<Vec<_>> = types.into_iter().map(|ty| ty.cast_into::<Self>().ok()).collect();
         if let Some(types) = types {
-            return Ok(Signature { args: args_of(types), returns: self.arg.clone() }.into_pyobject(py)?.into_any());
+            return Ok(Signature::of(args_of(types), self.arg.clone()).into_pyobject(py)?.into_any());
         }
         match (self.dtype_itself(), args.len()) {
             (Some(DType::Number(number)), 1) => numpy::dtype(py, number.into())?.getattr("type")?.call1(args),
@@ -445,72 +495,8 @@ fn no_tuple(ty: &Type) -> PyErr {
     PyTypeError::new_err(format!("{} is not a tuple type", ty.__str__()))
 }
 
-/// A signature: `void(float32[:], int32)`.
-///
-/// >>> assert weft.void(weft.float32[:], weft.int32).args[1] == weft.int32
-#[pyclass(frozen, module = "weft._weft", name = "Signature")]
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Signature {
-    args: Vec<ArgType>,
-    /// The type of `None` for a kernel's.
-    returns: ArgType,
-}
-
-#[pymethods]
-impl Signature {
-    #[new]
-    fn new(returns: &Type, args: Vec<Bound<'_, Type>>) -> Self {
-        Self { args: args_of(args), returns: returns.arg.clone() }
-    }
-
-    /// The argument types.
-    #[getter]
-    fn args<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        tuple_of_types(py, &self.args)
-    }
-
-    /// The return type.
-    #[getter]
-    fn return_type(&self) -> Type {
-        Type::of(self.returns.clone())
-    }
-
-    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<Self>().is_ok_and(|other| other.get() == self)
-    }
-
-    fn __hash__(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.hash(&mut hasher);
-        hasher.finish()
-    }
-
-    fn __repr__(&self) -> String {
-        let args: Vec<String> = self.args.iter().map(ToString::to_string).collect();
-        format!("({}) -> {}", args.join(", "), self.return_type().__str__())
-    }
-
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let args: Vec<Type> = self.args.iter().cloned().map(Type::of).collect();
-        Ok((py.get_type::<Self>().into_any(), (self.return_type(), args).into_pyobject(py)?))
-    }
-}
-
 fn args_of(types: Vec<Bound<'_, Type>>) -> Vec<ArgType> {
     types.into_iter().map(|ty| ty.get().arg.clone()).collect()
-}
-
-impl Signature {
-    /// The Python form of a compiler's signature.
-    pub(crate) fn from_request(signature: &request::Signature) -> Self {
-        Self { args: signature.args.clone(), returns: signature.returns.clone().unwrap_or(ArgType::None) }
-    }
-
-    /// The compiler's form of it.
-    pub(crate) fn request(&self) -> request::Signature {
-        let returns = Some(self.returns.clone()).filter(|returns| *returns != ArgType::None);
-        request::Signature { args: self.args.clone(), returns }
-    }
 }
 
 /// NumPy's dtype of a weft type; of anything else, what NumPy makes of it.

@@ -1,15 +1,93 @@
-//! Signatures as users write them: texts, signature objects, tuples of types.
+//! Signatures: the class of their objects, and how they are read from what users write: strings, signature objects, tuples of
+//! types.
 
-use std::sync::Arc;
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
 
-use pyo3::{exceptions::PyTypeError, prelude::*, types::PyString};
+use pyo3::{
+    exceptions::PyTypeError,
+    prelude::*,
+    types::{PyString, PyTuple},
+};
+use weft_artifact::ArgType;
 use weft_compiler::{
     request,
     source::{SourceFile, SourceMap},
 };
 
-use super::{Signature, Type};
+use super::{Type, args_of, tuple_of_types};
 use crate::errors;
+
+/// A signature: `void(float32[:], int32)`.
+///
+/// >>> assert weft.void(weft.float32[:], weft.int32).args[1] == weft.int32
+#[pyclass(frozen, module = "weft._weft", name = "Signature")]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Signature {
+    args: Vec<ArgType>,
+    /// The type of `None` for a kernel's.
+    returns: ArgType,
+}
+
+#[pymethods]
+impl Signature {
+    #[new]
+    fn new(returns: &Type, args: Vec<Bound<'_, Type>>) -> Self {
+        Self { args: args_of(args), returns: returns.arg.clone() }
+    }
+
+    /// The argument types.
+    #[getter]
+    fn args<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        tuple_of_types(py, &self.args)
+    }
+
+    /// The return type.
+    #[getter]
+    fn return_type(&self) -> Type {
+        Type::of(self.returns.clone())
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Self>().is_ok_and(|other| other.get() == self)
+    }
+
+    fn __hash__(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn __repr__(&self) -> String {
+        let args: Vec<String> = self.args.iter().map(ToString::to_string).collect();
+        format!("({}) -> {}", args.join(", "), self.return_type().__str__())
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let args: Vec<Type> = self.args.iter().cloned().map(Type::of).collect();
+        Ok((py.get_type::<Self>().into_any(), (self.return_type(), args).into_pyobject(py)?))
+    }
+}
+
+impl Signature {
+    /// That of argument types and a return type, which is that of `None` for a kernel.
+    pub(super) fn of(args: Vec<ArgType>, returns: ArgType) -> Self {
+        Self { args, returns }
+    }
+
+    /// The Python form of a compiler's signature.
+    pub(crate) fn from_request(signature: &request::Signature) -> Self {
+        Self { args: signature.args.clone(), returns: signature.returns.clone().unwrap_or(ArgType::None) }
+    }
+
+    /// The compiler's form of it.
+    pub(crate) fn request(&self) -> request::Signature {
+        let returns = Some(self.returns.clone()).filter(|returns| *returns != ArgType::None);
+        request::Signature { args: self.args.clone(), returns }
+    }
+}
 
 /// Reads a signature: `"void(float32[:], int32)"`, `void(float32[:], int32)`, or the argument types alone.
 pub(crate) fn read(signature: &Bound<'_, PyAny>) -> PyResult<request::Signature> {

@@ -264,3 +264,73 @@ def test_typeof_device_arrays() -> None:
 def test_what_has_no_type(value, error, text) -> None:
     with pytest.raises(error, match=text):
         weft.typeof(value)
+
+
+def test_attributes_that_overloads_read() -> None:
+    for ty in types.integer_domain:
+        info = np.iinfo(str(ty))
+        assert (ty.minval, ty.maxval, ty.bitwidth) == (info.min, info.max, info.bits)
+        assert ty.signed is (info.min < 0)
+    for ty in (weft.float32, weft.boolean, weft.float32[:], types.NPDatetime("s")):
+        for name in ("signed", "minval", "maxval"):
+            with pytest.raises(AttributeError, match=f"only an integer type has `{name}`"):
+                getattr(ty, name)
+    layouts = [
+        (weft.float64[::1], (True, True, True)),
+        (weft.float64[:], (False, False, False)),
+        (weft.float64[:, ::1], (True, True, False)),
+        (weft.float64[::1, :], (True, False, True)),
+        (weft.float64[:, :], (False, False, False)),
+        (types.Array(weft.float64, 0, "C"), (True, True, True)),
+    ]
+    for ty, expected in layouts:
+        assert (ty.is_contig, ty.is_c_contig, ty.is_f_contig) == expected
+        assert ty.aligned
+    assert (types.NPDatetime("s").unit, types.NPTimedelta("ns").unit, types.NPTimedelta("").unit) == ("s", "ns", "")
+    with pytest.raises(AttributeError, match="only a date or a duration has a unit"):
+        _ = weft.int64.unit
+    assert (types.UnicodeCharSeq(5).count, types.CharSeq(3).count, types.UniTuple(weft.int8, 4).count) == (5, 3, 4)
+    record = weft.from_dtype(
+        np.dtype({"names": ["b", "a"], "formats": ["i4", "f8"], "offsets": [8, 0], "itemsize": 16})
+    )
+    assert record.members == [("a", weft.float64), ("b", weft.int32)]
+
+
+def test_classes_that_overloads_ask_for() -> None:
+    assert isinstance("text", types.UnicodeType)
+    assert not any(isinstance(ty, types.UnicodeType) for ty in (3, weft.int8, types.UnicodeCharSeq(3)))
+    assert types.Omitted(3).value == 3
+    assert types.Omitted(3) == types.Omitted(3) != types.Omitted(True)
+    assert repr(types.Omitted(None)) == "omitted(default=None)"
+    assert not isinstance(weft.int8, (types.Omitted, types.Dispatcher))
+    function = cuda.jit(device=True)(lambda x: x)
+    assert types.Dispatcher(function).dispatcher is function
+    assert types.Dispatcher(function) == types.Dispatcher(function)
+    assert types.unliteral(types.literal(3)) == weft.int64 == types.unliteral(weft.int64)
+
+
+def test_an_overload_reads_them() -> None:
+    from weft.cuda.extending import overload
+
+    def describe(x, mode):
+        raise NotImplementedError
+
+    @overload(describe)
+    def choose(x, mode):
+        if isinstance(mode, types.UnicodeType) and isinstance(x, types.Integer):
+            largest = x.maxval if x.signed else x.bitwidth
+            return lambda x, mode: largest
+        if isinstance(x, types.Array) and x.is_c_contig and isinstance(x.dtype, types.NPTimedelta):
+            unit = len(x.dtype.unit)
+            return lambda x, mode: unit
+        return None
+
+    @cuda.jit
+    def kernel(a, b, t, out):
+        out[0] = describe(a[0], "largest")
+        out[1] = describe(b[0], "largest")
+        out[2] = describe(t, 0)
+
+    out = np.zeros(3, np.int64)
+    kernel[1, 1](np.ones(1, np.int16), np.ones(1, np.uint32), np.ones(2, "m8[ms]"), out)
+    assert out.tolist() == [2**15 - 1, 32, 2]
