@@ -23,6 +23,11 @@ impl Span {
     pub fn to(self, other: Self) -> Self {
         Self { file: self.file, start: self.start.min(other.start), end: self.end.max(other.end) }
     }
+
+    /// Whether another one lies in it.
+    pub const fn contains(self, other: Self) -> bool {
+        self.file == other.file && self.start <= other.start && other.end <= self.end
+    }
 }
 
 /// Whose a text is.

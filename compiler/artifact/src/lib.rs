@@ -40,7 +40,7 @@ pub use format::{FormatPart, format_parts};
 pub use machine::MachineCode;
 pub use number::{Complex, Number, Scalar};
 pub use printed::PrintRing;
-pub use sanitize::{AccessBits, EventKind, HostChecks, SharedPlace, Site, SiteKind, Sites, Tools};
+pub use sanitize::{AccessBits, EventKind, HostChecks, SharedPlace, Site, SiteKind, Sites, Tools, Update};
 pub use seen::{HostPage, HostSeen};
 pub use table::{NUMBERS, Row};
 pub use time::{Time, TimeUnit};

@@ -134,6 +134,24 @@ pub struct Site {
     pub function: String,
     /// It is in weft's own code, of which nothing is told.
     pub is_own: bool,
+    /// The lines where the loops begin that contain it, outermost first. Only of its own function.
+    pub loops: Vec<u32>,
+    /// The branches of `if` statements that contain it, outermost first: the line of the condition, and whether it is the
+    /// `else` branch.
+    pub branches: Vec<(u32, bool)>,
+    /// The statement that reads and writes the element, if the access is one of those two.
+    pub update: Option<Update>,
+}
+
+/// A statement such as `a[i] += x` or `a[i] = max(a[i], x)`, which reads an element and writes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Update {
+    /// The statement, with `…` for the operand.
+    pub statement: String,
+    /// What `cuda.atomic` calls the operation; empty if it has none for such elements.
+    pub operation: String,
+    /// The arguments of that call: the array and the index.
+    pub element: String,
 }
 
 /// An array of the block's scratch memory.

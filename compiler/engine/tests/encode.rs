@@ -6,7 +6,7 @@ use weft_artifact::{
     Access, ArgType, ArrayType, Artifact, Candidate, Chars, Class, ClassId, ClassKind, Coarsening, CodeFormat,
     Compound, DType, Factors, Facts, Fault, FaultArg, Faults, HostEntry, Kernel, Layout, Nested, Number, Numbers,
     Param, Place, Record, RecordField, Scalar, SharedPlace, Site, SiteKind, Sites, Slot, SlotField, SlotSource,
-    SlotType, Time, Tools, Vector,
+    SlotType, Time, Tools, Update, Vector,
 };
 use weft_compiler::{
     diagnostic::{Code, Diagnostic, Severity},
@@ -96,6 +96,13 @@ fn sites() -> Sites {
         array: "x".to_owned(),
         function: "kernel".to_owned(),
         is_own: kind == SiteKind::End,
+        loops: vec![1, 2],
+        branches: vec![(2, kind == SiteKind::Read)],
+        update: (kind == SiteKind::Write).then(|| Update {
+            statement: "x[i] += …".to_owned(),
+            operation: "add".to_owned(),
+            element: "x, i".to_owned(),
+        }),
     };
     let kinds = [
         SiteKind::Read,

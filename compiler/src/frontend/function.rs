@@ -193,6 +193,7 @@ impl<'a> FnLowerer<'a> {
     }
 
     fn body(&mut self) {
+        self.record_structure();
         let def = Arc::clone(&self.def);
         self.stmts(&def.ast.body);
     }

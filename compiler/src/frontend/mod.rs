@@ -29,6 +29,7 @@ mod reproducible;
 mod shapes;
 mod state;
 mod stmt;
+mod structure;
 mod ty;
 mod typing;
 mod value;

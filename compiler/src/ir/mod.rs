@@ -27,6 +27,7 @@ mod module;
 mod op;
 mod print;
 mod stmt;
+mod structure;
 mod types;
 mod verify;
 mod visit;
@@ -49,6 +50,7 @@ pub use module::{
 };
 pub use op::{AtomicOp, Elements, Memory, Op, OpRow, Operand, Order, Reduction, Scope, Together};
 pub use stmt::{Block, Stmt, StmtKind};
+pub use structure::{Region, Structure, UpdateStmt};
 pub use types::{Space, Type};
 pub use verify::verify;
 pub use visit::{

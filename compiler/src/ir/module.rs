@@ -11,6 +11,7 @@ use super::{
     Arena, Class, ExprId, FuncId, LocalId,
     expr::{Const, Expr, ExprKind},
     stmt::Block,
+    structure::Structure,
     types::{Space, Type},
 };
 use crate::source::{SourceMap, Span};
@@ -61,6 +62,8 @@ pub struct Module {
     pub coarsening: Coarsening,
     /// The code tells of its accesses, for these checks.
     pub sanitize: Tools,
+    /// Where statements stand, if it does.
+    pub structure: Structure,
     /// The same bits on every target: a pass decides what targets would.
     pub reproducible: bool,
     /// Largest alignment in bytes that arrays in dynamic shared memory need.

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use weft_artifact::Site;
 
+use super::advice::Pairs;
+
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
@@ -40,30 +42,69 @@ pub struct Place {
     pub calls: Vec<Site>,
 }
 
-/// By what findings are one: the tool, the kind, and the lines.
-type Key = (&'static str, &'static str, Vec<(String, u32)>);
+/// By what findings are one: the class, and the lines.
+type Key = (&'static str, Vec<(String, u32)>);
 
 /// All findings of a launch.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     all: Vec<Finding>,
+    /// Of each that is a race: the pairs of accesses that it stands for.
+    pairs: Vec<Option<Pairs>>,
     known: HashMap<Key, usize>,
 }
 
 impl Findings {
+    /// Adds a race. Those of the same lines are one finding, which shows the worst of them.
+    pub(super) fn add_race(&mut self, sites: &[&Site; 2], pairs: Pairs, make: impl FnOnce() -> Finding) {
+        if sites.iter().any(|site| site.is_own) {
+            return;
+        }
+        let at = self.at("race", sites);
+        let Some((known, of)) = self.all.get_mut(at).zip(self.pairs.get_mut(at)) else {
+            self.all.push(make());
+            self.pairs.push(Some(pairs));
+            return;
+        };
+        let Some(of) = of else { return };
+        if pairs.is_worse(of) {
+            *known = Finding { count: known.count, ..make() };
+        }
+        known.count += 1;
+        of.add(pairs);
+    }
+
+    /// Gives each race its advice, and says how far apart its threads are.
+    pub(super) fn advise(&mut self, advice: impl Fn(&Pairs) -> String) {
+        for (finding, pairs) in self.all.iter_mut().zip(&self.pairs) {
+            if let Some(pairs) = pairs {
+                finding.help = advice(pairs);
+                finding.kind = pairs.kind();
+            }
+        }
+    }
+
+    /// The number of the finding of a class at some lines: that of the next one where there is none yet.
+    fn at(&mut self, class: &'static str, sites: &[&Site]) -> usize {
+        let mut lines: Vec<_> = sites.iter().map(|site| (site.file.clone(), site.line)).collect();
+        lines.sort();
+        lines.dedup();
+        let at = self.known.len();
+        *self.known.entry((class, lines)).or_insert(at)
+    }
+
     /// Adds one, or counts it where its lines are known; `class` is what tells findings of the same lines apart.
     pub(super) fn add(&mut self, class: &'static str, sites: &[&Site], make: impl FnOnce() -> Finding) {
         if sites.iter().any(|site| site.is_own) {
             return;
         }
-        let mut lines: Vec<_> = sites.iter().map(|site| (site.file.clone(), site.line)).collect();
-        lines.sort();
-        lines.dedup();
-        let at = self.known.len();
-        let at = *self.known.entry(("", class, lines)).or_insert(at);
+        let at = self.at(class, sites);
         match self.all.get_mut(at) {
             Some(known) => known.count += 1,
-            None => self.all.push(make()),
+            None => {
+                self.all.push(make());
+                self.pairs.push(None);
+            }
         }
     }
 
@@ -88,14 +129,4 @@ impl Findings {
 /// `(1, 2, 3)`.
 pub(super) fn triple([x, y, z]: [u32; 3]) -> String {
     format!("({x}, {y}, {z})")
-}
-
-/// Where between two lines something belongs.
-pub(super) fn between(a: &Site, b: &Site) -> String {
-    let (first, last) = (a.line.min(b.line), a.line.max(b.line));
-    if first == last || a.file != b.file {
-        format!("before line {last} is reached again")
-    } else {
-        format!("between lines {first} and {last}")
-    }
 }

@@ -1,9 +1,11 @@
 //! What is wrong, in words: findings of memory and of races.
 
-use weft_artifact::{SharedPlace, Site, SiteKind, Tools};
+use weft_artifact::{AccessBits, SharedPlace, Site, SiteKind, Tools};
 
 use super::{
-    finding::{Finding, Place, between, triple},
+    advice::{Among, Pairs, does},
+    clock::WARP,
+    finding::{Finding, Place, triple},
     launch::{Launch, Told, Who},
     races::Race,
     record::Spot,
@@ -156,27 +158,18 @@ impl Launch {
         let at = (split(u64::from(other.thread), self.plan.shape.block), other_block);
         let Some(mut earlier) = self.place_of(other.spot, at, element) else { return };
         earlier.what = if race.was_write && earlier.site.kind == SiteKind::Read { "write" } else { earlier.what };
-        let within_block = other.block == self.number(who.slot);
-        let (kind, class, help) = if same {
-            ("same value written", "same value", "let one of the threads write it".to_owned())
-        } else if !within_block {
-            let help = "blocks run at any time: use an atomic step, or write in one launch and read in the next";
-            ("race between blocks", "race", help.to_owned())
-        } else if other.thread as usize / 32 == who.thread / 32 {
-            let where_ = between(&earlier.site, &place.site);
-            let help = format!("a `cuda.syncwarp()` {where_} would order them; shuffles and votes order no memory");
-            ("race within a warp", "race", help)
+        let among = if other.block != self.number(who.slot) {
+            Among::Grid
+        } else if other.thread as usize / WARP == who.thread / WARP {
+            Among::Warp
         } else {
-            let where_ = between(&earlier.site, &place.site);
-            ("race within a block", "race", format!("a `cuda.syncthreads()` {where_} would order them"))
+            Among::Block
         };
-        let both_atomic = place.site.kind == SiteKind::Atomic && earlier.site.kind == SiteKind::Atomic;
-        let help = if both_atomic {
-            "a step with `scope=\"block\"` is atomic among the threads of its block only: use the device's scope"
-                .to_owned()
-        } else {
-            help
-        };
+        let end = |spot: Spot, writes| self.site(spot.site()).map(|site| (spot, does(site.kind, writes)));
+        let writes = told.bits & AccessBits::WRITES != 0;
+        let Some(pair) = end(other.spot, race.was_write).zip(end(spot, writes)) else { return };
+        let pairs = Pairs::of(among, !same, pair);
+        let kind = pairs.kind();
         let message = format!(
             "{}: {} by thread {} of block {} and {} by thread {} of block {}, and nothing orders them",
             element_name(&place),
@@ -189,12 +182,12 @@ impl Launch {
         );
         let kernel = self.plan.kernel.clone();
         let sites = [earlier.site.clone(), place.site.clone()];
-        self.findings.add(class, &[&sites[0], &sites[1]], || Finding {
+        self.findings.add_race(&[&sites[0], &sites[1]], pairs, || Finding {
             tool: "racecheck",
             kind,
             kernel,
             message,
-            help,
+            help: String::new(),
             count: 1,
             accesses: vec![place, earlier],
         });

@@ -309,7 +309,9 @@ impl Launch {
 
     /// What was found so far, which is nothing from here on.
     pub fn take(&mut self) -> Vec<Finding> {
-        std::mem::take(&mut self.findings).take()
+        let mut findings = std::mem::take(&mut self.findings);
+        findings.advise(|pairs| self.advice(pairs));
+        findings.take()
     }
 
     pub(super) fn has(&self, tools: Tools) -> bool {

@@ -12,6 +12,7 @@
 //! order nothing.
 
 mod access;
+mod advice;
 mod argument;
 mod calls;
 mod claims;

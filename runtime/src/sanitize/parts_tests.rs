@@ -27,6 +27,9 @@ fn sites(tools: Tools) -> Arc<Sites> {
         array: "x".to_owned(),
         function: "kernel".to_owned(),
         is_own: false,
+        loops: Vec::new(),
+        branches: Vec::new(),
+        update: None,
     };
     let kinds = [SiteKind::Read, SiteKind::Write, SiteKind::Atomic];
     Arc::new(Sites { tools, sites: kinds.into_iter().map(site).collect(), ..Sites::default() })

@@ -26,7 +26,7 @@ pub(super) struct When {
 }
 
 /// A site with the calls that led there: 18 bits of one, 14 of the others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Spot(u32);
 
 impl Spot {

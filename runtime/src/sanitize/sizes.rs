@@ -38,6 +38,9 @@ fn launch(blocks: u32, threads: u32) -> Launch {
         array: "x".to_owned(),
         function: "kernel".to_owned(),
         is_own: false,
+        loops: Vec::new(),
+        branches: Vec::new(),
+        update: None,
     };
     let sites = kinds.into_iter().cycle().take(250).enumerate().map(site).collect();
     let sites = Sites { tools: Tools::RACECHECK, sites, ..Sites::default() };

@@ -42,6 +42,9 @@ fn launch(tools: Tools, threads: u32, blocks: u32) -> Launch {
         array: "x".to_owned(),
         function: "kernel".to_owned(),
         is_own: false,
+        loops: Vec::new(),
+        branches: Vec::new(),
+        update: None,
     };
     let shape = vec![4, 16];
     let shared = vec![SharedPlace { offset: 0, bytes: 256, name: "s".to_owned(), item: 4, shape, is_program: true }];

@@ -4,7 +4,7 @@ use weft_artifact::{
     Access, ArgType, ArrayType, Artifact, Candidate, Chars, Class, ClassId, ClassKind, Coarsening, CodeFormat,
     Compound, DType, Factors, Facts, Fault, FaultArg, Faults, HostEntry, Kernel, Layout, Nested, Number, Numbers,
     Param, Place, Record, RecordField, RuntimeSlot, Scalar, SharedPlace, Site, SiteKind, Sites, Slot, SlotField,
-    SlotSource, SlotType, Time, TimeUnit, Tools, Vector,
+    SlotSource, SlotType, Time, TimeUnit, Tools, Update, Vector,
 };
 
 use super::{Bytes, Encode, Malformed, Reader, fields, variants, write_bytes};
@@ -47,7 +47,8 @@ fields!(Kernel {
     host,
 });
 fields!(Sites { tools, sites, shared, only_read });
-fields!(Site { kind, file, line, column, width, text, array, function, is_own });
+fields!(Site { kind, file, line, column, width, text, array, function, is_own, loops, branches, update });
+fields!(Update { statement, operation, element });
 fields!(SharedPlace { offset, bytes, name, item, shape, is_program });
 variants!(SiteKind { 0 => Read, 1 => Write, 2 => Atomic, 3 => Barrier, 4 => WarpBarrier, 5 => GridBarrier, 6 => Shuffle, 7 => Vote, 8 => Match, 9 => WarpReduce, 10 => End, 11 => Call });
 

@@ -12,11 +12,12 @@ use inkwell::{
 };
 
 use super::{
-    checks::{Recorder, Telling},
+    checks::Telling,
     hooks::{Frame, HostHooks},
     offsets::Offsets,
     parallel::Parallel,
     plan::{Guard, MAX_ROW, MAX_THREADS, MOST_SEGMENTS, Plan},
+    recorder::Recorder,
     seen::Seen,
     stop::Watch,
     strips::Strip,

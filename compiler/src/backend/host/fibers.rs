@@ -15,11 +15,12 @@ use inkwell::{
 use weft_artifact::HostContext;
 
 use super::{
-    checks::{self, Recorder, Telling},
+    checks::{self, Telling},
     entry::{frame, place_of, receive},
     hooks::{Frame, HostHooks},
     offsets::Offsets,
     plan::Polling,
+    recorder::Recorder,
     seen::Seen,
 };
 use crate::{

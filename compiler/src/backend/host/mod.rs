@@ -22,6 +22,7 @@ mod plan;
 mod privatized;
 mod quick;
 mod quotients;
+mod recorder;
 mod row_bounds;
 mod seen;
 mod standing_in;
@@ -64,11 +65,12 @@ use crate::{
     request::{CpuThreads, HostCpu, Keep, Options, Request},
     stage::{self, Stage},
 };
-use checks::{Recorder, Telling};
+use checks::Telling;
 use hooks::{Frame, HostHooks};
 use offsets::Offsets;
 use parallel::Parallel;
 use plan::{Plan, Polling, Vectors};
+use recorder::Recorder;
 use seen::Seen;
 use stop::Watch;
 

@@ -43,6 +43,7 @@ impl FnLowerer<'_> {
                 let base_value = self.before(base_value, base.span, [&**index]);
                 let Some(indices) = self.indices(index) else { return };
                 let value = self.not_none(value, target.span);
+                self.record_element_of(target.span, &base_value, indices.len());
                 self.store_subscript(base_value, &indices, value, target.span);
             }
             ExprKind::Starred(_) => {
@@ -215,6 +216,7 @@ impl FnLowerer<'_> {
                     let right = self.expr(value);
                     return self.update_view(&view, op, right, target.span);
                 }
+                self.record_element(target.span, &left);
                 let left = self.before(left, target.span, [value]);
                 let right = self.expr(value);
                 let result = self.binary(op, left, right, span);
@@ -233,6 +235,7 @@ impl FnLowerer<'_> {
                     let right = self.expr(value);
                     return self.update_view(&view, op, right, target.span);
                 }
+                self.record_element(target.span, &left);
                 if left.ty().is_poison() {
                     // What is wrong with the target is said; the value may have faults of its own.
                     self.expr(value);
