@@ -20,7 +20,7 @@
 //! | `ErrorKind::Interrupted` | `KeyboardInterrupt` (where a signal's handler raised something else, that) |
 //! | `ErrorKind::Internal` | `InternalError` |
 
-use std::{cell::RefCell, ffi::CString};
+use std::{cell::RefCell, ffi::CString, path::PathBuf};
 
 use pyo3::{
     call::PyCallArgs,
@@ -182,12 +182,20 @@ pub(crate) fn runtime(py: Python<'_>, error: &Error) -> PyErr {
             Some(Ok(error) | Err(error)) => error,
             None => exception(py, "InternalError", (message,)),
         },
-        ErrorKind::Sanitizer => match found(py, error, true) {
+        ErrorKind::Sanitizer => match found(py, error, &Findings { raise: true, folder: None }) {
             Ok(Some(error)) | Err(error) => error,
             Ok(None) => exception(py, "SanitizerError", (message,)),
         },
         ErrorKind::Internal => exception(py, "InternalError", (message,)),
     }
+}
+
+/// What becomes of what the sanitizer finds.
+pub(crate) struct Findings {
+    /// It is an exception; else a warning.
+    pub(crate) raise: bool,
+    /// It is written to a folder, and is neither.
+    pub(crate) folder: Option<PathBuf>,
 }
 
 /// What came of a launch: findings of the sanitizer are told in another way than by an exception, if they are not to raise one.
@@ -198,11 +206,11 @@ pub(crate) fn runtime(py: Python<'_>, error: &Error) -> PyErr {
 pub(crate) fn launched(
     py: Python<'_>,
     launched: Result<(), Error>,
-    raises: impl FnOnce() -> PyResult<bool>,
+    findings: impl FnOnce() -> PyResult<Findings>,
 ) -> PyResult<()> {
     match launched {
         Ok(()) => Ok(()),
-        Err(error) if error.kind == ErrorKind::Sanitizer => match found(py, &error, raises()?)? {
+        Err(error) if error.kind == ErrorKind::Sanitizer => match found(py, &error, &findings()?)? {
             Some(error) => Err(error),
             None => Ok(()),
         },
@@ -211,7 +219,7 @@ pub(crate) fn launched(
 }
 
 /// Tells what the sanitizer has found; gives the exception that the launch raises, if it raises one.
-fn found(py: Python<'_>, error: &Error, raises: bool) -> PyResult<Option<PyErr>> {
+fn found(py: Python<'_>, error: &Error, findings: &Findings) -> PyResult<Option<PyErr>> {
     let all = PyList::empty(py);
     for finding in &error.findings {
         let Finding { tool, kind, kernel, message, help, count, accesses } = finding;
@@ -228,7 +236,8 @@ fn found(py: Python<'_>, error: &Error, raises: bool) -> PyResult<Option<PyErr>>
         }
         all.append((*tool, *kind, kernel, message, help, *count, places))?;
     }
-    let told = py.import("weft._sanitizer")?.call_method1("told", (all, raises))?;
+    let Findings { raise, folder } = findings;
+    let told = py.import("weft._sanitizer")?.call_method1("told", (all, *raise, folder.as_deref()))?;
     Ok(if told.is_none() { None } else { Some(PyErr::from_value(told)) })
 }
 

@@ -1,4 +1,7 @@
-"""What becomes of the sanitizer's findings: an exception, a warning, or an item of a list of whoever collects them."""
+"""What becomes of the sanitizer's findings: an exception, a warning, or an item of the list of `weft sanitize`.
+
+The processes that a program starts write theirs to a folder, from which `weft sanitize` reads them.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,12 @@ import contextlib
 import json
 import os
 import runpy
+import shutil
 import sys
+import tempfile
 import traceback
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 from weft.errors import SanitizerError, SanitizerWarning
@@ -22,15 +28,20 @@ if TYPE_CHECKING:
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 
-# Whoever collects findings instead of having launches raise them.
-_COLLECTED: list[Finding] | None = None
+# The kinds of races, the worst last.
+RACES = ("same value written", "race within a warp", "race within a block", "race between blocks")
+
+# The process that collects findings in place of exceptions, and its list. A fork has a copy, which nothing reads.
+_COLLECTED: tuple[int, list[Finding]] | None = None
 
 
-def told(found: list[tuple[Any, ...]], raises: bool) -> SanitizerError | None:
-    """Take the findings of a launch; gives what the launch is to raise."""
+def told(found: list[tuple[Any, ...]], raises: bool, folder: Path | None) -> SanitizerError | None:
+    """Take the findings of a launch; gives the exception that it raises. A folder is for findings of all processes."""
     findings = [_finding(*one) for one in found]
-    if _COLLECTED is not None:
-        _COLLECTED.extend(findings)
+    if _COLLECTED is not None and _COLLECTED[0] == os.getpid():
+        _COLLECTED[1].extend(findings)
+        return None
+    if folder is not None and _written(findings, folder):
         return None
     message = "\n\n".join(["the sanitizer has found:", *map(shown, findings)])
     if raises:
@@ -62,13 +73,44 @@ def _in_source(function: str) -> str:
 
 @contextlib.contextmanager
 def collected() -> Iterator[list[Finding]]:
-    """Collect the findings of launches, which then raise nothing."""
+    """Collect the findings of launches of this process, which then raise nothing."""
     global _COLLECTED
-    before, _COLLECTED = _COLLECTED, []
+    findings: list[Finding] = []
+    before, _COLLECTED = _COLLECTED, (os.getpid(), findings)
     try:
-        yield _COLLECTED
+        yield findings
     finally:
         _COLLECTED = before
+
+
+def _written(findings: list[Finding], folder: Path) -> bool:
+    """Append findings to the file of this process in a folder; False if that cannot be."""
+    lines = "".join(json.dumps(finding.as_dict()) + "\n" for finding in findings)
+    try:
+        with (Path(folder) / f"{os.getpid()}.jsonl").open("a", encoding="utf-8") as file:
+            file.write(lines)
+    except OSError:
+        # `weft sanitize` has ended before this process.
+        return False
+    return True
+
+
+def _of_processes(folder: Path) -> list[Finding]:
+    """Give the findings that processes have written to a folder."""
+    files = sorted(folder.glob("*.jsonl"), key=lambda file: int(file.stem))
+    lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    return [_from_dict(json.loads(line)) for line in lines]
+
+
+def _from_dict(finding: dict[str, Any]) -> Finding:
+    def access(one: dict[str, Any]) -> Access:
+        calls = tuple(Call(**call) for call in one["calls"])
+        index = None if one["index"] is None else tuple(one["index"])
+        return Access(
+            **one | {"calls": calls, "index": index, "thread": tuple(one["thread"]), "block": tuple(one["block"])}
+        )
+
+    return Finding(**finding | {"accesses": [access(one) for one in finding["accesses"]]})
 
 
 def shown(finding: Finding) -> str:
@@ -130,9 +172,16 @@ def run(argv: list[str]) -> int:
     os.environ["WEFT_DEVICE"] = "cpu"
     if options.ignore_same_value:
         os.environ["WEFT_SANITIZE_SAME_VALUE"] = "ignore"
+    # For the processes that the program starts.
+    folder, process = tempfile.mkdtemp(prefix="weft-sanitize-"), os.getpid()
+    os.environ["WEFT_SANITIZE_REPORT"] = folder
     with collected() as findings:
         code = _run_program(options.program, options.args, options.module)
-        findings = _merged(findings)
+    if os.getpid() != process:
+        # A fork of the program: the process that it comes from reports.
+        return code
+    findings = _merged(findings + _of_processes(Path(folder)))
+    shutil.rmtree(folder, ignore_errors=True)
     if options.json:
         print(json.dumps([finding.as_dict() for finding in findings], indent=2))
     else:
@@ -149,11 +198,13 @@ def _merged(findings: list[Finding]) -> list[Finding]:
     merged: dict[tuple[Any, ...], Finding] = {}
     for finding in findings:
         places = tuple(sorted({(access.file, access.line) for access in finding.accesses}))
-        key = (finding.tool, finding.kind, finding.kernel, places)
+        # Races at the same lines are one finding, of the threads that are farthest apart.
+        kind = "" if finding.kind in RACES else finding.kind
+        key = (finding.tool, kind, finding.kernel, places)
         known = merged.get(key)
         if known is not None:
-            count = known.count + finding.count
-            finding = Finding(known.tool, known.kind, known.kernel, known.message, count, known.accesses, known.help)
+            worst = max(known, finding, key=lambda one: RACES.index(one.kind) if one.kind in RACES else 0)
+            finding = replace(worst, count=known.count + finding.count)
         merged[key] = finding
     return list(merged.values())
 

@@ -191,6 +191,12 @@ pub(crate) fn settings(py: Python<'_>) -> PyResult<&'static Settings> {
     read_settings().map_err(|error| errors::runtime(py, &error))
 }
 
+/// What becomes of what the sanitizer finds, as the settings say.
+pub(crate) fn findings(py: Python<'_>) -> PyResult<errors::Findings> {
+    let settings = settings(py)?;
+    Ok(errors::Findings { raise: settings.sanitize_raises, folder: settings.sanitize_report.clone() })
+}
+
 /// Where what was compiled is kept on the disk, and about the most bytes of it; `None` if it is not, or no setting can be
 /// read, of which whoever compiles is told.
 pub(crate) fn cache() -> Option<(PathBuf, u64)> {

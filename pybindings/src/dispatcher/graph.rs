@@ -17,6 +17,7 @@ use super::{Dispatcher, around, launch, overload::Resolved};
 use crate::{
     args::Arguments,
     devices::{
+        self,
         recording::{self, Recorded},
         stream::stream_of,
     },
@@ -221,7 +222,7 @@ impl Graph {
         if let Some(raised) = stopped {
             return Err(raised);
         }
-        launched.map_err(|error| errors::runtime(py, &error))
+        errors::launched(py, launched, || devices::findings(py))
     }
 
     #[doc = include_str!("docs/graph.set_args.txt")]

@@ -156,7 +156,7 @@ fn run(
     if let Some(raised) = stopped {
         return Err(raised);
     }
-    errors::launched(py, launched, || Ok(devices::settings(py)?.sanitize_raises))?;
+    errors::launched(py, launched, || devices::findings(py))?;
     // Where the first copy says what a kernel has raised, the others are made all the same.
     let mut finished = Ok(());
     for item in staging.staged {

@@ -113,7 +113,7 @@ impl Prepared {
         });
         match stopped {
             Some(raised) => Err(raised),
-            None => errors::launched(py, launched, || Ok(devices::settings(py)?.sanitize_raises)),
+            None => errors::launched(py, launched, || devices::findings(py)),
         }
     }
 

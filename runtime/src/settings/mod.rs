@@ -149,6 +149,8 @@ pub struct Settings {
     pub sanitize: Tools,
     /// `WEFT_SANITIZE_ACTION`: a launch with findings raises an error; else it warns.
     pub sanitize_raises: bool,
+    /// `WEFT_SANITIZE_REPORT`: the folder that findings are written to instead.
+    pub sanitize_report: Option<PathBuf>,
     /// `WEFT_SANITIZE_SAME_VALUE`: races are told of in which threads write what is there already.
     pub sanitize_same_value: bool,
     /// `WEFT_TIMING`: print how long the phases of each kernel's first launch take.
@@ -254,6 +256,7 @@ impl Default for Settings {
             reproducible: false,
             sanitize: Tools::NONE,
             sanitize_raises: true,
+            sanitize_report: None,
             sanitize_same_value: true,
             timing: false,
             warn_widening: false,

@@ -289,6 +289,16 @@ pub const SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "WEFT_SANITIZE_REPORT",
+        default: "none",
+        allowed: "none or a folder",
+        doc: "A folder to which each process writes what the sanitizer finds, in place of what `WEFT_SANITIZE_ACTION` says: a file of JSON lines for each process. `weft sanitize` sets it for the processes that the program starts, and reports their findings with those of the program.",
+        parse: |settings, value| {
+            settings.sanitize_report = (value != "none").then(|| PathBuf::from(value));
+            Some(())
+        },
+    },
+    Setting {
         name: "WEFT_SANITIZE_SAME_VALUE",
         default: "report",
         allowed: "report or ignore",
