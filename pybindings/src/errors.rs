@@ -123,6 +123,19 @@ pub(crate) fn waited<T>(py: Python<'_>, result: Result<T, Error>) -> PyResult<T>
     kept.map_or(Ok(done), Err)
 }
 
+/// The same of a copy to the host, in which the sanitizer may have found something.
+pub(crate) fn copied(
+    py: Python<'_>,
+    result: Result<(), Error>,
+    findings: impl FnOnce() -> PyResult<Findings>,
+) -> PyResult<()> {
+    if result.as_ref().is_err_and(|error| error.kind == ErrorKind::Sanitizer) {
+        let found = launched(py, result, findings);
+        return waited(py, Ok(())).and(found);
+    }
+    waited(py, result)
+}
+
 /// What a launch raises when it is over.
 pub(crate) fn raised_meanwhile(raised: RefCell<Option<PyErr>>) -> Option<PyErr> {
     take_kept(&raised);

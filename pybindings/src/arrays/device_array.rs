@@ -466,7 +466,7 @@ pub(crate) fn copy_to_host(
     if bytes.is_empty() {
         return Ok(());
     }
-    errors::waited(py, py.detach(|| executor.copy_to_host(bytes, address, stream.as_deref())))
+    errors::copied(py, py.detach(|| executor.copy_to_host(bytes, address, stream.as_deref())), || devices::findings(py))
 }
 
 /// Copies between two arrays of one device, each of them in one piece.

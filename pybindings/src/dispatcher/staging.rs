@@ -24,7 +24,7 @@ use super::{
 use crate::{
     args::{Arguments, HostArgument, InPlace},
     arrays::host_array::HostArray,
-    errors,
+    devices, errors,
 };
 
 /// Memory that is copied as it lies keeps its place within so many bytes, so that its elements are aligned as they were.
@@ -430,7 +430,7 @@ fn unpack(
         }
     }
     let copied = py.detach(|| executor.copy_parts_to_host(&mut parts, buffer.address(), stream));
-    errors::waited(py, copied)
+    errors::copied(py, copied, || devices::findings(py))
 }
 
 impl Member {
@@ -447,7 +447,7 @@ impl Member {
         };
         // Most arrays have no gaps, and need nothing of NumPy's.
         if self.copy.is_none() && host.array.is_contiguous() {
-            return errors::waited(py, copy(host.array.bytes_mut()?, from));
+            return errors::copied(py, copy(host.array.bytes_mut()?, from), || devices::findings(py));
         }
         let numpy = py.import(intern!(py, "numpy"))?;
         let original = numpy.call_method1(intern!(py, "asarray"), (&host.object,))?;
@@ -471,7 +471,7 @@ impl Member {
             numpy.call_method1(intern!(py, "copyto"), (original, written))?;
             copied
         };
-        errors::waited(py, copied)
+        errors::copied(py, copied, || devices::findings(py))
     }
 }
 

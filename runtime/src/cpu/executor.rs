@@ -29,7 +29,7 @@ use crate::{
     graph::{Graph, Node, Place, Replayed},
     progress, ranges,
     rows::Rows,
-    sanitize::memory,
+    sanitize::{Finding, memory},
     settings::Settings,
 };
 
@@ -57,6 +57,13 @@ impl CpuExecutor {
         let allocator = RwLock::new(None);
         Self { shared: Arc::new(Machine { attributes, pending: Pending::default(), pool }), loader, kept, allocator }
     }
+}
+
+/// What is wrong with what the host has read.
+fn found(findings: Vec<Finding>) -> Result<(), Error> {
+    let Some(first) = findings.first() else { return Ok(()) };
+    let kernel = first.kernel.clone();
+    Err(Error::found(&kernel, findings))
 }
 
 fn check_peer(peer: u32) -> Result<(), Error> {
@@ -150,8 +157,7 @@ impl Executor for CpuExecutor {
 
     fn allocate_host(&self, bytes: u64, _kind: HostKind) -> Result<Arc<dyn HostMemory>, Error> {
         let memory = CpuBuffer::new(bytes.max(1), self.shared.attributes.total_memory, &self.kept)?;
-        // The host writes it without a word.
-        memory::written(memory.address(), bytes.max(1));
+        memory::of_host(memory.address(), bytes.max(1));
         Ok(Arc::new(CpuHostMemory { address: memory.address(), bytes, _memory: Some(memory) }))
     }
 
@@ -196,7 +202,8 @@ impl Executor for CpuExecutor {
             let from = from + piece.start as u64;
             copy::copy_to_host(&self.shared.pool, to.get_mut(piece).unwrap_or_default(), from)
         })?;
-        self.shared.pending.tell()
+        self.shared.pending.tell()?;
+        found(memory::read_by_host(from, to.len() as u64))
     }
 
     fn copy_on_device(&self, to: u64, from: u64, bytes: u64, stream: Option<&dyn Stream>) -> Result<(), Error> {
@@ -209,12 +216,17 @@ impl Executor for CpuExecutor {
     fn copy_places(&self, to: Place, from: Place, rows: &Rows, stream: Option<&dyn Stream>) -> Result<(), Error> {
         check_stream(stream)?;
         let Rows { width, count, to_pitch, from_pitch } = *rows;
+        let mut read = Vec::new();
         // All of it is memory of this process.
         (0..count).try_for_each(|row| {
             let (to, from) = (to.address + row * to_pitch, from.address + row * from_pitch);
+            if !memory::is_of_device(to) {
+                read.append(&mut memory::read_by_host(from, width));
+            }
             memory::copied(to, from, width);
             copy::copy_on_device(&self.shared.pool, to, from, width)
-        })
+        })?;
+        found(read)
     }
 
     fn fill(&self, to: u64, value: u8, bytes: u64, stream: Option<&dyn Stream>) -> Result<(), Error> {

@@ -29,6 +29,7 @@ use crate::{
     launch::{self, KernelLimits},
     occupancy::USUAL_BLOCK,
     print, ranges,
+    sanitize::memory,
 };
 
 /// The entry of a kernel; see `weft_artifact`.
@@ -231,6 +232,7 @@ impl LoadedKernel for CpuKernel {
         if let Some((sites, kernel)) = self.sanitized.as_deref() {
             return self.launch_checked(sites, kernel, &start, poll);
         }
+        memory::written_by_unchecked(cells);
         let launch = self.begin(&start, Checks::Nobody);
         let n_threads = n_blocks.saturating_mul(block_x as u64 * block_y as u64 * block_z as u64);
         let pool = &self.shared.pool;

@@ -1,9 +1,11 @@
 //! Accesses: what is to become of each, and what is remembered of it.
 
+use std::sync::Arc;
+
 use weft_artifact::{AccessBits, HostChecks, Tools};
 
 use super::{
-    clock::Step,
+    clock::{Copied, Step},
     launch::{HAS_FREED, Launch, NOWHERE_ROOM, Plan, Told, Verdict, Who},
     memory::{self, Bytes},
     page::PAGE,
@@ -44,7 +46,7 @@ impl Launch {
             if tools.has(Tools::INITCHECK)
                 && let Some(memory) = thread.locals.iter().rev().find(|local| local.contains(address, bytes))
             {
-                let through = through(memory, &mut thread.copies, told, bytes);
+                let through = through(memory, &mut thread.copies, (spot, told), bytes);
                 thread.seen.copies = thread.copies.len() as u32;
                 if through.used != 0 {
                     verdict = self.found_read(who, spot, told);
@@ -72,9 +74,9 @@ impl Launch {
             if let Some(memory) = block.scratch.as_ref().filter(|_| tools.has(Tools::INITCHECK))
                 && memory.contains(address, bytes)
             {
-                let through = through(memory, &mut thread.copies, told, bytes);
+                let through = through(memory, &mut thread.copies, (spot, told), bytes);
                 thread.seen.copies = thread.copies.len() as u32;
-                if through.carried != 0 {
+                if through.carried.is_some() {
                     page.carried = clean.0;
                 }
                 if through.used != 0 {
@@ -185,19 +187,38 @@ impl Launch {
         if page.unwritten.1 & !HAS_FREED == 0 && !is_copied(told.copy) && !crosses {
             return Verdict::Goes;
         }
-        let Some(memory) = memory::find(memory, told.address, bytes) else { return Verdict::Goes };
         let Some(thread) = blocks.get_mut(who.slot).and_then(|block| block.threads.get_mut(who.thread)) else {
             return Verdict::Goes;
         };
-        let through = through(memory, &mut thread.copies, told, bytes);
+        let writes = told.bits & AccessBits::WRITES != 0;
+        let Some(memory) = memory::find(memory, told.address, bytes) else {
+            // Memory of the host, or that was allocated before anything was sanitized.
+            if let Some(copied) = copied_unwritten(&thread.copies, told.copy).filter(|_| writes) {
+                self.found_copied(who, (spot, told.address), copied);
+            }
+            return Verdict::Goes;
+        };
+        let memory = Arc::clone(memory);
+        let through = through(&memory, &mut thread.copies, (spot, told), bytes);
         thread.seen.copies = thread.copies.len() as u32;
-        if through.carried != 0 {
+        if through.carried.is_some() {
             page.carried = launch;
         }
         let count = i64::from(page.unwritten.1 & !HAS_FREED) + i64::from(through.more);
         // What crosses into the next page is not counted exactly: it is looked at again.
         let count = if crosses { 1 } else { count.clamp(0, PAGE.cast_signed()) as u32 };
         page.unwritten.1 = page.unwritten.1 & HAS_FREED | count;
+        if let Some(copied) = through.carried {
+            if memory.is_of_host() {
+                // What the host writes there later is not known.
+                memory.write(told.address, bytes, 0);
+                self.found_copied(who, (spot, told.address), copied);
+            } else {
+                memory.carry(told.address, (copied.unwritten, bytes as u32), launch, || {
+                    self.copied_finding(who, (spot, told.address), copied)
+                });
+            }
+        }
         if through.used == 0 { Verdict::Goes } else { self.found_read(who, spot, told) }
     }
 
@@ -289,30 +310,37 @@ const fn is_copied(copy: u32) -> bool {
 struct Through {
     /// Nobody has written them, and they are used.
     used: u8,
-    /// Nobody has written what is written there.
-    carried: u8,
+    /// What is written there has bytes that were never written.
+    carried: Option<Copied>,
     /// How many more of them than before nobody has written.
     more: i32,
 }
 
 #[inline]
-fn through(memory: &Bytes, copies: &mut Vec<(u32, u8)>, told: Told, bytes: u64) -> Through {
-    let Told { address, bits, copy, .. } = told;
-    let is_copied = is_copied(copy);
+fn through(memory: &Bytes, copies: &mut Vec<Copied>, (spot, told): (Spot, Told), bytes: u64) -> Through {
+    let Told { address, bits, copy: number, .. } = told;
+    let is_copied = is_copied(number);
     let reads = bits & AccessBits::READS != 0;
     let unwritten = if reads { memory.read(address, bytes) } else { 0 };
-    let (mut more, mut carried) = (0, 0);
+    let (mut more, mut carried) = (0, None);
     if bits & AccessBits::WRITES != 0 {
-        let known = if is_copied { copies.iter().find(|(known, _)| *known == copy) } else { None };
-        carried = known.map_or(0, |(_, unwritten)| *unwritten);
+        carried = copied_unwritten(copies, number);
+        let carried = carried.map_or(0, |copied| copied.unwritten);
         let before = memory.write(address, bytes, carried);
         more = carried.count_ones().cast_signed() - before.count_ones().cast_signed();
     } else if is_copied {
-        match copies.iter_mut().find(|(known, _)| *known == copy) {
-            Some((_, known)) => *known = unwritten,
-            None if unwritten != 0 => copies.push((copy, unwritten)),
+        let now = Copied { number, unwritten, spot, address };
+        match copies.iter_mut().find(|known| known.number == number) {
+            Some(known) => *known = now,
+            None if unwritten != 0 => copies.push(now),
             None => {}
         }
     }
     Through { used: if is_copied { 0 } else { unwritten }, carried, more }
+}
+
+/// The value of a number, if it is a copied one with bytes that were never written.
+fn copied_unwritten(copies: &[Copied], number: u32) -> Option<Copied> {
+    let known = copies.iter().find(|known| is_copied(number) && known.number == number);
+    known.copied().filter(|known| known.unwritten != 0)
 }

@@ -109,8 +109,8 @@ pub(super) struct Thread {
     /// What its atomic steps have seen that is known behind its next fence; what its own block released apart.
     pub(super) seen_wide: ByNumber<u32, u32>,
     pub(super) seen_of_block: ByNumber<u32, u32>,
-    /// Values on their way from one place to another, by number: which of their bytes nobody has written.
-    pub(super) copies: Vec<(u32, u8)>,
+    /// Values that it copies, by number, of which some bytes were not written when it read them last.
+    pub(super) copies: Vec<Copied>,
     /// What it has read that nobody has written, and may use: where, and which address.
     pub(super) unwritten: Vec<(Spot, u64)>,
     /// Its local arrays. A thread of a later block takes them over, and clears them when they begin.
@@ -119,6 +119,19 @@ pub(super) struct Thread {
     pub(super) look: Look,
     /// Its last index that was out of bounds.
     pub(super) bad: Option<Bad>,
+}
+
+/// A value that a thread has read only to store it somewhere else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Copied {
+    /// The number of the value.
+    pub(super) number: u32,
+    /// Which of its bytes were never written.
+    pub(super) unwritten: u8,
+    /// Where it was read.
+    pub(super) spot: Spot,
+    /// From which address.
+    pub(super) address: u64,
 }
 
 /// An index that was out of bounds.

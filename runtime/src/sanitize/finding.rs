@@ -25,6 +25,16 @@ pub struct Finding {
     pub accesses: Vec<Place>,
 }
 
+impl Finding {
+    /// Whether it is of the same kernel and the same lines as another one.
+    pub(super) fn is_at_lines_of(&self, other: &Self) -> bool {
+        let lines = |finding: &Self| -> Vec<(String, u32)> {
+            finding.accesses.iter().map(|place| (place.site.file.clone(), place.site.line)).collect()
+        };
+        self.kernel == other.kernel && lines(self) == lines(other)
+    }
+}
+
 /// A thread at a place in the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -112,18 +122,33 @@ impl Findings {
         self.all.is_empty()
     }
 
-    /// All of them. What is read before it is written only because nothing orders the two is a race, and no more.
-    pub(super) fn take(self) -> Vec<Finding> {
+    /// The lines of all races.
+    pub(super) fn races(&self) -> Races {
         let races = self.all.iter().filter(|finding| finding.tool == "racecheck");
-        let raced: Vec<(String, u32)> = races
-            .flat_map(|finding| finding.accesses.iter().map(|place| (place.site.file.clone(), place.site.line)))
-            .collect();
-        let is_raced =
-            |place: &Place| raced.iter().any(|(file, line)| (file, *line) == (&place.site.file, place.site.line));
+        Races(races.flat_map(|finding| finding.accesses.iter().map(line_of)).collect())
+    }
+
+    /// All of them, without those that races explain.
+    pub(super) fn take(self) -> Vec<Finding> {
+        let races = self.races();
         let mut all = self.all;
-        all.retain(|finding| finding.tool != "initcheck" || !finding.accesses.iter().any(is_raced));
+        all.retain(|finding| !races.explain(finding));
         all
     }
+}
+
+/// The lines of races.
+pub(super) struct Races(Vec<(String, u32)>);
+
+impl Races {
+    /// Memory that is read before it is written only because nothing orders the two is a race, and no more.
+    pub(super) fn explain(&self, finding: &Finding) -> bool {
+        finding.tool == "initcheck" && finding.accesses.iter().any(|place| self.0.contains(&line_of(place)))
+    }
+}
+
+fn line_of(place: &Place) -> (String, u32) {
+    (place.site.file.clone(), place.site.line)
 }
 
 /// `(1, 2, 3)`.

@@ -4,7 +4,7 @@ use weft_artifact::{AccessBits, SharedPlace, Site, SiteKind, Tools};
 
 use super::{
     advice::{Among, Pairs, does},
-    clock::WARP,
+    clock::{Copied, WARP},
     finding::{Finding, Place, triple},
     launch::{Launch, Told, Who},
     races::Race,
@@ -145,6 +145,29 @@ impl Launch {
             count: 1,
             accesses: vec![place],
         });
+    }
+
+    /// The host will read what a thread has copied from where nobody has written.
+    pub(super) fn found_copied(&mut self, who: Who, to: (Spot, u64), copied: Copied) {
+        let Some(finding) = self.copied_finding(who, to, copied) else { return };
+        let sites: Vec<Site> = finding.accesses.iter().map(|place| place.site.clone()).collect();
+        self.findings.add("copied", &sites.iter().collect::<Vec<_>>(), || finding);
+    }
+
+    /// The same, as a finding.
+    pub(super) fn copied_finding(&self, who: Who, (spot, address): (Spot, u64), copied: Copied) -> Option<Finding> {
+        let to = self.place(who, spot, Some(address))?;
+        let from = self.place(who, copied.spot, Some(copied.address))?;
+        let (name, source) = (element_name(&to), element_name(&from));
+        Some(Finding {
+            tool: "initcheck",
+            kind: "uninitialized",
+            kernel: self.plan.kernel.clone(),
+            message: format!("the host reads {name}, a copy of {source}, which was never written"),
+            help: "write the element before it is copied: memory that is allocated holds whatever was there".to_owned(),
+            count: 1,
+            accesses: vec![to, from],
+        })
     }
 
     pub(super) fn found_race(&mut self, who: Who, (spot, told): (Spot, Told), race: Race, same: bool) {

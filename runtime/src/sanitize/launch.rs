@@ -311,6 +311,10 @@ impl Launch {
     pub fn take(&mut self) -> Vec<Finding> {
         let mut findings = std::mem::take(&mut self.findings);
         findings.advise(|pairs| self.advice(pairs));
+        let races = findings.races();
+        for memory in self.plan.memory.iter() {
+            memory.forget_origins(self.shadow.launch, |finding| races.explain(finding));
+        }
         findings.take()
     }
 

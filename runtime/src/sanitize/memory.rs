@@ -7,12 +7,21 @@ use std::{
     any::Any,
     collections::{BTreeMap, VecDeque},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
-use super::page::PAGE;
+use super::{finding::Finding, page::PAGE};
+
+/// What a read of the host's is of bytes to which a kernel has copied what was never written.
+#[derive(Clone, Debug)]
+struct Origin {
+    launch: u32,
+    /// Of an access of the kernel's.
+    bytes: u32,
+    finding: Finding,
+}
 
 /// Bytes of which it is kept whether they were written.
 #[derive(Debug)]
@@ -23,6 +32,12 @@ pub struct Bytes {
     base: u64,
     /// A bit a byte of all its pages: it is one of these, and was not.
     unwritten: Vec<AtomicU64>,
+    /// The same: a kernel has copied there what was never written. Only counts where `unwritten` says so, too.
+    carried: OnceLock<Vec<AtomicU64>>,
+    /// Of these, by page.
+    origins: Mutex<BTreeMap<u64, Origin>>,
+    /// The host reads it as it is.
+    of_host: AtomicBool,
 }
 
 impl Bytes {
@@ -30,9 +45,77 @@ impl Bytes {
     pub(super) fn unwritten(start: u64, len: u64) -> Self {
         let base = start / PAGE * PAGE;
         let words = (start.saturating_add(len) - base).div_ceil(PAGE) * (PAGE / 64);
-        let bytes = Self { start, len, base, unwritten: (0..words).map(|_| AtomicU64::new(0)).collect() };
+        let bytes = Self {
+            start,
+            len,
+            base,
+            unwritten: zeros(words),
+            carried: OnceLock::new(),
+            origins: Mutex::default(),
+            of_host: AtomicBool::new(false),
+        };
         bytes.clear();
         bytes
+    }
+
+    /// Whether the host reads it as it is.
+    pub(super) fn is_of_host(&self) -> bool {
+        self.of_host.load(Ordering::Relaxed)
+    }
+
+    /// A kernel has copied to some of up to eight bytes what was never written. That is a fault if the host reads them; `make` makes
+    /// the finding, of which there is one a page and launch. Takes which bytes of how many.
+    pub(super) fn carry(
+        &self,
+        address: u64,
+        (bits, bytes): (u8, u32),
+        launch: u32,
+        make: impl FnOnce() -> Option<Finding>,
+    ) {
+        let carried = self.carried.get_or_init(|| zeros(self.unwritten.len() as u64));
+        for byte in (0..8).filter(|byte| bits >> byte & 1 == 1) {
+            let at = address + byte - self.base;
+            if let Some(word) = carried.get((at / 64) as usize) {
+                word.fetch_or(1 << (at % 64), Ordering::Relaxed);
+            }
+        }
+        let mut origins = self.origins.lock().unwrap_or_else(PoisonError::into_inner);
+        if origins.get(&(address / PAGE)).is_none_or(|origin| origin.launch != launch)
+            && let Some(finding) = make()
+        {
+            origins.insert(address / PAGE, Origin { launch, bytes, finding });
+        }
+    }
+
+    /// What a launch has copied is no fault of its own: the findings of these lines say more.
+    pub(super) fn forget_origins(&self, launch: u32, is_found: impl Fn(&Finding) -> bool) {
+        if self.carried.get().is_some() {
+            let mut origins = self.origins.lock().unwrap_or_else(PoisonError::into_inner);
+            origins.retain(|_, origin| origin.launch != launch || !is_found(&origin.finding));
+        }
+    }
+
+    /// Of a range that the host reads: what kernels have copied there that was never written, each once.
+    fn take_carried(&self, start: u64, bytes: u64) -> Vec<Finding> {
+        let mut found: Vec<Finding> = Vec::new();
+        let Some(carried) = self.carried.get() else { return found };
+        let origins = self.origins.lock().unwrap_or_else(PoisonError::into_inner);
+        let (from, to) = self.within(start, start.saturating_add(bytes));
+        let first = from / 64;
+        for (number, (unwritten, mask)) in self.words(from, to).enumerate() {
+            let number = first + number as u64;
+            let Some(word) = carried.get(number as usize) else { continue };
+            let bits = word.fetch_and(!mask, Ordering::Relaxed) & mask & unwritten.load(Ordering::Relaxed);
+            let Some(origin) = origins.get(&((self.base + number * 64) / PAGE)).filter(|_| bits != 0) else {
+                continue;
+            };
+            let count = u64::from(bits.count_ones().div_ceil(origin.bytes.max(1)));
+            match found.iter_mut().find(|known| known.is_at_lines_of(&origin.finding)) {
+                Some(known) => known.count += count,
+                None => found.push(Finding { count, ..origin.finding.clone() }),
+            }
+        }
+        found
     }
 
     /// Nobody has written any of its bytes again.
@@ -111,6 +194,16 @@ impl Bytes {
         }
     }
 
+    /// Why it is a fault if the host reads a byte.
+    fn origin(&self, address: u64) -> Option<Origin> {
+        let at = address - self.base;
+        let word = self.carried.get()?.get((at / 64) as usize)?.load(Ordering::Relaxed);
+        if word >> (at % 64) & 1 == 0 || !self.is_unwritten(address) {
+            return None;
+        }
+        self.origins.lock().unwrap_or_else(PoisonError::into_inner).get(&(address / PAGE)).cloned()
+    }
+
     fn is_unwritten(&self, address: u64) -> bool {
         self.read(address, 1) != 0
     }
@@ -149,6 +242,10 @@ impl Bytes {
     fn set_written(&self, start: u64, bytes: u64) {
         self.set_all(start, start.saturating_add(bytes), false);
     }
+}
+
+fn zeros(n: u64) -> Vec<AtomicU64> {
+    (0..n).map(|_| AtomicU64::new(0)).collect()
 }
 
 /// So many low bits.
@@ -259,6 +356,44 @@ pub fn written(start: u64, bytes: u64) {
     }
 }
 
+/// A kernel that is not checked is launched with these cells: it may write all memory that one of them may be the address of.
+pub fn written_by_unchecked(cells: &[u64]) {
+    if !is_watched() {
+        return;
+    }
+    let known = known();
+    for &address in cells {
+        if let Some((_, memory)) = known.range(..=address).next_back().filter(|(_, memory)| memory.contains(address, 1))
+        {
+            memory.set_written(memory.start, memory.len);
+        }
+    }
+}
+
+/// Memory that the host reads and writes as it is.
+pub fn of_host(start: u64, bytes: u64) {
+    written(start, bytes);
+    if let Some(memory) = known().get(&start).filter(|_| is_watched()) {
+        memory.of_host.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The host reads bytes; gives what is wrong with that.
+#[must_use]
+pub fn read_by_host(start: u64, bytes: u64) -> Vec<Finding> {
+    if !is_watched() {
+        return Vec::new();
+    }
+    let known = known();
+    let near = known.range(..start.saturating_add(bytes)).rev().take_while(|(_, memory)| memory.meets(start, bytes));
+    near.flat_map(|(_, memory)| memory.take_carried(start, bytes)).collect()
+}
+
+/// Whether an address lies in memory of the device that the host does not read as it is, as far as is known.
+pub fn is_of_device(address: u64) -> bool {
+    known().range(..=address).next_back().is_some_and(|(_, memory)| memory.contains(address, 1) && !memory.is_of_host())
+}
+
 /// Bytes were copied: those that nobody has written are unwritten there, too.
 pub fn copied(to: u64, from: u64, bytes: u64) {
     if !is_watched() {
@@ -272,12 +407,15 @@ pub fn copied(to: u64, from: u64, bytes: u64) {
     let (target, source) = (holds(to), holds(from));
     drop(all);
     match (target, source) {
-        (Some(target), Some(source)) => {
+        (Some(target), Some(source)) if !target.is_of_host() => {
             for at in 0..bytes {
                 target.set(to - target.base + at, 1, source.is_unwritten(from + at));
+                if let Some(Origin { launch, bytes, finding }) = source.origin(from + at) {
+                    target.carry(to + at, (1, bytes), launch, || Some(finding));
+                }
             }
         }
-        (Some(_), None) => written(to, bytes),
+        (Some(_), _) => written(to, bytes),
         (None, _) => {}
     }
 }

@@ -351,3 +351,35 @@ def prints_and_reads_clocks(x):
     i = cuda.threadIdx.x
     x[i] += 0 * np.float32(cuda.clock64() & 1)
     cuda.nanosleep(1)
+
+
+@clean(1, 64, lambda: (f32(48), f32(48)))
+def tile_of_which_the_edge_is_not_copied_back(a, out):
+    s = cuda.shared.array(64, np.float32)
+    t = cuda.shared.array(64, np.float32)
+    i = cuda.threadIdx.x
+    if i < a.size:
+        s[i] = a[i]
+    cuda.syncthreads()
+    t[i] = s[i]
+    cuda.syncthreads()
+    if i < out.size:
+        out[i] = t[i]
+
+
+@clean(1, 8, lambda: (new(8), new(8)))
+def copied_within_the_device(a, out):
+    i = cuda.threadIdx.x
+    out[i] = a[i]
+
+
+@clean(1, 8, lambda: (f32(4),))
+def local_array_copied_in_part(out):
+    v = cuda.local.array(8, np.float32)
+    w = cuda.local.array(8, np.float32)
+    for k in range(4):
+        v[k] = k
+    for k in range(8):
+        w[k] = v[k]
+    if cuda.threadIdx.x < 4:
+        out[cuda.threadIdx.x] = w[cuda.threadIdx.x]

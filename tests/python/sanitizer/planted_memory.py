@@ -338,3 +338,33 @@ def tree_with_unwritten_tail(a, out):
         step //= 2
     if i == 0:
         out[0] = s[0]
+
+
+@planted("initcheck", 1, 64, lambda: (f32(64),))
+def shared_copied_to_the_host(out):
+    s = cuda.shared.array(64, np.float32)
+    i = cuda.threadIdx.x
+    out[i] = s[i]  # fault
+
+
+@planted("initcheck", 1, 64, lambda: (f32(48), f32(64)))
+def tile_without_its_edge_copied_to_the_host(a, out):
+    s = cuda.shared.array(64, np.float32)
+    i = cuda.threadIdx.x
+    if i < a.size:
+        s[i] = a[i]
+    cuda.syncthreads()
+    out[i] = s[63 - i]  # fault
+
+
+@planted("initcheck", 1, 8, lambda: (i32(8),))
+def local_copied_to_the_host(out):
+    v = cuda.local.array(4, np.int32)
+    v[0] = 1
+    out[cuda.threadIdx.x] = v[cuda.threadIdx.x % 4]  # fault
+
+
+@planted("initcheck", 1, 8, lambda: (new(8), f32(8)))
+def device_array_copied_to_the_host(a, out):
+    i = cuda.threadIdx.x
+    out[i] = a[i]  # fault

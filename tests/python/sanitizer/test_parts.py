@@ -92,6 +92,22 @@ def copies(x, y):
     i = cuda.grid(1)
     x[i] = y[i]
 
+@cuda.jit
+def escapes(x, y):
+    s = cuda.shared.array(256, np.int32)
+    t = cuda.threadIdx.x
+    if t < 200:
+        s[t] = t
+    cuda.syncthreads()
+    x[cuda.grid(1)] = s[t]
+
+@cuda.jit
+def neighbors(x, y):
+    s = cuda.shared.array(256, np.int32)
+    t = cuda.threadIdx.x
+    s[t] = x[cuda.grid(1)]
+    x[cuda.grid(1)] = s[255 - t]
+
 @cuda.jit("void(CPointer(float32), float32[::1])")
 def wild(place, y):
     i = cuda.grid(1)
@@ -100,14 +116,19 @@ def wild(place, y):
 def digest(array):
     return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]
 
+def findings(do, *args):
+    try:
+        do(*args)
+        return "nothing"
+    except SanitizerError as error:
+        return [(f.tool, f.kind, f.help, f.count, [(a.line, a.what, a.index, a.thread, a.block) for a in f.accesses])
+                for f in error.findings]
+
 def tell(kernel, x, y, digests=True):
     for _ in range(2):
-        try:
-            kernel[x.size // 256, 256](x, y)
-            found = "nothing"
-        except SanitizerError as error:
-            found = [(f.tool, f.kind, f.count, [(a.line, a.what, a.index, a.thread, a.block) for a in f.accesses])
-                     for f in error.findings]
+        found = findings(kernel[x.size // 256, 256], x, y)
+        if kernel is escapes and not isinstance(x, np.ndarray):
+            print("escapes to the host", findings(x.copy_to_host))
         host = [] if not digests else [a if isinstance(a, np.ndarray) else a.copy_to_host() for a in (x, y)]
         print(kernel.py_func.__name__, x.dtype, type(x).__name__, found, *(digest(array) for array in host))
 
@@ -127,6 +148,10 @@ for kernel in (unwritten, behind, copies):
     x, y = cuda.device_array(SOME, np.int32), cuda.to_device(np.zeros(1000, np.int32))
     x[:100] = 0
     tell(kernel, x, cuda.device_array(SOME, np.int32) if kernel is copies else y, digests=False)
+for kernel in (escapes, neighbors):
+    x, y = (np.arange(n) % 91).astype(np.int32), np.zeros(8, np.int32)
+    tell(kernel, cuda.to_device(x), cuda.to_device(y), digests=kernel is neighbors)
+    tell(kernel, x.copy(), y, digests=kernel is neighbors)
 for place in (0x123456789000, 16):
     y = np.zeros(MANY, np.float32)
     try:
@@ -152,6 +177,12 @@ def test_what_several_threads_find_and_write_is_what_one_does(tmp_path) -> None:
         assert all(" nothing " in line for line in alone if line.startswith(name + " "))
     for name in ("races", "races_once", "reads_of_others", "counts_and_reads", "same_value", "unwritten", "behind"):
         assert any("Array" in line and "check" in line for line in alone if line.startswith(name + " ")), name
+    reads = [line for line in alone if line.startswith("escapes to the host")]
+    assert len(reads) == 2
+    assert all("initcheck" in line for line in reads)
+    assert sum(line.startswith("escapes ") and "initcheck" in line for line in alone) == 2 + 2
+    assert sum(line.startswith("neighbors ") and "cuda.syncthreads()" in line for line in alone) == 4
+    assert all("cuda.atomic.add(x, i % (x.size // 16), …)" in line for line in alone if line.startswith("races "))
     assert sum("read memory that is not there" in line for line in alone if line.startswith("wild")) == 2
     for threads in (2, 5):
         assert told(tmp_path, threads) == alone
