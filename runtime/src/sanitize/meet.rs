@@ -258,7 +258,8 @@ impl Launch {
         }
     }
 
-    /// It has done something, and then come to the kernel's end by no `return`. Who does nothing is as good as returned.
+    /// It has accessed memory or passed a barrier, and then reached the kernel's end without a `return`. A barrier waits for the
+    /// threads that have not exited, so a `return` before it is no fault, nor is a guard around all that the kernel does.
     fn has_left(&self, slot: usize, thread: usize) -> bool {
         self.blocks
             .get(slot)
@@ -305,14 +306,14 @@ impl Launch {
             });
         }
         let message = format!(
-            "{} waits at a barrier that thread {} of its block has not come to",
+            "{} waits at a barrier that thread {} of its block has skipped",
             thread_name(&places[0]),
             finding::triple(gone.0),
         );
         self.add_meeting(
             "barrier not reached",
             message,
-            "let all threads of the block come to the barrier: put it outside of the branch",
+            "move the barrier out of the branch, so that all threads of the block reach it; a thread may also `return` before it",
             places,
         );
     }

@@ -294,6 +294,28 @@ def early_return_before_a_barrier(x):
     x[i] += x[i]
 
 
+@clean(1, 64, lambda: (f32(64), f32(48)))
+def return_after_work_and_before_a_barrier(a, x):
+    s = cuda.shared.array(64, np.float32)
+    i = cuda.threadIdx.x
+    s[i] = a[i]
+    cuda.syncthreads()
+    if i >= x.size:
+        return
+    x[i] += s[63 - i]
+    cuda.syncthreads()
+    x[i] += x[i]
+
+
+@clean(2, 32, lambda: (f32(48),))
+def guard_around_all_with_a_barrier_in_it(x):
+    i = cuda.grid(1)
+    if i < x.size:
+        x[i] += 1
+        cuda.syncthreads()
+        x[i] += x[i]
+
+
 @clean(1, 64, lambda: (f32(64),))
 def barrier_in_a_uniform_branch(x):
     i = cuda.threadIdx.x

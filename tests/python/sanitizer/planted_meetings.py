@@ -1,5 +1,6 @@
 """Kernels whose barriers, masks and waits go wrong."""
 
+import numpy as np
 from cases import f32, i32, planted
 from weft import cuda
 
@@ -201,3 +202,24 @@ def match_in_a_branch_names_all(a, out):
     out[i] = 0
     if i < 30:
         out[i] = cuda.match_any_sync(ALL, i // 8)  # fault
+
+
+@planted("synccheck", 2, 64, lambda: (f32(100), f32(100)))
+def barrier_in_a_guard(a, out):
+    s = cuda.shared.array(64, np.float32)
+    i, t = cuda.grid(1), cuda.threadIdx.x
+    s[t] = 0
+    if i < a.size:
+        s[t] = a[i]
+        cuda.syncthreads()  # fault
+        out[i] = s[63 - t]
+
+
+@planted("synccheck", 1, 64, lambda: (f32(64),))
+def return_before_a_barrier_of_which_others_skip_one(out):
+    t = cuda.threadIdx.x
+    if t > 40:
+        return
+    out[t] = t
+    if t < 20:
+        cuda.syncthreads()  # fault
