@@ -80,7 +80,7 @@ def main() -> int:
     if asked.minimize is not None:
         from combined.minimize import minimize
 
-        program, found = minimize(asked.minimize, asked.device, sanitize=bool(asked.sanitize), timeout=asked.timeout)
+        program, found = minimize(asked.minimize, asked.device, timeout=asked.timeout)
         print(self_contained(program, found, settings))
         return int(found not in ("passed", "unsound"))
     own, planned = Pairs(), Pairs()
@@ -104,16 +104,16 @@ def main() -> int:
 
     counts = sweep(
         range(asked.first, asked.first + asked.count), jobs=asked.jobs, device=asked.device,
-        sanitize=bool(asked.sanitize), planned=asked.device == "cpu" and not asked.sanitize, timeout=asked.timeout,
+        planned=asked.device == "cpu" and not asked.sanitize, timeout=asked.timeout,
         seconds=asked.seconds, report=report, progress=progress,
     )  # fmt: skip
-    from combined.impossible import IMPOSSIBLE
+    from combined.impossible import reason
 
     wanted = max(1, asked.pairs * counts.total // 200_000)
     tables = (("What the programs have", own, asked.own_pairs), ("What the plans have", planned, True))
     for title, pairs, rare in tables:
         if pairs.single:
-            print(f"\n{title}:\n" + "\n".join(pairs.table(counts.total, wanted if rare else 0, IMPOSSIBLE)))
+            print(f"\n{title}:\n" + "\n".join(pairs.table(counts.total, wanted if rare else 0, reason)))
     rate = counts.total / max(counts.seconds, 1e-9)
     print(
         f"\ncombined: {counts.results} in {counts.seconds:.0f} s, {rate:.1f} a second, "

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def plans_of(kernel: Any) -> tuple[tuple[str, ...], ...]:
@@ -26,7 +29,7 @@ class Pairs:
         self.single.update({name for names in together for name in names})
         self.pairs.update({pair for names in together for pair in itertools.combinations(sorted(names), 2)})
 
-    def table(self, total: int, wanted: int, known: dict[tuple[str, str], str]) -> list[str]:
+    def table(self, total: int, wanted: int, reason: Callable[[str, str], str]) -> list[str]:
         """Lines: each feature with its count, its rarest partners, and pairs below what is wanted, with the reason."""
         lines = [f"{'feature':32} {'programs':>9} {'pairs':>6}  rarest partners"]
         names = sorted(self.single, key=lambda name: -self.single[name])
@@ -37,11 +40,14 @@ class Pairs:
         rare = [
             (self.pairs[pair], pair) for pair in itertools.combinations(sorted(names), 2) if self.pairs[pair] < wanted
         ]
-        explained = [(count, pair) for count, pair in rare if pair in known]
+        known = {pair: why for _, pair in rare if (why := reason(*pair))}
         lines.append(
             f"\n{len(names)} features, {len(names) * (len(names) - 1) // 2} pairs, {len(rare)} of them in fewer than "
-            f"{wanted} of {total} programs; {len(explained)} of these cannot occur:"
+            f"{wanted} of {total} programs; {len(known)} of these cannot occur:"
         )
         for count, pair in sorted(rare, key=lambda each: (each[1] in known, each)):
             lines.append(f"  {count:6}  {pair[0]} + {pair[1]}" + (f": {known[pair]}" if pair in known else ""))
+        for pair, count in sorted(self.pairs.items()):
+            if why := reason(*pair):
+                lines.append(f"  {count:6}  {pair[0]} + {pair[1]} occurred although it cannot: {why}")
         return lines

@@ -15,12 +15,11 @@ from combined.programs import generate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from combined.programs import Program
 
 
-def attempt(connection: Any, program: Program, device: str, sanitize: bool) -> None:
+def attempt(connection: Any, program: Program, device: str) -> None:
     """A process: runs one program. A program that proves nothing passes."""
     import warnings
 
@@ -29,14 +28,14 @@ def attempt(connection: Any, program: Program, device: str, sanitize: bool) -> N
         connection.send("unsound")
         return
     connection.send("sound")
-    connection.send(run(program, Runner(device), sanitize=sanitize)[0])
+    connection.send(run(program, Runner(device))[0])
 
 
-def outcome(program: Program, device: str, sanitize: bool, timeout: float) -> str:
+def outcome(program: Program, device: str, timeout: float) -> str:
     """What comes of a program, in a process of its own."""
     context = multiprocessing.get_context("fork")
     mine, other = context.Pipe()
-    process = context.Process(target=attempt, args=(other, program, device, sanitize), daemon=True)
+    process = context.Process(target=attempt, args=(other, program, device), daemon=True)
     process.start()
     other.close()
     found = ""
@@ -122,18 +121,16 @@ def without_unused(program: Program) -> Program:
     return dataclasses.replace(program, source=ast.unparse(tree) + "\n", launches=made, params=params)
 
 
-def minimize(
-    seed: int, device: str, *, sanitize: bool = False, timeout: float = 15.0, seconds: float = 600.0
-) -> tuple[Program, str]:
+def minimize(seed: int, device: str, *, timeout: float = 15.0, seconds: float = 600.0) -> tuple[Program, str]:
     """A small program that fails as that of a seed does, and how; the program as it is if it does not fail."""
     program = generate(seed)
-    found = outcome(program, device, sanitize, timeout)
+    found = outcome(program, device, timeout)
     if found in ("passed", "unsound"):
         return program, found
     kind, start = kind_of(found), time.monotonic()
     for launch in reversed(program.launches):
         less = dataclasses.replace(program, launches=[launch])
-        now = outcome(less, device, sanitize, timeout)
+        now = outcome(less, device, timeout)
         if kind_of(now) == kind:
             program, found = less, now
             break
@@ -146,14 +143,9 @@ def minimize(
                 continue
             tried.add(source)
             less = without_unused(dataclasses.replace(program, source=source))
-            now = outcome(less, device, sanitize, timeout)
+            now = outcome(less, device, timeout)
             if kind_of(now) == kind:
                 program, found, changed = less, now, True
                 print(f"# {len(source.splitlines())} lines: {now[:100]}", file=sys.stderr, flush=True)
                 break
     return program, found
-
-
-def write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")

@@ -316,7 +316,7 @@ class Writer(Lanes):
             self.put(f"inside = {guard}")
             guard = self.of("inside", guard)
         outer = Scope("", "N", tile="t", returns=False)
-        if self.maybe(0.25 if two else 0.15):
+        if self.maybe(0.25 if two else 0.15) and not self.asked_block:
             self.use("return before a barrier")
             self.alone = True
             if two and self.maybe(0.7):

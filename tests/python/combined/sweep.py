@@ -59,7 +59,7 @@ class Counts:
         return sum(self.results.values())
 
 
-def work(connection: Any, device: str, sanitize: bool, planned: bool) -> None:
+def work(connection: Any, device: str, planned: bool) -> None:
     """A process: takes seeds until there are none, and answers each."""
     warnings.simplefilter("ignore")
     gc.set_threshold(100_000, 20, 20)
@@ -70,7 +70,7 @@ def work(connection: Any, device: str, sanitize: bool, planned: bool) -> None:
     while (seed := connection.recv()) is not None:
         try:
             program = program_of(seed)
-            outcome, kernel = run(program, runner, sanitize=sanitize)
+            outcome, kernel = run(program, runner)
             plans = plans_of(kernel) if planned and kernel is not None else ()
             connection.send((seed, outcome, tuple(sorted(program.features)), plans))
         except Exception:
@@ -118,7 +118,6 @@ def sweep(
     *,
     jobs: int,
     device: str = "cpu",
-    sanitize: bool = False,
     planned: bool = False,
     timeout: float = 30.0,
     seconds: float | None = None,
@@ -140,7 +139,7 @@ def sweep(
     for _ in range(jobs):
         if (seed := following()) is None:
             break
-        workers.append(Worker(context, device, sanitize, planned))
+        workers.append(Worker(context, device, planned))
         workers[-1].give(seed)
     while workers:
         multiprocessing.connection.wait([worker.connection for worker in workers], timeout=1.0)
@@ -158,7 +157,7 @@ def sweep(
                 del workers[place]
                 continue
             if spent:
-                workers[place] = worker = Worker(context, device, sanitize, planned)
+                workers[place] = worker = Worker(context, device, planned)
             worker.give(seed)
         if time.monotonic() - told > 60:
             told = time.monotonic()
