@@ -13,7 +13,7 @@ pytestmark = pytest.mark.cpu
 
 HERE = Path(__file__).resolve().parent
 HEAD = """
-import array, ctypes, mmap, sys
+import array, ctypes, math, mmap, sys
 import numpy as np
 import weft
 from weft import cuda
@@ -149,6 +149,53 @@ PROGRAMS = {
 
         x = np.zeros(9)
         kernel[1, 1](2, np.array([1], np.uint64), np.array([0.1], np.float32), x)
+        """,
+    "inner functions with several types": """
+        @cuda.jit(device=True)
+        def of(a, pair, by=2):
+            a = a if a > pair[0] else pair[1]
+            return a // by
+
+        @cuda.jit
+        def kernel(n, f, x):
+            def mixed(a, b):
+                for k in range(3):
+                    a = b if k == 1 else a
+                    b = b + 1
+                return a * 10**17 + 1 - b * 10**17
+
+            x[0] = mixed(n, n)
+            x[1] = mixed(n, 1.5)
+            x[2] = mixed(a=np.int8(n), b=f[0])
+            x[3] = of(n, (1, 2)) * 10**17 + 1
+            x[4] = of(pair=(n, 0.1), a=n) - 0.1
+            x[5] = of(f[0], pair=(f[0], n), by=f[0])
+            x[6] = (-1383505805528216371199999999999999999994) // 10**20
+            x[7] = (b"0123"[2] - -499999999999999999952) // 10**20
+            x[8] = ~0xFFFFFFFF00000001 + n
+
+        x = np.zeros(9)
+        kernel[1, 1](2, np.array([0.25], np.float32), x)
+        """,
+    "functions of modules": """
+        import enum, operator
+
+        Level = enum.IntEnum("Level", {"LOW": 1, "HIGH": 2})
+        Other = enum.IntEnum("Other", {"LOW": 1})
+
+        @cuda.jit
+        def kernel(n, u, f, x):
+            x[0] = operator.floordiv(u[0], u[1]) + operator.invert(n > 1) + operator.iadd(n, 2.5)
+            x[1] = operator.lt(2**53 + 1, float(2**53) + f[0]) + operator.is_(n, 2.0)
+            x[2] = np.sin(f[0]) + np.add(u[0], u[0]) + np.minimum(n, 2.5)
+            x[3] = sum(u, 0.5) + max(f) - min(u)
+            x[4] = (n, 2.0, f[0]).index(f[0]) + (1, 1.0, n).count(1) + (n, 5).index(9)
+            x[5] = (Level.LOW is Other.LOW) + 2 * (Level.LOW is Level.LOW) + 4 * (Level.LOW == n)
+            x[6] = (type(f[0]) is float) + 2 * (type(n) is int) + 4 * isinstance(n > 1, bool)
+            x[7] = math.isclose(f[0], 0.3, rel_tol=0.5) + 2 * math.isclose(f[0], 0.3, abs_tol=0.01)
+
+        x = np.zeros(8)
+        kernel[1, 1](2, np.array([200, 0], np.uint8), np.array([0.25, 1.5], np.float32), x)
         """,
     "views that are updated": """
         @cuda.jit

@@ -11,6 +11,8 @@ from __future__ import annotations
 import ast
 import contextlib
 
+import numpy as np
+
 from weft import _weft
 from weft.cuda._cpython.operators import RULES, strengthened, weakened
 from weft.cuda._cpython.scalars import SCALARS, type_name
@@ -41,11 +43,11 @@ class Expressions:
             # A kernel that the compiler cannot read runs all the same.
             with contextlib.suppress(CompileError, SourceError, TypeError, ValueError):
                 instances, rows = _weft.expression_types(dispatcher, args)
-        self._instances = instances
+        self.instances = instances
         # By the place of the function's text: by the expression's place: by instance.
         self._types: dict[tuple[str, int], dict[_Place, list[_Row]]] = {}
         self._names: dict[tuple[str, int], dict[str, set[str]]] = {}
-        self._weak: dict[int, list[bool]] = {}
+        self.weak: dict[int, list[bool]] = {}
         for instance, start, end, kind, weak, assigned in rows:
             file, line, _ = instances[instance]
             places = self._types.setdefault((file, line), {})
@@ -54,17 +56,17 @@ class Expressions:
                 names = self._names.setdefault((file, line), {})
                 names.setdefault(assigned, set()).add(f"{kind} {weak}")
                 # Those of parameters come first, in their order.
-                self._weak.setdefault(instance, []).append(weak)
+                self.weak.setdefault(instance, []).append(weak)
 
     def of(self, file: str, line: int, args: tuple[Any, ...], *, numpy: bool) -> Function:
         """Give what is known of a function, by its text's place and the arguments of a call."""
         fitting = {
             at
-            for at, (name, first, types) in enumerate(self._instances)
+            for at, (name, first, types) in enumerate(self.instances)
             if (name, first) == (file, line) and (not types or _fit(args, types))
         }
         return Function(
-            self._types.get((file, line), {}), self._names.get((file, line), {}), fitting, self._weak, numpy=numpy
+            self._types.get((file, line), {}), self._names.get((file, line), {}), fitting, self, numpy=numpy
         )
 
 
@@ -76,18 +78,21 @@ class Function:
         types: dict[_Place, list[_Row]],
         names: dict[str, set[str]],
         fitting: set[int],
-        weak: dict[int, list[bool]],
+        whole: Expressions,
         *,
         numpy: bool,
     ) -> None:
-        self._types, self._names, self._fitting, self._weak, self._numpy = types, names, fitting, weak, numpy
+        self._types, self._names, self._fitting, self._numpy = types, names, fitting, numpy
+        self._weak, self._instances = whole.weak, whole.instances
 
     @property
     def key(self) -> Any:
         """What two of which have in common that convert alike."""
         found = {place: self._kind(place) for place in self._types}
         rows = tuple((place, str(kind[0]), kind[1]) for place, kind in found.items() if kind is not None)
-        return self._numpy, rows
+        several = [place for place, kind in found.items() if kind is None]
+        types = [(place, i, str(kind), weak) for place in several for i, kind, weak in self._types[place]]
+        return self._numpy, rows, tuple((*row, tuple(self._instances[row[1]][2])) for row in types)
 
     def _kind(self, place: _Place) -> _Kind | None:
         """Give the type of an expression, if it has one: in a loop over a tuple it may have several."""
@@ -97,6 +102,28 @@ class Function:
         rows = [row for row in known if row[0] in self._fitting] or known
         _, kind, weak = rows[0]
         return (kind, weak) if len({(str(kind), weak) for _, kind, weak in rows}) == 1 else None
+
+    def several(self, node: ast.expr) -> Callable[[tuple[Any, ...], Any], Any] | None:
+        """Give what converts the value of an expression in an inner function that is called with several types.
+
+        It takes the arguments of the call, too. None where the expression has one type, or none.
+        """
+        if not self._numpy and not isinstance(node, _MEETINGS):
+            return None
+        place = (node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0)
+        rows = self._types.get(place, [])
+        if len(rows) < 2 or self._kind(place) is not None:
+            return None
+        instances, numpy = self._instances, self._numpy
+
+        def convert(args: tuple[Any, ...], value: Any) -> Any:
+            fitting = [row for row in rows if _fit(args, instances[row[0]][2])]
+            if len({(str(kind), weak) for _, kind, weak in fitting}) != 1:
+                return value
+            made = converter(fitting[0][1], fitting[0][2], numpy=numpy)
+            return value if made is None else made(value)
+
+        return convert
 
     def conversion(self, node: ast.expr) -> Callable[[Any], Any] | None:
         """Give what converts the value of an expression; None for what stays."""
@@ -123,22 +150,30 @@ class Function:
         return weakened(value) if weak.pop() else strengthened(value)
 
 
+def _text(arg: Any) -> str | None:
+    """Give the type of a number, or of a tuple of them, as messages write it; None for all else."""
+    if not isinstance(arg, tuple) or hasattr(arg, "_fields"):
+        return type_name(arg)
+    items = [_text(item) for item in arg]
+    if not items or None in items:
+        return None
+    names = [str(item) for item in items]
+    return f"UniTuple({names[0]} x {len(names)})" if len(set(names)) == 1 else f"Tuple({', '.join(names)})"
+
+
 def _fit(args: tuple[Any, ...], types: list[str | None]) -> bool:
-    """Say whether arguments have the types of an instance, as far as their kinds tell."""
+    """Say whether arguments have the types of an instance, as far as they tell."""
     for arg, kind in zip(args, types, strict=False):
-        name = type_name(arg)
-        if kind is None or (name is None and kind not in SCALARS):
-            dtype = getattr(arg, "dtype", None)
-            ndim = getattr(arg, "ndim", None)
-            if kind is not None and kind.startswith("array(") and dtype is not None and ndim is not None:
-                written = "bool" if kind.startswith("array(bool") else str(dtype)
-                if dtype.names is None and not kind.startswith(
-                    (f"array({written}, {ndim}d", f"array(unaligned {written}, {ndim}d")
-                ):
-                    return False
+        text = _text(arg)
+        if kind is None or arg is None:
             continue
-        if name != kind:
-            return False
+        if text is not None or kind in SCALARS:
+            if text != kind and not kind.startswith("Optional("):
+                return False
+        elif kind.startswith("array(") and isinstance(arg, np.ndarray) and arg.dtype.names is None:
+            shown = f"{'bool' if arg.dtype.kind == 'b' else arg.dtype}, {arg.ndim}d"
+            if not kind.startswith((f"array({shown}", f"array(unaligned {shown}")):
+                return False
     return True
 
 

@@ -393,6 +393,8 @@ class Rules:
         """Give `value in items`."""
         if isinstance(items, tuple):
             return any(self.compare("eq", value, each) for each in items)
+        if isinstance(items, np.ndarray):
+            return any(self.compare("eq", value, items[at]) for at in np.ndindex(*items.shape))
         return value in items
 
     def beyond(self, value: Any, items: Any) -> Any:

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    # What converts the value of an expression at a place, or of a name; None for what stays.
-    Conversions = Callable[[ast.expr], Callable[[Any], Any] | None]
+    from weft.cuda._cpython.expressions import Function
 
 _BINARY: dict[type, str] = {
     ast.Add: "add",
@@ -51,18 +50,23 @@ _COMPARISONS: dict[type, str] = {
 _MEMBERS: dict[type, str] = {ast.Is: "same", ast.IsNot: "other", ast.In: "within", ast.NotIn: "beyond"}
 # Bits of a code object's flags: those of `from __future__`.
 _FUTURES = 0x1FF0000
-# Integers of literals with more bits are computed at run time, as CPython's compiler leaves them.
+# Products, powers and shifts of literals with more bits are left to run time by CPython's compiler.
 _LONGEST = 128
 _WORD = 1 << 64
 # What a constant begins with in the place of which an object comes.
 _OBJECT = "\0weft "
+# The variable of an inner function that is called with several types which has its arguments.
+_ARGUMENTS = "weft arguments"
 # Before 3.12 what stands in an f-string has other places than those of the text.
 _PLACES_IN_FSTRINGS = sys.version_info >= (3, 12)
 
 
 class _Rewriter(ast.NodeTransformer):
-    def __init__(self, attribute: Callable[[Any, str], Any], conversions: Conversions, *, numpy: bool) -> None:
-        self.attribute, self.conversions = attribute, conversions
+    def __init__(self, attribute: Callable[[Any, str], Any], known: Function, *, numpy: bool) -> None:
+        self.attribute, self.known = attribute, known
+        # The parameters of the inner functions around, and whether something needs the arguments of the call.
+        self.inner: list[list[str]] = []
+        self.used: list[bool] = []
         self.rules, self.numpy = RULES[numpy], numpy
         self.objects: list[Any] = []
         self.in_text = False
@@ -83,10 +87,18 @@ class _Rewriter(ast.NodeTransformer):
         bound = self.__dict__.setdefault("_bound", {})
         return self._call(bound.setdefault(name, getattr(self.rules, name)), node, *args)
 
-    def _converted(self, node: ast.expr, given: ast.expr) -> ast.expr:
+    def _converted(self, node: ast.expr, given: ast.expr) -> Any:
         """Convert what an expression gives to the type that it has in compiled code."""
-        convert = None if self.in_text else self.conversions(given)
-        return node if convert is None else self._call(convert, given, node)
+        if self.in_text:
+            return node
+        convert = self.known.conversion(given)
+        if convert is not None:
+            return self._call(convert, given, node)
+        several = self.known.several(given) if self.inner else None
+        if several is None:
+            return node
+        self.used[-1] = True
+        return self._call(several, given, _placed(ast.Name(_ARGUMENTS, ast.Load()), given), node)
 
     # ---- expressions ----
 
@@ -174,9 +186,28 @@ class _Rewriter(ast.NodeTransformer):
         node.value = None if node.value is None else self.visit(node.value)
         return node
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         node.returns = None
-        return self.generic_visit(node)  # type: ignore[return-value]
+        args = node.args
+        self.inner.append([arg.arg for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs)])
+        self.used.append(False)
+        self.generic_visit(node)
+        names, first = self.inner.pop(), node.body[0]
+        if self.used.pop():
+            # As they are at the call: the function may assign to them.
+            given = _placed(
+                ast.Tuple([_placed(ast.Name(name, ast.Load()), first) for name in names], ast.Load()), first
+            )
+            node.body.insert(0, _placed(ast.Assign([_placed(ast.Name(_ARGUMENTS, ast.Store()), first)], given), first))
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> Any:
+        # What it is called with is not known by a name: there are no statements.
+        before, self.inner = self.inner, []
+        try:
+            return self.generic_visit(node)
+        finally:
+            self.inner = before
 
     def visit_arg(self, node: ast.arg) -> ast.arg:
         node.annotation = None  # it means nothing in a kernel
@@ -219,15 +250,25 @@ def _literal(node: ast.expr | None) -> Any:
     values = [_literal(part) for part in parts]
     if any(value is None for value in values):
         return None
-    grows = isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Pow, ast.LShift))
-    if grows and type(values[1]) is int and values[1] > _LONGEST:
+    if isinstance(node, ast.BinOp) and _is_too_long(node.op, *values):
         return None
     try:
-        value = eval(compile(ast.Expression(node), "<literal>", "eval"))
+        return eval(compile(ast.Expression(node), "<literal>", "eval"))
     except (ArithmeticError, LookupError, TypeError, ValueError):
         return None
-    # What is longer is left to run time.
-    return None if isinstance(value, int) and value.bit_length() > _LONGEST else value
+
+
+def _is_too_long(op: ast.operator, left: Any, right: Any) -> bool:
+    """Say whether CPython's compiler leaves an operator of integers to run time, as its result may be so long."""
+    if not isinstance(left, int) or not isinstance(right, int) or left == 0:
+        return False
+    if isinstance(op, ast.Mult):
+        return right != 0 and left.bit_length() + right.bit_length() > _LONGEST
+    if right <= 0:
+        return False
+    if isinstance(op, ast.Pow):
+        return left.bit_length() > _LONGEST // right
+    return isinstance(op, ast.LShift) and left.bit_length() + right > _LONGEST
 
 
 # ---- functions -----------------------------------------------------------------------------------------------------
@@ -269,7 +310,7 @@ def rewritten(
     function: types.FunctionType,
     source: tuple[str, int, str | None],
     attribute: Callable[[Any, str], Any],
-    conversions: Conversions,
+    known: Function,
     *,
     numpy: bool,
 ) -> types.CodeType | None:
@@ -283,8 +324,8 @@ def rewritten(
         What `text_of` gave.
     attribute
         What reads an attribute of an object.
-    conversions
-        What converts the values of expressions.
+    known
+        What is known of the function's expressions.
     numpy
         Whether numbers have NumPy's types.
     """
@@ -293,7 +334,7 @@ def rewritten(
     definition = _definition(text, first)
     if definition is None or definition.name != code.co_name or "__class__" in code.co_freevars:
         return None
-    rewriter = _Rewriter(attribute, conversions, numpy=numpy)
+    rewriter = _Rewriter(attribute, known, numpy=numpy)
     # Its defaults are the function's; its decorators have the code begin where it did.
     definition.args.defaults = [_placed(ast.Constant(None), each) for each in definition.args.defaults]
     definition.args.kw_defaults = [each and _placed(ast.Constant(None), each) for each in definition.args.kw_defaults]

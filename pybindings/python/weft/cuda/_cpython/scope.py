@@ -353,19 +353,30 @@ class _Version:
         self.source = _TEXTS[id(code)][1]
         first = self.source[1] if self.source is not None else 0
         self.place = (code.co_filename, first)
+        count = code.co_argcount
+        self.params = code.co_varnames[: count + code.co_kwonlyargcount]
+        defaults = function.__defaults__ or ()
+        self.defaults = dict(zip(self.params[count - len(defaults) : count], defaults, strict=True))
+        self.defaults |= function.__kwdefaults__ or {}
         # By the kinds of a call's arguments.
         self.made: dict[tuple[Any, ...], tuple[types.FunctionType, Function]] = {}
 
-    def for_call(self, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
-        """Give the function for a call, and the arguments as it takes them."""
-        kinds = tuple((arg.dtype, arg.ndim) if isinstance(arg, Array) else arg.__class__ for arg in args)
+    def for_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, tuple[Any, ...]]:
+        """Give the function for a call, and the arguments as it takes them; those given by name are changed."""
+        given = (*args, *(kwargs.get(name, self.defaults.get(name)) for name in self.params[len(args) :]))
+        kinds = tuple((arg.dtype, arg.ndim) if isinstance(arg, Array) else arg.__class__ for arg in given)
         found = self.made.get(kinds)
         if found is None:
-            known = _KNOWN[0].of(*self.place, args, numpy=self.numpy)
+            known = _KNOWN[0].of(*self.place, given, numpy=self.numpy)
             found = self.made[kinds] = (self._function(known), known)
         made, known = found
         if self.numpy:
             args = tuple(known.argument(at, arg) for at, arg in enumerate(args))
+            kwargs.update(
+                (name, known.argument(self.params.index(name), arg))
+                for name, arg in kwargs.items()
+                if name in self.params
+            )
         return made, args
 
     def _function(self, known: Function) -> types.FunctionType:
@@ -374,8 +385,8 @@ class _Version:
         if self.source is not None:
             key = (id(code), known.key)
             if key not in _CODES:
-                read, convert = _READ[self.numpy], known.conversion
-                _CODES[key] = rewriting.rewritten(function, self.source, read, convert, numpy=self.numpy) or code
+                read = _READ[self.numpy]
+                _CODES[key] = rewriting.rewritten(function, self.source, read, known, numpy=self.numpy) or code
             code = _CODES[key]
         closure = tuple(self.cells[name] for name in code.co_freevars)
         scope = _scope_of(function, numpy=self.numpy)
@@ -398,7 +409,7 @@ class _Version:
                 continue  # it has no value yet
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        function, args = self.for_call(args)
+        function, args = self.for_call(args, kwargs)
         return function(*args, **kwargs)
 
 
@@ -417,8 +428,8 @@ def rescoped(function: types.FunctionType, dispatcher: Any = None, *, numpy: boo
 
 def kernel_function(dispatcher: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
     """Give what each thread of a launch calls, and the arguments for it."""
-    made, given = rescoped(dispatcher.py_func, dispatcher, numpy=_NUMPY[0]).for_call(args)
-    return made, given
+    version: _Version = rescoped(dispatcher.py_func, dispatcher, numpy=_NUMPY[0])
+    return version.for_call(args, {})
 
 
 def has_numpy_types(dispatcher: Any, *, otherwise: bool = False) -> bool:
