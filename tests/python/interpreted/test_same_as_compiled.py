@@ -124,9 +124,9 @@ PROGRAMS = {
         @cuda.jit
         def kernel(n, u, f, x):
             x[0] = min(n, 2.5) * 10**17 + 1 - min(n, 2.5) * 10**17
-            x[1] = (n if n > 1 else 2.5) * 10**17 + 1 - 2.0 * 10**17
+            x[1] = (n if n > 1 else 2.5) * 10**17 + 1 - n * 10**17
             x[2] = max(n, u[0]) % 3 * 10**17 + 1 - 2 * 10**17
-            x[3] = larger(n, f[0]) / 3 + larger(n, 1) // 2
+            x[3] = larger(n, f[0]) * 10**17 + 1 - n * 10**17 + larger(n, 1) // 2
             y = 1
             for i in range(4):
                 y = y + f[0] if i == n else y
@@ -137,17 +137,21 @@ PROGRAMS = {
                 z = 7
             x[5] = 0 if z is None else z // 2
             a, b = pair(n, f[0])
-            x[6] = a * 10**17 + 1 - b
+            x[6] = a * 10**17 + 1 - n * 10**17
             k = np.int8(127)
             while k > 0:
                 k = k + 1 if k < 200 else -1
             x[7] = k
+            v = n
+            if f[0] > 1:
+                v = 0.5
+            x[9] = v * 10**17 + 1 - n * 10**17
             w = f[0]
             w += n and 1
             w *= n or 0.5
             x[8] = w - 0.1
 
-        x = np.zeros(9)
+        x = np.zeros(10)
         kernel[1, 1](2, np.array([1], np.uint64), np.array([0.1], np.float32), x)
         """,
     "inner functions with several types": """
