@@ -80,6 +80,7 @@ impl<'v> Sequence<'v> {
                     | ObjectKind::Closure(_)
                     | ObjectKind::NdEnumerate
                     | ObjectKind::Flat
+                    | ObjectKind::CTypes
                     | ObjectKind::Optional
                     | ObjectKind::Vector(_)
                     | ObjectKind::Range(_)

@@ -62,6 +62,8 @@ pub(super) enum ObjectKind {
     NdEnumerate,
     /// `a.flat`: an array whose elements are gone over in C order, whatever its dimensions.
     Flat,
+    /// `a.ctypes`: the array.
+    CTypes,
     /// `zip`: what is gone over side by side.
     Zip,
     /// `reversed`: what is gone over backwards.
@@ -226,6 +228,7 @@ impl ObjectKind {
             | Self::NdIndex
             | Self::NdEnumerate
             | Self::Flat
+            | Self::CTypes
             | Self::Zip
             | Self::Reversed
             | Self::Iterator(_)

@@ -172,6 +172,7 @@ impl Ty {
                     | ObjectKind::NdIndex
                     | ObjectKind::NdEnumerate
                     | ObjectKind::Flat
+                    | ObjectKind::CTypes
                     | ObjectKind::Vector(_)
                     | ObjectKind::Range(_)
                     | ObjectKind::Enumerate
@@ -401,6 +402,7 @@ impl fmt::Display for Ty {
                     ObjectKind::NdIndex => f.write_str("ndindex(")?,
                     ObjectKind::NdEnumerate => f.write_str("ndenumerate(")?,
                     ObjectKind::Flat => f.write_str("flat(")?,
+                    ObjectKind::CTypes => f.write_str("ctypes(")?,
                     ObjectKind::Zip => f.write_str("zip(")?,
                     ObjectKind::Reversed => f.write_str("reversed(")?,
                     ObjectKind::Iterator(_) => f.write_str("iterator(")?,

@@ -59,7 +59,12 @@ impl FnLowerer<'_> {
     }
 
     /// The array, or a view of one dimension, and the indices of the element with a number in C order.
-    fn nth(&mut self, array: ArrayValue, number: &Value, span: Span) -> Option<(ArrayValue, Vec<Index>)> {
+    pub(in crate::frontend) fn nth(
+        &mut self,
+        array: ArrayValue,
+        number: &Value,
+        span: Span,
+    ) -> Option<(ArrayValue, Vec<Index>)> {
         let number = self.number(number, Scalar::I64, span)?;
         if array.ty.ndim == 1 {
             return Some((array, vec![Index::at(number)]));

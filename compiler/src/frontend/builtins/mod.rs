@@ -346,7 +346,7 @@ impl FnLowerer<'_> {
         }
         let sized = match &value {
             Value::Array(array) => array.ty.ndim > 0,
-            Value::Object(kind, _) => kind.is_tuple() || matches!(kind, ObjectKind::Range(_)),
+            Value::Object(kind, _) => kind.is_tuple() || matches!(kind, ObjectKind::Range(_) | ObjectKind::Flat),
             Value::Scalar(..)
             | Value::Complex(..)
             | Value::Int(_)

@@ -315,7 +315,7 @@ impl FnLowerer<'_> {
     }
 
     /// Where an array begins, in any memory.
-    fn address(&mut self, array: &ArrayValue, span: Span) -> (ExprId, Type) {
+    pub(in crate::frontend) fn address(&mut self, array: &ArrayValue, span: Span) -> (ExprId, Type) {
         let data = self.use_atom(array.data, span);
         let ty = match self.b.ty(data) {
             Type::Ptr(element, _) => Type::Ptr(element, Space::Generic),

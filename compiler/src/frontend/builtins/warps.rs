@@ -241,6 +241,7 @@ pub(super) fn is_plain(kind: &ObjectKind) -> bool {
         | ObjectKind::NdIndex
         | ObjectKind::NdEnumerate
         | ObjectKind::Flat
+        | ObjectKind::CTypes
         | ObjectKind::Zip
         | ObjectKind::Reversed
         | ObjectKind::Iterator(_)

@@ -169,6 +169,7 @@ impl FnLowerer<'_> {
             "size" => self.product(array, 1, span),
             "nbytes" => self.product(array, array.ty.dtype.size_bytes() as i64, span),
             "T" => Self::transposed(array),
+            "ctypes" => Value::Object(ObjectKind::CTypes, vec![Value::Array(array.clone())]),
             "flat" => Value::Object(ObjectKind::Flat, vec![Value::Array(array.clone())]),
             "real" | "imag" => self.part_view(array, attr == "imag", span),
             _ => match self.field_view(array, attr, span) {

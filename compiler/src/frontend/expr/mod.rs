@@ -8,6 +8,7 @@ mod compare;
 mod comprehension;
 mod constant;
 mod decided;
+mod flat;
 mod index;
 mod logic;
 mod matmul;

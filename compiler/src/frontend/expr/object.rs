@@ -47,6 +47,7 @@ impl FnLowerer<'_> {
                 Some(self.field(place, number, span))
             }
             (ObjectKind::Vector(_), lanes) => lanes.get(LANES.iter().position(|lane| *lane == attr)?).cloned(),
+            (ObjectKind::CTypes, [Value::Array(array)]) if attr == "data" => Some(self.address_of_array(array, span)),
             (ObjectKind::Range(_), [start, stop, step]) => match attr {
                 "start" => Some(start.clone()),
                 "stop" => Some(stop.clone()),
@@ -70,6 +71,7 @@ impl FnLowerer<'_> {
                 | ObjectKind::NdIndex
                 | ObjectKind::NdEnumerate
                 | ObjectKind::Flat
+                | ObjectKind::CTypes
                 | ObjectKind::Optional
                 | ObjectKind::Range(_)
                 | ObjectKind::Enumerate
@@ -99,6 +101,7 @@ impl FnLowerer<'_> {
             }
             (ObjectKind::Vector(vector), _) => LANES[..usize::from(vector.lanes())].to_vec(),
             (ObjectKind::Range(_), _) => vec!["start", "stop", "step"],
+            (ObjectKind::CTypes, _) => vec!["data"],
             (
                 ObjectKind::Tuple
                 | ObjectKind::Unrolled

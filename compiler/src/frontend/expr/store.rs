@@ -19,6 +19,14 @@ use crate::{
 };
 
 impl FnLowerer<'_> {
+    /// The element of an array without dimensions, or the value itself.
+    pub(in crate::frontend) fn element_of_none(&mut self, value: Value, span: Span) -> Value {
+        if matches!(&value, Value::Array(array) if array.ty.ndim == 0) {
+            return self.subscript(value, &[], span);
+        }
+        value
+    }
+
     /// `base[indices] = value`.
     pub(in crate::frontend) fn store_subscript(&mut self, base: Value, indices: &[Index], value: Value, span: Span) {
         let array = match base {
@@ -47,6 +55,15 @@ impl FnLowerer<'_> {
                 } else if let Some(pointer) = self.pointed_to(place, indices, span) {
                     let value = self.element_of_none(value, span);
                     self.store(pointer, place.ty, &value, span);
+                }
+                return;
+            }
+            Value::Object(ObjectKind::Flat, ref items) if let [Value::Array(array)] = items.as_slice() => {
+                if array.ty.readonly {
+                    self.report(refusals::readonly(Ty::Array(array.ty), span));
+                } else if let Some(pointer) = self.flat_element(array, indices, span) {
+                    let value = self.element_of_none(value, span);
+                    self.store(pointer, array.ty, &value, span);
                 }
                 return;
             }

@@ -56,6 +56,12 @@ impl FnLowerer<'_> {
                     None => Value::Poison,
                 }
             }
+            Value::Object(ObjectKind::Flat, ref items) if let [Value::Array(array)] = items.as_slice() => {
+                match self.flat_element(array, indices, span) {
+                    Some(pointer) => self.load(pointer, array.ty, span),
+                    None => Value::Poison,
+                }
+            }
             Value::Static(Static::Class(class, ref values))
                 if let [Index::Name(name)] = indices
                     && let Some(member) = self.class_attribute(class, values, name, span) =>
@@ -74,14 +80,6 @@ impl FnLowerer<'_> {
                 self.report(diagnostic.help_if(refusals::instead_of_index(&other)))
             }
         }
-    }
-
-    /// The element of an array without dimensions, or the value itself.
-    pub(in crate::frontend) fn element_of_none(&mut self, value: Value, span: Span) -> Value {
-        if matches!(&value, Value::Array(array) if array.ty.ndim == 0) {
-            return self.subscript(value, &[], span);
-        }
-        value
     }
 
     /// The pointer to the element that indices name, for atomics; `None` where it was reported.
@@ -192,7 +190,7 @@ impl FnLowerer<'_> {
     }
 
     /// Indices that are in bounds, where that is checked: the thread ends at one that is not.
-    fn checked(&mut self, array: &ArrayValue, mut indices: Vec<Index>, span: Span) -> Vec<Index> {
+    pub(super) fn checked(&mut self, array: &ArrayValue, mut indices: Vec<Index>, span: Span) -> Vec<Index> {
         if !self.reports().bounds {
             return indices;
         }
