@@ -57,6 +57,7 @@ codes! {
     OutOfRange "E0218" "an integer that its type does not hold",
     Widened "E0219" "Numba's typing makes a number wider",
     NotReproducible "E0220" "something that does not give the same bits everywhere",
+    Remade "E0221" "an array of an earlier iteration, whose memory has a newer one",
     BadSignature "E0301" "a signature that cannot be read",
     NoSignature "E0302" "a kernel has no signature to compile for",
     NoKernel "E0303" "there is no such kernel",

@@ -31,6 +31,7 @@ pub fn explain(code: Code) -> &'static str {
         Code::ReturnTypes => include_str!("explain/E0217.md"),
         Code::Widened => include_str!("explain/E0219.md"),
         Code::NotReproducible => include_str!("explain/E0220.md"),
+        Code::Remade => include_str!("explain/E0221.md"),
         Code::OutOfRange => include_str!("explain/E0218.md"),
         Code::BadSignature => include_str!("explain/E0301.md"),
         Code::NoSignature => include_str!("explain/E0302.md"),

@@ -152,7 +152,6 @@ const ROWS: &[Row] = &[
     (KERNEL, "numpy.linalg.", "write it as a loop over the elements"),
     (KERNEL, "numpy.ndarray.append", "an array has the extents that it was made with: write to an index"),
     (KERNEL, "numpy.ndarray.astype", "convert elements, by calling the type: `np.int32(x[i])`"),
-    (KERNEL, "numpy.ndarray.copy", "write a loop that copies into an array of `cuda.local.array(shape, dtype)`"),
     (KERNEL, "numpy.ndarray.dot", "write the loop: `acc += a[i, k] * b[k, j]`"),
     (KERNEL, "numpy.ndarray.sort", "write it as a loop over the elements, or sort on the host"),
     (KERNEL, "numpy.ndarray.tolist", "index the array: kernels have no lists"),

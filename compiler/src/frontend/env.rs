@@ -6,11 +6,12 @@
 use weft_artifact::SlotField;
 
 use super::{
+    allocations::remade,
     expr::used_before,
     lowerer::FnLowerer,
     object::ObjectKind,
     state::{Env, Var},
-    ty::{Conflict, Ty},
+    ty::{Conflict, ConflictKind, Ty},
     value::{ArrayValue, Atom, Value},
 };
 use crate::{
@@ -131,6 +132,15 @@ impl FnLowerer<'_> {
         if let Ty::Conflict(conflict) = &var.ty {
             // What a pattern binds in one of several ways has a name with a place behind it.
             let name = name.split('@').next().unwrap_or(name);
+            if conflict.kind == ConflictKind::Remade {
+                let message =
+                    format!("`{name}` is an array of an earlier iteration, whose memory has a newer one by now");
+                let diagnostic = remade(message, span)
+                    .label("used here, after the newer one was made")
+                    .also(conflict.first_span, format!("`{name}` becomes the array here"))
+                    .also(conflict.second_span, "this call makes both");
+                return self.report(diagnostic);
+            }
             let diagnostic = Diagnostic::error(
                 Code::CannotJoin,
                 span,

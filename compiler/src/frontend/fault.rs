@@ -130,6 +130,20 @@ impl FnLowerer<'_> {
         self.leave(code, span);
     }
 
+    /// `if cond:` the thread ends, since it has no memory for an array; of a launch it is reported as extents are.
+    pub(super) fn no_memory_if(&mut self, cond: ExprId, message: &str, span: Span) {
+        self.b.open();
+        let code = if self.reports().shapes {
+            let zeros = [self.b.i64(0, span), self.b.i64(0, span)];
+            self.fault(Exception::builtin("MemoryError", message), Numbers::None, zeros, span)
+        } else {
+            self.silent_end(span)
+        };
+        self.leave(code, span);
+        let then = self.b.close();
+        self.stmt(Ir::If { cond, then, otherwise: Vec::new() }, span);
+    }
+
     /// A divisor; where Python's rules hold, the thread ends if it is zero.
     pub(super) fn divisor(&mut self, value: ExprId, message: &str, span: Span) -> ExprId {
         self.not_zero(value, Exception::builtin("ZeroDivisionError", message), span)

@@ -12,7 +12,9 @@ use super::{
     notes::Computed,
     object::{Closure, ObjectKind, Static},
     promote,
-    state::{CoopMemory, Env, Functions, Iterators, Loops, Names, Reports, Returns, Root, Scope, Var, Variables},
+    state::{
+        Allocations, CoopMemory, Env, Functions, Iterators, Loops, Names, Reports, Returns, Root, Scope, Var, Variables,
+    },
     ty::{ArrayTy, Ty},
     value::{ArrayValue, Atom, Value},
     variables::Variable,
@@ -43,6 +45,8 @@ pub(super) struct Lowerer {
     pub(super) constants: Vec<(Arc<[u8]>, ConstantId)>,
     /// The inner functions that were met.
     pub(super) closures: Vec<Arc<Closure>>,
+    /// The calls that make arrays.
+    pub(super) allocations: Allocations,
     /// The shared memory of the calls of `cuda.coop`.
     pub(super) coop: CoopMemory,
     /// How many threads a block has at most, if the request says so.

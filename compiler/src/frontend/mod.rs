@@ -8,6 +8,7 @@
 #![expect(clippy::needless_pass_by_value, reason = "a value is for one use; taking it says so")]
 #![expect(clippy::option_option, reason = "a slice's bound may be absent, and reading it may fail")]
 
+mod allocations;
 mod builtins;
 mod env;
 mod export;

@@ -5,7 +5,7 @@ use weft_artifact::{Chars, Complex, Compound, DType, Layout, Number, Scalar};
 
 use super::{
     object::{ObjectKind, Static},
-    ty::{ArrayTy, Conflict, Ty},
+    ty::{ArrayTy, Conflict, ConflictKind, Sites, Ty},
     weak::{self, Joined},
 };
 use crate::{ir::Space, request::Typing, source::Span, syntax::ast::BinOp};
@@ -232,12 +232,14 @@ fn join_texts(first: &Ty, second: &Ty) -> Option<Ty> {
         space: Space::Local,
         packed: false,
         own: true,
+        sites: Sites::NONE,
     };
     Some(Ty::Object(ObjectKind::Chars, vec![Ty::Array(place)]))
 }
 
 fn conflict(first: &Ty, first_span: Span, second: &Ty, second_span: Span) -> Ty {
-    Ty::Conflict(Box::new(Conflict { first: first.clone(), first_span, second: second.clone(), second_span }))
+    let kind = ConflictKind::Types;
+    Ty::Conflict(Box::new(Conflict { first: first.clone(), first_span, second: second.clone(), second_span, kind }))
 }
 
 fn join_arrays(a: ArrayTy, b: ArrayTy) -> ArrayTy {
@@ -248,6 +250,7 @@ fn join_arrays(a: ArrayTy, b: ArrayTy) -> ArrayTy {
         readonly: a.readonly || b.readonly,
         packed: a.packed || b.packed,
         own: a.own || b.own,
+        sites: a.sites.union(b.sites),
         space: if a.space == b.space { a.space } else { Space::Generic },
     }
 }

@@ -49,6 +49,33 @@ pub(super) struct Conflict {
     pub(super) first_span: Span,
     pub(super) second: Ty,
     pub(super) second_span: Span,
+    pub(super) kind: ConflictKind,
+}
+
+/// Why a variable of a conflict has no value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ConflictKind {
+    /// The two types cannot be joined.
+    Types,
+    /// The array is that of a call which has been executed again since: the second place.
+    Remade,
+}
+
+/// The calls of a function that an array may come from, of those that make a new array each time: bits, by their numbers in
+/// [`Allocations`](super::state::Allocations).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sites(pub(super) u64);
+
+impl Sites {
+    pub(super) const NONE: Self = Self(0);
+
+    pub(super) fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    pub(super) fn meets(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
 }
 
 /// The type of an array value in a kernel.
@@ -64,13 +91,15 @@ pub(super) struct ArrayTy {
     pub(super) packed: bool,
     /// It lies in local memory of this very function, which ends with it: no caller may get it.
     pub(super) own: bool,
+    /// The calls of this very function that may have made it.
+    pub(super) sites: Sites,
 }
 
 /// Where the two types came from is for the message alone: a loop whose types are the same has settled.
 impl PartialEq for Conflict {
     fn eq(&self, other: &Self) -> bool {
-        let Self { first, first_span: _, second, second_span: _ } = self;
-        (first, second) == (&other.first, &other.second)
+        let Self { first, first_span: _, second, second_span: _, kind } = self;
+        (first, second, kind) == (&other.first, &other.second, &other.kind)
     }
 }
 
@@ -85,6 +114,7 @@ impl ArrayTy {
             space: Space::Global,
             packed: false,
             own: false,
+            sites: Sites::NONE,
         }
     }
 
@@ -234,7 +264,7 @@ impl Ty {
     /// The type that a function has it by to which it is passed.
     pub(super) fn lent(&self) -> Self {
         match self {
-            Self::Array(array) => Self::Array(ArrayTy { own: false, ..*array }),
+            Self::Array(array) => Self::Array(ArrayTy { own: false, sites: Sites::NONE, ..*array }),
             Self::Object(kind, items) => Self::Object(kind.clone(), items.iter().map(Self::lent).collect()),
             other @ (Self::Scalar(_)
             | Self::Complex(_)
@@ -260,6 +290,45 @@ impl Ty {
             | Self::Conflict(_)
             | Self::Bottom
             | Self::Poison => false,
+        }
+    }
+
+    /// The calls that may have made an array in it.
+    pub(super) fn sites(&self) -> Sites {
+        match self {
+            Self::Array(array) => array.sites,
+            Self::Object(_, items) => items.iter().map(Self::sites).fold(Sites::NONE, Sites::union),
+            Self::Scalar(_)
+            | Self::Complex(_)
+            | Self::Int(_)
+            | Self::Bool(_)
+            | Self::Static(_)
+            | Self::Conflict(_)
+            | Self::Bottom
+            | Self::Poison => Sites::NONE,
+        }
+    }
+
+    /// The type of a result of a call, whose arrays may be those of the arguments.
+    pub(super) fn borrowed(&self, own: bool, sites: Sites) -> Self {
+        match self {
+            Self::Array(array) => match array.space {
+                Space::Local | Space::Generic => {
+                    Self::Array(ArrayTy { own: array.own || own, sites: array.sites.union(sites), ..*array })
+                }
+                Space::Global | Space::Shared | Space::Constant => self.clone(),
+            },
+            Self::Object(kind, items) => {
+                Self::Object(kind.clone(), items.iter().map(|item| item.borrowed(own, sites)).collect())
+            }
+            Self::Scalar(_)
+            | Self::Complex(_)
+            | Self::Int(_)
+            | Self::Bool(_)
+            | Self::Static(_)
+            | Self::Conflict(_)
+            | Self::Bottom
+            | Self::Poison => self.clone(),
         }
     }
 

@@ -14,7 +14,7 @@ pub struct NumbaNames {
 }
 
 const LOOP: &str = "write it as a loop, over an array that is passed or that `cuda.local.array` makes";
-const MAKES: &str = "make the array with `cuda.local.array(shape, dtype)`, or outside and pass it";
+const MAKES: &str = "make the array with `numpy.zeros(shape, dtype)` and write its elements, or outside and pass it";
 
 const NAMES: &[NumbaNames] = &[
     NumbaNames {
@@ -24,20 +24,11 @@ const NAMES: &[NumbaNames] = &[
             "array",
             "ascontiguousarray",
             "asfortranarray",
-            "copy",
             "diag",
-            "empty",
-            "empty_like",
             "eye",
-            "full",
-            "full_like",
             "identity",
             "linspace",
-            "ones",
-            "ones_like",
             "tri",
-            "zeros",
-            "zeros_like",
         ],
         way_out: Some(MAKES),
     },

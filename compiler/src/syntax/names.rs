@@ -67,7 +67,7 @@ pub fn bound_once(function: &Function) -> BTreeSet<String> {
     bound
 }
 
-/// The names in the shapes of arrays that a function makes (`….array(shape, …)`), which must be constants, but for those
+/// The names in the shapes of arrays that a function makes (`….array(shape, …)`, `np.zeros(shape)`), which must be constants, but for those
 /// that its body binds.
 pub fn shape_names(function: &Function) -> BTreeSet<String> {
     let mut names = Names::default();
@@ -270,7 +270,7 @@ impl Names {
     /// The names in the shape of an array that a call makes.
     fn shape(&mut self, expr: &Expr) {
         if let ExprKind::Call { func, args, keywords } = &expr.kind
-            && matches!(&func.kind, ExprKind::Attribute { attr, .. } if attr == "array")
+            && makes_array(func)
         {
             let named = keywords.iter().filter(|(name, _)| name.as_deref() == Some("shape")).map(|(_, value)| value);
             for shape in args.first().into_iter().chain(named) {
@@ -279,6 +279,31 @@ impl Names {
                 self.shapes.extend(inner.read.iter().map(|chain| root(chain).to_owned()));
             }
         }
+    }
+}
+
+/// Whether what is called makes an array of a shape: `cuda.local.array`, `np.zeros`, or `zeros` alone.
+fn makes_array(func: &Expr) -> bool {
+    const OF_NUMPY: [&str; 4] = ["empty", "full", "ones", "zeros"];
+    match &func.kind {
+        ExprKind::Attribute { attr, .. } => attr == "array" || OF_NUMPY.contains(&attr.as_str()),
+        ExprKind::Name(name) => OF_NUMPY.contains(&name.as_str()),
+        ExprKind::Constant(_)
+        | ExprKind::Binary { .. }
+        | ExprKind::Unary { .. }
+        | ExprKind::Bool { .. }
+        | ExprKind::Compare { .. }
+        | ExprKind::IfExp { .. }
+        | ExprKind::Call { .. }
+        | ExprKind::Subscript { .. }
+        | ExprKind::Slice { .. }
+        | ExprKind::Tuple(_)
+        | ExprKind::List(_)
+        | ExprKind::Starred(_)
+        | ExprKind::Named { .. }
+        | ExprKind::Lambda(_)
+        | ExprKind::Comprehension { .. }
+        | ExprKind::Unsupported(_) => false,
     }
 }
 

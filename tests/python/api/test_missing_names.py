@@ -112,7 +112,6 @@ KERNELS = {
     "cuda.threadIdx.w": "it has `x`, `y` and `z`",
     "cuda.threadIdx + 1": "write `.x`, `.y` or `.z`",
     "np.unique(x)": "docs/reference/intrinsics.md lists",
-    "x.copy()": "write a loop that copies",
     "x.astype(np.int32)": "convert elements, by calling the type",
     "x.shpae": "did you mean `.shape`",
     "x.tranpose()": "did you mean `.transpose`",

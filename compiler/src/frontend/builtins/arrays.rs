@@ -8,7 +8,7 @@ use crate::{
         expr::Args,
         lowerer::FnLowerer,
         object::{ObjectKind, Static},
-        ty::{ArrayTy, shown_path},
+        ty::{ArrayTy, Sites, shown_path},
         value::{ArrayValue, Atom, Value},
     },
     intrinsics::Intrinsic,
@@ -148,6 +148,7 @@ impl FnLowerer<'_> {
             space,
             packed: false,
             own: !shared,
+            sites: Sites::NONE,
         };
         let (elem, parts) = dtype.access();
         let len = shape.iter().try_fold(parts, |len: u64, extent| len.checked_mul(*extent as u64));
@@ -177,6 +178,7 @@ impl FnLowerer<'_> {
             space: Space::Local,
             packed: false,
             own: true,
+            sites: Sites::NONE,
         };
         let align = dtype.access_align();
         self.allocate(ty, shape, Declared { name: name.to_owned(), elem, len, align }, span)
@@ -185,19 +187,16 @@ impl FnLowerer<'_> {
     /// The array value of memory that is declared for it.
     fn allocate(&mut self, ty: ArrayTy, shape: Vec<i64>, declared: Declared, span: Span) -> Value {
         let Declared { name, elem, len, align } = declared;
-        let kind = if self.is_dry() {
-            ExprKind::DynamicShared
-        } else if ty.space == Space::Shared {
-            let (kind, span) = (SharedKind::Program, self.at(span));
-            let extents = shape.iter().map(|extent| extent.unsigned_abs()).collect();
-            let declared = SharedArray { name, kind, elem, len, shape: extents, align, span };
-            ExprKind::SharedBase(self.cx.module.shared.push(declared))
+        let data = if self.is_dry() || ty.space != Space::Shared {
+            self.local_memory(ty.pointer(), LocalArray { name, elem, len, align, span }, span)
         } else {
-            let id = self.b.function.local_arrays.push(LocalArray { name, elem, len, align, span });
-            ExprKind::LocalBase(id)
+            let (kind, place) = (SharedKind::Program, self.at(span));
+            let extents = shape.iter().map(|extent| extent.unsigned_abs()).collect();
+            let declared = SharedArray { name, kind, elem, len, shape: extents, align, span: place };
+            let kind = ExprKind::SharedBase(self.cx.module.shared.push(declared));
+            let data = self.b.expr(kind, ty.pointer(), span);
+            Atom::Local(self.b.temp(data, span))
         };
-        let data = self.b.expr(kind, ty.pointer(), span);
-        let data = Atom::Local(self.b.temp(data, span));
         let shape = shape.into_iter().map(Atom::Int).collect();
         Value::Array(ArrayValue { ty, data, shape, strides: Vec::new() })
     }
@@ -235,7 +234,7 @@ impl FnLowerer<'_> {
     }
 
     /// The extents of a shape that is known when the kernel is compiled; `words` are Numba's where it is not.
-    fn known_shape(&mut self, row: &Intrinsic, shape: Value, words: &str, span: Span) -> Option<Vec<i64>> {
+    pub(super) fn known_shape(&mut self, row: &Intrinsic, shape: Value, words: &str, span: Span) -> Option<Vec<i64>> {
         let items = if let Value::Object(ObjectKind::Tuple, items) = shape { items } else { vec![shape] };
         let mut out = Vec::new();
         for item in items {
@@ -307,6 +306,7 @@ impl FnLowerer<'_> {
             space: Space::Shared,
             packed: false,
             own: false,
+            sites: Sites::NONE,
         };
         let data = self.b.expr(ExprKind::DynamicShared, ty.pointer(), span);
         let data = Atom::Local(self.b.temp(data, span));

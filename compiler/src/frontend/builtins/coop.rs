@@ -18,7 +18,7 @@ use crate::{
         object::{ObjectKind, Static},
         prelude,
         state::Piece,
-        ty::{ArrayTy, Ty, shown_path},
+        ty::{ArrayTy, Sites, Ty, shown_path},
         value::{ArrayValue, Atom, Value},
     },
     intrinsics::{Coop, CoopParam, Intrinsic},
@@ -279,6 +279,7 @@ impl FnLowerer<'_> {
             space: Space::Shared,
             packed: false,
             own: false,
+            sites: Sites::NONE,
         };
         let bytes = ArrayTy { dtype: DType::from(Number::Real(Scalar::U8)), ..ty };
         let base = if self.is_dry() {

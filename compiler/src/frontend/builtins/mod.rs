@@ -10,6 +10,7 @@ mod external;
 mod groups;
 mod iterators;
 mod limits;
+mod makers;
 mod numbers;
 mod operators;
 mod overload;
@@ -24,6 +25,7 @@ mod whole_arrays;
 
 use weft_artifact::{Layout, Number, Scalar};
 
+use self::makers::Content;
 use super::{
     expr::Args,
     function::count,
@@ -129,6 +131,15 @@ impl FnLowerer<'_> {
             Custom::CArray => self.pointed_array(row, Layout::C, args, span),
             Custom::FArray => self.pointed_array(row, Layout::F, args, span),
             Custom::Callable => self.callable(row, args, span),
+            Custom::Copy => self.copied(row, args, span),
+            Custom::Empty => self.made_of_shape(row, Content::Nothing, args, span),
+            Custom::EmptyLike => self.made_like(row, Content::Nothing, args, span),
+            Custom::Full => self.made_of_shape(row, Content::Given, args, span),
+            Custom::FullLike => self.made_like(row, Content::Given, args, span),
+            Custom::Ones => self.made_of_shape(row, Content::Number(1), args, span),
+            Custom::OnesLike => self.made_like(row, Content::Number(1), args, span),
+            Custom::Zeros => self.made_of_shape(row, Content::Number(0), args, span),
+            Custom::ZerosLike => self.made_like(row, Content::Number(0), args, span),
             Custom::Dist => self.dist(row, args, span),
             Custom::Divmod => self.divmod(row, args, span),
             Custom::Fill => self.fill_method(row, args, span),

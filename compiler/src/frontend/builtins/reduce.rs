@@ -35,6 +35,7 @@ pub(in crate::frontend) const ARRAY_METHODS: &[&str] = &[
     "argmax",
     "all",
     "any",
+    "copy",
     "item",
     "fill",
     "reshape",
@@ -205,7 +206,7 @@ impl FnLowerer<'_> {
         }
         let path = match name {
             "view" if value.ty().number().is_some() => "numpy.generic.view".to_owned(),
-            "item" | "fill" | "reshape" | "ravel" | "view" | "transpose" => format!("numpy.ndarray.{name}"),
+            "copy" | "item" | "fill" | "reshape" | "ravel" | "view" | "transpose" => format!("numpy.ndarray.{name}"),
             "index" | "count" => format!("builtins.tuple.{name}"),
             "format" => "builtins.str.format".to_owned(),
             "bit_count" => "numpy.bitwise_count".to_owned(),

@@ -318,7 +318,7 @@ impl FnLowerer<'_> {
 }
 
 /// The number's type that one of Python's own types is.
-fn python_type(path: &str) -> Option<Number> {
+pub(super) fn python_type(path: &str) -> Option<Number> {
     match path {
         "builtins.int" => Some(Number::I64),
         "builtins.float" => Some(Number::F64),

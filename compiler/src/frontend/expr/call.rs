@@ -11,7 +11,7 @@ use crate::{
         lowerer::FnLowerer,
         object::{Exception, ObjectKind, Static},
         prelude, refusals,
-        ty::{ArrayTy, Ty, shown_path},
+        ty::{ArrayTy, Sites, Ty, shown_path},
         typing::result_type,
         value::{Known, Value},
     },
@@ -70,7 +70,8 @@ impl FnLowerer<'_> {
         let callee = if let ExprKind::Attribute { value, attr } = &func.kind {
             let object = self.expr(value);
             if let Some(row) = Self::method_row(&object, attr) {
-                let object = self.before(object, value.span, args);
+                let object =
+                    self.before(object, value.span, args.iter().chain(keywords.iter().map(|(_, value)| value)));
                 let Some(args) = self.args(args, keywords) else { return Value::Poison };
                 let takes_none = row.lowering == Lowering::Custom(Custom::Format);
                 let mut args = if takes_none { args } else { self.args_not_none(args) };
@@ -78,7 +79,8 @@ impl FnLowerer<'_> {
                 return self.intrinsic(row, args, span);
             }
             if let Some(function) = self.overloaded_method(&object, attr) {
-                let object = self.before(object, value.span, args);
+                let object =
+                    self.before(object, value.span, args.iter().chain(keywords.iter().map(|(_, value)| value)));
                 let Some(mut args) = self.args(args, keywords) else { return Value::Poison };
                 args.positional.insert(0, (object, value.span));
                 return self.call_overloaded(&function, args, span);
@@ -269,6 +271,7 @@ impl FnLowerer<'_> {
         };
         let values: Vec<Value> = values.into_iter().map(close).collect();
         let types = argument_types(def, &values, literals);
+        let given: Vec<Ty> = values.iter().map(Value::ty).collect();
         if types.iter().any(Ty::is_poison) {
             return Value::Poison;
         }
@@ -283,6 +286,9 @@ impl FnLowerer<'_> {
         if returns.is_poison() {
             return Value::Poison;
         }
+        // An array that the function gives may be one that it was given.
+        let sites = given.iter().map(Ty::sites).fold(Sites::NONE, Sites::union);
+        let returns = returns.borrowed(given.iter().any(Ty::is_own), sites);
         let mut parts = Vec::new();
         for (value, ty) in values.into_iter().zip(&types) {
             let value = if def.typing == Some(Typing::Numpy) { value } else { value.strong() };

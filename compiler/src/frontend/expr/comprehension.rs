@@ -61,6 +61,7 @@ impl FnLowerer<'_> {
             return Value::Poison;
         }
         let over = self.settle(over, first.iter.span);
+        self.check_held(&over, span, first.iter.span);
         let site = Site { start: span.start, items: self.loops.unrolled.clone() };
         let generator = Generator { element: element.clone(), loops: loops.to_vec(), site, depth: self.scopes.len() };
         Value::Object(ObjectKind::Generator(Arc::new(generator)), vec![over])

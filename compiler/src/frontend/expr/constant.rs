@@ -7,7 +7,7 @@ use weft_artifact::{ArrayType, Layout};
 use crate::{
     frontend::{
         lowerer::FnLowerer,
-        ty::ArrayTy,
+        ty::{ArrayTy, Sites},
         value::{ArrayValue, Atom, Value},
     },
     ir::{Const, ConstantArray, ExprKind, Space},
@@ -39,6 +39,7 @@ impl FnLowerer<'_> {
             space,
             packed: false,
             own: false,
+            sites: Sites::NONE,
         };
         // A dry walk declares it too: where it lies is part of its type.
         let id = known.unwrap_or_else(|| {

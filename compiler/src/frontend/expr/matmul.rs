@@ -1,8 +1,11 @@
 //! `a @ b` of vectors and matrices of known sizes: a number, or a local array.
 
+use weft_artifact::{DType, Layout};
+
 use crate::{
     diagnostic::{Code, Diagnostic},
     frontend::{
+        allocations::Made,
         lowerer::FnLowerer,
         prelude, promote,
         ty::Ty,
@@ -11,6 +14,9 @@ use crate::{
     source::Span,
     syntax::ast::BinOp,
 };
+
+/// Elements beyond which no thread has memory for a product, whatever they are.
+const LARGEST_PRODUCT: u64 = 1 << 30;
 
 impl FnLowerer<'_> {
     /// `a @ b` and `np.dot(a, b)` of arrays.
@@ -41,7 +47,7 @@ impl FnLowerer<'_> {
         };
         let mut shape = Vec::new();
         for extent in args.drain(..) {
-            let Atom::Int(known) = extent else {
+            let Atom::Int(known) = self.fixed(extent) else {
                 let message =
                     "the product of `@` is a local array: its shape must be known when the kernel is compiled";
                 let diagnostic = Diagnostic::error(Code::NotConstant, span, message);
@@ -54,16 +60,34 @@ impl FnLowerer<'_> {
             self.cx.fault(self.at(span), "the prelude lacks a product");
             return Value::Poison;
         };
-        let mut values = vec![Value::Array(left.clone()), Value::Array(right.clone())];
-        let product = (!shape.is_empty()).then(|| self.local_array(number.into(), shape, "product", span));
-        values.extend(product.clone());
-        if product.is_some() && self.is_dry() {
-            return product.unwrap_or(Value::Poison);
+        let operands = [Value::Array(left.clone()), Value::Array(right.clone())];
+        if shape.is_empty() {
+            return match self.call_own(&function, operands.into(), span) {
+                Ok(value) => value,
+                Err(error) => self.report(error),
+            };
         }
-        match (self.call_own(&function, values, span), product) {
-            (Ok(_), Some(product)) => product,
-            (Ok(value), None) => value,
-            (Err(error), _) => self.report(error),
-        }
+        let Some(made) = self.product_of_shape(number.into(), &shape, span) else { return Value::Poison };
+        let read = left.ty.sites.union(right.ty.sites);
+        let product = self.new_array_of(&made, read, "product", span, |this, product| {
+            if this.is_dry() {
+                return;
+            }
+            let values = operands.into_iter().chain([Value::Array(product.clone())]).collect();
+            if let Err(error) = this.call_own(&function, values, span) {
+                this.report(error);
+            }
+        });
+        Value::Array(product)
+    }
+
+    /// The array for a product, unless no thread has memory for one.
+    fn product_of_shape(&mut self, dtype: DType, shape: &[i64], span: Span) -> Option<Made> {
+        let room = shape.iter().try_fold(1, |len: u64, extent| len.checked_mul(u64::try_from(*extent).ok()?));
+        let Some(room) = room.filter(|room| *room <= LARGEST_PRODUCT) else {
+            self.error(Code::LocalTooLarge, span, "the result does not fit into a thread's local memory");
+            return None;
+        };
+        Some(Made { dtype, layout: Layout::C, shape: shape.iter().map(|extent| Atom::Int(*extent)).collect(), room })
     }
 }

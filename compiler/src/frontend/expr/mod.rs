@@ -176,10 +176,13 @@ impl FnLowerer<'_> {
 
     /// A value that is read before `later` is evaluated, whatever that assigns or stores.
     pub(super) fn before<'e>(&mut self, value: Value, span: Span, later: impl IntoIterator<Item = &'e Expr>) -> Value {
-        let mut later = later.into_iter();
+        let later: Vec<&Expr> = later.into_iter().collect();
+        for expr in &later {
+            self.check_held(&value, expr.span, span);
+        }
         // A call may store, but binds no name, unless by `nonlocal`.
         let rebinds = if matches!(value, Value::Array(_)) && !self.names.calls_bind { binds } else { has_effect };
-        let changes = later.any(rebinds);
+        let changes = later.into_iter().any(rebinds);
         if !changes {
             return value;
         }

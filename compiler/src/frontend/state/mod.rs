@@ -1,6 +1,7 @@
 //! What a lowering keeps: one file for each part of it that keeps something of its own. It is data, and knows nothing of
 //! the walk, so that the walk's files need each other for what they do only.
 
+mod allocations;
 mod coop;
 mod env;
 mod functions;
@@ -12,6 +13,7 @@ mod scopes;
 mod variables;
 
 pub(super) use self::{
+    allocations::Allocations,
     coop::{CoopMemory, Piece},
     env::{Env, Var, join, same},
     functions::{Compiled, Functions, Instance, Lowering, MOST_CHANGES, Open, Returns, Typed},

@@ -199,6 +199,7 @@ impl FnLowerer<'_> {
                 let left = self.expr(target);
                 if let Value::Array(array) = left {
                     // An array is changed where it lies; its name stays what it is.
+                    self.check_held(&Value::Array(array.clone()), value.span, target.span);
                     let right = self.expr(value);
                     return self.update_view(&array, op, right, target.span);
                 }
@@ -213,6 +214,7 @@ impl FnLowerer<'_> {
                 let again = self.reread(&base, target.span);
                 let left = self.attribute_of(again, attr, target.span);
                 if let Value::Array(view) = left {
+                    self.check_held(&Value::Array(view.clone()), value.span, target.span);
                     let right = self.expr(value);
                     return self.update_view(&view, op, right, target.span);
                 }
@@ -232,6 +234,7 @@ impl FnLowerer<'_> {
                 let array = self.reread(&base_value, base.span);
                 let left = self.subscript(array, &again, target.span);
                 if let Value::Array(view) = left {
+                    self.check_held(&Value::Array(view.clone()), value.span, target.span);
                     let right = self.expr(value);
                     return self.update_view(&view, op, right, target.span);
                 }

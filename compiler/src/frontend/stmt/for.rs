@@ -43,6 +43,9 @@ enum Step {
 impl FnLowerer<'_> {
     pub(super) fn for_statement(&mut self, target: &Expr, iter: &Expr, body: &[Stmt], orelse: &[Stmt], span: Span) {
         let value = self.expr(iter);
+        if let (Some(first), Some(last)) = (body.first(), body.last()) {
+            self.check_held(&value, Span { end: last.span.end, ..first.span }, iter.span);
+        }
         if let Some(generated) = self.generated(&value) {
             return self.for_generated(target, generated, body, orelse, span);
         }

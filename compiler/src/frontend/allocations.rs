@@ -1,0 +1,131 @@
+//! Arrays that a call makes anew each time that it is executed: `np.zeros` and its like, copies, and the product of `@`.
+//!
+//! Each such call has one piece of the thread's local memory, which every execution uses again. That is invisible as long as
+//! nothing reads the array of an earlier execution. So the type of an array has the calls that it may come from
+//! ([`Sites`]), and when a call is executed, the variables with an array of that call have no value any more: reading one is an
+//! error. What is held while an expression or a loop's body is evaluated is checked before.
+
+use weft_artifact::{DType, Layout};
+
+use super::{
+    lowerer::FnLowerer,
+    object::Site,
+    state::Var,
+    ty::{ArrayTy, Conflict, ConflictKind, Sites, Ty},
+    value::{ArrayValue, Atom, Value},
+};
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    ir::{ExprKind, LocalArray, Space, Type},
+    source::Span,
+};
+
+/// What an array is made of.
+pub(super) struct Made {
+    pub(super) dtype: DType,
+    pub(super) layout: Layout,
+    pub(super) shape: Vec<Atom>,
+    /// How many elements there is memory for.
+    pub(super) room: u64,
+}
+
+impl FnLowerer<'_> {
+    /// A new array of this call, with whatever its memory has.
+    pub(super) fn new_array(&mut self, made: &Made, name: &str, span: Span) -> ArrayValue {
+        // Two calls may begin at one place: `np.zeros(2).copy()`.
+        let length = (span.end - span.start) as usize;
+        let items = self.loops.unrolled.iter().copied().chain([length]).collect();
+        let site = Site { start: span.start, items };
+        let text = (self.file, self.def.ast.span.start);
+        let sites = self.cx.allocations.number(text, site);
+        self.remake(sites, span);
+        self.scratch_array(made, sites, name, span)
+    }
+
+    /// An array that no variable gets.
+    fn scratch_array(&mut self, made: &Made, sites: Sites, name: &str, span: Span) -> ArrayValue {
+        let (elem, parts) = made.dtype.access();
+        let ty = ArrayTy {
+            dtype: made.dtype,
+            ndim: made.shape.len(),
+            layout: made.layout,
+            readonly: false,
+            space: Space::Local,
+            packed: false,
+            own: true,
+            sites,
+        };
+        let (len, align) = (made.room.max(1) * parts, made.dtype.access_align());
+        let data = self.local_memory(ty.pointer(), LocalArray { name: name.to_owned(), elem, len, align, span }, span);
+        ArrayValue { ty, data, shape: made.shape.clone(), strides: Vec::new() }
+    }
+
+    /// The address of memory that is declared.
+    pub(super) fn local_memory(&mut self, pointer: Type, declared: LocalArray, span: Span) -> Atom {
+        let kind = if self.is_dry() {
+            ExprKind::DynamicShared
+        } else {
+            ExprKind::LocalBase(self.b.function.local_arrays.push(declared))
+        };
+        let data = self.b.expr(kind, pointer, span);
+        Atom::Local(self.b.temp(data, span))
+    }
+
+    /// A new array of this call that gets what `write` writes into an array. If one of the arrays that it reads may be that of
+    /// an earlier execution, it writes into another one first.
+    pub(super) fn new_array_of(
+        &mut self,
+        made: &Made,
+        read: Sites,
+        name: &str,
+        span: Span,
+        write: impl FnOnce(&mut Self, &ArrayValue),
+    ) -> ArrayValue {
+        let array = self.new_array(made, name, span);
+        if !array.ty.sites.meets(read) {
+            write(self, &array);
+            return array;
+        }
+        let scratch = self.scratch_array(made, Sites::NONE, name, span);
+        write(self, &scratch);
+        self.store_view(array.clone(), Value::Array(scratch), span);
+        array
+    }
+
+    /// The variables whose arrays a call makes anew have no value from here on.
+    fn remake(&mut self, sites: Sites, span: Span) {
+        let forget = |var: &mut Var| {
+            if var.ty.sites().meets(sites) {
+                let (first, second) = (var.ty.clone(), var.ty.clone());
+                let kind = ConflictKind::Remade;
+                var.ty =
+                    Ty::Conflict(Box::new(Conflict { first, first_span: var.span, second, second_span: span, kind }));
+            }
+        };
+        self.env.iter_mut().flat_map(|env| env.values_mut()).for_each(forget);
+        self.where_true.iter_mut().map(|(_, var)| var).for_each(forget);
+        let hidden = self.scopes.iter_mut().flat_map(|scope| &mut scope.names);
+        hidden.filter_map(|name| name.var.as_mut()).for_each(forget);
+    }
+
+    /// Reports a value that is held while a part of the text is evaluated which makes its array anew.
+    pub(super) fn check_held(&mut self, value: &Value, later: Span, span: Span) {
+        let sites = value.ty().sites();
+        if sites == Sites::NONE {
+            return;
+        }
+        let text = (self.file, self.def.ast.span.start);
+        if self.cx.allocations.within(text, later.start, later.end).meets(sites) {
+            let message =
+                "this array was made in an earlier iteration, by a call that is executed again before it is used";
+            self.report(remade(message.to_owned(), span).also(later, "the new array is made here, in the same memory"));
+        }
+    }
+}
+
+/// The error for an array whose memory has another array by now.
+pub(super) fn remade(message: String, span: Span) -> Diagnostic {
+    Diagnostic::error(Code::Remade, span, message)
+        .note("a call that makes an array uses the same memory of the thread each time that it is executed")
+        .help("make both arrays before the loop, and copy the elements: `before[:] = now`")
+}
