@@ -239,6 +239,7 @@ pub enum Custom {
     InlinePtx,
     Int,
     IsInstance,
+    IsNat,
     IsScalar,
     Item,
     Len,

@@ -172,3 +172,167 @@ def test_spans_of_months_are_no_days() -> None:
         added[1, 1](np.zeros(1, "M8[D]"), np.zeros(1, "m8[M]"))
     with pytest.raises(weft.CompileError, match="does not compare"):
         ordered[1, 1](np.zeros(1, "m8[M]"), np.zeros(1, "m8[D]"), np.zeros(1))
+
+
+@cuda.jit
+def functions_of_spans(a, b, size, sign, larger, smaller, fmax, fmin, best, worst, truth, count):
+    for i in range(a.size):
+        size[i] = abs(a[i])
+        sign[i] = np.sign(a[i])
+        larger[i] = np.maximum(a[i], b[i])
+        smaller[i] = np.minimum(a[i], b[i])
+        fmax[i] = np.fmax(a[i], b[i])
+        fmin[i] = np.fmin(a[i], b[i])
+        best[i] = max(a[i], b[i], a[0])
+        worst[i] = min(a[i], b[i])
+        truth[i, 0] = np.isnat(a[i])
+        truth[i, 1] = np.isfinite(a[i])
+        truth[i, 2] = np.isinf(a[i])
+        truth[i, 3] = np.isnan(a[i])
+        truth[i, 4] = np.less(a[i], b[i])
+        truth[i, 5] = np.less_equal(a[i], b[i])
+        truth[i, 6] = np.greater(a[i], b[i])
+        truth[i, 7] = np.greater_equal(a[i], b[i])
+        truth[i, 8] = np.equal(a[i], b[i])
+        truth[i, 9] = np.not_equal(a[i], b[i])
+        count[i] = np.int64(a[i])
+
+
+@cuda.jit
+def arithmetic_by_name(a, b, total, less, times, halves, ratio, whole, left, negative):
+    for i in range(a.size):
+        total[i] = np.add(a[i], b[i])
+        less[i] = np.subtract(a[i], b[i])
+        times[i] = np.multiply(a[i], 3) + np.multiply(2.5, a[i])
+        halves[i] = np.divide(a[i], 2)
+        ratio[i] = np.true_divide(a[i], b[i])
+        whole[i] = np.floor_divide(a[i], b[i])
+        left[i] = np.remainder(a[i], b[i])
+        negative[i] = np.negative(a[i]) + np.positive(a[i]) + np.absolute(a[i])
+
+
+@pytest.mark.parametrize(("unit", "other", "shorter"), [("s", "s", "s"), ("ms", "s", "ms"), ("D", "h", "h")])
+def test_functions_of_spans(unit, other, shorter) -> None:
+    a, b = pairs(SPANS, f"m8[{unit}]", SPANS, f"m8[{other}]")
+    kept, both = np.zeros(a.size, a.dtype), np.zeros(a.size, f"m8[{shorter}]")
+    same(functions_of_spans, a, b, kept, kept, both, both, both, both, both, both, np.zeros((a.size, 10), bool),
+         np.zeros(a.size, np.int64))  # fmt: skip
+    numbers = np.zeros(a.size), np.zeros(a.size, np.int64)
+    same(arithmetic_by_name, a, b, both, both, kept, kept, *numbers, both, kept)
+
+
+@cuda.jit
+def functions_of_dates(a, b, later, sooner, fmax, fmin, best, worst, truth, count):
+    for i in range(a.size):
+        later[i] = np.maximum(a[i], b[i])
+        sooner[i] = np.minimum(a[i], b[i])
+        fmax[i] = np.fmax(a[i], b[i])
+        fmin[i] = np.fmin(a[i], b[i])
+        best[i] = max((a[i], b[i]))
+        worst[i] = min(a[i], b[i], a[0])
+        truth[i, 0] = np.isnat(a[i])
+        truth[i, 1] = np.less(a[i], b[i])
+        count[i] = np.int64(b[i])
+
+
+def test_functions_of_dates() -> None:
+    a, b = pairs(DATES, "M8[s]", DATES, "M8[D]")
+    later = np.zeros(a.size, "M8[s]")
+    same(functions_of_dates, a, b, later, later, later, later, later, later, np.zeros((a.size, 2), bool),
+         np.zeros(a.size, np.int64))  # fmt: skip
+
+
+@cuda.jit
+def totals(a, out, at):
+    out[0] = a.sum()
+    out[1] = np.sum(a)
+    out[2] = a.min()
+    out[3] = np.max(a)
+    out[4] = np.nanmin(a)
+    out[5] = np.nanmax(a)
+    out[6] = a.ptp() if False else np.ptp(a)
+    out[7] = a.mean()
+    out[8] = max(a)
+    out[9] = min(a)
+    at[0] = a.argmin()
+    at[1] = np.argmax(a)
+
+
+@cuda.jit
+def extremes(a, out, span, at):
+    out[0] = a.min()
+    out[1] = np.amax(a)
+    out[2] = np.nanmin(a)
+    out[3] = np.nanmax(a)
+    span[0] = np.ptp(a)
+    at[0] = a.argmin()
+    at[1] = a.argmax()
+
+
+@pytest.mark.parametrize("values", [[3, -1, 7, 7, -1], [3, "NaT", -5], ["NaT", 2, "NaT", 9], [4]])
+@pytest.mark.parametrize("step", [1, -1])
+def test_whole_arrays(values, step) -> None:
+    spans = np.array(values, "m8[ms]")[::step]
+    same(totals, spans, np.zeros(10, "m8[ms]"), np.zeros(2, np.int64))
+    dates = np.array(values, "m8[h]").view("M8[h]")[::step]
+    same(extremes, dates, np.zeros(4, "M8[h]"), np.zeros(1, "m8[h]"), np.zeros(2, np.int64))
+
+
+@cuda.jit
+def along(a, rows, columns, at, running):
+    np.sum(a, axis=1, out=rows)
+    np.max(a, axis=0, out=columns)
+    np.argmax(a, axis=1, out=at)
+    np.cumsum(a, axis=1, out=running)
+
+
+@cuda.jit
+def ufuncs(a, b, nat, larger, sign, total):
+    np.isnat(a, nat)
+    np.maximum(a, b[0], out=larger)
+    np.sign(a, out=sign)
+    np.add(a, b, total)
+
+
+def test_into_arrays() -> None:
+    a = np.array([[1, 2, "NaT"], [4, -5, 6]], "m8[s]")
+    same(along, a, np.zeros(2, "m8[s]"), np.zeros(3, "m8[s]"), np.zeros(2, np.int64), np.zeros((2, 3), "m8[s]"))
+    b = np.array([[3, 3, 3], [1, "NaT", 1]], "m8[s]")
+    same(ufuncs, a, b, np.zeros((2, 3), bool), np.zeros((2, 3), "m8[s]"), np.zeros((2, 3), "m8[s]"),
+         np.zeros((2, 3), "m8[s]"))  # fmt: skip
+
+
+def test_an_int_of_a_span() -> None:
+    @cuda.jit
+    def counts(a, out):
+        for i in range(a.size):
+            out[i] = int(a[i])
+
+    a, out = np.array([5, -3, "NaT"], "m8[s]"), np.zeros(3, np.int64)
+    counts[1, 1](a, out)
+    np.testing.assert_array_equal(out, a.view(np.int64))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda d, t: d.sum(),
+        lambda d, t: d.mean(),
+        lambda d, t: np.prod(t),
+        lambda d, t: np.maximum(d[0], t[0]),
+        lambda d, t: np.sign(d[0]),
+        lambda d, t: abs(d[0]),
+        lambda d, t: np.fabs(t[0]),
+        lambda d, t: int(d[0]),
+        lambda d, t: np.sqrt(t[0]),
+    ],
+)
+def test_what_no_time_has(function) -> None:
+    device = cuda.jit(device=True)(function)
+
+    @cuda.jit
+    def kernel(d, t, out):
+        out[0] = np.int64(device(d, t))
+
+    with pytest.raises(weft.errors.CompileError, match=r"a\.view\(np\.int64\)"):
+        kernel[1, 1](np.zeros(2, "M8[s]"), np.zeros(2, "m8[s]"), np.zeros(1, np.int64))

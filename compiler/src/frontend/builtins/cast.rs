@@ -8,7 +8,7 @@ use crate::{
         expr::Args,
         function::count,
         lowerer::{FnLowerer, Truth, wrap_int},
-        object::Static,
+        object::{ObjectKind, Static},
         value::Value,
         weak,
     },
@@ -30,6 +30,13 @@ impl FnLowerer<'_> {
             && !weak::holds(to, known)
         {
             return self.out_of_range(known, to, span);
+        }
+        if let (Value::Object(ObjectKind::Time(_), items), Number::Real(scalar)) = (&value, to)
+            && scalar.is_int()
+            && let [count] = items.as_slice()
+        {
+            let args = Args { positional: vec![(count.clone(), span)], keywords: Vec::new() };
+            return self.cast(to, args, span);
         }
         let ty = value.ty();
         let cast = match to {

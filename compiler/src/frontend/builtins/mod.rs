@@ -19,6 +19,7 @@ mod prelude_rows;
 mod ptx;
 pub(super) mod reduce;
 mod sequences;
+pub(super) mod times;
 mod views;
 mod warps;
 mod whole_arrays;
@@ -44,6 +45,9 @@ use crate::{
 
 impl FnLowerer<'_> {
     pub(super) fn intrinsic(&mut self, row: &'static Intrinsic, args: Args, span: Span) -> Value {
+        if let Some(value) = self.of_times(row, &args, span) {
+            return value;
+        }
         if !self.is_numpy() {
             return self.lowered(row, row.lowering, args, span);
         }
@@ -147,6 +151,14 @@ impl FnLowerer<'_> {
             Custom::HasAttr => self.hasattr(row, args, span),
             Custom::Imag => self.part(row, "imag", args, span),
             Custom::IsInstance => self.isinstance(row, args, span),
+            // Of a time it is one of their functions.
+            Custom::IsNat if args.positional.iter().any(|(value, _)| matches!(value, Value::Array(_))) => {
+                self.ufunc(row, row.lowering, args, span)
+            }
+            Custom::IsNat => {
+                let types: Vec<_> = args.positional.iter().map(|(value, _)| value.ty()).collect();
+                self.no_overload(row, &types, span)
+            }
             Custom::IsScalar => {
                 let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
                 Value::Bool(value.ty().number().is_some() || matches!(value, Value::Static(Static::Str(_))))

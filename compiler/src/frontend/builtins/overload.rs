@@ -165,8 +165,27 @@ impl FnLowerer<'_> {
             diagnostic = diagnostic.note("functions of `math` take real numbers");
         } else if types.iter().any(|ty| matches!(ty, Ty::Object(ObjectKind::Formatted(_), _))) {
             diagnostic = diagnostic.help("an f-string, and what `%` makes of values, is for `print` alone");
+        } else if types.iter().any(holds_times) {
+            diagnostic = diagnostic.help("`a.view(np.int64)` has the counts of an array's dates and durations");
         }
         self.report(diagnostic)
+    }
+}
+
+/// Whether a type is a date or a duration, or an array of them.
+fn holds_times(ty: &Ty) -> bool {
+    match ty {
+        Ty::Object(ObjectKind::Time(_), _) => true,
+        Ty::Array(array) => super::times::time_of(array.dtype).is_some(),
+        Ty::Scalar(_)
+        | Ty::Complex(_)
+        | Ty::Int(_)
+        | Ty::Bool(_)
+        | Ty::Object(..)
+        | Ty::Static(_)
+        | Ty::Conflict(_)
+        | Ty::Bottom
+        | Ty::Poison => false,
     }
 }
 

@@ -6,7 +6,7 @@ use super::super::{
     expr::Args,
     function::count,
     lowerer::FnLowerer,
-    object::Static,
+    object::{ObjectKind, Static},
     prelude, refusals,
     ty::shown_path,
     value::{ArrayValue, Known, Value},
@@ -232,7 +232,8 @@ impl FnLowerer<'_> {
         if self.no_keywords(row, &args).is_none() {
             return Value::Poison;
         }
-        let inputs = row.signatures.first().map_or(0, |sig| sig.args.len());
+        // One without overloads is of dates and durations.
+        let inputs = row.signatures.first().map_or(1, |sig| sig.args.len());
         let pair = row.signatures.first().is_some_and(|sig| matches!(sig.returns, Returns::Tuple(_)));
         let values: Vec<Value> = args.positional.into_iter().map(|(value, _)| value).collect();
         let types: Vec<_> = values.iter().map(Value::ty).collect();
@@ -250,7 +251,7 @@ impl FnLowerer<'_> {
         }
         let ndim = outs.first().map_or(0, |out| out.ty.ndim);
         let fits = |value: &Value| {
-            if let Value::Array(array) = value { array.ty.ndim <= ndim } else { value.ty().number().is_some() }
+            if let Value::Array(array) = value { array.ty.ndim <= ndim } else { is_element(value) }
         };
         let function = prelude::function(&format!("each{inputs}{}", if pair { "_pair" } else { "" }));
         let alike = outs.iter().all(|out| out.ty.ndim == ndim);
@@ -284,4 +285,9 @@ impl FnLowerer<'_> {
             Err(_) => self.no_overload(row, &types, span),
         }
     }
+}
+
+/// Whether an argument of a ufunc is a number, a date or a duration.
+fn is_element(value: &Value) -> bool {
+    value.ty().number().is_some() || matches!(value, Value::Object(ObjectKind::Time(_), _))
 }

@@ -24,12 +24,19 @@ use crate::{
 
 /// What stands behind the array in a call.
 #[derive(Default)]
-struct Given {
-    axis: Option<usize>,
+pub(super) struct Given {
+    pub(super) axis: Option<usize>,
     dtype: Option<Number>,
-    out: Option<ArrayValue>,
+    pub(super) out: Option<ArrayValue>,
     initial: Option<Value>,
     ddof: Option<Value>,
+}
+
+impl Given {
+    /// Whether it says more than where the results go.
+    pub(super) fn is_general(&self) -> bool {
+        self.dtype.is_some() || self.initial.is_some() || self.ddof.is_some()
+    }
 }
 
 impl FnLowerer<'_> {
@@ -41,7 +48,7 @@ impl FnLowerer<'_> {
         }
         let Some((array, given)) = self.given(row, of, args, span) else { return Value::Poison };
         let Some(sig) = self.choose_overload(row, &[Value::Array(array.clone())], span) else { return Value::Poison };
-        let general = given.dtype.is_some() || given.initial.is_some() || given.ddof.is_some() || running;
+        let general = given.is_general() || running;
         let name = if general { of.general } else { of.function };
         let Some(function) = prelude::function(name) else {
             self.cx.fault(self.at(span), &format!("the prelude lacks `{name}`"));
@@ -63,21 +70,40 @@ impl FnLowerer<'_> {
             let values = std::iter::once(Value::Array(array)).chain(more).collect();
             return self.own_result(row, &function, values, result, span);
         };
-        if out.ty.readonly {
-            return self.report(refusals::readonly(Ty::Array(out.ty), span));
-        }
-        if self.holds_results(&array, given.axis, &out, running, span).is_none() {
-            return Value::Poison;
-        }
         let result = Value::Array(out.clone());
+        match self.stored_results(row, &function, array, given.axis, out, running, more, span) {
+            Some(()) => result,
+            None => Value::Poison,
+        }
+    }
+
+    /// What a function gives of an array, or along an axis of it, goes into another array; `None` where that is reported.
+    #[expect(clippy::too_many_arguments, reason = "all parts of one call")]
+    pub(super) fn stored_results(
+        &mut self,
+        row: &'static Intrinsic,
+        function: &Arc<FunctionDef>,
+        array: ArrayValue,
+        axis: Option<usize>,
+        out: ArrayValue,
+        running: bool,
+        more: Vec<Value>,
+        span: Span,
+    ) -> Option<()> {
+        if out.ty.readonly {
+            self.report(refusals::readonly(Ty::Array(out.ty), span));
+            return None;
+        }
+        self.holds_results(&array, axis, &out, running, span)?;
         if self.is_dry() {
-            return result;
+            return Some(());
         }
         let types = [Ty::Array(array.ty), Ty::Array(out.ty)];
-        match self.store_into(&function, array, given.axis, out, running, more, span) {
-            Ok(()) => result,
-            Err(_) => self.no_overload(row, &types, span),
+        if self.store_into(function, array, axis, out, running, more, span).is_err() {
+            self.no_overload(row, &types, span);
+            return None;
         }
+        Some(())
     }
 
     /// The thread ends where an array for results is not of their shape, which one without the axis, or with it as one of
@@ -191,7 +217,7 @@ impl FnLowerer<'_> {
     }
 
     /// The array and the other arguments of a call.
-    fn given(&mut self, row: &Intrinsic, of: &Whole, args: Args, span: Span) -> Option<(ArrayValue, Given)> {
+    pub(super) fn given(&mut self, row: &Intrinsic, of: &Whole, args: Args, span: Span) -> Option<(ArrayValue, Given)> {
         let name = shown_path(row.path);
         let mut positional = args.positional.into_iter();
         let first = positional.next().map(|(value, _)| value);
@@ -282,7 +308,7 @@ impl FnLowerer<'_> {
         Some(())
     }
 
-    fn needs_out(&mut self, row: &Intrinsic, axis: Option<usize>, span: Span) -> Value {
+    pub(super) fn needs_out(&mut self, row: &Intrinsic, axis: Option<usize>, span: Span) -> Value {
         let name = shown_path(row.path);
         let message = format!("`{name}` would give an array here, and a kernel makes none");
         let along = axis.map(|axis| format!("axis={axis}, ")).unwrap_or_default();

@@ -70,6 +70,29 @@ impl FnLowerer<'_> {
         Some(self.prelude(name, args, span))
     }
 
+    /// A function of the prelude on one count.
+    pub(in crate::frontend) fn time_prelude(&mut self, name: &'static str, count: Value, span: Span) -> Value {
+        self.prelude(name, vec![count], span)
+    }
+
+    /// One of two dates or two durations, which a function of the prelude chooses; `None` if they are not of one kind.
+    pub(in crate::frontend) fn time_choice(
+        &mut self,
+        name: &'static str,
+        left: &Value,
+        right: &Value,
+        span: Span,
+    ) -> Option<Value> {
+        let ((a, x), (b, y)) = (count_of(left)?, count_of(right)?);
+        if a.is_span != b.is_span {
+            return None;
+        }
+        let unit = shorter(a, b);
+        let x = self.in_unit(x.clone(), a, unit, span)?;
+        let y = self.in_unit(y.clone(), b, unit, span)?;
+        Some(time(Time { unit, ..a }, self.prelude(name, vec![x, y], span)))
+    }
+
     /// The count of a time as one of a type; `None` if it is no such time, or its unit is shorter.
     pub(in crate::frontend) fn time_as(&mut self, value: &Value, to: Time, span: Span) -> Option<Value> {
         let (from, count) = count_of(value).filter(|(from, _)| from.is_span == to.is_span)?;

@@ -103,3 +103,53 @@ def time_le(a, b):
     """Say whether a time is not after another."""
     none = -9223372036854775807 - 1
     return a <= b and a != none
+
+
+def time_isnat(a):
+    """Say whether it is no time."""
+    none = -9223372036854775807 - 1
+    return a == none
+
+
+def time_abs(a):
+    """Give a span without its sign; no time is its own negative."""
+    return abs(a)
+
+
+def time_sign(a):
+    """Give the sign of a span; NumPy has it that no time is below zero."""
+    return 1 if a > 0 else (-1 if a < 0 else 0)
+
+
+def time_maximum(a, b):
+    """Give the larger, or no time if one is none."""
+    none = -9223372036854775807 - 1
+    return none if a == none or b == none else max(a, b)
+
+
+def time_minimum(a, b):
+    """Give the smaller, or no time if one is none: that is the lowest count."""
+    return min(a, b)
+
+
+def time_fmax(a, b):
+    """Give the larger; none beside a time is ignored."""
+    return max(a, b)
+
+
+def time_fmin(a, b):
+    """Give the smaller; none beside a time is ignored."""
+    none = -9223372036854775807 - 1
+    return b if a == none else (a if b == none else min(a, b))
+
+
+def time_larger(a, b):
+    """Give the second if it is larger: Python's `max`."""
+    none = -9223372036854775807 - 1
+    return b if a < b and a != none else a
+
+
+def time_smaller(a, b):
+    """Give the second if it is smaller: Python's `min`."""
+    none = -9223372036854775807 - 1
+    return b if b < a and b != none else a

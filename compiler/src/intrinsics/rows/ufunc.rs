@@ -176,6 +176,7 @@ pub(super) const UFUNCS: &[Intrinsic] = &[
     ),
     row("numpy.isinf", INEXACT_TEST, Lowering::Ufunc(&Lowering::MathOr(MathFn::Isinf, "cmath_isinf")), "Infinite."),
     row("numpy.isnan", INEXACT_TEST, Lowering::Ufunc(&Lowering::MathOr(MathFn::Isnan, "cmath_isnan")), "Not a number."),
+    row("numpy.isnat", &[], Lowering::Custom(Custom::IsNat), "Whether a date or a duration is NaT."),
     row(
         "numpy.signbit",
         FLOAT_TEST,
