@@ -43,16 +43,21 @@ fn ptxas() -> Result<PathBuf, String> {
     found.pop().ok_or_else(|| format!("WEFT_PTXAS is not set, and no ptxas is installed in {}", lib.display()))
 }
 
-#[test]
-fn every_kernel_assembles() {
-    let ptxas = match ptxas() {
-        Ok(path) => path,
+/// The assembler; `None` where there is none, and that is meant.
+pub(crate) fn ptxas_or_skip() -> Option<PathBuf> {
+    match ptxas() {
+        Ok(path) => Some(path),
         Err(reason) if env::var("WEFT_SKIP_PTXAS").is_ok_and(|value| value == "1") => {
             println!("skipped: {reason}");
-            return;
+            None
         }
         Err(reason) => panic!("{reason}; run ./weft-dev test, or set WEFT_SKIP_PTXAS=1 to go without"),
-    };
+    }
+}
+
+#[test]
+fn every_kernel_assembles() {
+    let Some(ptxas) = ptxas_or_skip() else { return };
     let folder = env::temp_dir().join(format!("weft-ptxas-{}", process::id()));
     fs::create_dir_all(&folder).expect("the system has a folder for such files");
     let paths = files(&["tests/kernels"], "py");

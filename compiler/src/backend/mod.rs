@@ -21,7 +21,7 @@ use crate::{
     stop,
     target::{
         LOCAL_BYTES, STATIC_SHARED_BYTES,
-        needs::{self, Chosen},
+        needs::{self, Chosen, Why},
     },
 };
 
@@ -128,10 +128,14 @@ fn written_for(module: &Module, request: &Request, number: u32, suffix: &'static
     let texts = module.inline_ptx.iter().map(|(_, ptx)| ptx.text.as_str());
     needs::choose(number, suffix, driver, texts).map_err(|(place, lacks)| {
         let span = module.inline_ptx.iter().nth(place).map_or_else(Span::default, |(_, ptx)| ptx.span);
-        let is_driver = lacks.driver.is_some();
         let diagnostic = Diagnostic::error(Code::NotInTarget, span, lacks.to_string());
-        if is_driver {
-            return diagnostic.help("update NVIDIA's driver, or do without it");
+        match lacks.why {
+            Why::Driver { .. } => return diagnostic.help("update NVIDIA's driver, or do without it"),
+            Why::Writer { .. } => return diagnostic.help("do without it"),
+            Why::NoTarget => {
+                return diagnostic.help("newer GPUs have another instruction for it, such as `vote.sync` for `vote`");
+            }
+            Why::Target(_) => {}
         }
         let diagnostic = diagnostic.label(format!("the kernel is compiled for {}", request.target));
         if driver.is_some() {

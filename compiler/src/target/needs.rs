@@ -1,10 +1,14 @@
-//! What operations of PTX need: the SM from which on they are there, and the PTX ISA that has them.
+//! What instructions of PTX need: the SMs that have them, and the PTX ISA.
 //!
-//! The back end asks here whether an SM has an instruction, or does without it; of PTX that a program has itself, it finds out
-//! what the kernel needs. Facts are those of the notes on each instruction in "Parallel Thread Execution ISA".
+//! The back end queries whether an SM has an instruction, or does without it; of PTX that a program has itself, it finds
+//! out what the kernel needs. The facts are in `needs/table.txt`.
+
+mod ptx;
+mod table;
 
 use std::fmt;
 
+use self::table::Version;
 use super::Sm;
 
 /// `redux.sync`: the values of a warp's lanes, taken together.
@@ -19,117 +23,16 @@ pub const BFLOAT_OF_INTEGERS: &str = "cvt.rn.bf16.s32";
 /// The highest ISA that LLVM 22 writes.
 pub const HIGHEST_ISA: (u32, u32) = (9, 0);
 
-/// What one operation needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Needs {
-    /// The words with which it begins: of several rows that do, the longest counts.
-    pub operation: &'static str,
-    /// The oldest SM.
-    pub sm: u32,
-    /// The major versions of SMs with it, if it is there only in code for the very SM or its family, such as `sm_90a`.
-    pub majors: &'static [u32],
-    /// The lowest PTX ISA.
-    pub isa: (u32, u32),
+/// Whether an SM has an instruction, whatever its operands.
+pub fn has(sm: u32, instruction: &str) -> bool {
+    lowest_isa(instruction, sm, "").is_some()
 }
 
-const fn needs(operation: &'static str, sm: u32, isa: (u32, u32)) -> Needs {
-    Needs { operation, sm, majors: &[], isa }
+/// The lowest PTX ISA with which code for an SM can have all instructions of a text; `None` if the SM lacks one.
+pub fn lowest_isa(text: &str, number: u32, suffix: &str) -> Option<(u32, u32)> {
+    let isas = ptx::instructions(text).into_iter().map(|instruction| table::isa(&instruction, number, suffix).ok());
+    isas.fold(Some((0, 0)), |highest, isa| highest.max(isa).filter(|_| highest.is_some() && isa.is_some()))
 }
-
-const fn specific(operation: &'static str, sm: u32, isa: (u32, u32), majors: &'static [u32]) -> Needs {
-    Needs { operation, sm, majors, isa }
-}
-
-/// What is not in every SM and every ISA that weft compiles for.
-#[rustfmt::skip]
-pub const NEEDS: &[Needs] = &[
-    needs("%cluster",                 90, (7, 8)),
-    needs("%is_explicit_cluster",     90, (7, 8)),
-    needs("%ncluster",                90, (7, 8)),
-    needs("applypriority",            80, (7, 4)),
-    needs(BFLOAT_ATOMIC_ADD,          90, (7, 8)),
-    needs("barrier.cluster",          90, (7, 8)),
-    needs("bmsk",                     75, (7, 6)),
-    needs("clusterlaunchcontrol",    100, (8, 6)),
-    needs("cp.async",                 80, (7, 0)),
-    needs("cp.async.bulk",            90, (8, 0)),
-    needs("cp.reduce.async.bulk",     90, (8, 0)),
-    needs("createpolicy",             80, (7, 4)),
-    needs(BFLOAT_OF_INTEGERS,         90, (7, 8)),
-    needs("discard",                  80, (7, 4)),
-    needs("elect.sync",               90, (8, 0)),
-    needs("ex2.approx.f16",           75, (7, 0)),
-    needs("ex2.approx.ftz.bf16",      90, (7, 8)),
-    needs("fence.mbarrier_init",      90, (8, 0)),
-    needs("fence.proxy.async",        90, (8, 0)),
-    needs("fence.proxy.tensormap",    90, (8, 3)),
-    needs(BFLOAT_FMA,                 80, (7, 0)),
-    needs("getctarank",               90, (7, 8)),
-    needs("griddepcontrol",           90, (7, 8)),
-    needs("ldmatrix",                 75, (6, 5)),
-    needs("mapa",                     90, (7, 8)),
-    needs("mbarrier",                 80, (7, 0)),
-    needs("mbarrier.arrive.expect_tx", 90, (8, 0)),
-    needs("mbarrier.complete_tx",     90, (8, 0)),
-    needs("mbarrier.expect_tx",       90, (8, 0)),
-    needs("mbarrier.try_wait",        90, (7, 8)),
-    needs("mma.sp",                   80, (7, 1)),
-    needs("mma.sync",                 75, (6, 4)),
-    needs("movmatrix",                75, (7, 8)),
-    needs("multimem",                 90, (8, 1)),
-    needs("red.async",                90, (8, 1)),
-    needs(REDUX,                      80, (7, 0)),
-    specific("setmaxnreg",            90, (8, 0), &[9, 10, 11, 12]),
-    needs("st.async",                 90, (8, 1)),
-    needs("st.bulk",                 100, (8, 6)),
-    needs("stmatrix",                 90, (7, 8)),
-    needs("szext",                    75, (7, 6)),
-    needs("tanh.approx",              75, (7, 0)),
-    needs("tanh.approx.bf16",         90, (7, 8)),
-    specific("tcgen05",              100, (8, 6), &[10, 11]),
-    needs("tensormap.cp_fenceproxy",  90, (8, 3)),
-    specific("tensormap.replace",     90, (8, 3), &[9, 10, 11, 12]),
-    specific("wgmma",                 90, (8, 0), &[9]),
-];
-
-impl Needs {
-    /// Of one operation, such as `cp.async.bulk.tensor.2d`; `None` if every target has it, or nothing is known of it.
-    pub fn of(operation: &str) -> Option<&'static Self> {
-        let begins = |row: &&Self| {
-            operation.strip_prefix(row.operation).is_some_and(|rest| {
-                // Names of registers go on where they like.
-                rest.is_empty() || rest.starts_with('.') || row.operation.starts_with('%')
-            })
-        };
-        NEEDS.iter().filter(begins).max_by_key(|row| row.operation.len())
-    }
-
-    /// Of all operations in a text of PTX, each with its words there.
-    pub fn in_text(text: &str) -> impl Iterator<Item = (&str, &'static Self)> {
-        let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
-        let words = code.flat_map(|line| line.split(|c: char| !c.is_ascii_alphanumeric() && !"._%".contains(c)));
-        words.filter_map(|word| Some((word, Self::of(word)?)))
-    }
-
-    /// Whether code for an SM can have it.
-    pub fn is_met_by(&self, number: u32, suffix: &str) -> bool {
-        number >= self.sm && (self.majors.is_empty() || !suffix.is_empty() && self.majors.contains(&(number / 10)))
-    }
-
-    /// The SMs that have it, in words.
-    pub fn targets(&self) -> String {
-        let number = self.sm;
-        if self.majors.is_empty() { format!("`sm_{number}` or newer") } else { format!("`sm_{number}a`") }
-    }
-}
-
-/// Whether an SM has an operation.
-pub fn has(sm: u32, operation: &str) -> bool {
-    Needs::of(operation).is_none_or(|needs| sm >= needs.sm)
-}
-
-/// A version: major and minor.
-type Version = (u32, u32);
 
 /// The PTX ISA of each version of CUDA since 11.4; a driver takes that of its version and older ones. The versions of CUDA
 /// that are not here have that of the one before. ("Release History" in "Parallel Thread Execution ISA".)
@@ -171,40 +74,64 @@ pub struct Chosen {
     pub isa: Option<(u32, u32)>,
 }
 
-/// What a target lacks of what an operation needs.
+/// An instruction that code cannot have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lacks {
-    /// The operation.
+    /// The instruction, or a special register.
     pub operation: String,
-    /// What it needs.
-    pub needs: &'static Needs,
-    /// What the driver takes, if that is what is too old.
-    pub driver: Option<(u32, u32)>,
+    /// Why.
+    pub why: Why,
+}
+
+/// Why code cannot have an instruction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The target does not have it; these do.
+    Target(String),
+    /// No target has it.
+    NoTarget,
+    /// The driver that is to load the code takes an older ISA.
+    Driver {
+        /// The ISA that has it.
+        isa: Version,
+        /// The highest that the driver takes.
+        driver: Version,
+    },
+    /// It came with a newer ISA than weft writes.
+    Writer {
+        /// The ISA that has it.
+        isa: Version,
+    },
 }
 
 impl fmt::Display for Lacks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { operation, needs: Needs { isa: (major, minor), .. }, driver } = self;
-        match driver {
-            Some((taken, taken_minor)) => {
+        let operation = &self.operation;
+        match &self.why {
+            Why::Target(targets) => write!(f, "`{operation}` needs {targets}"),
+            Why::NoTarget => write!(f, "no GPU that weft compiles for has `{operation}`"),
+            Why::Driver { isa: (major, minor), driver: (taken, taken_minor) } => {
                 write!(f, "`{operation}` needs PTX {major}.{minor}, but the driver takes up to {taken}.{taken_minor}")?;
                 match driver_for((*major, *minor)) {
                     Some((cuda, cuda_minor)) => write!(f, ": it takes one for CUDA {cuda}.{cuda_minor} or newer"),
                     None => Ok(()),
                 }
             }
-            None => write!(f, "`{operation}` needs {}", self.needs.targets()),
+            Why::Writer { isa: (major, minor) } => {
+                let (highest, highest_minor) = HIGHEST_ISA;
+                write!(f, "`{operation}` needs PTX {major}.{minor}, but weft writes up to {highest}.{highest_minor}")
+            }
         }
     }
 }
 
 /// Finds what the PTX is written for of a kernel for an SM whose program has `texts` of PTX. `driver` is the highest ISA that
 /// the driver takes which is to load it, if the code is for this machine's device alone. The code then is for this very SM
-/// where an operation needs that, and PTX of the program's may use all that the driver takes.
+/// where an instruction needs that, and PTX of the program's may use all that the driver takes.
 ///
 /// # Errors
 ///
-/// The first operation of a text that the SM or the driver lacks, with the text's place among them.
+/// The first instruction of a text that the SM or the driver lacks, with the text's place among them.
 pub fn choose<'a>(
     number: u32,
     suffix: &'static str,
@@ -215,23 +142,33 @@ pub fn choose<'a>(
     let mut isa = (0, 0);
     for (place, text) in texts.enumerate() {
         isa = isa.max(driver.unwrap_or_default());
-        for (operation, needs) in Needs::in_text(text) {
-            let lacks = |driver| (place, Lacks { operation: operation.to_owned(), needs, driver });
-            if driver.is_some() && needs.majors.contains(&(number / 10)) {
-                suffix = "a";
+        for instruction in ptx::instructions(text) {
+            let mut needed = table::isa(&instruction, number, suffix);
+            if needed.is_err() && driver.is_some() && suffix.is_empty() && row(number, "a").is_some() {
+                let for_it_alone = table::isa(&instruction, number, "a");
+                if for_it_alone.is_ok() {
+                    (needed, suffix) = (for_it_alone, "a");
+                }
             }
-            if !needs.is_met_by(number, suffix) {
-                return Err(lacks(None));
+            let lacks = |operation: &str, why| (place, Lacks { operation: operation.to_owned(), why });
+            let needed = needed.map_err(|operation| {
+                lacks(operation, table::targets(&instruction).map_or(Why::NoTarget, Why::Target))
+            })?;
+            if let Some(driver) = driver.filter(|driver| *driver < needed) {
+                return Err(lacks(&instruction.name, Why::Driver { isa: needed, driver }));
             }
-            if driver.is_some_and(|driver| driver < needs.isa) {
-                return Err(lacks(driver));
+            if needed > HIGHEST_ISA {
+                return Err(lacks(&instruction.name, Why::Writer { isa: needed }));
             }
-            isa = isa.max(needs.isa);
+            isa = isa.max(needed);
         }
     }
-    let lowest =
-        super::SMS.iter().find(|row| row.number == number && row.suffix == suffix).map(|row: &Sm| row.lowest_isa);
+    let lowest = row(number, suffix).map(|row| row.lowest_isa);
     Ok(Chosen { suffix, isa: lowest.map(|lowest| lowest.max(isa.min(HIGHEST_ISA))) })
+}
+
+fn row(number: u32, suffix: &str) -> Option<&'static Sm> {
+    super::SMS.iter().find(|row| row.number == number && row.suffix == suffix)
 }
 
 #[cfg(test)]
@@ -243,28 +180,18 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_row_counts() {
-        let isa = |text: &str| Needs::of(text).map(|needs| (needs.operation, needs.sm, needs.isa));
-        assert_eq!(isa("cp.async.ca.shared.global"), Some(("cp.async", 80, (7, 0))));
-        assert_eq!(isa("cp.async.bulk.tensor.2d"), Some(("cp.async.bulk", 90, (8, 0))));
-        assert_eq!(isa("%cluster_ctarank"), Some(("%cluster", 90, (7, 8))));
-        assert_eq!(isa("mapaper"), None);
-        assert_eq!(isa("add.s32"), None);
-        for name in [REDUX, BFLOAT_ATOMIC_ADD, BFLOAT_FMA, BFLOAT_OF_INTEGERS] {
-            assert_eq!(Needs::of(name).map(|needs| needs.operation), Some(name));
+    fn the_back_end_finds_what_it_asks_for() {
+        for (name, sm) in [(REDUX, 80), (BFLOAT_ATOMIC_ADD, 90), (BFLOAT_FMA, 80), (BFLOAT_OF_INTEGERS, 90)] {
+            assert!(has(sm, name) && !has(sm - 1, name), "{name}");
         }
-        assert!(has(90, BFLOAT_ATOMIC_ADD) && !has(89, BFLOAT_ATOMIC_ADD) && has(75, "add.s32"));
+        assert!(has(75, "add.s32"));
     }
 
     #[test]
-    fn operations_are_found_in_texts() {
-        let found = |text| Needs::in_text(text).map(|(_, needs)| needs.operation).collect::<Vec<_>>();
-        assert_eq!(
-            found("{ .reg .b32 t; mapa.u32 t, $1, 0; @p mbarrier.try_wait.b64 $0, [t]; }"),
-            ["mapa", "mbarrier.try_wait"]
-        );
-        assert_eq!(found("mov.u32 $0, %cluster_ctarank; // not wgmma"), ["%cluster"]);
-        assert_eq!(found("add.s32 $0, $1, $2;"), Vec::<&str>::new());
+    fn a_text_needs_what_all_its_instructions_need() {
+        assert_eq!(lowest_isa("add.s32 $0, $1, $2;", 75, ""), Some((0, 0)));
+        assert_eq!(lowest_isa("elect.sync _|p, $0; mapa.u32 $0, $1, $2;", 90, ""), Some((8, 0)));
+        assert_eq!(lowest_isa("elect.sync _|p, $0; mapa.u32 $0, $1, $2;", 89, ""), None);
     }
 
     #[test]
@@ -285,6 +212,11 @@ mod tests {
         let told = |number, driver, text| chosen(number, driver, text).expect_err("it lacks something");
         assert_eq!(told(89, None, "barrier.cluster.arrive;"), "`barrier.cluster.arrive` needs `sm_90` or newer");
         assert_eq!(told(90, None, "wgmma.fence;"), "`wgmma.fence` needs `sm_90a`");
+        assert_eq!(told(90, None, "vote.any.pred p, q;"), "no GPU that weft compiles for has `vote.any.pred`");
+        assert_eq!(
+            told(90, None, "clmad.lo.u64 $0, $1, $2, $3;"),
+            "`clmad.lo.u64` needs PTX 9.3, but weft writes up to 9.0"
+        );
         assert_eq!(told(100, Some((9, 0)), "wgmma.fence;"), "`wgmma.fence` needs `sm_90a`");
         assert_eq!(
             told(90, Some((7, 8)), "elect.sync _|p, $0;"),
