@@ -183,7 +183,7 @@ impl Ty {
                 }
                 (ObjectKind::Weak, [item]) => item.arg(),
                 (ObjectKind::Enum(class), [item]) => Some(ArgType::Enum(*class, Box::new(item.arg()?))),
-                (ObjectKind::Record, [Self::Array(place)]) => Some(ArgType::Record(place.dtype)),
+                (ObjectKind::Record | ObjectKind::Chars, [Self::Array(place)]) => Some(ArgType::Record(place.dtype)),
                 (ObjectKind::Pointer, [Self::Array(place)]) => Some(ArgType::Pointer(Some(place.dtype))),
                 (ObjectKind::Optional, [_, of]) => of.arg()?.or_none(),
                 (ObjectKind::VoidPointer, _) => Some(ArgType::Pointer(None)),

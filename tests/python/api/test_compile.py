@@ -6,8 +6,10 @@ import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import weft
+import weft.errors
 from weft import cuda, types
 from weft.cuda import boolean, complex64, complex128, float16, float32, float64, int8, int16, int32, int64, uint8
 
@@ -277,3 +279,105 @@ print("done")
     command = [sys.executable, tmp_path / "program.py"]
     ran = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert ran.stdout == "done\n", ran.stderr
+
+
+def of_record(r):
+    return r.a
+
+
+def of_tuple(t):
+    return t[0][t[1]]
+
+
+def of_string(s):
+    return len(s)
+
+
+def of_nested(t):
+    return t[1][0].a + t[0]
+
+
+RECORD = weft.typeof(np.zeros(1, np.dtype([("a", "f8"), ("b", "i4")], align=True))[0])
+
+
+@pytest.mark.parametrize(
+    ("function", "argument", "abi", "expected"),
+    [
+        (of_record, RECORD, "c", ".func (.param .b64 ) of_record( .param .b64 )"),
+        (of_record, RECORD, "numba", ".func (.param .b32 ) of_record( .param .b64 , .param .b64 )"),
+        (
+            of_tuple,
+            types.Tuple((float64[::1], int64)),
+            "c",
+            ".func (.param .b64 ) of_tuple( .param .align 8 .b8 [64] )",
+        ),
+        (
+            of_tuple,
+            types.Tuple((float64[::1], int64)),
+            "numba",
+            ".func (.param .b32 ) of_tuple( " + ", ".join([".param .b64"] * 9) + " )",
+        ),
+        (of_string, weft.typeof("abc"), "c", ".func (.param .b64 ) of_string( .param .b64 )"),
+        (
+            of_nested,
+            types.Tuple((float64, types.Tuple((RECORD,)))),
+            "c",
+            ".func (.param .b64 ) of_nested( .param .align 8 .b8 [16] )",
+        ),
+    ],
+)
+def test_records_strings_and_arrays_in_tuples_are_parameters(function, argument, abi, expected) -> None:
+    code, _ = cuda.compile(function, (argument,), abi=abi, cc=(9, 0))
+    assert prototype(code).replace(" ,", ",") == expected.replace(" ,", ",")
+    if function is of_record:
+        # By the pointer, in any memory: the field is read where it is.
+        assert re.search(r"\bld\.(b|f)64", code)
+
+
+def test_kernels_call_functions_with_signatures_of_records_wherever_these_are() -> None:
+    inner = cuda.jit(float64(RECORD), device=True)(of_record)
+
+    @cuda.jit
+    def kernel(x, out):
+        own = cuda.shared.array(1, RECORD)
+        own[0].a = x[0].a
+        cuda.syncthreads()
+        out[0] = inner(own[0]) + inner(x[0])
+
+    x = np.ones(1, np.dtype([("a", "f8"), ("b", "i4")], align=True))
+    out = np.zeros(1)
+    kernel[1, 1](x, out)
+    assert out[0] == 2
+
+
+@pytest.mark.parametrize(
+    "compile_",
+    [
+        cuda.compile,
+        cuda.compile_ptx,
+        cuda.compile_all,
+        cuda.compile_for_current_device,
+        cuda.compile_ptx_for_current_device,
+    ],
+)
+def test_numpys_typing_is_an_option(compile_) -> None:
+    def tenth(x, y):
+        y[0] = x[0] * 0.1
+
+    options = {"device": False, "abi": "numba", "typing": "numpy"}
+    if compile_ is cuda.compile_all:
+        options["output"] = "ptx"
+    signature = "void(float32[::1], float32[::1])"
+    code = compile_(tenth, signature, **options)[0]
+    other = compile_(tenth, signature, **(options | {"typing": "numba"}))[0]
+    assert "f64" not in str(code)
+    assert "f64" in str(other)
+    with pytest.raises((TypeError, ValueError), match="typing"):
+        compile_(tenth, signature, **(options | {"typing": "c"}))
+
+
+@pytest.mark.parametrize("compile_", [cuda.compile, cuda.compile_ptx, cuda.compile_ptx_for_current_device])
+def test_a_warning_of_debug_names_the_programs_line(compile_) -> None:
+    with pytest.warns(weft.errors.InvalidConfigWarning) as caught:
+        compile_(add, (int32, int32), device=True, debug=True)
+    assert {warning.filename for warning in caught} == {__file__}

@@ -451,11 +451,22 @@ impl FnLowerer<'_> {
             return None;
         };
         let mut out = Vec::new();
-        for (value, arg) in values.into_iter().zip(&chosen.args) {
+        for (index, (value, arg)) in values.into_iter().zip(&chosen.args).enumerate() {
             let keeps_none = matches!(arg, ArgType::Optional(_));
             let value = if keeps_none { value } else { self.not_none(value, span) };
             let to = where_it_is(&value.ty(), Ty::of_arg(arg));
-            out.push(self.try_convert(value, &to, span)?);
+            let (given, n_reported) = (value.ty(), self.cx.diagnostics.len());
+            let Some(value) = self.try_convert(value, &to, span) else {
+                if self.cx.diagnostics.len() == n_reported {
+                    let name = &def.ast.name;
+                    let message =
+                        format!("argument {} of `{name}` is {given}, which its signature has no place for", index + 1);
+                    let error = Diagnostic::error(Code::NoMatchingOverload, span, message);
+                    self.report(error.note(format!("the signature has {arg} there")));
+                }
+                return None;
+            };
+            out.push(value);
         }
         Some(out)
     }
@@ -471,6 +482,10 @@ fn where_it_is(given: &Ty, declared: Ty) -> Ty {
             Ty::Object(ObjectKind::Optional, items.into_iter().enumerate().map(known).collect())
         }
         (Ty::Object(ObjectKind::Pointer | ObjectKind::VoidPointer, _), _) => given.clone(),
+        // What tuples hold, and where records and strings are.
+        (Ty::Object(kind, given), Ty::Object(declared, items)) if *kind == declared && given.len() == items.len() => {
+            Ty::Object(declared, given.iter().zip(items).map(|(given, item)| where_it_is(given, item)).collect())
+        }
         (_, declared) => declared,
     }
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import types
 import warnings
 
@@ -251,7 +252,17 @@ def _warn_about_debug(*, opt: bool | None, lineinfo: bool) -> None:
         text = "optimized code is not supported by CUDA's debuggers: debug=True means opt=False; say so"
     else:
         return
-    warnings.warn(text, InvalidConfigWarning, stacklevel=3)
+    warnings.warn(text, InvalidConfigWarning, stacklevel=_callers_level())
+
+
+def _callers_level() -> int:
+    """Count the frames up to the first one that is not weft's, for a warning that the caller of this function gives."""
+    level = 1
+    frame = sys._getframe(1)
+    while frame.f_globals.get("__name__", "").partition(".")[0] == "weft" and frame.f_back is not None:
+        frame = frame.f_back
+        level += 1
+    return level
 
 
 def take_over(foreign: Any) -> Dispatcher:

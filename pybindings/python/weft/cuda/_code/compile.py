@@ -32,6 +32,7 @@ def compile(  # its name in numba.cuda
     output: str = "ptx",
     forceinline: bool = False,
     launch_bounds: int | Sequence[int] | None = None,
+    typing: str | None = None,
 ) -> tuple[str, Type]:
     """Compile a function to PTX that other programs link or load.
 
@@ -67,6 +68,8 @@ def compile(  # its name in numba.cuda
     launch_bounds
         For a kernel: the most threads of a block; or a tuple of that, the fewest blocks on a multiprocessor and the
         most blocks of a cluster.
+    typing
+        ``"numba"`` or ``"numpy"``, as `cuda.jit` takes it; by default, what the function was jitted with.
 
     Returns
     -------
@@ -89,8 +92,8 @@ def compile(  # its name in numba.cuda
     (True, float32)
     """
     _check(output, abi, device=device, forceinline=forceinline)
-    options = {"device": device, "fastmath": fastmath, "launch_bounds": launch_bounds}
-    options["typing"] = getattr(pyfunc, "targetoptions", {}).get("typing")
+    options: dict[str, Any] = {"device": device, "fastmath": fastmath, "launch_bounds": launch_bounds}
+    options["typing"] = getattr(pyfunc, "targetoptions", {}).get("typing") if typing is None else typing
     debug = bool(config.DEBUG) if debug is None else bool(debug)
     if debug:
         _warn_about_debug(opt=opt, lineinfo=lineinfo)
@@ -125,6 +128,7 @@ def compile_for_current_device(
     output: str = "ptx",
     forceinline: bool = False,
     launch_bounds: int | Sequence[int] | None = None,
+    typing: str | None = None,
 ) -> tuple[str, Type]:
     """Compile as `compile` does, for the current device.
 
@@ -134,7 +138,7 @@ def compile_for_current_device(
         The function, jitted or not.
     sig
         A signature, or None for the annotations of the parameters.
-    debug, lineinfo, fastmath, opt, forceinline, launch_bounds
+    debug, lineinfo, fastmath, opt, forceinline, launch_bounds, typing
         As options of `cuda.jit`.
     device
         Compile a device function; False compiles a kernel.
@@ -179,6 +183,7 @@ def compile_for_current_device(
         output=output,
         forceinline=forceinline,
         launch_bounds=launch_bounds,
+        typing=typing,
     )
 
 
@@ -195,6 +200,7 @@ def compile_ptx(
     abi_info: dict[str, Any] | None = None,
     forceinline: bool = False,
     launch_bounds: int | Sequence[int] | None = None,
+    typing: str | None = None,
 ) -> tuple[str, Type]:
     """Compile as `compile` does: a kernel, or with ``device=True`` a device function with numba-cuda's ABI.
 
@@ -204,7 +210,7 @@ def compile_ptx(
         The function, jitted or not.
     sig
         A signature, or None for the annotations of the parameters.
-    debug, lineinfo, fastmath, opt, forceinline, launch_bounds
+    debug, lineinfo, fastmath, opt, forceinline, launch_bounds, typing
         As options of `cuda.jit`.
     device
         Compile a device function; False compiles a kernel.
@@ -250,6 +256,7 @@ def compile_ptx(
         abi_info=abi_info,
         forceinline=forceinline,
         launch_bounds=launch_bounds,
+        typing=typing,
     )
 
 
@@ -265,6 +272,7 @@ def compile_ptx_for_current_device(
     abi_info: dict[str, Any] | None = None,
     forceinline: bool = False,
     launch_bounds: int | Sequence[int] | None = None,
+    typing: str | None = None,
 ) -> tuple[str, Type]:
     """Compile as `compile_ptx` does, for the current device.
 
@@ -274,7 +282,7 @@ def compile_ptx_for_current_device(
         The function, jitted or not.
     sig
         A signature, or None for the annotations of the parameters.
-    debug, lineinfo, fastmath, opt, forceinline, launch_bounds
+    debug, lineinfo, fastmath, opt, forceinline, launch_bounds, typing
         As options of `cuda.jit`.
     device
         Compile a device function; False compiles a kernel.
@@ -318,6 +326,7 @@ def compile_ptx_for_current_device(
         abi_info=abi_info,
         forceinline=forceinline,
         launch_bounds=launch_bounds,
+        typing=typing,
     )
 
 
@@ -335,6 +344,7 @@ def compile_all(
     output: str = "ltoir",
     forceinline: bool = False,
     launch_bounds: int | Sequence[int] | None = None,
+    typing: str | None = None,
 ) -> tuple[list[Any], Type]:
     """Compile as `compile` does; the first of the pair is a list of all code that the function needs.
 
@@ -346,7 +356,7 @@ def compile_all(
         The function, jitted or not.
     sig
         A signature, or None for the annotations of the parameters.
-    debug, lineinfo, fastmath, opt, forceinline, launch_bounds
+    debug, lineinfo, fastmath, opt, forceinline, launch_bounds, typing
         As options of `cuda.jit`.
     device
         Compile a device function; False compiles a kernel.
@@ -395,6 +405,7 @@ def compile_all(
         output=output,
         forceinline=forceinline,
         launch_bounds=launch_bounds,
+        typing=typing,
     )
     options = {"device": True, "link": getattr(pyfunc, "targetoptions", {}).get("link", ())}
     dispatcher = _make(pyfunc, options=options, signatures=[], source=None)
