@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -196,3 +197,47 @@ def test_a_server_without_an_editor_ends():
     command = [sys.executable, "-m", "weft", "lsp"]
     done = subprocess.run(command, input=b"", capture_output=True, check=False, timeout=60)
     assert done.returncode != 0
+
+
+def framed(body: bytes) -> bytes:
+    return b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+
+HELLO = framed(
+    json.dumps(
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"capabilities": {}, "processId": None}}
+    ).encode()
+)
+GOODBYE = framed(b'{"jsonrpc": "2.0", "id": 9, "method": "shutdown"}') + framed(b'{"jsonrpc": "2.0", "method": "exit"}')
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [(b"{]", -32700), (b"\xff", -32700), (b"", -32700), (b"[]", -32600), (b'"text"', -32600), (b'{"x": 1}', -32600)],
+)
+def test_a_message_that_is_none_is_answered_and_the_server_goes_on(body, code):
+    text = HELLO + framed(b'{"jsonrpc": "2.0", "method": "initialized", "params": {}}') + framed(body) + GOODBYE
+    command = [sys.executable, "-m", "weft", "lsp"]
+    done = subprocess.run(command, input=text, capture_output=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, b"")
+    answers = [json.loads(part.split(b"\r\n\r\n")[1]) for part in done.stdout.split(b"Content-Length: ")[1:]]
+    assert [answer.get("id") for answer in answers if "error" not in answer] == [1, 9]
+    assert [(answer["id"], answer["error"]["code"]) for answer in answers if "error" in answer] == [(None, code)]
+
+
+@pytest.mark.parametrize("before", [b"", HELLO])
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b"Content-Length: 99999999999999\r\n\r\n{}", "a message of 99999999999999 bytes is larger than"),
+        (b"Content-Length: many\r\n\r\n{}", 'the Content-Length "many" is no number'),
+        (b"Content-Type: x\r\n\r\n{}", "no Content-Length"),
+        (b"Content-Length: 20\r\n\r\n{}", "the input ends after 2 of the 20 bytes"),
+    ],
+)
+def test_a_header_that_makes_no_sense_ends_the_server_with_the_reason(before, text, words):
+    command = [sys.executable, "-m", "weft", "lsp"]
+    done = subprocess.run(command, input=before + text, capture_output=True, check=False, timeout=60)
+    assert done.returncode == 2
+    assert words in done.stderr.decode()
+    assert "the editor does not speak the protocol" in done.stderr.decode()

@@ -6,6 +6,7 @@
 mod document;
 mod fix;
 mod text;
+mod transport;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -30,7 +31,12 @@ const QUIET: Duration = Duration::from_millis(150);
 
 /// Serves one editor until it says that it goes.
 pub(crate) fn lsp() -> Result<u8, Stop> {
-    let (connection, threads) = Connection::stdio();
+    let (connection, transport) = transport::stdio()?;
+    let done = serve(connection);
+    transport.join(done)
+}
+
+fn serve(connection: Connection) -> Result<u8, Stop> {
     let broken =
         |error: &dyn std::fmt::Display| Stop::Usage(format!("the editor does not speak the protocol: {error}"));
     let capabilities = json!({
@@ -48,11 +54,8 @@ pub(crate) fn lsp() -> Result<u8, Stop> {
     let notes = asked.pointer("/initializationOptions/notes").and_then(Value::as_bool).unwrap_or(true);
     let mut server =
         Server { connection, engine: Engine::new(), notes, documents: BTreeMap::new(), dirty: BTreeSet::new() };
-    let done = server.run();
-    // The threads end when nobody sends any more.
-    drop(server);
-    threads.join()?;
-    done
+    // The writing thread ends when the server is gone.
+    server.run()
 }
 
 struct Server {

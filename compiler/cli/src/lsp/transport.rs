@@ -1,0 +1,223 @@
+//! Messages between the server and an editor, over the standard input and output.
+//!
+//! A message that is not JSON, or no message of JSON-RPC, is answered with an error, and the server goes on. Where it is
+//! unknown where the next message begins, or a message is larger than all that editors send, the connection ends with
+//! the reason.
+
+use std::{
+    io::{self, BufRead, Read, Write},
+    sync::{Arc, OnceLock},
+    thread,
+};
+
+use lsp_server::{Connection, ErrorCode, Message};
+use serde_json::{Value, json};
+
+use crate::report::Stop;
+
+/// The most bytes of a message. Editors send whole documents; a larger length is a broken header.
+const MAX_BYTES: usize = 256 << 20;
+
+/// The most bytes of a line of a header.
+const MAX_LINE: u64 = 8 << 10;
+
+/// The threads that read and write.
+pub(super) struct Transport {
+    reader: thread::JoinHandle<()>,
+    writer: thread::JoinHandle<io::Result<()>>,
+    /// Why nothing more can be read.
+    broken: Arc<OnceLock<String>>,
+}
+
+/// A message as it came.
+#[derive(Debug)]
+enum Incoming {
+    /// It is one.
+    Message(Message),
+    /// It is none: the answer.
+    Wrong(Value),
+    /// There are no more.
+    End,
+}
+
+/// Opens the connection.
+pub(super) fn stdio() -> io::Result<(Connection, Transport)> {
+    let (server, editor) = Connection::memory();
+    let Connection { sender, receiver } = editor;
+    let broken = Arc::new(OnceLock::new());
+    let reason = Arc::clone(&broken);
+    let reader = thread::Builder::new().name("lsp-reader".to_owned()).spawn(move || {
+        // The reason is there before the server sees that nothing comes any more.
+        if let Err(error) = forward(|message| sender.send(message).is_ok()) {
+            reason.get_or_init(|| error);
+        }
+        drop(sender);
+    })?;
+    let writer = thread::Builder::new().name("lsp-writer".to_owned()).spawn(move || {
+        for message in receiver {
+            let mut answer = serde_json::to_value(message)?;
+            if let Some(fields) = answer.as_object_mut() {
+                fields.insert("jsonrpc".to_owned(), json!("2.0"));
+            }
+            write(&answer)?;
+        }
+        Ok(())
+    })?;
+    Ok((server, Transport { reader, writer, broken }))
+}
+
+/// Reads messages until the editor says that it goes, or is gone.
+fn forward(mut send: impl FnMut(Message) -> bool) -> Result<(), String> {
+    let mut input = io::stdin().lock();
+    loop {
+        match read(&mut input)? {
+            Incoming::Message(message) => {
+                let is_exit = matches!(&message, Message::Notification(one) if one.method == "exit");
+                if !send(message) || is_exit {
+                    return Ok(());
+                }
+            }
+            Incoming::Wrong(answer) => write(&answer).map_err(|error| error.to_string())?,
+            Incoming::End => return Ok(()),
+        }
+    }
+}
+
+impl Transport {
+    /// Waits until all is written. `done` is how the server ended, unless the input was broken: then that is why.
+    pub(super) fn join(self, done: Result<u8, Stop>) -> Result<u8, Stop> {
+        let panicked = |_| io::Error::other("a thread of the connection panicked");
+        let written = self.writer.join().map_err(panicked)?;
+        if let Some(reason) = self.broken.get() {
+            return Err(Stop::Usage(format!("the editor does not speak the protocol: {reason}")));
+        }
+        // A reader may wait for an editor that the server does not understand.
+        let done = done?;
+        self.reader.join().map_err(panicked)?;
+        written?;
+        Ok(done)
+    }
+}
+
+/// Writes a message whole: others are written by another thread.
+fn write(message: &Value) -> io::Result<()> {
+    let text = message.to_string();
+    let mut output = io::stdout().lock();
+    write!(output, "Content-Length: {}\r\n\r\n{text}", text.len())?;
+    output.flush()
+}
+
+/// Reads one message.
+///
+/// # Errors
+///
+/// Why the next message cannot be found.
+fn read(input: &mut dyn BufRead) -> Result<Incoming, String> {
+    let Some(length) = header(input)? else { return Ok(Incoming::End) };
+    if length > MAX_BYTES {
+        return Err(format!("a message of {length} bytes is larger than the {MAX_BYTES} that weft reads"));
+    }
+    // What is there is read before memory is taken for all.
+    let mut body = Vec::new();
+    Read::take(&mut *input, length as u64).read_to_end(&mut body).map_err(|error| error.to_string())?;
+    if body.len() < length {
+        return Err(format!("the input ends after {} of the {length} bytes of a message", body.len()));
+    }
+    let value: Value = match serde_json::from_slice(&body) {
+        Ok(value) => value,
+        Err(error) => {
+            let message = format!("the message is not JSON: {error}");
+            return Ok(Incoming::Wrong(wrong(Value::Null, ErrorCode::ParseError, &message)));
+        }
+    };
+    let id = value.get("id").filter(|id| id.is_number() || id.is_string()).cloned().unwrap_or_default();
+    Ok(match serde_json::from_value(value) {
+        Ok(message) => Incoming::Message(message),
+        Err(_) => {
+            let message = "the message is no request, notification or response of JSON-RPC";
+            Incoming::Wrong(wrong(id, ErrorCode::InvalidRequest, message))
+        }
+    })
+}
+
+fn wrong(id: Value, code: ErrorCode, message: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "error": {"code": code as i32, "message": message}})
+}
+
+/// The length of the message that follows; `None` at the end of the input.
+fn header(input: &mut dyn BufRead) -> Result<Option<usize>, String> {
+    let mut length = None;
+    let mut is_first = true;
+    loop {
+        let mut line = Vec::new();
+        Read::take(&mut *input, MAX_LINE).read_until(b'\n', &mut line).map_err(|error| error.to_string())?;
+        let shown = String::from_utf8_lossy(&line).chars().take(80).collect::<String>();
+        if line.is_empty() && is_first {
+            return Ok(None);
+        }
+        is_first = false;
+        let Some(line) = line.strip_suffix(b"\n") else {
+            return Err(format!("the line {shown:?} of a header does not end"));
+        };
+        let line = String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(line));
+        if line.is_empty() {
+            return length.map(Some).ok_or_else(|| "a header has no Content-Length".to_owned());
+        }
+        let Some((name, value)) = line.split_once(':') else {
+            return Err(format!("the line {shown:?} of a header has no colon"));
+        };
+        if name.trim().eq_ignore_ascii_case("Content-Length") {
+            let value = value.trim();
+            length = Some(value.parse().map_err(|_| format!("the Content-Length {value:?} is no number of bytes"))?);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(text: &str) -> Result<Incoming, String> {
+        read(&mut text.as_bytes())
+    }
+
+    fn framed(body: &str) -> String {
+        format!("Content-Length: {}\r\n\r\n{body}", body.len())
+    }
+
+    fn code(body: &str) -> Option<i64> {
+        match one(&framed(body)) {
+            Ok(Incoming::Wrong(answer)) => answer.pointer("/error/code").and_then(Value::as_i64),
+            Ok(Incoming::Message(_) | Incoming::End) | Err(_) => None,
+        }
+    }
+
+    #[test]
+    fn messages_are_read_and_what_is_none_is_answered() {
+        assert!(matches!(one(&framed(r#"{"jsonrpc":"2.0","method":"exit"}"#)), Ok(Incoming::Message(_))));
+        assert!(matches!(one(""), Ok(Incoming::End)));
+        assert_eq!(["{]", "", "\u{0}"].map(code), [Some(-32700); 3]);
+        assert_eq!(
+            ["[]", "{}", "3", r#"{"id":1}"#, "null"].map(code),
+            [Some(-32600), Some(-32600), Some(-32600), None, Some(-32600)]
+        );
+    }
+
+    #[test]
+    fn broken_headers_say_what_is_wrong() {
+        for (text, word) in [
+            ("Content-Length: 99999999999999\r\n\r\n{}", "larger"),
+            ("Content-Length: 99999999999999999999999\r\n\r\n{}", "no number"),
+            ("Content-Length: -1\r\n\r\n{}", "no number"),
+            ("Content-Length: 9\r\n\r\n{}", "ends after 2"),
+            ("Content-Type: x\r\n\r\n{}", "no Content-Length"),
+            ("{}\r\n\r\n", "no colon"),
+            ("Content-Length: 2", "does not end"),
+        ] {
+            let reason = one(text).expect_err("it is broken");
+            assert!(reason.contains(word), "{text:?}: {reason}");
+        }
+        let endless = "x".repeat(1 << 20);
+        assert!(one(&endless).is_err_and(|reason| reason.len() < 200));
+    }
+}
