@@ -146,7 +146,11 @@ pub(super) fn cache(surroundings: &Surroundings, settings: &Settings, findings: 
 
 /// Tries to write a file to a folder, or, if it is not there yet, to the folder in which it would be made.
 fn write_below(folder: &Path) -> io::Result<()> {
-    let there = folder.ancestors().find(|folder| folder.exists()).unwrap_or(folder);
+    // A link that leads nowhere, or to itself, is there, and no folder can be made in its place.
+    let there = folder.ancestors().find(|folder| folder.symlink_metadata().is_ok()).unwrap_or(folder);
+    if !fs::metadata(there)?.is_dir() {
+        return Err(io::Error::new(io::ErrorKind::NotADirectory, format!("{} is not a folder", there.display())));
+    }
     let file = there.join(format!(".weft-doctor-{}", std::process::id()));
     let written = File::create_new(&file).and_then(|mut file| file.write_all(&[0; 4096]));
     // What was not made cannot be removed.

@@ -100,3 +100,18 @@ fn settings_are_listed_with_where_they_are_from() {
     let said = folder.weft(&["settings", "tuen"]).failed(2);
     assert_eq!(said, "error: there is no setting `tuen`: did you mean WEFT_TUNE?\n");
 }
+
+#[test]
+#[cfg(unix)]
+fn a_cache_whose_folder_cannot_be_made_is_told_of() {
+    let folder = Folder::with("file", "");
+    std::os::unix::fs::symlink(folder.path().join("loop"), folder.path().join("loop")).expect("the folder is new");
+    std::os::unix::fs::symlink(folder.path().join("nowhere"), folder.path().join("dangling"))
+        .expect("the folder is new");
+    for name in ["loop", "dangling", "dangling/below", "file", "file/below"] {
+        let path = folder.path().join(name).display().to_string();
+        let (_, said) = doctor(&folder, &[("WEFT_CACHE_DIR", &path)]);
+        assert_eq!(said["cache"]["writable"], false, "{name}: {said:#}");
+        assert!(problems(&said, "warning").join("\n").contains("cannot be written"), "{name}: {said:#}");
+    }
+}
