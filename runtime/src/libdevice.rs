@@ -2,6 +2,7 @@
 //! machine, once, and read once.
 
 use std::{
+    ffi::OsString,
     fs,
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
@@ -35,7 +36,7 @@ pub struct Libdevice {
 impl Libdevice {
     /// Notes where to look: below `CUDA_HOME` and `CUDA_PATH` as `variable` answers them, below `roots` (the
     /// `site-packages` folders of a Python), then below `/usr/local/cuda*`. Touches no file yet.
-    pub fn new(settings: &Settings, variable: impl Fn(&str) -> Option<String>, roots: &[PathBuf]) -> Self {
+    pub fn new(settings: &Settings, variable: impl Fn(&str) -> Option<OsString>, roots: &[PathBuf]) -> Self {
         let toolkits = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(variable).filter(|path| !path.is_empty());
         let mut folders: Vec<_> = toolkits.map(|path| Path::new(&path).join(IN_TOOLKIT)).collect();
         folders.extend(roots.iter().flat_map(|root| IN_SITE_PACKAGES.iter().map(move |below| root.join(below))));

@@ -3,7 +3,7 @@
 //! something needs them, and their absence is an error only then.
 
 use std::{
-    ffi::OsStr,
+    ffi::{OsStr, OsString},
     fs,
     path::{Path, PathBuf},
 };
@@ -57,7 +57,7 @@ pub struct Toolkit {
 impl Toolkit {
     /// Notes where to look: in `CUDA_HOME` and `CUDA_PATH` as `variable` answers them, below `roots` (the `site-packages`
     /// folders of a Python), then in `/usr/local/cuda*`. Touches no file yet.
-    pub fn new(settings: &Settings, variable: impl Fn(&str) -> Option<String>, roots: &[PathBuf]) -> Self {
+    pub fn new(settings: &Settings, variable: impl Fn(&str) -> Option<OsString>, roots: &[PathBuf]) -> Self {
         let toolkits = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(variable).filter(|path| !path.is_empty());
         Self {
             nvrtc: settings.nvrtc.clone(),
@@ -161,8 +161,8 @@ mod tests {
         let home = root.join("home").display().to_string();
         let path = root.join("path").display().to_string();
         let variable = move |name: &str| match name {
-            "CUDA_HOME" => Some(home.clone()),
-            "CUDA_PATH" => Some(path.clone()),
+            "CUDA_HOME" => Some(home.clone().into()),
+            "CUDA_PATH" => Some(path.clone().into()),
             _ => None,
         };
         Toolkit::new(&Settings::default(), variable, &[root.join("site")])

@@ -42,7 +42,7 @@ fn the_order_is_cuda_home_cuda_path_packages() {
             "CUDA_PATH" => &path,
             _ => return None,
         };
-        folder.to_str().map(str::to_owned)
+        Some(folder.clone().into_os_string())
     };
     let find = || {
         let found = Libdevice::new(&settings(FileChoice::Auto), variable, &[root.join("empty"), site.clone()]);
@@ -66,7 +66,7 @@ fn the_order_is_cuda_home_cuda_path_packages() {
 fn it_is_looked_for_once() {
     let root = folder("once");
     let file = put(&root, "nvvm/libdevice", BITCODE);
-    let home = root.to_str().map(str::to_owned);
+    let home = Some(root.as_os_str().to_owned());
     let found = Libdevice::new(&settings(FileChoice::Auto), |name| home.clone().filter(|_| name == "CUDA_HOME"), &[]);
     let first = found.bytes().expect("it is bitcode").expect("it is there");
     fs::remove_file(&file).expect("it was just written");
@@ -78,7 +78,7 @@ fn it_is_looked_for_once() {
 fn none_is_none() {
     let root = folder("none");
     put(&root, "nvvm/libdevice", BITCODE);
-    let home = root.to_str().map(str::to_owned);
+    let home = Some(root.as_os_str().to_owned());
     let none = Libdevice::new(&settings(FileChoice::None), |_| home.clone(), &[]);
     assert_eq!((none.path(), none.bytes()), (None, Ok(None)));
 }
@@ -104,7 +104,7 @@ fn a_named_file_must_be_one() {
 fn a_found_file_that_is_useless_is_passed_over() {
     let root = folder("useless");
     put(&root, "nvvm/libdevice", b"no bitcode");
-    let home = root.to_str().map(str::to_owned);
+    let home = Some(root.as_os_str().to_owned());
     let found = Libdevice::new(&settings(FileChoice::Auto), |name| home.clone().filter(|_| name == "CUDA_HOME"), &[]);
     assert_eq!(found.bytes(), Ok(None));
 }

@@ -48,7 +48,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Surroundings {
     /// Answers environment variables.
-    pub variable: fn(&str) -> Option<String>,
+    pub variable: fn(&str) -> Option<OsString>,
     /// Gives the names of all environment variables that are text.
     pub names: fn() -> Vec<String>,
     /// Asks the Python that runs the command, if one does.
@@ -102,7 +102,7 @@ impl Stdout {
 impl Default for Surroundings {
     fn default() -> Self {
         Self {
-            variable: |name| std::env::var(name).ok(),
+            variable: |name| std::env::var_os(name),
             names: || std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect(),
             python: None,
             site_packages: Vec::new(),

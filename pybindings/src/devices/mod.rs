@@ -146,7 +146,7 @@ fn choose() -> Result<Devices, Error> {
 
 fn read_settings() -> Result<&'static Settings, Error> {
     let read = || {
-        let variable = |name: &str| std::env::var(name).ok();
+        let variable = |name: &str| std::env::var_os(name);
         let settings = Settings::from_env(variable)?;
         cuda::attach_profiler(&settings, variable);
         progress::set_up(Place { choice: settings.progress, is_terminal, write });
@@ -201,7 +201,7 @@ pub(crate) fn findings(py: Python<'_>) -> PyResult<errors::Findings> {
 /// read, of which whoever compiles is told.
 pub(crate) fn cache() -> Option<(PathBuf, u64)> {
     let settings = read_settings().ok()?;
-    Some((settings.cache_folder(|name| std::env::var(name).ok())?, settings.cache_bytes))
+    Some((settings.cache_folder(|name| std::env::var_os(name))?, settings.cache_bytes))
 }
 
 /// The settings that Python's side reads: those of `weft.config`.
@@ -231,7 +231,7 @@ pub(crate) fn libdevice(py: Python<'_>) -> PyResult<Option<Arc<Vec<u8>>>> {
     let settings = settings(py)?;
     if LIBDEVICE.get().is_none() {
         let roots: Vec<PathBuf> = py.import("weft._source")?.call_method0("site_packages")?.extract()?;
-        LIBDEVICE.get_or_init(|| Libdevice::new(settings, |name| std::env::var(name).ok(), &roots));
+        LIBDEVICE.get_or_init(|| Libdevice::new(settings, |name| std::env::var_os(name), &roots));
     }
     let bytes = py.detach(|| LIBDEVICE.get().map_or(Ok(None), Libdevice::bytes));
     bytes.map_err(|error| errors::runtime(py, &error))
@@ -244,7 +244,7 @@ pub(crate) fn toolkit(py: Python<'_>) -> PyResult<&'static Toolkit> {
         return Ok(toolkit);
     }
     let roots: Vec<PathBuf> = py.import("weft._source")?.call_method0("site_packages")?.extract()?;
-    Ok(TOOLKIT.get_or_init(|| Toolkit::new(settings, |name| std::env::var(name).ok(), &roots)))
+    Ok(TOOLKIT.get_or_init(|| Toolkit::new(settings, |name| std::env::var_os(name), &roots)))
 }
 
 /// Says once that kernels run on the CPU because no GPU was found, where the user did not choose the CPU, and which

@@ -28,7 +28,7 @@ mod stream;
 mod tools;
 mod uses;
 
-use std::{path::PathBuf, sync::Arc};
+use std::{ffi::OsString, path::PathBuf, sync::Arc};
 
 use crate::{error::Error, executor::Executor, settings::Settings, toolkit::Toolkit};
 
@@ -62,7 +62,7 @@ pub fn open(settings: &Settings, ordinal: u32) -> Result<Arc<dyn Executor>, Erro
 
 /// Tells the profiler that watches this process, if one does and the settings want it, of compilations, copies and launches,
 /// whatever device they are for. `variable` answers environment variables, by which a profiler is found.
-pub fn attach_profiler(settings: &Settings, variable: impl Fn(&str) -> Option<String>) {
+pub fn attach_profiler(settings: &Settings, variable: impl Fn(&str) -> Option<OsString>) {
     nvtx::attach(settings, variable);
 }
 

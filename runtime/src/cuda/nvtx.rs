@@ -8,7 +8,7 @@
 #![expect(unsafe_code, reason = "calls into a profiler's library")]
 
 use std::{
-    ffi::{CString, c_char, c_int, c_uint, c_void},
+    ffi::{CString, OsStr, OsString, c_char, c_int, c_uint, c_void},
     mem, ptr,
     sync::atomic::{AtomicPtr, Ordering},
 };
@@ -167,7 +167,7 @@ impl Profiler for Nvtx {
 
 /// Tells the profiler that watches this process of ranges, if one does: the library that `variable` answers for the
 /// environment variable. One that cannot be opened, or is none of a profiler's, is as none.
-pub(super) fn attach(settings: &Settings, variable: impl Fn(&str) -> Option<String>) {
+pub(super) fn attach(settings: &Settings, variable: impl Fn(&str) -> Option<OsString>) {
     if !settings.nvtx {
         return;
     }
@@ -177,7 +177,7 @@ pub(super) fn attach(settings: &Settings, variable: impl Fn(&str) -> Option<Stri
     }
 }
 
-fn open(path: &str) -> Option<Nvtx> {
+fn open(path: &OsStr) -> Option<Nvtx> {
     // SAFETY: whoever sets the variable wants the library to be opened.
     let library = unsafe { Library::new(path) }.ok()?;
     // SAFETY: the function of a profiler that has this name is of this type.

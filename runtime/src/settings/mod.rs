@@ -4,6 +4,7 @@
 //! [`SETTINGS`]; the row's text is what users read.
 
 use std::{
+    ffi::{OsStr, OsString},
     num::NonZeroUsize,
     path::{self, PathBuf},
 };
@@ -203,15 +204,22 @@ pub struct InForce {
 
 impl Setting {
     /// The environment variable that gives it and what that is, if one does.
-    fn given(&self, variable: &impl Fn(&str) -> Option<String>) -> Option<(&'static str, String)> {
+    fn given(&self, variable: &impl Fn(&str) -> Option<OsString>) -> Option<(&'static str, OsString)> {
         let also = ALSO.iter().find(|(name, _)| *name == self.name).map(|(_, also)| *also);
         let names = [Some(self.name), also].into_iter().flatten();
-        names.filter_map(|name| Some((name, variable(name)?))).find(|(_, value)| !value.trim().is_empty())
+        names.filter_map(|name| Some((name, variable(name)?))).find(|(_, value)| {
+            // What is not UTF-8 is not blank.
+            value.to_str().is_none_or(|value| !value.trim().is_empty())
+        })
     }
 
     /// Reads a value into the settings.
-    fn read(&self, settings: &mut Settings, value: &str) -> Result<(), Error> {
+    fn read(&self, settings: &mut Settings, value: &OsStr) -> Result<(), Error> {
         let Self { name, allowed, default, .. } = self;
+        let Some(value) = value.to_str() else {
+            let message = format!("{name} is {value:?}, which is not UTF-8; it can be {allowed} (default: {default})");
+            return Err(Error::new(ErrorKind::Value, message));
+        };
         (self.parse)(settings, value.trim()).ok_or_else(|| {
             let message = format!("{name} is \"{value}\"; it can be {allowed} (default: {default})");
             Error::new(ErrorKind::Value, message)
@@ -277,7 +285,7 @@ impl Settings {
     /// # Errors
     ///
     /// `Value`, naming the variable, its value and what it could be.
-    pub fn from_env(variable: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
+    pub fn from_env(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, Error> {
         let mut settings = Self::default();
         for setting in SETTINGS {
             if let Some((_, value)) = setting.given(&variable) {
@@ -288,7 +296,7 @@ impl Settings {
     }
 
     /// Every setting as it is in force, in the order of the rows; `variable` answers the value of an environment variable.
-    pub fn in_force(variable: impl Fn(&str) -> Option<String>) -> Vec<InForce> {
+    pub fn in_force(variable: impl Fn(&str) -> Option<OsString>) -> Vec<InForce> {
         let rows = SETTINGS.iter().map(|setting| {
             let Some((from, value)) = setting.given(&variable) else {
                 return InForce { setting, value: setting.default.to_owned(), from: None, changes: Ok(false) };
@@ -296,7 +304,7 @@ impl Settings {
             let mut alone = Self::default();
             let read = setting.read(&mut alone, &value);
             let changes = read.map(|()| alone != Self::default());
-            InForce { setting, value: value.trim().to_owned(), from: Some(from), changes }
+            InForce { setting, value: value.to_string_lossy().trim().to_owned(), from: Some(from), changes }
         });
         rows.collect()
     }
@@ -322,7 +330,7 @@ impl Settings {
 
     /// Where what was compiled is kept, if it is: the folder of the settings, or else the one that is a user's own by the
     /// XDG Base Directory Specification, of which `variable` answers the environment variables.
-    pub fn cache_folder(&self, variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    pub fn cache_folder(&self, variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
         if !self.cache {
             return None;
         }
@@ -341,7 +349,7 @@ mod tests {
     use super::*;
 
     fn with(name: &'static str, value: &'static str) -> Result<Settings, Error> {
-        Settings::from_env(|asked| (asked == name).then(|| value.to_owned()))
+        Settings::from_env(|asked| (asked == name).then(|| value.into()))
     }
 
     #[test]
@@ -364,7 +372,7 @@ mod tests {
                 "WEFT_TUNE" => "",
                 _ => return None,
             };
-            Some(value.to_owned())
+            Some(value.into())
         };
         let rows = Settings::in_force(variable);
         assert_eq!(rows.len(), SETTINGS.len());
@@ -434,9 +442,39 @@ mod tests {
     }
 
     #[test]
+    fn every_switch_can_be_a_digit_or_a_word() {
+        let is_switch = |setting: &&Setting| setting.allowed.contains("0, 1, on or off");
+        assert!(SETTINGS.iter().filter(is_switch).count() > 14);
+        for setting in SETTINGS.iter().filter(is_switch) {
+            for (digit, word) in [("0", "off"), ("1", "on")] {
+                assert_eq!(with(setting.name, digit), with(setting.name, word), "{}", setting.name);
+            }
+            assert_ne!(with(setting.name, "0"), with(setting.name, "1"), "{}", setting.name);
+        }
+        assert_eq!(with("WEFT_PROGRESS", "off").map(|s| s.progress), Ok(ProgressChoice::Never));
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_value_that_is_not_utf_8_is_an_error_that_names_it() {
+        use std::os::unix::ffi::OsStringExt as _;
+
+        for setting in SETTINGS {
+            let variable = |name: &str| (name == setting.name).then(|| OsString::from_vec(b"/tmp/\xff".to_vec()));
+            let error = Settings::from_env(variable).expect_err("it is not UTF-8");
+            assert!(error.message.starts_with(&format!("{} is \"/tmp/\\xFF\", which is not UTF-8", setting.name)));
+            let row = Settings::in_force(variable).into_iter().find(|row| row.setting.name == setting.name);
+            assert!(row.is_some_and(|row| row.changes == Err(error)));
+        }
+        // A folder of the user's may have any name.
+        let home = |name: &str| (name == "HOME").then(|| OsString::from_vec(b"/home/\xff".to_vec()));
+        assert!(Settings::default().cache_folder(home).is_some());
+    }
+
+    #[test]
     fn the_cache_is_in_the_users_folder_unless_a_setting_says_otherwise() {
         let folder = |variables: &'static [(&str, &str)]| {
-            let variable = |name: &str| Some(variables.iter().find(|(known, _)| *known == name)?.1.to_owned());
+            let variable = |name: &str| Some(variables.iter().find(|(known, _)| *known == name)?.1.into());
             let settings = Settings::from_env(variable).expect("they are settings");
             settings.cache_folder(variable).map(|folder| folder.to_string_lossy().into_owned())
         };
@@ -468,7 +506,7 @@ mod tests {
             ("WEFT_LIBDEVICE", "yes"),
             ("WEFT_NVRTC", "libnvrtc.so"),
             ("WEFT_NVJITLINK", "13"),
-            ("WEFT_DEBUG", "on"),
+            ("WEFT_DEBUG", "yes"),
             ("WEFT_PROGRESS", "yes"),
             ("WEFT_WARN_ON_IMPLICIT_COPY", "2"),
             ("WEFT_CACHE", "no"),

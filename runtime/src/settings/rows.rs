@@ -329,13 +329,13 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_PROGRESS",
         default: "auto",
-        allowed: "auto, 0 or 1",
+        allowed: "auto, 0, 1, on or off",
         doc: "Whether long work shows its progress in a line on the standard error, which disappears at the end. `auto`: compilations and sanitized launches that take more than 2 seconds, if Python's `sys.stderr` is the terminal. `1`: also copies of 1 GiB and more; without a terminal, a line at the beginning and one at the end. `0`: never.",
         parse: |settings, value| {
             settings.progress = match value {
                 "auto" => ProgressChoice::Auto,
-                "0" => ProgressChoice::Never,
-                "1" => ProgressChoice::Always,
+                "0" | "off" => ProgressChoice::Never,
+                "1" | "on" => ProgressChoice::Always,
                 _ => return None,
             };
             Some(())
@@ -350,17 +350,10 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "WEFT_CACHE",
-        default: "on",
-        allowed: "on or off",
+        default: "1",
+        allowed: SWITCH,
         doc: "Whether compiled kernels are cached on the disk for later processes.",
-        parse: |settings, value| {
-            settings.cache = match value {
-                "on" => true,
-                "off" => false,
-                _ => return None,
-            };
-            Some(())
-        },
+        parse: |settings, value| switch(&mut settings.cache, value),
     },
     Setting {
         name: "WEFT_SPECIALIZE",
@@ -409,12 +402,12 @@ fn file(value: &str) -> Option<FileChoice> {
 }
 
 /// What a switch can be.
-const SWITCH: &str = "0 or 1";
+const SWITCH: &str = "0, 1, on or off";
 
 fn switch(setting: &mut bool, value: &str) -> Option<()> {
     *setting = match value {
-        "0" => false,
-        "1" => true,
+        "0" | "off" => false,
+        "1" | "on" => true,
         _ => return None,
     };
     Some(())

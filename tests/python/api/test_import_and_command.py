@@ -170,7 +170,7 @@ print(config.CUDA_WARN_ON_IMPLICIT_COPY, hasattr(config, "NOTHING"))
     for name in ("WEFT_LOW_OCCUPANCY_WARNINGS", "WEFT_DEBUG", "WEFT_BOUNDSCHECK"):
         wrong = run_python(program, **{name: "maybe"})
         assert wrong.returncode == 1
-        assert f'ValueError: {name} is "maybe"; it can be 0 or 1' in wrong.stderr
+        assert f'ValueError: {name} is "maybe"; it can be 0, 1, on or off' in wrong.stderr
         assert run_python("import weft; from weft import cuda", **{name: "maybe"}).returncode == 0
 
 
