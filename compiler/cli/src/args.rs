@@ -134,8 +134,8 @@ pub(crate) struct EmitArgs {
     /// Write remarks of the optimizer to the standard error: how `--coarsen` was done, or why not.
     #[arg(long)]
     pub(crate) remarks: bool,
-    /// NVIDIA's math library: the path of a libdevice.10.bc, `none`, or `auto` to look for one [default:
-    /// `WEFT_LIBDEVICE`, else auto].
+    /// Use NVIDIA's math library at this path of a libdevice.10.bc, `auto` to look for one, or `none` for weft's own
+    /// math functions [default: `WEFT_LIBDEVICE`, else auto].
     #[arg(long, value_name = "PATH")]
     pub(crate) libdevice: Option<String>,
     /// Diagnostics as JSON, on the standard error.

@@ -18,6 +18,37 @@ impl OptionFlags {
     }
 }
 
+/// What a flag does, where that is not what is said of the option.
+const HELP: &[(&str, &str)] = &[
+    (
+        "debug",
+        "Compile without optimizations, with line tables and Python's rules: `raise`, `assert`, divisions by zero and \
+         bad indices of tuples raise exceptions",
+    ),
+    ("lineinfo", "Write line tables for profilers"),
+    (
+        "fastmath",
+        "Relax floating point: denormals are zero, division and functions are approximate, sums are reordered",
+    ),
+    (
+        "launch_bounds",
+        "Compile for launches with at most THREADS threads a block, with BLOCKS blocks or more on a multiprocessor and \
+         at most CLUSTER blocks a cluster",
+    ),
+    ("max_registers", "Use at most N registers a thread"),
+    (
+        "boundscheck",
+        "Check each index of an array: one that is out of bounds raises an `IndexError`, if the program that launches \
+         the code reads what kernels raise",
+    ),
+    (
+        "wraparound",
+        "Take all indices of arrays as they are: the caller promises that none is negative. One that is written so is \
+         an error, and with `--boundscheck` the others raise. Slices, tuples and strings keep Python's meaning",
+    ),
+    ("exceptions", "Have `raise` and `assert` record an exception; without it they end their thread"),
+];
+
 impl Args for OptionFlags {
     fn augment_args(mut command: Command) -> Command {
         for option in JIT_OPTIONS {
@@ -26,7 +57,8 @@ impl Args for OptionFlags {
                 Flag::Switch(flag) | Flag::Off(flag) => Arg::new(option.name).long(flag).action(ArgAction::SetTrue),
                 Flag::Value(flag, shown) => Arg::new(option.name).long(flag).value_name(shown),
             };
-            command = command.arg(arg.help(option.doc.trim_end_matches('.')));
+            let help = HELP.iter().find(|(name, _)| *name == option.name).map_or(option.doc, |(_, help)| *help);
+            command = command.arg(arg.help(help.trim_end_matches('.')));
         }
         command
     }
