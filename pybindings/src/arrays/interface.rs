@@ -110,8 +110,18 @@ fn read<'py>(
     }
     let (shape, steps) = cells.get(extents..).unwrap_or_default().split_at(ndim);
     let (layout, is_aligned) = strides::examine(address, shape, steps, dtype)?;
-    let stream = optional(intern!(py, "stream"))?.map(|stream| stream.extract()).transpose()?;
+    let handle = |stream: Bound<'_, PyAny>| {
+        stream.extract().map_err(|_| {
+            let message = "the stream of its __cuda_array_interface__ must be None, 1, 2 or the handle of a stream";
+            PyValueError::new_err(format!("{message}, not {}", shown(&stream)))
+        })
+    };
+    let stream = optional(intern!(py, "stream"))?.map(handle).transpose()?;
     Ok(Interface { array: ArrayType { dtype, ndim: ndim as u8, layout, readonly }, stream, is_aligned })
+}
+
+fn shown(value: &Bound<'_, PyAny>) -> String {
+    value.repr().map_or_else(|_| value.get_type().to_string(), |text| text.to_string())
 }
 
 /// A tuple, or a list as one.

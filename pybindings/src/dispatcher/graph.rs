@@ -13,7 +13,7 @@ use pyo3::{
 };
 use weft_runtime::{self as runtime, Buffer, Executor, LaunchConfig, Step};
 
-use super::{Dispatcher, around, launch, overload::Resolved};
+use super::{Dispatcher, around, launch, overload::Resolved, staging::check_elements};
 use crate::{
     args::Arguments,
     devices::{
@@ -151,13 +151,14 @@ impl Graph {
 
 impl Made {
     /// The recorded launch of a number, with its step's and what that uses.
-    fn recorded<'py>(&self, py: Python<'py>, index: usize) -> PyResult<(usize, &Kept, &Bound<'py, RecordedLaunch>)> {
+    fn recorded<'py>(&self, py: Python<'py>, index: i64) -> PyResult<(usize, &Kept, &Bound<'py, RecordedLaunch>)> {
         let steps = self.steps.iter().enumerate();
         let mut launches =
             steps.filter_map(|(step, kept)| Some((step, kept, kept.keep.bind(py).cast::<RecordedLaunch>().ok()?)));
         let count = launches.clone().count();
-        launches
-            .nth(index)
+        usize::try_from(index)
+            .ok()
+            .and_then(|index| launches.nth(index))
             .ok_or_else(|| PyIndexError::new_err(format!("the graph has {count} launches, not one of number {index}")))
     }
 }
@@ -227,7 +228,7 @@ impl Graph {
 
     #[doc = include_str!("docs/graph.set_args.txt")]
     #[pyo3(signature = (launch, *args))]
-    fn set_args(&self, py: Python<'_>, launch: usize, args: &Bound<'_, PyTuple>) -> PyResult<()> {
+    fn set_args(&self, py: Python<'_>, launch: i64, args: &Bound<'_, PyTuple>) -> PyResult<()> {
         let made = self.made()?;
         let (step, kept, recorded) = made.recorded(py, launch)?;
         let recorded = recorded.get();
@@ -255,6 +256,7 @@ impl Graph {
                 shown(&resolved.overload.args)
             )));
         }
+        check_elements(dispatcher.get(), &resolved, &arguments)?;
         arguments.lend(&overload.lent);
         let mut slots = Vec::new();
         launch::settle_cells(&resolved, &mut arguments);

@@ -15,7 +15,7 @@ use super::{
     Dispatcher, graph,
     launcher::Launcher,
     overload::{Overload, Resolved},
-    staging::{Staging, stage},
+    staging::{Staging, check_elements, stage},
     tensors,
 };
 use crate::{
@@ -107,6 +107,7 @@ fn run(
         By::Launcher(launcher) => Dispatcher::resolve_for(dispatcher, arguments, Some((launcher, args)))?,
         By::Kernel(overload) => Dispatcher::resolve_to(dispatcher, arguments, overload)?,
     };
+    check_elements(dispatcher.get(), &resolved, arguments)?;
     // The order with other libraries' work is that of each replay: nothing is waited for now.
     if is_recorded {
         let resolved = resolved.for_block(dispatcher, config)?;

@@ -14,6 +14,7 @@ use super::{
     Dispatcher, graph,
     launch::{self, By, fill_slots},
     overload::Resolved,
+    staging::check_elements,
 };
 use crate::{
     args::Arguments,
@@ -76,6 +77,7 @@ impl Prepared {
     ) -> PyResult<Arc<Resolved>> {
         let py = dispatcher.py();
         let resolved = Dispatcher::resolve(dispatcher, arguments)?.for_block(dispatcher, config)?;
+        check_elements(dispatcher.get(), &resolved, arguments)?;
         arguments.lend(&resolved.overload.lent);
         let variant = fill_slots(dispatcher, &resolved, config, arguments, slots)?;
         let resolved = variant.unwrap_or(resolved);

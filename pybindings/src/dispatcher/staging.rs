@@ -12,7 +12,7 @@ use pyo3::{
     prelude::*,
     types::{IntoPyDict, PyDict},
 };
-use weft_artifact::Access;
+use weft_artifact::{Access, Layout};
 use weft_runtime::{Buffer, Executor, Stream};
 
 use super::{
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     args::{Arguments, HostArgument, InPlace},
-    arrays::host_array::HostArray,
+    arrays::{host_array::HostArray, strides},
     devices, errors,
 };
 
@@ -151,6 +151,38 @@ pub(super) fn access(resolved: &Resolved, param: usize) -> Access {
         .map_or(Access { reads: true, writes: true, accumulates: false }, |param| param.access)
 }
 
+/// Refuses an array that the kernel reaches in place and may write, but some of whose elements share memory. One without
+/// gaps has none of them.
+pub(super) fn check_elements(dispatcher: &Dispatcher, resolved: &Resolved, arguments: &Arguments) -> PyResult<()> {
+    for place in &arguments.in_place {
+        let InPlace { param, array, .. } = place;
+        if array.layout != Layout::Any || array.readonly || !access(resolved, *param).writes {
+            continue;
+        }
+        if overlaps(place, &arguments.cells) {
+            return Err(overlapping(dispatcher, *param));
+        }
+    }
+    Ok(())
+}
+
+/// Whether two elements share memory, by the launch's cells.
+fn overlaps(place: &InPlace, cells: &[u64]) -> bool {
+    let ndim = place.array.ndim.into();
+    let fields = cells.get(place.cell + 1..).unwrap_or_default();
+    let shape: Vec<_> = fields.iter().take(ndim).map(|extent| *extent as usize).collect();
+    let steps: Vec<_> = fields.iter().skip(ndim).take(ndim).map(|stride| *stride as isize).collect();
+    strides::overlap(&shape, &steps, place.array.dtype.size_bytes())
+}
+
+fn overlapping(dispatcher: &Dispatcher, param: usize) -> PyErr {
+    PyValueError::new_err(format!(
+        "{}: the kernel may write the array, but some of its elements share memory (a view by `as_strided` or \
+         `broadcast_to`); pass a copy",
+        dispatcher.argument(param)
+    ))
+}
+
 /// What of the host arrays is needed, if anything.
 fn needs(dispatcher: &Bound<'_, Dispatcher>, resolved: &Resolved, hosts: &[HostArgument]) -> PyResult<Vec<Need>> {
     let py = dispatcher.py();
@@ -167,11 +199,7 @@ fn needs(dispatcher: &Bound<'_, Dispatcher>, resolved: &Resolved, hosts: &[HostA
         let writes = access.writes && !(host.is_array && host.array.is_read_only());
         let copy_out = writes && hint_out;
         if copy_out && host.array.overlaps() {
-            return Err(PyValueError::new_err(format!(
-                "{}: the kernel may write the array, but some of its elements share memory (a view by `as_strided` or \
-                 `broadcast_to`); pass a copy",
-                dispatcher.get().argument(host.param)
-            )));
+            return Err(overlapping(dispatcher.get(), host.param));
         }
         if !warned && host.hint.is_none() {
             warned = true;

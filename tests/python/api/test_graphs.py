@@ -218,6 +218,8 @@ def test_arguments_can_be_changed(numbers):
         graph.set_args(0, numbers)
     with pytest.raises(IndexError, match="the graph has 2 launches, not one of number 2"):
         graph.set_args(2, numbers, 7.0)
+    with pytest.raises(IndexError, match="the graph has 2 launches, not one of number -1"):
+        graph.set_args(-1, numbers, 7.0)
     graph.launch()
     assert np.array_equal(second.copy_to_host(), np.full(100, 8.0))
 

@@ -6,6 +6,7 @@ import gc
 import threading
 import warnings
 import weakref
+from typing import Any
 
 import numpy as np
 import pytest
@@ -218,6 +219,52 @@ def test_a_host_array_whose_elements_overlap_is_not_written(name: str) -> None:
     tuple_kernel = cuda.jit(write_second)
     with pytest.raises(ValueError, match=r"argument 2 .*share memory"):
         tuple_kernel[1, 1](out, (out, view))
+
+
+class Foreign:
+    """An array of another library, with any strides."""
+
+    def __init__(self, array: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+        self.array = array
+        pointer = array.__cuda_array_interface__["data"]
+        self.__cuda_array_interface__ = {
+            "shape": shape,
+            "strides": strides,
+            "typestr": "<f8",
+            "data": pointer,
+            "version": 3,
+        }
+
+
+@pytest.mark.parametrize(("shape", "strides"), [((8, 8), (8, 8)), ((3, 4), (0, 8)), ((4, 3), (0, 0))])
+def test_a_foreign_array_whose_elements_overlap_is_not_written(
+    shape: tuple[int, int], strides: tuple[int, int]
+) -> None:
+    array = cuda.to_device(np.zeros(16))
+    view = Foreign(array, shape, strides)
+    message = r"argument 1 \(`a`\) of kernel `add_one_2d`: .*share memory"
+    with pytest.raises(ValueError, match=message):
+        add_one_2d[(1, 1), (8, 8)](view)
+    with pytest.raises(ValueError, match=message):
+        add_one_2d[(1, 1), (8, 8)].prepare(view)
+    with cuda.graph(), pytest.raises(ValueError, match=message):
+        add_one_2d[(1, 1), (8, 8)](view)
+    assert not array.copy_to_host().any()
+    # Reading is fine, and so is what only looks odd.
+    out = np.zeros(2)
+    copy[1, 32](Foreign(array, (2,), (0,)), out)
+    add_one_2d[(1, 1), (8, 8)](Foreign(array, (4, 3), (8, 40)))
+    assert array.copy_to_host().sum() == 12
+
+
+def test_a_stream_of_a_foreign_array_that_is_none_is_named() -> None:
+    view = Foreign(cuda.to_device(np.zeros((2, 2))), (2, 2), (16, 8))
+    for wrong in (-5, "stream", 1 << 70):
+        view.__cuda_array_interface__["stream"] = wrong
+        with pytest.raises(
+            ValueError, match=r"argument 1 \(`a`\).*stream of its __cuda_array_interface__ must be .*, not "
+        ):
+            add_one_2d[(1, 1), (2, 2)](view)
 
 
 def write_second(out, pair):
