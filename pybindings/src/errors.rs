@@ -60,6 +60,15 @@ pub(crate) fn diagnostics(py: Python<'_>, diagnostics: &[Diagnostic], sources: &
     } else {
         "CompileError"
     };
+    // Who imports weft may never have heard of Numba.
+    let is_numbas = || py.import("weft.numba")?.call_method0("is_installed")?.is_truthy();
+    let own: Vec<Diagnostic>;
+    let diagnostics = if is_numbas().unwrap_or(false) {
+        diagnostics
+    } else {
+        own = diagnostics.iter().map(|diagnostic| Diagnostic { numba: None, ..diagnostic.clone() }).collect();
+        own.as_slice()
+    };
     let text = render_text(diagnostics, sources, false);
     exception(py, class, (text, render_json(diagnostics, sources)))
 }

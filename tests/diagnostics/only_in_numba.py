@@ -9,4 +9,4 @@ from weft import cuda
 def only_in_numba(x, y):
     lane = cuda.laneid
     cuda.shufl_down_sync(0xFFFFFFFF, x[lane], 1)  # error: [E0207] "`cuda` has no `shufl_down_sync`"
-    z = np.arange(3)  # error: [E0207] "numba has `numpy.arange`"
+    z = np.concatenate((y, y))  # error: [E0207] "kernels do not have `numpy.concatenate`"

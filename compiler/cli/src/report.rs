@@ -49,6 +49,10 @@ impl Report {
     pub(crate) fn add(&mut self, diagnostics: &[Diagnostic], sources: &SourceMap) {
         for diagnostic in diagnostics {
             let mut diagnostic = diagnostic.clone();
+            // A program that does not name Numba may be of somebody who has never heard of it.
+            if !sources.file(diagnostic.span).is_some_and(|file| file.text.contains("numba")) {
+                diagnostic.numba = None;
+            }
             diagnostic.span = self.place(diagnostic.span, sources);
             for (span, _) in &mut diagnostic.labels {
                 *span = self.place(*span, sources);

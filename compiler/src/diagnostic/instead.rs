@@ -20,7 +20,8 @@ type Row = (Option<Place>, &'static str, &'static str);
 const HOST: Option<Place> = Some(Place::Host);
 const KERNEL: Option<Place> = Some(Place::Kernel);
 
-const DRAWS: &str = "kernels draw with `xoroshiro128p_uniform_float32(states, i)` and its like of `cuda.random`";
+const DRAWS: &str =
+    "write `philox_uniform_float32(seed, i, n)` of `cuda.random`: number `n` of sequence `i`; no states are needed";
 const FILLS: &str = "write `cuda.device_array(shape, dtype)` and `.fill(value)`, or `cuda.to_device(array)` of NumPy's";
 const JITS: &str = "write `cuda.jit`, after `from weft import cuda`; what runs on the host stays Python";
 const MAKES: &str = "make the array with `cuda.local.array(shape, dtype)`, or outside and pass it";
@@ -149,13 +150,19 @@ const ROWS: &[Row] = &[
     ),
     (KERNEL, "weft.cuda.to_device", "arrays are passed: copy it before the launch, and give the kernel a parameter"),
     // Other libraries', in a kernel.
+    (KERNEL, "numpy.argsort", SORTS),
+    (KERNEL, "numpy.lexsort", SORTS),
     (KERNEL, "numpy.linalg.", "write it as a loop over the elements"),
     (KERNEL, "numpy.ndarray.append", "an array has the extents that it was made with: write to an index"),
+    (KERNEL, "numpy.ndarray.argsort", SORTS),
     (KERNEL, "numpy.ndarray.astype", "convert elements, by calling the type: `np.int32(x[i])`"),
+    (KERNEL, "numpy.ndarray.data", "write `x[0]` for the first element; `x.size` and `x.shape` say how many there are"),
     (KERNEL, "numpy.ndarray.dot", "write the loop: `acc += a[i, k] * b[k, j]`"),
     (KERNEL, "numpy.ndarray.sort", "write it as a loop over the elements, or sort on the host"),
+    (KERNEL, "numpy.ndarray.tobytes", "read its elements: `x.view(np.uint8)` has them as bytes"),
     (KERNEL, "numpy.ndarray.tolist", "index the array: kernels have no lists"),
     (KERNEL, "numpy.random.", DRAWS),
+    (KERNEL, "numpy.sort", SORTS),
     (KERNEL, "random.", DRAWS),
     (
         KERNEL,
@@ -236,7 +243,10 @@ const ROWS: &[Row] = &[
 
 /// Options of Numba's `jit` that a kernel has no use for, and why.
 const OPTIONS: &[(&str, &str)] = &[
-    ("error_model", "leave it out: docs/language.md says what a division by zero gives"),
+    (
+        "error_model",
+        "leave it out: an integer divided by zero is 0, a float infinite or NaN, and with `debug=True` both raise",
+    ),
     ("forceobj", "leave it out: a kernel is always compiled"),
     ("locals", "leave it out: convert where the value is made, `x = np.float32(…)`"),
     ("looplift", "leave it out: a kernel is always compiled"),
@@ -281,7 +291,10 @@ pub fn hint<'a>(place: Place, path: &str, candidates: impl IntoIterator<Item = &
     if let Some(instead) = instead(place, path) {
         return format!(": {instead}");
     }
-    let name = path.rsplit('.').next().unwrap_or(path);
+    let (owner, name) = path.rsplit_once('.').unwrap_or(("", path));
+    if super::is_real(owner, name) {
+        return String::new();
+    }
     super::closest(name, candidates).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default()
 }
 

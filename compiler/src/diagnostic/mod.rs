@@ -6,12 +6,14 @@
 pub mod codes;
 mod explain;
 mod instead;
+mod real;
 mod render;
 mod suggest;
 
 pub use codes::Code;
 pub use explain::explain;
 pub use instead::{Place, hint, instead, unexpected_option};
+pub use real::is_real;
 pub use render::{render_json, render_text};
 pub use suggest::{closest, nearest};
 

@@ -20,7 +20,10 @@ const WAYS_OUT: &[(&str, &str)] = &[
     ("a `class` definition", "define the class outside of the function"),
     ("a pattern of keys or classes in a `match`", "match values and tuples, and test for the rest with `if`"),
     ("a `raise … from`", "raise the exception alone: a kernel catches none that could be its cause"),
-    ("a `try` statement", "nothing is raised in a kernel: test for the case with `if` before it comes to that"),
+    (
+        "a `try` statement",
+        "a kernel cannot catch exceptions, which end the thread: test for the case with `if` before it comes to that",
+    ),
     ("a `type` statement", "define the type outside of the function"),
     ("a `with` statement", "write its body alone: a kernel has nothing to open or to close"),
     ("a coroutine's `async for`", "write `for`"),
@@ -63,6 +66,9 @@ pub(super) fn no_field(array: ArrayTy, name: &str, span: Span) -> Diagnostic {
 
 /// A store into an array that is read-only.
 pub(super) fn readonly(shown: impl Display, span: Span) -> Diagnostic {
+    // A read-only type prints as Numba's does, with a capital letter, which the sentence says in words.
+    let shown = shown.to_string();
+    let shown = shown.strip_prefix("Array(").map_or_else(|| shown.clone(), |rest| format!("array({rest}"));
     Diagnostic::error(Code::ReadonlyArray, span, format!("{shown} is read-only")).help(
         "an array that the kernel finds outside of itself is a constant, and so is an argument whose `flags.writeable` \
          is off: pass one that may be written",
@@ -114,10 +120,9 @@ pub(super) fn types_of(module: &str) -> Vec<&'static str> {
 
 /// What else a kernel has of a library of which it does not have a name.
 pub(super) fn rest_of(module: &str) -> Option<&'static str> {
-    ["numpy", "math", "cmath", "operator"].contains(&module).then_some(
-        "docs/reference/intrinsics.md lists what kernels have of it; call the rest on the host, or write it as a loop over \
-         the elements",
-    )
+    ["numpy", "math", "cmath", "operator"]
+        .contains(&module)
+        .then_some("call it on the host, or write it as a loop over the elements")
 }
 
 /// What there is, in words: "`x`, `y` and `z`"; nothing of many.
@@ -151,7 +156,7 @@ pub(super) fn instead_of_index(value: &Value) -> Option<&'static str> {
 /// What to write instead of a statement or an expression.
 pub(super) fn way_out(what: &str) -> &'static str {
     let known = WAYS_OUT.iter().find(|(name, _)| *name == what);
-    known.map_or("docs/language.md lists what kernels can have", |(_, way_out)| way_out)
+    known.map_or("do it on the host, and pass what comes of it", |(_, way_out)| way_out)
 }
 
 #[cfg(test)]

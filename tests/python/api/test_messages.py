@@ -2,6 +2,8 @@
 
 import math
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -26,7 +28,7 @@ def test_what_numba_has_is_no_typo(out):
         out[0] = np.median(out)
 
     text = message(kernel, out)
-    assert "numba has `numpy.median`; weft does not yet" in text
+    assert "kernels do not have `numpy.median`" in text
     assert "did you mean" not in text
     assert "cuda.local.array" in text
 
@@ -60,7 +62,7 @@ def test_a_function_of_numba_alone_by_its_name(out):
         out[0] = arange(3)[0]
 
     text = message(kernel, out)
-    assert "numba has `numpy.arange`; weft does not yet" in text
+    assert "kernels do not have `numpy.arange`" in text
     assert "numpy.zeros(shape, dtype)" in text
 
 
@@ -72,3 +74,30 @@ def test_a_table_says_what_to_make_of_it(out):
         out[0] = table["a"]
 
     assert "make it a tuple of numbers" in message(kernel, out)
+
+
+@pytest.mark.parametrize(
+    ("command", "line", "is_told"),
+    [([], "from weft import cuda", False), (["-m", "weft.numba"], "from numba import cuda", True)],
+)
+def test_numbas_words_are_for_programs_that_import_numba(tmp_path, command, line, is_told):
+    program = tmp_path / "program.py"
+    program.write_text(f"""import numpy as np
+{line}
+
+table = {{"a": 1}}
+
+
+@cuda.jit
+def kernel(x):
+    x[0] = table
+
+
+try:
+    kernel[1, 1](np.zeros(1))
+except Exception as error:
+    print(error)
+""")
+    done = subprocess.run([sys.executable, *command, program], capture_output=True, text=True, check=True)
+    assert "`table` is a dict, which a kernel cannot use" in done.stdout
+    assert ("in Numba's words: Untyped global name 'table'" in done.stdout) == is_told

@@ -111,7 +111,7 @@ KERNELS = {
     "cuda.device_array(3)": "make the array with `cuda.local.array(shape, dtype)`",
     "cuda.threadIdx.w": "it has `x`, `y` and `z`",
     "cuda.threadIdx + 1": "write `.x`, `.y` or `.z`",
-    "np.unique(x)": "docs/reference/intrinsics.md lists",
+    "np.unique(x)": "call it on the host, or write it as a loop",
     "x.astype(np.int32)": "convert elements, by calling the type",
     "x.shpae": "did you mean `.shape`",
     "x.tranpose()": "did you mean `.transpose`",

@@ -17,7 +17,7 @@ use crate::{
     ir::BinaryOp,
     request::Captured,
     source::Span,
-    syntax::ast::Expr,
+    syntax::ast::{Expr, ExprKind},
 };
 
 /// Attributes of arrays, for "did you mean".
@@ -26,8 +26,15 @@ const ARRAY_ATTRIBUTES: [&str; 10] =
 
 impl FnLowerer<'_> {
     pub(super) fn attribute(&mut self, value: &Expr, attr: &str, span: Span) -> Value {
-        let value = self.expr(value);
-        self.attribute_of(value, attr, span)
+        let object = self.expr(value);
+        if matches!(object, Value::Scalar(..) | Value::Complex(..))
+            && !["real", "imag"].contains(&attr)
+            && (ARRAY_ATTRIBUTES.contains(&attr) || ARRAY_METHODS.contains(&attr))
+            && let Some(diagnostic) = self.not_an_array(value, &object.ty(), Code::NoSuchAttribute, span)
+        {
+            return self.report(diagnostic);
+        }
+        self.attribute_of(object, attr, span)
     }
 
     pub(in crate::frontend) fn attribute_of(&mut self, value: Value, attr: &str, span: Span) -> Value {
@@ -102,13 +109,15 @@ impl FnLowerer<'_> {
         }
         let mut diagnostic =
             Diagnostic::error(Code::NoSuchAttribute, span, format!("`{shown}` has no `{attr}` that a kernel can use"));
+        let is_real = diagnostic::is_real(path, attr);
+        let misspelt = |names: Vec<&'static str>| diagnostic::closest(attr, names).filter(|_| !is_real);
         if let Some(instead) = diagnostic::instead(Place::Kernel, &full) {
             diagnostic = diagnostic.help(instead);
         } else if let Some(own) = words::of_cuda(attr).filter(|_| path == "weft.cuda") {
             diagnostic = diagnostic.help(format!("write `{own}`"));
-        } else if let Some(near) = diagnostic::closest(attr, intrinsics::members(path)) {
+        } else if let Some(near) = misspelt(intrinsics::members(path).collect()) {
             diagnostic = diagnostic.help(format!("did you mean `{shown}.{near}`?"));
-        } else if let Some(near) = diagnostic::closest(attr, refusals::types_of(path)) {
+        } else if let Some(near) = misspelt(refusals::types_of(path)) {
             diagnostic = diagnostic.help(format!("did you mean `{shown}.{near}`?"));
         } else if let Some(listed) = refusals::listed(intrinsics::members(path)) {
             diagnostic = diagnostic.help(format!("it has {listed}"));
@@ -240,6 +249,30 @@ impl FnLowerer<'_> {
         Value::Array(ArrayValue { ty, data, shape: array.shape.clone(), strides })
     }
 
+    /// The error of an argument that is a number and is used as an array is; nothing for any other value.
+    pub(in crate::frontend) fn not_an_array(
+        &self,
+        value: &Expr,
+        ty: &Ty,
+        code: Code,
+        span: Span,
+    ) -> Option<Diagnostic> {
+        let ExprKind::Name(name) = &value.kind else { return None };
+        let index = self.def.ast.params.iter().position(|param| param.name == *name)?;
+        if self.names.assigned.contains(name) || !matches!(ty, Ty::Scalar(_) | Ty::Complex(_)) {
+            return None;
+        }
+        let kind = if self.cx.root.is_this_kernel(&self.def) { "kernel " } else { "" };
+        let message = format!(
+            "argument {} (`{name}`) of {kind}`{}` is {} {ty}, not an array",
+            index + 1,
+            self.def.ast.name,
+            weft_artifact::article(&ty.to_string())
+        );
+        let diagnostic = Diagnostic::error(code, span, message);
+        Some(diagnostic.help("pass an array, such as one of `cuda.to_device` or NumPy's, or use the number itself"))
+    }
+
     fn no_attribute(&mut self, ty: &Ty, attr: &str, candidates: &[&str], span: Span) -> Value {
         let mut diagnostic = Diagnostic::error(Code::NoSuchAttribute, span, format!("{ty} has no attribute `{attr}`"));
         let methods = if matches!(ty, Ty::Array(_)) { ARRAY_METHODS } else { &[] };
@@ -248,7 +281,7 @@ impl FnLowerer<'_> {
             methods.first().and_then(|_| diagnostic::instead(Place::Kernel, &format!("numpy.ndarray.{attr}")));
         if let Some(instead) = instead {
             diagnostic = diagnostic.help(instead);
-        } else if let Some(near) = diagnostic::closest(attr, known()) {
+        } else if let Some(near) = diagnostic::closest(attr, known()).filter(|_| !is_real_of(ty, attr)) {
             diagnostic = diagnostic.help(format!("did you mean `.{near}`?"));
         } else if ty.chars().is_some() {
             diagnostic = diagnostic.help("a kernel prints texts, adds and compares them: make others of them outside");
@@ -257,8 +290,21 @@ impl FnLowerer<'_> {
         } else if let Some(listed) = refusals::listed(known()) {
             diagnostic = diagnostic.help(format!("it has {listed}"));
         } else if !methods.is_empty() {
-            diagnostic = diagnostic.help("docs/language.md lists what arrays have in kernels");
+            diagnostic =
+                diagnostic.help(format!("in kernels arrays have `{}`", known().collect::<Vec<_>>().join("`, `")));
         }
         self.report(diagnostic)
     }
+}
+
+/// Whether NumPy's and Python's values of a type have an attribute.
+fn is_real_of(ty: &Ty, attr: &str) -> bool {
+    let owner = if matches!(ty, Ty::Array(_)) {
+        "numpy.ndarray"
+    } else if ty.chars().is_some() {
+        "str"
+    } else {
+        "numpy.generic"
+    };
+    diagnostic::is_real(owner, attr)
 }

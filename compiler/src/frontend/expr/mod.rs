@@ -103,6 +103,9 @@ impl FnLowerer<'_> {
             ExprKind::Attribute { value, attr } => self.attribute(value, attr, span),
             ExprKind::Subscript { value, index } => {
                 let base = self.expr(value);
+                if let Some(diagnostic) = self.not_an_array(value, &base.ty(), Code::BadIndex, span) {
+                    return self.report(diagnostic);
+                }
                 let base = self.before(base, value.span, [&**index]);
                 match self.indices(index) {
                     Some(indices) => self.subscript(base, &indices, span),

@@ -209,14 +209,15 @@ pub fn no_builtin(name: &str, span: Span) -> Diagnostic {
     if let Some(diagnostic) = only_in_numba(&format!("builtins.{name}"), Code::UnsupportedValue, span) {
         return diagnostic;
     }
+    let names: Vec<_> = intrinsics::members("builtins").filter(|name| !name.starts_with('_')).collect();
     Diagnostic::error(Code::UnsupportedValue, span, format!("kernels do not have Python's built-in `{name}`"))
-        .note("docs/language.md lists the built-in functions that kernels have")
+        .note(format!("they have `{}`", names.join("`, `")))
 }
 
 /// The error of a name that numba-cuda has in kernels and weft does not, if it is one.
 pub(super) fn only_in_numba(path: &str, code: Code, span: Span) -> Option<Diagnostic> {
     let names = intrinsics::only_in_numba(path)?;
-    let message = format!("numba has `{}`; weft does not yet", shown_path(path));
+    let message = format!("kernels do not have `{}`", shown_path(path));
     let mut diagnostic = Diagnostic::error(code, span, message);
     diagnostic.help = names.way_out.map(str::to_owned);
     Some(diagnostic)

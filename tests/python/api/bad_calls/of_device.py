@@ -97,7 +97,7 @@ CASES = [
         "xoroshiro128p",
     ),
     call("cuda.random.xoroshiro128p_uniform_float16", "AttributeError", "float16", "float32"),
-    call("cuda.random.rand", "AttributeError", "rand", "xoroshiro128p"),
+    call("cuda.random.rand", "AttributeError", "rand", "philox_uniform_float32"),
     # Names that are nearly there.
     call("cuda.gird", "AttributeError", "gird", "`grid`"),
     call("cuda.to_devise", "AttributeError", "to_devise", "`to_device`"),

@@ -5,6 +5,22 @@ from __future__ import annotations
 from bad_calls.cases import call, kernel
 
 CASES = [
+    # A number where an array is meant.
+    kernel(
+        "if cuda.grid(1) < out.size:\n    x[0] = 1",
+        r"argument 2 \(`out`\) of kernel `k` is a float64, not an array",
+        params="x, out",
+        args="x(), 3.0",
+    ),
+    kernel(
+        "out[0] = x[0]",
+        r"argument 2 \(`out`\) of kernel `k` is a float64, not an array",
+        params="x, out",
+        args="x(), 3.0",
+    ),
+    # Names of NumPy's that kernels do not have are not misspelt.
+    kernel("x[:] = np.sort(x)", "`numpy` has no `sort` that a kernel can use", "sort on the host"),
+    kernel("x[0] = x.ctypes.data", "has no attribute `ctypes`", "from_buffer"),
     # CUDA C++'s words.
     kernel("i = threadIdx.x\nx[i] = 1", "threadIdx", "cuda.threadIdx|import"),
     kernel("i = cuda.threadIdx[0]\nx[i] = 1", "threadIdx"),
