@@ -6,7 +6,6 @@ use crate::{
     backend,
     diagnostic::{Diagnostic, Failure},
     frontend::{self, ExprTypes, Variable},
-    ir::Module,
     passes,
     request::{Entry, Options, Outcome, Request, Target},
     source::SourceMap,
@@ -147,10 +146,9 @@ fn sanitize(request: &Request) -> Tools {
 pub fn plan_features(request: &Request) -> Result<Outcome<Vec<&'static str>>, Failure> {
     stack::on_large(|| {
         let frontend::Lowered { mut module, sources, .. } = match frontend::lower(request)? {
-            Outcome::Made(lowered) => lowered,
+            Outcome::Made(lowered) => prepared(lowered, request),
             Outcome::Asks(asks) => return Ok(Outcome::Asks(asks)),
         };
-        prepare(&mut module, request);
         let names =
             passes::run(&mut module, &request.target, |_| {}).and_then(|()| backend::plan_features(&module, request));
         match names {
@@ -161,23 +159,24 @@ pub fn plan_features(request: &Request) -> Result<Outcome<Vec<&'static str>>, Fa
 }
 
 /// Hands the passes and the back end what they read of the request.
-fn prepare(module: &mut Module, request: &Request) {
+fn prepared(mut lowered: frontend::Lowered, request: &Request) -> frontend::Lowered {
+    let module = &mut lowered.module;
     module.confined = request.options.confined;
     module.facts = request.options.facts;
     module.short_extents.clone_from(&request.options.short_extents);
     module.sanitize = sanitize(request);
     module.reproducible = request.options.reproducible;
     (module.coarsen, module.choose) = coarsen(request);
+    lowered
 }
 
 fn stages(request: &Request) -> Result<Outcome<Output>, Failure> {
     stage::begin(Stage::FrontEnd);
     let frontend::Lowered { mut module, warnings, sources } = match frontend::lower(request)? {
-        Outcome::Made(lowered) => lowered,
+        Outcome::Made(lowered) => prepared(lowered, request),
         Outcome::Asks(asks) => return Ok(Outcome::Asks(asks)),
     };
     let fail = |diagnostic: Diagnostic| Failure { diagnostics: vec![diagnostic], sources: sources.clone() };
-    prepare(&mut module, request);
     stage::begin(Stage::Passes);
     let estimates = module.choose;
     let tell = |pass: &passes::Pass| {

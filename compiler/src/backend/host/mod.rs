@@ -266,7 +266,9 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
             depth_of: Some(&entry),
         };
         for function in llvm_module.get_functions().filter(|function| function.count_basic_blocks() > 0) {
-            attributes.iter().for_each(|(key, value)| cx.string_attribute(function, key, value));
+            for (key, value) in &attributes {
+                cx.string_attribute(function, key, value);
+            }
         }
         let finished = driver::finish(&cx, &machine, &job)?;
         machine.dispose();
