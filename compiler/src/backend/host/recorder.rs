@@ -135,7 +135,7 @@ impl<'a> Recorder<'a> {
             array: if kind == SiteKind::Call { String::new() } else { array_name(covered) },
             function: function.to_owned(),
             is_own: file.is_some_and(|file| file.origin == Origin::Prelude),
-            loops: self.module.structure.loops.iter().filter_map(|region| header_of(region)).collect(),
+            loops: self.module.structure.loops.iter().filter_map(header_of).collect(),
             branches: self
                 .module
                 .structure

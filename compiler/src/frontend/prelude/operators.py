@@ -8,8 +8,9 @@ import math
 
 
 def complex_divide(ar, ai, br, bi):
-    """Divide as NumPy does (Smith's method): scaled by the larger part of the divisor. A quotient by zero is that of each
-    part, as NumPy's is: an infinity with the part's sign, or NaN.
+    """Divide as NumPy does (Smith's method): scaled by the larger part of the divisor.
+
+    A quotient by zero is that of each part, as NumPy's is: an infinity with the part's sign, or NaN.
 
     Both ways are computed and one is selected, so no thread diverges.
     """

@@ -1,4 +1,4 @@
-"""Functions of whole arrays of dates and spans of time, which are given as their counts; the lowest count is no time at all."""
+"""Functions of whole arrays of dates and durations, which are passed as their counts; the lowest count is NaT."""
 
 
 def time_np_sum(a):
