@@ -97,7 +97,7 @@ impl Arguments {
         if !seen.is_aligned {
             return Err(strides::misaligned(seen.array.dtype));
         }
-        let place = InPlace { param: self.param, cell: first, array: seen.array };
+        let place = InPlace { param: self.param, cell: first, array: seen.array, is_foreign: true };
         self.key.push(key::array(seen.array));
         if is_of_host {
             self.tensors.push(HostTensor { place, object: arg.clone().unbind(), seen, managed });
@@ -123,7 +123,7 @@ impl Arguments {
 
     /// Has a tensor that is used where it is be copied for the launch, as NumPy's arrays are; its type is as before.
     pub(crate) fn copy_tensor(&mut self, py: Python<'_>, tensor: HostTensor) -> PyResult<()> {
-        let HostTensor { place: InPlace { param, cell, array }, object, seen, managed } = tensor;
+        let HostTensor { place: InPlace { param, cell, array, .. }, object, seen, managed } = tensor;
         let end = cell + 1 + 2 * usize::from(array.ndim);
         let cells = self.cells.get(cell..end).unwrap_or_default();
         let (array, object) = over(object.bind(py), &seen, cells, managed)?;
@@ -165,7 +165,7 @@ impl Arguments {
         if !foreign.is_aligned {
             return Err(strides::misaligned(foreign.array.dtype));
         }
-        self.in_place.push(InPlace { param: self.param, cell: first, array: foreign.array });
+        self.in_place.push(InPlace { param: self.param, cell: first, array: foreign.array, is_foreign: true });
         self.key.push(key::array(foreign.array));
         Ok(())
     }

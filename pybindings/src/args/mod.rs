@@ -98,6 +98,8 @@ pub(crate) struct InPlace {
     /// Its first cell.
     pub(crate) cell: usize,
     pub(crate) array: ArrayType,
+    /// It came by another library's protocol. An array of weft's own has the strides that its maker chose.
+    pub(crate) is_foreign: bool,
 }
 
 impl InPlace {
@@ -476,7 +478,7 @@ impl Arguments {
             self.lent.push(Arc::clone(buffer));
         }
         self.key.push(key);
-        self.in_place.push(InPlace { param: self.param, cell: self.cells.len(), array: array.array });
+        self.in_place.push(InPlace { param: self.param, cell: self.cells.len(), array: array.array, is_foreign: false });
         self.cells.extend_from_slice(&array.cells);
         Ok(())
     }

@@ -151,12 +151,12 @@ pub(super) fn access(resolved: &Resolved, param: usize) -> Access {
         .map_or(Access { reads: true, writes: true, accumulates: false }, |param| param.access)
 }
 
-/// Refuses an array that the kernel reaches in place and may write, but some of whose elements share memory. One without
-/// gaps has none of them.
+/// Refuses an array of another library that the kernel reaches in place and may write, but some of whose elements share memory.
+/// One without gaps has none of them.
 pub(super) fn check_elements(dispatcher: &Dispatcher, resolved: &Resolved, arguments: &Arguments) -> PyResult<()> {
     for place in &arguments.in_place {
-        let InPlace { param, array, .. } = place;
-        if array.layout != Layout::Any || array.readonly || !access(resolved, *param).writes {
+        let InPlace { param, array, is_foreign, .. } = place;
+        if !is_foreign || array.layout != Layout::Any || array.readonly || !access(resolved, *param).writes {
             continue;
         }
         if overlaps(place, &arguments.cells) {

@@ -217,7 +217,8 @@ impl Setting {
     fn read(&self, settings: &mut Settings, value: &OsStr) -> Result<(), Error> {
         let Self { name, allowed, default, .. } = self;
         let Some(value) = value.to_str() else {
-            let message = format!("{name} is {value:?}, which is not UTF-8; it can be {allowed} (default: {default})");
+            let escaped = value.as_encoded_bytes().escape_ascii();
+            let message = format!("{name} is \"{escaped}\", which is not UTF-8; it can be {allowed} (default: {default})");
             return Err(Error::new(ErrorKind::Value, message));
         };
         (self.parse)(settings, value.trim()).ok_or_else(|| {
@@ -462,7 +463,7 @@ mod tests {
         for setting in SETTINGS {
             let variable = |name: &str| (name == setting.name).then(|| OsString::from_vec(b"/tmp/\xff".to_vec()));
             let error = Settings::from_env(variable).expect_err("it is not UTF-8");
-            assert!(error.message.starts_with(&format!("{} is \"/tmp/\\xFF\", which is not UTF-8", setting.name)));
+            assert!(error.message.starts_with(&format!("{} is \"/tmp/\\xff\", which is not UTF-8", setting.name)));
             let row = Settings::in_force(variable).into_iter().find(|row| row.setting.name == setting.name);
             assert!(row.is_some_and(|row| row.changes == Err(error)));
         }

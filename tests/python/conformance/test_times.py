@@ -178,7 +178,7 @@ def test_spans_of_months_are_no_days() -> None:
 def functions_of_spans(a, b, size, sign, larger, smaller, fmax, fmin, best, worst, truth, count):
     for i in range(a.size):
         size[i] = abs(a[i])
-        sign[i] = np.sign(a[i])
+        sign[i] = np.sign(a[i]) if not np.isnat(a[i]) else a[i]  # NumPy before 2.5 has -1 of NaT
         larger[i] = np.maximum(a[i], b[i])
         smaller[i] = np.minimum(a[i], b[i])
         fmax[i] = np.fmax(a[i], b[i])
@@ -287,10 +287,26 @@ def along(a, rows, columns, at, running):
 
 
 @cuda.jit
+def signs(a, each, all_at_once):
+    for i in range(a.size):
+        each[i] = np.sign(a[i])
+    np.sign(a, out=all_at_once)
+
+
+def test_the_sign_of_nat_is_nat() -> None:
+    a = np.array([5, 0, -7, "NaT"], "m8[s]")
+    each, all_at_once = np.zeros_like(a), np.zeros_like(a)
+    signs[1, 1](a, each, all_at_once)
+    expected = np.array([1, 0, -1, "NaT"], "m8[s]")
+    np.testing.assert_array_equal(each, expected)
+    np.testing.assert_array_equal(all_at_once, expected)
+
+
+@cuda.jit
 def ufuncs(a, b, nat, larger, sign, total):
     np.isnat(a, nat)
     np.maximum(a, b[0], out=larger)
-    np.sign(a, out=sign)
+    np.negative(a, out=sign)
     np.add(a, b, total)
 
 

@@ -117,8 +117,9 @@ def time_abs(a):
 
 
 def time_sign(a):
-    """Give the sign of a span; NumPy has it that no time is below zero."""
-    return 1 if a > 0 else (-1 if a < 0 else 0)
+    """Give the sign of a duration, and NaT of NaT, as NumPy has it since 2.5."""
+    none = -9223372036854775807 - 1
+    return none if a == none else (1 if a > 0 else (-1 if a < 0 else 0))
 
 
 def time_maximum(a, b):

@@ -90,7 +90,7 @@ class NumpyUfunc(Ufunc):
         weak = (int, float, complex)
         given = [type(each) if type(each) in weak else placing.dtype_of(each) for each in operands]
         for found in given:
-            if (isinstance(found, np.dtype) and found.kind in "SUO") or getattr(found, "names", None):
+            if (isinstance(found, np.dtype) and found.kind in "SUOmM") or getattr(found, "names", None):
                 raise _without(self.__name__, f"there is no implementation for {found}")
         asked: dict[str, Any] = {} if dtype is None else {"signature": (*[None] * self.nin, *[dtype] * self.nout)}
         dtypes: tuple[Any, ...] = self._numpy.resolve_dtypes((*given, *[None] * self.nout), casting=casting, **asked)
