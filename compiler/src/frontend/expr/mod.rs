@@ -103,12 +103,12 @@ impl FnLowerer<'_> {
             ExprKind::Attribute { value, attr } => self.attribute(value, attr, span),
             ExprKind::Subscript { value, index } => {
                 let base = self.expr(value);
-                if let Some(diagnostic) = self.not_an_array(value, &base.ty(), Code::BadIndex, span) {
-                    return self.report(diagnostic);
-                }
                 let base = self.before(base, value.span, [&**index]);
                 match self.indices(index) {
-                    Some(indices) => self.subscript(base, &indices, span),
+                    Some(indices) => match self.not_an_array(value, &base.ty(), Code::BadIndex, span) {
+                        Some(diagnostic) => self.report(diagnostic),
+                        None => self.subscript(base, &indices, span),
+                    },
                     None => Value::Poison,
                 }
             }

@@ -40,12 +40,12 @@ impl FnLowerer<'_> {
             ExprKind::Tuple(targets) | ExprKind::List(targets) => self.unpack(targets, value, target.span, span),
             ExprKind::Subscript { value: base, index } => {
                 let base_value = self.expr(base);
+                let base_value = self.before(base_value, base.span, [&**index]);
+                let Some(indices) = self.indices(index) else { return };
                 if let Some(diagnostic) = self.not_an_array(base, &base_value.ty(), Code::BadAssignment, target.span) {
                     self.report(diagnostic);
                     return;
                 }
-                let base_value = self.before(base_value, base.span, [&**index]);
-                let Some(indices) = self.indices(index) else { return };
                 let value = self.not_none(value, target.span);
                 self.record_element_of(target.span, &base_value, indices.len());
                 self.store_subscript(base_value, &indices, value, target.span);
@@ -231,12 +231,12 @@ impl FnLowerer<'_> {
             ExprKind::Subscript { value: base, index } => {
                 // The array and the index are evaluated once, as in Python.
                 let base_value = self.expr(base);
+                let base_value = self.settle(base_value, base.span);
+                let Some(indices) = self.indices(index) else { return };
                 if let Some(diagnostic) = self.not_an_array(base, &base_value.ty(), Code::BadAssignment, target.span) {
                     self.report(diagnostic);
                     return;
                 }
-                let base_value = self.settle(base_value, base.span);
-                let Some(indices) = self.indices(index) else { return };
                 let indices = self.settle_indices(indices, index.span);
                 let again = self.reread_indices(&indices, index.span);
                 let array = self.reread(&base_value, base.span);
