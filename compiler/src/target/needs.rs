@@ -30,8 +30,11 @@ pub fn has(sm: u32, instruction: &str) -> bool {
 
 /// The lowest PTX ISA with which code for an SM can have all instructions of a text; `None` if the SM lacks one.
 pub fn lowest_isa(text: &str, number: u32, suffix: &str) -> Option<(u32, u32)> {
-    let isas = ptx::instructions(text).into_iter().map(|instruction| table::isa(&instruction, number, suffix).ok());
-    isas.fold(Some((0, 0)), |highest, isa| highest.max(isa).filter(|_| highest.is_some() && isa.is_some()))
+    let mut highest = (0, 0);
+    for instruction in ptx::instructions(text) {
+        highest = highest.max(table::isa(&instruction, number, suffix).ok()?);
+    }
+    Some(highest)
 }
 
 /// The PTX ISA of each version of CUDA since 11.4; a driver takes that of its version and older ones. The versions of CUDA

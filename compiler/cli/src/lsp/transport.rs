@@ -127,7 +127,7 @@ fn read(input: &mut dyn BufRead) -> Result<Incoming, String> {
         Ok(value) => value,
         Err(error) => {
             let message = format!("the message is not JSON: {error}");
-            return Ok(Incoming::Wrong(wrong(Value::Null, ErrorCode::ParseError, &message)));
+            return Ok(Incoming::Wrong(wrong(&Value::Null, ErrorCode::ParseError, &message)));
         }
     };
     let id = value.get("id").filter(|id| id.is_number() || id.is_string()).cloned().unwrap_or_default();
@@ -135,12 +135,12 @@ fn read(input: &mut dyn BufRead) -> Result<Incoming, String> {
         Ok(message) => Incoming::Message(message),
         Err(_) => {
             let message = "the message is no request, notification or response of JSON-RPC";
-            Incoming::Wrong(wrong(id, ErrorCode::InvalidRequest, message))
+            Incoming::Wrong(wrong(&id, ErrorCode::InvalidRequest, message))
         }
     })
 }
 
-fn wrong(id: Value, code: ErrorCode, message: &str) -> Value {
+fn wrong(id: &Value, code: ErrorCode, message: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "error": {"code": code as i32, "message": message}})
 }
 
