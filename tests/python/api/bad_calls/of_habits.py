@@ -20,7 +20,7 @@ CASES = [
     ),
     # Names of NumPy's that kernels do not have are not misspelt.
     kernel("x[:] = np.sort(x)", "`numpy` has no `sort` that a kernel can use", "sort on the host"),
-    kernel("x[0] = x.ctypes.data", "has no attribute `ctypes`", "from_buffer"),
+    kernel("x[0] = x.tobytes()[0]", "has no attribute `tobytes`", "x.view"),
     # CUDA C++'s words.
     kernel("i = threadIdx.x\nx[i] = 1", "threadIdx", "cuda.threadIdx|import"),
     kernel("i = cuda.threadIdx[0]\nx[i] = 1", "threadIdx"),
