@@ -478,7 +478,12 @@ impl Arguments {
             self.lent.push(Arc::clone(buffer));
         }
         self.key.push(key);
-        self.in_place.push(InPlace { param: self.param, cell: self.cells.len(), array: array.array, is_foreign: false });
+        self.in_place.push(InPlace {
+            param: self.param,
+            cell: self.cells.len(),
+            array: array.array,
+            is_foreign: false,
+        });
         self.cells.extend_from_slice(&array.cells);
         Ok(())
     }

@@ -218,7 +218,8 @@ impl Setting {
         let Self { name, allowed, default, .. } = self;
         let Some(value) = value.to_str() else {
             let escaped = value.as_encoded_bytes().escape_ascii();
-            let message = format!("{name} is \"{escaped}\", which is not UTF-8; it can be {allowed} (default: {default})");
+            let message =
+                format!("{name} is \"{escaped}\", which is not UTF-8; it can be {allowed} (default: {default})");
             return Err(Error::new(ErrorKind::Value, message));
         };
         (self.parse)(settings, value.trim()).ok_or_else(|| {
