@@ -2,7 +2,7 @@
 //!
 //! Every key may be missing. `sig`: the signature to compile for, else the decorator's. `targets`: which targets a test
 //! looks at, `sm_80` if none is named. `show`: the stages that are a snapshot. `without`: what it does not compile for:
-//! `host`. `facts`: what launches are known to have, flags of `weft emit`, in what is shown. `abi`: what other programs see of it, which is `c` or `numba` for a device function and `kernel` for a kernel.
+//! `host`. `facts`: what `weft emit --assume` lists, in what is shown. `abi`: what other programs see of it, which is `c` or `numba` for a device function and `kernel` for a kernel.
 
 /// What the line says.
 #[derive(Debug, Default, PartialEq)]

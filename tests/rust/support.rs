@@ -93,8 +93,10 @@ pub(crate) fn emit_for(
     if let Some(sig) = sig {
         arguments.extend(["--sig", sig]);
     }
-    let facts: Vec<String> = facts.iter().map(|fact| format!("--{fact}")).collect();
-    arguments.extend(facts.iter().map(String::as_str));
+    let assumed = facts.join(",");
+    if !assumed.is_empty() {
+        arguments.extend(["--assume", &assumed]);
+    }
     let ran = weft(&arguments);
     if ran.code == 0 && ran.stderr.is_empty() { Ok(ran.stdout) } else { Err(ran.stderr) }
 }

@@ -227,7 +227,7 @@ impl Recorder<'_> {
         };
         let [target] = targets.as_slice() else { return };
         let value_is_left = self.same(left, value) && self.same(right, target);
-        if !value_is_left && !(self.same(right, value) && self.same(left, target)) {
+        if !(value_is_left || self.same(right, value) && self.same(left, target)) {
             return;
         }
         let op = match (op, value_is_left) {

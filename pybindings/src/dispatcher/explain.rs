@@ -27,15 +27,16 @@ impl Dispatcher {
     }
 }
 
+/// A variant's types, its assumptions, and the names of what its plan consists of.
+type VariantFeatures = (String, Vec<&'static str>, Vec<&'static str>);
+
 /// What the plans for the CPU consist of that the compiler has made of a kernel: for each of its specializations, and each of their
 /// variants, the types, the assumptions about launches, and the names (docs/design/cpu-plans.md lists them). Each is planned once
 /// more, and no code is made.
 ///
 /// For tests, which count by them what they reach.
 #[pyfunction]
-pub(crate) fn plan_features(
-    kernel: &Bound<'_, Dispatcher>,
-) -> PyResult<Vec<(String, Vec<&'static str>, Vec<&'static str>)>> {
+pub(crate) fn plan_features(kernel: &Bound<'_, Dispatcher>) -> PyResult<Vec<VariantFeatures>> {
     let overloads = kernel.get().state().overloads.clone();
     let variants = overloads.iter().flat_map(|overload| overload.variants.iter().chain(overload.confined.get()));
     let mut all = overloads.clone();
@@ -45,7 +46,7 @@ pub(crate) fn plan_features(
 
 impl Overload {
     /// What its plan consists of.
-    fn plan_features(&self, py: Python<'_>) -> PyResult<(String, Vec<&'static str>, Vec<&'static str>)> {
+    fn plan_features(&self, py: Python<'_>) -> PyResult<VariantFeatures> {
         let mut definition = self.definition.clone();
         let names = answers::with_answers(py, &mut definition, &mut Found::default(), |definition| {
             engine::plan_features(py, definition, &self.args, &self.jit)

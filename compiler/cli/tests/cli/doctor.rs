@@ -76,7 +76,12 @@ fn settings_are_listed_with_where_they_are_from() {
     let said = folder.weft_with(&["settings"], &clear).succeeded();
     let heads = said.lines().filter(|line| line.starts_with("WEFT_")).count();
     assert_eq!(heads, weft_runtime::SETTINGS.len());
-    assert!(said.contains("\nWEFT_TUNE=1  (from the environment; default: 0)\n    Measure for every kernel"), "{said}");
+    assert!(
+        said.contains(
+            "\nWEFT_TUNE=1  (from the environment; default: 0)\n    `1`: measure the best coarsening factors"
+        ),
+        "{said}"
+    );
     assert!(said.contains("\nWEFT_LIBDEVICE=auto  (by default)\n"), "{said}");
     assert!(said.lines().all(|line| line.chars().count() <= 100), "{said}");
 
