@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import linecache
+import signal
 import types
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +15,8 @@ from combined.memory import FILL, Guarded
 from combined.reference import ACCESSES, LARGEST, WHO, Reference, Unsound
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from combined.launches import Launch
     from combined.programs import Program
 
@@ -36,6 +40,25 @@ def reference_of(program: Program, *, checked: bool = False) -> Reference:
     return Reference(program.source, ndims, checked=checked)
 
 
+LONGEST = 10.0  # seconds that the reference may take for a launch, which are milliseconds
+
+
+@contextmanager
+def ends() -> Iterator[None]:
+    """Raises `Unsound` in the block if it does not end: such a program proves nothing. For the main thread alone."""
+
+    def stop(*_: object) -> None:
+        raise Unsound(f"the program does not end within {LONGEST:.0f} s in CPython")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, LONGEST)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def run_reference(reference: Reference, launch: Launch, *, reverse: bool = False) -> list[np.ndarray]:
     """The buffers after a launch."""
     ACCESSES.clear()
@@ -44,7 +67,8 @@ def run_reference(reference: Reference, launch: Launch, *, reverse: bool = False
     args: dict[str, Any] = {}
     for name, arg in launch.args.items():
         args[name] = (lists[arg.buffer], arg.offset, arg.strides, arg.shape) if isinstance(arg, View) else arg
-    reference.run(launch.grid, launch.block, args, reverse=reverse)
+    with ends():
+        reference.run(launch.grid, launch.block, args, reverse=reverse)
     results = []
     for flat, buffer in zip(lists, launch.buffers, strict=True):
         if buffer.dtype.kind == "f":

@@ -36,7 +36,7 @@ class Exits(Build):
         if self.maybe(0.5) or bound > 40:
             self.put(f"{v} = {start} % {self.of('30', '27', '16')} + 1")
         else:
-            self.put(f"{v} = {start} + 1")
+            self.put(f"{v} = abs({start}) + 1")  # below 1 it would not end
         self.put(f"{count} = 0")
         with self.block(f"while {v} != 1{self.of('', f' and {count} < 25')}:"):
             self.put(f"{v} = {v} // 2 if {v} % 2 == 0 else 3 * {v} + 1", f"{count} += 1")

@@ -70,7 +70,11 @@ CASES = [
     ),
     call("__import__('pickle').dumps(cuda.graph())", "TypeError", "[Gg]raph"),
     # Handles for other processes.
-    call("dev(3).get_ipc_handle()", "NotImplementedError|RuntimeError|DriverError", "CPU|device|process"),
+    call(
+        "dev(3).get_ipc_handle().__enter__()",
+        "NotImplementedError|RuntimeError|DriverError|ValueError",
+        "CPU|device|process",
+    ),
     call(
         "cuda.open_ipc_array(b'a', 3, 'f4').__enter__()",
         "TypeError|ValueError|NotImplementedError|RuntimeError|DriverError",

@@ -68,8 +68,6 @@ CASES = [
     kernel("x[i] = 1", "`i`", ""),
     kernel("if cuda.grid(1) < x.size:\n    i = 1\nx[i] = j", "`j`", ""),
     # NumPy's and CuPy's.
-    kernel("y = np.zeros(4)\nx[0] = y[0]", "zeros", ""),
-    kernel("y = np.zeros_like(x)\nx[0] = y[0]", "zeros_like", ""),
     kernel("y = np.array([1.0, 2.0])\nx[0] = y[0]", "array", ""),
     kernel("y = x + 1\nx[0] = y[0]", r"\+", ""),
     kernel("y = x * x\nx[0] = y[0]", r"\*", ""),
