@@ -132,18 +132,6 @@ def test_the_reciprocal_of_zero_is_numpys():
         np.testing.assert_allclose(out, np.reciprocal(x), rtol=1e-15)
 
 
-def test_with_debug_a_complex_division_by_zero_is_an_error():
-    @cuda.jit(debug=True, opt=False)
-    def kernel(x, y, out):
-        out[0] = x[0] / y[0]
-
-    out = np.zeros(1, complex)
-    kernel[1, 1](np.array([1j]), np.array([0.5j]), out)
-    assert out[0] == 2
-    with pytest.raises(ZeroDivisionError, match="complex division by zero"):
-        kernel[1, 1](np.array([1j]), np.array([-0.0 + 0j]), out)
-
-
 @cuda.jit
 def compares(x, y, out):
     i = cuda.grid(1)

@@ -479,3 +479,15 @@ def test_all_arrays_of_the_host_come_back_where_a_thread_has_raised():
         k[1, 4](one, two, three)
     for array in (one, two, three):
         assert array.tolist() == [1, 2, 0, 4]
+
+
+def test_with_debug_a_complex_division_by_zero_is_an_error():
+    @cuda.jit(debug=True, opt=False)
+    def kernel(x, y, out):
+        out[0] = x[0] / y[0]
+
+    out = np.zeros(1, complex)
+    kernel[1, 1](np.array([1j]), np.array([0.5j]), out)
+    assert out[0] == 2
+    with pytest.raises(ZeroDivisionError, match="complex division by zero"):
+        kernel[1, 1](np.array([1j]), np.array([-0.0 + 0j]), out)
