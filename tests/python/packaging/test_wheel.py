@@ -59,6 +59,11 @@ def test_size(wheel: Path) -> None:
     assert wheel.stat().st_size < MAX_BYTES
 
 
+def test_there_is_no_bytecode_in_it(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        assert [name for name in archive.namelist() if name.endswith(".pyc")] == []
+
+
 def test_the_wheel_is_not_for_free_threaded_pythons(wheel: Path) -> None:
     """What rests on the interpreter's lock says so, and pip of a Python without it does not take the wheel."""
     assert "gil_used = true" in (ROOT / "pybindings" / "src" / "lib.rs").read_text()
