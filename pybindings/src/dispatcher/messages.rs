@@ -18,8 +18,8 @@ pub(super) const UNCONFIGURED: &str = "Kernel launch configuration was not speci
 /// What is shown where the configuration has not two items.
 pub(super) const TOO_FEW: &str = "must specify at least the griddim and blockdim: write `kernel[griddim, blockdim](…)`";
 
-/// What a call of a jitted function does that is no launch: kernels that Python's interpreter runs call it so, wherever they have
-/// it from. Nobody else can.
+/// Calls a jitted function directly, without a launch. A kernel that Python's interpreter runs may do so, however it reaches the
+/// function; for any other caller it is an error.
 ///
 /// # Errors
 ///

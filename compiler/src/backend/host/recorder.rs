@@ -15,14 +15,14 @@ use crate::{
     source::{Origin, Span},
 };
 
-/// What is known of a kernel that is told of.
+/// What the compiler knows of a kernel whose accesses the sanitizer records.
 pub(super) struct Recorder<'a> {
     pub(super) module: &'a Module,
     sites: RefCell<Vec<Site>>,
     known: RefCell<HashMap<(SiteKind, Span, String), u32>>,
     /// Values that are only copied, by function and local, have numbers.
     pub(super) copies: HashMap<(FuncId, LocalId), u32>,
-    /// Pointers of loads behind whose statement it is asked whether they found what nobody has written.
+    /// Pointers of loads that a check of uninitialized memory follows, at the end of the load's statement.
     pub(super) followed: HashSet<(FuncId, ExprId)>,
     /// How many accesses the code looks at by itself first.
     pub(super) n_quick: Cell<u32>,
@@ -99,7 +99,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Whether a pointer leads to cells that a pass has made, or to what the calls of `cuda.coop` exchange: nobody checks them.
+    /// Whether a pointer leads to cells that a pass has made, or to what the calls of `cuda.coop` exchange: the sanitizer does not check these.
     pub(super) fn is_unchecked(&self, function: &Function, pointer: ExprId) -> bool {
         matches!(base(function, pointer), Some(Base::Shared(id)) if self.module.shared[id].kind != SharedKind::Program)
     }
@@ -205,7 +205,7 @@ fn array_name(text: &str) -> String {
     if is_name(name) { name.to_owned() } else { String::new() }
 }
 
-/// The pointers of loads behind whose statement stands [`Check::Unwritten`].
+/// The pointers of loads that a [`Check::Unwritten`] follows, at the end of the load's statement.
 fn add_followed(function: &Function, block: &Block, loads: &mut Vec<ExprId>) {
     for (stmt, next) in block.iter().zip(block.iter().skip(1)) {
         if let (StmtKind::Assign(_, value), StmtKind::Op { op: Op::Check(Check::Unwritten), .. }) =

@@ -206,7 +206,7 @@ impl FnLowerer<'_> {
         Some(Made { dtype, layout, shape, room })
     }
 
-    /// How many elements an array has, if a thread has the memory for so many.
+    /// The number of elements of an array; `None` if that is more than a thread has memory for.
     fn room(&mut self, row: &Intrinsic, dtype: DType, elements: Option<u64>, span: Span) -> Option<u64> {
         let bytes = elements.and_then(|elements| elements.checked_mul(dtype.size_bytes().max(1)));
         match bytes {

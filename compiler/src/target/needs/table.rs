@@ -33,7 +33,7 @@ enum Condition {
     With(Vec<Vec<&'static str>>),
     /// It has none of them.
     Without(Vec<Vec<&'static str>>),
-    /// It has so many operands, or more.
+    /// The instruction has at least this number of operands.
     Operands(usize),
     /// One of its operands is one of these.
     Operand(Vec<&'static str>),

@@ -432,7 +432,7 @@ fn is_left(node: &Node, leaving: &[Leaving]) -> bool {
     leaves(node, leaving) || node.parts().iter().any(|part| part.iter().any(|inside| is_left(inside, leaving)))
 }
 
-/// `true` if each of the loops that threads leave in different turns is in a strip, each of whose threads knows whether it has left.
+/// `true` if every loop with divergent exits is in a strip whose lanes each have a flag that says whether the lane has left.
 pub(super) fn hold_left(nodes: &[Node], leaving: &[Leaving]) -> bool {
     leaving.iter().all(|one| is_in_strip(nodes, one))
 }

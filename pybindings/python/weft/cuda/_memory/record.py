@@ -76,7 +76,7 @@ class DeviceRecord(DeviceNDArray):
             return self._record(self.address + offset, dtype)
         if dtype.shape:
             return self._field_view(item)
-        # As bytes: NumPy's texts are dtypes of no array here.
+        # Read as bytes and then viewed as the dtype, which works for strings, too.
         view = self._view(self.address + offset, [dtype.itemsize], [1], "u1")
         return read(view, stream).view(dtype)[0]
 
