@@ -3,7 +3,7 @@
 //! A request has a [`Digest`], the same in every process. [`Engine::compile`] compiles each digest once: whoever asks
 //! for one that another thread is compiling waits for that thread, and what was compiled is kept for a while. No lock
 //! is held while the compiler runs. With a [`DiskCache`] what was compiled is kept for other processes, too. The design is
-//! in `docs/design/engine.md`.
+//! in `docs/design/compilation-cache.md`.
 
 mod digest;
 mod disk;

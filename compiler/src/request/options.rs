@@ -145,7 +145,7 @@ pub enum Role {
     Function(Abi),
 }
 
-/// How a device function takes its arguments and gives its result. `docs/design/foreign-code.md` has both.
+/// How a device function takes its arguments and gives its result. `docs/design/exported-functions.md` has both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Abi {
     /// That of a CUDA C++ function with C linkage.

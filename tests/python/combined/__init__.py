@@ -6,7 +6,7 @@ A kernel is a sequence of *pieces*: divergent exits, row traversals, borders, st
 operations. Each piece has the form in which programs write it, since the planner matches forms; how the pieces are
 ordered, nested and guarded, and the shapes of the launches, are random. `programs` writes a program from a seed,
 `reference` runs it by CPython, `check` runs it on weft, `sweep` runs many in processes of their own, `pairs` counts
-which planner features occurred together. `docs/design/random-programs.md` says why it is so.
+which planner features occurred together. `docs/design/fuzzing.md` says why it is so.
 
 Nothing here needs more than Python, NumPy and weft.
 """

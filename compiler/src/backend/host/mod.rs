@@ -1,7 +1,7 @@
 //! This machine's CPU: an object whose entry runs a range of blocks with the whole meaning of threads and barriers.
 //!
 //! [`plan`] cuts the kernel at its barriers and says where values live; [`offsets`] places them in scratch memory;
-//! [`entry`], [`nodes`] and [`threads`] emit it. The design is in `docs/design/cpu-barriers.md`.
+//! [`entry`], [`nodes`] and [`threads`] emit it. The design is in `docs/design/cpu-thread-loops.md`.
 
 mod checked;
 mod checks;

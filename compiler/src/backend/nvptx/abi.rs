@@ -1,4 +1,4 @@
-//! How code that is not weft's passes values: `docs/design/foreign-code.md` as types of LLVM.
+//! How code that is not weft's passes values: `docs/design/exported-functions.md` as types of LLVM.
 //!
 //! A value is a list of *parts*, each at an offset, in the order of [`ArgType::fields`] with what numba-cuda's arrays
 //! have beside their own fields. In C's ABI a number is passed as itself and everything else as a struct of its parts; in

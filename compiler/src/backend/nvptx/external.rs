@@ -1,6 +1,6 @@
 //! Functions of other languages, which are linked with the kernel: declarations, and calls.
 //!
-//! A value is passed as `docs/design/foreign-code.md` says. LLVM's parameters of less than 32 bits are 32 bits in PTX, as
+//! A value is passed as `docs/design/exported-functions.md` says. LLVM's parameters of less than 32 bits are 32 bits in PTX, as
 //! nvcc's are, whose callees read no more than the type's own.
 
 #![expect(unsafe_code, reason = "inkwell's getelementptr is unsafe")]

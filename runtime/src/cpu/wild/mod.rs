@@ -1,7 +1,7 @@
 //! Wild accesses of kernels: to memory that is not there, or that may not be written.
 //!
 //! The system ends a process for one. Where it happens in a kernel's own code, that code is left instead, and the launch
-//! with an error; `docs/design/wild-accesses.md` says when that is sound. Elsewhere nothing changes: what handled the
+//! with an error; `docs/design/invalid-memory-accesses.md` says when that is sound. Elsewhere nothing changes: what handled the
 //! signal before handles it.
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
