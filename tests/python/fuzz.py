@@ -71,7 +71,7 @@ def options() -> argparse.Namespace:
 
 def features(asked: argparse.Namespace) -> tuple[str, ...]:
     """The rare features that programs may have."""
-    from random_edges import FEATURES
+    from generators.random_edges import FEATURES
 
     only = asked.only.split(",") if asked.only else FEATURES
     without = asked.without.split(",") if asked.without else ()
@@ -91,7 +91,7 @@ def has_bfloat16() -> bool:
 
 def run(program: object, *, optimized: bool = True) -> str:
     """`passed`, `inexact` or `meaningless` if the program proves nothing, or what is wrong."""
-    from random_check import Inexact, Meaningless, compare, expected, is_sound, unoptimized
+    from generators.random_check import Inexact, Meaningless, compare, expected, is_sound, unoptimized
 
     def endless(*_: object) -> None:
         raise Meaningless("a loop does not end, as `n > bound` never holds for a NaN")
@@ -128,7 +128,7 @@ def run(program: object, *, optimized: bool = True) -> str:
 
 def bits(program: object, wanted: str | None) -> str:
     """`passed` and the digest of a program's bits, or why there is none, or how it differs from the wanted one."""
-    from random_bits import Unordered, digest, is_meaningful
+    from generators.random_bits import Unordered, digest, is_meaningful
 
     def endless(*_: object) -> None:
         raise TimeoutError
@@ -174,9 +174,9 @@ def work(
     gc.set_threshold(200_000, 20, 20)  # trees are many and do not stay
     import linecache
 
-    import random_numpy
+    from generators import random_numpy
+    from generators.random_check import EXACT
     from oracle import numeric, rewrite
-    from random_check import EXACT
 
     generate = generator(typing)
     check = random_numpy.run if typing == "numpy" else run
@@ -200,8 +200,7 @@ def work(
 
 def generator(typing: str) -> object:
     """What makes a program of a seed and the features that it may have."""
-    import random_numpy
-    import random_programs
+    from generators import random_numpy, random_programs
 
     return random_numpy.generate if typing == "numpy" else random_programs.generate
 
@@ -345,7 +344,7 @@ def main() -> int:
     if asked.typing == "numpy" and (asked.minimize is not None or asked.keep or asked.against):
         sys.exit("fuzz: programs of NumPy's typing are only run: without --minimize, --keep and --against")
     if asked.minimize is not None:
-        from random_minimize import minimize
+        from generators.random_minimize import minimize
 
         return minimize(asked.minimize, chosen, asked.timeout, asked.jobs)
     return 1 if sweep(asked, chosen) else 0

@@ -42,29 +42,29 @@ NAN = "a NaN that was computed is NumPy's where it is stored, and the test looks
 AGAIN = "it runs tests in another process"
 RELAXED = "`fastmath` contradicts the mode"
 OTHERWISE = {
-    "conformance/test_accuracy.py::test_no_approximation_is_worse_than_the_page": RELAXED,
+    "conformance/language/test_accuracy.py::test_no_approximation_is_worse_than_the_page": RELAXED,
     **{
-        f"conformance/test_atomic_steps.py::test_what_an_element_becomes[{step}-{dtype}]": NAN
+        f"conformance/threads/test_atomic_steps.py::test_what_an_element_becomes[{step}-{dtype}]": NAN
         for step in ("max", "min", "nanmax", "nanmin")
         for dtype in ("float16", "float32", "float64")
     },
-    "conformance/test_exceptions.py::test_fast_divisions_of_floats_raise_nothing": RELAXED,
-    "conformance/test_groups.py::test_both_ways_of_running_threads": AGAIN,
-    "conformance/test_half_functions.py::test_other_conversions": NAN,
+    "conformance/language/test_exceptions.py::test_fast_divisions_of_floats_raise_nothing": RELAXED,
+    "conformance/collectives/test_groups.py::test_both_ways_of_running_threads": AGAIN,
+    "conformance/language/test_half_functions.py::test_other_conversions": NAN,
     **{
-        f"conformance/test_libdevice_exact.py::test_bits_and_tests_of_numbers[{name}]": NAN
+        f"conformance/language/test_libdevice_exact.py::test_bits_and_tests_of_numbers[{name}]": NAN
         for name in ("double2hiint", "double_as_longlong", "float_as_int", "signbitd", "signbitf")
     },
-    "conformance/test_warps.py::test_both_ways_of_running_threads": AGAIN,
+    "conformance/collectives/test_warps.py::test_both_ways_of_running_threads": AGAIN,
 }
 """Tests that may fail in the mode, with the reason."""
 
 DEPENDS: dict[str, str] = {
-    "conformance/test_accuracy.py::test_no_approximation_is_worse_than_the_page": "a GPU computes more values",
-    "conformance/test_carray.py::test_the_order_is_that_of_the_name": "threads read what others add 100 to",
-    "conformance/test_extents.py::test_threads_that_go_on_meet_at_barriers": "a thread reads what nobody has written",
-    "conformance/test_linking.py::test_pointers_of_arrays": "only the CPU runs its second part",
-    "conformance/test_range_ends.py::test_strided_reads": "the CPU skips it where it may leave out turns",
+    "conformance/language/test_accuracy.py::test_no_approximation_is_worse_than_the_page": "a GPU computes more values",
+    "conformance/memory/test_carray.py::test_the_order_is_that_of_the_name": "threads read what others add 100 to",
+    "conformance/memory/test_extents.py::test_threads_that_go_on_meet_at_barriers": "it reads uninitialized memory",
+    "conformance/language/test_linking.py::test_pointers_of_arrays": "only the CPU runs its second part",
+    "conformance/language/test_range_ends.py::test_strided_reads": "the CPU skips it where it may leave out turns",
 }
 """Tests whose bits may differ, with the reason."""
 

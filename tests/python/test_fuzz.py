@@ -4,16 +4,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-import halves
 import numpy as np
 import pytest
-import random_minimize
-import random_programs
+from generators import halves, random_minimize, random_programs
+from generators.random_check import EXACT, Inexact, Meaningless, compare, expected, is_sound, typed
+from generators.random_edges import FEATURES, LATER, LIBRARY, NUMBERS, OBJECTS, OPERATIONS, VIEWS
+from generators.random_programs import Program, generate
+from generators.typed_values import Array
 from oracle import brains, numeric
-from random_check import EXACT, Inexact, Meaningless, compare, expected, is_sound, typed
-from random_edges import FEATURES, LATER, LIBRARY, NUMBERS, OBJECTS, OPERATIONS, VIEWS
-from random_programs import Program, generate
-from typed_values import Array
 
 HEAD = "import numpy as np\nfrom weft import cuda\n\n\n@cuda.jit\ndef kernel(o):\n    i = cuda.grid(1)\n"
 

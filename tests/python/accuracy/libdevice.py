@@ -1,8 +1,8 @@
 """Which of `cuda.libdevice`'s functions are measured, and under which name, and which are exact; the page of them.
 
-Each of its names stands here once: tests/python/conformance/test_libdevice_exact.py holds this file to weft's list, the
-functions that are others' to those, bit by bit, and the exact ones to models of them; test_rounding.py those that round
-as they are told to exact rational numbers. Nothing here needs weft.
+Each name is listed once. tests/python/conformance/language/test_libdevice_exact.py compares this file with weft's list,
+aliases with the functions that they stand for (bit by bit), and exact functions with models of them. test_rounding.py
+compares the functions with an explicit rounding mode with exact rational numbers. Nothing here needs weft.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ ROUNDED_HEAD = """\
 
 Of these there is one right result for all arguments, and every device gives it, bit for bit: to nearest even (`rn`),
 toward zero (`rz`), down (`rd`) or up (`ru`); conversions to integers saturate, and give 0 for NaN.
-`tests/python/conformance/test_rounding.py` and `test_libdevice_exact.py` hold them to exact rational numbers.
+`tests/python/conformance/language/test_rounding.py` and `test_libdevice_exact.py` hold them to exact rational numbers.
 
 """
 
@@ -141,7 +141,8 @@ EXACT_HEAD = """\
 ## Exact
 
 No digit is lost; `ldexp` and `scalbn` round once, to nearest even, what is subnormal or too large, and `fdim` the
-difference. Every device gives the same bits; `tests/python/conformance/test_libdevice_exact.py` holds them to models.
+difference. Every device gives the same bits; `tests/python/conformance/language/test_libdevice_exact.py` compares them
+with models.
 
 """
 

@@ -6,7 +6,7 @@ import math
 import time
 
 import numpy as np
-from halves import all_values
+from generators.halves import all_values
 
 from accuracy import kernels, page, points
 from accuracy.functions import HALVES

@@ -1,7 +1,7 @@
 """The measurements that are kept, in docs/reference/accuracy/, and the pages that are made of them.
 
-A figure of a page is what was measured, rounded up to hundredths: tests/python/conformance/test_accuracy.py holds
-every device to it. Nothing here needs weft.
+A figure of a page is the measured value, rounded up to hundredths. tests/python/conformance/language/test_accuracy.py
+checks that no device exceeds it. Nothing here needs weft.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ METHOD = """\
 `./weft-dev accuracy --device cpu --write` measures again and writes this page, `--device cuda` on a GPU,
 `--functions sin pow` some functions, `--every 1` every float32. Every device is measured where the others' greatest
 errors are, too (`--known` does only that). The measurements with the arguments at which they were
-found are [kept](accuracy/) as JSON; `tests/python/conformance/test_accuracy.py` holds a sample to the figures.
+found are [kept](accuracy/) as JSON; `tests/python/conformance/language/test_accuracy.py` holds a sample to the figures.
 
 {machines}
 

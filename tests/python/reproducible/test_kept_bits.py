@@ -13,7 +13,7 @@ import pytest
 from kept_bits import Entry, arrays_of, differences
 
 CONFORMANCE = Path(__file__).parent.parent / "conformance"
-TESTS = [f"{CONFORMANCE}/test_power.py", f"{CONFORMANCE}/test_views.py"]
+TESTS = [f"{CONFORMANCE}/language/test_power.py", f"{CONFORMANCE}/memory/test_views.py"]
 
 
 def pytest_with(*options: str) -> subprocess.CompletedProcess[str]:
