@@ -136,13 +136,14 @@ def either(a, b):
 
 
 def values(name: str, *, second: bool) -> np.ndarray:
-    """Some numbers of a type: its ends, zeros, small ones, and for floats what are no numbers."""
+    """Some numbers of a type: its ends, zeros, small ones, and for floats NaN and infinity."""
     if name == "bool":
         return np.array([True, False, True, True] if second else [True, True, False, True])
     if name.startswith("complex"):
         some = [1 + 2j, -0.0 + 1j, 0, 2.5] if second else [3 - 1.5j, 2, -1j, 0.5 + 0.25j]
     elif name.startswith("float"):
-        some = [0.0, -2.5, np.nan, 3.0, 0.1, np.inf] if second else [1.5, -0.0, 7.25, np.nan, -0.7, 1e3]
+        large = min(1e30, float(np.finfo(name).max))  # beyond int64, but for float16
+        some = [0.0, -2.5, np.nan, 3.0, 0.1, np.inf] if second else [1.5, -0.0, 7.25, np.nan, -0.7, large]
     else:
         info = np.iinfo(name)
         some = [info.max, info.min, 3, 1, 2, info.max // 2] if second else [info.min, info.max, 7, 0, 5, info.max - 3]

@@ -219,7 +219,7 @@ def _round(numpy: bool) -> Callable[..., Any]:
             return round(value, ndigits)
         weak = numpy and is_weak(value)
         if ndigits is None:
-            found = value if is_integer(name) else round(number(value))
+            found = value if is_integer(name) else native.expression("round(a0)", (value,), numpy=numpy)
             return weakened(found) if numpy else found
         found = native.expression("round(a0, a1)", (value, int(ndigits)), numpy=numpy)
         return weakened(found) if weak else found
