@@ -19,27 +19,31 @@ from reasons import KINDS, reason
 HEAD = """\
 # Compatibility with numba-cuda
 
-{passed} of the {total} public tests of numba-cuda {tests_version} pass on {device}.
+How many of numba-cuda's own tests pass on weft, and why the others do not. For users of numba.cuda who want to know
+what to expect.
 
-Made by `./weft-dev conformance` of weft {commit}, on Python {python}; change the tool, not this page. The tests are
-those of numba-cuda's own suite that use nothing but the public API of `numba.cuda`, as they come in its wheel, with
-imports led to weft. Nothing in weft knows of them. A test of many parts passes with all of them or not at all.
+**{passed} of the {total}** public tests of numba-cuda {tests_version} pass on {device}.
 
-[drop-in.md](drop-in.md) says how a program for `numba.cuda` runs unedited.
+The tests are those of numba-cuda's own suite that use only the public API of `numba.cuda`, taken from its wheel,
+with imports redirected to weft. A test with several parts counts as passed only if all of them pass. Nothing in
+weft refers to these tests. `./weft-dev conformance` runs them and writes this page
+(weft {commit}, Python {python}); change the tool, not the page.
+
+[Programs for numba.cuda, unedited](drop-in.md) says how to run your own program.
 
 ## Where weft differs on purpose
 
-What numba-cuda leaves undefined or does by accident has one defined meaning in weft, the same on GPU and CPU
+Where numba-cuda's behavior is undefined or accidental, weft defines one behavior, the same on GPU and CPU
 ([language](language.md)):
 
-- Integer division by zero gives 0, and so does the smallest `int64` `// -1`; shifts take their amount modulo 64, and
-  a float that does not fit an integer saturates, where numba-cuda's results depend on the optimizer.
-- A message names the fault in the user's words, at its place, with a way out. Numba's words stand below it for some
-  faults; tests that look for others fail for that.
-- Integer `/=`, unpacking with `*`, iteration over tuples of several types, and constant shapes that are computed
-  compile. numba-cuda refuses them.
-- A view stays a view: the transpose of a device array is not copied, and arrays with negative strides are copied to the
-  host like others.
+- **Arithmetic.** Integer division by zero gives 0, and so does the smallest `int64` `// -1`. Shifts take their
+  amount modulo 64. A float that does not fit an integer saturates. numba-cuda's results depend on the optimizer.
+- **Messages.** An error names the variable, the line and the fix. For some errors weft adds Numba's message; tests
+  that search for another message fail.
+- **More programs compile.** Integer `/=`, unpacking with `*`, iteration over tuples of mixed types, and computed
+  constant shapes.
+- **Views.** The transpose of a device array is a view, not a copy, and arrays with negative strides can be copied
+  to the host.
 """
 
 ORDER = ("passed", "failed", "error", "skipped")
@@ -50,8 +54,11 @@ def modules(results):
     """The table of the modules' totals."""
     yield "| module | passed | of |"
     yield "|---|--:|--:|"
-    for module, counts in sorted(results["modules"].items()):
-        yield f"| {module} | {counts['passed']} | {sum(counts[state] for state in ORDER)} |"
+    total = {module: sum(counts[state] for state in ORDER) for module, counts in results["modules"].items()}
+    # Modules with tests that do not pass come first.
+    by_gaps = sorted(results["modules"].items(), key=lambda row: (row[1]["passed"] == total[row[0]], row[0]))
+    for module, counts in by_gaps:
+        yield f"| {module} | {counts['passed']} | {total[module]} |"
     counts = results["summary"]
     yield f"| **all** | **{counts['passed']}** | **{counts['total']}** |"
 

@@ -15,9 +15,9 @@ ELSEWHERE = "Not testable where this was run"
 UNKNOWN = "Unclassified"
 KINDS = {
     MISSING: "A feature that weft does not have yet.",
-    MEANT: "The test holds numba-cuda to a defect, to a limit that weft does not have, or to the wording of a message.",
-    ELSEWHERE: "The machine, the device or a package lacks what the test needs.",
-    UNKNOWN: "Failures that no row of `tests/numba_compatibility/reasons.py` explains: look at these first.",
+    MEANT: "The test expects a defect of numba-cuda, a limit that weft does not have, or the exact text of a message.",
+    ELSEWHERE: "The test needs a machine, a device or a package that this run did not have.",
+    UNKNOWN: "Failures without a row in `tests/numba_compatibility/reasons.py`.",
 }
 """The kinds of reasons, in the order of the page."""
 
@@ -36,124 +36,127 @@ def _rows():
 
     missing = [
         ("captured arrays", r"Cannot capture the non-constant"),
-        ("memory shared between processes", r"get_ipc_handle"),
+        ("device memory shared between processes", r"get_ipc_handle"),
         (
-            "arrays of the driver's pool shared between processes, without WEFT_MEMORY_POOL=0",
+            "arrays of the driver's memory pool cannot be shared between processes: set `WEFT_MEMORY_POOL=0`",
             r"no other process can open this memory",
         ),
-        ("dates and spans of time in kernels", r"(datetime|timedelta)64\[\w+\]"),
-        ("enums whose values are no numbers", r"member \S+ of an enum has the value"),
+        ("dates and durations in kernels", r"(datetime|timedelta)64\[\w+\]"),
+        ("enums whose values are not numbers", r"member \S+ of an enum has the value"),
         ("`cffi`", r"numba\.cuda\.cffi|ffi\."),
         (
             "streams and views of `cuda.core`",
             r"cuda\.core\._memoryview|must be 0 or a weft\.cuda stream, not Stream|no attribute 'external'",
         ),
-        ("CuPy's arrays of bfloat16", r"arrays of dtype \|V2"),
+        ("bfloat16 arrays of CuPy", r"arrays of dtype \|V2"),
         (
-            "the text of functions that `exec` made and that their maker has let go of",
+            "source of functions made by `exec`, when the string is no longer alive",
             r"text of `\w+`, but Python has none",
         ),
-        ("extending the compiler", r"No module named 'llvmlite'"),
+        ("extensions of the compiler (llvmlite)", r"No module named 'llvmlite'"),
     ]
     meant = [
         (
-            "numba-cuda's words in an error: weft says in its own what is wrong, where, and what to write",
+            "the test expects numba-cuda's error message; weft's message differs",
             r"not found in 'error\[E|does not match \"error\[E|AssertionError$|= help: .*AssertionError",
             r"test_(sm|make_function\w*)\.py.*(invalid|non_const)",
         ),
         (
-            "shared memory that the optimizer does without takes none",
+            "the optimizer removes the unused shared array, so its size is 0",
             r"AssertionError: 0 != \d+",
             r"get_shared_mem_per_block",
         ),
         (
-            "another last digit of a float32, within the accuracy that the reference states",
+            "the last digit of a float32 differs, within the documented accuracy",
             r"DESIRED: ",
             r"test_math\.py.*hypot",
         ),
         (
-            "numba-cuda cannot copy an array with negative strides to the host, weft copies it",
+            "numba-cuda cannot copy an array with negative strides to the host; weft can",
             r"NotImplementedError not raised",
             r"negative_strided",
         ),
         (
-            "the transpose of a device array is a copy in numba-cuda, as large as the array; weft's is a view",
+            "the transpose of a device array is a copy in numba-cuda and a view in weft",
             r"Tuples differ: \(16, 192\) != \(40, 8\)",
             r"test_transpose_view",
         ),
         (
-            "the test wants `atom.add.f64`, weft's code says which memory it is: `atom.global.add.f64`",
+            "the test expects `atom.add.f64`; weft emits `atom.global.add.f64`, which names the memory",
             r"atom\.global\.add\.f64",
             r"test_atomic_add_double_global",
         ),
         (
-            "other instructions: from halves weft cuts, as Python does, and 8-bit integers go by 16 bits",
+            "other instructions: weft truncates halves, as Python does, and converts 8-bit integers through 16 bits",
             r"AssertionError|not found in",
             r"test_casting\.py.*_ptx",
         ),
         (
-            "code that is not optimized computes what optimized code does, with fused multiply-adds",
+            "weft fuses multiply-adds in unoptimized code as well, so that results do not depend on optimization",
             r"fma\.rn\.f64|AssertionError",
             r"test_optimization\.py.*test_device_noopt",
         ),
         (
-            "the test looks for a variable of numba-cuda's own functions, `NumbaEnv`, which weft's need not have",
+            "the test looks for `NumbaEnv`, a variable of numba-cuda's functions that weft does not need",
             r"NumbaEnv|AssertionError",
             r"test_numba_abi_has_env_global",
         ),
         (
-            "numba-cuda prints the format where there are more than 32 values, weft prints the values",
+            "with more than 32 values numba-cuda prints the format string; weft prints the values",
             r"",
             r"test_print\.py.*too_many_args",
         ),
         (
-            "the test watches a method of Python's: copies from the host have ended when they return, without it",
+            "the test expects a call of `synchronize`; weft's copies from the host are complete when they return",
             r"'synchronize' to (be|have been) called",
             r"test_cuda_array_slicing\.py.*sync",
         ),
         (
-            "a launch without a stream on arrays of one stream is made in that stream, and need not wait for it",
+            "weft launches in the stream of the arrays if no stream is given, so it does not need to synchronize",
             r"'synchronize' to (be|have been) called",
             r"test_launch_sync$",
         ),
         (
-            "the test counts numba's own files in `__pycache__`: weft keeps one file a kernel, in a folder of its own",
+            "the test counts Numba's cache files in `__pycache__`; weft stores one file per kernel in its own folder",
             r"in check_pycache",
             r"test_caching",
         ),
         (
-            "a changed global is another kernel: numba-cuda's cache has the old one",
+            "weft recompiles after a global changed; numba-cuda's cache returns the old kernel",
             r"np\.int64\(15\) != 6",
             "recompile",
         ),
-        ("debug=True warns with other words", r"Regex: 'not supported by CUDA'", r"warn_on_debug"),
+        ("the warning for `debug=True` has another text", r"Regex: 'not supported by CUDA'", r"warn_on_debug"),
     ]
     elsewhere = [
         (
-            "code that is linked: a CPU has none, and calls what is written in Python for it",
+            "linked code runs on GPUs only; the CPU calls the Python function that replaces it",
             r"is linked code for GPUs|write what it does in Python, too: `@cuda\.declare_device",
         ),
         (
-            "code that is linked: a CPU has none, and calls what is written in Python for it",
+            "linked code runs on GPUs only; the CPU calls the Python function that replaces it",
             r"AssertionError: 0 != [12]\b",
             r"test_module_callbacks\.py",
         ),
-        ("arrays that processes share: a CPU has none", r"the CPU cannot open memory of another process"),
-        ("headers of the CUDA toolkit", r"no curand_kernel\.h"),
-        ("device memory for other libraries: where there is a driver the CPU has none", r"the array is in CPU memory"),
-        ("more than one GPU", r"need more than 1 gpus"),
-        ("a user who is not root", r"Cannot create a directory to which writes"),
-        ("CuPy", r"requires CuPy|No module named 'cupy'"),
-        ("a later cuda-core", r"requires cuda\.core"),
-        ("a package that is not installed", r"ModuleNotFoundError"),
-        ("a driver that was started before a fork; the CPU needs none", r"CUDA initialized before forking"),
-        ("the NVIDIA driver", r"DynamicLibNotFoundError"),
-        ("a GPU: on the CPU nothing is copied, and few blocks are no fault", r"PerformanceWarning|DID NOT WARN"),
+        ("arrays shared between processes need a GPU", r"the CPU cannot open memory of another process"),
+        ("needs headers of the CUDA toolkit", r"no curand_kernel\.h"),
+        ("other libraries need device memory; the CPU executor has none", r"the array is in CPU memory"),
+        ("needs more than one GPU", r"need more than 1 gpus"),
+        ("needs a user who is not root", r"Cannot create a directory to which writes"),
+        ("needs CuPy", r"requires CuPy|No module named 'cupy'"),
+        ("needs a later version of cuda-core", r"requires cuda\.core"),
+        ("needs a package that is not installed", r"ModuleNotFoundError"),
+        ("needs a driver that was initialized before a fork; the CPU has none", r"CUDA initialized before forking"),
+        ("needs the NVIDIA driver", r"DynamicLibNotFoundError"),
         (
-            "registers, of which a CPU counts none, and texts, which the driver does not count as constant memory",
+            "needs a GPU: on the CPU nothing is copied, and a small grid causes no warning",
+            r"PerformanceWarning|DID NOT WARN",
+        ),
+        (
+            "the test expects counts that are 0 here: registers on the CPU, strings in constant memory on a GPU",
             r"0 not greater than (or equal to )?\d+",
         ),
-        ("the time that the run was given", r"deadline reached"),
+        ("needs more time than the run had", r"deadline reached"),
     ]
     yield from (row(MEANT, text, report, name) for text, report, name in meant)
     # The packages first: a test that cannot be imported shows nothing of weft.

@@ -18,19 +18,20 @@ HEAD = """\
 
 # Programs that use numba.cuda
 
-Libraries and programs from PyPI, as they come from there, whose tests run on weft by [the drop-in](drop-in.md):
-`python -m weft.numba -m pytest …`, with numba beside it for what they compile for the host. Nothing in weft knows of
-them.
+Libraries and programs from PyPI whose tests run on weft without edits, and the tests that do not pass. For users of
+numba.cuda who want to know what to expect of their own program.
 
-Where a program ships tests of what it does with CUDA, these are run. Where it ships none, ours compare its functions
-with what it computes on the host, or with NumPy (`tests/programs/checks/`).
+Each program runs as published, by [the drop-in](drop-in.md): `python -m weft.numba -m pytest …`, with numba
+installed for what the program compiles for the host. If a program ships tests that use CUDA, these run ("its own").
+Otherwise our tests compare its functions on the device with the same on the host, or with NumPy ("ours", in
+`tests/programs/checks/`). Nothing in weft refers to these programs.
 """
 
 DEVICES = {"cpu": "the CPU executor", "cuda": "an NVIDIA GPU"}
 FAULTS = {
     "weft": "weft lacks something",
-    "program": "the program's own",
-    "device": "needs a device that is not here",
+    "program": "a fault of the program",
+    "device": "needs a device that this run did not have",
     "needs": "needs a package that is not installed",
     "": "not classified",
 }
@@ -70,7 +71,7 @@ def others(programs, found, device):
         if reasons or slow:
             yield f"\n**{name}**\n"
         if slow:
-            yield f"- not run, as they take many minutes on a CPU: {listed(slow)}"
+            yield f"- not run, because they take many minutes on a CPU: {listed(slow)}"
         for (fault, why, state), tests in reasons.items():
             yield f"- {len(tests)} {state}, {FAULTS[fault]}: {why} ({listed(tests)})"
 

@@ -44,11 +44,11 @@ def test_totals_and_reasons(tool):
         ),
         "1234567",
     )
-    assert "1 of the 4 public tests of numba-cuda 0.30.4 pass on the CPU executor." in text
-    assert "of weft 1234567, on Python 3.11.7" in text
+    assert "**1 of the 4** public tests of numba-cuda 0.30.4 pass on the CPU executor." in text
+    assert "(weft 1234567, Python 3.11.7)" in text
     assert "| cudapy/test_a.py | 1 | 4 |" in text
-    assert "**memory shared between processes** (1)\n\n- cudapy/test_a.py: two\n" in text
-    assert "**more than one GPU** (1)\n\n- cudapy/test_a.py: three\n" in text
+    assert "**device memory shared between processes** (1)\n\n- cudapy/test_a.py: two\n" in text
+    assert "**needs more than one GPU** (1)\n\n- cudapy/test_a.py: three\n" in text
     assert "**ValueError: an unheard-of 'fault'** (1)\n\n- cudapy/test_a.py: four\n" in text
     assert "one" not in text.split("## By module")[1].replace("more than one", "")
 

@@ -67,7 +67,7 @@ def test_what_does_not_pass_stands_under_its_reason(tool):
     found = {"cpu": {"thing": {"version": "2", "passed": 1, "others": others}}, "cuda": {}}
     text = page.page({"thing": program}, found)
     assert "| [thing](https://pypi.org/project/thing/2/) 2 | a thing | its own | 1 of 3 | – |" in text
-    assert "- 2 failed, needs a device that is not here: it wants a printer (`test_two`)" in text
+    assert "- 2 failed, needs a device that this run did not have: it wants a printer (`test_two`)" in text
     assert "- 1 skipped, not classified: no \\| here (`test_three`)" in text
     assert text.count("`test_slow`") == 1
     assert text.endswith("NVIDIA GPU\n\nNothing.\n")
