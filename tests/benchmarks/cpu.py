@@ -1,9 +1,10 @@
 """Times the kernels on weft's CPU executor beside C with OpenMP and beside Numba's parallel compiler of loops.
 
-The twins are in twins/; gcc compiles those in C now, Numba those in Python, where each of them is installed. All have
-as many threads and work in the same memory, that of weft's device arrays, and each result is compared with the set's
-reference. They take turns. Each time is the least of all turns; the medians are among the figures. On a machine that
-does other work, ``--clock processor`` counts what the threads of this process compute in place of the time on the wall.
+The reference kernels are in reference_kernels/. gcc compiles those in C, and Numba those in Python, where each of them
+is installed. All use the same number of threads and the memory of weft's device arrays. Each result is compared with
+the set's reference. Runs of the compilers alternate. Each time is the minimum of all runs; the JSON file has the
+medians, too. On a machine that does other work, ``--clock processor`` measures the CPU time of this process instead of
+the wall time.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ import numpy as np
 import tables
 from kernels import SETS as ON_BOTH
 from kernels import check, spoil, verdict
+from reference_kernels import FLAGS, NAMES, C, Numba
 from suite.faults import brief
 from tables import NUMPY_TYPING
 from third import CASES as THIRD
-from twins import FLAGS, NAMES, C, Numba
 
 if TYPE_CHECKING:
     from collections.abc import Callable

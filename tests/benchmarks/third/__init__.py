@@ -1,8 +1,9 @@
 """The third set of kernels, for the CPU alone: forms that the other two do not have, one file per group.
 
 They come from Rodinia, the CUDA samples, and what courses have their students write, in the form that is usual there.
-Each was written before it was timed, and none is changed to suit weft. Their C twins are in twins/, like those of the
-other sets; there are none for Numba. A case that launches many kernels is a host function (`forms.Host`).
+Each was written before it was timed, and none is changed to suit weft. Their reference kernels in C are in
+reference_kernels/, like those of the other sets; there are none for Numba. A case that launches many kernels is a host
+function (`forms.Host`).
 """
 
 from suite.case import Case, Work
@@ -78,6 +79,6 @@ TWINS = {
     "queens by backtracking": "chances.queens",
     "Levenshtein, a thread a word": "chances.levenshtein",
 }
-"""The file and the function of each kernel's twin in C."""
+"""The file and the function of each kernel's reference in C."""
 
 __all__ = ["CASES", "TWINS", "Case", "Work"]

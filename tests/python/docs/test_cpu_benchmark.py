@@ -1,4 +1,4 @@
-"""The benchmark of the CPU executor: each kernel has twins that compute the same; tables say what is missing."""
+"""The benchmark of the CPU executor: each kernel has a reference implementation; tables say which are missing."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ sys.path.insert(0, str(BENCHMARKS))
 try:
     import cpu
     import page
+    import reference_kernels
     import tables
-    import twins
     from cpu import SETS
     from kernels import SETS as ON_BOTH
 finally:
     sys.path.remove(str(BENCHMARKS))
 
-needs_gcc = pytest.mark.skipif(not shutil.which("gcc"), reason="no gcc: the twins in C cannot be compiled")
+needs_gcc = pytest.mark.skipif(not shutil.which("gcc"), reason="no gcc: the reference kernels in C cannot be compiled")
 
 
 def run(*options, **environment):
@@ -36,18 +36,18 @@ def run(*options, **environment):
 
 
 def test_each_kernel_has_a_twin_in_c_and_those_of_two_sets_one_for_numba():
-    assert set(twins.NAMES) == {case.name for cases in SETS.values() for case in cases}
-    for name in twins.NAMES.values():
+    assert set(reference_kernels.NAMES) == {case.name for cases in SETS.values() for case in cases}
+    for name in reference_kernels.NAMES.values():
         file, function = name.split(".")
-        assert f"void {function}(" in (twins.FOLDER / f"{file}.c").read_text(encoding="utf-8")
-    for name in (twins.NAMES[case.name] for cases in ON_BOTH.values() for case in cases):
+        assert f"void {function}(" in (reference_kernels.FOLDER / f"{file}.c").read_text(encoding="utf-8")
+    for name in (reference_kernels.NAMES[case.name] for cases in ON_BOTH.values() for case in cases):
         file, function = name.split(".")
-        assert f"\ndef {function}(" in (twins.FOLDER / f"{file}.py").read_text(encoding="utf-8")
+        assert f"\ndef {function}(" in (reference_kernels.FOLDER / f"{file}.py").read_text(encoding="utf-8")
 
 
 @needs_gcc
 def test_every_twin_in_c_has_the_reference_s_results(tmp_path):
-    library = twins.C(str(tmp_path))
+    library = reference_kernels.C(str(tmp_path))
     for case in (case for cases in SETS.values() for case in cases):
         work = case.work("tiny")
         expected = case.reference(np, work.args)  # before a kernel that works in place
@@ -57,9 +57,9 @@ def test_every_twin_in_c_has_the_reference_s_results(tmp_path):
 
 
 @pytest.mark.parametrize("which", ON_BOTH)
-def test_numba_s_twins_have_the_reference_s_results(which):
+def test_numba_s_references_have_the_reference_s_results(which):
     pytest.importorskip("numba.core")
-    loops = twins.Numba()
+    loops = reference_kernels.Numba()
     for case in ON_BOTH[which]:
         work = case.work("tiny")
         cpu.spoil(np, case, work, work.args)
@@ -84,7 +84,7 @@ def test_weft_and_c_take_turns_on_the_same_memory_and_write_figures(tmp_path):
     assert tables.cpu_facts(figures["cpu"]) in done.stdout
 
 
-def test_the_third_set_has_the_references_results_in_weft_and_no_twins_for_numba(tmp_path):
+def test_the_third_set_has_the_references_results_in_weft_and_none_for_numba(tmp_path):
     out = tmp_path / "out.json"
     done = run("--set", "third", "--json", out)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -118,7 +118,9 @@ def test_without_gcc_weft_is_timed_alone_and_the_table_says_why():
         (["--threads", "0"], "--threads: 0 is not from 1"),
         (["--repeats", "0"], "--repeats: there must be 1 at least"),
         (["--json", "/nowhere/out.json"], "no folder /nowhere"),
-        pytest.param(["--flags=-fno-such-flag"], "-fno-such-flag does not compile the twins", marks=needs_gcc),
+        pytest.param(
+            ["--flags=-fno-such-flag"], "-fno-such-flag does not compile the reference kernels", marks=needs_gcc
+        ),
     ],
 )
 def test_what_cannot_be_measured_is_refused(options, told):

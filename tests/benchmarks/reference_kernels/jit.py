@@ -1,4 +1,7 @@
-"""How Numba compiles the twins: as C's, a product and a sum may be one operation; only `sums` may be added up anew."""
+"""How Numba compiles the reference kernels.
+
+As in C, a product and a sum may be contracted to one operation; only `sums` may be reassociated.
+"""
 
 from numba import njit, prange
 

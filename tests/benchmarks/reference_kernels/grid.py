@@ -3,7 +3,7 @@
 import numpy as np
 from suite.grid import CENTER, FOUR, SIDE, ZERO
 
-from twins.jit import loops, prange
+from reference_kernels.jit import loops, prange
 
 
 @loops

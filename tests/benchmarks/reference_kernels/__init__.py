@@ -1,9 +1,9 @@
 """The kernels as loops for a processor: in C with OpenMP (``*.c``), and as plain loops for Numba (``*.py``).
 
-A twin has the kernel's arguments in its order, and computes what the kernel computes by the same algorithm, but as a
-programmer of CPUs writes it: loops over data in the order of memory instead of threads, the border of an image apart
-from its interior, short rows or blocks where a cache holds them, sums of each thread added up at the end. There are no
-intrinsics and no vectors by hand, but ``omp simd`` where gcc would not see by itself that it may use vectors.
+A reference kernel has the kernel's arguments in its order. It uses the same algorithm, but is written as CPU code:
+loops over data in memory order instead of threads, separate loops for the border of an image, short rows or blocks
+where a cache holds them, sums of each thread added up at the end. There are no intrinsics and no vectors by hand, but
+``omp simd`` where gcc would not see by itself that it may use vectors.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ NAMES = {  # of suite/, then of second/; those of third/ are told there
     "CRC-32 of messages": "hashing.crc32",
     **THIRD,
 }
-"""The file and the function of each kernel's twins; those of the third set are in C alone."""
+"""The file and the function of the reference kernels of each kernel; those of the third set are in C alone."""
 COUNTED = {
     "matvec", "lu", "exclusive_sums", "alignment", "edit_distance", "fft", "softmax", "odd_even", "bitonic_block",
     "segmented",
@@ -120,14 +120,14 @@ class C:
             f"static const unsigned int SHA_START[8] = {whole(START)};\n"
         )
         (Path(folder) / "constants.h").write_text(constants, encoding="utf-8")
-        library = Path(folder) / "twins.so"
+        library = Path(folder) / "reference_kernels.so"
         command = [gcc, "-std=gnu11", "-fopenmp", "-shared", "-fPIC", f"-I{folder}", *flags]
         sources = sorted(map(str, FOLDER.glob("*.c")))
         done = subprocess.run(
             [*command, "-o", str(library), *sources, "-lm"], capture_output=True, text=True, check=False
         )
         if done.returncode:
-            raise ValueError(f"gcc {' '.join(flags)} does not compile the twins:\n{done.stderr}")
+            raise ValueError(f"gcc {' '.join(flags)} does not compile the reference kernels:\n{done.stderr}")
         self.library = ctypes.CDLL(str(library))
 
     def bind(self, case: Case, work: Work, args: tuple[Any, ...]) -> Callable[[], None]:
@@ -157,5 +157,5 @@ class Numba:
 
     def bind(self, case: Case, work: Work, args: tuple[Any, ...]) -> Callable[[], None]:
         file, name = NAMES[case.name].split(".")
-        function = getattr(importlib.import_module(f"twins.{file}"), name)
+        function = getattr(importlib.import_module(f"reference_kernels.{file}"), name)
         return lambda: function(*args)

@@ -4,7 +4,7 @@ import math
 
 from suite.nbody import ONE, SOFTENING, ZERO
 
-from twins.jit import prange, sums
+from reference_kernels.jit import prange, sums
 
 
 @sums

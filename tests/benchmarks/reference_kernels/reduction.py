@@ -3,7 +3,7 @@
 import numpy as np
 from numba import get_num_threads
 
-from twins.jit import loops, prange, sums
+from reference_kernels.jit import loops, prange, sums
 
 
 @sums

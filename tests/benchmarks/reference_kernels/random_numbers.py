@@ -3,7 +3,7 @@
 import numpy as np
 from second.random_numbers import ONE, SCALE
 
-from twins.jit import alone, loops, prange
+from reference_kernels.jit import alone, loops, prange
 
 
 @alone

@@ -1,6 +1,6 @@
 """Matrices as loops for Numba: products, and a transpose in tiles."""
 
-from twins.jit import alone, loops, prange
+from reference_kernels.jit import alone, loops, prange
 
 TILE = 16
 

@@ -3,7 +3,7 @@
 import numpy as np
 from second.dynamic import LENGTH, ROWS
 
-from twins.jit import loops, prange
+from reference_kernels.jit import loops, prange
 
 
 @loops

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from twins.jit import prange, sums
+from reference_kernels.jit import prange, sums
 
 
 @sums

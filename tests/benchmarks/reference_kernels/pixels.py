@@ -3,7 +3,7 @@
 import numpy as np
 from suite.pixels import BLUE, GREEN, HALF, RED
 
-from twins.jit import loops, prange
+from reference_kernels.jit import loops, prange
 
 
 @loops

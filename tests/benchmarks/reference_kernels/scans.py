@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from twins.jit import loops, prange
+from reference_kernels.jit import loops, prange
 
 
 @loops

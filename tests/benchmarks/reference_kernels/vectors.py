@@ -5,7 +5,7 @@ import math
 import numpy as np
 from second.vectors import FAR, HALF, NEAR, ONE, ZERO
 
-from twins.jit import loops, prange
+from reference_kernels.jit import loops, prange
 
 
 @loops

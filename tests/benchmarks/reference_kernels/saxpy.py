@@ -1,6 +1,6 @@
 """saxpy as a loop for Numba."""
 
-from twins.jit import loops, prange
+from reference_kernels.jit import loops, prange
 
 
 @loops

@@ -4,7 +4,7 @@ import math
 
 from suite.finance import A1, A2, A3, A4, A5, HALF, INVERSE_ROOT_2PI, ONE, SLOPE, ZERO
 
-from twins.jit import alone, loops, prange
+from reference_kernels.jit import alone, loops, prange
 
 
 @alone

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from second.images import FILTER, ONE, RADIUS, WEIGHTS, ZERO
 
-from twins.jit import alone, loops, prange
+from reference_kernels.jit import alone, loops, prange
 
 
 @alone

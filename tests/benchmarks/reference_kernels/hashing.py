@@ -3,7 +3,7 @@
 import numpy as np
 from second.hashing import CRC_TABLE
 
-from twins.jit import alone, loops, prange
+from reference_kernels.jit import alone, loops, prange
 
 
 @alone

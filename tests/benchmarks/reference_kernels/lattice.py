@@ -3,7 +3,7 @@
 import numpy as np
 from second.lattice import AMBIENT, CX, CY, HALF3, NINE_HALVES, ONE, RX, RY, RZ, SHARE, STEPS, THREE, TWO, ZERO
 
-from twins.jit import alone, loops, prange
+from reference_kernels.jit import alone, loops, prange
 
 
 @loops

@@ -4,7 +4,7 @@ import numpy as np
 from numba import get_num_threads
 from second.signals import LOG2, POINTS, SIDE
 
-from twins.jit import loops, prange
+from reference_kernels.jit import loops, prange
 
 
 @loops

@@ -2,7 +2,7 @@
 
 from second.dense import ONE, ZERO
 
-from twins.jit import loops, prange, sums
+from reference_kernels.jit import loops, prange, sums
 
 
 @loops
