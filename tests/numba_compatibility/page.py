@@ -34,7 +34,7 @@ weft refers to these tests. `./weft-dev conformance` runs them and writes this p
 ## Where weft differs on purpose
 
 Where numba-cuda's behavior is undefined or accidental, weft defines one behavior, the same on GPU and CPU
-([language](language.md)):
+([arithmetic](language/arithmetic.md#arithmetic)):
 
 - **Arithmetic.** Integer division by zero gives 0, and so does the smallest `int64` `// -1`. Shifts take their
   amount modulo 64. A float that does not fit an integer saturates. numba-cuda's results depend on the optimizer.

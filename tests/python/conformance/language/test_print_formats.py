@@ -1,7 +1,7 @@
-"""Random formats of `print`, of `format` and of `%`, against Python's own texts and errors.
+"""Random formats of `print`, `format` and `%`, compared with Python's own strings and errors.
 
-What kernels lack (docs/language.md lists it) is told here by `lacks`: everything else that Python formats must come out
-as Python's, and what Python refuses must be refused.
+`lacks` describes the formats that kernels do not have (docs/language/errors.md lists them). Every other format must
+give Python's output, and a format that Python rejects must be rejected.
 """
 
 # ruff: noqa: UP031
@@ -67,7 +67,7 @@ PERCENT = re.compile(r"%(?P<flags>[-#0+ ]*)(?P<width>\d+)?(\.(?P<precision>\d*))
 
 
 def lacks(spec, kind, text):
-    """Whether kernels have no such format, though Python has it: language.md lists these."""
+    """Whether kernels have no such format, though Python has it: docs/language/errors.md lists these."""
     found = SPEC.match(spec)
     letter, group = found["letter"], found["group"]
     if text and kind in "ix":

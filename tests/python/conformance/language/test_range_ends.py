@@ -140,7 +140,7 @@ def kernel(x, out, first, stop, step):
 @pytest.mark.parametrize("room", [0, 1, 3, 4, 1028, 2**20, 2**62])
 def test_strided_reads(start, step, room):
     if room < 1028 and os.environ["WEFT_DEVICE"] == "cpu":
-        pytest.skip("docs/language.md: the CPU may leave out turns this close to the end")
+        pytest.skip("docs/language.md: the CPU may leave out iterations this close to the end")
     stop = 2**63 - 1 - room
     x = np.arange(40, dtype=np.int64)
     kernel = module(PRELUDE + SUM.format(start=start, step=step)).kernel

@@ -1,6 +1,6 @@
 """Which types operators of kernels have, by the types of their operands: Numba's rules, and NumPy's (`typing="numpy"`).
 
-Types are named as dtypes are, but for `boolean`. docs/language.md has the rules.
+Types are named as dtypes are, but for `boolean`. docs/language/arithmetic.md has the rules.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 `int32`, `float32` and the others are subclasses of NumPy's scalars of the same names, so that they print, index and
 are stored as these are; only what operators give is another: integers become 64 bits wide and wrap, nothing divides
 by zero. A truth is Python's `bool`, as no class can be made of NumPy's. Python's own numbers, which literals are,
-count as `int64` and `float64` beside them. docs/language.md has the rules.
+count as `int64` and `float64` beside them. docs/language/arithmetic.md has the rules.
 """
 
 from __future__ import annotations
