@@ -76,6 +76,7 @@ ALLOWED = [
     r"behind the scenes\b",
     r"frequently asked\b",
     r"--quiet\b",
+    r"random walks?\b",
 ]
 
 # Parts of names of files and of public items, in lower case.

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 SETS = {**ON_BOTH, "third": THIRD}
 CLOCKS = {"wall": time.perf_counter, "processor": time.process_time}
-NO_TWIN = "no twin"
+NO_VERSION = "none"
 TURN_S = 0.02
 MOST_LAUNCHES = 20
 QUIET_S = 0.01
@@ -203,7 +203,7 @@ def main() -> int:
             chosen = [case for case in cases if options.only in case.name and case.name in NAMES]
             if chosen and options.set in (None, which):
                 print(f"\nThe {which} set: {tables.cpu_facts(facts)}\n")
-                told = programs | ({"numba": NO_TWIN} if which == "third" else {})
+                told = programs | ({"numba": NO_VERSION} if which == "third" else {})
                 figures = run_set(cuda, chosen, options.repeats, told, facts)
                 gathered["cpu" if which == "first" else f"cpu-{which}"] = figures
     if not gathered:

@@ -36,7 +36,7 @@ def kernel(a, b, out):
         x = a[i]
         y = b[i]
         total = Total(0)
-        for turn in range({turns}):
+        for application in range({applications}):
             {compute}
             total = Total(total + v)
             x = Type(x + step)
@@ -46,20 +46,20 @@ THREAD = "i = cuda.grid(1)\n    if i < a.size:"
 LOOP = "for i in range(a.size):"
 
 
-def function(operation: Operation, start: str, turns: int, cuda: Any) -> Any:
+def function(operation: Operation, start: str, applications: int, cuda: Any) -> Any:
     """The Python function of an operation, for a library's `cuda`."""
     import cmath
 
     text = operation.text if "v = " in operation.text else f"v = {operation.text}"
     compute = "\n            ".join(part.strip() for part in text.split(";"))
-    # Over all turns `x` goes through half of its range.
-    way = (operation.high - operation.low) / (2.1 * turns)
+    # Over all applications `x` goes through half of its range.
+    way = (operation.high - operation.low) / (2.1 * applications)
     number = np.dtype(operation.dtype).type
     names = {
         "cuda": cuda, "math": math, "cmath": cmath, "np": np, "Type": number, "Total": np.dtype(operation.total).type,
         "step": number(max(way, 1) if np.issubdtype(number, np.integer) else way),
     }  # fmt: skip
-    source = SOURCE.format(start=start, turns=turns, compute=compute)
+    source = SOURCE.format(start=start, applications=applications, compute=compute)
     # Where weft looks for the text of a function without a file.
     title = f"<{operation.dtype} {operation.text}>"
     linecache.cache[title] = (len(source), None, source.splitlines(keepends=True), title)
@@ -105,12 +105,14 @@ class Gpu:
         self.begin, self.end = cuda.event(), cuda.event()
         self.name = cuda.get_current_device().name
 
-    def prepare(self, operation: Operation, n: int, turns: int) -> tuple[dict[str, Callable[[], Any]], dict[str, Any]]:
+    def prepare(
+        self, operation: Operation, n: int, applications: int
+    ) -> tuple[dict[str, Callable[[], Any]], dict[str, Any]]:
         arrays = [self.weft.to_device(value) for value in inputs(operation, n)]
         calls, outs = {}, {}
         for library, cuda in (("weft", self.weft), (self.other, self.numba)):
             out = self.weft.device_array(n, operation.total)
-            kernel = cuda.jit(function(operation, THREAD, turns, cuda))[-(-n // BLOCK), BLOCK]
+            kernel = cuda.jit(function(operation, THREAD, applications, cuda))[-(-n // BLOCK), BLOCK]
             given = [array if library == "weft" else cuda.as_cuda_array(array) for array in (*arrays, out)]
             calls[library] = lambda kernel=kernel, given=given: kernel(*given)
             outs[library] = out
@@ -139,12 +141,14 @@ class Cpu:
         self.weft, self.numba = cuda, numba
         self.name = "one thread of this CPU"
 
-    def prepare(self, operation: Operation, n: int, turns: int) -> tuple[dict[str, Callable[[], Any]], dict[str, Any]]:
+    def prepare(
+        self, operation: Operation, n: int, applications: int
+    ) -> tuple[dict[str, Callable[[], Any]], dict[str, Any]]:
         x, y = inputs(operation, n)
         mine, theirs = np.zeros(n, operation.total), np.zeros(n, operation.total)
-        kernel = self.weft.jit(function(operation, THREAD, turns, self.weft))[-(-n // BLOCK), BLOCK]
+        kernel = self.weft.jit(function(operation, THREAD, applications, self.weft))[-(-n // BLOCK), BLOCK]
         given = [self.weft.to_device(value) for value in (x, y, mine)]
-        compiled = self.numba.njit(function(operation, LOOP, turns, None))
+        compiled = self.numba.njit(function(operation, LOOP, applications, None))
         calls = {"weft": lambda: (kernel(*given), self.weft.synchronize()), self.other: lambda: compiled(x, y, theirs)}
         return calls, {"weft": given[2], self.other: theirs}
 
@@ -162,7 +166,7 @@ def measure(device: Any, operation: Operation, given: argparse.Namespace) -> dic
         "operation": operation.text, "dtype": operation.dtype, "low": operation.low, "high": operation.high,
     }  # fmt: skip
     try:
-        calls, outs = device.prepare(operation, n, given.turns)
+        calls, outs = device.prepare(operation, n, given.applications)
     except Exception as fault:
         return row | {"failure": brief(fault)}
     ready, counts = {}, {}
@@ -219,7 +223,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", choices=("cpu", "cuda"), default=os.environ.get("WEFT_DEVICE"))
     parser.add_argument("--log2", type=int, help="elements, as a power of two (24 on a GPU, 16 on the CPU)")
-    parser.add_argument("--turns", type=int, default=16, help="applications to each element")
+    parser.add_argument("--applications", type=int, default=16, help="applications to each element")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--least-ms", type=float, default=2.0, help="launches are repeated for about so long")
     parser.add_argument("--dtype", action="append", help="only this dtype; may be given again")
@@ -240,7 +244,7 @@ def main() -> int:
         print(f"{brief(fault)}: nothing to compare with")
         return 0
     n = 1 << (given.log2 or device.log2)
-    how = f"{given.turns} applications to each; milliseconds, median of {given.runs} in turns"
+    how = f"{given.applications} applications to each; milliseconds, median of {given.runs} in turns"
     print(f"{device.name}: {n} elements, {how}\n")
     print(f"| dtype | operation | x from … to | weft | {device.other} | weft / {device.other} | apart | |")
     print("|---|---|---|--:|--:|--:|--:|---|")
@@ -250,7 +254,7 @@ def main() -> int:
         print(markdown(rows[-1], device.other), flush=True)
     summary(rows)
     if out := os.environ.get("OUT"):
-        result = {"device": device.name, "elements": n, "turns": given.turns, "rows": rows}
+        result = {"device": device.name, "elements": n, "applications": given.applications, "rows": rows}
         Path(out, "operations.json").write_text(json.dumps(result, indent=1), encoding="utf-8")
     return sum("weft" not in row for row in rows)
 

@@ -101,7 +101,7 @@ IMPLEMENTATIONS = ("C++", "weft", "numba-cuda")
 RESTRICT = "C++ __restrict__"
 NUMPY_TYPING = 'weft, typing="numpy"'
 STRIDED = ("sum", "histogram, 256 bins")
-"""The kernels whose read loops weft unrolls and whose twins are not: the page gives the mean without them, too."""
+"""Kernels whose read loops weft unrolls and C++ does not: the page gives the mean without them, too."""
 
 
 def median(row: dict[str, Any], name: str) -> float | None:
@@ -137,8 +137,8 @@ def means(figures: dict[str, Any]) -> str:
         groups = [geometric_mean(figures, "weft", without) for without in (wider, others)]
         if all(groups):
             text += (
-                f" For weft it is {groups[0]:.3f} of the {len(others)} kernels that compute in the twin's types,"
-                f" and {groups[1]:.3f} of the {len(wider)} in which Numba's typing is wider."
+                f" For weft it is {groups[0]:.3f} of the {len(others)} kernels that compute in the types of the "
+                f"C++ version, and {groups[1]:.3f} of the {len(wider)} in which Numba's typing is wider."
             )
     if narrow := geometric_mean(figures, NUMPY_TYPING):
         text += f' With `typing="numpy"` these take {narrow:.3f}.'

@@ -1,4 +1,4 @@
-// Fields in steps: FDTD, Jacobi by turns, red-black SOR, Gray-Scott, a wave, Ising's spins, and a rule of cells.
+// Fields in steps: FDTD, Jacobi with two buffers, red-black SOR, Gray-Scott, a wave, Ising's spins, and a rule of cells.
 #include <stdint.h>
 
 void fdtd(float *restrict ex, float *restrict ey, float *restrict hz, int32_t steps, int nx, int ny) {
@@ -28,7 +28,7 @@ static void relax(const float *restrict old, float *restrict new, int height, in
         }
 }
 
-void jacobi_turns(float *restrict a, float *restrict b, int32_t steps, int height, int width) {
+void jacobi_two_buffers(float *restrict a, float *restrict b, int32_t steps, int height, int width) {
     for (int step = 0; step < steps / 2; ++step) {
         relax(a, b, height, width);
         relax(b, a, height, width);

@@ -64,7 +64,7 @@ TWINS = {
     "segmented scan in a block": "orders.segmented",
     "dot product": "orders.dot_product",
     "FDTD in two dimensions": "fields.fdtd",
-    "Jacobi by turns": "fields.jacobi_turns",
+    "Jacobi, two buffers": "fields.jacobi_two_buffers",
     "SOR, red and black": "fields.sor",
     "Gray-Scott, periodic": "fields.gray_scott",
     "wave of eighth order": "fields.wave",

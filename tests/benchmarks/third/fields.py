@@ -1,4 +1,4 @@
-"""Fields in steps: FDTD, Jacobi by turns, red-black SOR, Gray-Scott, a wave, Ising's spins, and a rule of cells."""
+"""Fields in steps: FDTD, Jacobi, red-black SOR, Gray-Scott, a wave, Ising's spins, and a rule of cells."""
 
 from __future__ import annotations
 
@@ -288,7 +288,7 @@ def rule_reference(xp, args):
 
 CASES = (
     on_cpu("FDTD in two dimensions", make_fdtd, fdtd_work, fdtd_reference),
-    on_cpu("Jacobi by turns", make_jacobi, jacobi_work, jacobi_reference),
+    on_cpu("Jacobi, two buffers", make_jacobi, jacobi_work, jacobi_reference),
     on_cpu("SOR, red and black", make_sor, sor_work, sor_reference),
     on_cpu("Gray-Scott, periodic", make_gray_scott, gray_scott_work, gray_scott_reference),
     on_cpu("wave of eighth order", make_wave, wave_work, wave_reference),

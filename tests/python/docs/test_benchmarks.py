@@ -195,7 +195,8 @@ def test_kernels_that_compute_in_wider_types_have_a_mean_of_their_own():
     assert [line.split(" | ")[4] for line in table.splitlines()[2:]] == ["0.500", "2.000 (1.100)"]
     assert told == (
         "The geometric mean of the ratios is 1.000 for weft. For weft it is 0.500 of the 1 kernels that compute in the "
-        "twin's types, and 2.000 of the 1 in which Numba's typing is wider. With `typing=\"numpy\"` these take 1.100. "
+        'types of the C++ version, and 2.000 of the 1 in which Numba\'s typing is wider. With `typing="numpy"` these '
+        "take 1.100. "
         "C++ with `__restrict__` takes 0.750 of the time of C++ as written."
     )
 
