@@ -103,11 +103,11 @@ def pytest_configure(config: pytest.Config) -> None:
     if strategy := config.getoption("--cpu-strategy"):
         os.environ["WEFT_CPU_STRATEGY"] = strategy
     if config.getoption("--keep-bits") or config.getoption("--against-bits"):
-        import kept_bits
+        import saved_bits
 
         os.environ["WEFT_REPRODUCIBLE"] = "1"
         config.addinivalue_line("filterwarnings", "always::weft.errors.ReproducibilityWarning")
-        config.pluginmanager.register(kept_bits.KeptBits(config), "kept_bits")
+        config.pluginmanager.register(saved_bits.KeptBits(config), "saved_bits")
 
 
 DEVICE = pytest.StashKey[str]()

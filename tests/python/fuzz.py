@@ -71,7 +71,7 @@ def options() -> argparse.Namespace:
 
 def features(asked: argparse.Namespace) -> tuple[str, ...]:
     """The rare features that programs may have."""
-    from generators.random_edges import FEATURES
+    from generators.random_integer_limits import FEATURES
 
     only = asked.only.split(",") if asked.only else FEATURES
     without = asked.without.split(",") if asked.without else ()

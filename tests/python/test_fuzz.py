@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from generators import halves, random_minimize, random_programs
 from generators.random_check import EXACT, Inexact, Meaningless, compare, expected, is_sound, typed
-from generators.random_edges import FEATURES, LATER, LIBRARY, NUMBERS, OBJECTS, OPERATIONS, VIEWS
+from generators.random_integer_limits import FEATURES, LATER, LIBRARY, NUMBERS, OBJECTS, OPERATIONS, VIEWS
 from generators.random_programs import Program, generate
 from generators.typed_values import Array
-from oracle import brains, numeric
+from oracle import bfloat16, numeric
 
 HEAD = "import numpy as np\nfrom weft import cuda\n\n\n@cuda.jit\ndef kernel(o):\n    i = cuda.grid(1)\n"
 
@@ -256,13 +256,13 @@ def test_a_sweep_counts():
 def test_bfloat16_is_rounded_once():
     numbers = halves.middles("bfloat16")[::61]
     wanted = halves.rounded("bfloat16", numbers)
-    got = np.array([brains.rounded(number) for number in numbers])
+    got = np.array([bfloat16.rounded(number) for number in numbers])
     np.testing.assert_array_equal(got, wanted)
     for number in (2**53 + 1, 2**63 - 1, (0x101 << 40) + 1, -((0x101 << 40) + 1), 0x101 << 40, 255, -3):
         exact = (
             (abs(number) >> 40 << 40) | (1 if abs(number) % (1 << 40) else 0) if abs(number) > 1 << 45 else abs(number)
         )
-        got = brains.rounded(np.int64(number))
+        got = bfloat16.rounded(np.int64(number))
         assert got == np.copysign(halves.rounded("bfloat16", float(exact)), number), number
 
 

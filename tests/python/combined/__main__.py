@@ -68,8 +68,8 @@ def main() -> int:
     for name, value in settings.items():
         os.environ.setdefault(name, value)
     from combined.features import Pairs
-    from combined.found import self_contained
     from combined.programs import generate
+    from combined.saved_programs import self_contained
     from combined.sweep import Counts, Result, sweep
 
     if asked.show is not None:

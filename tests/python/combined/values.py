@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from combined.borders import Borders
+from combined.stencils import Borders
 
 if TYPE_CHECKING:
     from combined.build import Scope

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import oracle
 from harness import assert_exact, copied
-from oracle import brains, numeric, rewrite
+from oracle import bfloat16, numeric, rewrite
 from oracle.emulate import Left
 from weft import _weft, cuda
 
@@ -83,7 +83,7 @@ def exact_quotient(a, b, dtype):
 # What random programs raise, and what a value that is None and an iterator without an item do.
 FAULTS = (AssertionError, ValueError, KeyError, RuntimeError, IndexError, ArithmeticError, TypeError, StopIteration)
 
-brains.REFUSED[:] = [Inexact]
+bfloat16.REFUSED[:] = [Inexact]
 EXACT = {"*": exact_product, "/": exact_quotient, "**": exact_power}  # for `numeric._BINARY`
 
 

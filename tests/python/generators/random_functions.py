@@ -11,7 +11,7 @@ import numpy as np
 
 from generators.random_arrays import ArrayWriter
 from generators.random_expressions import WIDTH, Scope
-from generators.typed_known import bind
+from generators.typed_constants import bind
 from generators.typed_values import INT64, NONE, Array, Closure, Optional, Type, name_of
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from generators.random_expressions import INTS, WIDTH
-from generators.random_texts import TextWriter
+from generators.random_strings import TextWriter
 from generators.typed_operations import BITS, DRAWS, LOADS, STEPS, STORES, TOGETHER
 
 if TYPE_CHECKING:

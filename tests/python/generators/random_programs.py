@@ -7,8 +7,8 @@ mostly depend on an argument, since what is known at compile time drops a branch
 
 The generator types what it writes with `typed_rewrite.Typer` and throws away what has no type. Its parts:
 `random_expressions.py`, `random_values.py` (complex numbers, tuples), `random_memory.py` (views, atomics, barriers),
-`random_statements.py`, `random_carried.py`, `random_edges.py` and `random_sequences.py` (what is rare, in features of
-which each program has some), and here functions and the kernel.
+`random_statements.py`, `random_loop_carried.py`, `random_integer_limits.py` and `random_sequences.py` (what is rare, in
+features of which each program has some), and here functions and the kernel.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import dataclasses
 
 import numpy as np
 
-from generators.random_edges import FEATURES
 from generators.random_expressions import PLANE_ROWS, TYPES, WIDTH, Scope
+from generators.random_integer_limits import FEATURES
 from generators.random_library import LibraryWriter
 from generators.random_memory import Shared
 from generators.random_objects import instantiate

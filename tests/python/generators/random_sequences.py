@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from generators.random_edges import EdgeWriter
 from generators.random_expressions import TYPES, Scope
+from generators.random_integer_limits import EdgeWriter
 from generators.typed_sequences import item_type
 from generators.typed_values import Closure, Sequence, Type
 

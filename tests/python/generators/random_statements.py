@@ -8,7 +8,7 @@ import numpy as np
 
 from generators.random_expressions import INTS, TYPES, Scope
 from generators.random_memory import MemoryWriter
-from generators.typed_known import bind
+from generators.typed_constants import bind
 from generators.typed_values import NOTHING, Type
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from oracle.brains import to_bits
+from oracle.bfloat16 import to_bits
 
 from generators.random_expressions import INTS, TYPES, WIDTH, Scope
 from generators.random_objects import ObjectWriter

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from oracle import numeric
 
-from generators.typed_known import known
+from generators.typed_constants import known
 from generators.typed_values import (
     BOOL,
     BRAIN,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from generators.typed_known import bind
+from generators.typed_constants import bind
 from generators.typed_values import BOOL, NONE, Optional, Sequence, Text
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ A variable that is first assigned in a loop or a branch, and may have no value w
 `Functions.kept` names it: until its type is known, what is computed from it is left out, as weft does in a loop's first
 trials. Where it has no value it gets a zero, so that every path has the variables that the others have.
 
-A condition that weft knows when it compiles (`typed_known.py`) leaves out the way that is not taken, with its types.
+A condition that is constant at compile time (`typed_constants.py`) drops the branch that is not taken, with its types.
 
 A program outside the subset that `random_programs.py` writes, or without types, raises `TypeError`.
 """
@@ -28,14 +28,14 @@ from oracle.rewrite import OPERATORS
 
 from generators.typed_arrays import ArrayTyper, own
 from generators.typed_collectives import CollectiveTyper
-from generators.typed_known import Known, Value, bind, check, common, compared, known, known_value, meet, plain
+from generators.typed_constants import Known, Value, bind, check, common, compared, known, known_value, meet, plain
 from generators.typed_library import Library, LibraryTyper
 from generators.typed_objects import ObjectTyper
 from generators.typed_operations import OperationTyper
 from generators.typed_optional import OptionalTyper, facts_of
 from generators.typed_sequences import SequenceTyper, returned
 from generators.typed_statements import StatementTyper
-from generators.typed_texts import TextTyper
+from generators.typed_strings import TextTyper
 from generators.typed_values import (
     BOOL,
     BRAIN,

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from oracle import numeric
 
-from generators.typed_known import bind, key, known
-from generators.typed_texts import letter
+from generators.typed_constants import bind, key, known
+from generators.typed_strings import letter
 from generators.typed_values import (
     INT32,
     INT64,
@@ -37,7 +37,7 @@ from generators.typed_values import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from generators.typed_known import Value
+    from generators.typed_constants import Value
     from generators.typed_values import Type
 
 INTEGERS = {np.dtype(name) for name in "int8 uint8 int16 uint16 int32 uint32 int64 uint64".split()}

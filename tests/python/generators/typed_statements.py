@@ -7,7 +7,7 @@ import itertools
 
 import numpy as np
 
-from generators.typed_known import Value, bind, known
+from generators.typed_constants import Value, bind, known
 from generators.typed_optional import facts_of
 from generators.typed_values import (
     BRAIN,

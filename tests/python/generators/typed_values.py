@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 from oracle import numeric
 
-from generators.typed_known import Known, common
+from generators.typed_constants import Known, common
 
 BOOL, INT32, INT64, UINT64, FLOAT64 = (np.dtype(name) for name in ("bool", "int32", "int64", "uint64", "float64"))
 FLOAT32, COMPLEX64, COMPLEX128 = (np.dtype(name) for name in ("float32", "complex64", "complex128"))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from oracle import brains, numeric
+from oracle import bfloat16, numeric
 from oracle.warps import WARP, Meeting
 
 if TYPE_CHECKING:
@@ -102,8 +102,8 @@ def group(thread: object, width: int) -> int:
 
 def unsure() -> None:
     """What is computed depends on how."""
-    if brains.REFUSED:
-        raise brains.REFUSED[0]
+    if bfloat16.REFUSED:
+        raise bfloat16.REFUSED[0]
 
 
 def like(item: object, model: object) -> object:

@@ -13,8 +13,8 @@ import types
 
 import numpy as np
 
-from oracle import arrays, collectives, draws, numeric, warps, words
-from oracle.brains import Brains, product, rounded
+from oracle import arrays, bit_functions, collectives, draws, numeric, warps
+from oracle.bfloat16 import Brains, product, rounded
 
 WARP = 32
 GARBAGE = [0xCD]  # what memory holds that nothing was written to
@@ -241,7 +241,7 @@ class CudaModule:
 
 for _name in "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128".split():
     setattr(CudaModule, _name, getattr(np, _name))
-for _name, _function in words.WORDS.items():
+for _name, _function in bit_functions.WORDS.items():
     setattr(CudaModule, _name, staticmethod(_function))
 for _name in ("syncwarp", "activemask", *warps.COMBINE):
     setattr(CudaModule, _name, WarpCall(_name))

@@ -8,7 +8,7 @@ import types
 import numpy as np
 
 from oracle import numeric
-from oracle.brains import Brains, from_bits, to_bits
+from oracle.bfloat16 import Brains, from_bits, to_bits
 from oracle.collectives import Collective
 from oracle.emulate import CUDA, CURRENT, BarrierCall, Dim3, Left, Register, Sited, WarpCall, substitute
 from oracle.numeric import known_power

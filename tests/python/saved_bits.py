@@ -44,7 +44,7 @@ RELAXED = "`fastmath` contradicts the mode"
 OTHERWISE = {
     "conformance/language/test_accuracy.py::test_no_approximation_is_worse_than_the_page": RELAXED,
     **{
-        f"conformance/threads/test_atomic_steps.py::test_what_an_element_becomes[{step}-{dtype}]": NAN
+        f"conformance/threads/test_atomic_operations.py::test_what_an_element_becomes[{step}-{dtype}]": NAN
         for step in ("max", "min", "nanmax", "nanmin")
         for dtype in ("float16", "float32", "float64")
     },
@@ -62,9 +62,9 @@ OTHERWISE = {
 DEPENDS: dict[str, str] = {
     "conformance/language/test_accuracy.py::test_no_approximation_is_worse_than_the_page": "a GPU computes more values",
     "conformance/memory/test_carray.py::test_the_order_is_that_of_the_name": "threads read what others add 100 to",
-    "conformance/memory/test_extents.py::test_threads_that_go_on_meet_at_barriers": "it reads uninitialized memory",
+    "conformance/memory/test_mismatched_extents.py::test_threads_that_go_on_meet_at_barriers": "it reads unwritten memory",
     "conformance/language/test_linking.py::test_pointers_of_arrays": "only the CPU runs its second part",
-    "conformance/language/test_range_ends.py::test_strided_reads": "the CPU skips it where it may leave out turns",
+    "conformance/language/test_range_limits.py::test_strided_reads": "the CPU skips it where it may leave out turns",
 }
 """Tests whose bits may differ, with the reason."""
 

@@ -262,7 +262,7 @@ def known_rows(o):
 def test_what_is_known_is_an_error_of_the_compiler(function):
     with pytest.raises(weft.WeftError) as raised:
         cuda.jit(function)[1, 1](np.zeros(1))
-    assert "test_extents.py" in str(raised.value)
+    assert "test_mismatched_extents.py" in str(raised.value)
 
 
 def fitting(o, x, y, n):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from combined.walks import Walks
+from combined.row_loops import Walks
 
 if TYPE_CHECKING:
     from combined.build import Scope

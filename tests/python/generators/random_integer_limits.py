@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from oracle.constants import compiled
 
-from generators.random_carried import CarriedWriter
 from generators.random_constants import spelled
 from generators.random_expressions import WIDTH, Scope
+from generators.random_loop_carried import CarriedWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +29,7 @@ OBJECTS = ("records", "vectors", "objects", "enums", "nones")  # of `random_obje
 VIEWS = ("views", "reductions", "turns", "nested", "patterns", "times", "brains")  # of `random_views.py`
 ARRAYS = ("updates", "axes", "sums", "iterators")  # of `random_arrays.py`
 FUNCTIONS = ("recursion", "optional", "named", "nonlocals")  # of `random_functions.py`
-TEXTS = ("texts", "stamps")  # of `random_texts.py`
+TEXTS = ("texts", "stamps")  # of `random_strings.py`
 LATER = (*ARRAYS, *FUNCTIONS, *TEXTS)
 OPERATIONS = ("atomics", "draws", "warps", "bits", "faults")  # of `random_operations.py`
 LIBRARY = ("collectives", "libraries", "foreign")  # of `random_collectives.py` and `random_library.py`

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kept_bits import Entry, arrays_of, differences
+from saved_bits import Entry, arrays_of, differences
 
 CONFORMANCE = Path(__file__).parent.parent / "conformance"
 TESTS = [f"{CONFORMANCE}/language/test_power.py", f"{CONFORMANCE}/memory/test_views.py"]
