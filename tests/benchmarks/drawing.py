@@ -1,26 +1,29 @@
 """Draws figures of benchmarks as one SVG, light or dark as the reader's browser is. Nothing here needs weft.
 
-Three panels: the host's time of a launch, the bandwidth of copies, the time of kernels over CUDA C++'s. The picture has
-a background of its own, so that it can be read on any page, and is the same for the same figures. What was not measured
-says so.
+Three panels: the host's time of a launch, the bandwidth of copies, the time of kernels over CUDA C++'s. They are in two
+columns, or in one for narrow screens. The picture has a background of its own, so that it can be read on any page, and
+is the same for the same figures. A panel without figures says so.
 """
 
 from __future__ import annotations
 
 import math
+import textwrap
 from html import escape
 from typing import Any
 
 import tables
 from machine import sentence
 
-WIDTH = 1000
+WIDTH, NARROW = 1000, 400
 MARGIN, GAP = 24, 40
 COLUMN = (WIDTH - 2 * MARGIN - GAP) // 2
 LABELS, VALUES = 124, 44
 """Pixels in front of bars for names, and behind the longest for its value."""
 BAR, KERNEL = 17, 27
 """Pixels from one bar, and one kernel, to the next."""
+NAMES, NUMBERS = 186, 138
+"""Pixels before the axis of kernels for names, and after it for numbers."""
 
 # What is drawn: the colors on a light and on a dark background.
 COLORS = {
@@ -71,7 +74,8 @@ COPIES = (
 class Picture:
     """The elements of an SVG, in the order in which they were drawn."""
 
-    def __init__(self) -> None:
+    def __init__(self, width: int) -> None:
+        self.width = width
         self.elements: list[str] = []
 
     def text(self, x: float, y: float, text: str, kind: str = "text", size: int = 12, anchor: str = "start") -> None:
@@ -103,13 +107,13 @@ class Picture:
             )
 
         return "\n".join([
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" width="{WIDTH}" '
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {height:.0f}" width="{self.width}" '
             f'height="{height:.0f}" role="img" aria-labelledby="title description" '
             'font-family="system-ui, -apple-system, \'Segoe UI\', Helvetica, Arial, sans-serif">',
             f'<title id="title">{escape(title, quote=False)}</title>',
             f'<desc id="description">{escape(description, quote=False)}</desc>',
             f"<style>{rules(0)}@media (prefers-color-scheme:dark){{{rules(1)}}}</style>",
-            f'<rect class="page" width="{WIDTH}" height="{height:.0f}" rx="8"/>',
+            f'<rect class="page" width="{self.width}" height="{height:.0f}" rx="8"/>',
             *self.elements,
             "</svg>\n",
         ])  # fmt: skip
@@ -119,8 +123,8 @@ Bars = list[tuple[str, list[tuple[str, str, float | None]]]]
 """Groups with their titles; of each bar the name, the color and the value, if it was measured."""
 
 
-def bars(picture: Picture, left: float, top: float, title: str, note: str, groups: Bars, digits: int) -> float:
-    """Draws a panel of bars; gives where it ends."""
+def bars(picture: Picture, left: float, top: float, column: int, title: str, note: str, groups: Bars) -> float:
+    """Draws a panel of bars; returns where it ends."""
     picture.text(left, top, title, size=15)
     picture.text(left, top + 18, note, "soft")
     y = top + 28.0
@@ -128,7 +132,7 @@ def bars(picture: Picture, left: float, top: float, title: str, note: str, group
     if not known:
         picture.text(left, y + 18, tables.MISSING, "soft")
         return y + 26
-    room = COLUMN - LABELS - VALUES
+    room = column - LABELS - VALUES
     for group, rows in groups:
         y += 18
         picture.text(left + LABELS, y, group, "soft")
@@ -140,7 +144,7 @@ def bars(picture: Picture, left: float, top: float, title: str, note: str, group
             else:
                 width = max(1.0, room * value / max(known))
                 picture.bar(left + LABELS, y, width, kind)
-                picture.text(left + LABELS + width + 5, y + 10, f"{value:.{digits}f}")
+                picture.text(left + LABELS + width + 5, y + 10, f"{value:.1f}")
             y += BAR
     return y
 
@@ -174,8 +178,9 @@ def copy_groups(figures: dict[str, Any]) -> Bars:
     return groups
 
 
-def kernels(picture: Picture, left: float, top: float, figures: dict[str, Any]) -> float:
-    """Draws the ratios of kernels on an axis of powers of 2; gives where it ends."""
+def kernels(picture: Picture, left: float, top: float, column: int, figures: dict[str, Any]) -> float:
+    """Draws the ratios of kernels on an axis of powers of 2; returns where it ends. In a narrow column, a kernel's name
+    is above its part of the axis."""
     picture.text(left, top, "Time of kernels over CUDA C++'s", size=15)
     picture.text(left, top + 18, "less is better; 1 is as fast as C++, compiled by NVRTC", "soft")
     rows = figures.get("rows", [])
@@ -184,32 +189,33 @@ def kernels(picture: Picture, left: float, top: float, figures: dict[str, Any]) 
     if not known:
         picture.text(left, y, tables.MISSING, "soft")
         return y + 8
-    names, numbers = 186, 138
-    begin, end = left + names, left + COLUMN - numbers
+    above = column < COLUMN
+    names, height = (8, 2 * KERNEL - 12) if above else (NAMES, KERNEL)
+    begin, end = left + names, left + column - NUMBERS
     first, last = math.floor(math.log2(min(*known, 1))), math.ceil(math.log2(max(*known, 1)))
 
     def at(value: float) -> float:
         return begin + (end - begin) * (math.log2(value) - first) / max(last - first, 1)
 
-    bottom = y + 8 + KERNEL * len(rows)
+    bottom = y + 8 + height * len(rows)
     for power in range(first, last + 1):
         place = at(2.0**power)
         picture.rule(place, y + 6, place, bottom, *(("soft", 1.5) if power == 0 else ("rule", 1)))
         picture.text(place, y, f"{2.0**power:g}", "soft", anchor="middle")
-    columns = {"weft": left + COLUMN - 84, "numba-cuda": left + COLUMN}
+    columns = {"weft": left + column - 84, "numba-cuda": left + column}
     for name, place in columns.items():
         picture.text(place, y, name, name, anchor="end")
     y += 8
     for row in rows:
-        middle = y + KERNEL / 2
-        picture.text(left, middle + 4, row["kernel"])
+        middle = y + height - KERNEL / 2
+        picture.text(left, y + 14 if above else middle + 4, row["kernel"])
         # weft's last, so that it is seen where both are as fast.
         for name in ("numba-cuda", "weft"):
             found = tables.ratio(row, name)
             picture.text(columns[name], middle + 4, "–" if found is None else f"{found:.2f}", anchor="end")
             if found is not None:
                 picture.dot(at(found), middle, name)
-        y += KERNEL
+        y += height
     return y
 
 
@@ -225,24 +231,27 @@ def caption(records: dict[str, Any]) -> list[str]:
     return [f"{', '.join(measured)}: {where}" for where, measured in told.items()]
 
 
-def draw(records: dict[str, Any]) -> str:
+def draw(records: dict[str, Any], width: int = WIDTH) -> str:
     """The SVG of what was kept of launch.py, memory.py and kernels.py, by these names; any of them may be missing."""
     figures = {program: record["figures"] for program, record in records.items()}
-    picture = Picture()
-    left, right, top = MARGIN, MARGIN + COLUMN + GAP, 38
+    picture = Picture(width)
+    column = COLUMN if width == WIDTH else width - 2 * MARGIN
+    left, top = MARGIN, 38
     y = bars(
-        picture, left, top, "Launch of a kernel", "the host's time, microseconds; less is better",
-        launch_groups(figures.get("launch", {})), 1,
+        picture, left, top, column, "Launch of a kernel", "the host's time, microseconds; less is better",
+        launch_groups(figures.get("launch", {})),
     )  # fmt: skip
     copies = figures.get("memory", {})
     size = f" of {tables.size_text(copies['sizes'][-1])}" if copies else ""
-    y = bars(
-        picture, left, y + 40, f"Copies{size}", "GB/s; more is better", copy_groups(copies), 1,
-    )  # fmt: skip
-    y = max(y, kernels(picture, right, top, figures.get("kernels", {}))) + 18
+    y = bars(picture, left, y + 40, column, f"Copies{size}", "GB/s; more is better", copy_groups(copies))
+    if width == WIDTH:
+        y = max(y, kernels(picture, MARGIN + COLUMN + GAP, top, column, figures.get("kernels", {}))) + 18
+    else:
+        y = kernels(picture, left, y + 40, column, figures.get("kernels", {})) + 18
     lines = caption(records)
-    picture.rule(MARGIN, y, WIDTH - MARGIN, y)
+    picture.rule(MARGIN, y, width - MARGIN, y)
     for text in lines:
-        y += 18
-        picture.text(MARGIN, y, text, "soft", size=11)
+        for line in textwrap.wrap(text, width // 6):
+            y += 18
+            picture.text(MARGIN, y, line, "soft", size=11)
     return picture.svg(y + 16, "weft's benchmarks", "; ".join(lines) or tables.MISSING)

@@ -1,6 +1,6 @@
 """Keeps figures of benchmarks in docs/benchmarks/, and makes of them the tables of docs/benchmarks.md and the picture.
 
-``python tests/benchmarks/page.py`` writes the tables and docs/benchmarks.svg from what is kept; with files that
+``python tests/benchmarks/page.py`` writes the tables and both pictures from what is kept; with files that
 ``run.py --json`` wrote, it keeps their figures before. Nothing here needs weft. ``./weft-dev bench --write FILE`` and
 ``./weft-dev bless`` call it.
 """
@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "benchmarks"
 PAGE = ROOT / "docs" / "benchmarks.md"
 PICTURE = ROOT / "docs" / "benchmarks.svg"
+NARROW = ROOT / "docs" / "benchmarks-narrow.svg"
 
 BEGIN = "<!-- {0}: made of benchmarks/{0}.json by `./weft-dev bless` -->"
 SUMMARY = "<!-- summary: made of all files of benchmarks/ by `./weft-dev bless` -->"
@@ -83,7 +84,8 @@ def main() -> int:
     records = kept()
     PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8"), records), encoding="utf-8")
     PICTURE.write_text(drawing.draw(records), encoding="utf-8")
-    print(f"{PAGE.relative_to(ROOT)} and {PICTURE.relative_to(ROOT)} are written: read the diff")
+    NARROW.write_text(drawing.draw(records, drawing.NARROW), encoding="utf-8")
+    print(f"{PAGE.relative_to(ROOT)} and its pictures are written: read the diff")
     return 0
 
 

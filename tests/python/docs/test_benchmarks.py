@@ -64,6 +64,8 @@ def test_the_page_is_made_of_the_figures():
 
 def test_the_picture_is_drawn_of_the_figures():
     assert drawing.draw(page.kept()) == page.PICTURE.read_text(encoding="utf-8"), "./weft-dev bless draws it anew"
+    narrow = drawing.draw(page.kept(), drawing.NARROW)
+    assert narrow == page.NARROW.read_text(encoding="utf-8"), "./weft-dev bless draws it anew"
 
 
 def test_the_readme_shows_the_picture_and_says_what_is_on_it():
@@ -121,6 +123,15 @@ def test_the_picture_has_the_figures_and_says_what_is_missing():
     # CuPy's launches with and without arrays, numba-cuda's, and so on.
     assert found.count(tables.MISSING) >= 4
     assert "prefers-color-scheme:dark" in svg
+
+
+def test_the_narrow_picture_has_the_same_figures_in_one_column():
+    records = {"launch": record(LAUNCH), "kernels": record(KERNELS), "memory": record(MEMORY)}
+    wide, narrow = drawing.draw(records), drawing.draw(records, drawing.NARROW)
+    where = "a <GPU> & more"
+    assert [each for each in texts(narrow) if where not in each] == [each for each in texts(wide) if where not in each]
+    places = [float(each.get("x")) for each in ET.fromstring(narrow).iter("{http://www.w3.org/2000/svg}text")]
+    assert max(places) <= drawing.NARROW - drawing.MARGIN
 
 
 def test_a_longer_time_is_a_longer_bar_and_1_is_where_kernels_are_as_fast():
