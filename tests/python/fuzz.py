@@ -337,7 +337,7 @@ def main() -> int:
     if asked.sanitize:
         os.environ |= {
             "WEFT_SANITIZE": "all",
-            "WEFT_SANITIZE_SAME_VALUE": "ignore",
+            "WEFT_SANITIZE_BENIGN_RACES": "ignore",
         }  # programs may write one value twice
     warnings.simplefilter("ignore")
     chosen = features(asked)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 
 # The kinds of races, the worst last.
-RACES = ("same value written", "race within a warp", "race within a block", "race between blocks")
+RACES = ("benign race", "race within a warp", "race within a block", "race between blocks")
 
 # The process that collects findings in place of exceptions, and its list. A fork has a copy, which nothing reads.
 _COLLECTED: tuple[int, list[Finding]] | None = None
@@ -149,7 +149,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--tool", default="all", metavar="TOOLS", help=f"all, or some of {','.join(TOOLS)}")
     parser.add_argument("--json", action="store_true", help="print the findings as a JSON array to the standard output")
     parser.add_argument(
-        "--ignore-same-value", action="store_true", help="say nothing of threads that write the same value at one place"
+        "--ignore-benign-races", action="store_true", help="do not report races in which the threads write the same value"
     )
     parser.add_argument("-m", dest="module", action="store_true", help="the program is a module")
     parser.add_argument("program", help="a Python file, or with -m a module")
@@ -170,8 +170,8 @@ def run(argv: list[str]) -> int:
     # Settings are read at the first use of a device, which is the program's.
     os.environ["WEFT_SANITIZE"] = options.tool
     os.environ["WEFT_DEVICE"] = "cpu"
-    if options.ignore_same_value:
-        os.environ["WEFT_SANITIZE_SAME_VALUE"] = "ignore"
+    if options.ignore_benign_races:
+        os.environ["WEFT_SANITIZE_BENIGN_RACES"] = "ignore"
     # For the processes that the program starts.
     folder, process = tempfile.mkdtemp(prefix="weft-sanitize-"), os.getpid()
     os.environ["WEFT_SANITIZE_REPORT"] = folder

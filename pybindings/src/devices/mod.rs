@@ -126,7 +126,7 @@ fn devices() -> Result<&'static Devices, Error> {
 
 fn choose() -> Result<Devices, Error> {
     let settings = read_settings()?;
-    sanitize::tell_same_values(settings.sanitize_same_value);
+    sanitize::report_benign_races(settings.sanitize_benign_races);
     if !settings.sanitize.is_empty() {
         sanitize::memory::watch();
     }

@@ -61,7 +61,7 @@ impl Pairs {
 
     /// What the finding is called.
     pub(super) const fn kind(&self) -> &'static str {
-        if self.changes { self.among.race() } else { "same value written" }
+        if self.changes { self.among.race() } else { "benign race" }
     }
 
     /// Whether this is to be shown in place of another one: it changes something, or its threads are farther apart.
@@ -92,7 +92,7 @@ impl Launch {
     pub(super) fn advice(&self, pairs: &Pairs) -> String {
         let all = |is: &dyn Fn(Does) -> bool| pairs.all.iter().all(|&((_, a), (_, b))| is(a) && is(b));
         if !pairs.changes {
-            return "let one of the threads write it".to_owned();
+            return "the threads write the same value: let one of them write it".to_owned();
         }
         if all(&|does| does == Does::Atomic) {
             return "an operation with `scope=\"block\"` is atomic among the threads of its block only: \

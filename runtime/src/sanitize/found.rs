@@ -171,7 +171,7 @@ impl Launch {
     }
 
     pub(super) fn found_race(&mut self, who: Who, (spot, told): (Spot, Told), race: Race, same: bool) {
-        if same && !self.plan.shape.same_values {
+        if same && !self.plan.shape.benign_races {
             return;
         }
         let Race { other, .. } = race;

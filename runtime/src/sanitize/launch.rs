@@ -32,8 +32,8 @@ pub struct Shape {
     pub grid: [u32; 3],
     /// `blockDim`.
     pub block: [u32; 3],
-    /// Races are told of in which both write what is there already.
-    pub same_values: bool,
+    /// Benign races are reported: those in which both threads write the same value.
+    pub benign_races: bool,
     /// The threads of a block are loops, which come to its barriers together.
     pub loops: bool,
 }

@@ -50,14 +50,14 @@ pub use launch::{Launch, Shape, Told, Verdict, Who};
 pub use parts::{Leaving, Overlaps, Parts};
 pub use waits::{FEW_TURNS, Pause};
 
-static SAME_VALUES: AtomicBool = AtomicBool::new(true);
+static REPORT_BENIGN_RACES: AtomicBool = AtomicBool::new(true);
 
-/// Says whether races are told of in which threads write what is there already.
-pub fn tell_same_values(tell: bool) {
-    SAME_VALUES.store(tell, Ordering::Relaxed);
+/// Sets whether benign races are reported: those in which a thread writes the value that is there already.
+pub fn report_benign_races(report: bool) {
+    REPORT_BENIGN_RACES.store(report, Ordering::Relaxed);
 }
 
-/// Whether they are.
-pub fn tells_same_values() -> bool {
-    SAME_VALUES.load(Ordering::Relaxed)
+/// Whether benign races are reported.
+pub fn reports_benign_races() -> bool {
+    REPORT_BENIGN_RACES.load(Ordering::Relaxed)
 }

@@ -36,7 +36,7 @@ fn sites(tools: Tools) -> Arc<Sites> {
 }
 
 fn shape(blocks: u32) -> Shape {
-    Shape { grid: [blocks, 1, 1], block: [64, 1, 1], same_values: true, loops: true }
+    Shape { grid: [blocks, 1, 1], block: [64, 1, 1], benign_races: true, loops: true }
 }
 
 /// Where nothing is.

@@ -44,7 +44,7 @@ fn launch(blocks: u32, threads: u32) -> Launch {
     };
     let sites = kinds.into_iter().cycle().take(250).enumerate().map(site).collect();
     let sites = Sites { tools: Tools::RACECHECK, sites, ..Sites::default() };
-    let shape = Shape { grid: [blocks, 1, 1], block: [threads, 1, 1], same_values: true, loops: false };
+    let shape = Shape { grid: [blocks, 1, 1], block: [threads, 1, 1], benign_races: true, loops: false };
     let mut launch = Launch::new(Arc::new(sites), "kernel", shape, Vec::new());
     for block in 0..blocks {
         launch.begin(u64::from(block), (3 << 40) + 4096 * u64::from(block), 512, 256);

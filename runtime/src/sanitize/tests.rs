@@ -50,7 +50,7 @@ fn launch(tools: Tools, threads: u32, blocks: u32) -> Launch {
     let shared = vec![SharedPlace { offset: 0, bytes: 256, name: "s".to_owned(), item: 4, shape, is_program: true }];
     let sites =
         Sites { tools, sites: kinds.into_iter().enumerate().map(site).collect(), shared, only_read: Vec::new() };
-    let shape = Shape { grid: [blocks, 1, 1], block: [threads, 1, 1], same_values: true, loops: false };
+    let shape = Shape { grid: [blocks, 1, 1], block: [threads, 1, 1], benign_races: true, loops: false };
     let argument = Argument {
         name: "x".to_owned(),
         parameter: 0,
@@ -307,10 +307,10 @@ fn accesses_have_the_calls_that_led_there() {
 }
 
 #[test]
-fn same_values_need_not_be_told_of() {
-    for (same_values, n) in [(true, 1), (false, 0)] {
+fn benign_races_can_be_ignored() {
+    for (benign_races, n) in [(true, 1), (false, 0)] {
         let mut run = launch(Tools::RACECHECK, 64, 1);
-        run.plan.shape.same_values = same_values;
+        run.plan.shape.benign_races = benign_races;
         for thread in [0, 40] {
             let told = Told { site: WRITE, address: GLOBAL, bits: WRITES, value: 7, copy: 0 };
             run.access(Who { slot: 0, thread }, told, || 7);

@@ -152,8 +152,8 @@ pub struct Settings {
     pub sanitize_raises: bool,
     /// `WEFT_SANITIZE_REPORT`: the folder that findings are written to instead.
     pub sanitize_report: Option<PathBuf>,
-    /// `WEFT_SANITIZE_SAME_VALUE`: races are told of in which threads write what is there already.
-    pub sanitize_same_value: bool,
+    /// `WEFT_SANITIZE_BENIGN_RACES`: report races in which the threads write the same value.
+    pub sanitize_benign_races: bool,
     /// `WEFT_TIMING`: print how long the phases of each kernel's first launch take.
     pub timing: bool,
     /// `WEFT_WARN_WIDENING`: where Numba's typing makes numbers wider is told as a warning.
@@ -267,7 +267,7 @@ impl Default for Settings {
             sanitize: Tools::NONE,
             sanitize_raises: true,
             sanitize_report: None,
-            sanitize_same_value: true,
+            sanitize_benign_races: true,
             timing: false,
             warn_widening: false,
             progress: ProgressChoice::Auto,

@@ -299,12 +299,12 @@ pub const SETTINGS: &[Setting] = &[
         },
     },
     Setting {
-        name: "WEFT_SANITIZE_SAME_VALUE",
+        name: "WEFT_SANITIZE_BENIGN_RACES",
         default: "report",
         allowed: "report or ignore",
-        doc: "Whether the sanitizer tells of races in which two threads write the same value, which do no harm on today's GPUs.",
+        doc: "Whether the sanitizer reports benign races, in which the threads write the same value. They do no harm on today's GPUs.",
         parse: |settings, value| {
-            settings.sanitize_same_value = match value {
+            settings.sanitize_benign_races = match value {
                 "report" => true,
                 "ignore" => false,
                 _ => return None,

@@ -243,12 +243,12 @@ flags[1, 64](np.ones(1, np.int32))
 """
 
 
-def test_writes_of_the_same_value_can_be_left_out(program: Path) -> None:
+def test_benign_races_can_be_ignored(program: Path) -> None:
     program.write_text(SAME)
-    assert "same value" in _run(sys.executable, str(program), WEFT_SANITIZE="all").stderr
-    assert _run(sys.executable, str(program), WEFT_SANITIZE="all", WEFT_SANITIZE_SAME_VALUE="ignore").returncode == 0
-    assert _run(sys.executable, str(program), WEFT_SANITIZE="all", WEFT_SANITIZE_SAME_VALUE="no").returncode == 1
-    command = [sys.executable, "-m", "weft.sanitize", "--ignore-same-value", str(program)]
+    assert "the threads write the same value" in _run(sys.executable, str(program), WEFT_SANITIZE="all").stderr
+    assert _run(sys.executable, str(program), WEFT_SANITIZE="all", WEFT_SANITIZE_BENIGN_RACES="ignore").returncode == 0
+    assert _run(sys.executable, str(program), WEFT_SANITIZE="all", WEFT_SANITIZE_BENIGN_RACES="no").returncode == 1
+    command = [sys.executable, "-m", "weft.sanitize", "--ignore-benign-races", str(program)]
     assert _run(*command).returncode == 0
 
 

@@ -42,7 +42,7 @@ impl CpuKernel {
         let shape = Shape {
             grid: [grid_x, grid_y, grid_z],
             block: [block_x, block_y, block_z],
-            same_values: sanitize::tells_same_values(),
+            benign_races: sanitize::reports_benign_races(),
             loops: self.stack_bytes.is_none(),
         };
         let (name, n_blocks, pool) = (&self.limits.name, start.n_blocks, &self.shared.pool);
