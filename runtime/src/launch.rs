@@ -173,7 +173,7 @@ fn explain(config: &LaunchConfig, n_cells: usize, device: &DeviceAttributes, ker
     if !kernel.divides(config) {
         let (grid, block) = (shown(config.grid), shown(config.block));
         let message = format!(
-            "cannot launch `{name}`: it is coarsened by {factors}, which does not divide grid {grid} and block {block}"
+            "cannot launch `{name}`: it is compiled with {factors}, which does not divide grid {grid} and block {block}"
         );
         return Error::new(ErrorKind::Internal, message);
     }

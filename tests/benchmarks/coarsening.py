@@ -35,12 +35,26 @@ MOST_MERGED = 8
 MOST_OF_BOTH = 8
 REPEATS = 5
 QUEUE_MS = 20.0
-NONE = "1x1x1"
+NONE = "coarsen=1"
 MARGIN = 1.05
 """The estimate's choice is good if its time is at most so many times that of the best factors."""
 
 
-def candidates(case: Case) -> tuple[list[tuple[str, int, str]], str]:
+Axes = tuple[int, int, int]
+
+
+def named(threads: Axes, blocks: Axes) -> tuple[str, dict[str, Any]]:
+    """The options of `cuda.jit` for factors, and their text as `explain()` has it."""
+    options = {"coarsen": threads, "coarsen_blocks": blocks}
+    texts = []
+    for name, factors in options.items():
+        shown = ", ".join(map(str, factors)).removesuffix(", 1").removesuffix(", 1")
+        if factors != (1, 1, 1) or (name == "coarsen" and blocks == (1, 1, 1)):
+            texts.append(f"{name}=({shown})" if "," in shown else f"{name}={shown}")
+    return ", ".join(texts), options
+
+
+def candidates(case: Case) -> tuple[list[tuple[Axes, Axes, int, str]], str]:
     """The compiler's candidates, each with thousandths of the time, and what it says of the kernel."""
     from weft import cuda
 
@@ -48,11 +62,11 @@ def candidates(case: Case) -> tuple[list[tuple[str, int, str]], str]:
     return compiled.coarsening_candidates, compiled.coarsening
 
 
-def registers(case: Case, factors: str, target: str) -> int:
+def registers(case: Case, options: dict[str, Any], target: str) -> int:
     """The registers of a thread that ptxas needs."""
     from weft import cuda
 
-    ptx = cuda.jit(case.make(cuda).py_func, coarsen=factors).inspect_asm(case.signature, target=target)
+    ptx = cuda.jit(case.make(cuda).py_func, **options).inspect_asm(case.signature, target=target)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel.ptx"
         path.write_text(ptx, encoding="utf-8")
@@ -70,11 +84,12 @@ def estimated_registers(note: str) -> tuple[int, int]:
 def static_row(case: Case, target: str | None) -> dict[str, Any]:
     found, why = candidates(case)
     row: dict[str, Any] = {"kernel": case.name, "note": why, "candidates": found}
-    row["chosen"] = found[0][0] if why.startswith("worth") else NONE
+    row["chosen"] = named(*found[0][:2])[0] if why.startswith("worth") else NONE
     if target and found:
-        row["registers"] = {NONE: [estimated_registers(found[0][2])[1], registers(case, NONE, target)]}
-        for factors, _, note in found:
-            row["registers"][factors] = [estimated_registers(note)[0], registers(case, factors, target)]
+        row["registers"] = {NONE: [estimated_registers(found[0][3])[1], registers(case, {"coarsen": 1}, target)]}
+        for threads, blocks, _, note in found:
+            name, options = named(threads, blocks)
+            row["registers"][name] = [estimated_registers(note)[0], registers(case, options, target)]
     return row
 
 
@@ -110,11 +125,11 @@ def orders(rows: list[dict[str, Any]]) -> None:
               f" one kernel's that differ by 8 or more {right} are in the right order.")  # fmt: skip
 
 
-def divisors(extents: tuple[int, ...], most: int, least: int) -> list[str]:
+def divisors(extents: tuple[int, ...], most: int, least: int) -> list[Axes]:
     """What extents can be divided by, if so much is left."""
     extents = (*extents, 1, 1)[:3]
     return [
-        "x".join(map(str, factors))
+        factors
         for factors in itertools.product((1, 2, 4), repeat=3)
         if np.prod(factors) <= most
         and all(extent % factor == 0 for extent, factor in zip(extents, factors, strict=True))
@@ -122,16 +137,17 @@ def divisors(extents: tuple[int, ...], most: int, least: int) -> list[str]:
     ]
 
 
-def all_factors(work: Any, least: int) -> list[str]:
+def all_factors(work: Any, least: int) -> dict[str, dict[str, Any]]:
     """What a launch can be divided by: its blocks, if so many threads are left of each, its grid, or both."""
     threads, blocks = divisors(work.block, MOST_COPIES, least), divisors(work.grid, MOST_MERGED, 1)[1:]
+    one = (1, 1, 1)
     both = [
-        f"{of_block}+blocks:{of_grid}"
+        (of_block, of_grid)
         for of_block, of_grid in itertools.product(threads[1:], blocks)
-        if all("1" in pair for pair in zip(of_block.split("x"), of_grid.split("x"), strict=True))
-        and np.prod([int(factor) for factor in (of_block + "x" + of_grid).split("x")]) <= MOST_OF_BOTH
+        if all(1 in pair for pair in zip(of_block, of_grid, strict=True))
+        and np.prod(of_block) * np.prod(of_grid) <= MOST_OF_BOTH
     ]
-    return threads + [f"blocks:{factors}" for factors in blocks] + both
+    return dict(named(*each) for each in [*((of, one) for of in threads), *((one, of) for of in blocks), *both])
 
 
 class Clock:
@@ -153,7 +169,7 @@ def swept(case: Case, xp: Any, clock: Any, size: str) -> dict[str, Any]:
     expected = case.reference(xp, args)
     function = case.make(cuda).py_func
     given = args if xp is np else tuple(cuda.as_cuda_array(a) if getattr(a, "shape", ()) else a for a in args)
-    ways = {each: {"coarsen": each} for each in all_factors(work, 1 if xp is np else 32)}
+    ways = all_factors(work, 1 if xp is np else 32)
     ways |= {"estimate": {"coarsen": "auto"}, "tuned": {"tune": True, "cache": False}}
     row: dict[str, Any] = {"kernel": case.name, "block": work.block, "grid": work.grid, "times": {}, "wrong": []}
     row["candidates"], row["note"] = candidates(case)
@@ -165,7 +181,7 @@ def swept(case: Case, xp: Any, clock: Any, size: str) -> dict[str, Any]:
         configured(*given)
         cuda.synchronize()
         (compiled,) = kernel.overloads.values()
-        if "blocks:" in name and compiled.coarsening.startswith("not coarsened"):
+        if "coarsen_blocks" in name and compiled.coarsening.startswith("not coarsened"):
             continue
         if not check(xp, case, work, args, expected) <= case.tolerance:
             row["wrong"].append(name)

@@ -1,12 +1,6 @@
-//! How many of a program's threads one thread of a launch does the work of, and in which form people write it.
-//!
-//! The text form is `2x1x1` for threads of a block, `blocks:1x2x1` for neighbouring blocks, and `2x1x1+blocks:1x2x1` for
-//! both; axes that are left out at the end are 1.
+//! How many of a program's threads, or blocks, one of a launch does the work of.
 
-use std::{
-    fmt::{self, Display, Formatter},
-    str::FromStr,
-};
+use std::fmt::{self, Display, Formatter};
 
 /// How many of a program's threads are one of a launch: neighbours of a block, or those that stand at the same place of
 /// neighbouring blocks. The program sees the block and the grid that it asked for.
@@ -17,9 +11,6 @@ pub struct Factors {
     /// So many blocks are one. A launch divides the grid's extents by them.
     pub blocks: [u32; 3],
 }
-
-/// What stands before the factors of blocks.
-const BLOCKS: &str = "blocks:";
 
 impl Factors {
     /// Each thread does its own.
@@ -70,6 +61,38 @@ impl Factors {
         product(self.blocks)
     }
 
+    /// Reads factors along x, y and z from a list with commas; axes that are missing at the end are 1.
+    pub fn axes(text: &str) -> Option<[u32; 3]> {
+        let mut factors = [1; 3];
+        let given: Vec<&str> = text.split(',').map(str::trim).collect();
+        if given.len() > factors.len() {
+            return None;
+        }
+        for (factor, given) in factors.iter_mut().zip(given) {
+            *factor = match given {
+                "1" => 1,
+                "2" => 2,
+                "4" => 4,
+                _ => return None,
+            };
+        }
+        Some(factors)
+    }
+
+    /// The numbers as the disk cache stores them.
+    pub fn to_cached(&self) -> String {
+        let numbers = self.threads.iter().chain(&self.blocks);
+        numbers.map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Reads what [`to_cached`](Self::to_cached) has written.
+    pub fn from_cached(text: &str) -> Option<Self> {
+        let numbers: Vec<u32> = text.split(' ').map(str::parse).collect::<Result<_, _>>().ok()?;
+        let [threads @ .., a, b, c] = numbers.as_slice() else { return None };
+        let factors = Self { threads: threads.try_into().ok()?, blocks: [*a, *b, *c] };
+        factors.are_possible().then_some(factors)
+    }
+
     /// What a launch has of a grid and a block, if both can be divided so.
     pub fn divide(&self, grid: [u32; 3], block: [u32; 3]) -> Option<([u32; 3], [u32; 3])> {
         Some((divided(grid, self.blocks)?, divided(block, self.threads)?))
@@ -94,68 +117,35 @@ fn divided(extents: [u32; 3], by: [u32; 3]) -> Option<[u32; 3]> {
     Some(divided)
 }
 
+/// As the arguments of `cuda.jit` that say the same: `coarsen=(2, 1), coarsen_blocks=(1, 2)`.
 impl Display for Factors {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self { threads, blocks } = *self;
-        let write = |f: &mut Formatter<'_>, [x, y, z]: [u32; 3]| write!(f, "{x}x{y}x{z}");
-        if blocks == [1; 3] {
-            return write(f, threads);
+        let has_blocks = blocks != [1; 3];
+        if threads != [1; 3] || !has_blocks {
+            f.write_str("coarsen=")?;
+            axes(f, threads)?;
         }
-        if threads != [1; 3] {
-            write(f, threads)?;
-            f.write_str("+")?;
+        if has_blocks {
+            f.write_str(if threads == [1; 3] { "coarsen_blocks=" } else { ", coarsen_blocks=" })?;
+            axes(f, blocks)?;
         }
-        f.write_str(BLOCKS)?;
-        write(f, blocks)
+        Ok(())
     }
 }
 
-/// Why a text says no factors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoFactors {
-    /// It is none of their form, or another number than 1, 2 and 4.
-    Text,
-    /// Along one axis there are both threads and blocks.
-    Meet,
-}
-
-impl FromStr for Factors {
-    type Err = NoFactors;
-
-    fn from_str(text: &str) -> Result<Self, NoFactors> {
-        let factors = match (text.split_once('+'), text.strip_prefix(BLOCKS)) {
-            (Some((threads, blocks)), None) => {
-                let blocks = blocks.strip_prefix(BLOCKS).ok_or(NoFactors::Text)?;
-                Self { threads: axes(threads)?, blocks: axes(blocks)? }
-            }
-            (_, Some(blocks)) => Self::of_blocks(axes(blocks)?),
-            (None, None) => Self::of_threads(axes(text)?),
-        };
-        if factors.meet() { Err(NoFactors::Meet) } else { Ok(factors) }
+/// A number, or a tuple without the ones at its end.
+fn axes(f: &mut Formatter<'_>, factors: [u32; 3]) -> fmt::Result {
+    match factors {
+        [x, 1, 1] => write!(f, "{x}"),
+        [x, y, 1] => write!(f, "({x}, {y})"),
+        [x, y, z] => write!(f, "({x}, {y}, {z})"),
     }
-}
-
-/// `2`, `1x2`, `2x1x4`.
-fn axes(text: &str) -> Result<[u32; 3], NoFactors> {
-    let mut factors = [1; 3];
-    let given: Vec<&str> = text.split('x').collect();
-    if given.len() > factors.len() {
-        return Err(NoFactors::Text);
-    }
-    for (factor, given) in factors.iter_mut().zip(given) {
-        *factor = match given {
-            "1" => 1,
-            "2" => 2,
-            "4" => 4,
-            _ => return Err(NoFactors::Text),
-        };
-    }
-    Ok(factors)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Factors, NoFactors};
+    use super::Factors;
 
     #[test]
     fn a_launch_is_divided_or_it_is_not() {
@@ -170,26 +160,32 @@ mod tests {
     }
 
     #[test]
-    fn the_text_is_what_it_was_made_from() {
-        let shown = |text: &str| text.parse::<Factors>().map(|factors| factors.to_string());
-        for (text, whole) in [
-            ("2", "2x1x1"),
-            ("1x4", "1x4x1"),
-            ("blocks:2x2", "blocks:2x2x1"),
-            ("2x1+blocks:1x2", "2x1x1+blocks:1x2x1"),
-            ("1+blocks:4", "blocks:4x1x1"),
-            ("2+blocks:1", "2x1x1"),
-            ("blocks:1", "1x1x1"),
-        ] {
-            assert_eq!(shown(text), Ok(whole.to_owned()));
-            assert_eq!(shown(whole), Ok(whole.to_owned()));
+    fn the_text_is_what_cuda_jit_takes() {
+        let shown = |threads, blocks| Factors { threads, blocks }.to_string();
+        assert_eq!(Factors::NONE.to_string(), "coarsen=1");
+        assert_eq!(shown([4, 1, 1], [1; 3]), "coarsen=4");
+        assert_eq!(shown([1, 2, 1], [1; 3]), "coarsen=(1, 2)");
+        assert_eq!(shown([1; 3], [2, 1, 2]), "coarsen_blocks=(2, 1, 2)");
+        assert_eq!(shown([2, 1, 1], [1, 2, 1]), "coarsen=2, coarsen_blocks=(1, 2)");
+    }
+
+    #[test]
+    fn cached_numbers_are_read_back() {
+        let both = Factors { blocks: [1, 4, 1], ..Factors::of_threads([2, 1, 1]) };
+        assert_eq!(Factors::from_cached(&both.to_cached()), Some(both));
+        for wrong in ["", "2 1 1", "2 1 1 2 1 1", "3 1 1 1 1 1", "2 1 1 1 4 1 1", "a 1 1 1 1 1"] {
+            assert_eq!(Factors::from_cached(wrong), None, "{wrong}");
         }
-        for text in ["", "3", "2x", "x2", "1x1x1x1", "blocks:", "blocks:8", "2+2", "blocks:2+2", "02", "+2", "2+", " 2"]
-        {
-            assert_eq!(shown(text), Err(NoFactors::Text), "{text}");
+    }
+
+    #[test]
+    fn an_environment_variable_has_commas() {
+        assert_eq!(Factors::axes("2"), Some([2, 1, 1]));
+        assert_eq!(Factors::axes("1, 2"), Some([1, 2, 1]));
+        assert_eq!(Factors::axes("4,1,2"), Some([4, 1, 2]));
+        for wrong in ["", "3", "2,", "2x2", "1,1,1,1", "02", "+2"] {
+            assert_eq!(Factors::axes(wrong), None, "{wrong}");
         }
-        assert_eq!(shown("2+blocks:4"), Err(NoFactors::Meet));
-        assert_eq!(shown("1x2+blocks:4x2"), Err(NoFactors::Meet));
     }
 
     #[test]

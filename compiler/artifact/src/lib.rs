@@ -32,7 +32,7 @@ pub use class::{Class, ClassId, ClassKind};
 pub use compound::{Chars, Compound, CompoundError, Member, Nested, Record, RecordField};
 pub use conversion::{Choice, Conversion, Misfit, Rank, choose};
 pub use dtype::{CompoundId, DType};
-pub use factors::{Factors, NoFactors};
+pub use factors::Factors;
 pub use facts::{ALIGNED, Addresses, Facts, are_nonneg};
 pub use fault::{Fault, FaultArg, FaultRecord, Faults, Numbers, Place, Raised};
 pub use fields::{ArgItem, Field, Which};

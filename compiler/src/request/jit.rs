@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use weft_artifact::{Factors, NoFactors};
+use weft_artifact::Factors;
 
 use super::{GpuBody, Options, Typing};
 use crate::diagnostic;
@@ -305,15 +305,40 @@ pub const JIT_OPTIONS: &[JitOption] = &[
     },
     JitOption {
         name: "coarsen",
-        allowed: "1, 2, 4, a tuple of up to three of these, a text, or 'auto'",
+        allowed: "1, 2, 4, a tuple of up to three of these, or 'auto'",
         changes: (true, true),
-        flag: Flag::Value("coarsen", "X[,Y[,Z]]|TEXT"),
-        doc: "How many threads of a block become one that does the work of all, along x; or a tuple for x, y and z. A text says so, too (`'1x2'`), and of neighbouring blocks that become one (`'blocks:2x2'`), or of both along different axes (`'2x1+blocks:1x2'`). `threadIdx`, `blockIdx` and the extents keep the values that the program asks for, and results are the same. Launches whose extents it does not divide, kernels in which a thread may notice when another one does what, and with blocks those with shared memory, run as they are. If nothing is said, and with `'auto'`, an estimate says how many, on GPUs, and small launches run as they are; `explain()` of the kernel tells. 1 leaves the threads alone.",
+        flag: Flag::Value("coarsen", "X[,Y[,Z]]"),
+        doc: "How many neighboring threads of a block one thread does the work of: along x, or a tuple for x, y and z. `threadIdx`, `blockIdx`, `blockDim` and `gridDim` keep the values that the program sees without it, and results are the same. A launch whose block the factors do not divide runs the kernel without it, and so does a kernel whose result could depend on the order of its threads. By default, and with `'auto'`, the compiler estimates the best factors of threads and blocks for GPUs; small launches run without them, and `kernel.explain()` shows the choice. 1 turns it off.",
         read: Some(|options, value| {
             options.code.choose = *value == OptionValue::Str("auto".to_owned());
             options.says_factors = !options.code.choose && *value != OptionValue::None;
-            options.code.coarsen = if options.says_factors { coarsen(value)? } else { Factors::NONE };
-            Ok(())
+            if options.code.choose {
+                options.code.coarsen = Factors::NONE;
+                return Ok(());
+            }
+            options.code.coarsen.threads = factors("coarsen", " or 'auto',", value)?;
+            one_axis_each(options)
+        }),
+        ..NO_CODE
+    },
+    JitOption {
+        name: "coarsen_blocks",
+        allowed: "1, 2, 4 or a tuple of up to three of these",
+        changes: (true, true),
+        flag: Flag::Value("coarsen-blocks", "X[,Y[,Z]]"),
+        doc: "How many neighboring blocks of the grid one block does the work of: along x, or a tuple for x, y and z. May be combined with `coarsen` along other axes: `coarsen=2, coarsen_blocks=(1, 2)`. A launch whose grid the factors do not divide runs the kernel without it, and so does a kernel with shared memory.",
+        read: Some(|options, value| {
+            if *value == OptionValue::None {
+                return Ok(());
+            }
+            if options.code.choose {
+                let message =
+                    "coarsen='auto' chooses factors of blocks, too: leave coarsen_blocks out, or give numbers to both";
+                return Err(Refusal::Value(message.to_owned()));
+            }
+            options.says_factors = true;
+            options.code.coarsen.blocks = factors("coarsen_blocks", "", value)?;
+            one_axis_each(options)
         }),
         ..NO_CODE
     },
@@ -321,7 +346,7 @@ pub const JIT_OPTIONS: &[JitOption] = &[
         name: "tune",
         default: "False",
         allowed: "bool",
-        doc: "Find out on the first launches how many threads are best coarsened: each does its work once, with one of a few candidates, and is timed by events of its stream. The best one is kept for the shape of the block and the size of the grid, in the process and on the disk. Without effect where `coarsen` says factors.",
+        doc: "Find out on the first launches how many threads are best coarsened: each does its work once, with one of a few candidates, and is timed by events of its stream. The best one is kept for the shape of the block and the size of the grid, in the process and on the disk. No effect if `coarsen` or `coarsen_blocks` sets factors.",
         read: truth!(tune),
         ..NO_CODE
     },
@@ -507,42 +532,44 @@ impl Refusal {
     }
 }
 
-fn coarsen(value: &OptionValue) -> Result<Factors, Refusal> {
-    let message = || {
-        format!(
-            "coarsen must be 1, 2 or 4, or a tuple of up to three of these, or a text such as '2x1' or 'blocks:2x2', or \
-             'auto', not {value}"
-        )
-    };
-    let mut factors = [1; 3];
+/// The factors that `coarsen` and `coarsen_blocks` take; `also` names what else the option takes.
+fn factors(name: &str, also: &str, value: &OptionValue) -> Result<[u32; 3], Refusal> {
+    let mut message = format!("{name} must be 1, 2 or 4, or a tuple of up to three of these,{also} not {value}");
     let values = match value {
-        OptionValue::None => return Ok(Factors::NONE),
-        OptionValue::Str(text) => {
-            return text.parse().map_err(|why| match why {
-                NoFactors::Text => Refusal::Value(message()),
-                NoFactors::Meet => Refusal::Value(format!(
-                    "coarsen takes threads or blocks together along an axis, not both as in '{text}'"
-                )),
-            });
+        OptionValue::None => return Ok([1; 3]),
+        OptionValue::Str(_) => {
+            message.push_str(": write coarsen=(2, 2) for threads, coarsen_blocks=(2, 2) for blocks");
+            return Err(Refusal::Value(message));
         }
         OptionValue::Tuple(values) => values.as_slice(),
         OptionValue::Bool(_) | OptionValue::Int(_) | OptionValue::Other { .. } => std::slice::from_ref(value),
     };
+    let mut factors = [1; 3];
     if !(1..=3).contains(&values.len()) {
-        return Err(Refusal::Value(message()));
+        return Err(Refusal::Value(message));
     }
     for (factor, value) in factors.iter_mut().zip(values) {
         *factor = match value {
             OptionValue::Int(count @ (1 | 2 | 4)) => *count as u32,
-            OptionValue::Int(_) => return Err(Refusal::Value(message())),
+            OptionValue::Int(_) => return Err(Refusal::Value(message)),
             OptionValue::None
             | OptionValue::Bool(_)
             | OptionValue::Str(_)
             | OptionValue::Tuple(_)
-            | OptionValue::Other { .. } => return Err(Refusal::Type(message())),
+            | OptionValue::Other { .. } => return Err(Refusal::Type(message)),
         };
     }
-    Ok(Factors::of_threads(factors))
+    Ok(factors)
+}
+
+/// Refuses factors of both threads and blocks along one axis.
+fn one_axis_each(options: &JitOptions) -> Result<(), Refusal> {
+    let factors = options.code.coarsen;
+    if factors.meet() {
+        let message = format!("coarsen and coarsen_blocks must be for different axes, not {factors}");
+        return Err(Refusal::Value(message));
+    }
+    Ok(())
 }
 
 fn typing(value: &OptionValue) -> Result<Option<Typing>, Refusal> {

@@ -32,7 +32,8 @@ class Options(TypedDict, total=False):
     reproducible: bool | None
     max_registers: int | None
     launch_bounds: int | Sequence[int] | None
-    coarsen: int | Sequence[int] | str | None
+    coarsen: int | Sequence[int] | Literal["auto"] | None
+    coarsen_blocks: int | Sequence[int] | None
     tune: bool
     lto: bool | None
     shared_memory_carveout: int | str | None

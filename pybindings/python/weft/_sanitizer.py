@@ -149,7 +149,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--tool", default="all", metavar="TOOLS", help=f"all, or some of {','.join(TOOLS)}")
     parser.add_argument("--json", action="store_true", help="print the findings as a JSON array to the standard output")
     parser.add_argument(
-        "--ignore-benign-races", action="store_true", help="do not report races in which the threads write the same value"
+        "--ignore-benign-races",
+        action="store_true",
+        help="do not report races in which threads write the same value",
     )
     parser.add_argument("-m", dest="module", action="store_true", help="the program is a module")
     parser.add_argument("program", help="a Python file, or with -m a module")

@@ -78,7 +78,7 @@ impl Overload {
         match self.wanted {
             Wanted::Factors(factors) if factors != Factors::NONE => match self.coarsened.get(factors) {
                 Some(variant) => line(&variant.kernel.coarsening.note),
-                None => line(&format!("coarsening by {factors} is asked for: no launch had such a grid and block")),
+                None => line(&format!("{factors} is set, and no launch had a grid and block that it divides")),
             },
             Wanted::Factors(_) | Wanted::Estimate | Wanted::Measure if coarsening.note.is_empty() => {
                 line("each thread does its own work");

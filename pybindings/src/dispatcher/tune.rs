@@ -316,13 +316,13 @@ impl Overload {
     fn keep(&self, place: Place, factors: Factors) {
         if let Some((cache, key)) = self.entry(place) {
             let about = About::of(&self.kernel.name, &self.args, format!("{} measured", self.target()));
-            cache.write(&key, &about, factors.to_string().as_bytes());
+            cache.write(&key, &about, factors.to_cached().as_bytes());
         }
     }
 
     fn kept(&self, place: Place) -> Option<Factors> {
         let (cache, key) = self.entry(place)?;
-        str::from_utf8(&cache.read(&key)?).ok()?.parse().ok()
+        Factors::from_cached(str::from_utf8(&cache.read(&key)?).ok()?)
     }
 }
 

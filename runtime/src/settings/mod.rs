@@ -79,7 +79,7 @@ pub enum FileChoice {
     Path(PathBuf),
 }
 
-/// `WEFT_COARSEN`.
+/// `WEFT_COARSEN` and `WEFT_COARSEN_BLOCKS`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CoarsenChoice {
     /// What each kernel says.
@@ -104,7 +104,7 @@ pub struct Settings {
     pub cpu_threads: Option<NonZeroUsize>,
     /// `WEFT_CPU_STRATEGY`: how the threads of a block run on the CPU.
     pub cpu_strategy: CpuStrategy,
-    /// `WEFT_COARSEN`: how many threads, or blocks, become one.
+    /// `WEFT_COARSEN`, `WEFT_COARSEN_BLOCKS`: how many threads, and blocks, one does the work of.
     pub coarsen: CoarsenChoice,
     /// `WEFT_TUNE`: measure on launches which factors are the best.
     pub tune: bool,
@@ -398,6 +398,22 @@ mod tests {
     #[test]
     fn values_are_read() {
         assert_eq!(with("WEFT_DEVICE", "cpu").map(|s| s.device), Ok(DeviceChoice::Cpu));
+        let threads = CoarsenChoice::Factors(Factors::of_threads([1, 2, 1]));
+        assert_eq!(with("WEFT_COARSEN", "1,2").map(|s| s.coarsen), Ok(threads));
+        let blocks = CoarsenChoice::Factors(Factors::of_blocks([2, 1, 1]));
+        assert_eq!(with("WEFT_COARSEN_BLOCKS", "2").map(|s| s.coarsen), Ok(blocks));
+        let both = |threads: &'static str, blocks: &'static str| {
+            let value = move |name: &str| match name {
+                "WEFT_COARSEN" => Some(threads.into()),
+                "WEFT_COARSEN_BLOCKS" => Some(blocks.into()),
+                _ => None,
+            };
+            Settings::from_env(value).map(|settings| settings.coarsen)
+        };
+        let factors = Factors { threads: [2, 1, 1], blocks: [1, 4, 1] };
+        assert_eq!(both("2", "1,4"), Ok(CoarsenChoice::Factors(factors)));
+        assert_eq!(both("kernel", "1"), Ok(CoarsenChoice::Kernel));
+        assert!(both("2", "2").is_err());
         assert_eq!(with("WEFT_DEVICE", "python").map(|s| s.device), Ok(DeviceChoice::Python));
         assert_eq!(with("WEFT_DEVICE", "none").map(|s| s.device), Ok(DeviceChoice::None));
         assert_eq!(with("WEFT_DEBUG_THREAD", "3").map(|s| s.debug_thread), Ok(Some((3, 0, 0))));

@@ -70,15 +70,33 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_COARSEN",
         default: "auto",
-        allowed: "auto, kernel, off, 1, 2, 4 or these for several axes: 1x2, 2x2x1; of blocks: blocks:2x2; of both, along different axes: 2x1+blocks:1x2",
-        doc: "How many threads of a block (or, with `blocks:`, neighboring blocks) one thread does the work of, along x, y and z. Applies to every kernel whose results it cannot change, and to launches whose extents it divides; kernels with shared memory keep their blocks. `auto`: what `cuda.jit(coarsen=...)` says, else an estimate. `kernel`: what `cuda.jit(coarsen=...)` says, else `off`.",
+        allowed: "auto, kernel, off, 1, 2, 4, or these for x, y and z with commas between, such as 1,2",
+        doc: "How many neighboring threads of a block one thread does the work of, in all kernels whose results cannot change and all launches whose block the factors divide. `auto`: what `cuda.jit(coarsen=..., coarsen_blocks=...)` sets, else an estimate. `kernel`: what they set, else `off`.",
         parse: |settings, value| {
             settings.coarsen = match value {
                 "kernel" => CoarsenChoice::Kernel,
                 "auto" => CoarsenChoice::Auto,
                 "off" => CoarsenChoice::Factors(Factors::NONE),
-                _ => CoarsenChoice::Factors(value.parse().ok()?),
+                _ => CoarsenChoice::Factors(Factors::of_threads(Factors::axes(value)?)),
             };
+            Some(())
+        },
+    },
+    Setting {
+        name: "WEFT_COARSEN_BLOCKS",
+        default: "1",
+        allowed: "1, 2, 4, or these for x, y and z with commas between, such as 2,2, along axes that WEFT_COARSEN leaves at 1",
+        doc: "How many neighboring blocks of the grid one block does the work of, in all kernels without shared memory whose results cannot change and all launches whose grid the factors divide. `1`: what `WEFT_COARSEN` sets.",
+        parse: |settings, value| {
+            let blocks = Factors::axes(value)?;
+            if blocks != [1; 3] {
+                let threads = match settings.coarsen {
+                    CoarsenChoice::Factors(factors) => factors.threads,
+                    CoarsenChoice::Kernel | CoarsenChoice::Auto => [1; 3],
+                };
+                let factors = Factors { threads, blocks };
+                settings.coarsen = (!factors.meet()).then_some(CoarsenChoice::Factors(factors))?;
+            }
             Some(())
         },
     },

@@ -4,7 +4,7 @@
 from weft import cuda, float32
 
 
-@cuda.jit(coarsen="blocks:2x2")
+@cuda.jit(coarsen_blocks=(2, 2))
 def merged_product(a, b, c):
     j, i = cuda.grid(2)
     if i < c.shape[0] and j < c.shape[1]:

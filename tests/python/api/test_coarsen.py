@@ -10,9 +10,14 @@ import numpy as np
 import pytest
 from weft import cuda, float32, int64
 
-MERGED = ["blocks:2", "blocks:4"]
-FACTORS = [2, 4, (1, 2), (2, 2), (4, 2), (1, 4), (1, 1, 2), (2, 1, 2), "blocks:2x2", "blocks:1x4", "2+blocks:1x2x2"]
-LINES = [2, 4, *MERGED]
+MERGED = [{"coarsen_blocks": 2}, {"coarsen_blocks": 4}]
+FACTORS = [
+    *({"coarsen": of} for of in (2, 4, (1, 2), (2, 2), (4, 2), (1, 4), (1, 1, 2), (2, 1, 2))),
+    {"coarsen_blocks": (2, 2)},
+    {"coarsen_blocks": (1, 4)},
+    {"coarsen": 2, "coarsen_blocks": (1, 2, 2)},
+]
+LINES = [{"coarsen": 2}, {"coarsen": 4}, *MERGED]
 
 
 def note(kernel: Any) -> str:
@@ -25,7 +30,8 @@ def check(function: Any, coarsen: Any, grid: Any, block: Any, *args: Any, refuse
     """Hold a kernel's arrays to those of the same kernel as it is written; `refused` is the reason to be told."""
     plain = [arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args]
     cuda.jit(function, coarsen=(1,))[grid, block](*plain)
-    kernel = cuda.jit(function, coarsen=coarsen)
+    coarsen = coarsen if isinstance(coarsen, dict) else {"coarsen": coarsen}
+    kernel = cuda.jit(function, **coarsen)
     coarsened = [arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args]
     kernel[grid, block](*coarsened)
     for number, (expected, found) in enumerate(zip(plain, coarsened, strict=True)):
@@ -513,7 +519,7 @@ def test_what_raises_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [3, 0, 8, -2, (2, 3), (), (1, 1, 1, 1), "3", "2,2", "blocks:8", "2x", True, 2.0, (2, "2")]
+    "wrong", [3, 0, 8, -2, (2, 3), (), (1, 1, 1, 1), "3", "2,2", "blocks:8", "2x2", True, 2.0, (2, "2")]
 )
 def test_what_coarsen_cannot_be(wrong: Any) -> None:
     with pytest.raises((ValueError, TypeError), match="coarsen must be 1, 2 or 4, or a tuple of up to three of these"):

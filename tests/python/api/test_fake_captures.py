@@ -203,27 +203,27 @@ def test_a_launch_in_a_capture_runs_code_that_is_loaded(run) -> None:
 
 
         def in_use(kernel):
-            return kernel.explain().split("the last launch ran ")[1].split()[0]
+            return kernel.explain().split("the last launch ran ")[1].splitlines()[0].replace(" ", "")
 
 
         x, y = (cuda.to_device(np.zeros(4096, np.float32)) for _ in range(2))
         add[8192, 128](x, y)
-        assert in_use(add) == "4x1x1"
+        assert in_use(add) == "coarsen=4"
         with theirs.capture():
             add[32, 128, theirs.stream](x, y)
-        assert in_use(add) == "4x1x1"
+        assert in_use(add) == "coarsen=4"
         # Outside of it there is time.
         add[32, 128](x, y)
-        assert in_use(add) == "1x1x1"
+        assert in_use(add) == "coarsen=1"
         with theirs.capture():
             add[32, 128, theirs.stream](x, y)
-        assert in_use(add) == "1x1x1"
+        assert in_use(add) == "coarsen=1"
 
         small = cuda.jit(add.py_func)
         small[32, 128](x, y)
         with theirs.capture():
             small[8192, 128, theirs.stream](x, y)
-        assert in_use(small) == "1x1x1"
+        assert in_use(small) == "coarsen=1"
 
         odd = cuda.jit(add.py_func)
         odd[8192, 128](x, y)

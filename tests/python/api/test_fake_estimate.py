@@ -62,7 +62,7 @@ def test_a_large_launch_compiles_its_variant_alone(run, tmp_path):
     assert "load " not in made.lines[0]
     assert "load " in made.lines[1]
     assert "none of them was launched yet" in made.printed
-    assert "the last launch ran 4x1x1" in made.printed
+    assert "the last launch ran coarsen=4" in made.printed
 
 
 def test_other_launches_compile_the_kernel_as_it_is_once(run, tmp_path):

@@ -22,21 +22,21 @@ def add(x, y):
 x, y = (cuda.to_device(np.zeros(4096, np.float32)) for _ in range(2))
 
 def in_use(kernel):
-    return kernel.explain().split("the last launch ran ")[1].split()[0]
+    return kernel.explain().split("the last launch ran ")[1].splitlines()[0].replace(" ", "")
 """
 
 LAUNCH = PROGRAM + "for _ in range(30):\n    add[32, 128](x, y)\nprint(in_use(add), add.explain())\n"
 
 
 def test_the_quickest_is_kept(run):
-    assert run(LAUNCH, FAKE_TIMES="128:9,64:3,32:6").startswith("2x1x1 ")
-    assert run(LAUNCH, FAKE_TIMES="128:9,64:6,32:3").startswith("4x1x1 ")
+    assert run(LAUNCH, FAKE_TIMES="128:9,64:3,32:6").startswith("coarsen=2 ")
+    assert run(LAUNCH, FAKE_TIMES="128:9,64:6,32:3").startswith("coarsen=4 ")
 
 
 def test_a_bad_candidate_is_not_kept(run):
     printed = run(LAUNCH, FAKE_TIMES="128:3,64:3,32:90")
-    assert printed.startswith("1x1x1 ")
-    assert "4x1x1 given up" in printed
+    assert printed.startswith("coarsen=1 ")
+    assert "coarsen=4 given up" in printed
 
 
 def test_each_candidate_has_few_launches_and_the_rest_the_best_one(run, tmp_path):
@@ -68,8 +68,11 @@ def test_each_block_and_size_of_the_grid_is_measured_by_itself(run):
     """
     printed = run(PROGRAM + code.replace("\n    ", "\n"), FAKE_TIMES="128:4,64:3,32:2,256:2")
     found = dict(re.findall(r"blocks of (\S+), from (2\^\d+ on: \S+)", printed))
-    assert found["256x1x1"] == "2^5 on: 1x1x1"
-    assert re.findall(r"blocks of 128x1x1, from (2\^\d+) on: (\S+)", printed) == [("2^5", "4x1x1"), ("2^8", "4x1x1")]
+    assert found["256x1x1"] == "2^5 on: coarsen=1"
+    assert re.findall(r"blocks of 128x1x1, from (2\^\d+) on: (\S+)", printed) == [
+        ("2^5", "coarsen=4"),
+        ("2^8", "coarsen=4"),
+    ]
 
 
 def test_captures_are_not_timed(run, tmp_path):
@@ -84,7 +87,7 @@ def test_captures_are_not_timed(run, tmp_path):
     print(in_use(add))
     """
     printed = run(PROGRAM + code.replace("\n    ", "\n"), FAKE_TRACE=str(trace))
-    assert printed.split()[-1] == "1x1x1"
+    assert printed.split()[-1] == "coarsen=1"
     assert "cuEventRecord" not in trace.read_text().split()
 
 
@@ -97,7 +100,7 @@ def test_a_recorded_launch_keeps_its_variant(run):
     graph.set_args(0, y, x)
     print(in_use(add))
     """
-    assert run(PROGRAM + code.replace("\n    ", "\n"), FAKE_TIMES="128:9,64:3,32:6").split()[-1] == "2x1x1"
+    assert run(PROGRAM + code.replace("\n    ", "\n"), FAKE_TIMES="128:9,64:3,32:6").split()[-1] == "coarsen=2"
 
 
 def test_what_was_measured_is_kept_on_the_disk(run, tmp_path):
@@ -107,7 +110,7 @@ def test_what_was_measured_is_kept_on_the_disk(run, tmp_path):
     assert "by another process" not in run(LAUNCH, **cached, **times)
     once = PROGRAM + "add[32, 128](x, y)\nprint(in_use(add), add.explain())\n"
     printed = run(once, **cached)
-    assert printed.startswith("2x1x1 ")
+    assert printed.startswith("coarsen=2 ")
     assert "measured by another process" in printed
     # One that is damaged is none.
     for file in folder.glob("?/*"):
@@ -115,7 +118,7 @@ def test_what_was_measured_is_kept_on_the_disk(run, tmp_path):
         data[-1] ^= 1
         file.write_bytes(data)
     printed = run(once, **cached)
-    assert printed.startswith("1x1x1 ")
+    assert printed.startswith("coarsen=1 ")
     assert "by another process" not in printed
 
 
@@ -134,7 +137,7 @@ def test_threads_measure_together(run):
     print(in_use(add), add.explain())
     """
     printed = run(PROGRAM + code.replace("\n    ", "\n"), FAKE_TIMES="128:200,64:3,32:200")
-    assert printed.startswith("2x1x1 ")
+    assert printed.startswith("coarsen=2 ")
 
 
 def test_a_launch_that_fails_is_not_measured(run):
@@ -157,7 +160,7 @@ def test_a_launch_that_fails_is_not_measured(run):
         add[32, 128](x, y)
     print(in_use(add))
     """
-    assert run(PROGRAM + code.replace("\n    ", "\n"), FAKE_TIMES="128:9,64:3,32:6").split()[-1] == "2x1x1"
+    assert run(PROGRAM + code.replace("\n    ", "\n"), FAKE_TIMES="128:9,64:3,32:6").split()[-1] == "coarsen=2"
 
 
 ESTIMATE = """
@@ -173,7 +176,7 @@ def product(a, b, c):
 a, b, c = (cuda.to_device(np.zeros((4, 4), np.float32)) for _ in range(3))
 
 def in_use():
-    return product.explain().split("the last launch ran ")[1].split()[0]
+    return product.explain().split("the last launch ran ")[1].splitlines()[0].replace(" ", "")
 """
 
 
@@ -193,9 +196,9 @@ def test_the_estimate_is_for_large_launches(run):
     assert product.inspect_asm() != cuda.jit(product.py_func, coarsen=1).inspect_asm()
     """
     small, large, eight, odd = run(ESTIMATE + code.replace("\n    ", "\n")).split()
-    assert small == odd == "1x1x1"
-    assert large == "blocks:4x2x1"
-    assert eight == "blocks:4x2x1"
+    assert small == odd == "coarsen=1"
+    assert large == "coarsen_blocks=(4,2)"
+    assert eight == "coarsen_blocks=(4,2)"
 
 
 def test_blocks_are_merged_where_enough_are_left(run):
@@ -206,11 +209,11 @@ def test_blocks_are_merged_where_enough_are_left(run):
         print(in_use())
     """
     small, middle, large, odd, even = run(ESTIMATE + code.replace("\n    ", "\n")).split()
-    assert small in ("1x4x1", "2x2x1")
-    assert middle == "blocks:4x2x1"
-    assert large in ("blocks:4x2x1", "blocks:2x4x1")
-    assert odd in ("1x4x1", "2x2x1")
-    assert even == "blocks:4x2x1"
+    assert small in ("coarsen=(1,4)", "coarsen=(2,2)")
+    assert middle == "coarsen_blocks=(4,2)"
+    assert large in ("coarsen_blocks=(4,2)", "coarsen_blocks=(2,4)")
+    assert odd in ("coarsen=(1,4)", "coarsen=(2,2)")
+    assert even == "coarsen_blocks=(4,2)"
 
 
 def test_merged_blocks_are_measured_by_what_divides_the_grid(run):
@@ -253,7 +256,7 @@ def summed(x, out):
 x, out = (cuda.to_device(np.zeros((64, 32), np.float32)) for _ in range(2))
 
 def in_use():
-    return summed.explain().split("the last launch ran ")[1].split()[0]
+    return summed.explain().split("the last launch ran ")[1].splitlines()[0].replace(" ", "")
 """
 
 
@@ -269,7 +272,12 @@ def test_blocks_with_barriers_keep_more_threads(run):
     summed[8192, (32, 4)](x, out)
     print(in_use())
     """
-    assert run(BARRIERS + code.replace("\n    ", "\n")).split() == ["1x4x1", "1x4x1", "1x2x1", "1x1x1"]
+    assert run(BARRIERS + code.replace("\n    ", "\n")).split() == [
+        "coarsen=(1,4)",
+        "coarsen=(1,4)",
+        "coarsen=(1,2)",
+        "coarsen=1",
+    ]
 
 
 def test_what_the_decorator_says_is_not_estimated(run):

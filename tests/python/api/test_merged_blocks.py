@@ -1,4 +1,4 @@
-"""Blocks that become one (`cuda.jit(coarsen="blocks:2x2")`): the same bits as without, or a reason why not."""
+"""Blocks that become one (`cuda.jit(coarsen_blocks=(2, 2))`): the same bits as without, or a reason why not."""
 
 from __future__ import annotations
 
@@ -11,8 +11,15 @@ import numpy as np
 import pytest
 from weft import cuda, float32, int64
 
-LINES = ["blocks:2", "blocks:4"]
-PLANES = [*LINES, "blocks:1x2", "blocks:2x2", "blocks:4x4", "2x1+blocks:1x2", "1x4+blocks:2"]
+LINES = [{"coarsen_blocks": 2}, {"coarsen_blocks": 4}]
+PLANES = [
+    *LINES,
+    {"coarsen_blocks": (1, 2)},
+    {"coarsen_blocks": (2, 2)},
+    {"coarsen_blocks": (4, 4)},
+    {"coarsen": (2, 1), "coarsen_blocks": (1, 2)},
+    {"coarsen": (1, 4), "coarsen_blocks": 2},
+]
 
 
 def note(kernel: Any) -> str:
@@ -21,11 +28,13 @@ def note(kernel: Any) -> str:
     return str(compiled.coarsening)
 
 
-def check(function: Any, coarsen: str, grid: Any, block: Any, *args: Any, told: str = "blocks in one") -> None:
+def check(
+    function: Any, coarsen: dict[str, Any], grid: Any, block: Any, *args: Any, told: str = "blocks in one"
+) -> None:
     """Hold a kernel's arrays to those of the same kernel as it is written, and what is told of it."""
     plain = [arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args]
     cuda.jit(function, coarsen=1)[grid, block](*plain)
-    kernel = cuda.jit(function, coarsen=coarsen)
+    kernel = cuda.jit(function, **coarsen)
     merged = [arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args]
     kernel[grid, block](*merged)
     for number, (expected, found) in enumerate(zip(plain, merged, strict=True)):
@@ -50,7 +59,7 @@ def numbers(out: Any) -> None:
 
 
 @pytest.mark.parametrize("coarsen", PLANES)
-def test_blocks_have_the_numbers_that_the_program_asked_for(coarsen: str) -> None:
+def test_blocks_have_the_numbers_that_the_program_asked_for(coarsen: dict[str, Any]) -> None:
     check(numbers, coarsen, (4, 8), (8, 4), np.zeros((32, 32, 12), np.int64))
 
 
@@ -60,7 +69,11 @@ def planes(out: Any) -> None:
 
 
 def test_blocks_along_z() -> None:
-    for coarsen in ("blocks:1x1x2", "blocks:1x2x4", "1x1x2+blocks:2"):
+    for coarsen in (
+        {"coarsen_blocks": (1, 1, 2)},
+        {"coarsen_blocks": (1, 2, 4)},
+        {"coarsen": (1, 1, 2), "coarsen_blocks": 2},
+    ):
         check(planes, coarsen, (2, 2, 4), (4, 2, 2), np.zeros((8, 4, 8), np.int64))
 
 
@@ -74,7 +87,7 @@ def product(a: Any, b: Any, c: Any) -> None:
 
 
 @pytest.mark.parametrize("coarsen", PLANES)
-def test_matrix_product(coarsen: str) -> None:
+def test_matrix_product(coarsen: dict[str, Any]) -> None:
     rng = np.random.default_rng(1)
     a, b = rng.random((61, 21), dtype=np.float32), rng.random((21, 50), dtype=np.float32)
     check(product, coarsen, (8, 8), (8, 8), a, b, np.zeros((61, 50), np.float32))
@@ -83,18 +96,18 @@ def test_matrix_product(coarsen: str) -> None:
 @pytest.mark.parametrize(
     ("coarsen", "grid"),
     [
-        ("blocks:2", (7, 8)),
-        ("blocks:1x2", (8, 7)),
-        ("blocks:4x4", (8, 10)),
-        ("blocks:2x2", (9, 8)),
-        ("4+blocks:1x4", (8, 9)),
+        ({"coarsen_blocks": 2}, (7, 8)),
+        ({"coarsen_blocks": (1, 2)}, (8, 7)),
+        ({"coarsen_blocks": (4, 4)}, (8, 10)),
+        ({"coarsen_blocks": (2, 2)}, (9, 8)),
+        ({"coarsen": 4, "coarsen_blocks": (1, 4)}, (8, 9)),
     ],
 )
-def test_grids_that_are_not_divisible_run_as_they_are(coarsen: str, grid: tuple[int, int]) -> None:
+def test_grids_that_are_not_divisible_run_as_they_are(coarsen: dict[str, Any], grid: tuple[int, int]) -> None:
     rng = np.random.default_rng(2)
     a, b = rng.random((50, 9), dtype=np.float32), rng.random((9, 50), dtype=np.float32)
     check(product, coarsen, grid, (8, 8), a, b, np.zeros((50, 50), np.float32), told="")
-    kernel = cuda.jit(product, coarsen=coarsen)
+    kernel = cuda.jit(product, **coarsen)
     # One after the other, of one kernel.
     for each in ((8, 8), grid, (16, 8)):
         c = np.zeros((50, 50), np.float32)
@@ -216,7 +229,7 @@ def waits(x: Any) -> None:
 def test_what_is_left_alone(function: Any, reason: str) -> None:
     x = np.arange(256)
     shared = 512 if function is has_dynamic else 0
-    kernel = cuda.jit(function, coarsen="blocks:2")
+    kernel = cuda.jit(function, coarsen_blocks=2)
     plain = cuda.jit(function, coarsen=1)
     found, expected = x.copy(), x.copy()
     kernel[4, 64, None, shared](found)
@@ -227,26 +240,35 @@ def test_what_is_left_alone(function: Any, reason: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", ["2+blocks:2", "1x4+blocks:4x2", "blocks:1x1x2+blocks:2", "blocks:", "2+2", "blocks:2+2"]
+    ("coarsen", "blocks"),
+    [(2, 2), ((1, 4), (4, 2)), ((1, 1, 2), (2, 2, 2)), (None, "2"), (None, "blocks:2"), (None, 3)],
 )
-def test_what_coarsen_cannot_be(wrong: str) -> None:
+def test_what_coarsen_blocks_cannot_be(coarsen: Any, blocks: Any) -> None:
     with pytest.raises(
-        ValueError, match=r"^coarsen (takes threads or blocks together along an axis|must be 1, 2 or 4)"
+        ValueError, match=r"^coarsen(_blocks must be 1, 2 or 4| and coarsen_blocks must be for different)"
     ):
-        cuda.jit(product, coarsen=wrong)
+        cuda.jit(product, coarsen=coarsen, coarsen_blocks=blocks)
 
 
-def test_texts_say_what_numbers_say() -> None:
-    for text, same in (("2", 2), ("1x2", (1, 2)), ("blocks:1x1", 1), ("2x1+blocks:1", (2, 1))):
-        kernels = [cuda.jit(product, coarsen=each) for each in (text, same)]
-        a, c = np.ones((16, 16), np.float32), np.zeros((16, 16), np.float32)
+def test_the_estimate_chooses_blocks_itself() -> None:
+    with pytest.raises(ValueError, match="coarsen='auto' chooses factors of blocks, too"):
+        cuda.jit(product, coarsen="auto", coarsen_blocks=2)
+
+
+def test_ones_change_nothing() -> None:
+    a, c = np.ones((16, 16), np.float32), np.zeros((16, 16), np.float32)
+    for options, same in (
+        ({"coarsen_blocks": (1, 1)}, {"coarsen": 1}),
+        ({"coarsen": (2, 1), "coarsen_blocks": 1}, {"coarsen": 2}),
+    ):
+        kernels = [cuda.jit(product, **each) for each in (options, same)]
         for kernel in kernels:
             kernel[(2, 2), (8, 8)](a, a, c)
         assert note(kernels[0]) == note(kernels[1])
 
 
 def test_recorded_and_prepared_launches() -> None:
-    kernel = cuda.jit(strided, coarsen="blocks:2")
+    kernel = cuda.jit(strided, coarsen_blocks=2)
     x, y = cuda.to_device(np.arange(100)), cuda.to_device(np.zeros(100, np.int64))
     with cuda.graph() as graph:
         kernel[2, 32](x, y)
@@ -281,21 +303,23 @@ l[3, 30](x[:90])
 l[2, 32](x[:64])
 print([c.coarsening for d in (k, l) for c in d.overloads.values()])
 """
-    expected: dict[str, str | None] = {
-        "2": "['2x1x1 threads in one, strided in x', '2x1x1 threads in one, strided in x']",
-        "1x4": "['', '']",
-        "off": "['', '']",
-        "kernel": "['', '4x1x1 threads in one, strided in x']",
-        "3": None,
-        "blocks:3": None,
-        "blocks:2": "['', '2x1x1 blocks in one']",
-        "2+blocks:2": None,
-    }
-    for setting, shown in expected.items():
-        environment = os.environ | {"WEFT_COARSEN": setting}
+    expected: list[tuple[str, str, str | None]] = [
+        ("2", "", "['2x1x1 threads in one, strided in x', '2x1x1 threads in one, strided in x']"),
+        ("1,4", "", "['', '']"),
+        ("off", "", "['', '']"),
+        ("kernel", "", "['', '4x1x1 threads in one, strided in x']"),
+        ("3", "", None),
+        ("2x2", "", None),
+        ("", "3", None),
+        ("", "2", "['', '2x1x1 blocks in one']"),
+        ("1", "2", "['', '2x1x1 blocks in one']"),
+        ("2", "2", None),
+    ]
+    for threads, blocks, shown in expected:
+        environment = os.environ | {"WEFT_COARSEN": threads, "WEFT_COARSEN_BLOCKS": blocks}
         ran = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
         if shown is None:
             assert ran.returncode != 0
             assert "WEFT_COARSEN" in ran.stderr
         else:
-            assert ran.stdout.strip() == shown, (setting, ran.stderr)
+            assert ran.stdout.strip() == shown, (threads, blocks, ran.stderr)

@@ -53,3 +53,28 @@ fn what_relaxes_floats_contradicts_the_same_bits() {
     let mut options = options(&both[..1]);
     assert!(options.take(&both[1..]).is_err());
 }
+
+#[test]
+fn threads_and_blocks_are_coarsened_along_different_axes() {
+    let tuple = |factors: &[i64]| OptionValue::Tuple(factors.iter().copied().map(OptionValue::Int).collect());
+    let both = options(&[("coarsen", OptionValue::Int(2)), ("coarsen_blocks", tuple(&[1, 4]))]);
+    assert_eq!(both.code.coarsen, Factors { threads: [2, 1, 1], blocks: [1, 4, 1] });
+    assert!(both.says_factors);
+    let blocks = options(&[("coarsen", OptionValue::None), ("coarsen_blocks", OptionValue::Int(2))]);
+    assert_eq!((blocks.code.coarsen, blocks.says_factors), (Factors::of_blocks([2, 1, 1]), true));
+    let refused = |given: &[(&str, OptionValue)]| {
+        let (_, refusal) = JitOptions::default().take(given).expect_err("the value is wrong");
+        refusal.message().to_owned()
+    };
+    assert_eq!(
+        refused(&[("coarsen", OptionValue::Int(2)), ("coarsen_blocks", OptionValue::Int(2))]),
+        "coarsen and coarsen_blocks must be for different axes, not coarsen=2, coarsen_blocks=2"
+    );
+    let auto = ("coarsen", OptionValue::Str("auto".to_owned()));
+    assert!(refused(&[auto, ("coarsen_blocks", OptionValue::Int(2))]).contains("leave coarsen_blocks out"));
+    assert_eq!(
+        refused(&[("coarsen", OptionValue::Str("blocks:2x2".to_owned()))]),
+        "coarsen must be 1, 2 or 4, or a tuple of up to three of these, or 'auto', not 'blocks:2x2': write \
+         coarsen=(2, 2) for threads, coarsen_blocks=(2, 2) for blocks"
+    );
+}

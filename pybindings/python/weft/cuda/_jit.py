@@ -27,7 +27,7 @@ from weft.numba._types import is_signature
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
+    from typing import Any, Literal
 
 # What stands for one signature; a list stands for several.
 _SIGNATURES = (str, Signature, Type, tuple)
@@ -48,7 +48,8 @@ def jit(
     reproducible: bool | None = None,
     max_registers: int | None = None,
     launch_bounds: int | Sequence[int] | None = None,
-    coarsen: int | Sequence[int] | str | None = None,
+    coarsen: int | Sequence[int] | Literal["auto"] | None = None,
+    coarsen_blocks: int | Sequence[int] | None = None,
     tune: bool = False,
     lto: bool | None = None,
     shared_memory_carveout: int | str | None = None,

@@ -25,6 +25,9 @@ use crate::{
     types::{Signature, tuple_of_types},
 };
 
+/// Factors along x, y and z.
+type Axes = (u32, u32, u32);
+
 /// A compiled kernel, as `dispatcher.overloads` has it: what it takes of the device, in bytes, registers and threads.
 ///
 /// >>> scale[1, 32](np.ones(3), 2.0)
@@ -75,12 +78,15 @@ impl CompiledKernel {
         last.as_ref().unwrap_or(&self.overload).kernel.coarsening.note.clone()
     }
 
-    /// Factors that its threads can be coarsened by, as texts that `coarsen` takes, those first that are estimated to be
-    /// quicker, each with its time in thousandths of the kernel's and a line for people; empty where nobody asked for a choice.
+    /// Factors that its threads and blocks can be coarsened by, the best by the estimate first: values of `coarsen` and
+    /// `coarsen_blocks`, the time in thousandths of the kernel's, and a line for people. Empty unless a choice was requested.
     #[getter]
-    fn coarsening_candidates(&self) -> Vec<(String, u32, &str)> {
+    fn coarsening_candidates(&self) -> Vec<(Axes, Axes, u32, &str)> {
         let candidates = self.overload.kernel.coarsening.candidates.iter();
-        candidates.map(|one| (one.factors.to_string(), one.time, one.note.as_str())).collect()
+        let axes = |[x, y, z]: [u32; 3]| (x, y, z);
+        candidates
+            .map(|one| (axes(one.factors.threads), axes(one.factors.blocks), one.time, one.note.as_str()))
+            .collect()
     }
 
     /// For itself and each variant of it for launches of which other facts hold, in no order: what is taken for granted of
