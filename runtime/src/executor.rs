@@ -177,6 +177,9 @@ pub trait LoadedKernel: Debug + Send + Sync {
     fn const_bytes(&self) -> u32;
     /// Threads a block can have with this kernel.
     fn max_threads_per_block(&self) -> u32;
+    /// The last launch on this device: threads of a block and bytes of dynamic shared memory. `None` before the first, and on
+    /// the CPU.
+    fn last_launch(&self) -> Option<(u32, u32)>;
     /// How many blocks of so many threads, and so many bytes of dynamic shared memory, a multiprocessor runs at a time: 0 if
     /// none can be launched. A core of a CPU runs one.
     ///

@@ -1,5 +1,7 @@
 //! The limits that a launch must keep, checked alike and with the same words on every executor.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use weft_artifact::Factors;
 
 use crate::{
@@ -41,6 +43,25 @@ impl KernelLimits {
     #[inline]
     fn divides(&self, config: &LaunchConfig) -> bool {
         self.factors == Factors::NONE || self.factors.divide(config.grid, config.block).is_some()
+    }
+}
+
+/// The shape of a kernel's last launch on a device: threads of a block, and bytes of dynamic shared memory.
+#[derive(Debug, Default)]
+pub(crate) struct LastLaunch(AtomicU64);
+
+impl LastLaunch {
+    /// Notes a launch, which has at least one thread.
+    #[inline]
+    pub(crate) fn set(&self, config: &LaunchConfig) {
+        let threads = config.block.iter().fold(1, |all: u32, extent| all.wrapping_mul(*extent));
+        self.0.store((u64::from(threads) << 32) | u64::from(config.shared_bytes), Ordering::Relaxed);
+    }
+
+    /// The last one, if there was one.
+    pub(crate) fn get(&self) -> Option<(u32, u32)> {
+        let both = self.0.load(Ordering::Relaxed);
+        (both != 0).then_some(((both >> 32) as u32, both as u32))
     }
 }
 

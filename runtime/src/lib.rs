@@ -13,6 +13,7 @@ mod libdevice;
 mod occupancy;
 mod print;
 pub mod progress;
+pub mod ptxas;
 mod random;
 mod ranges;
 mod rows;

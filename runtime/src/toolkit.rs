@@ -3,6 +3,7 @@
 //! something needs them, and their absence is an error only then.
 
 use std::{
+    env::split_paths,
     ffi::{OsStr, OsString},
     fs,
     path::{Path, PathBuf},
@@ -21,6 +22,9 @@ const HEADERS_IN_SITE_PACKAGES: &[&str] = &[
     "nvidia/cuda_cccl/include",
     "nvidia/curand/include",
 ];
+
+/// Folders of Python packages that have ptxas, below `site-packages`.
+const PTXAS_IN_SITE_PACKAGES: &[&str] = &["nvidia/cu13/bin", "nvidia/cuda_nvcc/bin"];
 
 /// A library to look for.
 #[derive(Debug)]
@@ -99,6 +103,14 @@ impl Toolkit {
             }
         }
         found
+    }
+
+    /// `ptxas`: on the PATH, whose value is given, in a toolkit, or in a Python package.
+    pub fn ptxas(&self, path: Option<&OsStr>) -> Option<PathBuf> {
+        let toolkits = self.all_toolkits().into_iter().map(|root| root.join("bin"));
+        let packages = self.site_packages.iter().flat_map(|root| PTXAS_IN_SITE_PACKAGES.iter().map(|at| root.join(at)));
+        let folders = split_paths(path.unwrap_or_default()).chain(toolkits).chain(packages);
+        folders.map(|folder| folder.join("ptxas")).find(|file| file.is_file())
     }
 
     /// A static library of a toolkit.
@@ -188,6 +200,19 @@ mod tests {
         fs::remove_dir_all(&root).expect("the folder is this test's own");
         let expected = ["home/lib64/libtool.so.13.1", "path/lib/libtool.so", "site/nvidia/tool/lib/libtool.so.14"];
         assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn ptxas_is_looked_for_on_the_path_first() {
+        let files = ["own/ptxas", "path/bin/ptxas", "site/nvidia/cu13/bin/ptxas"];
+        let root = folder("ptxas", &files);
+        let path = root.join("own").into_os_string();
+        let found = [Some(path.as_os_str()), None].map(|path| toolkit(&root).ptxas(path));
+        fs::remove_file(root.join("path/bin/ptxas")).expect("the file is this test's own");
+        let last = toolkit(&root).ptxas(None);
+        fs::remove_dir_all(&root).expect("the folder is this test's own");
+        assert_eq!(found, [Some(root.join(files[0])), Some(root.join(files[1]))]);
+        assert!(last == Some(root.join(files[2])) || last.is_some_and(|file| file.starts_with("/usr/local")));
     }
 
     #[test]

@@ -134,6 +134,10 @@ pub(crate) struct EmitArgs {
     /// Write remarks of the optimizer to the standard error: how `--coarsen` was done, or why not.
     #[arg(long)]
     pub(crate) remarks: bool,
+    /// Write the registers, shared memory, spills and occupancy of each kernel to the standard error, for GPUs. Needs
+    /// `ptxas`; the occupancy is for blocks of the threads that `launch_bounds` sets, else of 256.
+    #[arg(long)]
+    pub(crate) resource_usage: bool,
     /// Use NVIDIA's math library at this path of a libdevice.10.bc, `auto` to look for one, or `none` for weft's own
     /// math functions [default: `WEFT_LIBDEVICE`, else auto].
     #[arg(long, value_name = "PATH")]

@@ -1,14 +1,23 @@
 //! `weft emit`.
 
-use std::{io::Write, path::PathBuf, sync::Arc};
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
+use weft_artifact::{Artifact, Kernel};
 use weft_compiler::{
     diagnostic::{Code, Diagnostic},
     request::{Abi, Entry, Foreign, HostCpu, Keep, Options, Outcome, Overloads, Request, Role, Target},
     source::Span,
-    target,
+    target::{self, Sm, occupancy::Needs},
 };
 use weft_engine::Engine;
+use weft_runtime::{
+    USUAL_BLOCK,
+    ptxas::{self, NotAssembled},
+};
 
 use crate::{
     Stdout, Surroundings,
@@ -17,7 +26,7 @@ use crate::{
     output::{self, Output},
     program::{Captures, Jit},
     report::{Report, Stop},
-    tools::{self, NotAssembled},
+    tools,
 };
 
 /// Compiles and writes, or reports and writes nothing.
@@ -78,7 +87,9 @@ pub(crate) fn emit(
         let is_gpu = |target: &Target| matches!(target, Target::Sm(..));
         let needed = targets.iter().any(is_gpu);
         let libdevice = if needed { tools::libdevice(args.libdevice.as_deref(), surroundings)? } else { None };
-        let ptxas = forms.contains(&Form::Cubin).then(|| tools::find_ptxas(surroundings)).transpose()?;
+        let flag = if forms.contains(&Form::Cubin) { "--emit cubin" } else { "--resource-usage" };
+        let needs_ptxas = needed && (forms.contains(&Form::Cubin) || args.resource_usage);
+        let ptxas = needs_ptxas.then(|| tools::find_ptxas(surroundings, flag)).transpose()?;
         let compile = Compile { engine: Engine::new(), args, forms: &forms, libdevice, ptxas };
         for job in &all_jobs {
             for target in &targets {
@@ -249,6 +260,20 @@ impl Compile<'_> {
                 }
             }
         }
+        let rejected = |said: String| {
+            let message = format!("`ptxas` rejects the PTX for {target}: {said}");
+            Diagnostic::error(Code::Internal, job.kernel.function.ast.name_span, message)
+        };
+        if self.args.resource_usage {
+            match self.resource_usage(&compiled.artifact, target) {
+                Ok(lines) => remarks.extend(lines.iter().map(|line| format!("{} for {target}: {line}\n", job.title()))),
+                Err(NotAssembled::Failed(message)) => return Err(Stop::Usage(message)),
+                Err(NotAssembled::Rejected(said)) => {
+                    report.add(&[rejected(said)], &compiled.sources);
+                    return Ok(());
+                }
+            }
+        }
         for &form in self.forms {
             let is_gpu = matches!(target, Target::Sm(..));
             let bytes = match form {
@@ -260,9 +285,7 @@ impl Compile<'_> {
                     Ok(cubin) => cubin,
                     Err(NotAssembled::Failed(message)) => return Err(Stop::Usage(message)),
                     Err(NotAssembled::Rejected(said)) => {
-                        let message = format!("`ptxas` rejects the PTX for {target}: {said}");
-                        let error = Diagnostic::error(Code::Internal, job.kernel.function.ast.name_span, message);
-                        report.add(&[error], &compiled.sources);
+                        report.add(&[rejected(said)], &compiled.sources);
                         return Ok(());
                     }
                 },
@@ -276,7 +299,35 @@ impl Compile<'_> {
     }
 
     fn cubin(&self, ptx: &[u8], target: &Target, lineinfo: bool) -> Result<Vec<u8>, NotAssembled> {
-        let unknown = || NotAssembled::Failed("ptxas was not looked for".to_owned());
-        tools::assemble(self.ptxas.as_deref().ok_or_else(unknown)?, ptx, &target.to_string(), lineinfo)
+        ptxas::assemble(self.ptxas()?, ptx, &target.to_string(), lineinfo)
+    }
+
+    fn ptxas(&self) -> Result<&Path, NotAssembled> {
+        self.ptxas.as_deref().ok_or_else(|| NotAssembled::Failed("ptxas was not looked for".to_owned()))
+    }
+
+    /// What the kernels need of a multiprocessor, and how many warps it runs of them at a time: a line each.
+    fn resource_usage(&self, artifact: &Artifact, target: &Target) -> Result<Vec<String>, NotAssembled> {
+        let Some(sm) = Sm::of_target(target) else {
+            return Ok(vec!["registers and occupancy do not apply to the CPU".to_owned()]);
+        };
+        let found = ptxas::resources(self.ptxas()?, &artifact.code, &target.to_string())?;
+        let line = |kernel: &Kernel| {
+            let resources = found.iter().find(|resources| resources.symbol == kernel.symbol)?;
+            let in_one = kernel.coarsening.factors.threads_in_one();
+            let threads = (kernel.max_threads.unwrap_or(USUAL_BLOCK) / in_one).max(1);
+            let needs =
+                Needs { registers: resources.registers, shared_bytes: u64::from(resources.shared_bytes), threads };
+            let dynamic = if kernel.dynamic_shared { " without dynamic shared memory" } else { "" };
+            let occupancy = sm.occupancy(needs);
+            Some(format!("{resources}; occupancy with {threads} threads a block{dynamic}: {occupancy}"))
+        };
+        let lines: Vec<String> = artifact.kernels.iter().filter_map(line).collect();
+        // A device function is part of the kernels that call it.
+        Ok(if lines.is_empty() {
+            vec!["registers and occupancy are those of the calling kernel".to_owned()]
+        } else {
+            lines
+        })
     }
 }

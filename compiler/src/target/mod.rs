@@ -5,6 +5,7 @@
 //! only this very SM has, `sm_100f` those of its family.
 
 pub mod needs;
+pub mod occupancy;
 
 use std::{fmt, sync::Arc};
 
@@ -39,42 +40,53 @@ pub struct Sm {
     pub lowest_isa: (u32, u32),
     /// Shared memory of a block, in bytes, static and dynamic together, that a launch can ask for.
     pub max_shared_bytes: u64,
+    /// Warps that a multiprocessor runs at a time.
+    pub max_warps: u32,
+    /// Blocks that a multiprocessor runs at a time.
+    pub max_blocks: u32,
 }
 
 /// A row of the table.
-const fn sm(name: &'static str, number: u32, suffix: &'static str, lowest_isa: (u32, u32), max_shared_kib: u64) -> Sm {
-    Sm { name, number, suffix, lowest_isa, max_shared_bytes: max_shared_kib * 1024 }
+const fn sm(
+    name: &'static str,
+    number: u32,
+    suffix: &'static str,
+    lowest_isa: (u32, u32),
+    max_shared_kib: u64,
+    (max_warps, max_blocks): (u32, u32),
+) -> Sm {
+    Sm { name, number, suffix, lowest_isa, max_shared_bytes: max_shared_kib * 1024, max_warps, max_blocks }
 }
 
 /// Every SM that weft compiles for. For `sm_88` no limit is published; it has that of the smaller Ampere chips.
 #[rustfmt::skip]
 pub const SMS: &[Sm] = &[
-    sm("sm_75",   75, "",  (6, 3),  64),
-    sm("sm_80",   80, "",  (7, 0), 163),
-    sm("sm_86",   86, "",  (7, 1),  99),
-    sm("sm_87",   87, "",  (7, 4), 163),
-    sm("sm_88",   88, "",  (9, 0),  99),
-    sm("sm_89",   89, "",  (7, 8),  99),
-    sm("sm_90",   90, "",  (7, 8), 227),
-    sm("sm_90a",  90, "a", (8, 0), 227),
-    sm("sm_100",  100, "",  (8, 6), 227),
-    sm("sm_100a", 100, "a", (8, 6), 227),
-    sm("sm_100f", 100, "f", (8, 8), 227),
-    sm("sm_101",  101, "",  (8, 6), 227),
-    sm("sm_101a", 101, "a", (8, 6), 227),
-    sm("sm_101f", 101, "f", (8, 8), 227),
-    sm("sm_103",  103, "",  (8, 8), 227),
-    sm("sm_103a", 103, "a", (8, 8), 227),
-    sm("sm_103f", 103, "f", (8, 8), 227),
-    sm("sm_110",  110, "",  (9, 0), 227),
-    sm("sm_110a", 110, "a", (9, 0), 227),
-    sm("sm_110f", 110, "f", (9, 0), 227),
-    sm("sm_120",  120, "",  (8, 7),  99),
-    sm("sm_120a", 120, "a", (8, 7),  99),
-    sm("sm_120f", 120, "f", (8, 8),  99),
-    sm("sm_121",  121, "",  (8, 8),  99),
-    sm("sm_121a", 121, "a", (8, 8),  99),
-    sm("sm_121f", 121, "f", (8, 8),  99),
+    sm("sm_75",   75, "",  (6, 3),  64, (32, 16)),
+    sm("sm_80",   80, "",  (7, 0), 163, (64, 32)),
+    sm("sm_86",   86, "",  (7, 1),  99, (48, 16)),
+    sm("sm_87",   87, "",  (7, 4), 163, (48, 16)),
+    sm("sm_88",   88, "",  (9, 0),  99, (48, 16)),
+    sm("sm_89",   89, "",  (7, 8),  99, (48, 24)),
+    sm("sm_90",   90, "",  (7, 8), 227, (64, 32)),
+    sm("sm_90a",  90, "a", (8, 0), 227, (64, 32)),
+    sm("sm_100",  100, "",  (8, 6), 227, (64, 32)),
+    sm("sm_100a", 100, "a", (8, 6), 227, (64, 32)),
+    sm("sm_100f", 100, "f", (8, 8), 227, (64, 32)),
+    sm("sm_101",  101, "",  (8, 6), 227, (48, 24)),
+    sm("sm_101a", 101, "a", (8, 6), 227, (48, 24)),
+    sm("sm_101f", 101, "f", (8, 8), 227, (48, 24)),
+    sm("sm_103",  103, "",  (8, 8), 227, (64, 32)),
+    sm("sm_103a", 103, "a", (8, 8), 227, (64, 32)),
+    sm("sm_103f", 103, "f", (8, 8), 227, (64, 32)),
+    sm("sm_110",  110, "",  (9, 0), 227, (48, 24)),
+    sm("sm_110a", 110, "a", (9, 0), 227, (48, 24)),
+    sm("sm_110f", 110, "f", (9, 0), 227, (48, 24)),
+    sm("sm_120",  120, "",  (8, 7),  99, (48, 24)),
+    sm("sm_120a", 120, "a", (8, 7),  99, (48, 24)),
+    sm("sm_120f", 120, "f", (8, 8),  99, (48, 24)),
+    sm("sm_121",  121, "",  (8, 8),  99, (48, 24)),
+    sm("sm_121a", 121, "a", (8, 8),  99, (48, 24)),
+    sm("sm_121f", 121, "f", (8, 8),  99, (48, 24)),
 ];
 
 /// A target's name that is in no row.

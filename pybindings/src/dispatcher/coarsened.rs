@@ -63,6 +63,11 @@ impl<T> Variants<T> {
         self.lock().iter().map(|(factors, _)| *factors).collect()
     }
 
+    /// All that there are.
+    pub(super) fn all(&self) -> Vec<Arc<T>> {
+        self.lock().iter().map(|(_, variant)| Arc::clone(variant)).collect()
+    }
+
     /// The one that was made last.
     pub(super) fn last(&self) -> Option<Arc<T>> {
         self.lock().last().map(|(_, variant)| Arc::clone(variant))

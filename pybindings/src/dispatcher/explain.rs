@@ -2,13 +2,21 @@
 
 use pyo3::prelude::*;
 use weft_artifact::Factors;
+use weft_compiler::target::{
+    Sm,
+    occupancy::{Needs, Occupancy},
+};
+use weft_runtime::{
+    USUAL_BLOCK,
+    ptxas::{self, Resources},
+};
 
 use super::{
     Dispatcher, answers,
     coarsened::Wanted,
-    overload::{Found, Overload},
+    overload::{Code, Found, Overload},
 };
-use crate::engine;
+use crate::{devices, engine, errors};
 
 impl Dispatcher {
     /// Which variants launches run, and why, of each kernel or of that for a signature.
@@ -17,12 +25,12 @@ impl Dispatcher {
     ///
     /// As compiling for the signature.
     pub(super) fn explained(slf: &Bound<'_, Self>, signature: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
-        let this = slf.get();
+        let (py, this) = (slf.py(), slf.get());
         let overloads = match signature.filter(|signature| !signature.is_none()) {
             Some(signature) => vec![Self::known_overload(slf, &this.types(signature)?)?],
             None => this.state().overloads.clone(),
         };
-        let texts: Vec<String> = overloads.iter().map(|overload| overload.explained()).collect();
+        let texts: Vec<String> = overloads.iter().map(|overload| overload.explained(py)).collect::<PyResult<_>>()?;
         Ok(texts.join("\n"))
     }
 }
@@ -64,7 +72,7 @@ impl Overload {
         }
     }
 
-    fn explained(&self) -> String {
+    fn explained(&self, py: Python<'_>) -> PyResult<String> {
         let mut text = self.shown();
         let mut line = |words: &str| {
             text.push_str("\n  ");
@@ -98,7 +106,73 @@ impl Overload {
         if let Some(in_use) = self.tunings.last() {
             line(&format!("the last launch ran {in_use}"));
         }
+        for resources in self.all_resources(py)? {
+            line(&resources);
+        }
         text.push('\n');
-        text
+        Ok(text)
+    }
+
+    /// What each compiled variant needs of a multiprocessor.
+    fn all_resources(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        if self.executor.kind() != "cuda" {
+            let how = "`weft emit FILE --target sm_90 --resource-usage` reports them for a GPU";
+            return Ok(vec![format!("registers and occupancy do not apply to the CPU: {how}")]);
+        }
+        let mut lines: Vec<String> = self.resources(py)?.into_iter().collect();
+        for variant in self.variants.iter() {
+            lines.extend(variant.resources(py)?.map(|line| format!("{}: {line}", variant.kinds())));
+        }
+        for variant in self.coarsened.all() {
+            lines.extend(variant.resources(py)?.map(|line| format!("{}: {line}", variant.jit.code.coarsen)));
+        }
+        if lines.is_empty() {
+            lines.push("registers, shared memory and occupancy are known after the first launch".to_owned());
+        }
+        Ok(lines)
+    }
+
+    /// Registers, shared memory, spills and occupancy, of the code that is loaded.
+    fn resources(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        let Some(code) = self.made() else { return Ok(None) };
+        let loaded = &code.loaded;
+        let mut resources = Resources {
+            registers: loaded.registers(),
+            shared_bytes: loaded.shared_bytes(),
+            local_bytes: loaded.local_bytes(),
+            ..Resources::default()
+        };
+        if resources.local_bytes > 0 && self.links.is_empty() {
+            resources.spills = self.spills(py, code)?;
+        }
+        let attributes = self.executor.attributes();
+        let (major, minor) = attributes.compute_capability;
+        let (threads, dynamic, which) = match (loaded.last_launch(), self.kernel.max_threads) {
+            (Some((threads, dynamic)), _) => (threads, dynamic, "as in the last launch"),
+            (None, Some(threads)) => (threads, 0, "as in launch_bounds"),
+            (None, None) => (USUAL_BLOCK.min(loaded.max_threads_per_block()), 0, "not launched yet"),
+        };
+        let blocks = loaded.active_blocks(threads, dynamic).map_err(|error| errors::runtime(py, &error))?;
+        let needs = Needs {
+            registers: resources.registers,
+            shared_bytes: u64::from(resources.shared_bytes) + u64::from(dynamic),
+            threads,
+        };
+        let occupancy = Sm::of_capability(major, minor).map(|sm| Occupancy {
+            blocks,
+            warps: blocks * threads.div_ceil(attributes.warp_size.max(1)),
+            ..sm.occupancy(needs)
+        });
+        let occupancy = occupancy.map_or_else(|| format!("{blocks} blocks"), |occupancy| occupancy.to_string());
+        Ok(Some(format!("{resources}; occupancy with {threads} threads a block ({which}): {occupancy}")))
+    }
+
+    /// What `ptxas` says of spilled registers, if it is found: the driver reports local memory as a whole.
+    fn spills(&self, py: Python<'_>, code: &Code) -> PyResult<Option<(u32, u32)>> {
+        let path = std::env::var_os("PATH");
+        let Some(file) = devices::toolkit(py)?.ptxas(path.as_deref()) else { return Ok(None) };
+        let found = py.detach(|| ptxas::resources(&file, code.bytes(), self.target()));
+        let found = found.unwrap_or_default().into_iter().find(|found| found.symbol == self.kernel.symbol);
+        Ok(found.and_then(|found| found.spills))
     }
 }

@@ -178,6 +178,10 @@ impl LoadedKernel for CpuKernel {
         self.limits.max_threads_per_block
     }
 
+    fn last_launch(&self) -> Option<(u32, u32)> {
+        None
+    }
+
     fn active_blocks(&self, block_threads: u32, shared_bytes: u32) -> Result<u32, Error> {
         let most = self.shared.attributes.max_shared_memory_per_block_optin;
         let fits = self.limits.shared_bytes.saturating_add(shared_bytes) <= most;

@@ -28,7 +28,7 @@ use super::{
 use crate::{
     error::{Error, ErrorKind},
     executor::{LaunchConfig, LoadedKernel, Module, Poll, Stream},
-    launch::{self, KernelLimits},
+    launch::{self, KernelLimits, LastLaunch},
     occupancy::{USUAL_BLOCK, best_block},
     ranges,
 };
@@ -247,6 +247,7 @@ impl Module for CudaModule {
             first_cells: kernel.first_cells().map(|cell| cell as u32).collect(),
             local_bytes: read(Attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?,
             const_bytes: read(Attribute::CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES)?,
+            last_launch: LastLaunch::default(),
             good_block: Mutex::new(None),
             takes_large_clusters: AtomicBool::new(false),
             dynamic_limit: AtomicU32::new(read(Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)?),
@@ -269,6 +270,7 @@ pub(super) struct CudaKernel {
     const_bytes: u32,
     /// Dynamic shared memory that the driver lets a launch ask for at present.
     dynamic_limit: AtomicU32,
+    last_launch: LastLaunch,
     /// Dynamic shared memory that a block size was looked for with, and the size.
     good_block: Mutex<Option<(u32, u32)>>,
     /// The driver was told that a cluster may be larger than on every GPU.
@@ -310,6 +312,10 @@ impl LoadedKernel for CudaKernel {
         let _entered = context.enter()?;
         // SAFETY: the function is live.
         unsafe { context.driver.cuFuncSetAttribute(self.function.0, which, c_int::from(percent)) }
+    }
+
+    fn last_launch(&self) -> Option<(u32, u32)> {
+        self.last_launch.get()
     }
 
     fn active_blocks(&self, block_threads: u32, shared_bytes: u32) -> Result<u32, Error> {
@@ -447,6 +453,7 @@ impl CudaKernel {
     /// `params` has the address of each slot.
     fn queue(&self, config: &LaunchConfig, stream: sys::CUstream, params: *mut *mut c_void) -> Result<(), Error> {
         let on_device = self.on_device(config);
+        self.last_launch.set(&on_device);
         let context = &*self.module.context;
         context.look_at_prints();
         if config.has_clusters() {

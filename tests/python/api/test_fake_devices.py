@@ -58,6 +58,49 @@ def test_the_blocks_of_forall_are_those_that_fill_the_device(run, tmp_path) -> N
     assert "cuOccupancyMaxActiveBlocksPerMultiprocessor" in calls.read_text()
 
 
+def test_explain_reports_registers_and_occupancy(run, tmp_path) -> None:
+    ptxas = tmp_path / "ptxas"
+    ptxas.write_text(PTXAS)
+    ptxas.chmod(0o755)
+    code = """
+        import os
+        out = cuda.device_array(1, int)
+        bound = cuda.jit(sum3.py_func, coarsen=1, launch_bounds=128)
+        bound.compile("void(int64[::1], int64, int64)")
+        print(bound.explain())
+        sum3[2, 224, None, 1000](out, 1, 2)
+        print(sum3.explain())
+        os.environ["PATH"] = TOOLS
+        print(sum3.explain())
+        """
+    ran = run(code.replace("TOOLS", repr(str(tmp_path))), PATH="/absent", WEFT_COARSEN="off")
+    bound, launched, by_ptxas = ran.strip().split("\n\n")
+    uses = "96 registers a thread, 4096 bytes of shared memory a block, 24 bytes of local memory a thread"
+    # If the machine has a ptxas, spills follow here.
+    assert uses in bound
+    of_bound = (
+        "; occupancy with 128 threads a block (as in launch_bounds): 31 % (20 of 64 warps), limited by registers\n"
+    )
+    assert of_bound in bound + "\n"
+    assert uses in launched
+    of_launch = (
+        "; occupancy with 224 threads a block (as in the last launch): 33 % (21 of 64 warps), limited by registers\n"
+    )
+    assert of_launch in launched + "\n"
+    assert f"{uses}, spills: 16 bytes stored, 20 bytes loaded; occupancy" in by_ptxas
+
+
+PTXAS = """#!/bin/sh
+while read -r line; do
+    case "$line" in *.entry*) name=${line##*.entry }; name=${name%%(*} ;; esac
+done
+echo "ptxas info    : Compiling entry function '$name' for 'sm_90'" >&2
+echo "ptxas info    : Function properties for $name" >&2
+echo "    24 bytes stack frame, 16 bytes spill stores, 20 bytes spill loads" >&2
+echo "ptxas info    : Used 96 registers, used 1 barriers, 4096 bytes smem" >&2
+"""
+
+
 def test_clusters(run, tmp_path) -> None:
     calls = tmp_path / "calls"
     run(

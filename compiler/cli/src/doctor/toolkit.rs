@@ -25,8 +25,8 @@ pub(super) fn toolkit(
     findings: &mut Findings,
 ) -> Option<Arc<Vec<u8>>> {
     let mut section = Section::new("Toolkit");
-    let ptxas = tools::find_ptxas(surroundings).ok();
-    program(&mut section, "ptxas", ptxas, "`weft emit --emit cubin`, `inspect_sass`");
+    let ptxas = tools::find_ptxas(surroundings, "--emit cubin").ok();
+    program(&mut section, "ptxas", ptxas, "cubins, spills and `inspect_sass`");
     let path = (surroundings.variable)("PATH").unwrap_or_default();
     let on_path = |name: &str| split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file());
     program(&mut section, "nvdisasm", on_path("nvdisasm"), "`inspect_sass`, which looks on the PATH");

@@ -189,6 +189,34 @@ fn a_cubin_needs_ptxas_and_uses_the_one_that_is_found() {
 }
 
 #[test]
+fn resource_usage_is_what_ptxas_reports() {
+    let folder = Folder::with("k.py", SAXPY);
+    let said = folder.weft(&["emit", "k.py", "--target", "host", "--resource-usage"]);
+    assert_eq!(said.code, Some(0));
+    assert!(said.stderr.contains("for host: registers and occupancy do not apply to the CPU"), "{}", said.stderr);
+    let bin = folder.path().join("bin");
+    fs::create_dir_all(&bin).expect("can be written");
+    let script = "#!/bin/sh
+echo \"ptxas info    : Compiling entry function 'saxpy' for 'sm_90'\" >&2
+echo 'ptxas info    : Function properties for saxpy' >&2
+echo '    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads' >&2
+echo 'ptxas info    : Used 40 registers, 1024 bytes smem, 400 bytes cmem[0]' >&2
+";
+    let ptxas = bin.join("ptxas");
+    fs::write(&ptxas, script).expect("can be written");
+    fs::set_permissions(&ptxas, fs::Permissions::from_mode(0o755)).expect("can be changed");
+    let path = bin.display().to_string();
+    let args = ["emit", "k.py", "--target", "sm_90", "--coarsen", "1", "--resource-usage"];
+    let said = folder.weft_with(&args, &[("PATH", &path)]);
+    let expected = "for sm_90: 40 registers a thread, 1024 bytes of shared memory a block, no spills; occupancy with 256 \
+                    threads a block: 75 % (48 of 64 warps), limited by registers\n";
+    assert!(said.stderr.contains(expected) && said.stdout.contains(".entry saxpy("), "{}", said.stderr);
+    let args = ["emit", "k.py", "--target", "sm_90", "--launch-bounds", "1024", "--coarsen", "2", "--resource-usage"];
+    let said = folder.weft_with(&args, &[("PATH", &path)]);
+    assert!(said.stderr.contains("occupancy with 512 threads a block: 75 % (48 of 64 warps)"), "{}", said.stderr);
+}
+
+#[test]
 fn a_ptxas_that_fails_is_no_fault_of_wefts() {
     let folder = Folder::with("k.py", SAXPY);
     let bin = folder.path().join("bin");
