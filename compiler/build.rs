@@ -26,7 +26,7 @@ const LIBCLC: &[(&str, &[&str])] = &[
     ("fi", &["ldexp"]),
 ];
 
-/// What LLVM's C interface has not.
+/// What LLVM's C interface has not. They are compiled together, so names in their anonymous namespaces differ.
 const CPP: &[&str] = &[
     "src/backend/llvm/gate.cpp",
     "src/backend/llvm/gathers.cpp",
@@ -55,7 +55,12 @@ fn main() {
     prelude_table(&out);
     cc::Build::new().file("src/backend/llvm/shim.c").warnings(true).compile("weft_shim");
     println!("cargo:rerun-if-changed=src/backend/llvm/shim.c");
-    // They use classes of LLVM's, so they are C++, in the form in which LLVM itself is built.
+    // They use classes of LLVM's, so they are C++, in the form in which LLVM itself is built. All are one translation unit:
+    // nearly all of the time goes into LLVM's headers.
+    let folder = env::current_dir().expect("the crate's folder is known");
+    let unit: Vec<_> = CPP.iter().map(|file| format!("#include \"{}\"\n", folder.join(file).display())).collect();
+    let unit_file = out.join("weft_gate.cpp");
+    fs::write(&unit_file, unit.concat()).expect("OUT_DIR can be written");
     cc::Build::new()
         .cpp(true)
         .std("c++17")
@@ -63,7 +68,7 @@ fn main() {
         .flag("-isystem")
         .flag(llvm().join("include"))
         .flag("-fno-exceptions")
-        .files(CPP)
+        .file(unit_file)
         .compile("weft_gate");
     for file in CPP {
         println!("cargo:rerun-if-changed={file}");
