@@ -346,7 +346,7 @@ pub const JIT_OPTIONS: &[JitOption] = &[
         name: "tune",
         default: "False",
         allowed: "bool",
-        doc: "Find out on the first launches how many threads are best coarsened: each does its work once, with one of a few candidates, and is timed by events of its stream. The best one is kept for the shape of the block and the size of the grid, in the process and on the disk. No effect if `coarsen` or `coarsen_blocks` sets factors.",
+        doc: "Measure on the first launches which coarsening factors are fastest: each launch does its work once, with one of a few candidates, and is timed by events of its stream. The best factors for each block shape and grid size are cached in the process and on the disk. No effect if `coarsen` or `coarsen_blocks` sets factors.",
         read: truth!(tune),
         ..NO_CODE
     },
