@@ -64,7 +64,7 @@ def test_what_is_counted(tmp_path: Path) -> None:
 
 
 def test_a_compute_sanitizer_that_does_not_work_is_an_error(tmp_path: Path) -> None:
-    done = run(tmp_path, "#!/bin/sh\necho no device\nexit 1\n")
+    done = run(tmp_path, "#!/bin/sh\necho no device\nexit 1\n", "--only", "one_too_far")
     assert done.returncode == 2
     assert "did not run\nno device" in done.stderr
     assert not done.stdout
