@@ -68,6 +68,15 @@ def test_large_arrays_of_the_host() -> None:
     assert (out == 20 * x[where]).all()
 
 
+@pytest.mark.cpu
+def test_explain_says_where_the_registers_of_a_gpu_are() -> None:
+    kernel = cuda.jit(gathers)
+    x = np.arange(64)
+    kernel[1, 64](x, x, x.copy())
+    lines = kernel.explain().splitlines()
+    assert lines[-1].strip().startswith("registers and occupancy do not apply to the CPU: `weft emit FILE")
+
+
 def test_factors_that_are_asked_for_are_not_measured() -> None:
     kernel = cuda.jit(gathers, tune=True, coarsen=2)
     x = np.arange(64)
