@@ -62,7 +62,7 @@ OTHERWISE = {
 DEPENDS: dict[str, str] = {
     "conformance/language/test_accuracy.py::test_no_approximation_is_worse_than_the_page": "a GPU computes more values",
     "conformance/memory/test_carray.py::test_the_order_is_that_of_the_name": "threads read what others add 100 to",
-    "conformance/memory/test_mismatched_extents.py::test_threads_that_go_on_meet_at_barriers": "it reads unwritten memory",
+    "conformance/memory/test_mismatched_extents.py::test_threads_that_go_on_meet_at_barriers": "reads unwritten memory",
     "conformance/language/test_linking.py::test_pointers_of_arrays": "only the CPU runs its second part",
     "conformance/language/test_range_limits.py::test_strided_reads": "the CPU skips it where it may leave out turns",
 }
