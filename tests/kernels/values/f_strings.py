@@ -5,7 +5,7 @@ from weft import cuda
 
 
 @cuda.jit
-def newer_texts(x, y):
+def f_strings(x, y):
     width = 8
     print(f"{x[0]:{">"}{width}d}{"\t"}{f"<{y:.2f}>"}")
     print(f'{'é'}{  # what { stands first

@@ -14,7 +14,7 @@ def other(x):
 
 
 @cuda.jit
-def ways_out(x, n):
+def suggestions(x, n):
     i = cuda.threadIdx[0]  # error: [E0209] "cuda.threadIdx"
     other[1, 1](x)  # error: [E0209] "function other"
     x[1] = np.linalg.norm(x)  # error: [E0207] "linalg"

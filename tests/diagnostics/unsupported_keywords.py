@@ -8,7 +8,7 @@ total = 0
 
 
 @cuda.jit
-def unsupported_words(x):
+def unsupported_keywords(x):
     import math  # error: [E0102] "local `import`"
     global total  # error: [E0102] "assign to the global `total`"
     total = 1

@@ -5,7 +5,7 @@ from weft import cuda
 
 
 @cuda.jit
-def steps(i, u, f, x):
+def operations(i, u, f, x):
     cuda.atomic.sub(i, 0, 2)
     cuda.atomic.and_(i, 1, 3)
     cuda.atomic.or_(i, 2, 4)

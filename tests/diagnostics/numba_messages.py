@@ -7,7 +7,7 @@ TABLE = {"a": 1}
 
 
 @cuda.jit
-def words_of_numba(x, n):
+def numba_messages(x, n):
     x[0] = TABLE["a"]  # error: [E0202] "TABLE"
     mine = cuda.local.array(n, float32)  # error: [E0210] "cuda.local.array"
     x[1] = mine[0]
