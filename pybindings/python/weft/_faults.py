@@ -33,7 +33,7 @@ def _class(key: str) -> type[BaseException]:
 def exception(
     key: str,
     args: tuple[Any, ...],
-    place: Place,
+    location: Place,
     thread: tuple[int, int, int],
     block: tuple[int, int, int],
     calls: tuple[list[Place], int],
@@ -43,7 +43,7 @@ def exception(
 
     That of debug code has Numba's message, which says where it comes from; every one has a note that does.
     """
-    file, line, function = place
+    file, line, function = location
     if at_launch:
         where = (
             f"In function {function!r}, file {file}, line {line}, tid={list(thread[::-1])} ctaid={list(block[::-1])}"
@@ -58,7 +58,7 @@ def exception(
     known, further = calls
     if further:
         lines.append(f"  ... {further} more calls ...")
-    for file, line, function in [*reversed(known), place]:
+    for file, line, function in [*reversed(known), location]:
         lines.append(f'  File "{file}", line {line}, in {function}')
         text = linecache.getline(file, line).strip()
         if text:

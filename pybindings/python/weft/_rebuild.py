@@ -50,7 +50,7 @@ class _InPlace(ast.BinOp):
     """An operator with `=`, until its result is stored."""
 
 
-def texts(function: Callable[..., object]) -> Iterator[str]:
+def rebuilt_sources(function: Callable[..., object]) -> Iterator[str]:
     """Give texts of a definition that may have a function's code, the likelier first; none if it is not simple.
 
     Parameters

@@ -168,7 +168,7 @@ def _executed(function: Callable[..., object], frame: FrameType | None) -> Text 
             return _beginning(code.co_firstlineno, block)
     from weft import _rebuild
 
-    for rebuilt in _rebuild.texts(function):
+    for rebuilt in _rebuild.rebuilt_sources(function):
         if _is_of(code, rebuilt, []):
             return _beginning(code.co_firstlineno, rebuilt)
     return None
@@ -200,7 +200,7 @@ def _strings(frame: FrameType | None, name: str) -> Iterator[str]:
         frame = frame.f_back
 
 
-def of(function: Callable[..., object], source: str | None, kept: Text | None) -> tuple[str, str, int, str | None]:
+def of(function: Callable[..., object], source: str | None, cached: Text | None) -> tuple[str, str, int, str | None]:
     """Name of the file, text, number of its first line, and the class around it.
 
     The text is that of one function with its decorators, indented as in the file.
@@ -220,7 +220,7 @@ def of(function: Callable[..., object], source: str | None, kept: Text | None) -
         _check_given(function, source)
         return name, source, first if function.__name__ == _LAMBDA else 1, enclosing_class(code)
     found = False
-    for text in _candidates(function, kept):
+    for text in _candidates(function, cached):
         lines = text.lines()
         block = _indented(lines, code)
         if block is not None and (
@@ -228,7 +228,7 @@ def of(function: Callable[..., object], source: str | None, kept: Text | None) -
         ):
             return name, block, first, enclosing_class(code)
         block = _block(lines, first)
-        if block is not None and (_is_of(code, block, lines) or (text is kept and _is_rewritten(function, block))):
+        if block is not None and (_is_of(code, block, lines) or (text is cached and _is_rewritten(function, block))):
             return name, block, first, enclosing_class(code)
         # Names such as `<string>` are shared by all code without a file.
         found = found or not name.startswith("<")
@@ -264,9 +264,9 @@ def named(function: Any) -> tuple[Any, str | None]:
     import types
 
     code = function.__code__
-    kept = _loaded(function)
+    cached = _loaded(function)
     try:
-        tree = _quietly("".join(kept.lines() if kept else []), code, ast.PyCF_ONLY_AST)
+        tree = _quietly("".join(cached.lines() if cached else []), code, ast.PyCF_ONLY_AST)
     except (SyntaxError, ValueError):
         tree = ast.Module([], [])
     # Of lambdas in each other the inner one: the code of the other has that of this in it.
@@ -351,12 +351,12 @@ def _check_given(function: Callable[..., object], source: str) -> None:
         raise SourceError(msg)
 
 
-def _candidates(function: Callable[..., object], kept: Text | None) -> Iterator[Text]:
+def _candidates(function: Callable[..., object], cached: Text | None) -> Iterator[Text]:
     """Texts that may hold the function: as decorated, then older ones, then what is there now."""
     name = function.__code__.co_filename
-    if kept is not None:
-        yield kept
-    yield from (text for text in reversed(_files.get(name, [])) if text is not kept)
+    if cached is not None:
+        yield cached
+    yield from (text for text in reversed(_files.get(name, [])) if text is not cached)
     # A change that leaves a file's size and time as they were is seen by no stamp.
     now = None if name.startswith("<") else _load(name, None)
     if now is not None:

@@ -368,14 +368,14 @@ def test_parameters_that_are_not_read_from_code(arguments):
     def make():
         return executed(f"def made({arguments}):\n    return\n")
 
-    assert not list(_rebuild.texts(make()))
+    assert not list(_rebuild.rebuilt_sources(make()))
 
 
 def test_a_long_function_is_not_read_from_its_code():
     def make():
         return executed("def made(out):\n" + "    out[0] += 1\n" * 5000)
 
-    assert not list(_rebuild.texts(make()))
+    assert not list(_rebuild.rebuilt_sources(make()))
 
 
 def test_a_closure_made_by_exec():

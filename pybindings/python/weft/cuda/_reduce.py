@@ -40,11 +40,11 @@ LEAST = 1 << 14
 _REPRODUCIBLE_CORES = 128
 
 
-def meeting(core: Dispatcher, dtype: Any) -> Dispatcher:
+def block_reduction(core: Dispatcher, dtype: Any) -> Dispatcher:
     """Make the function by which the values of a block's threads become one, which the first thread gets."""
 
     @jit(device=True, inline=True)
-    def meet(value, t):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    def combine_block(value, t):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
         shared = cuda.shared.array(THREADS, dtype)
         shared[t] = value
         cuda.syncthreads()
@@ -57,7 +57,7 @@ def meeting(core: Dispatcher, dtype: Any) -> Dispatcher:
             active = half
         return shared[0]
 
-    made: Dispatcher = meet
+    made: Dispatcher = combine_block
     return made
 
 
@@ -98,7 +98,7 @@ def _tiles(core: Dispatcher, dtype: Any, reproducible: bool) -> Dispatcher:
     A block has `THREADS` threads and a tile of its own at least; or it is the only one, with no more threads than
     elements.
     """
-    meet = meeting(core, dtype)
+    combine_block = block_reduction(core, dtype)
 
     @jit(device=True, inline=True)
     def eight(tile, t):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
@@ -125,7 +125,7 @@ def _tiles(core: Dispatcher, dtype: Any, reproducible: bool) -> Dispatcher:
             for k in range(first, 8):
                 if t + k * THREADS < rest.size:
                     value = core(value, rest[t + k * THREADS])
-        value = meet(value, t)
+        value = combine_block(value, t)
         if t == 0:
             partials[cuda.blockIdx.x] = core(value, start) if ends else value
 

@@ -148,7 +148,7 @@ def _run(dispatcher: _weft.Dispatcher, launched: threads.Launch, args: tuple[Any
         resident = "this_grid" in names or bool(names & _WAITS)
         threads.run_together(launched, call, debugger.chosen, resident=resident, all_of_them="this_grid" in names)
     else:
-        threads.run_in_turn(launched, debugger.without_debugger(call))
+        threads.run_cooperatively(launched, debugger.without_debugger(call))
 
 
 # ---- which names a kernel uses -------------------------------------------------------------------------------------

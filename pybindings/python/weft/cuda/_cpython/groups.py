@@ -13,7 +13,7 @@ from weft.cuda._cpython import threads
 from weft.cuda._cpython.arrays import Array, Vector, VectorType
 from weft.cuda._cpython.names import INT32, INT64, NAMES, UINT32, activemask, meet, site
 from weft.cuda._cpython.scalars import SCALARS
-from weft.cuda._cpython.warps import WARP, Meeting, alike, nothing
+from weft.cuda._cpython.warps import WARP, Collective, alike, nothing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,11 +46,11 @@ class Group:
             values = [by_member[other] for other in here]
             return combine(here.index(member) if member in here else 0, values)
 
-        return meet(Meeting(self.scope, name, site(), give, brought, self.mask))
+        return meet(Collective(self.scope, name, site(), give, brought, self.mask))
 
     def sync(self) -> Any:
         """Wait for the others."""
-        meet(Meeting(self.scope, "sync", site(), nothing, None, self.mask))
+        meet(Collective(self.scope, "sync", site(), nothing, None, self.mask))
 
     def thread_rank(self) -> Any:
         """Give the thread's number."""

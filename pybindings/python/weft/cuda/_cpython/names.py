@@ -16,7 +16,7 @@ from weft import _weft
 from weft.cuda._cpython import threads
 from weft.cuda._cpython.arrays import Array, Pointer, Vectors, VectorType, array, dtype_of, shown, vector_of
 from weft.cuda._cpython.scalars import SCALARS, plain
-from weft.cuda._cpython.warps import ALL, COMBINE, WARP, Meeting, nothing
+from weft.cuda._cpython.warps import ALL, COMBINE, WARP, Collective, nothing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,19 +115,19 @@ def gridsize(ndim: int) -> Any:
 # ---- waiting -------------------------------------------------------------------------------------------------------
 
 
-def meet(meeting: Meeting) -> Any:
+def meet(collective: Collective) -> Any:
     """Wait for others; a thread that is alone has met them."""
     thread = threads.current()
-    turns = thread.launch.turns
-    if turns is None:
-        msg = f"{meeting.name}() was reached in a way that weft did not foresee: call it by its name in the kernel"
+    scheduler = thread.launch.scheduler
+    if scheduler is None:
+        msg = f"{collective.name}() was reached in a way that weft did not foresee: call it by its name in the kernel"
         raise RuntimeError(msg)
-    return turns.meet(thread, meeting)
+    return scheduler.meet(thread, collective)
 
 
 def _barrier(name: str, combine: Any) -> None:
     def barrier(predicate: Any = None) -> Any:
-        return meet(Meeting("block", name, site(), combine, predicate))
+        return meet(Collective("block", name, site(), combine, predicate))
 
     NAMES[f"weft.cuda.{name}"] = barrier
 
@@ -141,13 +141,13 @@ _barrier("syncthreads_or", lambda _rank, brought: INT32(any(bool(p) for p in bro
 @_name("syncwarp")
 def syncwarp(mask: Any = ALL) -> None:
     """Wait for the lanes of the mask."""
-    meet(Meeting("warp", "syncwarp", site(), nothing, None, int(mask) & ALL))
+    meet(Collective("warp", "syncwarp", site(), nothing, None, int(mask) & ALL))
 
 
 @_name("activemask")
 def activemask() -> Any:
     """Give the lanes that are here."""
-    bits = Meeting("warp", "activemask", site(), lambda _lane, here: UINT32(sum(1 << other for other in here)))
+    bits = Collective("warp", "activemask", site(), lambda _lane, here: UINT32(sum(1 << other for other in here)))
     return meet(bits)
 
 
@@ -156,10 +156,10 @@ def _warp(name: str) -> None:
 
     def shuffle(mask: Any, value: Any, by: Any, width: Any = WARP) -> Any:
         brought = (value, int(by) % WARP, int(width))
-        return meet(Meeting("warp", name, site(), COMBINE[name], brought, int(mask) & ALL))
+        return meet(Collective("warp", name, site(), COMBINE[name], brought, int(mask) & ALL))
 
     def collective(mask: Any, value: Any = True) -> Any:
-        return meet(Meeting("warp", name, site(), COMBINE[name], value, int(mask) & ALL))
+        return meet(Collective("warp", name, site(), COMBINE[name], value, int(mask) & ALL))
 
     NAMES[f"weft.cuda.{name}"] = _by_keywords(shuffle) if shuffles else _by_keywords(collective)
 
@@ -183,8 +183,8 @@ for _each, _bits in {
 
 def _pause() -> None:
     thread = threads.current()
-    if thread.launch.turns is not None:
-        thread.launch.turns.pause(thread)
+    if thread.launch.scheduler is not None:
+        thread.launch.scheduler.pause(thread)
 
 
 for _each in ("threadfence", "threadfence_block", "threadfence_system"):
@@ -320,10 +320,10 @@ def _step(name: str, target: Any, index: Any, items: tuple[Any, ...]) -> Any:
         target[place] = new
     changed = _bytes(kind(new)) != _bytes(old)
     thread.idle = 0 if changed else thread.idle + 1
-    if thread.launch.turns is not None:
+    if thread.launch.scheduler is not None:
         # Who changes nothing may be waiting.
         if not changed:
-            thread.launch.turns.pause(thread)
+            thread.launch.scheduler.pause(thread)
     elif thread.idle > _IDLE:
         msg = (
             f"{thread.describe()} has taken {_IDLE} atomic steps that change nothing: if it waits for another thread, "

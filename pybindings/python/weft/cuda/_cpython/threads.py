@@ -14,7 +14,7 @@ import threading
 import numpy as np
 
 from weft.cuda._cpython import arrays
-from weft.cuda._cpython.warps import WARP, Meeting, hand_out, stranded, warp_groups
+from weft.cuda._cpython.warps import WARP, Collective, hand_out, stranded, warp_groups
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Thread:
         self.rank = x + launch.block_dim[0] * (y + launch.block_dim[1] * z)
         self.lane: int = self.rank % WARP
         self.ended = False
-        self.waiting: Meeting | None = None
+        self.waiting: Collective | None = None
         self.baton: threading.Lock | None = None
         self.loads = 0
         self.idle = 0
@@ -69,7 +69,7 @@ class Launch:
 
     def __init__(self, kernel: str, grid_dim: Index, block_dim: Index, shared_bytes: int) -> None:
         self.kernel, self.grid_dim, self.block_dim, self.shared_bytes = kernel, grid_dim, block_dim, shared_bytes
-        self.turns: Turns | None = None
+        self.scheduler: Scheduler | None = None
 
     def blocks(self) -> Iterator[Block]:
         """Make the blocks, each when its turn comes."""
@@ -114,7 +114,7 @@ def _positions(extents: Index) -> Iterator[Index]:
     return ((i, j, k) for k, j, i in itertools.product(range(z), range(y), range(x)))
 
 
-def run_in_turn(launch: Launch, call: Callable[[], None]) -> None:
+def run_cooperatively(launch: Launch, call: Callable[[], None]) -> None:
     """Run the threads of a launch one after the other, in this thread of Python's."""
     before = _CURRENT.thread
     try:
@@ -152,10 +152,10 @@ def run_together(
     size = launch.block_dim[0] * launch.block_dim[1] * launch.block_dim[2]
     count = None if all_of_them else max(_MOST // size, 1) if resident else 1
     while first := list(itertools.islice(blocks, count)):
-        Turns(launch, first, call, chosen, blocks if resident else iter(())).run()
+        Scheduler(launch, first, call, chosen, blocks if resident else iter(())).run()
 
 
-class Turns:
+class Scheduler:
     """Who of the threads runs. All of it is done by the thread that has the baton."""
 
     def __init__(
@@ -178,8 +178,8 @@ class Turns:
 
     def run(self) -> None:
         """Run all of them to their ends."""
-        outer, outer_turns = _CURRENT.thread, self.launch.turns
-        self.launch.turns = self
+        outer, outer_scheduler = _CURRENT.thread, self.launch.scheduler
+        self.launch.scheduler = self
         arrays.on_load[:] = [self._loaded]
         before = threading.stack_size(_STACK)
         try:
@@ -200,7 +200,7 @@ class Turns:
             self.error = self.error or (error, self.own)
         finally:
             self._end_all()
-            _CURRENT.thread, self.launch.turns = outer, outer_turns
+            _CURRENT.thread, self.launch.scheduler = outer, outer_scheduler
             arrays.on_load.clear()
         if self.error is not None:
             raise self.error[0]
@@ -302,22 +302,22 @@ class Turns:
             self._give(following)
             self._receive(thread)
 
-    def meet(self, thread: Thread, meeting: Meeting) -> Any:
+    def meet(self, thread: Thread, collective: Collective) -> Any:
         """Wait until the threads that a meeting needs are there; give what the thread gets of it."""
         if self.error is not None:
             raise Stopped
-        thread.waiting = meeting
+        thread.waiting = collective
         self.ready.pop(thread, None)
-        if meeting.scope == "block":
+        if collective.scope == "block":
             thread.block.arrived += 1
-        elif meeting.scope == "grid":
+        elif collective.scope == "grid":
             self.arrived += 1
         self._settle(thread)
         following = self._next()
         if following is not None and following is not thread:
             self._give(following)
             self._receive(thread)
-        return meeting.result
+        return collective.result
 
     def _loaded(self) -> None:
         thread = _CURRENT.thread

@@ -20,7 +20,7 @@ WARP = 32
 ALL = 0xFFFFFFFF
 
 
-class Meeting:
+class Collective:
     """A thread's wait for others: of its warp by a mask, or of those that are here; of its block; of the grid."""
 
     def __init__(
@@ -40,30 +40,32 @@ def warp_groups(warp: list[Thread]) -> Iterable[list[Thread]]:
     alive = {thread.lane: thread for thread in warp if not thread.ended}
     done: set[int] = set()
     for lane, thread in alive.items():
-        meeting = thread.waiting
-        if lane in done or meeting is None or meeting.scope != "warp" or meeting.mask is None:
+        collective = thread.waiting
+        if lane in done or collective is None or collective.scope != "warp" or collective.mask is None:
             continue
-        named = [other for other in alive if meeting.mask >> other & 1]
+        named = [other for other in alive if collective.mask >> other & 1]
         if lane not in named:
             continue
-        together = [alive[other] for other in named if _same(alive[other].waiting, meeting)]
+        together = [alive[other] for other in named if _same(alive[other].waiting, collective)]
         if len(together) == len(named):
             done.update(named)
             yield hand_out(together)
 
 
-def _same(other: Meeting | None, meeting: Meeting) -> bool:
-    return other is not None and other.scope == "warp" and other.mask == meeting.mask and other.name == meeting.name
+def _same(other: Collective | None, collective: Collective) -> bool:
+    return (
+        other is not None and other.scope == "warp" and other.mask == collective.mask and other.name == collective.name
+    )
 
 
 def hand_out(group: list[Thread]) -> list[Thread]:
     """Give each of those that go on together what it gets, by their lanes or, in a block, their ranks."""
-    meetings = [thread.waiting for thread in group if thread.waiting is not None]
-    in_warp = meetings[0].scope == "warp"
+    collectives = [thread.waiting for thread in group if thread.waiting is not None]
+    in_warp = collectives[0].scope == "warp"
     ranks = [thread.lane if in_warp else thread.rank for thread in group]
-    brought = {rank: meeting.brought for rank, meeting in zip(ranks, meetings, strict=True)}
-    for rank, meeting in zip(ranks, meetings, strict=True):
-        meeting.result = meeting.combine(rank, brought)
+    brought = {rank: collective.brought for rank, collective in zip(ranks, collectives, strict=True)}
+    for rank, collective in zip(ranks, collectives, strict=True):
+        collective.result = collective.combine(rank, brought)
     return group
 
 

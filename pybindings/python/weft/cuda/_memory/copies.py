@@ -47,7 +47,7 @@ def spread(array: DeviceNDArray, shape: tuple[int, ...]) -> DeviceNDArray:
     """Give an array broadcast to a shape, as a view."""
     if array.shape == shape:
         return array
-    return placing.view(array, shape, placing.steps_of(array, shape))
+    return placing.view(array, shape, placing.strides_of(array, shape))
 
 
 def empty_like(array: DeviceNDArray, dtype: Any = None, order: Any = "K", stream: Any = 0) -> DeviceNDArray:
@@ -107,7 +107,7 @@ def move(array: DeviceNDArray, to: DeviceNDArray, stream: Any) -> None:
 def _run(array: Any, to: DeviceNDArray, stream: Any) -> None:
     """Copy, converting, element by element; arrays with more axes than a kernel has, part by part."""
     operands = [array, to] if isinstance(array, DeviceNDArray) else [to]
-    extents, _ = placing.merged(to.shape, [placing.steps_of(each, to.shape) for each in operands])
+    extents, _ = placing.merged(to.shape, [placing.strides_of(each, to.shape) for each in operands])
     if len(extents) <= placing.MOST_AXES:
         same().run([array], [to], stream, BLOCK)
         return

@@ -70,9 +70,9 @@ class DeviceNDArray(Shapes[Element], Operators[Element], _weft.DeviceArrayBase):
             An extent is negative, there is not one stride for each dimension, or the elements do not fit into
             ``gpu_data``.
         """
-        from weft.cuda._memory.making import place_of_layout
+        from weft.cuda._memory.making import storage_of_layout
 
-        array = _weft.DeviceArrayBase.__new__(cls, *place_of_layout(shape, strides, dtype, stream, gpu_data))
+        array = _weft.DeviceArrayBase.__new__(cls, *storage_of_layout(shape, strides, dtype, stream, gpu_data))
         if stream:
             array.stream = as_stream(stream)
         return array

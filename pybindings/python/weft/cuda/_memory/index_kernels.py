@@ -12,7 +12,7 @@ import numpy as np
 
 from weft import cuda
 from weft.cuda._jit import jit
-from weft.cuda._ufunc.kernels import element, place
+from weft.cuda._ufunc.kernels import element, outer_index
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def take(where: int) -> Dispatcher:
         block = cuda.blockIdx.z * cuda.gridDim.y + cuda.blockIdx.y
         row = block * cuda.blockDim.y + cuda.threadIdx.y
         if row < rows and j < columns:
-            index = (*tuple(np.int64(i) for i in place(type(rows)(row), steps, extents)), j)
+            index = (*tuple(np.int64(i) for i in outer_index(type(rows)(row), steps, extents)), j)
             at = sum(tuple(i * stride for i, stride in zip(index, strides)))  # noqa: B905
             out[index] = line[at + offsets[index[where]]]
 
@@ -73,7 +73,7 @@ def put(where: int, axes: tuple[int, ...]) -> Dispatcher:
         block = cuda.blockIdx.z * cuda.gridDim.y + cuda.blockIdx.y
         row = block * cuda.blockDim.y + cuda.threadIdx.y
         if row < rows and j < columns:
-            index = (*tuple(np.int64(i) for i in place(type(rows)(row), steps, extents)), j)
+            index = (*tuple(np.int64(i) for i in outer_index(type(rows)(row), steps, extents)), j)
             at = sum(tuple(i * stride for i, stride in zip(index, strides)))  # noqa: B905
             line[at + offsets[index[where]]] = element(values, tuple(index[axis] for axis in axes))
 
@@ -101,13 +101,13 @@ def add_offsets() -> Dispatcher:
 
 
 @functools.cache
-def add_places() -> Dispatcher:
+def add_at_indices() -> Dispatcher:
     """Make the kernel that adds what the numbers of elements along several axes mean."""
 
     def offsets_of(count, numbers, steps, extents, strides, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
         i = cuda.grid(1)
         if i < count:
-            index = place(numbers[i], steps, extents)
+            index = outer_index(numbers[i], steps, extents)
             out[i] += sum(tuple(i * stride for i, stride in zip(index, strides)))  # noqa: B905
 
     made: Dispatcher = jit(offsets_of)
@@ -156,7 +156,7 @@ def sums_before() -> Dispatcher:
 
 
 @functools.cache
-def true_places() -> Dispatcher:
+def true_indices() -> Dispatcher:
     """Make the kernel that writes the number of each true element of a mask where those before it end."""
 
     def list_true(count, piece, mask, starts, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202

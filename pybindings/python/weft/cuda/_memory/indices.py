@@ -14,7 +14,7 @@ import numpy as np
 from weft.cuda._memory import copies, index_kernels
 from weft.cuda._memory.device_array import DeviceNDArray, array_at, is_array_index
 from weft.cuda._memory.making import as_cuda_array, device_array, is_cuda_array, to_device
-from weft.cuda._memory.masks import places_of
+from weft.cuda._memory.masks import true_indices_of
 from weft.cuda._memory.ordering import ordered
 from weft.cuda._ufunc import placing
 from weft.cuda._ufunc.elements import BLOCK, configured, same
@@ -71,7 +71,7 @@ def as_index(item: Any) -> Any:
     return array
 
 
-def taken_apart(target: DeviceNDArray, key: Any) -> Parts:
+def split_key(target: DeviceNDArray, key: Any) -> Parts:
     """Take apart a key in which there is an array; bounds of the arrays are not checked yet."""
     items = list(key) if isinstance(key, tuple) else [key]
     items = [as_index(item) if is_array_index(item) else item for item in items]
@@ -137,7 +137,7 @@ class Selection:
         self._target, self._parts, self._stream = target, parts, stream
         for index in parts.indices:
             if index.is_mask:
-                index.array = np.flatnonzero(index.array) if index.on_host else places_of(index.array, stream)
+                index.array = np.flatnonzero(index.array) if index.on_host else true_indices_of(index.array, stream)
         try:
             own = np.broadcast_shapes(*(index.array.shape for index in parts.indices))
         except ValueError:
@@ -186,8 +186,8 @@ class Selection:
             extents, (merged,) = placing.joined(index.extents, steps)
             if not extents:
                 continue
-            _, products, rest = placing.outer_steps(extents)
-            kernel = configured(index_kernels.add_places(), blocks, BLOCK, stream)
+            _, products, rest = placing.outer_divisors(extents)
+            kernel = configured(index_kernels.add_at_indices(), blocks, BLOCK, stream)
             numbers = tuple(np.int64(step) for step in products)
             kernel(count, line, numbers, tuple(np.int64(each) for each in rest), tuple(merged), self._offsets)
         if all(index.is_mask for index in indices):
@@ -279,7 +279,7 @@ class Selection:
             given = self._with_one_axis(given, own)
         words = copies.as_words(given, self._word)
         shape = self.shape if target.itemsize == self._word else (*self.shape, target.itemsize // self._word)
-        extents, steps, (mine,), where = self._axes([placing.steps_of(words, shape)])
+        extents, steps, (mine,), where = self._axes([placing.strides_of(words, shape)])
         axes = tuple(axis for axis, step in enumerate(mine) if step)
         many = bool(axes)
         values = placing.view(
@@ -294,7 +294,7 @@ class Selection:
     def _with_one_axis(self, given: DeviceNDArray, own: int) -> DeviceNDArray:
         """Give values whose axes of the indices are one step apart, or none: what kernels take."""
         before = self._parts.before
-        middles = placing.steps_of(given, self.shape)[before : before + own]
+        middles = placing.strides_of(given, self.shape)[before : before + own]
         extents, _ = placing.joined(self.shape[before : before + own], middles)
         if len(extents) <= 1:
             return given
@@ -307,7 +307,7 @@ class Selection:
             msg = f"indices that leave {len(extents)} axes: kernels have {placing.MOST_AXES} at most"
             raise ValueError(msg)
         columns = extents[-1]
-        rows, products, rest = placing.outer_steps(extents[:-1])
+        rows, products, rest = placing.outer_divisors(extents[:-1])
         across = min(BLOCK, 1 << (columns - 1).bit_length())
         down = min(max(BLOCK // across, 1), 64)
         high = -(-int(rows) // down)
@@ -350,7 +350,7 @@ def read(target: DeviceNDArray, key: Any, stream: Any = 0) -> DeviceNDArray:
     """Give a new array of what a key with arrays selects."""
     arrays = [item for item in (key if isinstance(key, tuple) else (key,)) if isinstance(item, DeviceNDArray)]
     with ordered([target, *arrays], stream) as chosen:
-        return Selection(target, taken_apart(target, key), chosen).read()
+        return Selection(target, split_key(target, key), chosen).read()
 
 
 def assign(target: DeviceNDArray, key: Any, value: Any, stream: Any = 0) -> None:
@@ -358,7 +358,7 @@ def assign(target: DeviceNDArray, key: Any, value: Any, stream: Any = 0) -> None
     arrays = [item for item in (key if isinstance(key, tuple) else (key,)) if isinstance(item, DeviceNDArray)]
     with ordered([target, *arrays, value], stream) as chosen:
         copies.check_writable(target)
-        parts = taken_apart(target, key)
+        parts = split_key(target, key)
         if not _assigned_where(target, parts, value, chosen):
             Selection(target, parts, chosen).write(value)
 
@@ -395,7 +395,7 @@ def _assigned_where(target: DeviceNDArray, parts: Parts, value: Any, stream: Any
     elif placing.clash(given, view) or copies.word_of(given) % word:
         given = copies.compact(given, "K", stream)
     inner = copies.as_words(copies.spread(given, tuple(parts.shape)), word)
-    everywhere = placing.view(inner, words.shape, placing.steps_of(inner, words.shape))
+    everywhere = placing.view(inner, words.shape, placing.strides_of(inner, words.shape))
     _run_where(everywhere, index, words, stream)
     return True
 

@@ -120,7 +120,7 @@ def layout_of(shape: Any, dtype: Any, strides: Any, order: str) -> tuple[list[in
     return extents, element, steps, 0 if 0 in extents else last + element.itemsize
 
 
-def place_of_layout(
+def storage_of_layout(
     shape: Any, strides: Any, dtype: Any, stream: Any, gpu_data: Any
 ) -> tuple[Any, int, list[int], list[int], np.dtype[Any], int, bool]:
     """Give what `array_at` takes of an array in new memory, or in `gpu_data`: see `DeviceNDArray`."""
@@ -128,7 +128,7 @@ def place_of_layout(
         extents, element, steps, nbytes = layout_of(shape, dtype, strides, "C")
         memory = Memory(nbytes, stream)
         return memory, memory.address, extents, steps, element, memory.device, False
-    from weft.cuda._memory.transfers import device_memory_size, is_device_memory, on_device, place_of
+    from weft.cuda._memory.transfers import device_memory_size, is_device_memory, on_device, storage_of
 
     if not is_device_memory(gpu_data):
         msg = f"`gpu_data` must be device memory, such as the `gpu_data` of an array, not {type(gpu_data).__name__}"
@@ -144,7 +144,7 @@ def place_of_layout(
             f"and `gpu_data` has {device_memory_size(memory)}"
         )
         raise ValueError(msg)
-    owner, address, device = place_of(memory)
+    owner, address, device = storage_of(memory)
     readonly: bool = getattr(memory, "readonly", False)
     return owner, address - low, extents, steps, element, device, readonly
 

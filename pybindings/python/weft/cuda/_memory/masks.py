@@ -24,7 +24,7 @@ _LONG = 4096
 _SHORT = 32
 
 
-def places_of(mask: DeviceNDArray, stream: Any) -> DeviceNDArray:
+def true_indices_of(mask: DeviceNDArray, stream: Any) -> DeviceNDArray:
     """Give the numbers of the elements of a mask that are true, in C order, as int64; the call waits for the count."""
     count = mask.size
     if not count:
@@ -34,7 +34,7 @@ def places_of(mask: DeviceNDArray, stream: Any) -> DeviceNDArray:
     total = int(starts.getitem(starts.size - 1, stream=stream))
     out = device_array(total, np.int64, stream=stream)
     if total:
-        _launch(index_kernels.true_places(), starts.size - 1, stream)(count, piece, line, starts, out)
+        _launch(index_kernels.true_indices(), starts.size - 1, stream)(count, piece, line, starts, out)
     return out
 
 

@@ -500,7 +500,7 @@ class Operators(Array[Element]):
         """
         from weft.cuda._ufunc import statistics
 
-        found: DeviceNDArray[Any] = total(statistics.place("minimum", self, axis, out, keepdims), out)
+        found: DeviceNDArray[Any] = total(statistics.arg_extreme("minimum", self, axis, out, keepdims), out)
         return found
 
     def argmax(self, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> DeviceNDArray[np.int64]:
@@ -528,7 +528,7 @@ class Operators(Array[Element]):
         """
         from weft.cuda._ufunc import statistics
 
-        found: DeviceNDArray[Any] = total(statistics.place("maximum", self, axis, out, keepdims), out)
+        found: DeviceNDArray[Any] = total(statistics.arg_extreme("maximum", self, axis, out, keepdims), out)
         return found
 
 

@@ -20,9 +20,9 @@ class DeviceRecord(DeviceNDArray):
 
     def __new__(cls, dtype: Any, stream: Any = 0, gpu_data: Any = None) -> Self:
         """Make a record, with undefined contents in new memory, or in memory that there is; see `DeviceNDArray`."""
-        from weft.cuda._memory.making import place_of_layout
+        from weft.cuda._memory.making import storage_of_layout
 
-        owner, address, _, _, dtype, device, readonly = place_of_layout((), (), dtype, stream, gpu_data)
+        owner, address, _, _, dtype, device, readonly = storage_of_layout((), (), dtype, stream, gpu_data)
         record = cls.at(owner, address, dtype, device, readonly=readonly)
         if stream:
             record.stream = stream

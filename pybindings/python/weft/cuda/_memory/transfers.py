@@ -89,7 +89,7 @@ def device_memset(dst: Any, val: int, size: int, stream: Any = 0) -> None:
     pointer.memset(val, size, stream)
 
 
-def place_of(memory: Any) -> tuple[Any, int, int]:
+def storage_of(memory: Any) -> tuple[Any, int, int]:
     """Give what keeps memory of a device alive, the address of its first byte, and the number of the device."""
     if isinstance(memory, _weft.DeviceArrayBase):
         return memory.owner, memory.address + memory.span[0], memory.device
@@ -107,7 +107,7 @@ def _bytes_on_device(memory: Any, size: int) -> DeviceNDArray:
     if not 0 <= size <= device_memory_size(memory):
         msg = f"size must be a number of bytes from 0 to {device_memory_size(memory)}, got {size}"
         raise ValueError(msg)
-    owner, address, device = place_of(memory)
+    owner, address, device = storage_of(memory)
     return array_at(owner, address, (size,), (1,), np.dtype(np.uint8), device)
 
 

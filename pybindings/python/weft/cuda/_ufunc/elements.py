@@ -57,7 +57,7 @@ class Elements:
             launch = configured(self._kernel(True, masked, axes), -(-count // block), block, stream)
             launch(count, tuple(inputs), tuple(outs))
             return
-        extents, steps = placing.merged(shape, [placing.steps_of(array, shape) for array in arrays])
+        extents, steps = placing.merged(shape, [placing.strides_of(array, shape) for array in arrays])
         if not extents:
             extents, steps = [1], [[array.itemsize] for array in arrays]
         if len(extents) > placing.MOST_AXES:
@@ -72,7 +72,7 @@ class Elements:
             configured(kernel, -(-count // block), block, stream)(count, views, tuple(outs))
             return
         columns = extents[-1]
-        rows, row_steps, row_extents = placing.outer_steps(extents[:-1])
+        rows, row_steps, row_extents = placing.outer_divisors(extents[:-1])
         across = min(block, 1 << (columns - 1).bit_length())
         down = min(max(block // across, 1), 64)
         high = -(-int(rows) // down)

@@ -326,7 +326,7 @@ class GUfunc:
             array, axes = operands[place], self._outputs_and_inputs()[place]
             own = array.ndim - len(axes)
             mine = placing.view(array, array.shape[:own], array.strides[:own])
-            steps.append(placing.steps_of(mine, outer))
+            steps.append(placing.strides_of(mine, outer))
             # A result or an argument without axes is an array of one element, unless the signature says a number.
             single = place >= self.nin or self._is_single(place)
             inner.append(([1], [array.itemsize]) if not axes and single else (array.shape[own:], array.strides[own:]))
@@ -345,9 +345,9 @@ class GUfunc:
 
     def _launch(self, extents: Sequence[int], operands: Sequence[Any], stream: Any) -> None:
         """Call the function for each index of the merged outer axes, which come first in each array."""
-        count, outer_steps, rest = placing.outer_steps(extents)
+        count, outer_divisors, rest = placing.outer_divisors(extents)
         block = min(self.max_blocksize, 1024)
-        self._kernel[-(-int(count) // block), block, stream](count, outer_steps, rest, tuple(operands))
+        self._kernel[-(-int(count) // block), block, stream](count, outer_divisors, rest, tuple(operands))
 
     def _is_single(self, place: int) -> bool:
         return next((loop.single[place] for loop in self._loops.values()), False)

@@ -37,12 +37,12 @@ def put(outs: Any, index: Any, values: Any) -> None:
 
 
 @jit(device=True, inline=True)  # type: ignore[untyped-decorator]
-def place(number: Any, steps: Any, extents: Any) -> Any:
-    """Give the indices of all axes but the last: steps are products of the extents behind each axis."""
-    if len(steps) == 1:
+def outer_index(number: Any, divisors: Any, extents: Any) -> Any:
+    """Give the indices of all axes but the last: divisors are products of the extents of later axes."""
+    if len(divisors) == 1:
         return (number,)
-    rest = tuple(number // step % extent for step, extent in zip(steps[1:], extents))  # noqa: B905
-    return (number // steps[0], *rest)
+    rest = tuple(number // step % extent for step, extent in zip(divisors[1:], extents))  # noqa: B905
+    return (number // divisors[0], *rest)
 
 
 @jit(device=True, inline=True)  # type: ignore[untyped-decorator]
@@ -100,7 +100,7 @@ def grid(store: Dispatcher, axes: tuple[tuple[int, ...], ...]) -> Dispatcher:
         block = cuda.blockIdx.z * cuda.gridDim.y + cuda.blockIdx.y
         row = block * cuda.blockDim.y + cuda.threadIdx.y
         if row < rows and j < columns:
-            index = (*tuple(np.int64(i) for i in place(type(rows)(row), steps, extents)), j)
+            index = (*tuple(np.int64(i) for i in outer_index(type(rows)(row), steps, extents)), j)
             pairs = zip(inputs, axes)  # noqa: B905
             store(outs, index, tuple(element(operand, tuple(index[axis] for axis in own)) for operand, own in pairs))
 
@@ -122,7 +122,7 @@ def each(core: Dispatcher) -> Dispatcher:
     def calls(count, steps, extents, operands):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
         i = cuda.grid(1)
         if i < count:
-            index = place(type(count)(i), steps, extents)
+            index = outer_index(type(count)(i), steps, extents)
             core(*tuple(part(operand, index) for operand in operands))
 
     made: Dispatcher = jit(calls)
@@ -142,7 +142,7 @@ def running(core: Dispatcher) -> Any:
     return reduce_so_far
 
 
-def steps(core: Dispatcher, unary: bool) -> Dispatcher:
+def sequential_updates(core: Dispatcher, unary: bool) -> Dispatcher:
     """Make the kernel that changes elements by one value after the other, one thread an element.
 
     `order` holds the numbers of the values in the order of their elements, `bounds` where those of an element begin.

@@ -160,49 +160,49 @@ def clash(array: Any, out: DeviceNDArray) -> bool:
     return bool(array.address + low < out.address + last and out.address + first < array.address + high)
 
 
-def steps_of(array: Any, shape: tuple[int, ...]) -> list[int]:
+def strides_of(array: Any, shape: tuple[int, ...]) -> list[int]:
     """Give the strides of an array that is broadcast to a shape."""
     missing = len(shape) - array.ndim
     own = zip(array.shape, array.strides, strict=True)
     return [0] * missing + [0 if extent == 1 else stride for extent, stride in own]
 
 
-def merged(shape: Sequence[int], steps: list[list[int]]) -> tuple[list[int], list[list[int]]]:
+def merged(shape: Sequence[int], strides: list[list[int]]) -> tuple[list[int], list[list[int]]]:
     """Give extents and strides of the same elements with as few axes as can be, those with long strides first.
 
     The last strides are those of what is written.
     """
     axes = [axis for axis, extent in enumerate(shape) if extent != 1]
-    axes.sort(key=lambda axis: -abs(steps[-1][axis]))
-    return joined([shape[axis] for axis in axes], *([each[axis] for axis in axes] for each in steps))
+    axes.sort(key=lambda axis: -abs(strides[-1][axis]))
+    return joined([shape[axis] for axis in axes], *([each[axis] for axis in axes] for each in strides))
 
 
-def joined(shape: Sequence[int], *steps: Sequence[int]) -> tuple[list[int], list[list[int]]]:
+def joined(shape: Sequence[int], *strides: Sequence[int]) -> tuple[list[int], list[list[int]]]:
     """Give extents and strides of the same elements in the same order with as few axes as can be."""
     extents: list[int] = []
-    kept: list[list[int]] = [[] for _ in steps]
+    kept: list[list[int]] = [[] for _ in strides]
     for axis, extent in enumerate(shape):
         if extent == 1:
             continue
-        if extents and all(own[-1] == given[axis] * extent for own, given in zip(kept, steps, strict=True)):
+        if extents and all(own[-1] == given[axis] * extent for own, given in zip(kept, strides, strict=True)):
             extents[-1] *= extent
-            for own, given in zip(kept, steps, strict=True):
+            for own, given in zip(kept, strides, strict=True):
                 own[-1] = given[axis]
             continue
         extents.append(extent)
-        for own, given in zip(kept, steps, strict=True):
+        for own, given in zip(kept, strides, strict=True):
             own.append(given[axis])
     return extents, kept
 
 
 def reduced(
-    array: DeviceNDArray, extents: Sequence[int], steps: Sequence[int]
+    array: DeviceNDArray, extents: Sequence[int], strides: Sequence[int]
 ) -> tuple[DeviceNDArray, tuple[int, ...]]:
     """Give an array with those of the axes that it is not broadcast along, and which these are."""
-    axes = tuple(axis for axis, step in enumerate(steps) if step or extents[axis] == 1)
+    axes = tuple(axis for axis, step in enumerate(strides) if step or extents[axis] == 1)
     if not axes:
         return view(array, [1], [array.itemsize]), ()
-    return view(array, [extents[axis] for axis in axes], [steps[axis] for axis in axes]), axes
+    return view(array, [extents[axis] for axis in axes], [strides[axis] for axis in axes]), axes
 
 
 def view(array: DeviceNDArray, shape: Sequence[int], strides: Sequence[int]) -> DeviceNDArray:
@@ -210,8 +210,8 @@ def view(array: DeviceNDArray, shape: Sequence[int], strides: Sequence[int]) -> 
     return array_at(array.owner, array.address, shape, strides, array.dtype, array.device, array.readonly)
 
 
-def outer_steps(extents: Sequence[int]) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
-    """Give how many indices there are, and what `kernels.place` takes them apart with."""
+def outer_divisors(extents: Sequence[int]) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
+    """Give how many indices there are, and the operands with which `kernels.outer_index` splits them."""
     count = math.prod(extents)
     number = np.uint32 if count < 1 << 32 else np.uint64
     steps = [number(math.prod(extents[axis + 1 :])) for axis in range(len(extents))]

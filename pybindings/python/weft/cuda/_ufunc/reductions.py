@@ -279,7 +279,7 @@ class Reductions:
         if loop not in self._steps:
             from weft.cuda._ufunc import kernels
 
-            self._steps[loop] = kernels.steps(loop.core, self.nin == 1)
+            self._steps[loop] = kernels.sequential_updates(loop.core, self.nin == 1)
         spread = [
             value if placing.is_number(value) else np.ravel(np.broadcast_to(_host(value), np.shape(numbers)))
             for value in second
@@ -325,7 +325,7 @@ def _spread(mask: Any, shape: tuple[int, ...]) -> Any:
     """Give a mask with the shape of the array that it is of."""
     if _on_host(mask):
         return np.broadcast_to(mask, shape)
-    return placing.view(mask, shape, placing.steps_of(mask, shape))
+    return placing.view(mask, shape, placing.strides_of(mask, shape))
 
 
 def _rows_of(

@@ -13,7 +13,7 @@ import numpy as np
 from weft import cuda
 from weft.cuda._jit import jit
 from weft.cuda._reduce import piece_by_piece
-from weft.cuda._ufunc.kernels import place
+from weft.cuda._ufunc.kernels import outer_index
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def along(core: Dispatcher, dtype: Any, lanes: int, deep: int) -> Dispatcher:
         width = cuda.blockDim.x if lanes == WARP else lanes
         own = type(count)(type(count)(cuda.blockIdx.x) * type(count)(cuda.blockDim.y) + type(count)(cuda.threadIdx.y))
         # Threads behind the last row go along it too, since all of a warp meet.
-        index = place(min(own, type(count)(count - type(count)(1))), steps, extents)
+        index = outer_index(min(own, type(count)(count - type(count)(1))), steps, extents)
         row = array[index]
         first, end = part(number, cuda.gridDim.y, share, more, np.uint64(WARP), row.size)
         tile = np.uint64(deep * width)
@@ -152,7 +152,7 @@ def along_by_one(core: Dispatcher, dtype: Any, deep: int) -> Dispatcher:
     def reduce_rows(pieces, share, more, steps, extents, array, out, warps, across):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
         kept = cuda.local.array(THREADS, dtype)
         block = type(pieces)(cuda.blockIdx.x)
-        index, number = place(block // pieces, steps, extents), np.int64(block % pieces)
+        index, number = outer_index(block // pieces, steps, extents), np.int64(block % pieces)
         row = array[index]
         begin, end = part(number, pieces, share, more, np.uint64(WARP), row.size)
         first, last, width = np.int64(begin), np.int64(end), across * warps
@@ -195,7 +195,7 @@ def by_pieces(core: Dispatcher, dtype: Any) -> Dispatcher:
 
     def reduce_rows(pieces, steps, extents, array, out, lanes):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
         block = type(pieces)(cuda.blockIdx.x)
-        index, number, count = place(block // pieces, steps, extents), np.int64(block % pieces), np.int64(pieces)
+        index, number, count = outer_index(block // pieces, steps, extents), np.int64(block % pieces), np.int64(pieces)
         row = array[index]
         piece = row[row.size * number // count : row.size * (number + 1) // count]
         out[index][number] = reduced(piece, lanes)
@@ -221,7 +221,7 @@ def down_tiles(core: Dispatcher, dtype: Any) -> Dispatcher:
         block = type(count)(type(count)(cuda.blockIdx.z) * type(count)(cuda.gridDim.y) + type(count)(cuda.blockIdx.y))
         if block >= count:
             return
-        index = place(block, steps, extents)
+        index = outer_index(block, steps, extents)
         rows = array[index]
         here = j < np.uint64(rows.shape[1])
         if here:
@@ -281,7 +281,7 @@ def down_by_one(core: Dispatcher, dtype: Any) -> Dispatcher:
         if block >= count:
             return
         kept = cuda.local.array((DOWN, LINE), dtype)
-        index, number = place(block // pieces, steps, extents), np.int64(block % pieces)
+        index, number = outer_index(block // pieces, steps, extents), np.int64(block % pieces)
         rows = array[index]
         begin, end = part(number, pieces, share, more, np.uint64(1), len(rows))
         first, last = np.int64(begin), np.int64(end)
@@ -328,7 +328,7 @@ def abreast(core: Dispatcher, dtype: Any) -> Dispatcher:
         block = type(pieces)(cuda.blockIdx.z) * type(pieces)(cuda.gridDim.y) + type(pieces)(cuda.blockIdx.y)
         if block >= count:
             return
-        index, number, parts = place(block // pieces, steps, extents), np.int64(block % pieces), np.int64(pieces)
+        index, number, parts = outer_index(block // pieces, steps, extents), np.int64(block % pieces), np.int64(pieces)
         rows = array[index]
         left, first, end = width * cuda.blockIdx.x, len(rows) * number // parts, len(rows) * (number + 1) // parts
         own = min(width, rows.shape[1] - left)

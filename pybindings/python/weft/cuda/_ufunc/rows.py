@@ -75,7 +75,7 @@ class RowReduction(GUfunc):
 
     def _lanes(self, extents: Sequence[int], array: Any, out: Any, stream: Any) -> bool:
         """Reduce rows on a GPU, unless a thread each is better."""
-        count, steps, rest = placing.outer_steps(extents)
+        count, steps, rest = placing.outer_divisors(extents)
         length = array.shape[-1]
         is_apart = abs(array.strides[-1]) > _APART * array.itemsize
         if is_apart and (length < _ROW or count >= _ROWS * cores()):
@@ -111,7 +111,7 @@ class RowReduction(GUfunc):
 
     def _pieces(self, extents: Sequence[int], array: Any, out: Any, stream: Any) -> bool:
         """Reduce rows on the CPU, unless a thread each is better."""
-        count, steps, rest = placing.outer_steps(extents)
+        count, steps, rest = placing.outer_divisors(extents)
         length = array.shape[-1]
         if array.strides[-1] != array.itemsize or length <= 2 * LANES:
             return False
@@ -135,7 +135,7 @@ class RowReduction(GUfunc):
         sheets = placing.view(array, [*outer, length, inner], [*own, array.strides[-1], array.strides[-2]])
         own = list(out.strides[:-2]) if len(extents) > 1 else [out.nbytes]
         lines = placing.view(out, [*outer, 1, inner], [*own, out.itemsize * inner, out.strides[-2]])
-        count = int(placing.outer_steps(outer)[0])
+        count = int(placing.outer_divisors(outer)[0])
         wide = -(-inner // (ABREAST if in_pieces() else WARP))
         wanted, least = (PIECES, LANES) if in_pieces() else (_TILES, _DEPTH * DOWN)
         parts = max(min(-(-wanted * cores() // (count * wide)), length // least), 1)
@@ -148,7 +148,7 @@ class RowReduction(GUfunc):
         tiles(outer, wide, 1, between, lines, stream)
 
     def _tiles_down(self, outer: Sequence[int], wide: int, parts: int, array: Any, out: Any, stream: Any) -> None:
-        count, steps, rest = placing.outer_steps(outer)
+        count, steps, rest = placing.outer_divisors(outer)
         share, more = divmod(array.shape[-2], parts)
         down = 1
         while down < DOWN and down * 2 <= share:
@@ -169,7 +169,7 @@ class RowReduction(GUfunc):
         )
 
     def _tiles_abreast(self, outer: Sequence[int], wide: int, parts: int, array: Any, out: Any, stream: Any) -> None:
-        count, steps, rest = placing.outer_steps(outer)
+        count, steps, rest = placing.outer_divisors(outer)
         blocks = int(count) * parts
         grid = (wide, min(blocks, _GRID), -(-blocks // _GRID))
         self._kernel_for(row_kernels.abreast).configure(grid, 1, stream, advise=False)(

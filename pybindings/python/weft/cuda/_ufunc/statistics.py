@@ -172,16 +172,16 @@ def var(
 def _first_place() -> Any:
     """Make the kernel that finds the first element that is the one looked for, or NaN.
 
-    `place` starts as a number that is larger than any. A thread asks before it changes it, atomically: it only becomes
+    `first` starts as a number that is larger than any. A thread asks before it changes it, atomically: it only becomes
     smaller.
     """
 
-    def find_first(count, array, found, place):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    def find_first(count, array, found, first):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
         i = cuda.grid(1)
         if i < count:
             x = array[i]
-            if (x == found[0] or x != x) and i < place[0]:
-                cuda.atomic.min(place, 0, i)
+            if (x == found[0] or x != x) and i < first[0]:
+                cuda.atomic.min(first, 0, i)
 
     return jit(find_first)
 
@@ -200,7 +200,7 @@ def _first(name: str, array: Any, shape: Sequence[int], stream: Any) -> DeviceND
     return result
 
 
-def place(name: str, array: Any, axis: Any, out: Any, keepdims: bool) -> Any:
+def arg_extreme(name: str, array: Any, axis: Any, out: Any, keepdims: bool) -> Any:
     """Give the numbers of the first extreme elements along an axis; see `DeviceNDArray.argmin`."""
     if array.dtype.kind not in "biufc":
         msg = f"arg{name[:3]} of {array.dtype}: copy the array to the host first (`copy_to_host()`)"
