@@ -1,32 +1,56 @@
-"""Pages of the host API, made by Sphinx of docstrings: every name that `weft.cuda` has for programs is on one."""
+"""Pages of the host API, made by Sphinx from docstrings: every name that `weft.cuda` has for programs has one."""
 
 from __future__ import annotations
 
 import importlib
+import inspect
 from pathlib import Path
 
 from weft import cuda
 from weft.cuda._kernel_names import KernelName
 
-# Page: its title, what it says first, and what is on it. Modules and classes are shown with what they have.
+EXTENDING = ["register_jitable", "overload", "overload_method", "overload_attribute", "is_jitted"]
+# Task: its title, what it is about, and its names. Each name has a page of its own.
 PAGES: dict[str, tuple[str, str, list[str]]] = {
     "kernels": (
-        "Kernels and launches",
-        "What makes kernels of functions, and what a kernel then is.",
-        ["jit", "Dispatcher", "ForAll", "Kernel", "intrinsic", "declare_device", "DeclaredFunction", "benchmark"],
+        "Define and launch kernels",
+        "`jit` makes a kernel of a function. The result is a `Dispatcher`, which launches.",
+        ["jit", "Dispatcher", "ForAll", "Kernel", "benchmark", "intrinsic", "declare_device", "DeclaredFunction"],
     ),
-    "ufuncs": ("Ufuncs and reductions", "", ["vectorize", "guvectorize", "reduce", "Reduce"]),
     "arrays": (
-        "Arrays and copies",
+        "Create and copy arrays",
         "Arrays in the memory of a device, copies, and arrays of other libraries.",
         [
             *("to_device", "device_array", "device_array_like", "DeviceNDArray", "DeviceRecord", "In", "Out", "InOut"),
             *("as_cuda_array", "from_cuda_array_interface", "is_cuda_array", "from_dlpack"),
         ],
     ),
+    "ufuncs": (
+        "Compute with whole arrays",
+        "Ufuncs and reductions, made of functions of single numbers.",
+        ["vectorize", "guvectorize", "reduce", "Reduce"],
+    ),
+    "streams": (
+        "Order work: streams, events and graphs",
+        "Streams run concurrently, events mark points in them, and graphs repeat recorded work.",
+        [
+            *("synchronize", "stream", "Stream", "default_stream", "legacy_default_stream"),
+            *("per_thread_default_stream", "external_stream", "event", "Event", "event_elapsed_time", "graph"),
+        ],
+    ),
+    "devices": (
+        "Choose and query devices",
+        "Which devices there are, what they can do, and which one is current.",
+        [
+            *("is_available", "detect", "gpus", "list_devices", "select_device", "get_current_device", "Device"),
+            *("current_context", "require_context", "Context", "close", "cuda_error", "runtime"),
+            *("is_supported_version", "is_float16_supported", "is_bfloat16_supported", "is_fp8_supported"),
+            *("profiling", "profile_start", "profile_stop"),
+        ],
+    ),
     "memory": (
-        "Memory of the host, and whose memory it is",
-        "Page-locked, mapped and managed memory, memory of other processes, and who allocates.",
+        "Manage memory",
+        "Page-locked, mapped and managed memory, memory of other processes, and allocators.",
         [
             *("pinned", "pinned_array", "pinned_array_like", "mapped", "mapped_array", "mapped_array_like"),
             *("managed_array", "open_ipc_array", "IpcHandle", "MemoryPointer", "MappedMemory", "PinnedMemory"),
@@ -34,63 +58,93 @@ PAGES: dict[str, tuple[str, str, list[str]]] = {
             *("HostOnlyCUDAMemoryManager", "GetIpcHandleMixin"),
         ],
     ),
-    "streams": (
-        "Streams, events and graphs",
-        "",
-        [
-            *("stream", "Stream", "default_stream", "legacy_default_stream", "per_thread_default_stream"),
-            *("external_stream", "synchronize", "event", "Event", "event_elapsed_time", "graph"),
-        ],
+    "random": (
+        "Create states of random number generators",
+        "What kernels draw with them is among [the names that kernels use](../reference/names/random.md).",
+        ["random.create_xoroshiro128p_states", "random.init_xoroshiro128p_states"],
     ),
-    "devices": (
-        "Devices",
-        "",
-        [
-            *("gpus", "is_available", "detect", "list_devices", "select_device", "get_current_device", "Device"),
-            *("current_context", "require_context", "Context", "close", "cuda_error", "runtime"),
-            *("is_supported_version", "is_float16_supported", "is_bfloat16_supported", "is_fp8_supported"),
-            *("profiling", "profile_start", "profile_stop"),
-        ],
+    "types": (
+        "Name types and signatures",
+        "The types of arguments, and what `cuda.jit` accepts as a signature.",
+        ["typeof", "Type", "Signature", "weft.types"],
     ),
     "code": (
-        "Code for and from other programs",
-        "",
+        "Exchange code with other programs",
+        "PTX and LTO-IR of a function, and code from elsewhere that a kernel is linked with.",
         [
             *("compile", "compile_for_current_device", "compile_ptx", "compile_ptx_for_current_device", "compile_all"),
             *("LinkableCode", "PTXSource", "CUSource", "Cubin", "Fatbin", "Object", "Archive", "LTOIR"),
         ],
     ),
-    "types": ("Types and signatures", "", ["typeof", "Type", "Signature", "weft.types"]),
-    "random": (
-        "Random numbers",
-        "States of generators; what kernels draw with them is among "
-        "[the names that kernels use](../kernel-names/cuda-random.md).",
-        ["random.create_xoroshiro128p_states", "random.init_xoroshiro128p_states"],
+    "extending": (
+        "Add functions that kernels can call",
+        "Overloads of functions, methods and attributes, for libraries.",
+        [f"weft.cuda.extending.{name}" for name in EXTENDING],
     ),
-    "extending": ("Functions of libraries", "", ["weft.cuda.extending"]),
-    "workers": ("Workers of other processes", "", ["weft.workers.select_gpu", "weft.workers.local_number"]),
-    "numba": ("The drop-in", "", ["weft.numba.install", "weft.numba.uninstall", "weft.numba.is_installed"]),
-    "errors": ("Exceptions and warnings", "", ["weft.errors", "weft.numba.errors"]),
+    "workers": (
+        "Assign GPUs to worker processes",
+        "For programs that start several processes, such as with Dask or MPI.",
+        ["weft.workers.select_gpu", "weft.workers.local_number"],
+    ),
+    "numba": (
+        "Run programs for numba.cuda",
+        "[The drop-in](../drop-in.md), from Python.",
+        ["weft.numba.install", "weft.numba.uninstall", "weft.numba.is_installed"],
+    ),
+    "errors": (
+        "Handle exceptions and warnings",
+        "What weft raises, and the names that Numba has for it.",
+        ["weft.errors", "weft.numba.errors"],
+    ),
 }
-# Names of `weft.cuda` that stand elsewhere: other names of what is on a page, modules with pages of names, settings.
+MODULES = {"weft.errors", "weft.numba.errors", "weft.types"}
+# Names of `weft.cuda` that are documented elsewhere: other names of what is on a page, modules of names for
+# kernels, and settings.
 ELSEWHERE = {
     *("CUDADispatcher", "CudaAPIError", "CudaDriverError", "CudaSupportError", "KernelRuntimeError", "LaunchError"),
     *("errors", "types", "random", "config", "cg", "coop", "fp16", "bf16", "libdevice", "void"),
 }
-EXTENDING = ["register_jitable", "overload", "overload_method", "overload_attribute", "is_jitted"]
 
 
 def make(folder: Path) -> None:
-    """Write the pages."""
-    folder.mkdir(parents=True)
+    """Write a page for each task, and one for each of its names."""
     for name in missing():
         raise SystemExit(f"weft.cuda.{name} is on no page of the API: give it one in {__file__}")
+    index = ["# The host API\n", "What programs call on the host, by task.\n", "| task | names |", "|---|---|"]
     for page, (title, says, names) in PAGES.items():
-        parts = [f"# {title}\n", f"{says}\n" if says else ""]
-        parts += [shown(name if name.startswith("weft.") else f"weft.cuda.{name}") for name in names]
-        (folder / f"{page}.md").write_text("\n".join(parts))
-    text = "# The host API\n\nWhat programs call, made of docstrings.\n\n```{toctree}\n\n"
-    (folder / "index.md").write_text(text + "\n".join(PAGES) + "\n```\n")
+        (folder / page).mkdir(parents=True)
+        table, links = ["| name | what it does |", "|---|---|"], []
+        for name in names:
+            path = name if name.startswith("weft.") else f"weft.cuda.{name}"
+            shown = path.removeprefix("weft.") if path.startswith("weft.cuda.") else path
+            file = f"{page}/{stem(name, names)}"
+            (folder / f"{file}.md").write_text(f"# {shown}\n\n{directive(path)}")
+            table.append(f"| [`{shown}`]({file}.md) | {summary(path)} |")
+            links.append(f"[`{shown}`]({file}.md)")
+        toctree = toc([f"{page}/{stem(name, names)}" for name in names])
+        (folder / f"{page}.md").write_text("\n".join([f"# {title}\n", f"{says}\n", *table, "", toctree]))
+        index.append(f"| [{title}]({page}.md) | {', '.join(links)} |")
+    (folder / "index.md").write_text("\n".join([*index, "", toc(list(PAGES))]))
+
+
+def toc(pages: list[str]) -> str:
+    """A hidden table of contents."""
+    return "```{toctree}\n:hidden:\n\n" + "\n".join(pages) + "\n```\n"
+
+
+def stem(name: str, names: list[str]) -> str:
+    """The name of a page's file. A class whose name differs from a function's by case alone gets another one."""
+    last = name.removeprefix("weft.").rpartition(".")[2] if name not in PAGES["errors"][2] else name.replace(".", "-")
+    others = [other for other in names if other != name and other.lower() == name.lower()]
+    return f"{last}-class" if others and last[0].isupper() else last
+
+
+def summary(path: str) -> str:
+    """The first sentence of a name's docstring."""
+    module, _, name = path.rpartition(".")
+    found = importlib.import_module(path) if path in MODULES else getattr(importlib.import_module(module), name)
+    text = " ".join((inspect.getdoc(found) or "").split("\n\n")[0].split())
+    return text.replace("``", "`").replace("|", "\\|")
 
 
 def missing() -> list[str]:
@@ -106,14 +160,12 @@ def missing() -> list[str]:
     ]
 
 
-def shown(path: str) -> str:
+def directive(path: str) -> str:
     """The directive for a name."""
     if path.endswith(".errors"):
         return block(f".. automodule:: {path}\n   :members:\n   :show-inheritance:")
     if path == "weft.types":
         return block(f".. automodule:: {path}\n   :members:\n   :exclude-members: Type, Signature")
-    if path == "weft.cuda.extending":
-        return "\n".join(block(f".. autofunction:: {path}.{name}") for name in EXTENDING)
     module, _, name = path.rpartition(".")
     found = getattr(importlib.import_module(module), name)
     if path.startswith("weft.cuda.") and isinstance(found, type):

@@ -1,9 +1,9 @@
 """Builds the site of docs/: `./weft-dev docs` calls it with the Python of the site's environment, which has weft.
 
-`docs/` is readable as it stands. For the site its pages are gathered in one folder, with those that are made then:
-the host API of docstrings, kernels' names of the stubs, and the gallery of what the examples do. docs/README.md is
-the table of contents: its headings are the parts of the site, its links their pages. Sphinx then makes HTML, a search
-and `objects.inv`, and fails where a page warns.
+The pages of docs/ are gathered in one folder, with pages that are made at this time: the first page, the host API from
+docstrings, the gallery of the examples, and a page for each diagnostic. docs/README.md is the table of contents: its
+headings are the parts of the site, its links their pages. Sphinx then makes HTML, a search and `objects.inv`, and fails
+where a page warns.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ import api
 import contents
 import figures
 import gallery
+import home
 import kernel_names
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 MADE = {  # pages that are made, by the part of the site that they stand in
-    "Reference": ["api/index", "kernel-names/index"],
+    "Reference": ["api/index"],
     "Learn": ["gallery/index"],
 }
 
@@ -34,11 +35,16 @@ def gather(source: Path) -> None:
     shutil.copytree(DOCS, source, ignore=shutil.ignore_patterns("_site", ".ipynb_checkpoints", "__pycache__"))
     shutil.copy(ROOT / "CHANGELOG.md", source / "changelog.md")
     contents.make_index(source / "design")
-    home = source / "README.md"
-    contents.make_home(home, source / "index.md", MADE)
-    home.unlink()
+    table = source / "README.md"
+    contents.make_home(DOCS / "_site" / "home.md", table, source / "index.md", MADE)
+    table.unlink()
     figures.add_notes(source, ROOT)
     contents.fix_links(source, ROOT)
+    shutil.copytree(ROOT / contents.EXPLAIN, source / "reference" / "diagnostics")
+    contents.add_toctree(source / "reference" / "diagnostics.md", "diagnostics")
+    contents.add_toctree(source / "reference" / "intrinsics.md", "names")
+    contents.add_narrow_picture(source / "benchmarks.md", "benchmarks")
+    kernel_names.add_entries(source / "reference" / "names")
 
 
 def main() -> None:
@@ -55,7 +61,7 @@ def main() -> None:
         shutil.rmtree(folder, ignore_errors=True)
     gather(source)
     api.make(source / "api")
-    kernel_names.make(source / "kernel-names")
+    home.add_picture(source / "index.md")
     gallery.make(source / "gallery", ROOT / "examples", run=not options.without_gallery)
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "--nitpicky", "-q", "-j", "auto"]
     command += ["-c", Path(__file__).parent, "-d", out / "doctrees", "-b", "html", source, html]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from collections.abc import Callable
@@ -20,29 +21,52 @@ def with_links(text: str, change: Callable[[str, str], str]) -> str:
     return TOKEN.sub(replaced, text)
 
 
-def make_home(contents: Path, home: Path, made: dict[str, list[str]]) -> None:
-    """Write the first page: the text of docs/README.md with a hidden table of contents of each part's links.
+def make_home(first: Path, contents: Path, home: Path, made: dict[str, list[str]]) -> None:
+    """Write the first page: the text of `first`, and the parts of docs/README.md, each with a hidden table of contents.
 
     `made` has the pages that are made when the site is built, by the part's heading.
     """
     lines = contents.read_text().splitlines()
+    lines = lines[next(at for at, line in enumerate(lines) if line.startswith("## ")) :]
     parts: dict[str, list[str]] = {}
     heading = ""
     for line in lines:
         if line.startswith("## "):
             heading = line.removeprefix("## ")
             parts[heading] = []
-        elif heading and line.startswith("- "):
+        elif line.startswith("- "):
             for _, target in LINK.findall(line)[:1]:
                 if "://" not in target:
                     parts[heading].append(page_of(target))
     for part, pages in made.items():
         parts[part] += pages
-    text = "\n".join(lines) + "\n"
+    text = first.read_text().replace("](../", "](") + "\n" + "\n".join(lines) + "\n"
     for part, pages in parts.items():
         if pages:
             text += f"\n```{{toctree}}\n:hidden:\n:caption: {part}\n\n" + "\n".join(pages) + "\n```\n"
     home.write_text(text)
+
+
+def add_toctree(page: Path, folder: str) -> None:
+    """Put a hidden table of contents of a folder beside a page behind its text, in the order of the page's links."""
+    text = page.read_text()
+    linked = [target for _, target in LINK.findall(text) if target.startswith(f"{folder}/")]
+    pages = dict.fromkeys(target.removesuffix(".md") for target in linked)
+    page.write_text(f"{text}\n```{{toctree}}\n:hidden:\n\n" + "\n".join(pages) + "\n```\n")
+
+
+def add_narrow_picture(page: Path, stem: str) -> None:
+    """Show a page's picture `stem`.svg on wide screens, and `stem`-narrow.svg on narrow ones."""
+    text, count = re.subn(
+        rf"^!\[([^\]]+)\]\({stem}\.svg\)$",
+        rf"```{{image}} {stem}.svg\n:alt: \1\n:class: wide-only\n```\n"
+        rf"```{{image}} {stem}-narrow.svg\n:alt: \1\n:class: narrow-only\n```",
+        page.read_text(),
+        flags=re.MULTILINE,
+    )
+    if count != 1:
+        raise ValueError(f"{page.name} does not show {stem}.svg once")
+    page.write_text(text)
 
 
 def page_of(target: str) -> str:
@@ -76,6 +100,10 @@ def repository() -> str | None:
     return found
 
 
+EXPLAIN = Path("compiler/src/diagnostic/explain")
+"""The pages of the codes of diagnostics, which are in reference/diagnostics/ of the site."""
+
+
 def outside(text: str, page: Path, docs: Path, url: str | None) -> str:
     """Links that lead out of the site: to the repository, where its address is known, else their text alone.
 
@@ -88,18 +116,22 @@ def outside(text: str, page: Path, docs: Path, url: str | None) -> str:
         if "://" in target or not path:
             return same
         there = (page.parent / path).resolve()
+        up = "../" * (len(page.relative_to(docs).parts) - 1)
         if there == docs.parent / "CHANGELOG.md" or there == docs / "README.md":
             name = "changelog.md" if there.name == "CHANGELOG.md" else "index.md"
-            up = "../" * (len(page.relative_to(docs).parts) - 1)
             return f"[{label}]({up}{name})"
         if there in {docs / "design", docs / "design" / "README.md"}:
             return f"[{label}]({path.removesuffix('README.md')}index.md)"
         if there.is_relative_to(docs) and there.is_file():
             return same
         inside = there.relative_to(docs.parent)
+        if inside.parent == EXPLAIN:
+            here = page.relative_to(docs).parent
+            return f"[{label}]({os.path.relpath(f'reference/diagnostics/{inside.name}', here)})"
         if url:
             return f"[{label}]({url}/blob/main/{inside})"
-        return f"{label} (`{inside}`)" if label.strip("`") != str(inside) else label
+        same_name = str(inside).endswith(label.strip("`/"))
+        return f"`{inside}`" if same_name else f"{label} (`{inside}`)"
 
     return with_links(text, changed)
 

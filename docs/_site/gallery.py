@@ -1,8 +1,8 @@
 """The gallery: what each program of examples/ prints and draws, its text, and the PTX of its kernels.
 
-Each runs on the CPU in a folder of its own, and says afterwards which kernels it has launched for which types. `weft
-emit` makes PTX of these from the program's file; where it cannot see a kernel there, as one that a function makes, the
-kernel is asked itself.
+Each program runs on the CPU in a folder of its own, and then reports which kernels it has launched for which types.
+`weft emit` compiles these from the program's file. It cannot find a kernel that a function creates; the PTX of such a
+kernel comes from its `inspect_asm`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,23 @@ import tempfile
 from pathlib import Path
 
 TARGET = "sm_90"
+# Titles that the name of the file does not give.
+TITLES = {
+    "01_saxpy": "SAXPY: a first kernel",
+    "02_grey": "A color image in gray",
+    "03_mandelbrot": "The Mandelbrot set",
+    "04_matmul_tiled": "Tiled matrix multiplication",
+    "05_reduction": "A sum over millions of numbers",
+    "06_histogram": "A histogram",
+    "07_stencil_blur": "A stencil that blurs",
+    "08_nbody": "Gravity between bodies",
+    "09_device_functions": "Device functions",
+    "10_streams": "Streams",
+    "11_random_pi": "π from random points",
+    "12_collectives": "Collectives of a block",
+    "13_dask_stencil": "A stencil on several GPUs with Dask",
+    "14_mpi_monte_carlo": "Monte Carlo on several GPUs with MPI",
+}
 NEEDS = {"14_mpi_monte_carlo": "mpi4py.MPI"}
 # Kernels that other processes launch than the one that is watched.
 ELSEWHERE = {"13_dask_stencil": [("blur", "void(array(float32, 2d, C), array(float32, 2d, C))")]}
@@ -45,38 +62,44 @@ with open(report, "w") as file:
 
 
 def make(folder: Path, examples: Path, *, run: bool = True) -> None:
-    """Write a page for each example, and one of all."""
+    """Write a page for each example, and one with a card for each."""
     folder.mkdir(parents=True)
     index = [
         "# Gallery\n",
-        "The programs of `examples/`, each with what it prints, the picture that it makes, and its kernels as PTX for"
-        f" `{TARGET}`. All were run on the CPU when these pages were built.\n",
+        "Programs to read and to start from: each with its output, its picture if it draws one, and its kernels as PTX"
+        f" for `{TARGET}`. They are the files of `examples/`, and all ran on the CPU when this site was built.\n",
+        "::::::{container} gallery\n",
     ]
     names = []
     for path in sorted(examples.glob("[0-9]*.py")):
         title, first = titled(path)
-        page, pictures = page_of(path, title, first, folder, run=run)
+        page, printed, pictures = page_of(path, title, first, folder, run=run)
         (folder / f"{path.stem}.md").write_text(page)
         names.append(path.stem)
-        index.append(f"## [{title}]({path.stem}.md)\n\n{first}\n")
-        index += [f"![{title}]({picture.name})\n" for picture in pictures[-1:]]
-    index.append("```{toctree}\n:hidden:\n\n" + "\n".join(names) + "\n```\n")
+        shown = (
+            f"[![{title}]({pictures[-1].name})]({path.stem}.md)\n"
+            if pictures
+            else fenced("output", printed.removeprefix(f"{path.stem}: "))
+        )
+        index += [":::::{container} card\n", shown, f"**[{title}]({path.stem}.md)**\n", f"{first}\n", ":::::\n"]
+    index.append("::::::\n\n```{toctree}\n:hidden:\n\n" + "\n".join(names) + "\n```\n")
     (folder / "index.md").write_text("\n".join(index))
 
 
 def titled(path: Path) -> tuple[str, str]:
-    """The title of an example and the first sentence of it."""
-    text = path.read_text()
-    first = re.match(r'"""(.*?)(?:"""|\n\n)', text, re.DOTALL)
-    sentence = " ".join(first[1].split()) if first else ""
-    return path.stem[3:].replace("_", " ").capitalize(), sentence
+    """The title of an example and its first sentence."""
+    if path.stem not in TITLES:
+        raise SystemExit(f"{path.name} has no title: give it one in {__file__}")
+    first = re.match(r'"""(.*?)(?:"""|\n\n)', path.read_text(), re.DOTALL)
+    return TITLES[path.stem], " ".join(first[1].split()) if first else ""
 
 
-def page_of(path: Path, title: str, first: str, folder: Path, *, run: bool) -> tuple[str, list[Path]]:
-    """The page of an example and its pictures, which are put beside it."""
+def page_of(path: Path, title: str, first: str, folder: Path, *, run: bool) -> tuple[str, str, list[Path]]:
+    """The page of an example, what the example prints, and its pictures, which are put into the folder."""
     parts = [f"# {title}\n", f"{first}\n"]
     pictures: list[Path] = []
     kernels: list[dict[str, str]] = []
+    printed = f"{path.name} was not run"
     module = NEEDS.get(path.stem)
     if not run:
         parts.append("It was not run when this page was built.\n")
@@ -92,7 +115,7 @@ def page_of(path: Path, title: str, first: str, folder: Path, *, run: bool) -> t
     for kernel in kernels:
         parts += [f"`{kernel['name']}` for `{kernel['signature']}`, {kernel['made']}:\n"]
         parts.append(fenced("ptx", kernel["ptx"]))
-    return "\n".join(parts), pictures
+    return "\n".join(parts), printed, pictures
 
 
 def missing(module: str) -> str | None:
