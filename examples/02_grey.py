@@ -1,4 +1,4 @@
-"""A color image becomes grey: a two-dimensional grid, uint8 in and out, and a picture as PNG if Pillow is there."""
+"""Convert a color image to gray: a two-dimensional grid, uint8 arrays, and a PNG file if Pillow is installed."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The Mandelbrot set: complex numbers, a device function, and a while loop of different length in each thread."""
+"""The Mandelbrot set: complex numbers, a device function, and a while loop whose length differs between threads."""
 
 from pathlib import Path
 

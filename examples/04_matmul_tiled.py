@@ -1,4 +1,4 @@
-"""Matrix multiplication in tiles: shared memory, two barriers a tile, and edges that are not whole tiles."""
+"""Matrix multiplication in tiles: shared memory, two barriers per tile, and partial tiles at the edges."""
 
 import numpy as np
 from weft import cuda

@@ -1,4 +1,4 @@
-"""A sum over millions of numbers: a grid-stride loop, a tree in shared memory, one atomic addition a block."""
+"""A sum over millions of numbers: a grid-stride loop, a tree in shared memory, one atomic addition per block."""
 
 import numpy as np
 from weft import cuda

@@ -1,4 +1,4 @@
-"""A 5-point stencil, applied again and again: two arrays on the device that change places."""
+"""A 5-point stencil, applied repeatedly: two device arrays that are swapped after each step."""
 
 import numpy as np
 from weft import cuda

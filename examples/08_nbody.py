@@ -1,4 +1,4 @@
-"""Gravity between bodies: all pairs, the positions staged through shared memory, tuples as results."""
+"""Gravity between bodies: all pairs, positions staged in shared memory, and device functions that return tuples."""
 
 import math
 

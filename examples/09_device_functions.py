@@ -1,4 +1,4 @@
-"""Functions that kernels call, constants from a closure, and what a kernel was compiled to."""
+"""Functions that kernels call, constants from a closure, and the PTX of a kernel."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Streams: launches and copies that run in order within a stream, and at the same time as other streams' work."""
+"""Streams: launches and copies run in order within a stream, and concurrently with those of other streams."""
 
 import numpy as np
 from weft import cuda

@@ -1,4 +1,4 @@
-"""Pi by counting random points: numbers that need no states, a ufunc, and a reduction."""
+"""Estimate π from random points: random numbers without states, a ufunc, and a reduction."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What the threads of a block compute together: packing by a scan, and medians by a sort."""
+"""Collective operations of a block: select elements with a scan, and find medians with a sort."""
 
 import numpy as np
 from weft import cuda

@@ -1,7 +1,7 @@
 """A stencil over several GPUs and processes with Dask: each worker keeps a band of rows, and neighbors share edges.
 
-The bands overlap by HALO rows. A worker can apply the stencil so many times before what it does not know has come as
-far as its own rows; then it gets its neighbors' rows anew.
+The bands overlap by HALO rows. A worker can apply the stencil HALO times before the missing rows affect its own rows;
+then it gets its neighbors' rows again.
 
     python 13_dask_stencil.py [workers]
 """

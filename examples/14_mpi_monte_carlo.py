@@ -1,8 +1,8 @@
 """The price of an option by Monte Carlo over several GPUs and processes with MPI.
 
-An Asian call pays what the geometric mean of a share's price is above the strike, which has a known price. Each process
-draws its part of the paths. A path's random numbers follow from its own number, so that the paths are the same however
-many processes share them.
+An Asian call pays the difference between the geometric mean of a share's price and the strike, if it is positive; its
+price has a closed form. Each process simulates its share of the paths. The random numbers of a path depend only on the
+number of the path, so the paths are the same for any number of processes.
 
     mpiexec -n 4 python 14_mpi_monte_carlo.py
 """
