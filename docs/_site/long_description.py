@@ -1,8 +1,9 @@
 """Writes pybindings/README.md, what a package index shows of the wheel: README.md without links that are dead there.
 
-An index shows the text alone, without the repository around it. Links to the project's files become addresses, if the
-package says where its repository is (`Repository` of the project's URLs), and else the text that they stand on;
-pictures without an address are left out. `./weft-dev bless` calls it, and a test holds the file to README.md.
+A package index shows the text without the repository. If the package names its repository (`Repository` of the
+project's URLs), links to the project's files become addresses. Otherwise their labels remain, references in parentheses
+and pictures are left out, and so is the section for people who have the repository. `./weft-dev bless` calls it, and a
+test compares the file with README.md.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from contents import repository, with_links
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "pybindings" / "README.md"
+WHERE = "The pages are in the folder `docs` of weft's repository:"
+EXAMPLE = "examples/01_saxpy.py"
 NOTE = "<!-- Made of ../README.md by `./weft-dev bless`; do not edit. -->\n\n"
 
 
@@ -25,11 +28,15 @@ def of(text: str, url: str | None) -> str:
             return f"[{label}]({target})"
         if url:
             return f"[{label}]({url}/blob/main/{target})"
-        return label if label.strip("`") == target else f"{label} (`{target}`)"
+        return label
 
     def picture(match: re.Match[str]) -> str:
         return f"![{match[1]}]({url}/raw/main/{match[2]})\n\n" if url else ""
 
+    if not url:
+        text = re.sub(r"\n## Work on weft\n.*?\n(?=weft is licensed)", "\n", text, flags=re.DOTALL)
+        text = re.sub(r"\s+\(\[[^\]]+\]\((?![a-z]+:)[^()\s]+\)\)", "", text)
+        text = text.replace("## Documentation\n\n", f"## Documentation\n\n{WHERE}\n\n").replace(EXAMPLE, "saxpy.py")
     text = re.sub(r"!\[([^\]]+)\]\(([^()\s]+)\)\n\n", picture, text)
     return NOTE + with_links(text, link)
 

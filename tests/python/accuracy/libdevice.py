@@ -102,27 +102,28 @@ HEAD = """\
 
 # Accuracy of `cuda.libdevice`
 
-How far each of the {count} functions is off the exact result at most, as far as it was measured, in units in the last
-place (ulp): what an ulp is, how it is measured and on which machines stands on the page of the
-[math functions](accuracy.md), whose figures these are where the function is the same. 0.50 is a correctly rounded
-function, 0.00 an exact one.
+The largest error that was measured for each of the {count} functions, in units in the last place (ulp) of the
+exact result. For people who call these functions by name. 0.50 is a correctly rounded function, 0.00 an exact
+one. The page on [math functions](accuracy.md) defines an ulp, and describes the measurement and the machines;
+functions that both pages list have the same figures.
 
-A GPU takes NVIDIA's library, where there is one, for what `math` has; all else is weft's own, on the CPU as on a GPU
-([why](../design/libdevice.md)).
+For functions that `math` has, a GPU uses NVIDIA's library if it is installed. All others are weft's own, on the
+CPU and on GPUs ([why](../design/libdevice.md)).
 
 """
 
 NOTES = """\
 
-- (*) In ulps of 1 where the result is below 1 in size: near the zeros of these functions there are few correct digits.
+- (*) In ulps of 1 where the result is smaller than 1: near the zeros of these functions there are few correct
+  digits.
 - `jn` and `yn` are measured for orders from -60 to 60 and arguments from -120 to 120.
-- `sincos` and `sincospi` give what `sin` and `cos`, `sinpi` and `cospi` give, bit for bit, and `fast_sincosf` what
-  `fast_sinf` and `fast_cosf` give.
+- `sincos` and `sincospi` return the same bits as `sin` and `cos`, `sinpi` and `cospi`; `fast_sincosf` returns
+  those of `fast_sinf` and `fast_cosf`.
 
 ## Approximations
 
-What is called fast is PTX's approximation on a GPU, and its formula on the CPU. Where the error is given as a power of
-2, it is the distance itself; elsewhere it is in ulps. On a GPU subnormal numbers count as 0.
+Functions named `fast_` are PTX's approximation on a GPU, and its formula on the CPU. Errors given as a power of 2
+are absolute; the others are in ulps. On a GPU subnormal numbers count as 0.
 
 """
 
@@ -130,9 +131,10 @@ ROUNDED_HEAD = """\
 
 ## Rounded once
 
-Of these there is one right result for all arguments, and every device gives it, bit for bit: to nearest even (`rn`),
-toward zero (`rz`), down (`rd`) or up (`ru`); conversions to integers saturate, and give 0 for NaN.
-`tests/python/conformance/language/test_rounding.py` and `test_libdevice_exact.py` hold them to exact rational numbers.
+These functions have one correct result for all arguments, and every device returns it, bit for bit: rounded to
+nearest even (`rn`), toward zero (`rz`), down (`rd`) or up (`ru`). Conversions to integers saturate, and return 0
+for NaN. `tests/python/conformance/language/test_rounding.py` and `test_libdevice_exact.py` compare them with
+exact rational numbers.
 
 """
 
@@ -140,9 +142,9 @@ EXACT_HEAD = """\
 
 ## Exact
 
-No digit is lost; `ldexp` and `scalbn` round once, to nearest even, what is subnormal or too large, and `fdim` the
-difference. Every device gives the same bits; `tests/python/conformance/language/test_libdevice_exact.py` compares them
-with models.
+These functions lose no digit. `ldexp` and `scalbn` round subnormal and too large results once, to nearest even,
+and so does `fdim` its difference. Every device returns the same bits;
+`tests/python/conformance/language/test_libdevice_exact.py` compares them with models.
 
 """
 

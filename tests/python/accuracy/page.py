@@ -30,23 +30,24 @@ HEAD = """\
 
 # Accuracy of math functions
 
-The greatest error that was found of each function of `math`, and of NumPy's functions of the same name, in units in
-the last place (ulp) of the exact result, rounded up to hundredths. 0.50 is a correctly rounded function, 0.00 an exact
-one.
+The largest error that was measured for each function of `math`, and for NumPy's functions of the same name. For
+people who need to know how many digits of a result are right.
 
-An ulp is the distance of neighboring numbers of the type between the two powers of 2 around the exact result; for
-results smaller than all normal numbers it is the distance of subnormal ones. The error is |result - exact| / ulp;
-an infinity in place of a finite number counts as the power of 2 behind the largest number. NaN, infinities, zeros and
-their signs are as C's Annex F has them, and counted where they are not.
+Errors are in units in the last place (ulp) of the exact result, rounded up to hundredths. 0.50 is a correctly
+rounded function, 0.00 an exact one. An ulp is the distance between neighboring numbers of the type in the
+interval between the powers of 2 around the exact result; below the normal numbers it is the distance between
+subnormal numbers. The error is |result - exact| / ulp. An infinity in place of a finite number counts as the
+power of 2 after the largest number. NaN, infinities, zeros and their signs follow Annex F of the C standard;
+deviations are listed.
 
 The functions of `cuda.libdevice` have [a page of their own](accuracy-libdevice.md).
 
 """
 
 FAST = """\
-With `fastmath=True` a GPU takes its instructions that approximate. Where the error is given as a power of 2, it is the
-distance itself; elsewhere it is in ulps. Subnormal numbers count as 0, and outside of these arguments results may be
-far off: a sine of a large number has no correct digit.
+With `fastmath=True` a GPU uses its approximate instructions. Errors given as a power of 2 are absolute; the
+others are in ulps. Subnormal numbers count as 0. Outside of these arguments results may be far off: the sine of a
+large number has no correct digit.
 
 """
 
@@ -54,35 +55,39 @@ METHOD = """\
 
 ## How it is measured
 
-- **float16 and bfloat16**: all 65,536 numbers, against MPFR; of functions of two, pairs of random numbers. They are
-  computed in float32 and rounded, or better.
-- **float32**: of one number, each of the 2^32 on a GPU and one of every {every} on the CPU, against the float64
-  function of the same device, which is far more exact; besides, points as for float64 against MPFR. Of two numbers,
-  random pairs and all pairs of edge values. What is computed in float64 and rounded has the points against MPFR alone.
-- **float64**: edges (powers of 2 and 10 with their neighbors, multiples of pi/4, integers and halves, ends of ranges),
-  random numbers where the function matters, and random bit patterns, against MPFR with 100 bits: a million,
-  and of the functions that only libdevice has a tenth of it. A maximum over points is a lower bound of the true one.
+- **float16 and bfloat16**: all 65,536 numbers against MPFR; for functions of two arguments, random pairs. These
+  functions compute in float32 or better and round the result.
+- **float32**: for functions of one argument, each of the 2^32 numbers on a GPU, and one in {every} on the CPU,
+  against the float64 function of the same device, which is far more accurate; in addition, the points of float64
+  against MPFR. For functions of two arguments, random pairs and all pairs of edge values. Functions that compute
+  in float64 and round are measured only at the points against MPFR.
+- **float64**: edge values (powers of 2 and 10 with their neighbors, multiples of pi/4, integers and halves, ends
+  of ranges), random numbers in the relevant range, and random bit patterns, against MPFR with 100 bits: a million
+  points, and a tenth of that for functions that only libdevice has. The maximum over points is a lower bound of
+  the true maximum.
 
-`./weft-dev accuracy --device cpu --write` measures again and writes this page, `--device cuda` on a GPU,
-`--functions sin pow` some functions, `--every 1` every float32. Every device is measured where the others' greatest
-errors are, too (`--known` does only that). The measurements with the arguments at which they were
-found are [kept](accuracy/) as JSON; `tests/python/conformance/language/test_accuracy.py` holds a sample to the figures.
+`./weft-dev accuracy --device cpu --write` repeats the measurement and writes this page; `--device cuda` runs on a
+GPU, `--functions sin pow` measures some functions, `--every 1` every float32. Each device is also measured where
+another device has its largest error (`--known` measures only there). The measurements are [stored](accuracy/) as
+JSON, with the arguments of the largest errors; `tests/python/conformance/language/test_accuracy.py` compares a
+sample with this page.
 
 {machines}
 
-libdevice is NVIDIA's library, which CUDA C++ and Numba take, and weft where it is installed; without it a GPU computes
-as the CPU does, with the embedded part of libclc.
+libdevice is NVIDIA's library. CUDA C++ and Numba use it, and so does weft where it is installed. Without it a GPU
+uses the same embedded part of libclc as the CPU.
 
-## What to know
+## Notes
 
-- (*) `math.lgamma` near its zeros below -2 has few correct digits: where the result is below 1 in size, the error is
-  in ulps of 1.
-- `np.logaddexp`, `np.logaddexp2` and `np.sinc` are computed by NumPy's formulas and are as exact as those: where the
-  result is near 0, only its distance from the exact one is small.
-- `x ** y` is `math.pow` but for integer exponents and the constants 0.5, 1, 2, 3 and -1, `abs` of a complex number
-  `math.hypot`, and `cmath` is computed in float64 of these functions.
-- `x ** n` with an integer up to 65,536 in size is a product by squaring, each multiplication rounded, and one divided
-  by it where n is negative: the error grows with n, to less than n ulp (7 were found of `x ** 12`, 65 of `x ** 100`).
+- (*) Near its zeros below -2, `math.lgamma` has few correct digits: where the result is smaller than 1, the error
+  is in ulps of 1.
+- `np.logaddexp`, `np.logaddexp2` and `np.sinc` use NumPy's formulas and are as accurate as NumPy: where the
+  result is near 0, only the absolute error is small.
+- `x ** y` is `math.pow`, except for integer exponents and the constants 0.5, 1, 2, 3 and -1. `abs` of a complex
+  number is `math.hypot`. `cmath` is computed in float64 by these functions.
+- `x ** n` with an integer n up to 65,536 in size is computed by repeated squaring, with a rounding in each
+  multiplication, and a division for a negative n. The error grows with n, to less than n ulp (7 for `x ** 12` and
+  65 for `x ** 100` were measured).
 """
 
 
@@ -215,7 +220,7 @@ def text(loaded, kept):
         out += ["\n## float32 with fastmath\n\n", FAST, "\n".join(fast_table(kept)), "\n"]
     if wrong := "\n".join(wrongs(kept)):
         out += [
-            "\n## Wrong in kind\n\nNaN, an infinity, a zero or its sign where there should be another.\n\n",
+            "\n## Wrong special values\n\nNaN, an infinity, a zero or a sign where the exact result has another.\n\n",
             wrong,
             "\n",
         ]

@@ -31,6 +31,9 @@ def linked_crates() -> dict[str, str]:
 
 def test_the_page_is_complete() -> None:
     page = (ROOT / "docs" / "third-party.md").read_text()
+    assert (ROOT / "pybindings" / "third-party.md").read_text() == page, (
+        "it is a link, so that the wheel carries the page"
+    )
     listed = {line for line in page.splitlines() if line.startswith("| `")}
     assert listed == {f"| `{name}` | {license} |" for name, license in linked_crates().items()}
 
