@@ -22,7 +22,7 @@ pub mod syntax;
 pub mod target;
 
 pub use backend::{host_cpu, host_cpu_set, llvm_version};
-pub use stage::{Size, Stage, Told, Watch};
+pub use stage::{Size, Stage, StageEvent, Watch};
 pub use stop::Poll;
 
 /// The version of the compiler.

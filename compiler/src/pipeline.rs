@@ -51,10 +51,10 @@ pub fn check(request: &Request) -> Result<Outcome<Checked>, Failure> {
     stack::on_large(|| {
         let (mut module, checked) = match frontend::lower(request)? {
             Outcome::Made(frontend::Lowered { module, warnings, sources }) => (module, Checked { warnings, sources }),
-            Outcome::Asks(asks) => return Ok(Outcome::Asks(asks)),
+            Outcome::Queries(asks) => return Ok(Outcome::Queries(asks)),
         };
-        module.confined = request.options.confined;
-        module.facts = request.options.facts;
+        module.bounded_stores = request.options.bounded_stores;
+        module.assumptions = request.options.assumptions;
         module.sanitize = sanitize(request);
         module.reproducible = request.options.reproducible;
         (module.coarsen, _) = coarsen(request);
@@ -147,7 +147,7 @@ pub fn plan_features(request: &Request) -> Result<Outcome<Vec<&'static str>>, Fa
     stack::on_large(|| {
         let frontend::Lowered { mut module, sources, .. } = match frontend::lower(request)? {
             Outcome::Made(lowered) => prepared(lowered, request),
-            Outcome::Asks(asks) => return Ok(Outcome::Asks(asks)),
+            Outcome::Queries(asks) => return Ok(Outcome::Queries(asks)),
         };
         let names =
             passes::run(&mut module, &request.target, |_| {}).and_then(|()| backend::plan_features(&module, request));
@@ -161,8 +161,8 @@ pub fn plan_features(request: &Request) -> Result<Outcome<Vec<&'static str>>, Fa
 /// Hands the passes and the back end what they read of the request.
 fn prepared(mut lowered: frontend::Lowered, request: &Request) -> frontend::Lowered {
     let module = &mut lowered.module;
-    module.confined = request.options.confined;
-    module.facts = request.options.facts;
+    module.bounded_stores = request.options.bounded_stores;
+    module.assumptions = request.options.assumptions;
     module.short_extents.clone_from(&request.options.short_extents);
     module.sanitize = sanitize(request);
     module.reproducible = request.options.reproducible;
@@ -174,7 +174,7 @@ fn stages(request: &Request) -> Result<Outcome<Output>, Failure> {
     stage::begin(Stage::FrontEnd);
     let frontend::Lowered { mut module, warnings, sources } = match frontend::lower(request)? {
         Outcome::Made(lowered) => prepared(lowered, request),
-        Outcome::Asks(asks) => return Ok(Outcome::Asks(asks)),
+        Outcome::Queries(asks) => return Ok(Outcome::Queries(asks)),
     };
     let fail = |diagnostic: Diagnostic| Failure { diagnostics: vec![diagnostic], sources: sources.clone() };
     stage::begin(Stage::Passes);

@@ -59,9 +59,9 @@ pub struct Size {
     pub instructions: u64,
 }
 
-/// What is told of a compilation.
+/// An event of a compilation, for progress reports and timing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum StageEvent {
     /// A stage begins.
     Begins(Stage),
     /// LLVM's module before its passes, and as the code generator gets it.
@@ -69,7 +69,7 @@ pub enum Told {
 }
 
 /// Who is told of a compilation, on the thread that compiles.
-pub type Watch = Arc<dyn Fn(Told) + Send + Sync>;
+pub type Watch = Arc<dyn Fn(StageEvent) + Send + Sync>;
 
 thread_local! {
     static WATCH: RefCell<Option<Watch>> = const { RefCell::new(None) };
@@ -84,7 +84,7 @@ pub(crate) fn tell(watch: Option<Watch>) {
 pub(crate) fn begin(stage: Stage) {
     let watch = WATCH.with_borrow(Clone::clone);
     if let Some(watch) = watch {
-        watch(Told::Begins(stage));
+        watch(StageEvent::Begins(stage));
     }
 }
 
@@ -92,6 +92,6 @@ pub(crate) fn begin(stage: Stage) {
 pub(crate) fn holds(size: impl FnOnce() -> Size) {
     let watch = WATCH.with_borrow(Clone::clone);
     if let Some(watch) = watch {
-        watch(Told::Holds(size()));
+        watch(StageEvent::Holds(size()));
     }
 }

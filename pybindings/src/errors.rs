@@ -28,14 +28,14 @@ use pyo3::{
     prelude::*,
     types::{PyBool, PyFloat, PyList, PyString, PyTuple, PyType},
 };
-use weft_artifact::{FaultArg, Place as Line, Raised, Site};
+use weft_artifact::{FaultArg, Raised, Site, SourceLocation};
 use weft_compiler::{
     diagnostic::{Code, Diagnostic, Failure, render_json, render_text},
     source::SourceMap,
 };
 use weft_runtime::{
     Error, ErrorKind,
-    sanitize::{Finding, Place},
+    sanitize::{Finding, ThreadLocation},
 };
 
 /// An exception of a class in `weft.errors`.
@@ -250,7 +250,7 @@ fn found(py: Python<'_>, error: &Error, findings: &Findings) -> PyResult<Option<
             let Site { file, line, column, width, text, function, .. } = site;
             (file.clone(), *line, *column, *width, text.clone(), function.clone())
         };
-        for Place { site, what, index, thread, block, calls } in accesses {
+        for ThreadLocation { site, what, index, thread, block, calls } in accesses {
             let calls: Vec<_> = calls.iter().map(at).collect();
             let index = index.as_ref().map(|index| PyTuple::new(py, index)).transpose()?;
             let (thread, block) = (PyTuple::new(py, thread)?, PyTuple::new(py, block)?);
@@ -259,20 +259,20 @@ fn found(py: Python<'_>, error: &Error, findings: &Findings) -> PyResult<Option<
         all.append((*tool, *kind, kernel, message, help, *count, places))?;
     }
     let Findings { raise, folder } = findings;
-    let told = py.import("weft._sanitizer")?.call_method1("told", (all, *raise, folder.as_deref()))?;
+    let told = py.import("weft._sanitizer")?.call_method1("report", (all, *raise, folder.as_deref()))?;
     Ok(if told.is_none() { None } else { Some(PyErr::from_value(told)) })
 }
 
 /// The exception that a kernel has raised.
 fn raised(py: Python<'_>, raised: &Raised) -> PyResult<PyErr> {
-    let place = |place: &Line| (place.file.clone(), place.line, place.function.clone());
+    let location = |at: &SourceLocation| (at.file.clone(), at.line, at.function.clone());
     let args = match raised.message() {
         Some(message) => PyTuple::new(py, [message])?,
         None => arguments(py, &raised.fault.args)?,
     };
-    let calls: Vec<_> = raised.calls.iter().map(place).collect();
+    let calls: Vec<_> = raised.calls.iter().map(location).collect();
     let (thread, block) = (PyTuple::new(py, raised.thread)?, PyTuple::new(py, raised.block)?);
-    let at = place(&raised.fault.place);
+    let at = location(&raised.fault.location);
     let all = (&raised.fault.class, args, at, thread, block, (calls, raised.further), raised.at_launch);
     Ok(PyErr::from_value(py.import("weft._faults")?.call_method1("exception", all)?))
 }

@@ -56,7 +56,7 @@ mod _weft {
         },
         dispatcher::{
             Dispatcher,
-            around::{current_launch_config, launch_config_was_asked},
+            around::{current_launch_config, launch_config_was_read},
             explain::plan_features,
             forall::ForAll,
             graph::{Graph, RecordedLaunch},

@@ -1,6 +1,6 @@
 //! Code from elsewhere that kernels are linked with, and machine code that is kept for another time.
 //!
-//! The runtime writes no files: whoever has a place for machine code keeps it. Keeping never fails: what is not found is
+//! The runtime writes no files: whoever has a cache for machine code keeps it. Keeping never fails: what is not found is
 //! made, and what cannot be kept is made again.
 
 use std::{
@@ -89,7 +89,7 @@ pub struct Linking<'a> {
     /// Where the tools are.
     pub toolkit: &'a Toolkit,
     /// Who keeps the machine code.
-    pub keeper: Option<&'a dyn CodeKeeper>,
+    pub keeper: Option<&'a dyn CodeCache>,
 }
 
 /// A stage of loading code, for whoever measures.
@@ -113,16 +113,16 @@ impl fmt::Display for LoadStage {
     }
 }
 
-/// Keeps machine code for another time, of other processes too.
-pub trait CodeKeeper: Debug + Sync {
-    /// The place of what is made of certain things. The same of them is always the same place, and no other one's.
-    fn place<'a>(&'a self, of: &MachineCode<'_>) -> Box<dyn KeptCode + 'a>;
+/// Caches machine code, also for other processes.
+pub trait CodeCache: Debug + Sync {
+    /// The entry for machine code that is made of these inputs. Equal inputs have one entry, different inputs different ones.
+    fn entry<'a>(&'a self, of: &MachineCode<'_>) -> Box<dyn CachedCode + 'a>;
     /// Is told that a stage begins, on the thread that loads.
     fn begin(&self, _stage: LoadStage) {}
 }
 
-/// A place for machine code.
-pub trait KeptCode {
+/// An entry for machine code.
+pub trait CachedCode {
     /// What is there, as it was kept.
     fn find(&self) -> Option<Vec<u8>>;
     /// Keeps code there.

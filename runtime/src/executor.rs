@@ -12,9 +12,9 @@ use std::{any::Any, fmt::Debug, ops::Range, sync::Arc};
 use weft_artifact::{Artifact, Kernel};
 
 use crate::{
-    code::{CodeKeeper, Linking},
+    code::{CodeCache, Linking},
     error::Error,
-    graph::{Graph, MemoryKind, Node, Place},
+    graph::{Graph, MemoryKind, MemoryLocation, Node},
     rows::Rows,
 };
 
@@ -449,7 +449,13 @@ pub trait Executor: Debug + Send + Sync {
     /// # Errors
     ///
     /// A driver call failed; an earlier launch faulted.
-    fn copy_places(&self, to: Place, from: Place, rows: &Rows, stream: Option<&dyn Stream>) -> Result<(), Error>;
+    fn copy_between(
+        &self,
+        to: MemoryLocation,
+        from: MemoryLocation,
+        rows: &Rows,
+        stream: Option<&dyn Stream>,
+    ) -> Result<(), Error>;
     /// Sets bytes.
     ///
     /// # Errors
@@ -556,7 +562,7 @@ pub trait Executor: Debug + Send + Sync {
     /// # Errors
     ///
     /// As `load`.
-    fn load_kept(&self, artifact: &Artifact, _keeper: &dyn CodeKeeper) -> Result<Arc<dyn Module>, Error> {
+    fn load_kept(&self, artifact: &Artifact, _keeper: &dyn CodeCache) -> Result<Arc<dyn Module>, Error> {
         self.load(artifact)
     }
     /// Loads an artifact together with the code from elsewhere that it calls, and gives what the tools said of that code,

@@ -8,7 +8,7 @@ use std::{
 use crate::{
     error::{Error, ErrorKind},
     executor::{Executor, LaunchConfig, LoadedKernel, Poll, Stream},
-    ranges,
+    profiler_ranges,
     rows::Rows,
 };
 
@@ -23,9 +23,9 @@ pub enum MemoryKind {
     Host,
 }
 
-/// Where a copy begins.
+/// The first byte of a copy's source or destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct MemoryLocation {
     /// The address of the first byte.
     pub address: u64,
     /// Of what it is.
@@ -47,9 +47,9 @@ pub enum Step {
     /// A copy between two places, which do not overlap.
     Copy {
         /// Where to.
-        to: Place,
+        to: MemoryLocation,
         /// Where from.
-        from: Place,
+        from: MemoryLocation,
         /// How much.
         rows: Rows,
     },
@@ -61,7 +61,7 @@ pub struct Node {
     /// What is done.
     pub step: Step,
     /// Each of them once.
-    pub behind: Vec<usize>,
+    pub after: Vec<usize>,
 }
 
 /// Steps that are done as often as wanted, each behind those that it comes behind. A replay that begins in one stream while another one is going on in
@@ -120,14 +120,14 @@ impl Graph for Replayed {
     fn launch(&self, stream: Option<&dyn Stream>, poll: Option<Poll<'_>>) -> Result<(), Error> {
         let steps = Arc::clone(&self.steps.lock().unwrap_or_else(PoisonError::into_inner));
         let mut scratch = Vec::new();
-        let _range = ranges::launch_graph(steps.len());
+        let _range = profiler_ranges::launch_graph(steps.len());
         for step in &*steps {
             match step {
                 Step::Launch { kernel, config, cells } => {
                     scratch.clone_from(cells);
                     kernel.launch_polled(config, stream, &mut scratch, poll)?;
                 }
-                Step::Copy { to, from, rows } => self.executor.copy_places(*to, *from, rows, stream)?,
+                Step::Copy { to, from, rows } => self.executor.copy_between(*to, *from, rows, stream)?,
             }
         }
         Ok(())

@@ -12,32 +12,32 @@ mod launch;
 mod libdevice;
 mod occupancy;
 mod print;
+mod profiler_ranges;
 pub mod progress;
 pub mod ptxas;
 mod random;
-mod ranges;
 mod rows;
 pub mod sanitize;
 mod settings;
 mod size;
 mod toolkit;
 
-pub use code::{CodeKeeper, KeptCode, Linked, LinkedKind, Linking, LoadStage};
+pub use code::{CachedCode, CodeCache, Linked, LinkedKind, Linking, LoadStage};
 pub use edges::Edges;
 pub use error::{Error, ErrorKind};
 pub use executor::{
     Allocator, Buffer, DeviceAttributes, Event, Executor, HostCode, HostKind, HostLoader, HostMemory, LaunchConfig,
     Lent, LoadedKernel, Module, Part, PartMut, Poll, Shared, Stream,
 };
-pub use graph::{Graph, MemoryKind, Node, Place, Step};
+pub use graph::{Graph, MemoryKind, MemoryLocation, Node, Step};
 pub use libdevice::Libdevice;
 pub use occupancy::{BlockSize, USUAL_BLOCK, best_block};
 pub use print::{Output, set_output};
+pub use profiler_ranges::{Category, Range, range};
 pub use random::xoroshiro128p_states;
-pub use ranges::{Category, Range, range};
 pub use rows::Rows;
 pub use settings::{
-    CoarsenChoice, CpuStrategy, DebugPlace, DeviceChoice, FileChoice, InForce, ProgressChoice, SETTINGS, Setting,
+    CoarsenChoice, CpuStrategy, DebugIndex, DeviceChoice, FileChoice, InForce, ProgressChoice, SETTINGS, Setting,
     Settings,
 };
 pub use toolkit::Toolkit;

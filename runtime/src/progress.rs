@@ -19,7 +19,7 @@ use crate::{error::Error, rows::Rows, settings::ProgressChoice};
 
 /// Where a process shows progress.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct ProgressOutput {
     /// What is wanted.
     pub choice: ProgressChoice,
     /// Whether the standard error is a terminal now. Called when there is something to show.
@@ -28,7 +28,7 @@ pub struct Place {
     pub write: fn(&str),
 }
 
-static PLACE: OnceLock<Place> = OnceLock::new();
+static OUTPUT: OnceLock<ProgressOutput> = OnceLock::new();
 
 /// So long a compilation takes before it is shown, in milliseconds.
 static AFTER_MS: AtomicU64 = AtomicU64::new(2000);
@@ -39,8 +39,8 @@ static FROM_BYTES: AtomicU64 = AtomicU64::new(1 << 30);
 const PIECE: usize = 256 << 20;
 
 /// Says where progress is shown. The first call stays.
-pub fn set_up(place: Place) {
-    let _ = PLACE.set(place);
+pub fn set_up(output: ProgressOutput) {
+    let _ = OUTPUT.set(output);
 }
 
 /// Sets what counts as long and as large: for tests.
@@ -52,12 +52,12 @@ pub fn set_limits(after_ms: u64, from_bytes: u64) {
 /// Work that may be shown. What is shown of it is gone when this is dropped.
 #[derive(Debug)]
 pub struct Progress {
-    place: Place,
+    output: ProgressOutput,
     what: String,
     end: End,
     start: Instant,
     after: Duration,
-    shown: Shown,
+    shown: Display,
 }
 
 /// How much there is to do.
@@ -70,9 +70,9 @@ enum End {
     Blocks(u64),
 }
 
-/// What there is to be seen.
+/// What is displayed.
 #[derive(Debug)]
-enum Shown {
+enum Display {
     /// Nothing yet.
     NotYet,
     /// Nothing, for there is no place.
@@ -92,11 +92,11 @@ fn lines() -> &'static MultiProgress {
 impl Progress {
     /// Work without a known end, such as `compiling saxpy(float32)`, if progress may be wanted.
     pub fn of_work(what: impl FnOnce() -> String) -> Option<Self> {
-        let place = *PLACE.get()?;
-        match place.choice {
+        let output = *OUTPUT.get()?;
+        match output.choice {
             ProgressChoice::Never => None,
             ProgressChoice::Auto | ProgressChoice::Always => {
-                Some(Self::new(place, what(), End::Unknown, Duration::from_millis(AFTER_MS.load(Ordering::Relaxed))))
+                Some(Self::new(output, what(), End::Unknown, Duration::from_millis(AFTER_MS.load(Ordering::Relaxed))))
             }
         }
     }
@@ -113,23 +113,23 @@ impl Progress {
         if bytes < FROM_BYTES.load(Ordering::Relaxed) {
             return None;
         }
-        let place = *PLACE.get()?;
-        match place.choice {
+        let output = *OUTPUT.get()?;
+        match output.choice {
             ProgressChoice::Never | ProgressChoice::Auto => None,
-            ProgressChoice::Always => Some(Self::new(place, what.to_owned(), End::Bytes(bytes), Duration::ZERO)),
+            ProgressChoice::Always => Some(Self::new(output, what.to_owned(), End::Bytes(bytes), Duration::ZERO)),
         }
     }
 
-    fn new(place: Place, what: String, end: End, after: Duration) -> Self {
-        Self { place, what, end, start: Instant::now(), after, shown: Shown::NotYet }
+    fn new(output: ProgressOutput, what: String, end: End, after: Duration) -> Self {
+        Self { output, what, end, start: Instant::now(), after, shown: Display::NotYet }
     }
 
     /// To be called often, with what the work does now.
     pub fn look(&mut self, detail: &str) {
-        if matches!(self.shown, Shown::NotYet) && self.start.elapsed() >= self.after {
+        if matches!(self.shown, Display::NotYet) && self.start.elapsed() >= self.after {
             self.shown = self.appear(detail);
         }
-        if let Shown::Line(bar) = &self.shown {
+        if let Display::Line(bar) = &self.shown {
             bar.set_message(self.told(detail));
             bar.tick();
         }
@@ -138,7 +138,7 @@ impl Progress {
     /// To be called with how many bytes of a copy are done.
     pub fn done(&mut self, bytes: u64) {
         self.look("");
-        if let Shown::Line(bar) = &self.shown {
+        if let Display::Line(bar) = &self.shown {
             bar.set_position(bytes);
         }
     }
@@ -153,26 +153,26 @@ impl Progress {
             End::Unknown | End::Bytes(_) => format!("{blocks} blocks"),
         };
         self.look(&detail);
-        if let Shown::Line(bar) = &self.shown {
+        if let Display::Line(bar) = &self.shown {
             bar.set_position(blocks);
         }
     }
 
-    fn appear(&self, detail: &str) -> Shown {
-        if (self.place.is_terminal)() {
+    fn appear(&self, detail: &str) -> Display {
+        if (self.output.is_terminal)() {
             let all = match self.end {
                 End::Bytes(all) | End::Blocks(all) => all,
                 End::Unknown => 0,
             };
             let bar = lines().add(ProgressBar::new(all));
             bar.set_style(style(self.end));
-            return Shown::Line(bar);
+            return Display::Line(bar);
         }
-        match self.place.choice {
-            ProgressChoice::Auto | ProgressChoice::Never => Shown::Never,
+        match self.output.choice {
+            ProgressChoice::Auto | ProgressChoice::Never => Display::Never,
             ProgressChoice::Always => {
-                (self.place.write)(&format!("weft: {}\n", self.told(detail)));
-                Shown::Text
+                (self.output.write)(&format!("weft: {}\n", self.told(detail)));
+                Display::Text
             }
         }
     }
@@ -190,14 +190,14 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         match &self.shown {
-            Shown::NotYet | Shown::Never => {}
-            Shown::Line(bar) => {
+            Display::NotYet | Display::Never => {}
+            Display::Line(bar) => {
                 bar.finish_and_clear();
                 lines().remove(bar);
             }
-            Shown::Text => {
+            Display::Text => {
                 let seconds = self.start.elapsed().as_secs_f64();
-                (self.place.write)(&format!("weft: {}: ended after {seconds:.1} s\n", self.what));
+                (self.output.write)(&format!("weft: {}: ended after {seconds:.1} s\n", self.what));
             }
         }
     }
@@ -260,20 +260,20 @@ mod tests {
 
     static WRITTEN: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-    fn place(choice: ProgressChoice) -> Place {
+    fn output(choice: ProgressChoice) -> ProgressOutput {
         let write = |line: &str| WRITTEN.lock().expect("nobody panics with it").push(line.to_owned());
-        Place { choice, is_terminal: || false, write }
+        ProgressOutput { choice, is_terminal: || false, write }
     }
 
     #[test]
     fn without_a_terminal_only_those_are_told_who_want_it() {
         let mut short =
-            Progress::new(place(ProgressChoice::Always), "short".to_owned(), End::Unknown, Duration::from_hours(1));
+            Progress::new(output(ProgressChoice::Always), "short".to_owned(), End::Unknown, Duration::from_hours(1));
         short.look("a stage");
-        let mut long = Progress::new(place(ProgressChoice::Auto), "long".to_owned(), End::Unknown, Duration::ZERO);
+        let mut long = Progress::new(output(ProgressChoice::Auto), "long".to_owned(), End::Unknown, Duration::ZERO);
         long.look("a stage");
         drop((short, long));
-        let mut told = Progress::new(place(ProgressChoice::Always), "told".to_owned(), End::Unknown, Duration::ZERO);
+        let mut told = Progress::new(output(ProgressChoice::Always), "told".to_owned(), End::Unknown, Duration::ZERO);
         told.look("a stage");
         told.look("the next");
         drop(told);

@@ -3,14 +3,14 @@
 //! A step is linear over the field of two elements, and so is a jump: a matrix of 128 by 128 bits. It is kept as what it
 //! makes of every value of each of the sixteen bytes of a state, so that a jump is sixteen reads and not 128 steps.
 
-/// A state: the first word in the lower half.
-type State = u128;
+/// A state: the first word is the lower half.
+type XoroshiroState = u128;
 
 /// The polynomial of a jump by 2^64 steps: the states at the steps of its bits are added up.
 const JUMP: u128 = 0xd86b_048b_86aa_9922_beac_0467_eba5_facb;
 
 /// One step of the generator.
-fn step(state: State) -> State {
+fn step(state: XoroshiroState) -> XoroshiroState {
     let (first, second) = (state as u64, (state >> 64) as u64);
     let mixed = second ^ first;
     let next = first.rotate_left(55) ^ mixed ^ (mixed << 14);
@@ -18,7 +18,7 @@ fn step(state: State) -> State {
 }
 
 /// A state 2^64 steps on, step by step.
-fn jumped(mut state: State) -> State {
+fn jumped(mut state: XoroshiroState) -> XoroshiroState {
     let mut sum = 0;
     for bit in 0..128 {
         if JUMP >> bit & 1 == 1 {
@@ -30,7 +30,7 @@ fn jumped(mut state: State) -> State {
 }
 
 /// A state whose words are both what `SplitMix64` makes of a seed first.
-fn seeded(seed: u64) -> State {
+fn seeded(seed: u64) -> XoroshiroState {
     let mut word = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -39,11 +39,11 @@ fn seeded(seed: u64) -> State {
 }
 
 /// A linear map of states, by the bytes of its argument.
-struct Map(Vec<[State; 256]>);
+struct Map(Vec<[XoroshiroState; 256]>);
 
 impl Map {
     /// The map with these values at the states of one bit each.
-    fn new(columns: &[State]) -> Self {
+    fn new(columns: &[XoroshiroState]) -> Self {
         let bytes = columns.chunks(8).map(|columns| {
             let mut sums = [0; 256];
             for value in 1..256_usize {
@@ -55,7 +55,7 @@ impl Map {
         Self(bytes.collect())
     }
 
-    fn of(&self, state: State) -> State {
+    fn of(&self, state: XoroshiroState) -> XoroshiroState {
         self.0.iter().zip(state.to_le_bytes()).fold(0, |sum, (sums, byte)| sum ^ sums[usize::from(byte)])
     }
 }
@@ -63,7 +63,7 @@ impl Map {
 /// The states of generators, as bytes: for each its two words, little-endian. The first is that of the seed,
 /// `start` jumps on.
 pub fn xoroshiro128p_states(count: usize, seed: u64, start: u64) -> Vec<u8> {
-    let mut columns: Vec<State> = (0..128).map(|bit| jumped(1 << bit)).collect();
+    let mut columns: Vec<XoroshiroState> = (0..128).map(|bit| jumped(1 << bit)).collect();
     let jump = Map::new(&columns);
     let mut state = seeded(seed);
     let mut left = start;
@@ -88,9 +88,9 @@ pub fn xoroshiro128p_states(count: usize, seed: u64, start: u64) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn states(count: usize, seed: u64, start: u64) -> Vec<State> {
+    fn states(count: usize, seed: u64, start: u64) -> Vec<XoroshiroState> {
         let bytes = xoroshiro128p_states(count, seed, start);
-        bytes.as_chunks::<16>().0.iter().map(|bytes| State::from_le_bytes(*bytes)).collect()
+        bytes.as_chunks::<16>().0.iter().map(|bytes| XoroshiroState::from_le_bytes(*bytes)).collect()
     }
 
     #[test]

@@ -26,9 +26,9 @@ const HEADERS_IN_SITE_PACKAGES: &[&str] = &[
 /// Folders of Python packages that have ptxas, below `site-packages`.
 const PTXAS_IN_SITE_PACKAGES: &[&str] = &["nvidia/cu13/bin", "nvidia/cuda_nvcc/bin"];
 
-/// A library to look for.
+/// A library of the CUDA toolkit to search for.
 #[derive(Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct ToolkitLibrary {
     /// What it is called: `NVRTC`.
     pub(crate) name: &'static str,
     /// The start of its file's name: `libnvrtc.so`.
@@ -123,7 +123,7 @@ impl Toolkit {
     }
 
     /// Files that may be the library, best first.
-    pub(crate) fn files(&self, wanted: &Wanted) -> Vec<PathBuf> {
+    pub(crate) fn files(&self, wanted: &ToolkitLibrary) -> Vec<PathBuf> {
         let named = self.toolkits.iter();
         let named = named.flat_map(|root| IN_TOOLKIT.iter().map(move |at| root.join(at)));
         let packages =
@@ -148,7 +148,7 @@ pub(crate) fn newest(folder: &Path, file: &str) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    const WANTED: Wanted = Wanted {
+    const WANTED: ToolkitLibrary = ToolkitLibrary {
         name: "A library",
         file: "libtool.so",
         beside: None,

@@ -12,7 +12,7 @@ use support::{
     fake::{device, named, ptx, trace_file, traced, with_driver},
 };
 use weft_artifact::{Artifact, MachineCode};
-use weft_runtime::{CodeKeeper, ErrorKind, KeptCode, LoadStage, Settings, cuda};
+use weft_runtime::{CachedCode, CodeCache, ErrorKind, LoadStage, Settings, cuda};
 
 /// Keeps code in memory, by all that it is made of.
 #[derive(Debug, Default)]
@@ -21,11 +21,11 @@ struct Memory {
     stages: Mutex<Vec<LoadStage>>,
 }
 
-struct Place<'a>(&'a Memory, String);
+struct MemoryEntry<'a>(&'a Memory, String);
 
-impl CodeKeeper for Memory {
-    fn place<'a>(&'a self, of: &MachineCode<'_>) -> Box<dyn KeptCode + 'a> {
-        Box::new(Place(self, format!("{of:?}")))
+impl CodeCache for Memory {
+    fn entry<'a>(&'a self, of: &MachineCode<'_>) -> Box<dyn CachedCode + 'a> {
+        Box::new(MemoryEntry(self, format!("{of:?}")))
     }
 
     fn begin(&self, stage: LoadStage) {
@@ -33,7 +33,7 @@ impl CodeKeeper for Memory {
     }
 }
 
-impl KeptCode for Place<'_> {
+impl CachedCode for MemoryEntry<'_> {
     fn find(&self) -> Option<Vec<u8>> {
         self.0.kept.lock().unwrap_or_else(PoisonError::into_inner).get(&self.1).cloned()
     }

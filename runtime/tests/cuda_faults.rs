@@ -15,18 +15,18 @@ use support::{
     config, expect_error,
     fake::{device, named, ptx, trace_file, traced, with_driver},
 };
-use weft_artifact::{Artifact, Fault, FaultArg, Faults, Kernel, Numbers, Place};
+use weft_artifact::{Artifact, Fault, FaultArg, Faults, Kernel, Numbers, SourceLocation};
 use weft_runtime::{ErrorKind, Executor, LoadedKernel, Stream};
 
-/// A kernel `raises` whose faults are two, and that was called from one place.
+/// A kernel `raises` whose faults are two, and that was called from one location.
 fn raises(at_launch: bool) -> Artifact {
-    let place = |line| Place { file: "k.py".into(), line, function: "f".into() };
-    let fault = |class: &str, args, numbers| Fault { class: class.into(), args, numbers, place: place(2) };
+    let location = |line| SourceLocation { file: "k.py".into(), line, function: "f".into() };
+    let fault = |class: &str, args, numbers| Fault { class: class.into(), args, numbers, location: location(2) };
     let faults = vec![
         fault("builtins.ValueError", vec![FaultArg::Str("never".into())], Numbers::None),
         fault("builtins.IndexError", Vec::new(), Numbers::Index(1)),
     ];
-    let faults = Some(Arc::new(Faults { faults, calls: vec![place(9)], at_launch }));
+    let faults = Some(Arc::new(Faults { faults, calls: vec![location(9)], at_launch }));
     let kernel = Kernel { faults, ..named("raises", 0) };
     Artifact { kernels: vec![kernel], ..ptx("// raises weft$fault_claim weft$fault_page") }
 }
@@ -48,7 +48,7 @@ fn a_fault_is_told_at_a_wait_once_and_a_launch_makes_no_call_more() {
             let raised = error.raised.expect("it says what");
             assert_eq!((raised.thread, raised.block), ([3, 0, 0], [0, 2, 0]));
             assert_eq!(raised.message().as_deref(), Some("index -5 is out of bounds for axis 1 with size 4"));
-            assert_eq!(raised.calls.iter().map(|place| place.line).collect::<Vec<_>>(), [9]);
+            assert_eq!(raised.calls.iter().map(|location| location.line).collect::<Vec<_>>(), [9]);
             // It was told, and what looks for the next takes no call.
             let calls = traced(|| device.synchronize().expect("there is no other"));
             assert_eq!(calls, ["cuCtxGetCurrent", "cuCtxSynchronize"]);

@@ -289,20 +289,20 @@ fn a_second_try_waits_and_trims() {
     });
 }
 
-/// Memory of an allocator of the test's.
+/// Memory of the test's allocator.
 #[derive(Debug)]
-struct Given {
+struct TestMemory {
     memory: Vec<u64>,
     n_live: Arc<AtomicUsize>,
 }
 
-impl Lent for Given {
+impl Lent for TestMemory {
     fn address(&self) -> u64 {
         self.memory.as_ptr().expose_provenance() as u64
     }
 }
 
-impl Drop for Given {
+impl Drop for TestMemory {
     fn drop(&mut self) {
         self.n_live.fetch_sub(1, Ordering::Relaxed);
     }
@@ -323,7 +323,7 @@ impl Allocator for Giver {
         }
         self.n_live.fetch_add(1, Ordering::Relaxed);
         let memory = vec![0; bytes.div_ceil(8) as usize];
-        Ok(Box::new(Given { memory, n_live: Arc::clone(&self.n_live) }))
+        Ok(Box::new(TestMemory { memory, n_live: Arc::clone(&self.n_live) }))
     }
 }
 

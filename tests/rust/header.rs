@@ -2,7 +2,7 @@
 //!
 //! Every key may be missing. `sig`: the signature to compile for, else the decorator's. `targets`: which targets a test
 //! looks at, `sm_80` if none is named. `show`: the stages that are a snapshot. `without`: what it does not compile for:
-//! `host`. `facts`: what `weft emit --assume` lists, in what is shown. `abi`: what other programs see of it, which is `c` or `numba` for a device function and `kernel` for a kernel.
+//! `host`. `assume`: the assumptions of what is shown, as `weft emit --assume` takes them. `abi`: what other programs see of it, which is `c` or `numba` for a device function and `kernel` for a kernel.
 
 /// What the line says.
 #[derive(Debug, Default, PartialEq)]
@@ -11,7 +11,7 @@ pub(crate) struct Header {
     pub(crate) targets: Vec<String>,
     pub(crate) show: Vec<String>,
     pub(crate) without: Vec<String>,
-    pub(crate) facts: Vec<String>,
+    pub(crate) assumptions: Vec<String>,
     pub(crate) abi: Option<String>,
 }
 
@@ -30,7 +30,7 @@ impl Header {
                 "targets" => header.targets = values,
                 "show" => header.show = values,
                 "without" => header.without = values,
-                "facts" => header.facts = values,
+                "assume" => header.assumptions = values,
                 "abi" => header.abi = values.into_iter().next(),
                 other => return Err(format!("there is no key `{other}`")),
             }

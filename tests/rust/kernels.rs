@@ -19,9 +19,9 @@ fn kernels_compile_and_look_as_before() {
         let inside = &path[path.find("kernels/").expect("the pattern says so")..];
         let text = read(&format!("tests/{inside}"));
         let header = Header::read(&text).unwrap_or_else(|error| panic!("{inside}: {error}"));
-        let mut made = |target: &str, form: &str, facts: &[String]| {
+        let mut made = |target: &str, form: &str, assumptions: &[String]| {
             let (sig, abi) = (header.sig.as_deref(), header.abi.as_deref());
-            let made = emit_for(inside, stem(inside), sig, abi, facts, target, form);
+            let made = emit_for(inside, stem(inside), sig, abi, assumptions, target, form);
             made.map_err(|fault| faults.push(format!("{inside} for {target}:\n{fault}"))).ok()
         };
         // Every kernel compiles for both, whatever it shows, but for what only a GPU has.
@@ -32,7 +32,7 @@ fn kernels_compile_and_look_as_before() {
             }
         }
         for (target, stage) in shown(&header) {
-            if let Some(output) = made(target, stage, &header.facts) {
+            if let Some(output) = made(target, stage, &header.assumptions) {
                 assert_snapshot(
                     &snapshot_name(inside, &header, target, stage),
                     &text,

@@ -75,13 +75,13 @@ pub(crate) fn emit(file: &str, kernel: &str, sig: Option<&str>, target: &str, fo
     emit_for(file, kernel, sig, None, &[], target, form)
 }
 
-/// The same of what other programs see with an ABI, and for launches with some facts, as a test's header names them.
+/// The same of what other programs see with an ABI, and for launches with assumptions, as a test's header names them.
 pub(crate) fn emit_for(
     file: &str,
     function: &str,
     sig: Option<&str>,
     abi: Option<&str>,
-    facts: &[String],
+    assumptions: &[String],
     target: &str,
     form: &str,
 ) -> Result<String, String> {
@@ -93,7 +93,7 @@ pub(crate) fn emit_for(
     if let Some(sig) = sig {
         arguments.extend(["--sig", sig]);
     }
-    let assumed = facts.join(",");
+    let assumed = assumptions.join(",");
     if !assumed.is_empty() {
         arguments.extend(["--assume", &assumed]);
     }

@@ -12,12 +12,12 @@
 use std::sync::Arc;
 
 use crate::{
+    assumptions::Assumptions,
     factors::Factors,
-    facts::Facts,
     fault::Faults,
+    inline_checks::HostSeen,
     number::Scalar,
     sanitize::{HostChecks, Sites},
-    seen::HostSeen,
     types::ArgType,
 };
 
@@ -78,11 +78,11 @@ pub struct Kernel {
     /// A function that it leads to calls itself: how much of a stack it takes is not known.
     pub calls_itself: bool,
     /// For the host: it can be compiled so that it writes nothing beside its arrays.
-    pub confinable: bool,
+    pub can_bound_stores: bool,
     /// How many threads one of a launch does the work of.
     pub coarsening: Coarsening,
     /// The facts of launches that its code is better for. It takes for granted those of them that it was compiled for.
-    pub gains: Facts,
+    pub gains: Assumptions,
     /// The faults that it reports, if it reports some.
     pub faults: Option<Arc<Faults>>,
     /// For a GPU: it prints where the host has put a [`PrintRing`](crate::PrintRing).
@@ -191,7 +191,7 @@ pub struct HostContext {
     /// loops says here which of them runs.
     pub thread: u64,
     /// Turns of loops that the thread still takes before it calls `pause`, which sets it again.
-    pub turns: u64,
+    pub iterations: u64,
     /// Returns when the threads that wait together are here: those of the block; those of the warp that are in the mask, if
     /// the last argument is [`Self::OF_WARP`]; all of the grid, if it is [`Self::OF_GRID`]; those that happen to be at the same place in the code, if it is
     /// [`Self::AT_SITE`]: the other argument is the place's number then.
@@ -263,7 +263,7 @@ impl HostContext {
             last_block,
             scratch,
             thread: 0,
-            turns: 0,
+            iterations: 0,
             wait: no_wait,
             pause: no_pause,
             lowest: 0,
@@ -369,7 +369,7 @@ pub enum SlotField {
     Shape(u8),
     /// A stride in bytes.
     Stride(u8),
-    /// The lowest address that a [confined](Kernel::confinable) kernel may write of an array; 0 where it may write anything.
+    /// The lowest address that a [confined](Kernel::can_bound_stores) kernel may write of an array; 0 where it may write anything.
     Start,
     /// How many bytes it may write from there on; `i64::MAX` where it may write anything.
     Room,
@@ -381,7 +381,7 @@ pub enum SlotField {
 }
 
 impl SlotField {
-    /// Those that say where a [confined](Kernel::confinable) kernel may write.
+    /// Those that say where a [confined](Kernel::can_bound_stores) kernel may write.
     pub const BOUNDS: [Self; 4] = [Self::Start, Self::Room, Self::Least, Self::Limit];
 
     /// How a kernel takes one of [`Self::BOUNDS`]; `None` for the others, which the argument's type says.

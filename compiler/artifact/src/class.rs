@@ -41,12 +41,12 @@ pub struct Class {
 pub struct ClassId(u32);
 
 #[derive(Default)]
-struct Table {
+struct ClassTable {
     all: Vec<&'static Class>,
     ids: HashMap<&'static Class, ClassId>,
 }
 
-static TABLE: LazyLock<RwLock<Table>> = LazyLock::new(RwLock::default);
+static TABLE: LazyLock<RwLock<ClassTable>> = LazyLock::new(RwLock::default);
 
 impl ClassId {
     /// One more than the largest [`ClassId::code`].

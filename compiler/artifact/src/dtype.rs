@@ -30,12 +30,12 @@ pub enum DType {
 pub struct CompoundId(u32);
 
 #[derive(Default)]
-struct Table {
+struct CompoundTable {
     all: Vec<&'static Compound>,
     ids: HashMap<&'static Compound, CompoundId>,
 }
 
-static TABLE: LazyLock<RwLock<Table>> = LazyLock::new(RwLock::default);
+static TABLE: LazyLock<RwLock<CompoundTable>> = LazyLock::new(RwLock::default);
 
 /// Codes below are numbers.
 const FIRST_COMPOUND: u32 = 64;

@@ -6,7 +6,7 @@ pub struct Faults {
     /// By their numbers.
     pub faults: Vec<Fault>,
     /// Calls that a fault may come through, by their numbers.
-    pub calls: Vec<Place>,
+    pub calls: Vec<SourceLocation>,
     /// Whoever launches waits, and is told: debug code, whose messages are Numba's.
     pub at_launch: bool,
 }
@@ -21,7 +21,7 @@ pub struct Fault {
     /// What the record's two numbers are.
     pub numbers: Numbers,
     /// Where.
-    pub place: Place,
+    pub location: SourceLocation,
 }
 
 /// What the two numbers are that a record has besides.
@@ -39,7 +39,7 @@ pub enum Numbers {
 
 /// A line of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SourceLocation {
     /// The file's name.
     pub file: String,
     /// From 1.
@@ -104,7 +104,7 @@ pub struct Raised {
     /// What [`Fault::numbers`] says.
     pub numbers: (i64, i64),
     /// The calls that led there, the innermost first.
-    pub calls: Vec<Place>,
+    pub calls: Vec<SourceLocation>,
     /// How many further calls led there.
     pub further: u64,
     /// The launch was of debug code.
@@ -156,14 +156,14 @@ mod tests {
 
     #[test]
     fn a_record_names_its_fault() {
-        let place = |line| Place { file: "k.py".to_owned(), line, function: "f".to_owned() };
+        let location = |line| SourceLocation { file: "k.py".to_owned(), line, function: "f".to_owned() };
         let fault = Fault {
             class: "builtins.IndexError".to_owned(),
             args: Vec::new(),
             numbers: Numbers::Index(1),
-            place: place(3),
+            location: location(3),
         };
-        let faults = Faults { faults: vec![fault], calls: vec![place(7), place(8)], at_launch: false };
+        let faults = Faults { faults: vec![fault], calls: vec![location(7), location(8)], at_launch: false };
         let mut words = [0_u64; FaultRecord::LEN];
         assert!(faults.raised(|word| words[word]).is_none());
         words[FaultRecord::DONE] = 1;
@@ -174,7 +174,7 @@ mod tests {
         words[FaultRecord::CALLS] = 1;
         let raised = faults.raised(|word| words[word]).expect("it is there");
         assert_eq!(raised.thread, [0, 5, 0]);
-        assert_eq!(raised.calls, [place(8), place(7)]);
+        assert_eq!(raised.calls, [location(8), location(7)]);
         assert_eq!(raised.message().as_deref(), Some("index -4 is out of bounds for axis 1 with size 3"));
     }
 }

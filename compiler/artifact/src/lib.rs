@@ -3,47 +3,47 @@
 //! This crate has no dependencies, so that the runtime needs no compiler and the compiler no runtime.
 
 mod artifact;
+mod assumptions;
 mod class;
 mod compound;
 mod conversion;
 mod dtype;
+mod english;
 mod factors;
-mod facts;
 mod fault;
 mod fields;
 mod format;
 mod half;
+mod inline_checks;
 mod machine;
 mod number;
-mod printed;
+mod print_ring;
 mod sanitize;
-mod seen;
 mod table;
 mod time;
 mod types;
 mod vector;
-mod words;
 
 pub use artifact::{
     Access, Artifact, Candidate, Coarsening, CodeFormat, HostConfig, HostContext, HostEntry, HostWatch, Kernel, Param,
     RuntimeSlot, Slot, SlotField, SlotSource, SlotType, Step,
 };
+pub use assumptions::{ALIGNED, Addresses, Assumptions, are_nonneg};
 pub use class::{Class, ClassId, ClassKind};
 pub use compound::{Chars, Compound, CompoundError, Member, Nested, Record, RecordField};
 pub use conversion::{Choice, Conversion, Misfit, Rank, choose};
 pub use dtype::{CompoundId, DType};
+pub use english::article;
 pub use factors::Factors;
-pub use facts::{ALIGNED, Addresses, Facts, are_nonneg};
-pub use fault::{Fault, FaultArg, FaultRecord, Faults, Numbers, Place, Raised};
+pub use fault::{Fault, FaultArg, FaultRecord, Faults, Numbers, Raised, SourceLocation};
 pub use fields::{ArgItem, Field, Which};
 pub use format::{FormatPart, format_parts};
+pub use inline_checks::{HostPage, HostSeen};
 pub use machine::MachineCode;
 pub use number::{Complex, Number, Scalar};
-pub use printed::PrintRing;
-pub use sanitize::{AccessBits, EventKind, HostChecks, SharedPlace, Site, SiteKind, Sites, Tools, Update};
-pub use seen::{HostPage, HostSeen};
+pub use print_ring::PrintRing;
+pub use sanitize::{AccessBits, EventKind, HostChecks, SharedArrayInfo, Site, SiteKind, Sites, Tools, Update};
 pub use table::{NUMBERS, Row};
 pub use time::{Time, TimeUnit};
 pub use types::{ArgType, ArrayType, EXTENT_BITS, Layout, MAX_LEAVES, MAX_NDIM, SMALL_EXTENT};
 pub use vector::Vector;
-pub use words::article;

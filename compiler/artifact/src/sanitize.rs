@@ -154,9 +154,9 @@ pub struct Update {
     pub element: String,
 }
 
-/// An array of the block's scratch memory.
+/// An array in the block's scratch memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SharedPlace {
+pub struct SharedArrayInfo {
     /// Bytes from the start.
     pub offset: u64,
     /// Its size.
@@ -179,7 +179,7 @@ pub struct Sites {
     /// The places, by their numbers.
     pub sites: Vec<Site>,
     /// The arrays of fixed size in scratch memory.
-    pub shared: Vec<SharedPlace>,
+    pub shared: Vec<SharedArrayInfo>,
     /// The numbers of parameters that are arrays which the kernel only reads; none if it may write more than arrays that are
     /// parameters, and memory of its own.
     pub only_read: Vec<u32>,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use weft_artifact::Facts;
+use weft_artifact::Assumptions;
 
 use crate::options::OptionFlags;
 
@@ -164,9 +164,9 @@ enum Assumption {
 
 impl EmitArgs {
     /// What `--assume` lists.
-    pub(crate) fn facts(&self) -> Facts {
+    pub(crate) fn assumptions(&self) -> Assumptions {
         let has = |assumption| self.assume.contains(&assumption);
-        Facts {
+        Assumptions {
             small: has(Assumption::Small),
             nonneg: has(Assumption::Nonneg),
             disjoint: has(Assumption::Disjoint),

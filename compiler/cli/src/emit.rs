@@ -180,7 +180,7 @@ impl Compile<'_> {
     /// The options of a decorator, and those of the command line in the place of the same ones.
     fn options(&self, jit: &Jit) -> Result<Options, Stop> {
         let code = self.args.options.over(&jit.options)?.code;
-        Ok(Options { libdevice: self.libdevice.clone(), facts: self.args.facts(), ..code })
+        Ok(Options { libdevice: self.libdevice.clone(), assumptions: self.args.assumptions(), ..code })
     }
 
     fn entry(&self, is_function: bool) -> Entry {
@@ -219,7 +219,7 @@ impl Compile<'_> {
         };
         let compiled = match self.engine.compile(&request) {
             Ok(Outcome::Made(compiled)) => Ok(compiled),
-            Ok(Outcome::Asks(_)) => Err(kernels::unanswered(&request.function)),
+            Ok(Outcome::Queries(_)) => Err(kernels::unanswered(&request.function)),
             Err(failure) => Err(failure),
         };
         let compiled = match compiled {
@@ -235,7 +235,7 @@ impl Compile<'_> {
             let note = &kernel.coarsening.note;
             let note = if note.is_empty() { "not coarsened: nobody asks for it" } else { note };
             remarks.push(format!("{} for {target}: {note}\n", job.title()));
-            let taken: Vec<_> = kernel.gains.and(request.options.facts).names().collect();
+            let taken: Vec<_> = kernel.gains.and(request.options.assumptions).names().collect();
             if !taken.is_empty() {
                 remarks.push(format!("{} for {target}: for launches that are {}\n", job.title(), taken.join(", ")));
             }
@@ -250,7 +250,7 @@ impl Compile<'_> {
             let request = Request { options, ..request.clone() };
             match self.engine.compile(&request) {
                 Ok(Outcome::Made(variant)) => compiled = variant,
-                Ok(Outcome::Asks(_)) => {
+                Ok(Outcome::Queries(_)) => {
                     report.add(&kernels::unanswered(&request.function).diagnostics, &compiled.sources);
                     return Ok(());
                 }

@@ -1,7 +1,7 @@
-//! Writes what was compiled: to the standard output, to a file, or to files in a folder. [`place`] puts files where they
+//! Writes what was compiled: to the standard output, to a file, or to files in a folder. [`write`] puts files where they
 //! belong; a file that was read is never written over.
 
-mod place;
+mod write;
 
 use std::{
     fs,
@@ -71,7 +71,7 @@ pub(crate) fn write(
         }
         (Some(path), [only]) if !is_folder(path) => {
             spare(path, inputs)?;
-            place::all(&[(path.to_path_buf(), &only.bytes)])?;
+            write::all(&[(path.to_path_buf(), &only.bytes)])?;
         }
         (Some(path), several) => {
             let there = fs::metadata(path).ok();
@@ -87,7 +87,7 @@ pub(crate) fn write(
             let files: Vec<_> = several.iter().map(|output| (path.join(&output.file), &*output.bytes)).collect();
             files.iter().try_for_each(|(file, _)| spare(file, inputs))?;
             fs::create_dir_all(path).map_err(|error| cannot_write(path, &error))?;
-            place::all(&files)?;
+            write::all(&files)?;
         }
     }
     Ok(())

@@ -33,9 +33,9 @@ pub(crate) struct Report {
     cells: BTreeMap<String, (String, u32)>,
 }
 
-/// A place as it is shown: lines and columns are counted from 1, columns in characters, the end is behind the last one.
+/// A span as it is shown. Lines and columns are counted from 1, columns in characters; the end is exclusive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ReportedSpan {
     /// The file's path.
     pub(crate) file: String,
     /// The cell of a notebook, in which lines are counted.
@@ -53,9 +53,9 @@ impl Report {
             if !sources.file(diagnostic.span).is_some_and(|file| file.text.contains("numba")) {
                 diagnostic.numba = None;
             }
-            diagnostic.span = self.place(diagnostic.span, sources);
+            diagnostic.span = self.location(diagnostic.span, sources);
             for (span, _) in &mut diagnostic.labels {
-                *span = self.place(*span, sources);
+                *span = self.location(*span, sources);
             }
             if !self.has(&diagnostic) {
                 self.diagnostics.push(diagnostic);
@@ -86,7 +86,7 @@ impl Report {
         let Self { diagnostics, sources, .. } = self;
         let mut move_one = |span: &mut Span| {
             let is_joined = sources.file(*span).is_some_and(|file| file.name == notebook.name);
-            if let Some((file, within)) = notebook.place(*span).filter(|_| is_joined) {
+            if let Some((file, within)) = notebook.location(*span).filter(|_| is_joined) {
                 *span = Span { file: sources.add(&file), ..within };
             }
         };
@@ -111,7 +111,7 @@ impl Report {
     }
 
     /// The span in this report's own list of files.
-    fn place(&mut self, span: Span, sources: &SourceMap) -> Span {
+    fn location(&mut self, span: Span, sources: &SourceMap) -> Span {
         let file = sources.files().get(span.file as usize);
         Span { file: file.map_or(u32::MAX, |file| self.sources.add(file)), ..span }
     }
@@ -131,14 +131,14 @@ impl Report {
     }
 
     /// The place of a span, if it is in a file.
-    pub(crate) fn shown(&self, span: Span) -> Option<Place> {
+    pub(crate) fn shown(&self, span: Span) -> Option<ReportedSpan> {
         let file = self.sources.file(span)?;
         let (start, end) = (file.line_column(span.start), file.line_column(span.end));
         let (name, cell) = match self.cells.get(&file.name) {
             Some((notebook, number)) => (notebook.clone(), Some(*number)),
             None => (file.name.clone(), None),
         };
-        Some(Place { file: name, cell, start, end })
+        Some(ReportedSpan { file: name, cell, start, end })
     }
 
     /// The files that places are in.

@@ -22,13 +22,13 @@ pub(crate) fn check(program: &Program, kernel: &KernelDef<'_>) -> Vec<Diagnostic
     let is_python = |name: &str| intrinsics::is_known(&format!("builtins.{name}")) || intrinsics::is_exception(name);
     let is_unknown = |name: &String| !program.defines(kernel, name) && !is_python(name);
     let (absent, undefined) = roots.filter(is_unknown).partition(|name| intrinsics::is_builtin(name));
-    let mut walk = Walk { undefined, absent, faults: Vec::new(), text: program.text(kernel) };
+    let mut walk = NameVisitor { undefined, absent, faults: Vec::new(), text: program.text(kernel) };
     walk.stmts(&ast.body, false);
     walk.faults.sort_by_key(|fault| fault.span);
     walk.faults
 }
 
-struct Walk<'a> {
+struct NameVisitor<'a> {
     /// Names to report, each at its first place.
     undefined: BTreeSet<String>,
     /// Python's built-in functions that kernels do not have, each at its first place.
@@ -37,7 +37,7 @@ struct Walk<'a> {
     text: &'a str,
 }
 
-impl Walk<'_> {
+impl NameVisitor<'_> {
     fn stmts(&mut self, stmts: &[Stmt], in_loop: bool) {
         for stmt in stmts {
             self.stmt(stmt, in_loop);

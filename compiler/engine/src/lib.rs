@@ -34,7 +34,7 @@ use weft_compiler::{
     source::{SourceMap, Span},
 };
 
-use crate::once::{Held, Once};
+use crate::once::{Once, OnceGuard};
 pub use crate::{
     digest::{BUILD, Digest},
     disk::{About, DiskCache, Entry},
@@ -52,7 +52,7 @@ pub struct Engine {
 
 /// An engine that compiles nothing for as long as this lives. See [`Engine::hold`].
 pub struct HeldEngine<'a> {
-    _once: Held<'a, Digest, Outcome<Arc<Output>>, Failure>,
+    _once: OnceGuard<'a, Digest, Outcome<Arc<Output>>, Failure>,
 }
 
 /// What a caller wants besides the result.
@@ -74,7 +74,7 @@ pub struct Compiled {
     /// The result.
     pub outcome: Outcome<Arc<Output>>,
     /// It was not compiled for this caller: it was kept, in the process or on the disk, or another thread made it.
-    pub was_kept: bool,
+    pub was_cached: bool,
     /// Another process may make the same request: no address of this one is in the code.
     pub is_lasting: bool,
 }
@@ -154,8 +154,8 @@ impl Engine {
             // Whoever waited for the result need not wait for this.
             disk.write(&digest, &about(request), &encode(outcome));
         }
-        let was_kept = !is_new.get();
-        Some(made.map(|outcome| Compiled { outcome: Outcome::clone(&outcome), was_kept, is_lasting }))
+        let was_cached = !is_new.get();
+        Some(made.map(|outcome| Compiled { outcome: Outcome::clone(&outcome), was_cached, is_lasting }))
     }
 
     /// The type of what a request's function returns as a device function: [`pipeline::result_type_polled`]. It is found
@@ -247,7 +247,7 @@ impl fmt::Debug for HeldEngine<'_> {
 fn weight(outcome: &Outcome<Arc<Output>>) -> usize {
     let output = match outcome {
         Outcome::Made(output) => output,
-        Outcome::Asks(asks) => return size_of_val(asks.as_slice()),
+        Outcome::Queries(asks) => return size_of_val(asks.as_slice()),
     };
     let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     let sources: usize = output.sources.files().iter().map(|file| file.text.len()).sum();

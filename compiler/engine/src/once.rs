@@ -14,7 +14,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// See the module.
 pub(crate) struct Once<K, V, E> {
-    state: Mutex<State<K, V, E>>,
+    state: Mutex<OnceState<K, V, E>>,
     /// About how many bytes a value takes.
     weight: fn(&V) -> usize,
     /// The most bytes that are kept.
@@ -23,8 +23,8 @@ pub(crate) struct Once<K, V, E> {
     idle: Condvar,
 }
 
-struct State<K, V, E> {
-    kept: HashMap<K, Kept<V>>,
+struct OnceState<K, V, E> {
+    kept: HashMap<K, CachedValue<V>>,
     flights: HashMap<K, Arc<Flight<V, E>>>,
     /// How much other work is under way ([`Once::alone`]).
     others: usize,
@@ -34,7 +34,7 @@ struct State<K, V, E> {
     clock: u64,
 }
 
-struct Kept<V> {
+struct CachedValue<V> {
     value: Arc<V>,
     bytes: usize,
     /// The clock of the last use: what was not used for the longest time goes first.
@@ -58,15 +58,15 @@ enum Landed<V, E> {
     Crashed,
 }
 
-/// The state, locked, with nothing under way. See [`Once::hold`].
-pub(crate) struct Held<'a, K, V, E> {
-    _state: MutexGuard<'a, State<K, V, E>>,
+/// The locked state while no computation runs. See [`Once::hold`].
+pub(crate) struct OnceGuard<'a, K, V, E> {
+    _state: MutexGuard<'a, OnceState<K, V, E>>,
 }
 
 impl<K: Clone + Eq + Hash, V, E: Clone> Once<K, V, E> {
     /// Keeps at most `limit` bytes, where a value takes `weight` of it.
     pub(crate) fn new(limit: usize, weight: fn(&V) -> usize) -> Self {
-        let state = State { kept: HashMap::new(), flights: HashMap::new(), others: 0, bytes: 0, clock: 0 };
+        let state = OnceState { kept: HashMap::new(), flights: HashMap::new(), others: 0, bytes: 0, clock: 0 };
         Self { state: Mutex::new(state), weight, limit, idle: Condvar::new() }
     }
 
@@ -123,21 +123,21 @@ impl<K: Clone + Eq + Hash, V, E: Clone> Once<K, V, E> {
 
     /// Waits until nothing is under way, and keeps it so for as long as the guard lives: threads wait that ask for
     /// something. Never called by work itself.
-    pub(crate) fn hold(&self) -> Held<'_, K, V, E> {
+    pub(crate) fn hold(&self) -> OnceGuard<'_, K, V, E> {
         let mut state = self.lock();
         while !state.is_idle() {
             state = self.idle.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        Held { _state: state }
+        OnceGuard { _state: state }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<K, V, E>> {
+    fn lock(&self) -> MutexGuard<'_, OnceState<K, V, E>> {
         // Nothing that can panic halfway through a change happens under the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<K: Clone + Eq + Hash, V, E> State<K, V, E> {
+impl<K: Clone + Eq + Hash, V, E> OnceState<K, V, E> {
     fn is_idle(&self) -> bool {
         self.flights.is_empty() && self.others == 0
     }
@@ -150,11 +150,11 @@ impl<K: Clone + Eq + Hash, V, E> State<K, V, E> {
     }
 
     /// Keeps a value, and gives those that must go for it: the caller drops them outside of the lock.
-    fn keep(&mut self, key: K, value: Arc<V>, bytes: usize, limit: usize) -> Vec<Kept<V>> {
+    fn keep(&mut self, key: K, value: Arc<V>, bytes: usize, limit: usize) -> Vec<CachedValue<V>> {
         self.clock += 1;
         self.bytes += bytes;
         let mut gone = Vec::new();
-        if let Some(old) = self.kept.insert(key, Kept { value, bytes, used: self.clock }) {
+        if let Some(old) = self.kept.insert(key, CachedValue { value, bytes, used: self.clock }) {
             self.bytes -= old.bytes;
             gone.push(old);
         }

@@ -3,14 +3,14 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use weft_artifact::{
-    ArgType, ArrayType, Chars, Class, ClassId, ClassKind, Compound, DType, Factors, Facts, Layout, MachineCode, Nested,
-    Number, Record, Scalar, Time, Tools, Vector,
+    ArgType, ArrayType, Assumptions, Chars, Class, ClassId, ClassKind, Compound, DType, Factors, Layout, MachineCode,
+    Nested, Number, Record, Scalar, Time, Tools, Vector,
 };
 use weft_compiler::{
     request::{
-        Abi, Answer, Ask, Captured, CapturedArray, CpuThreads, Entry, External, Foreign, FunctionDef, Given, GpuBody,
-        HostCpu, Keep, LaunchBounds, Options, Overloaded, Overloads, PlannedCpu, PtxBody, Request, Role, Signature,
-        Target, Typing, Unsupported,
+        Abi, Answer, Captured, CapturedArray, CpuThreads, Entry, External, Foreign, FunctionDef, GpuBody, HostCpu,
+        Keep, LaunchBounds, Options, OverloadArgument, OverloadQuery, Overloaded, Overloads, PlannedCpu, PtxBody,
+        Request, Role, Signature, Target, Typing, Unsupported,
     },
     source::{Origin, SourceFile, Span},
     syntax,
@@ -134,8 +134,8 @@ fn with(kernel: FunctionDef) -> Request {
 }
 
 /// What is known of a call of an overloaded function.
-fn answer(number: u32, name: Option<&str>, given: Given, chosen: Result<(), Option<String>>) -> Answer {
-    let ask = Ask { function: number, args: vec![(name.map(str::to_owned), given)] };
+fn answer(number: u32, name: Option<&str>, given: OverloadArgument, chosen: Result<(), Option<String>>) -> Answer {
+    let ask = OverloadQuery { function: number, args: vec![(name.map(str::to_owned), given)] };
     Answer { ask, chosen: chosen.map(|()| Arc::new(function(file(SCALED), &[]))) }
 }
 
@@ -336,13 +336,13 @@ fn every_change_gives_another_digest() {
         overloading("numpy.g", 3, "f"),
         overloading("numpy.f", 4, "f"),
         overloading("numpy.f", 3, "g"),
-        answered(vec![answer(3, None, Given::Type(Scalar::F32.into()), Err(None))]),
-        answered(vec![answer(4, None, Given::Type(Scalar::F32.into()), Err(None))]),
-        answered(vec![answer(3, Some("x"), Given::Type(Scalar::F32.into()), Err(None))]),
-        answered(vec![answer(3, None, Given::Type(Scalar::F64.into()), Err(None))]),
-        answered(vec![answer(3, None, Given::Str("float32".into()), Err(None))]),
-        answered(vec![answer(3, None, Given::Str("float32".into()), Err(Some("no".into())))]),
-        answered(vec![answer(3, None, Given::Str("float32".into()), Ok(()))]),
+        answered(vec![answer(3, None, OverloadArgument::Type(Scalar::F32.into()), Err(None))]),
+        answered(vec![answer(4, None, OverloadArgument::Type(Scalar::F32.into()), Err(None))]),
+        answered(vec![answer(3, Some("x"), OverloadArgument::Type(Scalar::F32.into()), Err(None))]),
+        answered(vec![answer(3, None, OverloadArgument::Type(Scalar::F64.into()), Err(None))]),
+        answered(vec![answer(3, None, OverloadArgument::Str("float32".into()), Err(None))]),
+        answered(vec![answer(3, None, OverloadArgument::Str("float32".into()), Err(Some("no".into())))]),
+        answered(vec![answer(3, None, OverloadArgument::Str("float32".into()), Ok(()))]),
         capturing(Captured::Struct(pair, vec![Captured::Int(3), Captured::Int(3)])),
         capturing(Captured::Struct(other_pair, vec![Captured::Int(3), Captured::Int(3)])),
         capturing(Captured::Struct(swapped, vec![Captured::Int(3), Captured::Int(3)])),
@@ -474,12 +474,12 @@ fn every_change_gives_another_digest() {
         options(Options { max_registers: Some(64), ..base() }),
         options(Options { cpu_threads: CpuThreads::Fibers, ..base() }),
         options(Options { cpu_threads: CpuThreads::Loops, ..base() }),
-        options(Options { confined: true, ..base() }),
-        options(Options { facts: Facts { small: true, ..Facts::NONE }, ..base() }),
-        options(Options { facts: Facts { nonneg: true, ..Facts::NONE }, ..base() }),
-        options(Options { facts: Facts { disjoint: true, ..Facts::NONE }, ..base() }),
-        options(Options { facts: Facts { aligned: true, ..Facts::NONE }, ..base() }),
-        options(Options { facts: Facts { warps: true, ..Facts::NONE }, ..base() }),
+        options(Options { bounded_stores: true, ..base() }),
+        options(Options { assumptions: Assumptions { small: true, ..Assumptions::NONE }, ..base() }),
+        options(Options { assumptions: Assumptions { nonneg: true, ..Assumptions::NONE }, ..base() }),
+        options(Options { assumptions: Assumptions { disjoint: true, ..Assumptions::NONE }, ..base() }),
+        options(Options { assumptions: Assumptions { aligned: true, ..Assumptions::NONE }, ..base() }),
+        options(Options { assumptions: Assumptions { warps: true, ..Assumptions::NONE }, ..base() }),
         options(Options { notes: true, ..base() }),
         options(Options { coarsen: Factors::of_threads([2, 1, 1]), ..base() }),
         options(Options { coarsen: Factors::of_threads([1, 2, 1]), ..base() }),

@@ -102,7 +102,7 @@ fn compiled(cache: &DiskCache, request: &Request) -> (Vec<u8>, bool) {
     let engine = Engine::with_cache(Some(cache.clone()));
     let made = engine.compile_polled(request, &caller(true)).expect("nobody gives it up").expect("a good kernel");
     let output: Arc<Output> = made.outcome.made().expect("nothing to ask");
-    (output.artifact.code.clone(), made.was_kept)
+    (output.artifact.code.clone(), made.was_cached)
 }
 
 #[test]

@@ -3,16 +3,18 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use weft_artifact::{
-    Access, ArgType, ArrayType, Artifact, Candidate, Chars, Class, ClassId, ClassKind, Coarsening, CodeFormat,
-    Compound, DType, Factors, Facts, Fault, FaultArg, Faults, HostEntry, Kernel, Layout, Nested, Number, Numbers,
-    Param, Place, Record, RecordField, Scalar, SharedPlace, Site, SiteKind, Sites, Slot, SlotField, SlotSource,
-    SlotType, Time, Tools, Update, Vector,
+    Access, ArgType, ArrayType, Artifact, Assumptions, Candidate, Chars, Class, ClassId, ClassKind, Coarsening,
+    CodeFormat, Compound, DType, Factors, Fault, FaultArg, Faults, HostEntry, Kernel, Layout, Nested, Number, Numbers,
+    Param, Record, RecordField, Scalar, SharedArrayInfo, Site, SiteKind, Sites, Slot, SlotField, SlotSource, SlotType,
+    SourceLocation, Time, Tools, Update, Vector,
 };
 use weft_compiler::{
     diagnostic::{Code, Diagnostic, Severity},
     host_cpu,
     pipeline::{self, Output},
-    request::{Ask, Captured, FunctionDef, Given, Keep, Options, Outcome, Overloads, Request, Target},
+    request::{
+        Captured, FunctionDef, Keep, Options, Outcome, OverloadArgument, OverloadQuery, Overloads, Request, Target,
+    },
     source::{Origin, SourceFile, SourceMap, Span},
     syntax,
 };
@@ -118,14 +120,20 @@ fn sites() -> Sites {
         SiteKind::End,
         SiteKind::Call,
     ];
-    let shared =
-        vec![SharedPlace { offset: 16, bytes: 64, name: "s".to_owned(), item: 4, shape: vec![4, 4], is_program: true }];
+    let shared = vec![SharedArrayInfo {
+        offset: 16,
+        bytes: 64,
+        name: "s".to_owned(),
+        item: 4,
+        shape: vec![4, 4],
+        is_program: true,
+    }];
     Sites { tools: Tools::ALL, sites: kinds.map(site).to_vec(), shared, only_read: vec![1, 4] }
 }
 
 fn faults() -> Faults {
-    let place = |line| Place { file: "k.py".to_owned(), line, function: "ƒ".to_owned() };
-    let fault = |numbers, args| Fault { class: "builtins.ValueError".to_owned(), args, numbers, place: place(3) };
+    let location = |line| SourceLocation { file: "k.py".to_owned(), line, function: "ƒ".to_owned() };
+    let fault = |numbers, args| Fault { class: "builtins.ValueError".to_owned(), args, numbers, location: location(3) };
     let args = vec![
         FaultArg::None,
         FaultArg::Bool(true),
@@ -137,7 +145,7 @@ fn faults() -> Faults {
     let numbers = [Numbers::None, Numbers::Index(6), Numbers::Extents, Numbers::Elements];
     Faults {
         faults: numbers.map(|numbers| fault(numbers, args.clone())).to_vec(),
-        calls: vec![place(u32::MAX)],
+        calls: vec![location(u32::MAX)],
         at_launch: true,
     }
 }
@@ -172,7 +180,7 @@ fn everything() -> Output {
         dynamic_shared: true,
         cooperative: false,
         calls_itself: true,
-        confinable: true,
+        can_bound_stores: true,
         coarsening: Coarsening {
             factors: Factors { blocks: [1, 1, 2], ..Factors::of_threads([4, 2, 1]) },
             note: "4x2x1 threads in one".to_owned(),
@@ -184,7 +192,7 @@ fn everything() -> Output {
                 note: "2x1x1".to_owned(),
             }],
         },
-        gains: Facts { small: true, nonneg: false, disjoint: false, aligned: true, warps: false },
+        gains: Assumptions { small: true, nonneg: false, disjoint: false, aligned: true, warps: false },
         faults: Some(Arc::new(faults())),
         prints: true,
         sanitize: Some(Arc::new(sites())),
@@ -294,11 +302,13 @@ fn what_is_cut_off_or_longer_has_no_meaning() {
 #[test]
 fn questions_are_read_as_they_were_asked() {
     let given = vec![
-        (None, Given::Type(ArgType::Enum(class(ClassKind::Enum), Box::new(ArgType::Value(DType::I64))))),
-        (Some("axis".to_owned()), Given::Str("ä".to_owned())),
+        (None, OverloadArgument::Type(ArgType::Enum(class(ClassKind::Enum), Box::new(ArgType::Value(DType::I64))))),
+        (Some("axis".to_owned()), OverloadArgument::Str("ä".to_owned())),
     ];
-    let asks = vec![Ask { function: 7, args: given }, Ask { function: u32::MAX, args: Vec::new() }];
-    let Ok(Outcome::Asks(read)) = decode(&encode(&Outcome::Asks(asks.clone()))) else { panic!("they are questions") };
+    let asks = vec![OverloadQuery { function: 7, args: given }, OverloadQuery { function: u32::MAX, args: Vec::new() }];
+    let Ok(Outcome::Queries(read)) = decode(&encode(&Outcome::Queries(asks.clone()))) else {
+        panic!("they are questions")
+    };
     assert_eq!(read, asks);
 }
 

@@ -80,9 +80,9 @@ pub(crate) fn copied(function: &Function) -> Vec<Vec<LocalId>> {
     classes
 }
 
-/// What a value is made of: what is loaded and the locals in it, and those that lie in the addresses of what is loaded.
+/// The inputs of a value: its loads, the locals in it, and the locals in the addresses of its loads.
 #[derive(Debug, Default)]
-pub(crate) struct Parts {
+pub(crate) struct ValueInputs {
     /// Pointers of what is loaded, but for loads in addresses.
     pub loads: Vec<ExprId>,
     /// Locals.
@@ -91,7 +91,7 @@ pub(crate) struct Parts {
     pub in_addresses: Vec<LocalId>,
 }
 
-impl Parts {
+impl ValueInputs {
     /// Those of an expression.
     pub(crate) fn of(function: &Function, root: ExprId) -> Self {
         let mut parts = Self::default();

@@ -2,7 +2,7 @@
 
 use weft_artifact::{Access, Addresses, ArgItem, SlotField, SlotSource};
 
-use super::Waiting;
+use super::WaitAnalysis;
 use crate::ir::{
     Circles, Class, Const, Function, FunctionKind, Leaf, LoadHint, Module, Op, StmtKind, for_each_expr_of_block,
     for_each_stmt,
@@ -13,7 +13,8 @@ use crate::ir::{
 pub(crate) fn never_written(module: &Module) -> Option<Vec<bool>> {
     let kernel = module.kernel().filter(|kernel| kernel.kind == FunctionKind::Kernel)?;
     let is_read = |slot| memory(module, slot) == Some(Memory::Read);
-    (module.facts.disjoint && gains_by_disjoint(module, kernel)).then(|| kernel.slots.iter().map(is_read).collect())
+    (module.assumptions.disjoint && gains_by_disjoint(module, kernel))
+        .then(|| kernel.slots.iter().map(is_read).collect())
 }
 
 /// By parameter of the kernel: whether it is an array with which it only accumulates, and nobody reads or writes it otherwise while
@@ -22,7 +23,7 @@ pub(crate) fn never_written(module: &Module) -> Option<Vec<bool>> {
 pub(crate) fn only_accumulated(module: &Module) -> Option<Vec<bool>> {
     let kernel = module.kernel().filter(|kernel| kernel.kind == FunctionKind::Kernel)?;
     let is_accumulated = |slot| memory(module, slot) == Some(Memory::Accumulated);
-    (module.facts.disjoint && gains_by_accumulation(module, kernel))
+    (module.assumptions.disjoint && gains_by_accumulation(module, kernel))
         .then(|| kernel.slots.iter().map(is_accumulated).collect())
 }
 
@@ -78,7 +79,7 @@ fn is_alone(module: &Module, memories: &[Memory]) -> bool {
     !memories.contains(&Memory::Unknown)
         && memories.len() <= Addresses::MOST
         && !module.functions.iter().any(|(_, function)| sees_others(function))
-        && !Waiting::of(module, &Circles::of(module)).in_module(module)
+        && !WaitAnalysis::of(module, &Circles::of(module)).in_module(module)
 }
 
 /// Whether a function reaches memory that is no argument's, or orders what it does with what others do.

@@ -3,26 +3,26 @@
 
 mod copied;
 mod disjoint;
-mod fixed;
 mod interval;
+mod ir_queries;
+mod no_progress;
 mod origins;
-mod quiet_turns;
+mod pointer_extents;
 mod ranges;
-mod reach;
 mod reads;
-mod rounds;
-mod waiting;
-mod walk;
+mod rematerializable;
+mod waiting_loops;
+mod waiting_recursion;
 mod warps;
 
-pub(crate) use copied::{Parts, copied};
+pub(crate) use copied::{ValueInputs, copied};
 pub(crate) use disjoint::{gains_by_accumulation, gains_by_disjoint, never_written, only_accumulated};
-pub(crate) use fixed::Fixed;
 pub(crate) use interval::Interval;
+pub(crate) use ir_queries::{any_expr, escapes, for_each_mention, for_each_read};
 pub(crate) use origins::{Origins, Owner, base, only_read};
+pub(crate) use pointer_extents::{PointerExtent, PointerExtents};
 pub(crate) use ranges::Ranges;
-pub(crate) use reach::{Reach, Reaches};
 pub(crate) use reads::same;
-pub(crate) use waiting::Waiting;
-pub(crate) use walk::{any_expr, escapes, for_each_mention, for_each_read};
+pub(crate) use rematerializable::Rematerializable;
+pub(crate) use waiting_loops::WaitAnalysis;
 pub(crate) use warps::gains_by_warps;

@@ -1,6 +1,6 @@
 //! What memory functions read: whether another thread may have written it.
 
-use super::walk::{any_expr, escapes};
+use super::ir_queries::{any_expr, escapes};
 use crate::ir::{
     Effects, ExprId, ExprKind, Function, Module, Op, Space, StmtKind, Touches, Type, for_each_expr_of_block,
     for_each_stmt,

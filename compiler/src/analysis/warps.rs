@@ -1,6 +1,6 @@
 //! Kernels in which each warp works on its own: on a row of a matrix, a node of a graph.
 
-use super::Fixed;
+use super::Rematerializable;
 use crate::ir::{
     Arith, BinaryOp, Class, Effects, ExprId, Function, FunctionKind, Leaf, LocalId, Module, Op, SpecialRegister, Stmt,
     StmtKind, for_each_expr, for_each_expr_of_block, for_each_stmt,
@@ -20,9 +20,9 @@ pub(crate) fn gains_by_warps(module: &Module) -> bool {
     module.functions.iter().all(|(_, function)| may_part(function))
         && !module.functions.iter().any(|(id, function)| stays(id) && asks_for_thread(function))
         && match takes_turns(kernel) {
-            Turns::OfLanes => true,
-            Turns::None => module.functions.iter().any(|(_, function)| hands_on(function)),
-            Turns::OfThreads => false,
+            LoopDistribution::OfLanes => true,
+            LoopDistribution::None => module.functions.iter().any(|(_, function)| hands_on(function)),
+            LoopDistribution::OfThreads => false,
         }
 }
 
@@ -83,9 +83,9 @@ fn asks_for_thread(function: &Function) -> bool {
     asks
 }
 
-/// Which loops threads take in turns.
+/// How the iterations of loops are distributed over threads.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Turns {
+enum LoopDistribution {
     /// None.
     None,
     /// One by a block's threads, or the grid's: long rows of threads read long pieces of memory.
@@ -95,8 +95,8 @@ enum Turns {
 }
 
 /// Whether there is a loop whose counter begins at something of the thread's number along `x`, and by how much it grows.
-fn takes_turns(function: &Function) -> Turns {
-    let fixed = Fixed::of(function, &function.body);
+fn takes_turns(function: &Function) -> LoopDistribution {
+    let fixed = Rematerializable::of(function, &function.body);
     let mut counters = Vec::new();
     for_each_stmt(&function.body, &mut |stmt| {
         if let StmtKind::Loop { body, step } = &stmt.kind {
@@ -104,16 +104,16 @@ fn takes_turns(function: &Function) -> Turns {
             counters.extend(assigns.iter().filter_map(|stmt| grows(function, stmt)));
         }
     });
-    let mut found = Turns::None;
+    let mut found = LoopDistribution::None;
     for_each_stmt(&function.body, &mut |stmt| {
         if let StmtKind::Assign(local, value) = stmt.kind
             && let Some((_, by)) = counters.iter().find(|(counter, _)| *counter == local)
             && depends_on_lane(function, &fixed, local, value)
         {
             if is_32(function, *by) {
-                found = Turns::OfLanes;
-            } else if found == Turns::None {
-                found = Turns::OfThreads;
+                found = LoopDistribution::OfLanes;
+            } else if found == LoopDistribution::None {
+                found = LoopDistribution::OfThreads;
             }
         }
     });
@@ -135,7 +135,7 @@ fn is_32(function: &Function, id: ExprId) -> bool {
 }
 
 /// Whether a first value of a local is something and the thread's number along `x`, or its lane.
-fn depends_on_lane(function: &Function, fixed: &Fixed, local: LocalId, value: ExprId) -> bool {
+fn depends_on_lane(function: &Function, fixed: &Rematerializable, local: LocalId, value: ExprId) -> bool {
     let (mut depends, mut grows) = (false, false);
     for_each_expr(function, value, &mut |id| match function.class(id) {
         Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(0) | SpecialRegister::LaneId)) => depends = true,
@@ -149,7 +149,7 @@ fn depends_on_lane(function: &Function, fixed: &Fixed, local: LocalId, value: Ex
 }
 
 /// Whether a fixed local is the lane.
-fn is_lane(function: &Function, fixed: &Fixed, local: LocalId) -> bool {
+fn is_lane(function: &Function, fixed: &Rematerializable, local: LocalId) -> bool {
     let mut asks = false;
     if let Some(value) = fixed.value(local) {
         for_each_expr(function, value, &mut |id| {

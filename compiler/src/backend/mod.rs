@@ -11,7 +11,7 @@ mod testing;
 
 use std::{fmt::Write, sync::Arc};
 
-use weft_artifact::{Artifact, CodeFormat, Fault, Faults, HostEntry, Kernel, Place, Slot, SlotType};
+use weft_artifact::{Artifact, CodeFormat, Fault, Faults, HostEntry, Kernel, Slot, SlotType, SourceLocation};
 
 use crate::{
     diagnostic::{Code, Diagnostic},
@@ -21,7 +21,7 @@ use crate::{
     stop,
     target::{
         LOCAL_BYTES, STATIC_SHARED_BYTES,
-        needs::{self, Chosen, Why},
+        needs::{self, Chosen, NeedsError},
     },
 };
 
@@ -130,12 +130,12 @@ fn written_for(module: &Module, request: &Request, number: u32, suffix: &'static
         let span = module.inline_ptx.iter().nth(place).map_or_else(Span::default, |(_, ptx)| ptx.span);
         let diagnostic = Diagnostic::error(Code::NotInTarget, span, lacks.to_string());
         match lacks.why {
-            Why::Driver { .. } => return diagnostic.help("update NVIDIA's driver, or do without it"),
-            Why::Writer { .. } => return diagnostic.help("do without it"),
-            Why::NoTarget => {
+            NeedsError::Driver { .. } => return diagnostic.help("update NVIDIA's driver, or do without it"),
+            NeedsError::Writer { .. } => return diagnostic.help("do without it"),
+            NeedsError::NoTarget => {
                 return diagnostic.help("newer GPUs have another instruction for it, such as `vote.sync` for `vote`");
             }
-            Why::Target(_) => {}
+            NeedsError::Target(_) => {}
         }
         let diagnostic = diagnostic.label(format!("the kernel is compiled for {}", request.target));
         if driver.is_some() {
@@ -217,7 +217,7 @@ fn kernel_record(module: &Module, kernel: &Function, request: &Request, host: Op
         dynamic_shared: module.dynamic_shared,
         cooperative: module.cooperative,
         calls_itself: !Circles::of(module).is_empty(),
-        confinable: module.confinable && host.is_some(),
+        can_bound_stores: module.can_bound_stores && host.is_some(),
         coarsening: module.coarsening.clone(),
         gains: module.gains,
         faults: faults(module, request).map(Arc::new),
@@ -232,21 +232,21 @@ fn faults(module: &Module, request: &Request) -> Option<Faults> {
     if module.faults.is_empty() {
         return None;
     }
-    let place = |function: &str, span: Span| {
+    let location = |function: &str, span: Span| {
         let file = module.sources.files().get(span.file as usize);
         let line = file.map_or(0, |file| file.line_column(span.start).0);
         let file = file.map(|file| file.name.clone()).unwrap_or_default();
-        Place { file, line, function: function.to_owned() }
+        SourceLocation { file, line, function: function.to_owned() }
     };
     let fault = |fault: &ir::FaultSite| Fault {
         class: fault.class.clone(),
         args: fault.args.clone(),
         numbers: fault.numbers,
-        place: place(&fault.function, fault.span),
+        location: location(&fault.function, fault.span),
     };
     Some(Faults {
         faults: module.faults.iter().map(|(_, known)| fault(known)).collect(),
-        calls: module.call_places.iter().map(|(_, call)| place(&call.function, call.span)).collect(),
+        calls: module.call_sites.iter().map(|(_, call)| location(&call.function, call.span)).collect(),
         at_launch: request.options.debug,
     })
 }

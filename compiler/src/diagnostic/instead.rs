@@ -4,9 +4,9 @@
 //! other side of a launch. Misspelt names are found by [`closest`](super::closest), and what numba-cuda alone has in
 //! kernels is a row of `intrinsics/numba.rs`.
 
-/// Where a name was written.
+/// The code in which a name occurs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum NameContext {
     /// In a kernel or a device function.
     Kernel,
     /// In the Python around it.
@@ -15,10 +15,10 @@ pub enum Place {
 
 /// Where a row holds, if only there; the name, or names with the same beginning, which end in a period; and what to
 /// write instead.
-type Row = (Option<Place>, &'static str, &'static str);
+type Row = (Option<NameContext>, &'static str, &'static str);
 
-const HOST: Option<Place> = Some(Place::Host);
-const KERNEL: Option<Place> = Some(Place::Kernel);
+const HOST: Option<NameContext> = Some(NameContext::Host);
+const KERNEL: Option<NameContext> = Some(NameContext::Kernel);
 
 const DRAWS: &str =
     "write `philox_uniform_float32(seed, i, n)` of `cuda.random`: number `n` of sequence `i`; no states are needed";
@@ -261,7 +261,7 @@ const OPTIONS: &[(&str, &str)] = &[
 
 /// What to write instead of a name that is not there, by its whole path such as `weft.cuda.shfl`; `None` if no row
 /// knows it.
-pub fn instead(place: Place, path: &str) -> Option<&'static str> {
+pub fn instead(place: NameContext, path: &str) -> Option<&'static str> {
     let fits = |row: &Row| {
         row.0.is_none_or(|only| only == place)
             && if let Some(module) = row.1.strip_suffix('.') {
@@ -287,7 +287,7 @@ pub fn unexpected_option<'a>(name: &str, known: impl IntoIterator<Item = &'a str
 
 /// What is wrong with a name that is not there, after the sentence that says so: "; did you mean …?", ": write …", or
 /// nothing.
-pub fn hint<'a>(place: Place, path: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+pub fn hint<'a>(place: NameContext, path: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     if let Some(instead) = instead(place, path) {
         return format!(": {instead}");
     }
@@ -304,18 +304,23 @@ mod tests {
 
     #[test]
     fn a_row_holds_where_it_says() {
-        assert!(instead(Place::Kernel, "weft.cuda.shfl_down").is_some_and(|text| text.contains("shfl_down_sync")));
-        assert_eq!(instead(Place::Kernel, "weft.cuda.shfl_down"), instead(Place::Host, "weft.cuda.shfl_down"));
-        assert_eq!(instead(Place::Host, "weft.cuda.synchronize"), None);
-        assert_eq!(instead(Place::Kernel, "weft.njit"), None);
+        assert!(
+            instead(NameContext::Kernel, "weft.cuda.shfl_down").is_some_and(|text| text.contains("shfl_down_sync"))
+        );
+        assert_eq!(
+            instead(NameContext::Kernel, "weft.cuda.shfl_down"),
+            instead(NameContext::Host, "weft.cuda.shfl_down")
+        );
+        assert_eq!(instead(NameContext::Host, "weft.cuda.synchronize"), None);
+        assert_eq!(instead(NameContext::Kernel, "weft.njit"), None);
     }
 
     #[test]
     fn a_module_stands_for_its_names() {
         for path in ["random", "random.random", "numpy.random.rand"] {
-            assert_eq!(instead(Place::Kernel, path), Some(DRAWS), "{path}");
+            assert_eq!(instead(NameContext::Kernel, path), Some(DRAWS), "{path}");
         }
-        assert_eq!(instead(Place::Kernel, "randomly"), None);
+        assert_eq!(instead(NameContext::Kernel, "randomly"), None);
     }
 
     #[test]
@@ -327,8 +332,8 @@ mod tests {
 
     #[test]
     fn a_hint_ends_a_sentence() {
-        assert_eq!(hint(Place::Host, "weft.cuda.gird", ["grid", "jit"]), "; did you mean `grid`?");
-        assert_eq!(hint(Place::Host, "weft.cuda.njit", ["jit"]), ": write `cuda.jit`");
-        assert_eq!(hint(Place::Host, "weft.cuda.elephant", ["grid", "jit"]), "");
+        assert_eq!(hint(NameContext::Host, "weft.cuda.gird", ["grid", "jit"]), "; did you mean `grid`?");
+        assert_eq!(hint(NameContext::Host, "weft.cuda.njit", ["jit"]), ": write `cuda.jit`");
+        assert_eq!(hint(NameContext::Host, "weft.cuda.elephant", ["grid", "jit"]), "");
     }
 }

@@ -12,7 +12,7 @@ mod suggest;
 
 pub use codes::Code;
 pub use explain::explain;
-pub use instead::{Place, hint, instead, unexpected_option};
+pub use instead::{NameContext, hint, instead, unexpected_option};
 pub use real::is_real;
 pub use render::{render_json, render_text};
 pub use suggest::{closest, nearest};

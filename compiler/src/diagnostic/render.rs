@@ -49,7 +49,7 @@ fn render_own(diagnostic: &Diagnostic, sources: &SourceMap, renderer: &Renderer)
         Severity::Note => Level::NOTE,
     };
     let title = level.primary_title(diagnostic.message.as_str()).id(diagnostic.code.number());
-    let shown = Shown::all(diagnostic, sources);
+    let shown = AnnotatedFile::all(diagnostic, sources);
     if shown.is_empty() {
         // Without a source line the frame of one would be drawn around nothing.
         let notes = diagnostic.notes.iter().map(|note| Group::with_title(Level::NOTE.secondary_title(note.as_str())));
@@ -57,7 +57,7 @@ fn render_own(diagnostic: &Diagnostic, sources: &SourceMap, renderer: &Renderer)
         let groups: Vec<Group<'_>> = std::iter::once(Group::with_title(title)).chain(notes).chain(help).collect();
         return groups.iter().map(|group| renderer.render(std::slice::from_ref(group))).collect::<Vec<_>>().join("\n");
     }
-    let mut group = Group::with_title(title).elements(shown.iter().map(Shown::snippet));
+    let mut group = Group::with_title(title).elements(shown.iter().map(AnnotatedFile::snippet));
     for note in &diagnostic.notes {
         group = group.element(Level::NOTE.message(note.as_str()));
     }
@@ -67,8 +67,8 @@ fn render_own(diagnostic: &Diagnostic, sources: &SourceMap, renderer: &Renderer)
     renderer.render(&[group])
 }
 
-/// A file with the places that a diagnostic shows in it.
-struct Shown<'a> {
+/// A file with the spans that a diagnostic shows in it.
+struct AnnotatedFile<'a> {
     file: &'a SourceFile,
     index: u32,
     /// The file's text with the columns that were cut off back in front of each line.
@@ -77,7 +77,7 @@ struct Shown<'a> {
     places: Vec<(Span, &'a str, bool)>,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> AnnotatedFile<'a> {
     /// The diagnostic's own file first, then those of its labels.
     fn all(diagnostic: &'a Diagnostic, sources: &'a SourceMap) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();

@@ -20,8 +20,8 @@ use crate::{
     source::Span,
 };
 
-/// What an array is made of.
-pub(super) struct Made {
+/// The properties of an array that a call creates.
+pub(super) struct NewArray {
     pub(super) dtype: DType,
     pub(super) layout: Layout,
     pub(super) shape: Vec<Atom>,
@@ -31,7 +31,7 @@ pub(super) struct Made {
 
 impl FnLowerer<'_> {
     /// A new array of this call, with whatever its memory has.
-    pub(super) fn new_array(&mut self, made: &Made, name: &str, span: Span) -> ArrayValue {
+    pub(super) fn new_array(&mut self, made: &NewArray, name: &str, span: Span) -> ArrayValue {
         // Two calls may begin at one place: `np.zeros(2).copy()`.
         let length = (span.end - span.start) as usize;
         let items = self.loops.unrolled.iter().copied().chain([length]).collect();
@@ -43,7 +43,7 @@ impl FnLowerer<'_> {
     }
 
     /// An array that no variable gets.
-    fn scratch_array(&mut self, made: &Made, sites: Sites, name: &str, span: Span) -> ArrayValue {
+    fn scratch_array(&mut self, made: &NewArray, sites: Sites, name: &str, span: Span) -> ArrayValue {
         let (elem, parts) = made.dtype.access();
         let ty = ArrayTy {
             dtype: made.dtype,
@@ -75,7 +75,7 @@ impl FnLowerer<'_> {
     /// an earlier execution, it writes into another one first.
     pub(super) fn new_array_of(
         &mut self,
-        made: &Made,
+        made: &NewArray,
         read: Sites,
         name: &str,
         span: Span,

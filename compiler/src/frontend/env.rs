@@ -34,7 +34,7 @@ impl FnLowerer<'_> {
         }
         if let Some(inner) = ty.optional() {
             // The value has the locals that it has where it is not missing: a test changes no more than its type.
-            let given = if self.b.place().is_some() {
+            let given = if self.b.fixed_span().is_some() {
                 self.b.new_temp(Type::BOOL)
             } else {
                 self.b.part(format!("{name}.given"), Type::BOOL)
@@ -44,7 +44,7 @@ impl FnLowerer<'_> {
             self.variables.storage.entry(name.to_owned()).or_default().push((ty.clone(), locals.clone()));
             return locals;
         }
-        let own = self.b.place().is_some();
+        let own = self.b.fixed_span().is_some();
         let in_parts = !matches!(ty, Ty::Scalar(_));
         let local = |(suffix, part): (String, Type)| {
             let name = format!("{name}{suffix}");

@@ -65,7 +65,8 @@ impl ExprTypes {
 impl FnLowerer<'_> {
     /// Keeps what an expression is, or what a name gets, if somebody asks.
     pub(super) fn note_type(&mut self, ty: &Ty, span: Span, assigned: Option<&str>) {
-        if self.cx.expressions.is_none() || self.is_dry() || self.b.place().is_some() || prelude::is_own(&self.def) {
+        if self.cx.expressions.is_none() || self.is_dry() || self.b.fixed_span().is_some() || prelude::is_own(&self.def)
+        {
             return;
         }
         let Some(found) = ty.arg() else { return };
@@ -118,6 +119,6 @@ fn has_weak(ty: &Ty) -> bool {
 /// that their places are in.
 pub fn expression_types(request: &Request) -> Outcome<(ExprTypes, SourceMap)> {
     let Lowerer { expressions, sources, asks, .. } =
-        super::lowered_for(request, super::Wanted { variables: false, expressions: true });
-    if asks.is_empty() { Outcome::Made((expressions.unwrap_or_default(), sources)) } else { Outcome::Asks(asks) }
+        super::lowered_for(request, super::RecordedInfo { variables: false, expressions: true });
+    if asks.is_empty() { Outcome::Made((expressions.unwrap_or_default(), sources)) } else { Outcome::Queries(asks) }
 }

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     diagnostic::{Code, Diagnostic},
-    ir::{BinaryOp, Built, CallPlace, CompareOp, Const, ExprId, FaultId, FaultSite, LocalId, Op, StmtKind as Ir, Type},
+    ir::{BinaryOp, Built, CallSite, CompareOp, Const, ExprId, FaultId, FaultSite, LocalId, Op, StmtKind as Ir, Type},
     source::Span,
 };
 
@@ -65,8 +65,8 @@ impl FnLowerer<'_> {
         self.b.open();
         let code = if self.cx.reports.any() {
             if !self.is_dry() && !is_own(&self.def) {
-                let place = CallPlace { function: self.def.ast.name.clone(), span: self.at(span) };
-                let id = self.cx.module.call_places.push(place);
+                let place = CallSite { function: self.def.ast.name.clone(), span: self.at(span) };
+                let id = self.cx.module.call_sites.push(place);
                 let code = self.b.read(ended, span);
                 self.b.op(Op::FaultCall(id), Vec::new(), vec![code], span);
             }

@@ -40,8 +40,8 @@ pub(super) enum Sequence<'v> {
     Reversed(&'v Value),
 }
 
-/// How many values a range has.
-enum Turns {
+/// The number of values of a range.
+enum TripCount {
     Known(i128),
     Counted(ExprId),
 }
@@ -135,11 +135,11 @@ impl FnLowerer<'_> {
             Sequence::Tuple(_, items, _) => Some(Atom::Int(items.len() as i64)),
             Sequence::Range(ty, start, stop, step) => {
                 let length = match self.range_turns(ty, [start, stop, step], span)? {
-                    Turns::Known(known) => match i64::try_from(known) {
+                    TripCount::Known(known) => match i64::try_from(known) {
                         Ok(known) => return Some(Atom::Int(known)),
                         Err(_) => self.b.int(Scalar::U64, known, span),
                     },
-                    Turns::Counted(length) => length,
+                    TripCount::Counted(length) => length,
                 };
                 // Of a longer one it wraps around: an index from the end finds its item still.
                 let length = self.b.convert(length, Type::I64, span);
@@ -180,8 +180,8 @@ impl FnLowerer<'_> {
         let Some(Sequence::Range(ty, start, stop, step)) = Sequence::of(range) else { return Value::Poison };
         match self.range_turns(ty, [start, stop, step], span) {
             None => Value::Poison,
-            Some(Turns::Known(known)) => Value::Int(known.min(i128::from(i64::MAX))),
-            Some(Turns::Counted(mut length)) => {
+            Some(TripCount::Known(known)) => Value::Int(known.min(i128::from(i64::MAX))),
+            Some(TripCount::Counted(mut length)) => {
                 if ty.size_bytes() == 8 {
                     let most = self.b.int(Scalar::U64, i128::from(i64::MAX), span);
                     length = self.b.binary(BinaryOp::Min, length, most, span);
@@ -194,13 +194,13 @@ impl FnLowerer<'_> {
     }
 
     /// How many values a range has, as an unsigned number of its size.
-    fn range_turns(&mut self, ty: Scalar, [start, stop, step]: [&Value; 3], span: Span) -> Option<Turns> {
+    fn range_turns(&mut self, ty: Scalar, [start, stop, step]: [&Value; 3], span: Span) -> Option<TripCount> {
         if let (Value::Int(start), Value::Int(stop), Value::Int(step)) = (start, stop, step)
             && *step != 0
         {
             let distance = if *step > 0 { stop - start } else { start - stop };
             let turns = distance.max(0).div_euclid(step.abs()) + i128::from(distance.max(0) % step.abs() != 0);
-            return Some(Turns::Known(turns));
+            return Some(TripCount::Known(turns));
         }
         let mut part = |value: &Value| {
             let value = self.reread(value, span);
@@ -248,7 +248,7 @@ impl FnLowerer<'_> {
                 self.unless_zero(ty, by, count, word, span)
             }
         };
-        Some(Turns::Counted(length))
+        Some(TripCount::Counted(length))
     }
 
     /// `count`, or 0 where the step is zero.

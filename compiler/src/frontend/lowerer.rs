@@ -22,7 +22,7 @@ use super::{
 use crate::{
     diagnostic::{Code, Diagnostic, Severity},
     ir::{BinaryOp, Builder, Built, Const, ConstantId, ExprId, LocalId, LocalKind, Module, StmtKind, Type},
-    request::{Ask, FunctionDef, Overloads},
+    request::{FunctionDef, OverloadQuery, Overloads},
     source::{SourceMap, Span},
 };
 
@@ -54,7 +54,7 @@ pub(super) struct Lowerer {
     /// Reads of variables, and calls, that never got a type: errors, if no other error explains it.
     pub(super) undefined: Vec<Diagnostic>,
     /// Calls of overloaded functions whose implementations the request does not have.
-    pub(super) asks: Vec<Ask>,
+    pub(super) asks: Vec<OverloadQuery>,
     /// The request promises that no index of an array is negative.
     pub(super) no_wraparound: bool,
     /// The code tells of what it does.
@@ -136,7 +136,7 @@ impl FnLowerer<'_> {
 
     /// A span of the tree in the compilation's source map. What stands in the prelude has the place of its use.
     pub(super) fn at(&self, span: Span) -> Span {
-        Span { file: self.file, ..self.b.place().unwrap_or(span) }
+        Span { file: self.file, ..self.b.fixed_span().unwrap_or(span) }
     }
 
     /// Records a diagnostic; the value stands for what could not be lowered.

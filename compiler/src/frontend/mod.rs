@@ -10,6 +10,7 @@
 
 mod allocations;
 mod builtins;
+mod cuda_cpp_names;
 mod env;
 mod export;
 mod expr;
@@ -36,7 +37,6 @@ mod typing;
 mod value;
 mod variables;
 mod weak;
-mod words;
 
 pub use expr::no_builtin;
 pub use expression_types::{ExprType, ExprTypes, Instance, expression_types};
@@ -68,10 +68,10 @@ pub struct Lowered {
 ///
 /// Every diagnostic found, if one is an error.
 pub fn lower(request: &Request) -> Result<Outcome<Lowered>, Failure> {
-    let mut lowerer = lowered_for(request, Wanted::default());
+    let mut lowerer = lowered_for(request, RecordedInfo::default());
     if request.options.notes && !lowerer.explained() {
         let found = notes::notes(request, &lowerer, |request| {
-            let again = lowered_for(request, Wanted::default());
+            let again = lowered_for(request, RecordedInfo::default());
             (again.computed, again.sources)
         });
         lowerer.diagnostics.extend(found);
@@ -85,9 +85,9 @@ pub fn lower(request: &Request) -> Result<Outcome<Lowered>, Failure> {
     Ok(outcome)
 }
 
-/// What is kept of a lowering besides its module.
+/// The information that a lowering records besides its module.
 #[derive(Clone, Copy, Debug, Default)]
-struct Wanted {
+struct RecordedInfo {
     /// What variables are.
     variables: bool,
     /// What expressions are.
@@ -95,7 +95,7 @@ struct Wanted {
 }
 
 /// Lowers a request's function into a lowerer, which has what is wrong with it.
-fn lowered_for(request: &Request, wanted: Wanted) -> lowerer::Lowerer {
+fn lowered_for(request: &Request, wanted: RecordedInfo) -> lowerer::Lowerer {
     let ptx = matches!(request.target, Target::Sm(..));
     let reports = state::Reports::of(&request.options);
     let symbol = match &request.options.entry {
@@ -155,7 +155,7 @@ pub fn result_type(request: &Request) -> Result<Outcome<Option<ArgType>>, Failur
 fn finished(lowerer: lowerer::Lowerer) -> Result<Outcome<Lowered>, Failure> {
     let lowerer::Lowerer { mut module, sources, mut diagnostics, undefined, faults, asks, .. } = lowerer;
     if !asks.is_empty() {
-        return Ok(Outcome::Asks(asks));
+        return Ok(Outcome::Queries(asks));
     }
     for explanation in [undefined, faults] {
         if !diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {

@@ -32,11 +32,11 @@ pub(super) struct Computed {
     result: Number,
 }
 
-/// A place, the same in both lowerings: the file's name, and where in it.
-type Place = (String, u32, u32);
+/// A position that is the same in both lowerings: the file's name, line and column.
+type NotePosition = (String, u32, u32);
 
 impl Computed {
-    fn place(&self, sources: &SourceMap) -> Option<Place> {
+    fn place(&self, sources: &SourceMap) -> Option<NotePosition> {
         let file = sources.files().get(self.span.file as usize)?;
         Some((file.name.clone(), self.span.start, self.span.end))
     }
@@ -52,7 +52,7 @@ impl FnLowerer<'_> {
         span: Span,
     ) {
         // A known integer is no arithmetic.
-        let computes = !matches!(result, Value::Int(_)) && self.b.place().is_none() && !prelude::is_own(&self.def);
+        let computes = !matches!(result, Value::Int(_)) && self.b.fixed_span().is_none() && !prelude::is_own(&self.def);
         if self.is_dry() || !computes {
             return;
         }
@@ -71,7 +71,7 @@ pub(super) fn notes(
 ) -> Vec<Diagnostic> {
     let function = FunctionDef { typing: Some(Typing::Numpy), ..FunctionDef::clone(&request.function) };
     let (numpy, sources) = lower(&Request { function: Arc::new(function), ..request.clone() });
-    let mut narrow: BTreeMap<Place, Number> = BTreeMap::new();
+    let mut narrow: BTreeMap<NotePosition, Number> = BTreeMap::new();
     for computed in &numpy {
         let Some(place) = computed.place(&sources) else { continue };
         let known = narrow.entry(place).or_insert(computed.result);

@@ -11,7 +11,7 @@ use weft_artifact::{ClassId, ClassKind, DType, FaultArg, Scalar, Time, Vector};
 use super::{
     print::spec::FormatPart,
     ty::shown_path,
-    value::{Known, Value},
+    value::{LibraryName, Value},
 };
 use crate::{
     intrinsics,
@@ -265,7 +265,7 @@ pub(super) enum Static {
     /// A class, with the values of an enum's members or the defaults of fields.
     Class(ClassId, Arc<[Option<Captured>]>),
     /// Something of weft's, `math`'s, `numpy`'s or Python's own.
-    Known(Known),
+    Known(LibraryName),
     /// A user's module or object.
     Module(String, Arc<Captured>),
     /// A jitted function.
@@ -325,7 +325,7 @@ impl Exception {
     pub(super) fn of(value: &Value) -> Option<Self> {
         match value {
             Value::Static(Static::Exception(exception)) => Some(exception.clone()),
-            Value::Static(Static::Known(Known::Path(path))) => {
+            Value::Static(Static::Known(LibraryName::Path(path))) => {
                 let name = path.strip_prefix("builtins.")?;
                 intrinsics::is_exception(name).then(|| Self { class: path.clone(), args: None })
             }

@@ -23,9 +23,9 @@ use crate::{
     },
 };
 
-/// What a test says of a variable.
+/// What a test implies for a variable.
 #[derive(Clone, Debug)]
-pub(super) struct Fact {
+pub(super) struct Narrowing {
     name: String,
     /// It is `None`, or it is not.
     is_none: bool,
@@ -181,8 +181,8 @@ impl FnLowerer<'_> {
     }
 
     /// Takes the variables as what a test says of them.
-    pub(super) fn narrow(&mut self, facts: &[Fact]) {
-        for Fact { name, is_none } in facts {
+    pub(super) fn narrow(&mut self, narrowings: &[Narrowing]) {
+        for Narrowing { name, is_none } in narrowings {
             // A call of an inner function may have assigned it behind the test.
             let writes = |name: &String| self.cx.closures.iter().any(|closure| closure.writes.contains(name));
             if writes(name) {
@@ -201,23 +201,28 @@ impl FnLowerer<'_> {
     }
 
     /// Evaluates what only runs where a test has said something of variables; behind it they are what they were.
-    pub(super) fn narrowed<T>(&mut self, facts: &[Fact], code: &[&Expr], run: impl FnOnce(&mut Self) -> T) -> T {
-        let may_be_none = |fact: &Fact| {
+    pub(super) fn narrowed<T>(
+        &mut self,
+        narrowings: &[Narrowing],
+        code: &[&Expr],
+        run: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        let may_be_none = |fact: &Narrowing| {
             let var = self.env.as_ref().and_then(|env| env.get(&fact.name));
             var.is_some_and(|var| var.ty.optional().is_some())
         };
-        if !facts.iter().any(may_be_none) {
+        if !narrowings.iter().any(may_be_none) {
             return run(self);
         }
         let before = self.env.clone();
-        self.narrow(facts);
+        self.narrow(narrowings);
         let narrow = self.env.clone();
         let result = run(self);
         if code.iter().any(|expr| binds(expr)) {
             return result;
         }
         let (Some(before), Some(narrow), Some(env)) = (before, narrow, &mut self.env) else { return result };
-        for Fact { name, .. } in facts {
+        for Narrowing { name, .. } in narrowings {
             if let (Some(old), Some(narrow), Some(now)) = (before.get(name), narrow.get(name), env.get_mut(name))
                 && now.ty == narrow.ty
             {
@@ -234,19 +239,19 @@ fn is_own_isinstance(func: &Expr) -> bool {
 }
 
 /// What holds of variables where a test turns out so.
-pub(super) fn facts(test: &Expr, holds: bool) -> Vec<Fact> {
+pub(super) fn narrowings(test: &Expr, holds: bool) -> Vec<Narrowing> {
     let of_name = |expr: &Expr, is_none| {
         let name = if let ExprKind::Named { target, .. } = &expr.kind { &target.kind } else { &expr.kind };
-        let fact = |name: &String| Fact { name: name.clone(), is_none };
+        let fact = |name: &String| Narrowing { name: name.clone(), is_none };
         if let ExprKind::Name(name) = name { vec![fact(name)] } else { Vec::new() }
     };
     let is_none = |expr: &Expr| matches!(expr.kind, ExprKind::Constant(Constant::None));
     match &test.kind {
-        ExprKind::Unary { op: crate::syntax::ast::UnaryOp::Not, operand } => facts(operand, !holds),
+        ExprKind::Unary { op: crate::syntax::ast::UnaryOp::Not, operand } => narrowings(operand, !holds),
         ExprKind::Bool { and, values } if *and == holds => {
-            let mut all: Vec<Fact> = Vec::new();
+            let mut all: Vec<Narrowing> = Vec::new();
             for value in values {
-                let mut own = facts(value, holds);
+                let mut own = narrowings(value, holds);
                 // What it binds is something else from here on.
                 if binds(value) {
                     all.clear();

@@ -71,16 +71,16 @@ impl ArrayValue {
     }
 }
 
-/// Something of weft's, `math`'s, `numpy`'s or Python's own.
+/// A name of weft, `math`, `numpy` or Python.
 #[derive(Clone, Debug)]
-pub(super) enum Known {
+pub(super) enum LibraryName {
     /// A name of the intrinsic table.
     Row(&'static Intrinsic),
     /// A module, or a name that is no value in a kernel, by its canonical path.
     Path(String),
 }
 
-impl Known {
+impl LibraryName {
     /// What has this canonical path.
     pub(super) fn of(path: String) -> Self {
         intrinsics::lookup(&path).map_or(Self::Path(path), Self::Row)
@@ -95,7 +95,7 @@ impl Known {
     }
 }
 
-impl PartialEq for Known {
+impl PartialEq for LibraryName {
     fn eq(&self, other: &Self) -> bool {
         self.path() == other.path()
     }

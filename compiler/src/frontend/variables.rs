@@ -25,7 +25,7 @@ impl FnLowerer<'_> {
     /// Keeps what a name of the user's is, if somebody asks.
     pub(super) fn tell_type(&mut self, name: &str, ty: &Ty, span: Span) {
         // What a pattern binds in one of several ways has a name with a place behind it.
-        let is_own = self.b.place().is_none() && !name.contains('@') && !prelude::is_own(&self.def);
+        let is_own = self.b.fixed_span().is_none() && !name.contains('@') && !prelude::is_own(&self.def);
         if self.cx.variables.is_none() || self.is_dry() || !is_own || ty.is_poison() || *ty == Ty::Bottom {
             return;
         }
@@ -42,6 +42,6 @@ impl FnLowerer<'_> {
 /// that their places are in.
 pub fn variables(request: &Request) -> (Vec<Variable>, SourceMap) {
     let Lowerer { variables, sources, .. } =
-        super::lowered_for(request, super::Wanted { variables: true, expressions: false });
+        super::lowered_for(request, super::RecordedInfo { variables: true, expressions: false });
     (variables.unwrap_or_default(), sources)
 }

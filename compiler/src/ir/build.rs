@@ -18,8 +18,8 @@ pub struct Builder {
     /// The function so far; its body is filled by [`Builder::finish`]. A dry builder's has locals only.
     pub function: Function,
     blocks: Vec<Block>,
-    /// Where everything that is built stands, whatever place it is given.
-    place: Option<Span>,
+    /// The span that everything gets that is built, in place of its own.
+    fixed_span: Option<Span>,
     /// The expressions of a dry builder; `None` in one that builds.
     dry: Option<Vec<(Built, Type)>>,
 }
@@ -51,12 +51,12 @@ impl Built {
 impl Builder {
     /// A builder with one open block, the body.
     pub fn new(function: Function) -> Self {
-        Self { function, blocks: vec![Block::new()], place: None, dry: None }
+        Self { function, blocks: vec![Block::new()], fixed_span: None, dry: None }
     }
 
     /// A builder that builds no code.
     pub fn dry(function: Function) -> Self {
-        Self { function, blocks: vec![Block::new()], place: None, dry: Some(Vec::new()) }
+        Self { function, blocks: vec![Block::new()], fixed_span: None, dry: Some(Vec::new()) }
     }
 
     /// Whether this builder builds no code.
@@ -64,14 +64,14 @@ impl Builder {
         self.dry.is_some()
     }
 
-    /// Gives all that is built from here on one place, or its own again; gives what held before.
-    pub fn set_place(&mut self, place: Option<Span>) -> Option<Span> {
-        std::mem::replace(&mut self.place, place)
+    /// Gives everything that is built from here on one span, or its own again with `None`. Returns the setting before.
+    pub fn set_span(&mut self, fixed_span: Option<Span>) -> Option<Span> {
+        std::mem::replace(&mut self.fixed_span, fixed_span)
     }
 
-    /// The place that all gets, if there is one.
-    pub fn place(&self) -> Option<Span> {
-        self.place
+    /// The span that everything gets, if one was set.
+    pub fn fixed_span(&self) -> Option<Span> {
+        self.fixed_span
     }
 
     /// Opens a block: statements go there until [`Builder::close`].
@@ -92,7 +92,7 @@ impl Builder {
 
     /// Adds an expression.
     pub fn expr(&mut self, kind: ExprKind, ty: Type, span: Span) -> ExprId {
-        let span = self.place.unwrap_or(span);
+        let span = self.fixed_span.unwrap_or(span);
         match &mut self.dry {
             None => self.function.exprs.push(Expr { kind, ty, span }),
             Some(exprs) => {
@@ -104,7 +104,7 @@ impl Builder {
 
     /// Adds a statement to the innermost open block. In a dry builder, one stands for all.
     pub fn stmt(&mut self, kind: StmtKind, span: Span) {
-        let span = self.place.unwrap_or(span);
+        let span = self.fixed_span.unwrap_or(span);
         let Some(block) = self.blocks.last_mut() else { return };
         if self.dry.is_none() {
             block.push(Stmt { kind, span });

@@ -1,6 +1,6 @@
 //! What functions do that others see, their callees included.
 
-use super::{ExprKind, FuncId, Function, Module, Stmt, StmtKind, Together, for_each_expr_of_stmt, for_each_stmt};
+use super::{ExprKind, FuncId, Function, Module, Stmt, StmtKind, SyncScope, for_each_expr_of_stmt, for_each_stmt};
 
 /// What is done with memory behind pointers. Least first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,7 +18,7 @@ pub enum Touches {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Effects {
     /// The largest set of threads that come to an operation of theirs together.
-    pub together: Together,
+    pub together: SyncScope,
     /// Other threads may notice when one of their operations is done: their threads may not be run side by side.
     pub noticed: bool,
     /// They mention thread-local arrays.
@@ -29,7 +29,7 @@ pub struct Effects {
 
 impl Effects {
     /// All that statements can do: those of a function that is not known.
-    const ALL: Self = Self { together: Together::Grid, noticed: true, local_arrays: true, touches: Touches::Writes };
+    const ALL: Self = Self { together: SyncScope::Grid, noticed: true, local_arrays: true, touches: Touches::Writes };
 
     /// Of every function of a module, by index.
     pub fn of_module(module: &Module) -> Vec<Self> {
@@ -88,7 +88,7 @@ impl Effects {
 
     /// `true` if threads come to an operation together.
     pub fn synchronizes(self) -> bool {
-        self.together > Together::None
+        self.together > SyncScope::None
     }
 
     fn and(self, other: Self) -> Self {

@@ -17,8 +17,8 @@
 mod accumulation;
 mod arena;
 mod build;
+mod call_cycles;
 mod check_op;
-mod circles;
 mod class;
 mod effects;
 mod expr;
@@ -36,8 +36,8 @@ mod warp_op;
 pub use accumulation::Accumulation;
 pub use arena::{Arena, Handle};
 pub use build::{Builder, Built};
+pub use call_cycles::Circles;
 pub use check_op::Check;
-pub use circles::Circles;
 pub use class::{Arith, Base, Class, Leaf, Operands, OperandsIter, Unit};
 pub use effects::{Effects, Touches};
 pub use expr::{
@@ -45,10 +45,10 @@ pub use expr::{
 };
 pub use hint_op::{Clock, LoadHint, StoreHint};
 pub use module::{
-    CallPlace, ConstantArray, External, FaultSite, Function, FunctionKind, InlinePtx, Local, LocalArray, LocalKind,
+    CallSite, ConstantArray, External, FaultSite, Function, FunctionKind, InlinePtx, Local, LocalArray, LocalKind,
     Module, SharedArray, SharedKind,
 };
-pub use op::{AtomicOp, Elements, Memory, Op, OpRow, Operand, Order, Reduction, Scope, Together};
+pub use op::{AtomicOp, Elements, Memory, Op, OpRow, Operand, Order, Reduction, Scope, SyncScope};
 pub use stmt::{Block, Stmt, StmtKind};
 pub use structure::{Region, Structure, UpdateStmt};
 pub use types::{Space, Type};
@@ -75,6 +75,6 @@ pub type ExternalId = Handle<External>;
 /// A handle to a fault of a module.
 pub type FaultId = Handle<FaultSite>;
 /// A handle to a call of a module that a fault may come through.
-pub type CallPlaceId = Handle<CallPlace>;
+pub type CallSiteId = Handle<CallSite>;
 /// A handle to a thread-local array of a function.
 pub type LocalArrayId = Handle<LocalArray>;

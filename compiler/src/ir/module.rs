@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use weft_artifact::{
-    ArgItem, ArgType, ArrayType, Coarsening, Factors, Facts, FaultArg, Numbers, Param, Scalar, SlotSource, SlotType,
-    Tools, Which,
+    ArgItem, ArgType, ArrayType, Assumptions, Coarsening, Factors, FaultArg, Numbers, Param, Scalar, SlotSource,
+    SlotType, Tools, Which,
 };
 
 use super::{
@@ -39,21 +39,21 @@ pub struct Module {
     /// Places that report a fault.
     pub faults: Arena<FaultSite>,
     /// Calls that a fault may come through.
-    pub call_places: Arena<CallPlace>,
+    pub call_sites: Arena<CallSite>,
     /// `true` if something takes the address of dynamic shared memory.
     pub dynamic_shared: bool,
     /// `true` if something asks for the grid as a group: all of it runs at a time.
     pub cooperative: bool,
     /// What holds of every launch.
-    pub facts: Facts,
+    pub assumptions: Assumptions,
     /// By parameter: the last extent of an array that the launch has which the code is compiled for, where that is short.
     pub short_extents: Vec<(u32, u8)>,
     /// The facts that the code is better for: passes find out.
-    pub gains: Facts,
+    pub gains: Assumptions,
     /// Writes beside the arrays of the kernel's arguments are to do nothing, if that is possible.
-    pub confined: bool,
+    pub bounded_stores: bool,
     /// `true` if it is: a pass finds out.
-    pub confinable: bool,
+    pub can_bound_stores: bool,
     /// How many threads one is to do the work of, if that is possible.
     pub coarsen: Factors,
     /// A pass is to estimate which of these are worth it, where one is to do its own work alone.
@@ -91,7 +91,7 @@ pub struct FaultSite {
 
 /// A call that a fault may come through.
 #[derive(Clone, Debug, PartialEq)]
-pub struct CallPlace {
+pub struct CallSite {
     /// The Python function that calls.
     pub function: String,
     /// Where.
@@ -310,8 +310,8 @@ impl Module {
     }
 
     /// What the code takes for granted of a launch.
-    pub fn granted(&self) -> Facts {
-        self.facts.and(self.gains)
+    pub fn assumed(&self) -> Assumptions {
+        self.assumptions.and(self.gains)
     }
 }
 

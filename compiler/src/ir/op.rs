@@ -7,7 +7,7 @@
 use weft_artifact::Scalar;
 
 use super::{
-    CallPlaceId, Check, Clock, ConstantId, ExternalId, FaultId, LoadHint, PtxId, Shuffle, StoreHint, Type, Vote,
+    CallSiteId, Check, Clock, ConstantId, ExternalId, FaultId, LoadHint, PtxId, Shuffle, StoreHint, Type, Vote,
     WarpReduction, warp_op::OF_WARP,
 };
 
@@ -81,7 +81,7 @@ pub enum Op {
     /// an index; gives an `I32`: 1, or 2 if this fault is the one that is reported.
     Fault(FaultId),
     /// Adds a call to the fault that is reported, if what a callee gave is 2.
-    FaultCall(CallPlaceId),
+    FaultCall(CallSiteId),
     /// Tells the sanitizer something. Only the host's own code has it, and only where it was asked for.
     Check(Check),
 }
@@ -170,7 +170,7 @@ pub struct OpRow {
     /// It orders the thread's accesses to other memory, as other threads see them.
     pub orders: bool,
     /// Which threads come to it together.
-    pub together: Together,
+    pub together: SyncScope,
     /// It does something that is not in memory, and that others see.
     pub outside: bool,
     /// It may end the kernel with an error.
@@ -232,7 +232,7 @@ pub enum Memory {
 ///
 /// On the CPU a kernel is cut there: every thread comes to the end of one piece before any starts the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Together {
+pub enum SyncScope {
     /// Each by itself.
     #[default]
     None,
@@ -298,13 +298,15 @@ impl Op {
                 },
                 memory: Memory::Updates,
                 orders: order.acquires() || order.releases(),
-                together: Together::None,
+                together: SyncScope::None,
                 outside: false,
                 may_fault: false,
                 ptx: &["atom", "red."],
             },
-            Self::Barrier => OpRow { name: "barrier", together: Together::Block, ptx: &["bar.sync"], ..ORDERS },
-            Self::GridBarrier => OpRow { name: "grid_barrier", together: Together::Grid, ptx: &["%envreg2"], ..ORDERS },
+            Self::Barrier => OpRow { name: "barrier", together: SyncScope::Block, ptx: &["bar.sync"], ..ORDERS },
+            Self::GridBarrier => {
+                OpRow { name: "grid_barrier", together: SyncScope::Grid, ptx: &["%envreg2"], ..ORDERS }
+            }
             Self::BarrierReduce(reduction) => OpRow {
                 name: match reduction {
                     Reduction::Count => "barrier.count",
@@ -313,7 +315,7 @@ impl Op {
                 },
                 operands: &[Operand::Is(Type::BOOL)],
                 results: &[Operand::Is(Type::I32)],
-                together: Together::Block,
+                together: SyncScope::Block,
                 ptx: match reduction {
                     Reduction::Count => &["red.popc"],
                     Reduction::And => &["red.and"],
@@ -324,7 +326,7 @@ impl Op {
             Self::WarpBarrier => OpRow {
                 name: "warp_barrier",
                 operands: &[Operand::Is(Type::I32)],
-                together: Together::Warp,
+                together: SyncScope::Warp,
                 ptx: &["bar.warp.sync"],
                 ..ORDERS
             },
@@ -392,7 +394,7 @@ impl Op {
                 memory: Memory::All,
                 outside: true,
                 may_fault: true,
-                together: Together::Block,
+                together: SyncScope::Block,
                 ptx: &["call.uni"],
                 ..ORDERS
             },
@@ -404,7 +406,7 @@ impl Op {
                 orders: !pure,
                 outside: !pure,
                 may_fault: !pure,
-                together: if pure { Together::None } else { Together::Block },
+                together: if pure { SyncScope::None } else { SyncScope::Block },
                 ..ORDERS
             },
             Self::Fault(_) => OpRow {
@@ -437,7 +439,7 @@ pub(super) const ORDERS: OpRow = OpRow {
     elements: Elements::None,
     memory: Memory::None,
     orders: true,
-    together: Together::None,
+    together: SyncScope::None,
     outside: false,
     may_fault: false,
     ptx: &[],
@@ -446,7 +448,7 @@ pub(super) const ORDERS: OpRow = OpRow {
 impl OpRow {
     /// Other threads may notice when it is done, so that it keeps its place among what they do.
     pub const fn is_noticed(&self) -> bool {
-        self.orders || self.outside || self.memory.writes() || !matches!(self.together, Together::None)
+        self.orders || self.outside || self.memory.writes() || !matches!(self.together, SyncScope::None)
     }
 
     /// It does something besides giving its results.
@@ -553,7 +555,7 @@ impl std::fmt::Display for Op {
 
 #[cfg(test)]
 mod tests {
-    use super::{AtomicOp, ConstantId, Op, Order, Scope, Together};
+    use super::{AtomicOp, ConstantId, Op, Order, Scope, SyncScope};
 
     #[test]
     fn the_usual_order_and_scope_are_not_written() {
@@ -575,7 +577,7 @@ mod tests {
         let acquire = Op::Atomic { op: AtomicOp::Add, order: Order::Acquire, scope: Scope::Device }.row();
         assert!(!relaxed.orders && relaxed.memory.writes() && relaxed.is_noticed());
         assert!(acquire.orders && acquire.is_noticed());
-        for (op, together) in [(Op::Barrier, Together::Block), (Op::WarpBarrier, Together::Warp)] {
+        for (op, together) in [(Op::Barrier, SyncScope::Block), (Op::WarpBarrier, SyncScope::Warp)] {
             assert!(op.row().together == together && op.row().orders && op.row().is_noticed());
         }
     }

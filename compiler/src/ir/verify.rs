@@ -389,7 +389,7 @@ impl Checker<'_> {
         let known = if let Op::Fault(fault) = op {
             self.module.faults.get(fault).is_some()
         } else if let Op::FaultCall(call) = op {
-            self.module.call_places.get(call).is_some()
+            self.module.call_sites.get(call).is_some()
         } else {
             true
         };

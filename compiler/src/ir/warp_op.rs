@@ -1,6 +1,6 @@
 //! Operations of the lanes of a warp.
 
-use super::{Elements, OpRow, Operand, Together, Type, op::ORDERS};
+use super::{Elements, OpRow, Operand, SyncScope, Type, op::ORDERS};
 
 /// Which lane's value a shuffle gives. Where that lane lies outside of the thread's part of the warp: its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,7 +42,7 @@ pub enum WarpReduction {
 
 /// What threads of a warp come to together. CUDA orders memory at a warp's barriers alone; whoever writes kernels relies
 /// on more.
-pub(super) const OF_WARP: OpRow = OpRow { together: Together::Warp, ..ORDERS };
+pub(super) const OF_WARP: OpRow = OpRow { together: SyncScope::Warp, ..ORDERS };
 
 impl Shuffle {
     /// What there is to know of the operation.

@@ -5,11 +5,11 @@
 //! inlining) is left to it.
 
 mod access;
+mod assumptions;
+mod bound_stores;
 mod coarsen;
-mod confine;
 mod drop_dead;
 mod drop_dead_params;
-mod facts;
 mod fold_temps;
 mod lower_reductions;
 mod narrow;
@@ -125,8 +125,8 @@ pub const PASSES: &[Pass] = &[
         why_here: "after the proofs, which know the threads of the program; before what writes guards of its own, unrolls or narrows",
     },
     Pass {
-        name: "confine",
-        run: confine::run,
+        name: "bound_stores",
+        run: bound_stores::run,
         targets: Targets::Host,
         sanitized: false,
         estimates: false,
@@ -162,7 +162,7 @@ pub const PASSES: &[Pass] = &[
         targets: Targets::Host,
         sanitized: false,
         estimates: false,
-        why_here: "after confine, which clamps indices of 64 bits; before lower_reductions, whose masks have their width",
+        why_here: "after bound_stores, which clamps indices of 64 bits; before lower_reductions, whose masks have their width",
     },
     Pass {
         name: "lower_reductions",
@@ -181,20 +181,20 @@ pub const PASSES: &[Pass] = &[
         why_here: "behind all that changes code: describes the accesses that are left",
     },
     Pass {
-        name: "facts",
-        run: facts::run,
+        name: "assumptions",
+        run: assumptions::run,
         targets: Targets::Nvptx,
         sanitized: false,
         estimates: false,
         why_here: "last: asks what is read and written",
     },
     Pass {
-        name: "facts_on_host",
-        run: facts::run_on_host,
+        name: "assumptions_on_host",
+        run: assumptions::run_on_host,
         targets: Targets::Host,
         sanitized: false,
         estimates: false,
-        why_here: "as facts; alignment is nothing to a CPU",
+        why_here: "as assumptions; alignment is nothing to a CPU",
     },
 ];
 

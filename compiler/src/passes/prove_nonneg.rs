@@ -31,7 +31,7 @@ pub(super) fn run(module: &mut Module) {
 }
 
 /// What can be, and in the module whether it is more for launches without negative integers
-/// ([`Facts::nonneg`](weft_artifact::Facts)).
+/// ([`Assumptions::nonneg`](weft_artifact::Facts)).
 fn ranges_and_gains(module: &mut Module) -> Vec<Ranges> {
     let takes_integers = module.kernel().is_some_and(|kernel| {
         kernel.slots.iter().zip(&kernel.params).any(|(slot, param)| {
@@ -45,12 +45,12 @@ fn ranges_and_gains(module: &mut Module) -> Vec<Ranges> {
         return plain;
     }
     let before = proofs(module, &plain);
-    let granted = std::mem::replace(&mut module.facts.nonneg, true);
+    let assumed = std::mem::replace(&mut module.assumptions.nonneg, true);
     module.gains.nonneg = true;
     let more = Ranges::of(module);
-    module.facts.nonneg = granted;
+    module.assumptions.nonneg = assumed;
     module.gains.nonneg = proofs(module, &more) > before;
-    if module.granted().nonneg { more } else { plain }
+    if module.assumed().nonneg { more } else { plain }
 }
 
 /// How many indices, divisions and remainders are better for what is known.

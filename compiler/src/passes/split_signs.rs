@@ -20,7 +20,7 @@ use weft_artifact::Scalar;
 use crate::{
     analysis::Ranges,
     ir::{
-        Arith, BinaryOp, Block, Class, CompareOp, Expr, ExprKind, Function, LocalId, Module, Stmt, StmtKind, Together,
+        Arith, BinaryOp, Block, Class, CompareOp, Expr, ExprKind, Function, LocalId, Module, Stmt, StmtKind, SyncScope,
         Type, for_each_expr, for_each_expr_of_block, for_each_stmt,
     },
 };
@@ -98,7 +98,7 @@ fn counter(function: &Function, constant: &BTreeSet<LocalId>, stmt: &Stmt) -> Op
         }
         StmtKind::Op { op, results, .. } => {
             let row = op.row();
-            is_fine &= row.together == Together::None && !row.orders && !results.contains(counter);
+            is_fine &= row.together == SyncScope::None && !row.orders && !results.contains(counter);
         }
         StmtKind::Loop { .. } | StmtKind::Call { .. } => is_fine = false,
         StmtKind::If { .. } | StmtKind::Store { .. } | StmtKind::Break | StmtKind::Continue | StmtKind::Return(_) => {}

@@ -13,7 +13,7 @@ pub use captured::{Captured, CapturedArray, Unsupported, dtype_of_path, number_o
 pub use function::{External, FunctionDef, GpuBody, MAX_CALL_DEPTH, PtxBody, Signature, Typing};
 pub use jit::{Flag, JIT_OPTIONS, JitOption, JitOptions, OptionValue, ReadOption, Refusal};
 pub use options::{Abi, CpuThreads, Entry, Foreign, LaunchBounds, Options, Role};
-pub use overloads::{Answer, Ask, Given, Outcome, Overloaded, Overloads};
+pub use overloads::{Answer, Outcome, OverloadArgument, OverloadQuery, Overloaded, Overloads};
 pub use target::{HostCpu, PlannedCpu, Target};
 
 use std::sync::Arc;
@@ -79,7 +79,7 @@ mod tests {
         let outer = function(1, vec![Captured::None, Captured::Module("m".into(), members)]);
         let kernel = function(0, vec![Captured::Function(Arc::clone(&outer))]);
         let chosen = function(3, Vec::new());
-        let ask = Ask { function: 0, args: Vec::new() };
+        let ask = OverloadQuery { function: 0, args: Vec::new() };
         let answers = vec![Answer { ask, chosen: Ok(Arc::clone(&chosen)) }];
         let overloads = Overloads { answers, ..Overloads::default() };
         for (number, expected) in [(0, &kernel), (1, &outer), (2, &inner), (3, &chosen)] {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weft_artifact::{Factors, Facts, Tools};
+use weft_artifact::{Assumptions, Factors, Tools};
 
 /// Options that change code.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,11 +36,11 @@ pub struct Options {
     /// libdevice's bitcode (NVPTX only): used for math where given, else the embedded libclc.
     pub libdevice: Option<Arc<Vec<u8>>>,
     /// A write beside the array that it goes to does nothing; the host only, and only where that is possible
-    /// ([`weft_artifact::Kernel::confinable`]).
-    pub confined: bool,
+    /// ([`weft_artifact::Kernel::can_bound_stores`]).
+    pub bounded_stores: bool,
     /// What holds of every launch of the code. Of arrays whose number is not known, such as addresses, nothing is
     /// taken for granted.
-    pub facts: Facts,
+    pub assumptions: Assumptions,
     /// By argument: the last extent of an array, where it is [short](Self::SHORT) in the launch that the code is compiled for:
     /// it has a copy for launches like that. The host only; the code is right for all launches.
     pub short_extents: Vec<(u32, u8)>,
@@ -81,8 +81,8 @@ impl Default for Options {
             max_registers: None,
             cpu_threads: CpuThreads::Auto,
             libdevice: None,
-            confined: false,
-            facts: Facts::NONE,
+            bounded_stores: false,
+            assumptions: Assumptions::NONE,
             short_extents: Vec::new(),
             notes: false,
             interpreted: false,

@@ -54,18 +54,18 @@ pub struct Overloaded {
     pub name: String,
 }
 
-/// A call of an overloaded function: which implementation it has is not for the compiler to find.
+/// A call of an overloaded function. The caller of the compiler chooses its implementation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ask {
+pub struct OverloadQuery {
     /// [`Overloaded::number`].
     pub function: u32,
     /// The arguments; those that are given by name with it.
-    pub args: Vec<(Option<String>, Given)>,
+    pub args: Vec<(Option<String>, OverloadArgument)>,
 }
 
-/// What the choice of an implementation sees of an argument.
+/// An argument as the choice of an implementation sees it.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Given {
+pub enum OverloadArgument {
     /// Its type.
     Type(ArgType),
     /// A text.
@@ -76,17 +76,17 @@ pub enum Given {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
     /// The call.
-    pub ask: Ask,
+    pub ask: OverloadQuery,
     /// The implementation; or why there is none, as far as somebody says it.
     pub chosen: Result<Arc<FunctionDef>, Option<String>>,
 }
 
-impl Ask {
+impl OverloadQuery {
     /// The arguments' types as errors show them.
     pub fn shown(&self) -> String {
-        let shown = |given: &Given| match given {
-            Given::Type(ty) => ty.to_string(),
-            Given::Str(text) => format!("'{text}'"),
+        let shown = |given: &OverloadArgument| match given {
+            OverloadArgument::Type(ty) => ty.to_string(),
+            OverloadArgument::Str(text) => format!("'{text}'"),
         };
         let args = self.args.iter().map(|(name, given)| match name {
             Some(name) => format!("{name}={}", shown(given)),
@@ -103,7 +103,7 @@ pub enum Outcome<T> {
     Made(T),
     /// Calls of overloaded functions of which the request does not say which implementation they have. Whoever made the
     /// request adds the answers ([`Answer`]) and asks again.
-    Asks(Vec<Ask>),
+    Queries(Vec<OverloadQuery>),
 }
 
 impl<T> Outcome<T> {
@@ -111,7 +111,7 @@ impl<T> Outcome<T> {
     pub fn made(self) -> Option<T> {
         match self {
             Self::Made(value) => Some(value),
-            Self::Asks(_) => None,
+            Self::Queries(_) => None,
         }
     }
 
@@ -119,7 +119,7 @@ impl<T> Outcome<T> {
     pub fn map<U>(self, made: impl FnOnce(T) -> U) -> Outcome<U> {
         match self {
             Self::Made(value) => Outcome::Made(made(value)),
-            Self::Asks(asks) => Outcome::Asks(asks),
+            Self::Queries(asks) => Outcome::Queries(asks),
         }
     }
 }

@@ -83,12 +83,12 @@ pub struct Lacks {
     /// The instruction, or a special register.
     pub operation: String,
     /// Why.
-    pub why: Why,
+    pub why: NeedsError,
 }
 
-/// Why code cannot have an instruction.
+/// Why code cannot use an instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum NeedsError {
     /// The target does not have it; these do.
     Target(String),
     /// No target has it.
@@ -111,16 +111,16 @@ impl fmt::Display for Lacks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let operation = &self.operation;
         match &self.why {
-            Why::Target(targets) => write!(f, "`{operation}` needs {targets}"),
-            Why::NoTarget => write!(f, "no GPU that weft compiles for has `{operation}`"),
-            Why::Driver { isa: (major, minor), driver: (taken, taken_minor) } => {
+            NeedsError::Target(targets) => write!(f, "`{operation}` needs {targets}"),
+            NeedsError::NoTarget => write!(f, "no GPU that weft compiles for has `{operation}`"),
+            NeedsError::Driver { isa: (major, minor), driver: (taken, taken_minor) } => {
                 write!(f, "`{operation}` needs PTX {major}.{minor}, but the driver takes up to {taken}.{taken_minor}")?;
                 match driver_for((*major, *minor)) {
                     Some((cuda, cuda_minor)) => write!(f, ": it takes one for CUDA {cuda}.{cuda_minor} or newer"),
                     None => Ok(()),
                 }
             }
-            Why::Writer { isa: (major, minor) } => {
+            NeedsError::Writer { isa: (major, minor) } => {
                 let (highest, highest_minor) = HIGHEST_ISA;
                 write!(f, "`{operation}` needs PTX {major}.{minor}, but weft writes up to {highest}.{highest_minor}")
             }
@@ -155,13 +155,13 @@ pub fn choose<'a>(
             }
             let lacks = |operation: &str, why| (place, Lacks { operation: operation.to_owned(), why });
             let needed = needed.map_err(|operation| {
-                lacks(operation, table::targets(&instruction).map_or(Why::NoTarget, Why::Target))
+                lacks(operation, table::targets(&instruction).map_or(NeedsError::NoTarget, NeedsError::Target))
             })?;
             if let Some(driver) = driver.filter(|driver| *driver < needed) {
-                return Err(lacks(&instruction.name, Why::Driver { isa: needed, driver }));
+                return Err(lacks(&instruction.name, NeedsError::Driver { isa: needed, driver }));
             }
             if needed > HIGHEST_ISA {
-                return Err(lacks(&instruction.name, Why::Writer { isa: needed }));
+                return Err(lacks(&instruction.name, NeedsError::Writer { isa: needed }));
             }
             isa = isa.max(needed);
         }

@@ -153,12 +153,12 @@ def create_function(made: tuple[str, str, str, str]) -> types.FunctionType:
 
 
 def fill_function(
-    function: types.FunctionType, values: dict[str, Any], by_place: tuple[Any, ...], by_name: dict[str, Any]
+    function: types.FunctionType, values: dict[str, Any], positional: tuple[Any, ...], keyword: dict[str, Any]
 ) -> None:
     """Give a function the values of its names and of its defaults."""
     function.__globals__.update((key, _unpack(value)) for key, value in values.items())
-    function.__defaults__ = tuple(map(_unpack, by_place)) or None
-    function.__kwdefaults__ = {key: _unpack(value) for key, value in by_name.items()} or None
+    function.__defaults__ = tuple(map(_unpack, positional)) or None
+    function.__kwdefaults__ = {key: _unpack(value) for key, value in keyword.items()} or None
 
 
 def _importable(dispatcher: Any) -> str | None:
@@ -188,7 +188,7 @@ def _text(dispatcher: Any) -> tuple[str, str]:
     """Give the file and the text of a function of weft's, or of numba's."""
     found = _texts.get(dispatcher)
     if found is None:
-        given, kept = getattr(dispatcher, "given_source", None), getattr(dispatcher, "kept_text", None)
+        given, kept = getattr(dispatcher, "given_source", None), getattr(dispatcher, "cached_source", None)
         file, text, _, _ = _source.of(dispatcher.py_func, given, kept)
         found = _texts[dispatcher] = file, text
     return found
@@ -229,9 +229,9 @@ def _names_of(code: types.CodeType) -> list[str]:
 def _state(dispatcher: Any) -> tuple[dict[str, Any], tuple[Any, ...], dict[str, Any]]:
     function = dispatcher.py_func
     values = {name: _pack(value) for name, value in _values(dispatcher)}
-    by_place = tuple(map(_pack, function.__defaults__ or ()))
-    by_name = {name: _pack(value) for name, value in (function.__kwdefaults__ or {}).items()}
-    return values, by_place, by_name
+    positional = tuple(map(_pack, function.__defaults__ or ()))
+    keyword = {name: _pack(value) for name, value in (function.__kwdefaults__ or {}).items()}
+    return values, positional, keyword
 
 
 class _Module:

@@ -35,7 +35,7 @@ RACES = ("benign race", "race within a warp", "race within a block", "race betwe
 _COLLECTED: tuple[int, list[Finding]] | None = None
 
 
-def told(found: list[tuple[Any, ...]], raises: bool, folder: Path | None) -> SanitizerError | None:
+def report(found: list[tuple[Any, ...]], raises: bool, folder: Path | None) -> SanitizerError | None:
     """Take the findings of a launch; gives the exception that it raises. A folder is for findings of all processes."""
     findings = [_finding(*one) for one in found]
     if _COLLECTED is not None and _COLLECTED[0] == os.getpid():

@@ -21,7 +21,7 @@ use super::CopyHint;
 use crate::{
     arrays::{cupy::Cupy, device_array::DeviceArray, dlpack::exchange::Exchange, scalar},
     types::{
-        classes::{self, Known},
+        classes::{self, KnownClass},
         numpy::{self, ScalarKind, Subclass},
     },
 };
@@ -54,7 +54,7 @@ pub(super) enum Adapter {
     /// Texts: Python's and NumPy's.
     Text,
     /// Named tuples, dataclasses, members of enums.
-    Object(&'static Known),
+    Object(&'static KnownClass),
     /// `cuda.In`, `cuda.Out`, `cuda.InOut`.
     Hint,
     /// Tensors of other libraries, by the C functions of their type.

@@ -14,7 +14,7 @@ use crate::{
     arrays::{
         cupy::Cupy,
         dlpack::{
-            Place,
+            TensorMemory,
             exchange::Exchange,
             import::{self, Consumer, Keeper, Managed, Seen, Tensor},
         },
@@ -83,9 +83,9 @@ impl Arguments {
         seen.array.readonly |= seen.is_copied;
         let on_cpu = !devices::is_cuda(py)?;
         let is_of_host = match seen.place {
-            Place::Host => true,
-            Place::PageLocked => on_cpu,
-            Place::Gpu(_) | Place::Managed | Place::Elsewhere(_) => false,
+            TensorMemory::Host => true,
+            TensorMemory::PageLocked => on_cpu,
+            TensorMemory::Gpu(_) | TensorMemory::Managed | TensorMemory::Elsewhere(_) => false,
         };
         // A copy hint asks for the copies.
         if is_of_host && (!on_cpu || self.hint.is_some()) {
@@ -207,23 +207,23 @@ fn check_shared(arg: &Bound<'_, PyAny>) -> PyResult<()> {
 }
 
 /// Refuses memory that kernels do not reach.
-fn check_place(arg: &Bound<'_, PyAny>, place: Place, address: u64, on_cpu: bool) -> PyResult<()> {
+fn check_place(arg: &Bound<'_, PyAny>, place: TensorMemory, address: u64, on_cpu: bool) -> PyResult<()> {
     let py = arg.py();
     let class = || arg.get_type().fully_qualified_name();
     match place {
-        Place::Gpu(id) if !on_cpu => {
+        TensorMemory::Gpu(id) if !on_cpu => {
             let there = u32::try_from(id).ok().filter(|id| *id != devices::current_id());
             match there {
                 Some(there) => Err(on_another_device(py, there)),
                 None => check_reach(py, address),
             }
         }
-        Place::Managed | Place::PageLocked if !on_cpu => Ok(()),
-        Place::Host | Place::PageLocked => Ok(()),
-        Place::Gpu(_) | Place::Managed => {
+        TensorMemory::Managed | TensorMemory::PageLocked if !on_cpu => Ok(()),
+        TensorMemory::Host | TensorMemory::PageLocked => Ok(()),
+        TensorMemory::Gpu(_) | TensorMemory::Managed => {
             Err(errors::launch(py, &format!("the {} is in GPU memory, but kernels run on the CPU", class()?)))
         }
-        Place::Elsewhere(kind) => Err(errors::launch(
+        TensorMemory::Elsewhere(kind) => Err(errors::launch(
             py,
             &format!("the {} is in memory of DLPack's device type {kind}, which kernels do not reach", class()?),
         )),

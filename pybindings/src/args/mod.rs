@@ -13,21 +13,21 @@ use pyo3::{
     prelude::*,
     types::{PyComplex, PyComplexMethods, PyString, PyTuple},
 };
-use weft_artifact::{ALIGNED, ArrayType, Complex, DType, Facts, Number, Scalar};
+use weft_artifact::{ALIGNED, ArrayType, Assumptions, Complex, DType, Number, Scalar};
 use weft_runtime::Buffer;
 
 use self::{adapter::Adapter, foreign::HostTensor};
 use crate::{
     arrays::{
         device_array::DeviceArray,
-        dlpack::{exchange::Asks, import::Managed},
+        dlpack::{exchange::ProducerStreamQuery, import::Managed},
         host_array::HostArray,
         scalar, strides,
     },
     devices, errors,
     types::{
         Type,
-        classes::{self, Known},
+        classes::{self, KnownClass},
         key,
         numpy::{self, ScalarKind, Subclass},
     },
@@ -138,7 +138,7 @@ pub(crate) struct Arguments {
     /// Memory of ours that is freed in another stream's order.
     pub(crate) lent: Vec<Arc<dyn Buffer>>,
     /// The last question for a stream of `work_streams`, and whether CuPy's is among `producers`.
-    asked: Option<Asks>,
+    asked: Option<ProducerStreamQuery>,
     has_cupys: bool,
     /// The type of the last argument, by its address if its adapter is kept, so that the type is, and how it is passed. It
     /// outlives the launch: many arguments are of one type.
@@ -196,7 +196,7 @@ impl Arguments {
 
     /// The facts that are likely to hold of the launch, whatever its kernel does with the arrays: for what is compiled now. That
     /// it is small and that rows of a block are whole warps is always likely; whether its integers are `nonneg` is said.
-    pub(crate) fn likely(&self, nonneg: bool) -> Facts {
+    pub(crate) fn likely(&self, nonneg: bool) -> Assumptions {
         let in_place = self.in_place.iter().map(|place| place.span(&self.cells));
         let mut spans: Vec<_> = in_place.chain(self.hosts.iter().map(|host| host.array.span())).collect();
         spans.retain(|span| !span.is_empty());
@@ -204,7 +204,7 @@ impl Arguments {
         let disjoint = spans.iter().zip(spans.iter().skip(1)).all(|(one, next)| one.end <= next.start);
         // What is copied is aligned there.
         let is_aligned = |place: &InPlace| self.cells.get(place.cell).is_some_and(|address| address % ALIGNED == 0);
-        Facts { small: true, nonneg, disjoint, aligned: self.in_place.iter().all(is_aligned), warps: true }
+        Assumptions { small: true, nonneg, disjoint, aligned: self.in_place.iter().all(is_aligned), warps: true }
     }
 
     /// Adds memory that the kernel's code names, where it is not freed in the launch's own order.
@@ -384,7 +384,7 @@ impl Arguments {
     }
 
     /// A named tuple or dataclass, field by field; an enum's member as its value.
-    fn push_object(&mut self, arg: &Bound<'_, PyAny>, class: &'static Known) -> PyResult<()> {
+    fn push_object(&mut self, arg: &Bound<'_, PyAny>, class: &'static KnownClass) -> PyResult<()> {
         if class.kind.is_enum() {
             return self.push_member(arg, class);
         }
@@ -419,7 +419,7 @@ impl Arguments {
         })
     }
 
-    fn push_member(&mut self, arg: &Bound<'_, PyAny>, class: &'static Known) -> PyResult<()> {
+    fn push_member(&mut self, arg: &Bound<'_, PyAny>, class: &'static KnownClass) -> PyResult<()> {
         let value = arg.getattr(intern!(arg.py(), "value"))?;
         self.key.push(key::member(class.id));
         let shown = self.depth < 4;

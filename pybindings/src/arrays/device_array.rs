@@ -11,11 +11,11 @@ use pyo3::{
     types::PyTuple,
 };
 use weft_artifact::{ArgType, ArrayType, Compound, DType, Layout, MAX_NDIM};
-use weft_runtime::{Buffer, Error, Executor, MemoryKind, Place, Rows, Step, Stream};
+use weft_runtime::{Buffer, Error, Executor, MemoryKind, MemoryLocation, Rows, Step, Stream};
 
 use super::{
     dlpack::{self, export::Numbers},
-    fresh::Made,
+    fresh::FreshArray,
     host_array::HostArray,
     strides::{self, check_extents, contiguous, layout, span},
 };
@@ -203,7 +203,7 @@ impl DeviceArray {
         readonly: bool,
         record: bool,
     ) -> PyResult<Self> {
-        if let Some(made) = owner.cast::<Made>().ok().and_then(|made| made.get().take()) {
+        if let Some(made) = owner.cast::<FreshArray>().ok().and_then(|made| made.get().take()) {
             return Ok(made);
         }
         let (Some(address), Some(shape), Some(strides), Some(given), Some(device)) =
@@ -348,8 +348,8 @@ impl DeviceArray {
     }
 
     /// Where it begins, for a step of a graph.
-    pub(super) fn place(&self) -> Place {
-        Place { address: self.address(), memory: self.memory }
+    pub(super) fn place(&self) -> MemoryLocation {
+        MemoryLocation { address: self.address(), memory: self.memory }
     }
 
     /// The memory, if its uses must be noted.

@@ -16,9 +16,9 @@ use crate::types::dtype_of;
 
 /// An array that is made, for the instance of a class of Python's that it becomes a part of.
 #[pyclass(frozen, module = "weft._weft", name = "MadeArray")]
-pub(crate) struct Made(Mutex<Option<DeviceArray>>);
+pub(crate) struct FreshArray(Mutex<Option<DeviceArray>>);
 
-impl Made {
+impl FreshArray {
     /// The array, once.
     pub(super) fn take(&self) -> Option<DeviceArray> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
@@ -50,7 +50,7 @@ pub(crate) fn new_array<'py>(
     let array = DeviceArray::of(memory, address, shape, steps, dtype, device, false, false)?;
     // A class of Python's has its own `__new__`, of other arguments.
     let new = py.get_type::<DeviceArray>().getattr(intern!(py, "__new__"))?;
-    new.call1((cls, Made(Mutex::new(Some(array))))).map(Some)
+    new.call1((cls, FreshArray(Mutex::new(Some(array))))).map(Some)
 }
 
 /// Extents that are plain integers of Python's.

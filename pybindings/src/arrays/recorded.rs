@@ -3,7 +3,7 @@
 //! Each is one node of the graph: all elements lie in both memories as bytes in one piece, or as rows of one distance.
 
 use pyo3::{exceptions::PyValueError, prelude::*, types::PyTuple};
-use weft_runtime::{MemoryKind, Place, Rows, Step, Stream};
+use weft_runtime::{MemoryKind, MemoryLocation, Rows, Step, Stream};
 
 use super::device_array::DeviceArray;
 use crate::devices::{
@@ -42,7 +42,7 @@ pub(crate) fn record_host_copy(
              of one distance, while a graph is recorded: the copy is one node of it. Copy through an array without gaps",
         ));
     };
-    let (on_device, in_host) = (array.place(), Place { address, memory: MemoryKind::Host });
+    let (on_device, in_host) = (array.place(), MemoryLocation { address, memory: MemoryKind::Host });
     let step = if to_host {
         Step::Copy { to: in_host, from: on_device, rows: shared.back() }
     } else {

@@ -17,7 +17,7 @@ use pyo3::{
     types::{PyDict, PyTuple},
 };
 use weft_compiler::{
-    diagnostic::{self, Place},
+    diagnostic::{self, NameContext},
     request::{Captured, FunctionDef, GpuBody, MAX_CALL_DEPTH, Signature, Typing},
     source::{SourceFile, SourceMap},
     syntax::{self, ast},
@@ -271,7 +271,7 @@ pub(crate) fn free_names(py: Python<'_>, file: String, text: String) -> PyResult
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 makes the list")]
 pub(crate) fn name_hint(path: &str, known: Vec<String>) -> String {
-    diagnostic::hint(Place::Host, path, known.iter().map(String::as_str))
+    diagnostic::hint(NameContext::Host, path, known.iter().map(String::as_str))
 }
 
 /// The names that kernels can use, with what they do: `("weft.cuda.grid", "…")`.

@@ -11,7 +11,7 @@ use crate::{
     arrays::device_array::DeviceArray,
     devices,
     types::{
-        classes::{self, Known},
+        classes::{self, KnownClass},
         numpy,
     },
 };
@@ -27,7 +27,7 @@ impl<'py, D: Jitted> Capturer<'py, D> {
     pub(super) fn object(
         &mut self,
         value: &Bound<'py, PyAny>,
-        class: &'static Known,
+        class: &'static KnownClass,
         chains: &[&str],
         depth: usize,
     ) -> PyResult<Option<Captured>> {

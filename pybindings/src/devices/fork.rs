@@ -10,14 +10,14 @@ use std::{
 };
 
 #[derive(Default)]
-struct State {
+struct ForkState {
     /// How many pieces of work go on.
     at_work: usize,
     /// How many threads wait to fork: no work begins meanwhile, or they might wait for ever.
     forks: usize,
 }
 
-static STATE: Mutex<State> = Mutex::new(State { at_work: 0, forks: 0 });
+static STATE: Mutex<ForkState> = Mutex::new(ForkState { at_work: 0, forks: 0 });
 /// Told when work has ended and when a fork has.
 static CHANGED: Condvar = Condvar::new();
 
@@ -25,18 +25,18 @@ thread_local! {
     /// Those of this thread: a handler of a signal may fork in the midst of one, and the child goes on with it.
     static OWN: Cell<usize> = const { Cell::new(0) };
     /// The lock, held by the thread that forks.
-    static HELD: RefCell<Option<MutexGuard<'static, State>>> = const { RefCell::new(None) };
+    static HELD: RefCell<Option<MutexGuard<'static, ForkState>>> = const { RefCell::new(None) };
 }
 
 /// A piece of work goes on.
 #[must_use]
 pub(crate) struct Work(());
 
-fn lock() -> MutexGuard<'static, State> {
+fn lock() -> MutexGuard<'static, ForkState> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn wait(state: MutexGuard<'static, State>) -> MutexGuard<'static, State> {
+fn wait(state: MutexGuard<'static, ForkState>) -> MutexGuard<'static, ForkState> {
     CHANGED.wait(state).unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -29,9 +29,9 @@ struct Manager {
     device: u32,
 }
 
-/// Memory that it gave.
+/// Memory that a Python memory manager has allocated.
 #[derive(Debug)]
-struct Given {
+struct ManagerMemory {
     address: u64,
     pointer: Option<Py<PyAny>>,
 }
@@ -44,19 +44,19 @@ impl Allocator for Manager {
             Ok((address, pointer.unbind()))
         });
         match given {
-            Ok((address, pointer)) => Ok(Box::new(Given { address, pointer: Some(pointer) })),
+            Ok((address, pointer)) => Ok(Box::new(ManagerMemory { address, pointer: Some(pointer) })),
             Err(raised) => Err(errors::of_allocator(raised)),
         }
     }
 }
 
-impl Lent for Given {
+impl Lent for ManagerMemory {
     fn address(&self) -> u64 {
         self.address
     }
 }
 
-impl Drop for Given {
+impl Drop for ManagerMemory {
     fn drop(&mut self) {
         let Some(pointer) = self.pointer.take() else { return };
         let mut pointer = Some(pointer);

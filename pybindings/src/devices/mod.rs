@@ -28,7 +28,7 @@ use weft_cli::Loader;
 use weft_compiler::diagnostic::closest;
 use weft_runtime::{
     DeviceChoice, Error, ErrorKind, Executor, Libdevice, Settings, Toolkit, cpu, cuda,
-    progress::{self, Place},
+    progress::{self, ProgressOutput},
     sanitize,
 };
 
@@ -149,7 +149,7 @@ fn read_settings() -> Result<&'static Settings, Error> {
         let variable = |name: &str| std::env::var_os(name);
         let settings = Settings::from_env(variable)?;
         cuda::attach_profiler(&settings, variable);
-        progress::set_up(Place { choice: settings.progress, is_terminal, write });
+        progress::set_up(ProgressOutput { choice: settings.progress, is_terminal, write });
         Ok(settings)
     };
     SETTINGS.get_or_init(read).as_ref().map_err(Clone::clone)

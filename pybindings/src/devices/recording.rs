@@ -27,18 +27,18 @@ pub(crate) struct Recording {
     pub(crate) device: u32,
     pub(crate) executor: Arc<dyn Executor>,
     steps: Vec<Recorded>,
-    /// What each step comes behind.
-    behind: Vec<Vec<usize>>,
+    /// The steps that each step comes after.
+    after: Vec<Vec<usize>>,
     edges: Edges,
     /// Those that were recorded, whose addresses are their numbers: so long no other one has the same.
     events: Vec<Arc<dyn Event>>,
 }
 
 impl Recording {
-    /// The steps with what they come behind, and what they use.
+    /// The steps with what they come after, and what they use.
     pub(crate) fn nodes(self) -> impl Iterator<Item = (Node, Vec<Arc<dyn Buffer>>, Py<PyAny>)> {
-        let nodes = self.steps.into_iter().zip(self.behind);
-        nodes.map(|(Recorded { step, buffers, keep, .. }, behind)| (Node { step, behind }, buffers, keep))
+        let nodes = self.steps.into_iter().zip(self.after);
+        nodes.map(|(Recorded { step, buffers, keep, .. }, after)| (Node { step, after }, buffers, keep))
     }
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn begin(py: Python<'_>) -> PyResult<()> {
         device: devices::current_id(),
         executor: devices::current(py)?,
         steps: Vec::new(),
-        behind: Vec::new(),
+        after: Vec::new(),
         edges: Edges::default(),
         events: Vec::new(),
     }));
@@ -90,7 +90,7 @@ pub(crate) fn end() -> Option<Recording> {
 pub(crate) fn record(device: u32, recorded: Recorded) -> PyResult<()> {
     RECORDING.with_borrow_mut(|recording| match recording {
         Some(recording) if recording.device == device => {
-            recording.behind.push(recording.edges.step(recorded.order));
+            recording.after.push(recording.edges.step(recorded.order));
             recording.steps.push(recorded);
             Ok(())
         }
@@ -102,7 +102,7 @@ pub(crate) fn record(device: u32, recorded: Recorded) -> PyResult<()> {
     })
 }
 
-/// Records an event in a stream: what waits for it in the recording comes behind what the stream has now. `false` if this thread
+/// Records an event in a stream: what waits for it in the recording comes after what the stream has now. `false` if this thread
 /// records nothing.
 pub(crate) fn record_event(event: &Arc<dyn Event>, stream: Option<&dyn Stream>) -> bool {
     RECORDING.with_borrow_mut(|recording| {
@@ -113,7 +113,7 @@ pub(crate) fn record_event(event: &Arc<dyn Event>, stream: Option<&dyn Stream>) 
     })
 }
 
-/// Has later steps of a stream come behind an event; `false` if this thread records nothing.
+/// Has later steps of a stream come after an event; `false` if this thread records nothing.
 ///
 /// # Errors
 ///
@@ -160,7 +160,7 @@ pub(crate) fn refuse_but(what: &str, way_out: &str) -> PyResult<()> {
         return Ok(());
     }
     Err(PyRuntimeError::new_err(format!(
-        "cannot {what} while a graph is recorded, of which nothing has run yet: do it before or behind the `with` \
+        "cannot {what} while a graph is recorded, of which nothing has run yet: do it before or after the `with` \
          block{way_out}"
     )))
 }

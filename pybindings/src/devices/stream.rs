@@ -52,9 +52,9 @@ impl Foreign {
 /// The handle of the default stream of the calling thread. Those of the one that all threads share are less.
 const PER_THREAD: u64 = 2;
 
-/// The stream that a `stream=` argument means.
+/// The value of a `stream=` argument.
 #[derive(Clone, Debug)]
-pub(crate) enum Given {
+pub(crate) enum StreamArgument {
     /// The default stream of the device that the work is for.
     Default,
     /// The calling thread's own.
@@ -65,7 +65,7 @@ pub(crate) enum Given {
     Foreign(Arc<Foreign>),
 }
 
-impl Given {
+impl StreamArgument {
     /// The stream of a device; `None` is its default stream.
     pub(crate) fn on(
         &self,
@@ -114,12 +114,12 @@ impl Stream {
         }
     }
 
-    fn given(&self, py: Python<'_>) -> PyResult<Given> {
+    fn given(&self, py: Python<'_>) -> PyResult<StreamArgument> {
         Ok(match &self.0 {
-            Queue::Default(PER_THREAD) => Given::PerThread,
-            Queue::Default(_) => Given::Default,
-            Queue::Own(_, stream) => Given::Stream(Arc::clone(stream)),
-            Queue::Other(executor, foreign) => Given::Stream(foreign.on(py, &**executor)?),
+            Queue::Default(PER_THREAD) => StreamArgument::PerThread,
+            Queue::Default(_) => StreamArgument::Default,
+            Queue::Own(_, stream) => StreamArgument::Stream(Arc::clone(stream)),
+            Queue::Other(executor, foreign) => StreamArgument::Stream(foreign.on(py, &**executor)?),
         })
     }
 }
@@ -244,8 +244,8 @@ impl Event {
     fn queue(&self, py: Python<'_>, stream: Option<&Bound<'_, PyAny>>) -> PyResult<OnDevice> {
         let given = stream_of(stream)?;
         let executor = match &given {
-            Given::Default | Given::PerThread => devices::current(py)?,
-            Given::Stream(_) | Given::Foreign(_) => Arc::clone(&self.executor),
+            StreamArgument::Default | StreamArgument::PerThread => devices::current(py)?,
+            StreamArgument::Stream(_) | StreamArgument::Foreign(_) => Arc::clone(&self.executor),
         };
         let stream = given.on(py, &*executor)?;
         Ok((executor, stream))
@@ -253,18 +253,18 @@ impl Event {
 }
 
 /// The stream that a `stream=` argument means: 0 and `None` are the default stream, another library's is taken as it is.
-pub(crate) fn stream_of(stream: Option<&Bound<'_, PyAny>>) -> PyResult<Given> {
+pub(crate) fn stream_of(stream: Option<&Bound<'_, PyAny>>) -> PyResult<StreamArgument> {
     let Some(stream) = stream else {
-        return Ok(Given::Default);
+        return Ok(StreamArgument::Default);
     };
     if let Ok(own) = stream.cast::<Stream>() {
         return own.get().given(stream.py());
     }
     if stream.is_none() || stream.extract::<u64>().is_ok_and(|handle| handle == 0) {
-        return Ok(Given::Default);
+        return Ok(StreamArgument::Default);
     }
     match foreign_handle(stream)? {
-        Some(handle) => Ok(Given::of_handle(handle)),
+        Some(handle) => Ok(StreamArgument::of_handle(handle)),
         None => Err(not_a_stream(stream)),
     }
 }

@@ -5,8 +5,8 @@ use pyo3::{
     prelude::*,
     types::{PyDict, PyList},
 };
-use weft_artifact::{ArgType, Facts};
-use weft_compiler::request::{Answer, Ask, Given, JitOptions, Keep, Outcome, Overloaded, Target};
+use weft_artifact::{ArgType, Assumptions};
+use weft_compiler::request::{Answer, JitOptions, Keep, Outcome, OverloadArgument, OverloadQuery, Overloaded, Target};
 
 use super::{Dispatcher, overload::Found};
 use crate::{
@@ -67,7 +67,7 @@ pub(crate) fn compile_whole(
 ) -> PyResult<Compiled> {
     let mut jit = jit.clone();
     if matches!(target, Target::Host(_)) || jit.device || devices::current(py)?.kind() == "cpu" {
-        jit.code.facts = Facts::NONE;
+        jit.code.assumptions = Assumptions::NONE;
     }
     let compiled = compile(py, definition, &mut Found::default(), args, target, &jit, keep)?;
     if compiled.output.artifact.has_code() { Ok(compiled) } else { code(py, definition, args, target, &jit, keep) }
@@ -94,7 +94,7 @@ pub(crate) fn with_answers<T>(
     for _ in 0..MOST_ROUNDS {
         let asks = match attempt(definition)? {
             Outcome::Made(made) => return Ok(made),
-            Outcome::Asks(asks) => asks,
+            Outcome::Queries(asks) => asks,
         };
         let mut capturer = Capturer::<Dispatcher>::from(py, definition.overloads.next_number(&definition.function));
         let answers = asks.iter().map(|ask| answer(&mut capturer, py, ask)).collect::<PyResult<Vec<_>>>()?;
@@ -117,12 +117,12 @@ fn extending(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
 }
 
 /// The implementation for a call.
-fn answer<'py>(capturer: &mut Capturer<'py, Dispatcher>, py: Python<'py>, ask: &Ask) -> PyResult<Answer> {
+fn answer<'py>(capturer: &mut Capturer<'py, Dispatcher>, py: Python<'py>, ask: &OverloadQuery) -> PyResult<Answer> {
     let (positional, named) = (PyList::empty(py), PyDict::new(py));
     for (name, given) in &ask.args {
         let given = match given {
-            Given::Type(ty) => Type::of(ty.clone()).into_pyobject(py)?.into_any(),
-            Given::Str(text) => text.into_pyobject(py)?.into_any(),
+            OverloadArgument::Type(ty) => Type::of(ty.clone()).into_pyobject(py)?.into_any(),
+            OverloadArgument::Str(text) => text.into_pyobject(py)?.into_any(),
         };
         match name {
             Some(name) => named.set_item(name, given)?,

@@ -86,7 +86,7 @@ pub(crate) fn current_launch_config(py: Python<'_>) -> Option<Py<Launcher>> {
 
 /// Whether this thread has asked for that configuration since this was asked last.
 #[pyfunction]
-pub(crate) fn launch_config_was_asked() -> bool {
+pub(crate) fn launch_config_was_read() -> bool {
     ASKED.take()
 }
 

@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
-use weft_artifact::{Factors, Facts, Tools};
+use weft_artifact::{Assumptions, Factors, Tools};
 use weft_compiler::{request::JitOptions, target::needs::isa_of_driver};
 use weft_runtime::{CoarsenChoice, LaunchConfig, Stream};
 
@@ -22,9 +22,9 @@ use crate::{devices, engine::timing::Timing};
 /// how long memory takes. Once its blocks are merged, it fills the device with as many as the kernel's registers allow.
 const LEAST_WAVES: u64 = 2;
 
-/// Which factors launches have.
+/// How the coarsening factors of launches are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum FactorChoice {
     /// These.
     Factors(Factors),
     /// Those that the compiler estimates to be the best.
@@ -33,7 +33,7 @@ pub(super) enum Wanted {
     Measure,
 }
 
-impl Default for Wanted {
+impl Default for FactorChoice {
     fn default() -> Self {
         Self::Factors(Factors::NONE)
     }
@@ -91,7 +91,7 @@ impl Dispatcher {
     /// # Errors
     ///
     /// `ValueError` for a setting that makes no sense.
-    pub(super) fn plain(&self, py: Python<'_>) -> PyResult<(JitOptions, Wanted)> {
+    pub(super) fn plain(&self, py: Python<'_>) -> PyResult<(JitOptions, FactorChoice)> {
         let mut jit = self.jit.clone();
         let own = std::mem::replace(&mut jit.code.coarsen, Factors::NONE);
         let settings = devices::settings(py)?;
@@ -103,19 +103,19 @@ impl Dispatcher {
             return Err(crate::errors::launch(py, message));
         }
         jit.code.driver_isa = if is_gpu { isa_of_driver(device.attributes().driver_version) } else { None };
-        jit.code.facts = if settings.specialize && !is_sanitized { Facts::ALL } else { Facts::NONE };
+        jit.code.assumptions = if settings.specialize && !is_sanitized { Assumptions::ALL } else { Assumptions::NONE };
         let wanted = match settings.coarsen {
-            CoarsenChoice::Factors(factors) => Wanted::Factors(factors),
-            CoarsenChoice::Kernel | CoarsenChoice::Auto if jit.says_factors => Wanted::Factors(own),
-            CoarsenChoice::Kernel | CoarsenChoice::Auto if jit.tune || settings.tune => Wanted::Measure,
-            CoarsenChoice::Kernel | CoarsenChoice::Auto if is_gpu && jit.code.choose => Wanted::Estimate,
+            CoarsenChoice::Factors(factors) => FactorChoice::Factors(factors),
+            CoarsenChoice::Kernel | CoarsenChoice::Auto if jit.says_factors => FactorChoice::Factors(own),
+            CoarsenChoice::Kernel | CoarsenChoice::Auto if jit.tune || settings.tune => FactorChoice::Measure,
+            CoarsenChoice::Kernel | CoarsenChoice::Auto if is_gpu && jit.code.choose => FactorChoice::Estimate,
             // The estimate is one of GPUs. Who looks for a fault wants to see the threads of the program.
-            CoarsenChoice::Auto if is_gpu && jit.code.opt && !jit.code.debug => Wanted::Estimate,
-            CoarsenChoice::Kernel | CoarsenChoice::Auto => Wanted::Factors(Factors::NONE),
+            CoarsenChoice::Auto if is_gpu && jit.code.opt && !jit.code.debug => FactorChoice::Estimate,
+            CoarsenChoice::Kernel | CoarsenChoice::Auto => FactorChoice::Factors(Factors::NONE),
         };
         jit.code.choose = match wanted {
-            Wanted::Factors(_) => false,
-            Wanted::Estimate | Wanted::Measure => true,
+            FactorChoice::Factors(_) => false,
+            FactorChoice::Estimate | FactorChoice::Measure => true,
         };
         Ok((jit, wanted))
     }
@@ -138,10 +138,10 @@ impl Resolved {
             return Ok(self);
         }
         let factors = match overload.wanted {
-            Wanted::Factors(factors) if factors == Factors::NONE => return Ok(self),
-            Wanted::Factors(factors) => fitting(factors, config),
-            Wanted::Estimate => overload.estimated(config),
-            Wanted::Measure => overload.best(config),
+            FactorChoice::Factors(factors) if factors == Factors::NONE => return Ok(self),
+            FactorChoice::Factors(factors) => fitting(factors, config),
+            FactorChoice::Estimate => overload.estimated(config),
+            FactorChoice::Measure => overload.best(config),
         };
         self.for_factors(owner, factors, config)
     }
@@ -161,12 +161,12 @@ impl Resolved {
             return Ok((self.for_block(owner, config)?, None));
         }
         match self.overload.wanted {
-            Wanted::Factors(_) => return Ok((self.for_block(owner, config)?, None)),
-            Wanted::Estimate => {
+            FactorChoice::Factors(_) => return Ok((self.for_block(owner, config)?, None)),
+            FactorChoice::Estimate => {
                 let factors = self.loaded_in_a_capture(owner.py(), self.overload.estimated(config), config, stream);
                 return Ok((self.for_factors(owner, factors, config)?, None));
             }
-            Wanted::Measure => {}
+            FactorChoice::Measure => {}
         }
         let (factors, timed) = self.overload.tuned(owner.py(), config, stream);
         let chosen = Arc::clone(&self).for_factors(owner, factors, config)?;
@@ -217,7 +217,7 @@ impl Resolved {
         let overload = Arc::clone(&self.overload);
         let mut chosen = Arc::clone(&self).coarsened_by(owner, factors)?;
         // More registers may mean smaller blocks, which merging does not make so.
-        let asked = overload.wanted != Wanted::Factors(factors) || factors.blocks_in_one() > 1;
+        let asked = overload.wanted != FactorChoice::Factors(factors) || factors.blocks_in_one() > 1;
         let is_variant = !Arc::ptr_eq(&chosen.overload, &overload);
         if asked
             && is_variant
@@ -266,7 +266,7 @@ impl Overload {
         let compiled = known.variant(owner, &jit)?;
         let note = &compiled.kernel.coarsening.note;
         timing
-            .print(py, || format!("{}, {note}{}", compiled.shown(), if compiled.was_kept { ", kept" } else { "" }))?;
+            .print(py, || format!("{}, {note}{}", compiled.shown(), if compiled.was_cached { ", kept" } else { "" }))?;
         Ok(known.coarsened.keep(factors, Arc::new(compiled)))
     }
 
@@ -285,10 +285,10 @@ impl Overload {
     }
 
     /// The same where there is a choice to be made: launches of kernels of which the estimate chooses nothing ask for none.
-    pub(super) fn settled(&self, wanted: Wanted) -> Wanted {
+    pub(super) fn settled(&self, wanted: FactorChoice) -> FactorChoice {
         match wanted {
-            Wanted::Estimate if !self.kernel.coarsening.is_worth_it() => Wanted::Factors(Factors::NONE),
-            Wanted::Factors(_) | Wanted::Estimate | Wanted::Measure => wanted,
+            FactorChoice::Estimate if !self.kernel.coarsening.is_worth_it() => FactorChoice::Factors(Factors::NONE),
+            FactorChoice::Factors(_) | FactorChoice::Estimate | FactorChoice::Measure => wanted,
         }
     }
 

@@ -75,7 +75,7 @@ impl Written {
 impl Resolved {
     /// Whether there is, or can be, a confined variant.
     pub(super) fn is_confinable(&self) -> bool {
-        self.overload.kernel.confinable
+        self.overload.kernel.can_bound_stores
     }
 
     /// The confined variant, compiled if it is not there; `None` if there is none. Its types are known, so that it is also
@@ -109,16 +109,17 @@ impl Overload {
         if let Some(variant) = known.confined.get() {
             return Ok(Some(variant));
         }
-        if !known.kernel.confinable {
+        if !known.kernel.can_bound_stores {
             return Ok(None);
         }
         let py = owner.py();
         let timing = Timing::start(py, "capture")?;
         let mut jit = known.jit.clone();
-        jit.code.confined = true;
+        jit.code.bounded_stores = true;
         let compiled = known.variant(owner, &jit)?;
-        timing
-            .print(py, || format!("{}, confined{}", compiled.shown(), if compiled.was_kept { ", kept" } else { "" }))?;
+        timing.print(py, || {
+            format!("{}, confined{}", compiled.shown(), if compiled.was_cached { ", kept" } else { "" })
+        })?;
         Ok(Some(known.confined.keep(&Arc::new(compiled))))
     }
 }

@@ -13,7 +13,7 @@ use weft_runtime::{
 
 use super::{
     Dispatcher, answers,
-    coarsened::Wanted,
+    coarsened::FactorChoice,
     overload::{Code, Found, Overload},
 };
 use crate::{devices, engine, errors};
@@ -59,12 +59,12 @@ impl Overload {
         let names = answers::with_answers(py, &mut definition, &mut Found::default(), |definition| {
             engine::plan_features(py, definition, &self.args, &self.jit)
         })?;
-        Ok((self.shown(), self.granted().names().collect(), names))
+        Ok((self.shown(), self.assumed().names().collect(), names))
     }
 
     /// The launches that it is for.
     fn kinds(&self) -> String {
-        let names: Vec<_> = self.granted().names().collect();
+        let names: Vec<_> = self.assumed().names().collect();
         if names.is_empty() {
             "launches of any kind".to_owned()
         } else {
@@ -84,19 +84,19 @@ impl Overload {
         }
         let coarsening = &self.kernel.coarsening;
         match self.wanted {
-            Wanted::Factors(factors) if factors != Factors::NONE => match self.coarsened.get(factors) {
+            FactorChoice::Factors(factors) if factors != Factors::NONE => match self.coarsened.get(factors) {
                 Some(variant) => line(&variant.kernel.coarsening.note),
                 None => line(&format!("{factors} is set, and no launch had a grid and block that it divides")),
             },
-            Wanted::Factors(_) | Wanted::Estimate | Wanted::Measure if coarsening.note.is_empty() => {
+            FactorChoice::Factors(_) | FactorChoice::Estimate | FactorChoice::Measure if coarsening.note.is_empty() => {
                 line("each thread does its own work");
             }
-            Wanted::Factors(_) | Wanted::Estimate | Wanted::Measure => {
+            FactorChoice::Factors(_) | FactorChoice::Estimate | FactorChoice::Measure => {
                 line(&coarsening.note);
                 coarsening.candidates.iter().for_each(|candidate| line(&format!("  {}", candidate.note)));
             }
         }
-        if self.wanted == Wanted::Estimate {
+        if self.wanted == FactorChoice::Estimate {
             line("launches that fill the device less than twice, and those that cannot be divided, run as they are");
             if self.made().is_none() {
                 line("none of them was launched yet: that code is compiled when one is");

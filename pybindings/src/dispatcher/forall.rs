@@ -12,7 +12,7 @@ use crate::{
     args::Arguments,
     devices::{
         self,
-        stream::{Given, stream_of},
+        stream::{StreamArgument, stream_of},
     },
     errors,
 };
@@ -118,7 +118,7 @@ impl ForAll {
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let stream = self.stream.as_ref().map(|stream| stream.bind(py));
-        if !matches!(stream_of(stream)?, Given::Default) {
+        if !matches!(stream_of(stream)?, StreamArgument::Default) {
             return Err(PyTypeError::new_err("a launch with a stream cannot be pickled: streams cannot"));
         }
         let rebuild = py.import("weft._pickle")?.getattr("rebuild_forall")?;

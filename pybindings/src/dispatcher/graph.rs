@@ -112,23 +112,23 @@ impl RecordedLaunch {
     }
 }
 
-/// A graph that was recorded. Who launches it holds it meanwhile.
-struct Made {
+/// A recorded graph. A launch holds a reference to it.
+struct RecordedGraph {
     executor: Arc<dyn Executor>,
     /// Dropped before what its steps use: where they use memory of the host, that waits for them.
     graph: Box<dyn runtime::Graph>,
-    steps: Vec<Kept>,
+    steps: Vec<StepResources>,
 }
 
-/// What a step uses.
-struct Kept {
+/// The resources that a step uses.
+struct StepResources {
     /// Memory of ours.
     buffers: Mutex<Vec<Arc<dyn Buffer>>>,
     /// What keeps all memory: a [`RecordedLaunch`], or the arrays of a copy.
     keep: Py<PyAny>,
 }
 
-impl Kept {
+impl StepResources {
     fn buffers(&self) -> MutexGuard<'_, Vec<Arc<dyn Buffer>>> {
         self.buffers.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -136,22 +136,26 @@ impl Kept {
 
 /// Launches and copies that are recorded once and run as often as wanted.
 #[pyclass(subclass, frozen, weakref, module = "weft._weft", name = "GraphBase")]
-pub(crate) struct Graph(Mutex<Option<Arc<Made>>>);
+pub(crate) struct Graph(Mutex<Option<Arc<RecordedGraph>>>);
 
 impl Graph {
-    fn lock(&self) -> MutexGuard<'_, Option<Arc<Made>>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<RecordedGraph>>> {
         // Nothing that can panic or run Python happens under the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn made(&self) -> PyResult<Arc<Made>> {
+    fn made(&self) -> PyResult<Arc<RecordedGraph>> {
         self.lock().clone().ok_or_else(empty)
     }
 }
 
-impl Made {
+impl RecordedGraph {
     /// The recorded launch of a number, with its step's and what that uses.
-    fn recorded<'py>(&self, py: Python<'py>, index: i64) -> PyResult<(usize, &Kept, &Bound<'py, RecordedLaunch>)> {
+    fn recorded<'py>(
+        &self,
+        py: Python<'py>,
+        index: i64,
+    ) -> PyResult<(usize, &StepResources, &Bound<'py, RecordedLaunch>)> {
         let steps = self.steps.iter().enumerate();
         let mut launches =
             steps.filter_map(|(step, kept)| Some((step, kept, kept.keep.bind(py).cast::<RecordedLaunch>().ok()?)));
@@ -189,10 +193,11 @@ impl Graph {
             return Ok(());
         }
         let executor = Arc::clone(&recording.executor);
-        let nodes = recording.nodes().map(|(node, buffers, keep)| (node, Kept { buffers: Mutex::new(buffers), keep }));
+        let nodes =
+            recording.nodes().map(|(node, buffers, keep)| (node, StepResources { buffers: Mutex::new(buffers), keep }));
         let (nodes, kept): (Vec<_>, Vec<_>) = nodes.unzip();
         let graph = py.detach(|| Arc::clone(&executor).graph(nodes)).map_err(|error| errors::runtime(py, &error))?;
-        let old = self.lock().replace(Arc::new(Made { executor, graph, steps: kept }));
+        let old = self.lock().replace(Arc::new(RecordedGraph { executor, graph, steps: kept }));
         drop(old);
         Ok(())
     }
@@ -202,7 +207,7 @@ impl Graph {
     fn launch(&self, py: Python<'_>, stream: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         recording::refuse("launch a graph")?;
         let made = self.made()?;
-        let Made { executor, graph, steps } = &*made;
+        let RecordedGraph { executor, graph, steps } = &*made;
         let stream = stream_of(stream)?.on(py, &**executor)?;
         let order = stream.as_ref().map_or(0, |stream| stream.order());
         let is_other = |buffer: &Arc<dyn Buffer>| buffer.order().is_some_and(|own| own != order);
@@ -244,9 +249,9 @@ impl Graph {
         // The variant that was recorded, whatever launches have by now.
         let factors = overload.jit.code.coarsen;
         let resolved = Dispatcher::resolve(dispatcher, &arguments)?.coarsened_by(dispatcher, factors)?;
-        let facts = overload.jit.code.facts;
-        let is_variant = resolved.overload.jit.code.facts != facts;
-        let resolved = if is_variant { resolved.variant(dispatcher, facts)? } else { resolved };
+        let assumptions = overload.jit.code.assumptions;
+        let is_variant = resolved.overload.jit.code.assumptions != assumptions;
+        let resolved = if is_variant { resolved.variant(dispatcher, assumptions)? } else { resolved };
         if !Arc::ptr_eq(&resolved.overload, overload) {
             let shown =
                 |types: &[weft_artifact::ArgType]| types.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");

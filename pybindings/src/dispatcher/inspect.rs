@@ -13,7 +13,7 @@ use weft_compiler::{
 };
 use weft_runtime::LoadedKernel;
 
-use super::{Dispatcher, answers, coarsened::Wanted, overload::Found, resolve::Lookups};
+use super::{Dispatcher, answers, coarsened::FactorChoice, overload::Found, resolve::Lookups};
 use crate::{
     capture::Capturer,
     devices,
@@ -74,9 +74,11 @@ impl Dispatcher {
         };
         let (mut jit, wanted) = this.plain(py)?;
         jit.code.coarsen = match (wanted, this.compiled(args)) {
-            (Wanted::Factors(factors), _) => factors,
-            (Wanted::Estimate | Wanted::Measure, Some(overload)) => overload.tunings.last().unwrap_or(Factors::NONE),
-            (Wanted::Estimate | Wanted::Measure, None) => Factors::NONE,
+            (FactorChoice::Factors(factors), _) => factors,
+            (FactorChoice::Estimate | FactorChoice::Measure, Some(overload)) => {
+                overload.tunings.last().unwrap_or(Factors::NONE)
+            }
+            (FactorChoice::Estimate | FactorChoice::Measure, None) => Factors::NONE,
         };
         if jit.device {
             if host {

@@ -21,7 +21,7 @@ use super::{
 use crate::{
     devices::{
         self,
-        stream::{Given, stream_of},
+        stream::{StreamArgument, stream_of},
     },
     once::Once,
 };
@@ -31,7 +31,7 @@ use crate::{
 pub(crate) struct Launcher {
     pub(super) dispatcher: Py<Dispatcher>,
     config: LaunchConfig,
-    stream: Given,
+    stream: StreamArgument,
     /// The stream as given.
     stream_object: Option<Py<PyAny>>,
     /// The size of its grid was looked at, or needs not be. Configuring alone chooses no device, so that it may be only the
@@ -248,7 +248,7 @@ impl Launcher {
                 error.call1(("Cannot pickle configured launches with pre-launch callbacks",))?,
             ));
         }
-        if !matches!(self.stream, Given::Default) {
+        if !matches!(self.stream, StreamArgument::Default) {
             return Err(PyTypeError::new_err("a configured kernel with a stream cannot be pickled: streams cannot"));
         }
         let rebuild = py.import("weft._pickle")?.getattr("rebuild_launcher")?;

@@ -42,7 +42,7 @@ use self::{
     forall::ForAll,
     launcher::{Launcher, launch_config},
     overload::{CompiledKernel, Resolved},
-    resolve::State,
+    resolve::DispatcherState,
 };
 use crate::{
     capture::{Capturer, Declared, Jitted, Parsed, keyword_only, parameter_names, variadic},
@@ -75,13 +75,13 @@ pub(crate) struct Dispatcher {
     source: Option<String>,
     /// The function's file as it was at the decoration: a `weft._source.Text`, or None.
     #[pyo3(get)]
-    kept_text: Option<Py<PyAny>>,
+    cached_source: Option<Py<PyAny>>,
     pub(crate) jit: JitOptions,
     /// The options as given, for pickling and `targetoptions`.
     #[pyo3(get)]
     targetoptions: Py<PyDict>,
     declared: Vec<request::Signature>,
-    state: Mutex<State>,
+    state: Mutex<DispatcherState>,
     last: Mutex<Option<Arc<Resolved>>>,
     last_launcher: Mutex<Option<Py<Launcher>>>,
     /// Configurations that were asked for what is called before their launches.
@@ -94,7 +94,7 @@ pub(crate) struct Dispatcher {
 }
 
 impl Dispatcher {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, DispatcherState> {
         // Nothing that can panic or run Python happens under the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -111,7 +111,7 @@ impl Jitted for Dispatcher {
         if let Some(known) = known {
             return Ok(known);
         }
-        let parsed = Arc::new(Parsed::new(self.py_func.bind(py), self.source.as_deref(), self.kept_text.as_ref())?);
+        let parsed = Arc::new(Parsed::new(self.py_func.bind(py), self.source.as_deref(), self.cached_source.as_ref())?);
         Ok(Arc::clone(self.state().parsed.get_or_insert(parsed)))
     }
 
@@ -160,7 +160,7 @@ impl Dispatcher {
             last: Mutex::default(),
             last_launcher: Mutex::default(),
             source,
-            kept_text: kept,
+            cached_source: kept,
             py_func,
         })
     }

@@ -15,16 +15,16 @@ use pyo3::{
     prelude::*,
     types::{PyBytes, PyList, PyString},
 };
-use weft_artifact::{Addresses, ArgType, Artifact, Facts, Kernel};
+use weft_artifact::{Addresses, ArgType, Artifact, Assumptions, Kernel};
 use weft_compiler::{
     pipeline::Output,
     request::{JitOptions, Keep},
 };
-use weft_runtime::{Buffer, CodeKeeper, Executor, Linked, LinkedKind, Linking, LoadedKernel, Module};
+use weft_runtime::{Buffer, CodeCache, Executor, Linked, LinkedKind, Linking, LoadedKernel, Module};
 
 use super::{
     Dispatcher, answers,
-    coarsened::{self, Wanted},
+    coarsened::{self, FactorChoice},
     confined::{self, Later},
     small,
     tune::Tunings,
@@ -35,7 +35,7 @@ use crate::{
     devices,
     engine::{
         Compiled, Definition,
-        code::Keeper,
+        code::KernelCodeCache,
         options,
         timing::{self, Timing},
     },
@@ -61,7 +61,7 @@ pub(crate) struct Overload {
     /// Its code, if somebody has needed it.
     code: OnceLock<Code>,
     /// It was not compiled now, but kept from another time.
-    pub(crate) was_kept: bool,
+    pub(crate) was_cached: bool,
     /// What it was compiled of: texts that are asked for later are of the same constants.
     pub(crate) definition: Definition,
     /// The options that it was compiled with.
@@ -73,13 +73,13 @@ pub(crate) struct Overload {
     /// The variant that writes nothing beside its arrays.
     pub(super) confined: Later<Overload>,
     /// The most that a variant of it may take for granted of a launch.
-    pub(super) most: Facts,
+    pub(super) most: Assumptions,
     /// The variants for launches of which other facts hold.
     pub(super) variants: small::Variants<Overload>,
     /// The variants of which a thread does the work of several.
     pub(super) coarsened: coarsened::Variants<Overload>,
     /// Which of them launches are to have.
-    pub(super) wanted: Wanted,
+    pub(super) wanted: FactorChoice,
     /// What was measured for that.
     pub(super) tunings: Tunings,
     /// Another process may find it: no address of this one is in it.
@@ -117,7 +117,7 @@ pub(crate) struct Resolved {
     /// The same for the kernel's confined variant.
     pub(super) confined: Later<Resolved>,
     /// What the kernel takes for granted of a launch.
-    pub(super) granted: Facts,
+    pub(super) assumed: Assumptions,
     /// The integers that are to be small.
     pub(super) words: Box<[small::Word]>,
     /// The arrays that are to be small, where those do not say it.
@@ -148,7 +148,7 @@ fn link(
     executor: &dyn Executor,
     artifact: &Artifact,
     jit: &JitOptions,
-    keeper: Option<&Keeper>,
+    keeper: Option<&KernelCodeCache>,
 ) -> PyResult<Arc<dyn Module>> {
     let pieces: Vec<(String, String, Bound<'_, PyAny>, Option<PathBuf>)> =
         py.import("weft.cuda._code.link")?.call_method1("pieces", (PyList::new(py, links)?,))?.extract()?;
@@ -172,7 +172,7 @@ fn link(
         launch_bounds: jit.code.launch_bounds.map(|bounds| (bounds.threads, bounds.blocks.unwrap_or(1))),
         includes: &includes,
         toolkit: devices::toolkit(py)?,
-        keeper: keeper.map(|keeper| keeper as &dyn CodeKeeper),
+        keeper: keeper.map(|keeper| keeper as &dyn CodeCache),
     };
     let (module, notes) = py
         .detach(|| {
@@ -211,7 +211,7 @@ impl Code {
     ) -> PyResult<Self> {
         let Compiled { output, is_lasting, .. } = compiled;
         timing::begin("load");
-        let keeper = Keeper::of(jit, *is_lasting, kernel, args, &output.artifact.target);
+        let keeper = KernelCodeCache::of(jit, *is_lasting, kernel, args, &output.artifact.target);
         let keeper = keeper.as_ref();
         // Linked code is the linker's anyway; of PTX alone the driver's compiler makes the better code.
         let links_alone = devices::settings(py)?.cache_machine_code;
@@ -264,7 +264,7 @@ impl Overload {
             let loaded = Code::load(Some(owner), py, &*executor, (&compiled, &kernel, args), jit, &links)?;
             let _new = code.set(loaded);
         }
-        let Compiled { output, was_kept, is_lasting } = compiled;
+        let Compiled { output, was_cached, is_lasting } = compiled;
         Ok(Self {
             args: args.to_vec(),
             device: devices::current_id(),
@@ -272,7 +272,7 @@ impl Overload {
             kernel,
             target: output.artifact.target.clone(),
             code,
-            was_kept,
+            was_cached,
             definition,
             jit: jit.clone(),
             lent: kept
@@ -284,10 +284,10 @@ impl Overload {
             kept,
             links,
             confined: Later::default(),
-            most: jit.code.facts,
+            most: jit.code.assumptions,
             variants: small::Variants::default(),
             coarsened: coarsened::Variants::default(),
-            wanted: Wanted::default(),
+            wanted: FactorChoice::default(),
             tunings: Tunings::default(),
             is_lasting,
         })
@@ -307,7 +307,7 @@ impl Overload {
         let compiled = answers::code(py, &self.definition, &self.args, &target, &self.jit, Keep::default())?;
         let of = (&compiled, &self.kernel, self.args.as_slice());
         let code = Code::load(None, py, &*self.executor, of, &self.jit, &self.links)?;
-        let kept = if compiled.was_kept { ", kept" } else { "" };
+        let kept = if compiled.was_cached { ", kept" } else { "" };
         timing.print(py, || format!("{}, as it is{kept}", self.shown()))?;
         // Another thread may have been quicker.
         Ok(self.code.get_or_init(|| code))
@@ -339,8 +339,8 @@ impl Overload {
     }
 
     /// What it takes for granted of a launch.
-    pub(super) fn granted(&self) -> Facts {
-        self.jit.code.facts.and(self.kernel.gains)
+    pub(super) fn assumed(&self) -> Assumptions {
+        self.jit.code.assumptions.and(self.kernel.gains)
     }
 
     /// How arguments of the types of `key` reach this kernel.
@@ -355,7 +355,7 @@ impl Overload {
         Ok(Resolved {
             key: words.into(),
             overload: Arc::clone(self),
-            granted: self.granted(),
+            assumed: self.assumed(),
             arrays: small::arrays(&given, self, &integers),
             words: integers,
             signs: small::signs(&self.kernel.slots, &cells),

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     args::Arguments,
-    devices::{self, recording, stream::Given},
+    devices::{self, recording, stream::StreamArgument},
     errors,
 };
 
@@ -29,7 +29,7 @@ pub(crate) struct Prepared {
     /// The kernel; `None` where Python's interpreter runs the launches.
     resolved: Option<Arc<Resolved>>,
     config: LaunchConfig,
-    stream: Given,
+    stream: StreamArgument,
     /// They keep the memory.
     args: Py<PyTuple>,
     slots: Box<[u64]>,
@@ -46,7 +46,7 @@ impl Prepared {
     pub(super) fn new(
         dispatcher: &Bound<'_, Dispatcher>,
         config: LaunchConfig,
-        stream: Given,
+        stream: StreamArgument,
         args: &Bound<'_, PyTuple>,
     ) -> PyResult<Self> {
         let py = dispatcher.py();
@@ -127,7 +127,7 @@ impl Prepared {
 
     /// The copy has copies of the device arrays, which go through the host.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        if !matches!(self.stream, Given::Default) {
+        if !matches!(self.stream, StreamArgument::Default) {
             return Err(PyTypeError::new_err("a prepared launch with a stream cannot be pickled: streams cannot"));
         }
         let rebuild = py.import("weft._pickle")?.getattr("rebuild_prepared")?;

@@ -12,13 +12,13 @@ use pyo3::{
     prelude::*,
     types::PyTuple,
 };
-use weft_artifact::{ArgType, Choice, Facts};
+use weft_artifact::{ArgType, Assumptions, Choice};
 use weft_compiler::request::FunctionDef;
 
 use super::{
     Dispatcher,
     around::{self, UnderWay},
-    coarsened::Wanted,
+    coarsened::FactorChoice,
     launcher::Launcher,
     overload::{Found, Overload, Resolved},
     small,
@@ -31,9 +31,9 @@ use crate::{
     types::key,
 };
 
-/// What a dispatcher has found so far.
+/// The kernels and lookups that a dispatcher has cached.
 #[derive(Default)]
-pub(crate) struct State {
+pub(crate) struct DispatcherState {
     pub(super) parsed: Option<Arc<Parsed>>,
     pub(super) overloads: Vec<Arc<Overload>>,
     resolved: HashMap<(u32, Box<[u32]>), Arc<Resolved>>,
@@ -58,20 +58,20 @@ pub(super) struct Lookups {
 
 /// What is likely to hold of the launches that a kernel is compiled for.
 struct Likely {
-    facts: Facts,
+    assumptions: Assumptions,
     /// By argument: the last extent of an array, where it is short.
     short_extents: Vec<(u32, u8)>,
 }
 
-impl State {
+impl DispatcherState {
     fn compiled(&self, args: &[ArgType]) -> Option<Arc<Overload>> {
         let device = devices::current_id();
         self.overloads.iter().find(|overload| overload.device == device && overload.args == args).cloned()
     }
 
     /// Counts a kernel that was looked for on the disk.
-    fn count(&mut self, args: &[ArgType], was_kept: bool) {
-        let (hits, misses) = if was_kept { (1, 0) } else { (0, 1) };
+    fn count(&mut self, args: &[ArgType], was_cached: bool) {
+        let (hits, misses) = if was_cached { (1, 0) } else { (0, 1) };
         match self.lookups.iter_mut().find(|lookups| lookups.args == args) {
             Some(lookups) => {
                 lookups.hits += hits;
@@ -158,7 +158,7 @@ impl Dispatcher {
         let (py, this, words) = (slf.py(), slf.get(), arguments.key.as_slice());
         let given = key::decode(words);
         let likely = Likely {
-            facts: arguments.likely(weft_artifact::are_nonneg(&given, &arguments.cells)),
+            assumptions: arguments.likely(weft_artifact::are_nonneg(&given, &arguments.cells)),
             short_extents: small::short_extents(&given, &arguments.cells),
         };
         this.check_count(given.len())?;
@@ -218,7 +218,7 @@ impl Dispatcher {
 
     /// The same, without its code where a launch may need another.
     pub(super) fn known_overload(slf: &Bound<'_, Self>, args: &[ArgType]) -> PyResult<Arc<Overload>> {
-        Self::overload_for(slf, args, &Likely { facts: Facts::ALL, short_extents: Vec::new() })
+        Self::overload_for(slf, args, &Likely { assumptions: Assumptions::ALL, short_extents: Vec::new() })
     }
 
     /// The same, for launches of which this is likely to hold.
@@ -245,10 +245,10 @@ impl Dispatcher {
         };
         timing.print(py, || {
             let what = if compiled.made().is_some() { "" } else { ", the estimate alone" };
-            format!("{}{what}{}", compiled.shown(), if compiled.was_kept { ", kept" } else { "" })
+            format!("{}{what}{}", compiled.shown(), if compiled.was_cached { ", kept" } else { "" })
         })?;
         // Those that are measured begin with the kernel as it is.
-        if compiled.wanted != Wanted::Estimate {
+        if compiled.wanted != FactorChoice::Estimate {
             compiled.code(py)?;
         }
         Ok(compiled)
@@ -283,8 +283,8 @@ impl Dispatcher {
         // Code of other languages may ask for its thread.
         let is_linked = !found.links.is_empty();
         let (mut jit, wanted) = this.plain(slf.py())?;
-        let most = jit.code.facts;
-        jit.code.facts = Facts::likeliest(likely.facts).and(most);
+        let most = jit.code.assumptions;
+        jit.code.assumptions = Assumptions::likeliest(likely.assumptions).and(most);
         // A GPU's threads are no vectors.
         if devices::current(slf.py())?.kind() == "cpu" {
             jit.code.short_extents.clone_from(&likely.short_extents);
@@ -297,7 +297,7 @@ impl Dispatcher {
         let compiled = Arc::new(compiled);
         let mut state = this.state();
         if engine::cache(&this.jit).is_some() {
-            state.count(args, compiled.was_kept);
+            state.count(args, compiled.was_cached);
         }
         // Another thread may have been quicker: one overload for each type tuple.
         if let Some(known) = state.compiled(args) {

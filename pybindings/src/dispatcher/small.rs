@@ -1,14 +1,16 @@
 //! What a kernel may take for granted of its launches, and the variants for those of which it does not hold.
 //!
-//! A kernel is compiled for launches of which all [`Facts`] hold: then most of what it computes with integers fits
+//! A kernel is compiled for launches of which all [`Assumptions`] hold: then most of what it computes with integers fits
 //! 32 bits, and what it reads is not what it writes. Each launch looks whether it is one. The variants for others, as
-//! [`Facts::LADDER`] has them, are compiled when there is a launch for them, and belong to the kernel that they are variants
+//! [`Assumptions::LADDER`] has them, are compiled when there is a launch for them, and belong to the kernel that they are variants
 //! of.
 
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use weft_artifact::{ArgType, ArrayType, Facts, Layout, SMALL_EXTENT, Scalar, Slot, SlotField, SlotSource, SlotType};
+use weft_artifact::{
+    ArgType, ArrayType, Assumptions, Layout, SMALL_EXTENT, Scalar, Slot, SlotField, SlotSource, SlotType,
+};
 use weft_compiler::request::Options;
 use weft_runtime::LaunchConfig;
 
@@ -147,7 +149,7 @@ pub(super) fn arrays(given: &[ArgType], overload: &Overload, words: &[Word]) -> 
 impl Resolved {
     /// Whether the kernel is for a launch with such a shape and such arguments, as its casts have left them.
     pub(super) fn takes(&self, config: &LaunchConfig, cells: &[u64]) -> bool {
-        let Facts { small, nonneg, disjoint, aligned, warps } = self.granted;
+        let Assumptions { small, nonneg, disjoint, aligned, warps } = self.assumed;
         (!small || self.is_small(config, cells))
             && (!nonneg || self.is_nonneg(cells))
             && (!disjoint || self.addresses.are_disjoint(cells))
@@ -169,7 +171,7 @@ impl Resolved {
     /// The first of the facts that the kernel takes for granted and that do not hold of a launch, for people: what the
     /// kernel takes instead.
     pub(super) fn misfit(&self, config: &LaunchConfig, cells: &[u64]) -> &'static str {
-        let Facts { small, nonneg, disjoint, aligned, warps: _ } = self.granted;
+        let Assumptions { small, nonneg, disjoint, aligned, warps: _ } = self.assumed;
         if small && !self.is_small(config, cells) {
             "with integers and extents below 2**31, and its kernel takes no larger ones"
         } else if nonneg && !self.is_nonneg(cells) {
@@ -185,7 +187,7 @@ impl Resolved {
 
     /// The variant for a launch, whose cells are as its casts have left them; `None` if it is the kernel itself.
     ///
-    /// The first of [`Facts::LADDER`] that fits is the variant. Only where the kernel was compiled for a launch of which less
+    /// The first of [`Assumptions::LADDER`] that fits is the variant. Only where the kernel was compiled for a launch of which less
     /// holds, and it is not [likely](Arguments::likely) that more holds of this one, it is not compiled for this one alone.
     ///
     /// # Errors
@@ -198,10 +200,10 @@ impl Resolved {
         arguments: &Arguments,
     ) -> PyResult<Option<Arc<Self>>> {
         let (cells, most) = (arguments.cells.as_slice(), self.overload.most);
-        if self.overload.jit.code.facts == most && self.takes(config, cells) {
+        if self.overload.jit.code.assumptions == most && self.takes(config, cells) {
             return Ok(None);
         }
-        let held = Facts {
+        let held = Assumptions {
             small: self.is_small(config, cells),
             nonneg: self.is_nonneg(cells),
             disjoint: self.addresses.are_disjoint(cells),
@@ -209,10 +211,10 @@ impl Resolved {
             warps: has_whole_warps(config),
         };
         let gains = self.overload.kernel.gains;
-        let fits = |facts: &Facts| facts.are_among(most) && facts.and(gains).are_among(held);
-        let best = Facts::LADDER.into_iter().find(fits).unwrap_or(Facts::NONE);
-        let is_enough = best.and(gains) == self.granted
-            || self.granted.are_among(held)
+        let fits = |assumptions: &Assumptions| assumptions.are_among(most) && assumptions.and(gains).are_among(held);
+        let best = Assumptions::LADDER.into_iter().find(fits).unwrap_or(Assumptions::NONE);
+        let is_enough = best.and(gains) == self.assumed
+            || self.assumed.are_among(held)
                 && self.variants.get(best).is_none()
                 && !best.are_among(arguments.likely(held.nonneg));
         if is_enough { Ok(None) } else { self.variant(owner, best).map(Some) }
@@ -224,13 +226,13 @@ impl Resolved {
     /// # Errors
     ///
     /// As a launch that compiles.
-    pub(super) fn variant(&self, owner: &Bound<'_, Dispatcher>, facts: Facts) -> PyResult<Arc<Self>> {
-        if let Some(known) = self.variants.get(facts) {
+    pub(super) fn variant(&self, owner: &Bound<'_, Dispatcher>, assumptions: Assumptions) -> PyResult<Arc<Self>> {
+        if let Some(known) = self.variants.get(assumptions) {
             return Ok(known);
         }
-        let overload = Overload::with_facts(&self.overload, owner, facts)?;
+        let overload = Overload::with_assumptions(&self.overload, owner, assumptions)?;
         let resolved = overload.resolve(owner.py(), &self.key, self.casts.to_vec())?;
-        Ok(self.variants.keep(facts, &Arc::new(resolved)))
+        Ok(self.variants.keep(assumptions, &Arc::new(resolved)))
     }
 }
 
@@ -239,10 +241,10 @@ fn has_whole_warps(config: &LaunchConfig) -> bool {
     config.block[0].is_multiple_of(WARP)
 }
 
-/// The variants of a kernel by what they take for granted: one for each of [`Facts::LADDER`], where there has been a launch
+/// The variants of a kernel by what they take for granted: one for each of [`Assumptions::LADDER`], where there has been a launch
 /// for it.
 #[derive(Debug)]
-pub(super) struct Variants<T>([Later<T>; Facts::LADDER.len()]);
+pub(super) struct Variants<T>([Later<T>; Assumptions::LADDER.len()]);
 
 impl<T> Default for Variants<T> {
     fn default() -> Self {
@@ -251,17 +253,17 @@ impl<T> Default for Variants<T> {
 }
 
 impl<T> Variants<T> {
-    fn place(&self, facts: Facts) -> Option<&Later<T>> {
-        Facts::LADDER.iter().zip(&self.0).find_map(|(known, place)| (*known == facts).then_some(place))
+    fn place(&self, assumptions: Assumptions) -> Option<&Later<T>> {
+        Assumptions::LADDER.iter().zip(&self.0).find_map(|(known, place)| (*known == assumptions).then_some(place))
     }
 
-    fn get(&self, facts: Facts) -> Option<Arc<T>> {
-        self.place(facts)?.get()
+    fn get(&self, assumptions: Assumptions) -> Option<Arc<T>> {
+        self.place(assumptions)?.get()
     }
 
     /// Keeps the first: threads may make one each.
-    fn keep(&self, facts: Facts, made: &Arc<T>) -> Arc<T> {
-        self.place(facts).map_or_else(|| Arc::clone(made), |place| place.keep(made))
+    fn keep(&self, assumptions: Assumptions, made: &Arc<T>) -> Arc<T> {
+        self.place(assumptions).map_or_else(|| Arc::clone(made), |place| place.keep(made))
     }
 
     /// All that are there.
@@ -271,24 +273,28 @@ impl<T> Variants<T> {
 }
 
 impl Overload {
-    fn with_facts(known: &Arc<Self>, owner: &Bound<'_, Dispatcher>, facts: Facts) -> PyResult<Arc<Self>> {
-        if let Some(variant) = known.variants.get(facts) {
+    fn with_assumptions(
+        known: &Arc<Self>,
+        owner: &Bound<'_, Dispatcher>,
+        assumptions: Assumptions,
+    ) -> PyResult<Arc<Self>> {
+        if let Some(variant) = known.variants.get(assumptions) {
             return Ok(variant);
         }
         let py = owner.py();
         let timing = Timing::start(py, "capture")?;
         let mut jit = known.jit.clone();
-        jit.code.facts = facts;
+        jit.code.assumptions = assumptions;
         let compiled = known.variant(owner, &jit)?;
-        let kept = if compiled.was_kept { ", kept" } else { "" };
-        let what = match facts {
-            Facts { small: false, .. } => "for any size",
-            Facts { disjoint: false, .. } | Facts { aligned: false, .. } => "for any arrays",
-            Facts { warps: false, .. } => "for blocks of any size",
-            Facts { .. } => "for negative integers, too",
+        let kept = if compiled.was_cached { ", kept" } else { "" };
+        let what = match assumptions {
+            Assumptions { small: false, .. } => "for any size",
+            Assumptions { disjoint: false, .. } | Assumptions { aligned: false, .. } => "for any arrays",
+            Assumptions { warps: false, .. } => "for blocks of any size",
+            Assumptions { .. } => "for negative integers, too",
         };
         timing.print(py, || format!("{}, {what}{kept}", compiled.shown()))?;
-        Ok(known.variants.keep(facts, &Arc::new(compiled)))
+        Ok(known.variants.keep(assumptions, &Arc::new(compiled)))
     }
 
     /// The same kernel with other options.

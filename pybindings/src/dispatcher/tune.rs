@@ -32,17 +32,17 @@ const GAIN: f32 = 0.98;
 /// Timed launches that are not over yet, beyond which no more are timed.
 const MOST_PENDING: usize = 64;
 
-/// What launches have in common that is measured together: their block, the power of two that their number of blocks
-/// reaches, and by which of the factors of blocks their grid can be divided. So all have the same candidates.
+/// The launches that share a measurement: they have the same block, the same power of two below their number of blocks,
+/// and a grid that the same block factors divide. So all have the same candidates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Place {
+struct LaunchGroup {
     block: [u32; 3],
     grid: u32,
     /// Along each axis 1, 2 or 4; 1 for kernels without candidates that merge blocks.
     multiples: [u32; 3],
 }
 
-impl Place {
+impl LaunchGroup {
     fn of(overload: &Overload, config: &LaunchConfig) -> Self {
         let merges = overload.kernel.coarsening.candidates.iter().any(|one| one.factors.blocks_in_one() > 1);
         let multiple = |extent: u32| if merges { 1 << extent.trailing_zeros().min(2) } else { 1 };
@@ -52,17 +52,17 @@ impl Place {
 
 /// What is measured of a kernel.
 #[derive(Debug, Default)]
-pub(super) struct Tunings(Mutex<State>);
+pub(super) struct Tunings(Mutex<TuningState>);
 
 #[derive(Debug, Default)]
-struct State {
-    places: HashMap<Place, Arc<Tuning>>,
+struct TuningState {
+    tunings: HashMap<LaunchGroup, Arc<Tuning>>,
     /// The factors of the last launch that had a choice.
     in_use: Option<Factors>,
 }
 
 impl Tunings {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, TuningState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -78,10 +78,11 @@ impl Tunings {
 
     /// A line for people on each place.
     pub(super) fn told(&self) -> Vec<String> {
-        let places = self.lock().places.iter().map(|(place, tuning)| (*place, Arc::clone(tuning))).collect::<Vec<_>>();
+        let tunings =
+            self.lock().tunings.iter().map(|(group, tuning)| (*group, Arc::clone(tuning))).collect::<Vec<_>>();
         let mut lines: Vec<_> =
-            places.into_iter().map(|(place, tuning)| (place, told(place, &tuning.lock()))).collect();
-        lines.sort_unstable_by_key(|(place, _)| (place.block, place.grid, place.multiples));
+            tunings.into_iter().map(|(group, tuning)| (group, told(group, &tuning.lock()))).collect();
+        lines.sort_unstable_by_key(|(group, _)| (group.block, group.grid, group.multiples));
         lines.into_iter().map(|(_, line)| line).collect()
     }
 }
@@ -98,7 +99,7 @@ struct Measured {
     /// The best one, once it is known.
     winner: Option<usize>,
     /// It was measured by another process.
-    was_kept: bool,
+    was_cached: bool,
 }
 
 #[derive(Debug)]
@@ -243,8 +244,8 @@ impl Overload {
         config: &LaunchConfig,
         stream: Option<&dyn Stream>,
     ) -> (Factors, Option<Timed>) {
-        let place = Place::of(self, config);
-        let tuning = self.tuning(place, config);
+        let group = LaunchGroup::of(self, config);
+        let tuning = self.tuning(group, config);
         {
             let measured = tuning.lock();
             if let Some(winner) = measured.winner {
@@ -266,7 +267,7 @@ impl Overload {
                 let factors = measured.factors(winner);
                 drop(measured);
                 if is_new {
-                    self.keep(place, factors);
+                    self.keep(group, factors);
                 }
                 return (factors, None);
             }
@@ -283,59 +284,59 @@ impl Overload {
 
     /// The best factors for a launch, so far.
     pub(super) fn best(&self, config: &LaunchConfig) -> Factors {
-        let tuning = self.tuning(Place::of(self, config), config);
+        let tuning = self.tuning(LaunchGroup::of(self, config), config);
         let measured = tuning.lock();
         measured.factors(measured.winner.unwrap_or_else(|| measured.best()))
     }
 
-    fn tuning(&self, place: Place, config: &LaunchConfig) -> Arc<Tuning> {
-        let known = self.tunings.lock().places.get(&place).cloned();
+    fn tuning(&self, group: LaunchGroup, config: &LaunchConfig) -> Arc<Tuning> {
+        let known = self.tunings.lock().tunings.get(&group).cloned();
         if let Some(known) = known {
             return known;
         }
         let factors = self.candidates(config).take(CANDIDATES).map(|candidate| candidate.factors);
         let tried: Vec<Tried> = std::iter::once(Factors::NONE).chain(factors).map(Tried::new).collect();
-        let kept = self.kept(place);
+        let kept = self.kept(group);
         let kept = kept.and_then(|kept| tried.iter().position(|tried| tried.factors == kept));
         // With nothing to choose from there is nothing to measure.
         let winner = if tried.len() == 1 { Some(0) } else { kept };
-        let measured = Measured { tried, pending: Vec::new(), winner, was_kept: kept.is_some() };
+        let measured = Measured { tried, pending: Vec::new(), winner, was_cached: kept.is_some() };
         let made = Arc::new(Tuning(Mutex::new(measured)));
-        Arc::clone(self.tunings.lock().places.entry(place).or_insert(made))
+        Arc::clone(self.tunings.lock().tunings.entry(group).or_insert(made))
     }
 
     /// Where what was measured at a place is kept, if it is.
-    fn entry(&self, place: Place) -> Option<(&'static DiskCache, Digest)> {
+    fn entry(&self, group: LaunchGroup) -> Option<(&'static DiskCache, Digest)> {
         let cache = engine::cache(&self.jit).filter(|_| self.is_lasting)?;
         let attributes = self.executor.attributes();
         let device = format!("{} {:?} {:?}", attributes.name, attributes.compute_capability, attributes.driver_version);
-        let Place { block, grid, multiples } = place;
+        let LaunchGroup { block, grid, multiples } = group;
         Some((cache, Digest::of_measurement(self.made()?.bytes(), &device, block, grid, multiples)))
     }
 
-    fn keep(&self, place: Place, factors: Factors) {
-        if let Some((cache, key)) = self.entry(place) {
+    fn keep(&self, group: LaunchGroup, factors: Factors) {
+        if let Some((cache, key)) = self.entry(group) {
             let about = About::of(&self.kernel.name, &self.args, format!("{} measured", self.target()));
             cache.write(&key, &about, factors.to_cached().as_bytes());
         }
     }
 
-    fn kept(&self, place: Place) -> Option<Factors> {
-        let (cache, key) = self.entry(place)?;
+    fn kept(&self, group: LaunchGroup) -> Option<Factors> {
+        let (cache, key) = self.entry(group)?;
         Factors::from_cached(str::from_utf8(&cache.read(&key)?).ok()?)
     }
 }
 
 /// One line about a place.
-fn told(place: Place, measured: &Measured) -> String {
-    let Place { block, grid, multiples } = place;
+fn told(group: LaunchGroup, measured: &Measured) -> String {
+    let LaunchGroup { block, grid, multiples } = group;
     let mut text = format!("blocks of {}, from 2^{grid} on: ", shown(block));
     if multiples != [1; 3] {
         let _infallible = write!(text, "grids in multiples of {}: ", shown(multiples));
     }
     match measured.winner {
         Some(winner) => {
-            let from = if measured.was_kept { ", measured by another process" } else { "" };
+            let from = if measured.was_cached { ", measured by another process" } else { "" };
             let _infallible = write!(text, "{} is the best{from}", measured.factors(winner));
         }
         None => text.push_str("not decided yet"),

@@ -3,18 +3,18 @@
 use weft_artifact::{ArgType, Kernel, MachineCode};
 use weft_compiler::request::JitOptions;
 use weft_engine::{About, Digest, DiskCache};
-use weft_runtime::{CodeKeeper, KeptCode, LoadStage};
+use weft_runtime::{CachedCode, CodeCache, LoadStage};
 
 use super::{cache, timing};
 
-/// Keeps the machine code of one kernel.
+/// Caches the machine code of one kernel.
 #[derive(Debug)]
-pub(crate) struct Keeper {
+pub(crate) struct KernelCodeCache {
     cache: &'static DiskCache,
     about: About,
 }
 
-impl Keeper {
+impl KernelCodeCache {
     /// The keeper of a kernel that was compiled with these options; `None` if its machine code is not kept: where the kernel
     /// itself is not, or is for a debugger or a profiler. What they find in machine code is what the driver makes of PTX by
     /// itself. `is_lasting` is that of what was compiled.
@@ -30,9 +30,9 @@ impl Keeper {
     }
 }
 
-impl CodeKeeper for Keeper {
-    fn place<'a>(&'a self, of: &MachineCode<'_>) -> Box<dyn KeptCode + 'a> {
-        Box::new(Place { keeper: self, key: Digest::of_machine_code(of) })
+impl CodeCache for KernelCodeCache {
+    fn entry<'a>(&'a self, of: &MachineCode<'_>) -> Box<dyn CachedCode + 'a> {
+        Box::new(CacheEntry { keeper: self, key: Digest::of_machine_code(of) })
     }
 
     fn begin(&self, stage: LoadStage) {
@@ -41,12 +41,12 @@ impl CodeKeeper for Keeper {
 }
 
 /// An entry of the cache.
-struct Place<'a> {
-    keeper: &'a Keeper,
+struct CacheEntry<'a> {
+    keeper: &'a KernelCodeCache,
     key: Digest,
 }
 
-impl KeptCode for Place<'_> {
+impl CachedCode for CacheEntry<'_> {
     fn find(&self) -> Option<Vec<u8>> {
         self.keeper.cache.read(&self.key)
     }

@@ -64,7 +64,7 @@ pub(crate) struct Compiled {
     /// What was made.
     pub(crate) output: Arc<Output>,
     /// It was kept from another time, or process.
-    pub(crate) was_kept: bool,
+    pub(crate) was_cached: bool,
     /// Another process may find it: no address of this one is in it.
     pub(crate) is_lasting: bool,
 }
@@ -77,7 +77,7 @@ impl Compiled {
     /// What a filter of warnings makes of them.
     pub(crate) fn tell(&self, py: Python<'_>, jit: &JitOptions) -> PyResult<()> {
         let Output { warnings, sources, .. } = &*self.output;
-        if warnings.is_empty() || jit.code.confined || jit.code.coarsen != Factors::NONE {
+        if warnings.is_empty() || jit.code.bounded_stores || jit.code.coarsen != Factors::NONE {
             return Ok(());
         }
         let (bits, others): (Vec<_>, Vec<_>) =
@@ -121,9 +121,9 @@ pub(crate) fn compile(
         let caller = Caller { on_disk: !jit.no_cache, watch: Some(progress.watch()), poll: &look, begin: &begin };
         ENGINE.compile_polled(&request, &caller)
     })?;
-    let weft_engine::Compiled { outcome, was_kept, is_lasting } =
+    let weft_engine::Compiled { outcome, was_cached, is_lasting } =
         compiled.map_err(|failure| errors::compile_error(py, &failure))?;
-    Ok(outcome.map(|output| Compiled { output, was_kept, is_lasting }))
+    Ok(outcome.map(|output| Compiled { output, was_cached, is_lasting }))
 }
 
 /// The request for a function: the options of a dispatcher, and what settings add to them.

@@ -5,12 +5,12 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use weft_compiler::{Stage, Told, Watch};
+use weft_compiler::{Stage, StageEvent, Watch};
 use weft_runtime::progress;
 
-/// What is known of the compilation that a thread waits for.
+/// The progress of the compilation that a thread waits for.
 #[derive(Default)]
-struct State {
+struct ProgressState {
     stage: Option<Stage>,
     /// While it goes on, if it may be shown.
     shown: Option<progress::Progress>,
@@ -18,13 +18,13 @@ struct State {
 
 /// The compilation that a thread waits for, if it is one.
 pub(super) struct Progress {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ProgressState>>,
     /// Who is told of its stages, too.
     other: Option<Watch>,
 }
 
 /// Takes the line away when it is dropped.
-pub(super) struct Begun(Arc<Mutex<State>>);
+pub(super) struct Begun(Arc<Mutex<ProgressState>>);
 
 impl Progress {
     /// Nothing is compiled yet. `other` is told of stages, too.
@@ -35,7 +35,7 @@ impl Progress {
     /// It is compiled from now on, until what this gives is dropped.
     pub(super) fn begin(&self, kernel: impl FnOnce() -> String) -> Begun {
         let shown = progress::Progress::of_work(|| format!("compiling {}", kernel()));
-        *lock(&self.state) = State { stage: None, shown };
+        *lock(&self.state) = ProgressState { stage: None, shown };
         Begun(Arc::clone(&self.state))
     }
 
@@ -47,8 +47,8 @@ impl Progress {
                 other(told);
             }
             match told {
-                Told::Begins(stage) => lock(&state).stage = Some(stage),
-                Told::Holds(_) => {}
+                StageEvent::Begins(stage) => lock(&state).stage = Some(stage),
+                StageEvent::Holds(_) => {}
             }
         })
     }
@@ -74,6 +74,6 @@ impl Drop for Begun {
     }
 }
 
-fn lock(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
+fn lock(state: &Mutex<ProgressState>) -> std::sync::MutexGuard<'_, ProgressState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }

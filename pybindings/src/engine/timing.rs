@@ -10,7 +10,7 @@ use std::{
 };
 
 use pyo3::prelude::*;
-use weft_compiler::{Size, Told, Watch};
+use weft_compiler::{Size, StageEvent, Watch};
 
 use crate::devices;
 
@@ -83,8 +83,8 @@ pub(crate) fn begin(phase: &str) {
 pub(crate) fn watch() -> Option<Watch> {
     let phases = MEASURED.with_borrow(|measured| measured.last().cloned())?;
     Some(Arc::new(move |told| match told {
-        Told::Begins(stage) => note(&phases, &stage.to_string()),
-        Told::Holds(size) => phases.lock().unwrap_or_else(PoisonError::into_inner).sizes.push(size),
+        StageEvent::Begins(stage) => note(&phases, &stage.to_string()),
+        StageEvent::Holds(size) => phases.lock().unwrap_or_else(PoisonError::into_inner).sizes.push(size),
     }))
 }
 

@@ -23,8 +23,8 @@ use weft_artifact::{Class, ClassId, ClassKind};
 
 use crate::once::Once;
 
-/// A class that was looked at.
-pub(crate) struct Known {
+/// A Python class that was inspected.
+pub(crate) struct KnownClass {
     /// What the compiler calls it.
     pub(crate) id: ClassId,
     /// Its kind.
@@ -35,13 +35,13 @@ pub(crate) struct Known {
 }
 
 /// By the address of the type object, which lives on.
-static KNOWN: RwLock<Option<HashMap<usize, &'static Known>>> = RwLock::new(None);
+static KNOWN: RwLock<Option<HashMap<usize, &'static KnownClass>>> = RwLock::new(None);
 
 /// Whether there is one at all: most programs have none, and ask for each launch.
 static ANY: AtomicBool = AtomicBool::new(false);
 
 /// A class that was looked at before.
-pub(crate) fn known(class: &Bound<'_, PyType>) -> Option<&'static Known> {
+pub(crate) fn known(class: &Bound<'_, PyType>) -> Option<&'static KnownClass> {
     if !ANY.load(Ordering::Acquire) {
         return None;
     }
@@ -50,7 +50,7 @@ pub(crate) fn known(class: &Bound<'_, PyType>) -> Option<&'static Known> {
 }
 
 /// The class, if kernels take its objects apart.
-pub(crate) fn find(class: &Bound<'_, PyType>) -> PyResult<Option<&'static Known>> {
+pub(crate) fn find(class: &Bound<'_, PyType>) -> PyResult<Option<&'static KnownClass>> {
     if let Some(known) = known(class) {
         return Ok(Some(known));
     }
@@ -65,7 +65,7 @@ pub(crate) fn find(class: &Bound<'_, PyType>) -> PyResult<Option<&'static Known>
     let name = class.name()?.to_string();
     let id = ClassId::intern(Class { kind, name, identity, fields })
         .ok_or_else(|| PyRuntimeError::new_err("too many classes"))?;
-    let known: &'static Known = Box::leak(Box::new(Known { id, kind, names, class: class.clone().unbind() }));
+    let known: &'static KnownClass = Box::leak(Box::new(KnownClass { id, kind, names, class: class.clone().unbind() }));
     KNOWN
         .write()
         .unwrap_or_else(PoisonError::into_inner)

@@ -107,9 +107,9 @@ fn next(words: &mut impl Iterator<Item = u32>) -> Option<ArgType> {
     Some(ArgType::Array(ArrayType { dtype, ndim: (word >> NDIM & 7) as u8, layout, readonly: word & READONLY != 0 }))
 }
 
-/// What a slot of a launch is taken from.
+/// The source of a slot of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
+enum CellSource {
     /// A cell of the argument's.
     Cell(usize),
     /// The argument is not there: 0.
@@ -124,10 +124,10 @@ fn one_behind(given: &[ArgType]) -> usize {
 }
 
 /// Where a field of a declared argument is in what is given for it.
-fn source_of(given: &ArgType, declared: &ArgType, path: &[u32], field: SlotField) -> Option<Source> {
+fn source_of(given: &ArgType, declared: &ArgType, path: &[u32], field: SlotField) -> Option<CellSource> {
     match (given, declared, path) {
-        (ArgType::None, ArgType::Optional(_), _) => Some(Source::Missing),
-        (_, ArgType::Optional(_), [0]) => Some(Source::There),
+        (ArgType::None, ArgType::Optional(_), _) => Some(CellSource::Missing),
+        (_, ArgType::Optional(_), [0]) => Some(CellSource::There),
         (given, ArgType::Optional(of), [1, rest @ ..]) => source_of(given, of, rest, field),
         (
             ArgType::Tuple(given) | ArgType::Struct(_, given),
@@ -137,11 +137,11 @@ fn source_of(given: &ArgType, declared: &ArgType, path: &[u32], field: SlotField
             let step = *step as usize;
             let before: usize = given.get(..step)?.iter().map(ArgType::cells).sum();
             Some(match source_of(given.get(step)?, declared.get(step)?, rest, field)? {
-                Source::Cell(cell) => Source::Cell(before + cell),
-                other @ (Source::Missing | Source::There) => other,
+                CellSource::Cell(cell) => CellSource::Cell(before + cell),
+                other @ (CellSource::Missing | CellSource::There) => other,
             })
         }
-        (given, _, path) => given.cell(path, field).map(Source::Cell),
+        (given, _, path) => given.cell(path, field).map(CellSource::Cell),
     }
 }
 
@@ -152,7 +152,7 @@ pub(crate) fn cells_of(given: &[ArgType], declared: &[ArgType], slots: &[Slot]) 
     for slot in slots {
         let (before, source) = match &slot.source {
             // A launch has them of the arrays that it uses where they are ([`bounds_of`]).
-            SlotSource::Argument { field, .. } if field.bound_type().is_some() => (0, Source::Missing),
+            SlotSource::Argument { field, .. } if field.bound_type().is_some() => (0, CellSource::Missing),
             SlotSource::Argument { param, path, field } => {
                 let param = *param as usize;
                 let before: usize = given.get(..param)?.iter().map(ArgType::cells).sum();
@@ -162,9 +162,9 @@ pub(crate) fn cells_of(given: &[ArgType], declared: &[ArgType], slots: &[Slot]) 
         };
         let one = one_behind(given);
         cells.extend((0..slot.ty.cells()).map(|part| match source {
-            Source::Cell(cell) => (before + cell + part) as u32,
-            Source::There => one as u32,
-            Source::Missing => one as u32 + 1,
+            CellSource::Cell(cell) => (before + cell + part) as u32,
+            CellSource::There => one as u32,
+            CellSource::Missing => one as u32 + 1,
         }));
     }
     Some(cells.into())
@@ -179,8 +179,8 @@ pub(crate) fn arrays_of(given: &[ArgType], declared: &[ArgType], slots: &[Slot])
         let ArgItem::Array(array) = declared.get(param)?.leaf(path)? else { return None };
         let before: usize = given.get(..param)?.iter().map(ArgType::cells).sum();
         match source_of(given.get(param)?, declared.get(param)?, path, SlotField::Data)? {
-            Source::Cell(cell) => Some(((before + cell) as u32, array)),
-            Source::Missing | Source::There => None,
+            CellSource::Cell(cell) => Some(((before + cell) as u32, array)),
+            CellSource::Missing | CellSource::There => None,
         }
     };
     slots.iter().filter_map(array_of).collect()
@@ -210,8 +210,8 @@ pub(crate) fn bounds_of(given: &[ArgType], declared: &[ArgType], slots: &[Slot])
             let source = given.get(param).zip(declared.get(param));
             let source = source.and_then(|(given, declared)| source_of(given, declared, path, SlotField::Data));
             let array = match source {
-                Some(Source::Cell(cell)) => Some(before + cell),
-                Some(Source::Missing | Source::There) | None => None,
+                Some(CellSource::Cell(cell)) => Some(before + cell),
+                Some(CellSource::Missing | CellSource::There) | None => None,
             };
             bounds.push(BoundCell { at, array, field: *field });
         }

@@ -9,8 +9,8 @@ use std::{
 
 use weft_artifact::{AccessBits, ArgType, HostChecks, HostContext, Kernel, Layout, SlotField, SlotSource};
 
-use super::behind;
-use crate::sanitize::{Argument, Launch, Lines, Parts, Pause, Told, Verdict, Who};
+use super::readable_tail;
+use crate::sanitize::{AccessRecord, Argument, Launch, LaunchParts, Lines, LiveThread, Pause, Verdict};
 
 /// The checks that sanitized code calls.
 pub(super) const CHECKS: HostChecks = HostChecks { access, event };
@@ -39,24 +39,24 @@ pub(super) struct Watched {
     slot: usize,
 }
 
-/// What the context of sanitized code stands in.
+/// The context of sanitized code, with the launch's sanitizer.
 #[repr(C)]
-pub(super) struct Telling {
+pub(super) struct SanitizedContext {
     pub(super) context: HostContext,
     pub(super) watched: Watched,
 }
 
-impl Telling {
+impl SanitizedContext {
     /// Who tells: the launch's sanitizer, which is null where nobody asked, and the thread.
     ///
     /// # Safety
     ///
-    /// The context is the first field of a [`Telling`].
-    unsafe fn who(context: *const HostContext) -> (*mut Launch, Who) {
+    /// The context is the first field of a [`SanitizedContext`].
+    unsafe fn who(context: *const HostContext) -> (*mut Launch, LiveThread) {
         // SAFETY: as above.
         let telling = unsafe { &*context.cast::<Self>() };
         let Watched { launch, slot } = telling.watched;
-        (launch, Who { slot, thread: telling.context.thread as usize })
+        (launch, LiveThread { slot, thread: telling.context.thread as usize })
     }
 }
 
@@ -79,11 +79,11 @@ extern "C" fn access(
     value: u64,
     copy: u32,
 ) -> *mut u8 {
-    // SAFETY: sanitized code is called with the context of a `Telling`, which outlives the call.
-    let (launch, who) = unsafe { Telling::who(context) };
+    // SAFETY: sanitized code is called with the context of a `SanitizedContext`, which outlives the call.
+    let (launch, who) = unsafe { SanitizedContext::who(context) };
     // SAFETY: it is null, or the launch's, which this thread of the system alone uses while it runs.
     let Some(launch) = (unsafe { launch.as_mut() }) else { return pointer };
-    let told = Told { site, address: pointer.addr() as u64, bits, value, copy };
+    let told = AccessRecord { site, address: pointer.addr() as u64, bits, value, copy };
     let read = || {
         let bytes = (bits & AccessBits::SIZE).min(8) as usize;
         let mut word = [0_u8; 8];
@@ -104,7 +104,7 @@ extern "C" fn access(
 
 extern "C" fn event(context: *const HostContext, site: u32, kind: u32, a: u64, b: u64) {
     // SAFETY: as above.
-    let (launch, who) = unsafe { Telling::who(context) };
+    let (launch, who) = unsafe { SanitizedContext::who(context) };
     // SAFETY: as above.
     if let Some(launch) = unsafe { launch.as_mut() } {
         launch.event(who, site, kind, a, b);
@@ -115,7 +115,7 @@ extern "C" fn event(context: *const HostContext, site: u32, kind: u32, a: u64, b
 /// the device's.
 pub(super) fn read_page(address: u64, is_ours: bool, lines: &mut Lines) -> bool {
     if !is_ours {
-        return behind::read(address, lines);
+        return readable_tail::read(address, lines);
     }
     let page = ptr::with_exposed_provenance::<u8>(usize::try_from(address).unwrap_or(0));
     // SAFETY: some of its bytes are there, and so are all: what is there begins and ends with larger pages. Nobody writes to the
@@ -143,14 +143,14 @@ pub(super) fn write_back(address: u64, bytes: &[u8]) {
 pub(super) fn paused(launch: *mut Launch, slot: usize, thread: usize) -> Option<Pause> {
     // SAFETY: it is null, or the launch's, and no fiber runs now.
     let launch = unsafe { launch.as_mut() }?;
-    Some(launch.paused(Who { slot, thread }))
+    Some(launch.paused(LiveThread { slot, thread }))
 }
 
 /// Looks whether a launch gets on.
 #[derive(Debug, Default)]
 pub(super) struct Patience {
     changes: u64,
-    turns: u32,
+    rounds: u32,
 }
 
 impl Patience {
@@ -158,21 +158,21 @@ impl Patience {
     pub(super) fn look(&mut self, launch: &mut Launch) {
         let changes = launch.changes();
         if changes == self.changes {
-            self.turns += 1;
+            self.rounds += 1;
         } else {
-            *self = Self { changes, turns: 0 };
+            *self = Self { changes, rounds: 0 };
         }
-        launch.look(self.turns >= QUIET);
+        launch.look(self.rounds >= QUIET);
     }
 
     /// Whether all threads that are in loops seem to wait.
     pub(super) fn waits(&self) -> bool {
-        self.turns > WAITS
+        self.rounds > WAITS
     }
 
     /// Whether those that wait do so for ever.
     pub(super) fn is_over(&self) -> bool {
-        self.turns > PATIENCE
+        self.rounds > PATIENCE
     }
 }
 
@@ -186,7 +186,7 @@ pub(super) enum Checks<'a> {
     /// Of a launch that one thread of the system runs.
     Alone(&'a Checked),
     /// Of one that several run, and how many of its blocks are done.
-    Parts(&'a Parts, &'a AtomicU64),
+    Parts(&'a LaunchParts, &'a AtomicU64),
 }
 
 impl<'a> Checks<'a> {

@@ -24,7 +24,7 @@ pub(super) fn copy_to_device(pool: &Pool, to: u64, from: &[u8]) -> Result<(), Er
     }
     let to = held(to, "to")?;
     // SAFETY: the caller holds the memory at `to`.
-    unsafe { Transfer { to, from: Source::Memory(from.as_ptr()), bytes: from.len() }.run(pool) }
+    unsafe { Transfer { to, from: CopySource::Memory(from.as_ptr()), bytes: from.len() }.run(pool) }
 }
 
 /// Copies to the host.
@@ -34,7 +34,7 @@ pub(super) fn copy_to_host(pool: &Pool, to: &mut [u8], from: u64) -> Result<(), 
     }
     let from = held(from, "from")?;
     // SAFETY: the caller holds the memory at `from`.
-    unsafe { Transfer { to: to.as_mut_ptr(), from: Source::Memory(from), bytes: to.len() }.run(pool) }
+    unsafe { Transfer { to: to.as_mut_ptr(), from: CopySource::Memory(from), bytes: to.len() }.run(pool) }
 }
 
 /// Copies between buffers, which may be the same one.
@@ -44,7 +44,7 @@ pub(super) fn copy_on_device(pool: &Pool, to: u64, from: u64, bytes: u64) -> Res
     }
     let (to, from) = (held(to, "to")?, held(from, "from")?);
     // SAFETY: the caller holds both memories.
-    unsafe { Transfer { to, from: Source::Memory(from), bytes: bytes as usize }.run(pool) }
+    unsafe { Transfer { to, from: CopySource::Memory(from), bytes: bytes as usize }.run(pool) }
 }
 
 /// Sets bytes.
@@ -54,7 +54,7 @@ pub(super) fn fill(pool: &Pool, to: u64, value: u8, bytes: u64) -> Result<(), Er
     }
     let to = held(to, "to")?;
     // SAFETY: the caller holds the memory.
-    unsafe { Transfer { to, from: Source::Value(value), bytes: bytes as usize }.run(pool) }
+    unsafe { Transfer { to, from: CopySource::Value(value), bytes: bytes as usize }.run(pool) }
 }
 
 /// A pointer to memory that the caller holds, or an error for the null address.
@@ -65,14 +65,14 @@ fn held(address: u64, what: &str) -> Result<*mut u8, Error> {
     Ok(ptr::with_exposed_provenance_mut(address as usize))
 }
 
-/// What is written.
+/// The source of a copy.
 #[derive(Clone, Copy)]
-enum Source {
+enum CopySource {
     Memory(*const u8),
     Value(u8),
 }
 
-impl Source {
+impl CopySource {
     /// Whether writing somewhere changes what is still to be read.
     fn overlaps(self, to: *const u8, bytes: usize) -> bool {
         match self {
@@ -86,7 +86,7 @@ impl Source {
 #[derive(Clone, Copy)]
 struct Transfer {
     to: *mut u8,
-    from: Source,
+    from: CopySource,
     bytes: usize,
 }
 
@@ -106,9 +106,9 @@ impl Transfer {
         }
         match self.from {
             // SAFETY: as the caller promises; the two may overlap.
-            Source::Memory(from) => unsafe { ptr::copy(from, self.to, self.bytes) },
+            CopySource::Memory(from) => unsafe { ptr::copy(from, self.to, self.bytes) },
             // SAFETY: as the caller promises.
-            Source::Value(value) => unsafe { ptr::write_bytes(self.to, value, self.bytes) },
+            CopySource::Value(value) => unsafe { ptr::write_bytes(self.to, value, self.bytes) },
         }
         Ok(())
     }
@@ -150,13 +150,13 @@ impl Work for Shared {
             let Range { start, end } = self.bytes(&chunks);
             let to = self.transfer.to.wrapping_add(start);
             match self.transfer.from {
-                Source::Memory(from) => {
+                CopySource::Memory(from) => {
                     let from = from.wrapping_add(start);
                     // SAFETY: the range lies within the memories, which do not overlap.
                     unsafe { ptr::copy_nonoverlapping(from, to, end - start) };
                 }
                 // SAFETY: the range lies within the memory.
-                Source::Value(value) => unsafe { ptr::write_bytes(to, value, end - start) },
+                CopySource::Value(value) => unsafe { ptr::write_bytes(to, value, end - start) },
             }
         }
         true
@@ -179,7 +179,8 @@ mod tests {
     fn chunks_cover_every_byte_once() {
         for (to, n_bytes) in [(0x20_0000, LARGE), (0x20_0001, LARGE + 1), (0x3f_ffff, 3 * LARGE - 7), (0x24_0000, 1)] {
             for n_threads in [1, 2, 5, 64] {
-                let transfer = Transfer { to: ptr::without_provenance_mut(to), from: Source::Value(0), bytes: n_bytes };
+                let transfer =
+                    Transfer { to: ptr::without_provenance_mut(to), from: CopySource::Value(0), bytes: n_bytes };
                 let shared = Shared::new(transfer, n_threads);
                 let mut next = 0;
                 for i in 0..shared.n_chunks() {
@@ -262,7 +263,7 @@ mod tests {
 
     #[test]
     fn neighbors_do_not_overlap() {
-        let source = Source::Memory(ptr::without_provenance(1000));
+        let source = CopySource::Memory(ptr::without_provenance(1000));
         let overlaps = |to| source.overlaps(ptr::without_provenance(to), 100);
         assert_eq!([900, 901, 1000, 1099, 1100].map(overlaps), [false, true, true, true, false]);
     }

@@ -96,10 +96,11 @@ impl Call {
     }
 }
 
-/// What one thread tells. On a cache line of its own: only this thread writes to it, but for who wakes it.
+/// The state that one worker thread publishes. It has a cache line of its own: only this thread writes to it, except to
+/// wake it.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Seat {
+struct WorkerSlot {
     /// The call that the thread works for, or [`IDLE`].
     works_for: AtomicU64,
     asleep: AtomicBool,
@@ -110,9 +111,9 @@ struct Seat {
 /// No call's word.
 const IDLE: u64 = u64::MAX;
 
-/// Whose turn it is.
+/// The launches that wait for the worker threads.
 #[derive(Debug, Default)]
-struct Turns {
+struct CrewQueue {
     taken: bool,
     waiting: usize,
 }
@@ -122,13 +123,13 @@ pub(super) struct Crew {
     pub(super) process: u32,
     /// How long a thread looks: not at all if there are more of them than cores.
     looking: Duration,
-    turns: Mutex<Turns>,
+    queue: Mutex<CrewQueue>,
     free: Condvar,
     call: AtomicU64,
     /// What the call is of. Written by who has the turn while no thread works, read by those that do.
     job: UnsafeCell<Option<Job>>,
     /// By thread; the first is the caller's, which nobody uses.
-    seats: Box<[Seat]>,
+    seats: Box<[WorkerSlot]>,
     started: AtomicUsize,
     /// Threads that sleep.
     asleep: AtomicUsize,
@@ -147,11 +148,12 @@ unsafe impl Send for Crew {}
 impl Crew {
     /// A crew of this process for so many threads, the caller among them. None has started.
     pub(super) fn new(n_threads: usize) -> Self {
-        let seat = || Seat { works_for: AtomicU64::new(IDLE), asleep: AtomicBool::new(false), thread: OnceLock::new() };
+        let seat =
+            || WorkerSlot { works_for: AtomicU64::new(IDLE), asleep: AtomicBool::new(false), thread: OnceLock::new() };
         Self {
             process: process::id(),
             looking: if n_threads <= machine::cores() { LOOKING } else { Duration::ZERO },
-            turns: Mutex::default(),
+            queue: Mutex::default(),
             free: Condvar::new(),
             call: AtomicU64::new(0),
             job: UnsafeCell::new(None),
@@ -165,8 +167,8 @@ impl Crew {
         }
     }
 
-    fn turns(&self) -> MutexGuard<'_, Turns> {
-        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    fn queue(&self) -> MutexGuard<'_, CrewQueue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn call(&self) -> Call {
@@ -179,33 +181,33 @@ impl Crew {
     }
 
     /// Waits until no other launch has the threads; `None` if the caller gives up.
-    pub(super) fn turn(self: &Arc<Self>, caller: &Caller<'_>) -> Option<Turn<'_>> {
-        let mut turns = self.turns();
-        while turns.taken {
-            turns.waiting += 1;
+    pub(super) fn turn(self: &Arc<Self>, caller: &Caller<'_>) -> Option<CrewGuard<'_>> {
+        let mut queue = self.queue();
+        while queue.taken {
+            queue.waiting += 1;
             if !caller.polls() {
-                turns = self.free.wait(turns).unwrap_or_else(PoisonError::into_inner);
-                turns.waiting -= 1;
+                queue = self.free.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                queue.waiting -= 1;
                 continue;
             }
-            let (held, waited) = self.free.wait_timeout(turns, TICK).unwrap_or_else(PoisonError::into_inner);
-            turns = held;
-            turns.waiting -= 1;
-            if waited.timed_out() && turns.taken {
-                drop(turns);
+            let (held, waited) = self.free.wait_timeout(queue, TICK).unwrap_or_else(PoisonError::into_inner);
+            queue = held;
+            queue.waiting -= 1;
+            if waited.timed_out() && queue.taken {
+                drop(queue);
                 if caller.asks() {
                     return None;
                 }
-                turns = self.turns();
+                queue = self.queue();
             }
         }
-        Some(Turn::of(self, &mut turns))
+        Some(CrewGuard::of(self, &mut queue))
     }
 
     /// The same without waiting: `None` if another launch has them.
-    pub(super) fn try_turn(self: &Arc<Self>) -> Option<Turn<'_>> {
-        let mut turns = self.turns.try_lock().ok().filter(|turns| !turns.taken)?;
-        Some(Turn::of(self, &mut turns))
+    pub(super) fn try_turn(self: &Arc<Self>) -> Option<CrewGuard<'_>> {
+        let mut queue = self.queue.try_lock().ok().filter(|queue| !queue.taken)?;
+        Some(CrewGuard::of(self, &mut queue))
     }
 
     /// Ends the threads, as soon as they work for nobody.
@@ -217,7 +219,7 @@ impl Crew {
     }
 
     /// The threads that a call is meant for.
-    fn meant(&self, call: Call) -> impl Iterator<Item = &Seat> {
+    fn meant(&self, call: Call) -> impl Iterator<Item = &WorkerSlot> {
         self.seats.iter().take(call.n_helpers() + 1).skip(1)
     }
 
@@ -230,7 +232,7 @@ impl Crew {
     }
 
     /// Wakes a thread; whether it slept.
-    fn wake(&self, seat: &Seat) -> bool {
+    fn wake(&self, seat: &WorkerSlot) -> bool {
         let slept = seat.asleep.swap(false, Ordering::SeqCst);
         if slept {
             self.asleep.fetch_sub(1, Ordering::SeqCst);
@@ -264,7 +266,7 @@ impl Crew {
         }
     }
 
-    fn work_for(&self, call: Call, number: usize, seat: &Seat) {
+    fn work_for(&self, call: Call, number: usize, seat: &WorkerSlot) {
         // First this, then a second look: if the caller has not seen this when it waited, its launch was over, which the look shows.
         seat.works_for.store(call.0, Ordering::SeqCst);
         if self.call() == call {
@@ -282,7 +284,7 @@ impl Crew {
     }
 
     /// Sleeps until something is so, of which who makes it so tells by waking this thread.
-    fn sleep(&self, seat: &Seat, is_so: impl Fn() -> bool) {
+    fn sleep(&self, seat: &WorkerSlot, is_so: impl Fn() -> bool) {
         self.asleep.fetch_add(1, Ordering::SeqCst);
         seat.asleep.store(true, Ordering::SeqCst);
         // Whoever has not seen that this thread sleeps has called before, which this look shows.
@@ -322,22 +324,22 @@ fn within(time: Duration, is_so: impl Fn() -> bool) -> bool {
 
 thread_local! {
     /// This thread's launch has the threads: one inside of it, in the handler of a signal, does without.
-    static HAS_TURN: Cell<bool> = const { Cell::new(false) };
+    static HAS_CREW: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The threads are this launch's until it goes.
-pub(super) struct Turn<'a>(&'a Arc<Crew>);
+/// Reserves the worker threads for a launch until it is dropped.
+pub(super) struct CrewGuard<'a>(&'a Arc<Crew>);
 
-impl<'a> Turn<'a> {
-    fn of(crew: &'a Arc<Crew>, turns: &mut Turns) -> Self {
-        turns.taken = true;
-        HAS_TURN.set(true);
+impl<'a> CrewGuard<'a> {
+    fn of(crew: &'a Arc<Crew>, queue: &mut CrewQueue) -> Self {
+        queue.taken = true;
+        HAS_CREW.set(true);
         Self(crew)
     }
 
     /// Whether this thread has one already.
     pub(super) fn is_held() -> bool {
-        HAS_TURN.get()
+        HAS_CREW.get()
     }
 
     /// Gives a job to up to `n_helpers` threads, starting some if there are not so many, and wakes those that sleep.
@@ -387,13 +389,13 @@ impl<'a> Turn<'a> {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for CrewGuard<'_> {
     fn drop(&mut self) {
-        HAS_TURN.set(false);
-        let mut turns = self.0.turns();
-        turns.taken = false;
-        let waiting = turns.waiting > 0;
-        drop(turns);
+        HAS_CREW.set(false);
+        let mut queue = self.0.queue();
+        queue.taken = false;
+        let waiting = queue.waiting > 0;
+        drop(queue);
         if waiting {
             self.0.free.notify_one();
         }

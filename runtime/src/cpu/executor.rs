@@ -10,14 +10,14 @@ use std::{
 use weft_artifact::Artifact;
 
 use super::{
-    behind::Room,
     copy,
     fault::Pending,
-    kept::Kept,
+    free_list::FreeList,
     machine,
     memory::{CpuBuffer, CpuHostMemory, LentBuffer},
     module::{CpuModule, Shared as Machine},
     pool::Pool,
+    readable_tail::ReadableMemory,
     stream::{CpuEvent, CpuStream, check_stream},
 };
 use crate::{
@@ -26,8 +26,8 @@ use crate::{
     executor::{
         Allocator, Buffer, DeviceAttributes, Event, Executor, HostKind, HostLoader, HostMemory, Module, Shared, Stream,
     },
-    graph::{Graph, Node, Place, Replayed},
-    progress, ranges,
+    graph::{Graph, MemoryLocation, Node, Replayed},
+    profiler_ranges, progress,
     rows::Rows,
     sanitize::{Finding, memory},
     settings::Settings,
@@ -38,7 +38,7 @@ use crate::{
 pub(super) struct CpuExecutor {
     shared: Arc<Machine>,
     loader: Arc<dyn HostLoader>,
-    kept: Arc<Kept>,
+    kept: Arc<FreeList>,
     allocator: RwLock<Option<Arc<dyn Allocator>>>,
 }
 
@@ -53,7 +53,7 @@ impl CpuExecutor {
     pub(super) fn new(settings: &Settings, loader: Arc<dyn HostLoader>) -> Self {
         let attributes = machine::attributes(settings);
         let pool = Pool::new(machine::thread_count(settings));
-        let kept = Arc::new(Kept::new(attributes.total_memory));
+        let kept = Arc::new(FreeList::new(attributes.total_memory));
         let allocator = RwLock::new(None);
         Self { shared: Arc::new(Machine { attributes, pending: Pending::default(), pool }), loader, kept, allocator }
     }
@@ -166,14 +166,14 @@ impl Executor for CpuExecutor {
     }
 
     fn read_in_place(&self, memory: &Range<u64>) -> Option<Box<dyn Any>> {
-        Room::behind(memory.end).map(|room| Box::new(room) as Box<dyn Any>)
+        ReadableMemory::behind(memory.end).map(|room| Box::new(room) as Box<dyn Any>)
     }
 
     fn note_use(&self, _buffers: &[Arc<dyn Buffer>], _stream: Option<&dyn Stream>) {}
 
     fn copy_to_device(&self, to: u64, from: &[u8], stream: Option<&dyn Stream>) -> Result<(), Error> {
         check_stream(stream)?;
-        let _range = ranges::copy("copy host to device", from.len() as u64);
+        let _range = profiler_ranges::copy("copy host to device", from.len() as u64);
         memory::written(to, from.len() as u64);
         progress::copy("copying from host to device", from.len(), |piece| {
             let to = to + piece.start as u64;
@@ -186,7 +186,7 @@ impl Executor for CpuExecutor {
             return self.copy_to_device(to, rows.of(from, 0)?, stream);
         }
         check_stream(stream)?;
-        let _range = ranges::copy("copy host to device", rows.width.saturating_mul(rows.count));
+        let _range = profiler_ranges::copy("copy host to device", rows.width.saturating_mul(rows.count));
         (0..rows.count).for_each(|row| memory::written(to + row * rows.to_pitch, rows.width));
         progress::copy_rows("copying from host to device", rows, |first, piece| {
             (first..first + piece.count).try_for_each(|row| {
@@ -197,7 +197,7 @@ impl Executor for CpuExecutor {
 
     fn copy_to_host(&self, to: &mut [u8], from: u64, stream: Option<&dyn Stream>) -> Result<(), Error> {
         check_stream(stream)?;
-        let _range = ranges::copy("copy device to host", to.len() as u64);
+        let _range = profiler_ranges::copy("copy device to host", to.len() as u64);
         progress::copy("copying from device to host", to.len(), |piece| {
             let from = from + piece.start as u64;
             copy::copy_to_host(&self.shared.pool, to.get_mut(piece).unwrap_or_default(), from)
@@ -208,12 +208,18 @@ impl Executor for CpuExecutor {
 
     fn copy_on_device(&self, to: u64, from: u64, bytes: u64, stream: Option<&dyn Stream>) -> Result<(), Error> {
         check_stream(stream)?;
-        let _range = ranges::copy("copy device to device", bytes);
+        let _range = profiler_ranges::copy("copy device to device", bytes);
         memory::copied(to, from, bytes);
         copy::copy_on_device(&self.shared.pool, to, from, bytes)
     }
 
-    fn copy_places(&self, to: Place, from: Place, rows: &Rows, stream: Option<&dyn Stream>) -> Result<(), Error> {
+    fn copy_between(
+        &self,
+        to: MemoryLocation,
+        from: MemoryLocation,
+        rows: &Rows,
+        stream: Option<&dyn Stream>,
+    ) -> Result<(), Error> {
         check_stream(stream)?;
         let Rows { width, count, to_pitch, from_pitch } = *rows;
         let mut read = Vec::new();
@@ -231,7 +237,7 @@ impl Executor for CpuExecutor {
 
     fn fill(&self, to: u64, value: u8, bytes: u64, stream: Option<&dyn Stream>) -> Result<(), Error> {
         check_stream(stream)?;
-        let _range = ranges::copy("set", bytes);
+        let _range = profiler_ranges::copy("set", bytes);
         memory::written(to, bytes);
         copy::fill(&self.shared.pool, to, value, bytes)
     }

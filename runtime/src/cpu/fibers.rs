@@ -16,26 +16,26 @@ use corosensei::{Coroutine, CoroutineResult, Yielder, stack::Stack};
 use weft_artifact::{HostChecks, HostConfig, HostContext, HostWatch};
 
 use super::{
-    checks::{self, CHECKS, Checked, Patience, Telling, Watched},
+    block_memory::{BlockMemories, BlockMemory, MOST_KEPT},
+    checks::{self, CHECKS, Checked, Patience, SanitizedContext, Watched},
     fault::{self, Record},
     interrupt::{is_raised, leaves},
+    invalid_access::{self, Culprit, InvalidAccess, ThreadSlot},
+    launch_state::LaunchState,
     machine,
     module::Entry,
     print,
-    rooms::{MOST_KEPT, Room, Rooms},
     stacks::BlockStack,
-    states::{State, WARP, go_on, release, threads_in},
-    together::Together,
-    wild::{self, Culprit, Seat, Wild},
+    thread_states::{ThreadState, WARP, go_on, release, threads_in},
 };
 use crate::{
     progress::Progress,
-    sanitize::{FEW_TURNS, Launch, Who},
+    sanitize::{FIRST_ITERATIONS, Launch, LiveThread},
 };
 use worker::Worker;
 
 /// Turns of loops between two stops of a thread that meets no barrier.
-const TURNS: u64 = 64;
+const ITERATIONS: u64 = 64;
 /// Bytes at the end of a stack, its guard among them, that are left to signals and to what calls back.
 const RESERVE: usize = 96 << 10;
 /// A thread uses about so much of its stack, beside local arrays, and of its context.
@@ -73,16 +73,16 @@ enum Stop {
     /// At the end of its stack.
     Deep,
     /// It has left its code for this.
-    Wild(Wild),
+    InvalidAccess(InvalidAccess),
 }
 
 /// A thread as its code sees it. The context comes first, so that a call back finds the rest.
 #[repr(C)]
 struct Thread {
-    telling: Telling,
+    telling: SanitizedContext,
     yielder: *const Yielder<(), Stop>,
     /// Of the thread of the system, or null.
-    seat: *const Seat,
+    seat: *const ThreadSlot,
 }
 
 extern "C" fn wait(context: *mut HostContext, which: u32, for_whom: u32) {
@@ -97,7 +97,7 @@ extern "C" fn wait(context: *mut HostContext, which: u32, for_whom: u32) {
 
 extern "C" fn pause(context: *mut HostContext, waits: u32) {
     // SAFETY: the running code got this context, which nobody else uses meanwhile.
-    unsafe { (*context).turns = TURNS };
+    unsafe { (*context).iterations = ITERATIONS };
     suspend(context, Stop::Pause { waits: waits != 0 });
 }
 
@@ -112,7 +112,7 @@ fn suspend(context: *mut HostContext, stop: Stop) {
     let seat = unsafe { (*context.cast::<Thread>()).seat };
     // SAFETY: it is null, or lives as long as the launch runs on this thread of the system.
     let seat = unsafe { seat.as_ref() };
-    let left = seat.map(Seat::leave);
+    let left = seat.map(ThreadSlot::leave);
     // SAFETY: the fiber stored its yielder before it called the code that calls back.
     unsafe { &*yielder }.suspend(stop);
     if let (Some(seat), Some(frame)) = (seat, left) {
@@ -139,7 +139,7 @@ struct Runner {
     queue: *const Queue,
     entry: Entry,
     kernel: *const str,
-    seat: *const Seat,
+    seat: *const ThreadSlot,
     watch: *const HostWatch,
     /// What functions that call themselves take below the lowest address, if there are some.
     below_bytes: Option<usize>,
@@ -170,9 +170,11 @@ impl Runner {
                 unsafe { (*thread).telling.context.lowest = lowest };
                 // SAFETY: the entry has this signature; the context is as the artifact says; the caller of the launch
                 // holds the memory that the slots point to.
-                if let Err(wild) = unsafe { wild::call(seat, self.entry, thread.cast::<HostContext>(), kernel) } {
+                if let Err(wild) =
+                    unsafe { invalid_access::call(seat, self.entry, thread.cast::<HostContext>(), kernel) }
+                {
                     // It is not resumed.
-                    yielder.suspend(Stop::Wild(wild));
+                    yielder.suspend(Stop::InvalidAccess(wild));
                 }
                 // SAFETY: the watch is this launch's.
                 if unsafe { is_raised(self.watch) } {
@@ -195,16 +197,16 @@ struct Block {
     queue: Box<Queue>,
     /// What the fibers point to.
     _threads: Vec<Thread>,
-    states: Vec<State>,
+    states: Vec<ThreadState>,
     n_ready: usize,
     /// The turn of the grid's barrier at which all its threads wait that have not ended.
     at_grid: Option<u64>,
-    room: Room,
+    room: BlockMemory,
 }
 
-/// What came of resuming all threads of a block that could go on.
+/// The result of resuming all ready threads of a block.
 #[derive(Clone, Copy, Default)]
-struct Turn {
+struct ResumeResult {
     /// Some came to a barrier or to their end.
     moved: bool,
     /// Some are in a loop that is not known to wait.
@@ -225,7 +227,7 @@ pub(super) struct Fibers<'a> {
     pub(super) stack_bytes: usize,
     /// Of that, what functions that call themselves take below the lowest address, if there are some.
     pub(super) below_bytes: Option<usize>,
-    pub(super) together: &'a Together,
+    pub(super) together: &'a LaunchState,
     /// Where sanitized code is told of.
     pub(super) checks: Option<&'a Checked>,
     /// Where dynamic shared memory begins.
@@ -254,10 +256,10 @@ impl Fibers<'_> {
             Progress::of_blocks(|| format!("sanitizing {}", self.kernel), self.n_blocks())
         };
         let mut n_done = 0;
-        let seat = wild::seat();
+        let seat = invalid_access::seat();
         // The handler of a signal launches inside of another launch.
-        let outer = seat.as_deref().map(Seat::leave);
-        let mut rooms = Rooms::of((self.n_threads(), self.stack_bytes, self.scratch_bytes));
+        let outer = seat.as_deref().map(ThreadSlot::leave);
+        let mut rooms = BlockMemories::of((self.n_threads(), self.stack_bytes, self.scratch_bytes));
         let mut taken = 0..0;
         let mut next = || {
             if taken.is_empty() {
@@ -281,14 +283,14 @@ impl Fibers<'_> {
                 };
                 live.push(self.begin(block, room, &config, seat.as_deref(), checks));
             }
-            let mut all = Turn::default();
+            let mut all = ResumeResult::default();
             // A block may wait for the one after it, or before it.
             backwards = !backwards && !checks.is_null();
             let n_live = live.len();
             for at in 0..n_live {
                 let block = &mut live[if backwards { n_live - 1 - at } else { at }];
                 let Some(turn) = block.turn(watch, self.together, checks) else { break 'launch };
-                all = Turn { moved: all.moved || turn.moved, busy: all.busy || turn.busy };
+                all = ResumeResult { moved: all.moved || turn.moved, busy: all.busy || turn.busy };
             }
             for index in (0..live.len()).rev() {
                 if live[index].is_done() {
@@ -316,7 +318,7 @@ impl Fibers<'_> {
                 all.busy &= !patience.waits();
                 if patience.is_over() && worker.all_begun && !live.is_empty() {
                     for block in &live {
-                        checks.stuck(block.slot, &threads_in(&block.states, |state| state != State::Done));
+                        checks.stuck(block.slot, &threads_in(&block.states, |state| state != ThreadState::Done));
                     }
                     break 'launch;
                 }
@@ -356,7 +358,14 @@ impl Fibers<'_> {
     }
 
     /// Makes the threads of a block.
-    fn begin(&self, block: u64, room: Room, config: &HostConfig, seat: Option<&Seat>, checks: *mut Launch) -> Block {
+    fn begin(
+        &self,
+        block: u64,
+        room: BlockMemory,
+        config: &HostConfig,
+        seat: Option<&ThreadSlot>,
+        checks: *mut Launch,
+    ) -> Block {
         let n_threads = self.n_threads();
         // SAFETY: it is null, or this launch's, and no fiber runs now.
         let slot = unsafe { checks.as_mut() }.map_or(0, |checks| {
@@ -370,7 +379,7 @@ impl Fibers<'_> {
             last_block: block + 1,
             scratch: room.scratch.start(),
             thread: thread as u64,
-            turns: if checks.is_null() { TURNS } else { FEW_TURNS },
+            iterations: if checks.is_null() { ITERATIONS } else { FIRST_ITERATIONS },
             wait,
             pause,
             lowest: 0,
@@ -383,11 +392,11 @@ impl Fibers<'_> {
             checks: if checks.is_null() { HostChecks::NONE } else { CHECKS },
             unwritten: 0,
             // SAFETY: it is null, or this launch's, and no fiber runs now.
-            seen: unsafe { checks.as_ref() }.map_or(ptr::null(), |checks| checks.seen(Who { slot, thread })),
+            seen: unsafe { checks.as_ref() }.map_or(ptr::null(), |checks| checks.seen(LiveThread { slot, thread })),
         };
         let seat = seat.map_or(ptr::null(), ptr::from_ref);
         let thread = |number: usize| Thread {
-            telling: Telling {
+            telling: SanitizedContext {
                 context: context(number),
                 watched: if checks.is_null() { Watched::nobody() } else { Watched::new(checks, slot) },
             },
@@ -412,7 +421,7 @@ impl Fibers<'_> {
             runner,
             queue,
             _threads: threads,
-            states: vec![State::Ready; n_threads],
+            states: vec![ThreadState::Ready; n_threads],
             n_ready: n_threads,
             at_grid: None,
             room,
@@ -422,27 +431,27 @@ impl Fibers<'_> {
 
 impl Block {
     /// Resumes each thread that can go on, once. `None` if the launch was given up.
-    fn turn(&mut self, watch: *const HostWatch, together: &Together, checks: *mut Launch) -> Option<Turn> {
-        let mut turn = Turn::default();
+    fn turn(&mut self, watch: *const HostWatch, together: &LaunchState, checks: *mut Launch) -> Option<ResumeResult> {
+        let mut turn = ResumeResult::default();
         let mut asked = false;
         if self.at_grid.is_some_and(|turn| together.grid_turn() != turn) {
             self.at_grid = None;
-            go_on(&mut self.states, State::AtGrid);
-            self.n_ready = self.states.iter().filter(|state| **state == State::Ready).count();
+            go_on(&mut self.states, ThreadState::AtGrid);
+            self.n_ready = self.states.iter().filter(|state| **state == ThreadState::Ready).count();
         }
         if self.n_ready == 0 {
             return Some(turn);
         }
         let mut index = 0;
         while index < self.states.len() {
-            if self.states[index] != State::Ready {
+            if self.states[index] != ThreadState::Ready {
                 index += 1;
                 continue;
             }
             let (thread, stop) = self.resume(index)?;
             // Those that were run on the way have come to their end: they have not begun before, as all that come behind a
             // thread that begins.
-            self.states[index..thread].fill(State::Done);
+            self.states[index..thread].fill(ThreadState::Done);
             turn.moved |= thread > index;
             index = thread + 1;
             let state = &mut self.states[thread];
@@ -452,28 +461,32 @@ impl Block {
                     turn.busy |= !(waits || pause.is_some_and(|pause| pause.waits));
                     if let Some(pause) = pause {
                         // SAFETY: the block's vector has a thread for each state, and this one's fiber does not run.
-                        unsafe { (*self.queue.first.wrapping_add(thread)).telling.context.turns = pause.turns };
+                        unsafe {
+                            (*self.queue.first.wrapping_add(thread)).telling.context.iterations = pause.iterations
+                        };
                     }
                 }
-                Some(Stop::Block) => *state = State::AtBlock,
-                Some(Stop::Warp(mask)) => *state = State::AtWarp(mask),
-                Some(Stop::Site(site)) => *state = State::AtSite(site),
-                Some(Stop::Grid) => *state = State::AtGrid,
+                Some(Stop::Block) => *state = ThreadState::AtBlock,
+                Some(Stop::Warp(mask)) => *state = ThreadState::AtWarp(mask),
+                Some(Stop::Site(site)) => *state = ThreadState::AtSite(site),
+                Some(Stop::Grid) => *state = ThreadState::AtGrid,
                 Some(Stop::Deep) => {
                     together.give_up(watch);
                     return None;
                 }
-                Some(Stop::Wild(wild)) => {
+                Some(Stop::InvalidAccess(wild)) => {
                     let blocks = (self.number, self.number + 1);
                     together.went_wild(watch, Culprit { wild, blocks, thread: Some(thread as u64) });
                     return None;
                 }
-                None => *state = State::Done,
+                None => *state = ThreadState::Done,
             }
             match state {
-                State::Ready => {}
-                State::AtBlock | State::AtWarp(_) | State::AtGrid | State::Done => turn.moved = true,
-                State::AtSite(_) => {
+                ThreadState::Ready => {}
+                ThreadState::AtBlock | ThreadState::AtWarp(_) | ThreadState::AtGrid | ThreadState::Done => {
+                    turn.moved = true
+                }
+                ThreadState::AtSite(_) => {
                     turn.busy = true;
                     asked = true;
                 }
@@ -490,15 +503,15 @@ impl Block {
             // SAFETY: it is null, or this launch's, and no fiber runs now.
             let mut checks = unsafe { checks.as_mut() };
             release(&mut self.states, checks.as_deref_mut().map(|checks| (checks, self.slot)));
-            let at_grid = self.states.contains(&State::AtGrid);
-            if at_grid && self.states.iter().all(|state| matches!(state, State::AtGrid | State::Done)) {
+            let at_grid = self.states.contains(&ThreadState::AtGrid);
+            if at_grid && self.states.iter().all(|state| matches!(state, ThreadState::AtGrid | ThreadState::Done)) {
                 let turn = together.come_to_grid();
                 self.at_grid = Some(turn);
                 if let Some(checks) = checks.filter(|_| together.grid_turn() != turn) {
                     checks.grid_met();
                 }
             }
-            self.n_ready = self.states.iter().filter(|state| **state == State::Ready).count();
+            self.n_ready = self.states.iter().filter(|state| **state == ThreadState::Ready).count();
         }
         Some(turn)
     }
@@ -531,12 +544,12 @@ impl Block {
     fn answer(&mut self) {
         for (warp, states) in self.states.chunks_mut(WARP).enumerate() {
             for lane in 0..states.len() {
-                let State::AtSite(site) = states[lane] else { continue };
+                let ThreadState::AtSite(site) = states[lane] else { continue };
                 let together: Vec<usize> =
-                    (lane..states.len()).filter(|&other| states[other] == State::AtSite(site)).collect();
+                    (lane..states.len()).filter(|&other| states[other] == ThreadState::AtSite(site)).collect();
                 let lanes = together.iter().fold(0, |lanes, &lane| lanes | 1 << lane);
                 for &other in &together {
-                    states[other] = State::Ready;
+                    states[other] = ThreadState::Ready;
                     let thread = self.queue.first.wrapping_add(warp * WARP + other);
                     // SAFETY: the block's vector has a thread for each state, and this one's fiber does not run.
                     unsafe { (*thread).telling.context.lanes = lanes };
@@ -546,11 +559,11 @@ impl Block {
     }
 
     fn is_done(&self) -> bool {
-        self.n_ready == 0 && self.states.iter().all(|state| *state == State::Done)
+        self.n_ready == 0 && self.states.iter().all(|state| *state == ThreadState::Done)
     }
 
     /// Ends it, whether its threads have ended or not; gives its memory back.
-    fn end(mut self) -> Room {
+    fn end(mut self) -> BlockMemory {
         for mut fiber in self.fibers.into_iter().flatten() {
             if !fiber.done() {
                 // SAFETY: nothing on its stack is to be dropped: compiled code, and a call back that holds nothing.

@@ -19,7 +19,7 @@ use std::{
 
 use weft_artifact::HostWatch;
 
-use super::wild;
+use super::invalid_access;
 use crate::{executor::Poll, print};
 
 /// How long a launch runs before its caller is asked, and then between questions.
@@ -138,9 +138,9 @@ impl<'a> Caller<'a> {
             seat.0.flag.store(0, Ordering::Relaxed);
         }
         // Whoever waits for a launch sees meanwhile what it prints.
-        wild::outside(print::flush);
+        invalid_access::outside(print::flush);
         // Who has given up is not asked again.
-        if self.stop.load(Ordering::Relaxed) == 0 && self.poll.is_some_and(wild::outside) {
+        if self.stop.load(Ordering::Relaxed) == 0 && self.poll.is_some_and(invalid_access::outside) {
             self.stop.store(1, Ordering::Relaxed);
         }
         let stops = self.stop.load(Ordering::Relaxed) != 0;
@@ -152,29 +152,29 @@ impl<'a> Caller<'a> {
     }
 }
 
-/// A thread that launches. Never freed: another thread has it after its end.
-struct Seat {
+/// The slot of a thread that launches. Slots are never freed; a later thread reuses them.
+struct LauncherSlot {
     flag: AtomicU32,
     /// Odd while a launch runs.
     serial: AtomicU64,
     taken: AtomicBool,
-    next: AtomicPtr<Seat>,
+    next: AtomicPtr<LauncherSlot>,
 }
 
 /// All seats, the newest first. They are added and never removed.
-static SEATS: AtomicPtr<Seat> = AtomicPtr::new(ptr::null_mut());
+static SEATS: AtomicPtr<LauncherSlot> = AtomicPtr::new(ptr::null_mut());
 /// There is a thread that raises flags.
 static AWAKE: AtomicBool = AtomicBool::new(false);
 
-fn seats() -> impl Iterator<Item = &'static Seat> {
-    let get = |seat: &AtomicPtr<Seat>| {
+fn seats() -> impl Iterator<Item = &'static LauncherSlot> {
+    let get = |seat: &AtomicPtr<LauncherSlot>| {
         // SAFETY: it is null or from a leaked box.
         unsafe { seat.load(Ordering::Acquire).as_ref() }
     };
     std::iter::successors(get(&SEATS), move |seat| get(&seat.next))
 }
 
-impl Seat {
+impl LauncherSlot {
     fn take() -> &'static Self {
         let free = |seat: &&Self| seat.taken.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok();
         if let Some(seat) = seats().find(free) {
@@ -198,27 +198,27 @@ impl Seat {
     }
 }
 
-/// A thread's seat, given back at its end.
-struct Taken(&'static Seat);
+/// A thread's slot, which is released at the end of the thread.
+struct LauncherGuard(&'static LauncherSlot);
 
-impl Drop for Taken {
+impl Drop for LauncherGuard {
     fn drop(&mut self) {
         self.0.taken.store(false, Ordering::Release);
     }
 }
 
 thread_local! {
-    static MINE: OnceCell<Taken> = const { OnceCell::new() };
+    static MINE: OnceCell<LauncherGuard> = const { OnceCell::new() };
     static RUNS: Cell<bool> = const { Cell::new(false) };
 }
 
 /// A launch that runs on this thread. A handler of a signal may launch inside of one: then the outer one's flag is shared.
-struct Running(&'static Seat, bool);
+struct Running(&'static LauncherSlot, bool);
 
 impl Running {
     /// `None` if the thread is ending.
     fn start() -> Option<Self> {
-        let seat = MINE.try_with(|mine| mine.get_or_init(|| Taken(Seat::take())).0).ok()?;
+        let seat = MINE.try_with(|mine| mine.get_or_init(|| LauncherGuard(LauncherSlot::take())).0).ok()?;
         let outermost = !RUNS.replace(true);
         if outermost {
             seat.flag.store(0, Ordering::Relaxed);
@@ -257,10 +257,10 @@ fn wake() {
 /// The life of the thread that raises flags.
 fn raise_flags() {
     let mut idle = 0;
-    let mut seen: Vec<(&Seat, u64)> = Vec::new();
+    let mut seen: Vec<(&LauncherSlot, u64)> = Vec::new();
     loop {
         thread::sleep(TICK);
-        let now: Vec<(&Seat, u64)> = seats().map(|seat| (seat, seat.serial.load(Ordering::SeqCst))).collect();
+        let now: Vec<(&LauncherSlot, u64)> = seats().map(|seat| (seat, seat.serial.load(Ordering::SeqCst))).collect();
         for (seat, serial) in &now {
             let before = seen.iter().find(|(other, _)| ptr::eq(*other, *seat));
             if serial % 2 == 1 && before.is_some_and(|(_, before)| before == serial) {
@@ -283,7 +283,7 @@ fn raise_flags() {
     }
 }
 
-impl PartialEq for Seat {
+impl PartialEq for LauncherSlot {
     fn eq(&self, other: &Self) -> bool {
         ptr::eq(self, other)
     }

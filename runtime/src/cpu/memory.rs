@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use super::kept::{self, Kept};
+use super::free_list::{self, FreeList};
 use crate::{
     error::{Error, ErrorKind},
     executor::{Buffer, HostMemory, Lent},
@@ -101,12 +101,12 @@ pub(super) struct CpuBuffer {
     allocation: Option<Allocation>,
     bytes: u64,
     /// Where large memory goes afterwards, as long as the device is open.
-    kept: Weak<Kept>,
+    kept: Weak<FreeList>,
 }
 
 impl CpuBuffer {
     /// Allocates memory. More than the machine has is refused here, since the system would only find out on use.
-    pub(super) fn new(bytes: u64, total_memory: u64, kept: &Arc<Kept>) -> Result<Self, Error> {
+    pub(super) fn new(bytes: u64, total_memory: u64, kept: &Arc<FreeList>) -> Result<Self, Error> {
         if bytes == 0 {
             return Ok(Self { allocation: None, bytes, kept: Weak::new() });
         }
@@ -118,7 +118,7 @@ impl CpuBuffer {
             ));
         };
         sanitize::memory::given(allocation.start().expose_provenance() as u64, bytes);
-        let kept = if allocation.len() < kept::SMALLEST { Weak::new() } else { Arc::downgrade(kept) };
+        let kept = if allocation.len() < free_list::SMALLEST { Weak::new() } else { Arc::downgrade(kept) };
         Ok(Self { allocation: Some(allocation), bytes, kept })
     }
 }
@@ -137,7 +137,7 @@ impl Drop for CpuBuffer {
 /// Memory that nobody uses: dropped, it is kept for who allocates next, or freed.
 struct Spare {
     allocation: Option<Allocation>,
-    kept: Weak<Kept>,
+    kept: Weak<FreeList>,
 }
 
 impl Drop for Spare {

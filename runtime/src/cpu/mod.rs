@@ -1,6 +1,6 @@
 //! The CPU executor: blocks over all cores, in this process. Every call does its work before it returns.
 
-mod behind;
+mod block_memory;
 mod checks;
 mod copy;
 mod crew;
@@ -8,20 +8,20 @@ mod depth;
 mod executor;
 mod fault;
 mod fibers;
+mod free_list;
 mod interrupt;
-mod kept;
+mod invalid_access;
+mod launch_state;
 mod machine;
 mod memory;
 mod module;
 pub(crate) mod pool;
 mod print;
-mod rooms;
+mod readable_tail;
 mod scratch;
 mod stacks;
-mod states;
 mod stream;
-mod together;
-mod wild;
+mod thread_states;
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ use crate::{
 /// To be called in a process that was forked off one that has launched: the threads of that one are not there.
 pub fn after_fork() {
     interrupt::after_fork();
-    wild::after_fork();
+    invalid_access::after_fork();
 }
 
 /// Opens the CPU as a device. Starts no thread: the first launch of several blocks or large copy does.

@@ -12,23 +12,23 @@ use std::{
 use weft_artifact::{Artifact, CodeFormat, Factors, Faults, HostConfig, HostContext, HostWatch, Kernel, Sites};
 
 use super::{
-    checks::{Checks, Telling, Watched},
+    checks::{Checks, SanitizedContext, Watched},
     depth::{self, lowest},
     fault::{self, Pending, Record},
     fibers::{Fibers, blocks_in_memory},
+    invalid_access::{self, Culprit},
+    launch_state::LaunchState,
     pool::{Cost, Pool, Work},
     print as compiled,
     scratch::with_scratch,
     stream::check_stream,
-    together::Together,
-    wild::{self, Culprit},
 };
 use crate::{
     error::{Error, ErrorKind},
     executor::{DeviceAttributes, HostCode, HostLoader, LaunchConfig, LoadedKernel, Module, Poll, Stream},
     launch::{self, KernelLimits},
     occupancy::USUAL_BLOCK,
-    print, ranges,
+    print, profiler_ranges,
     sanitize::memory,
 };
 
@@ -222,7 +222,7 @@ impl LoadedKernel for CpuKernel {
     ) -> Result<(), Error> {
         self.check(config, cells.len())?;
         check_stream(stream)?;
-        let _range = ranges::launch(&self.limits.name);
+        let _range = profiler_ranges::launch(&self.limits.name);
         // The blocks of a cluster run as others do: nothing that a kernel can call shows clusters.
         let LaunchConfig { mut grid, mut block, shared_bytes, cluster: _ } = self.limits.on_device(config);
         grid.swap(0, self.x_axis);
@@ -274,7 +274,7 @@ impl CpuKernel {
             n_blocks: start.n_blocks,
             scratch_bytes: self.fixed_scratch.saturating_add(start.config[6] as usize),
             stack_bytes: self.stack_bytes,
-            together: Together::of(start.n_blocks),
+            together: LaunchState::of(start.n_blocks),
             call_bytes: self.call_bytes,
             below_bytes: self.below_bytes,
         }
@@ -362,7 +362,7 @@ struct Launch<'a> {
     n_blocks: u64,
     scratch_bytes: usize,
     stack_bytes: Option<usize>,
-    together: Together,
+    together: LaunchState,
     call_bytes: usize,
     below_bytes: usize,
 }
@@ -370,8 +370,8 @@ struct Launch<'a> {
 /// A context as the code of blocks sees it: it comes first, so that a call back finds the rest.
 #[repr(C)]
 struct Running<'a> {
-    telling: Telling,
-    together: &'a Together,
+    telling: SanitizedContext,
+    together: &'a LaunchState,
 }
 
 extern "C" fn deep(context: *mut HostContext) {
@@ -431,7 +431,7 @@ impl Work for Launch<'_> {
         let lowest =
             if looks || self.call_bytes > LITTLE { lowest().saturating_add(self.below_bytes as u64) } else { 0 };
         let has_room = lowest == 0 || depth::here().saturating_sub(self.call_bytes as u64) >= lowest;
-        let seat = wild::seat();
+        let seat = invalid_access::seat();
         let ran = with_scratch(self.scratch_bytes, |scratch| {
             while let Some(Range { start, end }) = next() {
                 if !has_room {
@@ -449,13 +449,18 @@ impl Work for Launch<'_> {
                     }
                     break;
                 }
-                let telling = Telling { context, watched: Watched::nobody() };
+                let telling = SanitizedContext { context, watched: Watched::nobody() };
                 let mut running = Running { telling, together: &self.together };
                 // SAFETY: the entry has this signature, there is a slot for each that it reads, the blocks are the
                 // grid's, and the scratch is this thread's and as large as the layout says. The caller of the launch
                 // holds the memory that the slots point to.
                 let called = unsafe {
-                    wild::call(seat.as_deref(), self.entry, (&raw mut running).cast::<HostContext>(), self.kernel)
+                    invalid_access::call(
+                        seat.as_deref(),
+                        self.entry,
+                        (&raw mut running).cast::<HostContext>(),
+                        self.kernel,
+                    )
                 };
                 if let Err(wild) = called {
                     self.together.went_wild(watch, Culprit { wild, blocks: (start, end), thread: None });

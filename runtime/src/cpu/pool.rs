@@ -27,7 +27,7 @@ use std::{
 use weft_artifact::HostWatch;
 
 use super::{
-    crew::{Crew, Job, Turn},
+    crew::{Crew, CrewGuard, Job},
     interrupt::Caller,
 };
 use crate::{
@@ -236,7 +236,7 @@ impl Pool {
     pub(super) fn run(&self, work: &dyn Work, n_blocks: u64, cost: &Cost, poll: Option<Poll<'_>>) -> Result<(), Error> {
         let stop = AtomicU32::new(0);
         let caller = Caller::enter(poll, &stop);
-        let alone = n_blocks == 1 || self.n_threads == 1 || Turn::is_held();
+        let alone = n_blocks == 1 || self.n_threads == 1 || CrewGuard::is_held();
         let mut first = 0;
         let few = if self.any_looks() { ALONE_BESIDE } else { ALONE };
         if alone || cost.blocks_in(few).is_some_and(|few| n_blocks <= few) {
@@ -284,7 +284,7 @@ impl Pool {
     /// Runs blocks on all threads, whose turn the caller has.
     fn run_together(
         &self,
-        turn: Turn<'_>,
+        turn: CrewGuard<'_>,
         work: &dyn Work,
         range: Range<u64>,
         cost: &Cost,

@@ -3,7 +3,7 @@
 
 use std::slice;
 
-use super::wild;
+use super::invalid_access;
 use crate::print;
 
 /// Called by compiled code: `len` bytes of a format, and a word for each of its conversions.
@@ -11,5 +11,5 @@ pub(super) extern "C" fn print(format: *const u8, len: u64, args: *const u64) {
     // SAFETY: the code passes a constant of so many bytes.
     let format = unsafe { slice::from_raw_parts(format, len as usize) };
     // Allocates, locks and calls C: not to be left in the middle.
-    wild::outside(|| print::add(format, args));
+    invalid_access::outside(|| print::add(format, args));
 }

@@ -112,10 +112,10 @@ impl Drop for Aside {
     }
 }
 
-/// Memory that was let go while a stream was captured that it is freed behind. It is given back when the whole device was waited
-/// for, which proves that nothing is captured any more: by then the stream may be gone.
+/// Memory that is freed after a stream capture. It is released when the whole device was synchronized: then no capture
+/// is active, and the stream may be gone.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(super) struct DeferredFrees {
     blocks: Mutex<Vec<Block>>,
     any: AtomicBool,
 }
@@ -129,7 +129,7 @@ pub(super) enum Block {
     Lent(Box<dyn Lent>),
 }
 
-impl Held {
+impl DeferredFrees {
     /// Whether freeing memory of a stream behind its uses would be captured, or end a capture. The context is current.
     pub(super) fn must_hold(context: &Context, own: Option<&CudaStream>, uses: &[Use]) -> bool {
         let is_captured = |stream| is_captured(context.driver, stream);

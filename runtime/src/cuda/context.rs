@@ -20,13 +20,13 @@ use cudarc::driver::sys::{
 };
 
 use super::{
-    capture::Held,
+    capture::DeferredFrees,
     clusters,
     driver::{self, Driver, Handle},
     fault::Pages,
     free::LastStream,
-    kept::Kept,
-    parts::Packing,
+    free_blocks::FreeBlocks,
+    packed_copies::Packing,
     pending::Pending,
     print::Ring,
     staged::Staging,
@@ -57,7 +57,7 @@ pub(super) struct Context {
     pub(super) device: sys::CUdevice,
     handle: Handle<sys::CUctx_st>,
     /// Memory that is kept for who allocates next.
-    pub(super) kept: Kept,
+    pub(super) kept: FreeBlocks,
     /// Who gives memory instead of the driver, and memory that goes back there.
     allocator: RwLock<Option<Arc<dyn Allocator>>>,
     pub(super) pending: Pending,
@@ -67,7 +67,7 @@ pub(super) struct Context {
     /// The devices whose memory kernels may reach, a bit each.
     peers: AtomicU64,
     /// Memory that waits for the end of a capture.
-    pub(super) held: Held,
+    pub(super) held: DeferredFrees,
     /// Where the allocations start that other processes may have opened, and where they end.
     shared: Mutex<Vec<(u64, u64)>>,
     any_shared: AtomicBool,
@@ -128,7 +128,7 @@ impl Context {
             attribute(driver, device, Attribute::CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES)?
                 != 0;
         let pool = if settings.memory_pool { open_pool(driver, device)? } else { None };
-        let kept = Kept::new(settings.memory_cache, attributes.total_memory);
+        let kept = FreeBlocks::new(settings.memory_cache, attributes.total_memory);
         let mut handle = ptr::null_mut();
         // SAFETY: it writes one handle.
         unsafe { driver.cuDevicePrimaryCtxRetain(&raw mut handle, device) }?;
@@ -147,7 +147,7 @@ impl Context {
             staging: Staging::new(copy_threads(settings)),
             packing: Packing::default(),
             peers: AtomicU64::new(0),
-            held: Held::default(),
+            held: DeferredFrees::default(),
             shared: Mutex::default(),
             any_shared: AtomicBool::new(false),
             last: Mutex::new(None),

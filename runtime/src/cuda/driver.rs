@@ -47,7 +47,7 @@ unsafe impl<T> Sync for Handle<T> {}
 
 /// `CUmemAccessDesc`, whose fields have other names in each version of the header: what a device may do with a pool's memory.
 #[repr(C)]
-pub(super) struct Access {
+pub(super) struct PoolAccess {
     /// `CU_MEM_LOCATION_TYPE_DEVICE` is 1.
     pub(super) kind: c_uint,
     /// The device.
@@ -118,7 +118,7 @@ driver_table! {
     cuMemAlloc = "cuMemAlloc_v2" (address: *mut sys::CUdeviceptr, bytes: usize);
     cuMemFree = "cuMemFree_v2" (address: sys::CUdeviceptr);
     cuMemPoolTrimTo = "cuMemPoolTrimTo" (pool: sys::CUmemoryPool, keep: usize);
-    cuMemPoolSetAccess = "cuMemPoolSetAccess" (pool: sys::CUmemoryPool, access: *const Access, count: usize);
+    cuMemPoolSetAccess = "cuMemPoolSetAccess" (pool: sys::CUmemoryPool, access: *const PoolAccess, count: usize);
     cuMemGetAddressRange = "cuMemGetAddressRange_v2" (base: *mut sys::CUdeviceptr, bytes: *mut usize, address: sys::CUdeviceptr);
     cuIpcGetMemHandle = "cuIpcGetMemHandle" (handle: *mut sys::CUipcMemHandle, address: sys::CUdeviceptr);
     cuIpcOpenMemHandle = "cuIpcOpenMemHandle_v2" (address: *mut sys::CUdeviceptr, handle: sys::CUipcMemHandle, flags: c_uint);
@@ -298,9 +298,9 @@ pub(super) fn version() -> Result<(u32, u32), Error> {
     Ok(opened()?.version)
 }
 
-/// Where the loader has found a symbol: `Dl_info` of `dlfcn.h`.
+/// `Dl_info` of `dlfcn.h`: the file and the address of a symbol.
 #[repr(C)]
-struct SymbolPlace {
+struct SymbolInfo {
     file: *const c_char,
     base: *const c_void,
     symbol: *const c_char,
@@ -308,7 +308,7 @@ struct SymbolPlace {
 }
 
 unsafe extern "C" {
-    fn dladdr(address: *const c_void, place: *mut SymbolPlace) -> c_int;
+    fn dladdr(address: *const c_void, place: *mut SymbolInfo) -> c_int;
 }
 
 /// Which driver it is. The version of CUDA that it is for is that of many drivers, whose compilers may differ: the name of its
@@ -329,7 +329,7 @@ pub(super) fn identity() -> Result<&'static str, Error> {
 
 /// The file that a function was loaded from.
 pub(super) fn file_of(function: *const c_void) -> Option<PathBuf> {
-    let mut place = SymbolPlace { file: ptr::null(), base: ptr::null(), symbol: ptr::null(), address: ptr::null() };
+    let mut place = SymbolInfo { file: ptr::null(), base: ptr::null(), symbol: ptr::null(), address: ptr::null() };
     // SAFETY: any address may be asked about; it writes the structure.
     let found = unsafe { dladdr(function, &raw mut place) };
     if found == 0 || place.file.is_null() {

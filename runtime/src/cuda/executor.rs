@@ -10,21 +10,21 @@ use super::{
     context::Context,
     driver, graph,
     host_memory::CudaHostMemory,
-    link, machine,
+    link, machine_code,
     memory::{self, CudaBuffer},
     module::CudaModule,
-    parts, shared,
+    packed_copies, shared,
     stream::{CudaEvent, CudaStream, cuda_stream, is_ready},
 };
 use crate::{
-    code::{CodeKeeper, Linking},
+    code::{CodeCache, Linking},
     error::Error,
     executor::{
         Allocator, Buffer, DeviceAttributes, Event, Executor, HostKind, HostMemory, Module, Part, PartMut, Shared,
         Stream,
     },
-    graph::{Graph, Node, Place},
-    progress, ranges,
+    graph::{Graph, MemoryLocation, Node},
+    profiler_ranges, progress,
     rows::Rows,
     settings::Settings,
 };
@@ -133,7 +133,7 @@ impl Executor for CudaExecutor {
     }
 
     fn copy_to_device(&self, to: u64, from: &[u8], stream: Option<&dyn Stream>) -> Result<(), Error> {
-        let _range = ranges::copy("copy host to device", from.len() as u64);
+        let _range = profiler_ranges::copy("copy host to device", from.len() as u64);
         progress::copy("copying from host to device", from.len(), |piece| {
             let to = to + piece.start as u64;
             memory::copy_to_device(&self.context, to, from.get(piece).unwrap_or_default(), stream)
@@ -144,7 +144,7 @@ impl Executor for CudaExecutor {
         if rows.count == 1 {
             return self.copy_to_device(to, rows.of(from, 0)?, stream);
         }
-        let _range = ranges::copy("copy host to device", rows.width.saturating_mul(rows.count));
+        let _range = profiler_ranges::copy("copy host to device", rows.width.saturating_mul(rows.count));
         progress::copy_rows("copying from host to device", rows, |first, rows| {
             let from = from.get((first * rows.from_pitch) as usize..).unwrap_or_default();
             memory::copy_rows_to_device(&self.context, to + first * rows.to_pitch, from, rows, stream)
@@ -152,12 +152,13 @@ impl Executor for CudaExecutor {
     }
 
     fn room_in_pack(&self, bytes: u64) -> Option<u64> {
-        parts::room(bytes)
+        packed_copies::room(bytes)
     }
 
     fn copy_parts_to_device(&self, to: u64, parts: &[Part<'_>], stream: Option<&dyn Stream>) -> Result<(), Error> {
-        let _range = ranges::copy("copy host to device", parts.iter().map(|(_, bytes)| bytes.len() as u64).sum());
-        parts::copy_to_device(&self.context, to, parts, stream)
+        let _range =
+            profiler_ranges::copy("copy host to device", parts.iter().map(|(_, bytes)| bytes.len() as u64).sum());
+        packed_copies::copy_to_device(&self.context, to, parts, stream)
     }
 
     fn copy_parts_to_host(
@@ -166,15 +167,16 @@ impl Executor for CudaExecutor {
         from: u64,
         stream: Option<&dyn Stream>,
     ) -> Result<(), Error> {
-        let _range = ranges::copy("copy device to host", parts.iter().map(|(_, bytes)| bytes.len() as u64).sum());
-        if parts::copy_to_host(&self.context, parts, from, stream)? {
+        let _range =
+            profiler_ranges::copy("copy device to host", parts.iter().map(|(_, bytes)| bytes.len() as u64).sum());
+        if packed_copies::copy_to_host(&self.context, parts, from, stream)? {
             return Ok(());
         }
         parts.iter_mut().try_for_each(|(at, bytes)| memory::copy_to_host(&self.context, bytes, from + *at, stream))
     }
 
     fn copy_to_host(&self, to: &mut [u8], from: u64, stream: Option<&dyn Stream>) -> Result<(), Error> {
-        let _range = ranges::copy("copy device to host", to.len() as u64);
+        let _range = profiler_ranges::copy("copy device to host", to.len() as u64);
         progress::copy("copying from device to host", to.len(), |piece| {
             let from = from + piece.start as u64;
             memory::copy_to_host(&self.context, to.get_mut(piece).unwrap_or_default(), from, stream)
@@ -182,16 +184,22 @@ impl Executor for CudaExecutor {
     }
 
     fn copy_on_device(&self, to: u64, from: u64, bytes: u64, stream: Option<&dyn Stream>) -> Result<(), Error> {
-        let _range = ranges::copy("copy device to device", bytes);
+        let _range = profiler_ranges::copy("copy device to device", bytes);
         memory::copy_on_device(&self.context, to, from, bytes, stream)
     }
 
-    fn copy_places(&self, to: Place, from: Place, rows: &Rows, stream: Option<&dyn Stream>) -> Result<(), Error> {
-        graph::copy_places(&self.context, to, from, rows, stream)
+    fn copy_between(
+        &self,
+        to: MemoryLocation,
+        from: MemoryLocation,
+        rows: &Rows,
+        stream: Option<&dyn Stream>,
+    ) -> Result<(), Error> {
+        graph::copy_between(&self.context, to, from, rows, stream)
     }
 
     fn fill(&self, to: u64, value: u8, bytes: u64, stream: Option<&dyn Stream>) -> Result<(), Error> {
-        let _range = ranges::copy("set", bytes);
+        let _range = profiler_ranges::copy("set", bytes);
         memory::fill(&self.context, to, value, bytes, stream)
     }
 
@@ -283,8 +291,8 @@ impl Executor for CudaExecutor {
         Ok(Arc::new(CudaModule::load(&self.context, artifact)?))
     }
 
-    fn load_kept(&self, artifact: &Artifact, keeper: &dyn CodeKeeper) -> Result<Arc<dyn Module>, Error> {
-        Ok(Arc::new(machine::load(&self.context, artifact, keeper)?))
+    fn load_kept(&self, artifact: &Artifact, keeper: &dyn CodeCache) -> Result<Arc<dyn Module>, Error> {
+        Ok(Arc::new(machine_code::load(&self.context, artifact, keeper)?))
     }
 
     fn link(&self, artifact: &Artifact, linking: &Linking<'_>) -> Result<(Arc<dyn Module>, Vec<String>), Error> {

@@ -22,8 +22,8 @@ use super::{
 use crate::{
     error::{Error, ErrorKind},
     executor::{Executor, LaunchConfig, LoadedKernel as _, Poll, Stream},
-    graph::{Graph, MemoryKind, Node, Place, Replayed, Step, cells_of, is_of_host},
-    ranges,
+    graph::{Graph, MemoryKind, MemoryLocation, Node, Replayed, Step, cells_of, is_of_host},
+    profiler_ranges,
     rows::Rows,
 };
 
@@ -62,8 +62,8 @@ macro_rules! graph_table {
 graph_table! {
     cuGraphCreate = "cuGraphCreate" (graph: *mut sys::CUgraph, flags: c_uint);
     cuGraphDestroy = "cuGraphDestroy" (graph: sys::CUgraph);
-    cuGraphAddKernelNode = "cuGraphAddKernelNode_v2" (node: *mut sys::CUgraphNode, graph: sys::CUgraph, behind: *const sys::CUgraphNode, n_behind: usize, params: *const sys::CUDA_KERNEL_NODE_PARAMS_v2);
-    cuGraphAddMemcpyNode = "cuGraphAddMemcpyNode" (node: *mut sys::CUgraphNode, graph: sys::CUgraph, behind: *const sys::CUgraphNode, n_behind: usize, copy: *const sys::CUDA_MEMCPY3D, context: sys::CUcontext);
+    cuGraphAddKernelNode = "cuGraphAddKernelNode_v2" (node: *mut sys::CUgraphNode, graph: sys::CUgraph, after: *const sys::CUgraphNode, n_after: usize, params: *const sys::CUDA_KERNEL_NODE_PARAMS_v2);
+    cuGraphAddMemcpyNode = "cuGraphAddMemcpyNode" (node: *mut sys::CUgraphNode, graph: sys::CUgraph, after: *const sys::CUgraphNode, n_after: usize, copy: *const sys::CUDA_MEMCPY3D, context: sys::CUcontext);
     cuGraphInstantiateWithFlags = "cuGraphInstantiateWithFlags" (exec: *mut sys::CUgraphExec, graph: sys::CUgraph, flags: c_ulonglong);
     cuGraphExecKernelNodeSetParams = "cuGraphExecKernelNodeSetParams_v2" (exec: sys::CUgraphExec, node: sys::CUgraphNode, params: *const sys::CUDA_KERNEL_NODE_PARAMS_v2);
     cuGraphLaunch = "cuGraphLaunch" (exec: sys::CUgraphExec, stream: sys::CUstream);
@@ -131,7 +131,7 @@ struct CudaGraph {
     steps: Mutex<Vec<Step>>,
     /// Whoever launches it waits for its end: a kernel tells of its faults at launches.
     waits: bool,
-    /// Recorded behind each launch, of which the driver runs one after the other, if there are copies of the host's memory:
+    /// Recorded after each launch, of which the driver runs one after the other, if there are copies of the host's memory:
     /// who holds that lets it go when the graph is dropped.
     end: Option<CudaEvent>,
 }
@@ -144,7 +144,7 @@ impl fmt::Debug for CudaGraph {
 
 impl CudaGraph {
     fn new(functions: &'static Graphs, context: &Arc<Context>, nodes: Vec<Node>) -> Result<Self, Error> {
-        let (mut steps, behind): (Vec<_>, Vec<_>) = nodes.into_iter().map(|node| (node.step, node.behind)).unzip();
+        let (mut steps, after): (Vec<_>, Vec<_>) = nodes.into_iter().map(|node| (node.step, node.after)).unzip();
         let waits = steps.iter().filter_map(kernel).any(CudaKernel::waits);
         let of_host = steps.iter().any(is_of_host);
         let _entered = context.enter()?;
@@ -152,8 +152,8 @@ impl CudaGraph {
         // SAFETY: it writes one handle.
         unsafe { functions.cuGraphCreate(&raw mut graph, 0) }?;
         let mut built = Built { functions, graph: Handle(graph), nodes: Vec::with_capacity(steps.len()) };
-        for (step, behind) in steps.iter_mut().zip(behind) {
-            let node = add(context, &built, step, &behind)?;
+        for (step, after) in steps.iter_mut().zip(after) {
+            let node = add(context, &built, step, &after)?;
             built.nodes.push(Handle(node));
         }
         let mut exec = ptr::null_mut();
@@ -170,12 +170,12 @@ impl CudaGraph {
     }
 }
 
-/// Adds a node behind those of such numbers.
-fn add(context: &Context, built: &Built, step: &mut Step, behind: &[usize]) -> Result<sys::CUgraphNode, Error> {
+/// Adds a node after those of such numbers.
+fn add(context: &Context, built: &Built, step: &mut Step, after: &[usize]) -> Result<sys::CUgraphNode, Error> {
     let before = |number: &usize| built.nodes.get(*number).map(|node| node.0);
-    let behind: Option<Vec<sys::CUgraphNode>> = behind.iter().map(before).collect();
-    let Some(behind) = behind else {
-        return Err(Error::new(ErrorKind::Internal, "a step of a graph comes behind a later one"));
+    let after: Option<Vec<sys::CUgraphNode>> = after.iter().map(before).collect();
+    let Some(after) = after else {
+        return Err(Error::new(ErrorKind::Internal, "a step of a graph comes after a later one"));
     };
     let (functions, graph) = (built.functions, built.graph.0);
     let mut node = ptr::null_mut();
@@ -190,13 +190,7 @@ fn add(context: &Context, built: &Built, step: &mut Step, behind: &[usize]) -> R
             let described = described(kernel, config, &mut params);
             // SAFETY: it writes one handle; the graph and the nodes before are live, the parameters are copied.
             context.blame(unsafe {
-                functions.cuGraphAddKernelNode(
-                    &raw mut node,
-                    graph,
-                    behind.as_ptr(),
-                    behind.len(),
-                    &raw const described,
-                )
+                functions.cuGraphAddKernelNode(&raw mut node, graph, after.as_ptr(), after.len(), &raw const described)
             })?;
         }
         Step::Copy { to, from, rows } => {
@@ -207,8 +201,8 @@ fn add(context: &Context, built: &Built, step: &mut Step, behind: &[usize]) -> R
                 functions.cuGraphAddMemcpyNode(
                     &raw mut node,
                     graph,
-                    behind.as_ptr(),
-                    behind.len(),
+                    after.as_ptr(),
+                    after.len(),
                     &raw const copy,
                     context.raw(),
                 )
@@ -244,7 +238,7 @@ fn described(
 
 /// A copy of rows, for a node or a stream, in which memory that is shared has this type. The driver asks for pitches of several
 /// rows only.
-fn described_copy(to: Place, from: Place, rows: &Rows, shared: MemoryType) -> sys::CUDA_MEMCPY3D {
+fn described_copy(to: MemoryLocation, from: MemoryLocation, rows: &Rows, shared: MemoryType) -> sys::CUDA_MEMCPY3D {
     let Rows { width, count, to_pitch, from_pitch } = *rows;
     let height = if count > 1 { count as usize } else { 0 };
     let ((to_type, to_host, to_device), (from_type, from_host, from_device)) = (side(to, shared), side(from, shared));
@@ -278,7 +272,7 @@ fn described_copy(to: Place, from: Place, rows: &Rows, shared: MemoryType) -> sy
 }
 
 /// A place as the driver's descriptions have it: its type, and the address of the host's or of the device's memory.
-fn side(place: Place, shared: MemoryType) -> (MemoryType, *mut c_void, sys::CUdeviceptr) {
+fn side(place: MemoryLocation, shared: MemoryType) -> (MemoryType, *mut c_void, sys::CUdeviceptr) {
     match place.memory {
         MemoryKind::Device => (MemoryType::CU_MEMORYTYPE_DEVICE, ptr::null_mut(), place.address),
         MemoryKind::Shared => (shared, ptr::null_mut(), place.address),
@@ -312,11 +306,11 @@ fn is_concurrent(driver: &Driver, ordinal: u32) -> Result<bool, Error> {
     Ok(is != 0)
 }
 
-/// See `Executor::copy_places`.
-pub(super) fn copy_places(
+/// See `Executor::copy_between`.
+pub(super) fn copy_between(
     context: &Context,
-    to: Place,
-    from: Place,
+    to: MemoryLocation,
+    from: MemoryLocation,
     rows: &Rows,
     stream: Option<&dyn Stream>,
 ) -> Result<(), Error> {
@@ -340,7 +334,7 @@ impl Graph for CudaGraph {
         self.context.look_at_prints();
         let steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
         let _entered = self.context.enter()?;
-        let _range = ranges::launch_graph(steps.len());
+        let _range = profiler_ranges::launch_graph(steps.len());
         if (self.waits || self.end.is_some()) && !raw.is_null() && capture::is_captured(self.context.driver, raw) {
             return Err(capture::not_allowed(
                 "launch a graph whose work is waited for (copies of the host's memory) in",

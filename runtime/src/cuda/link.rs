@@ -15,11 +15,11 @@ use weft_artifact::Artifact;
 
 use super::{
     context::Context,
-    logs::JitLogs,
-    machine,
+    link_logs::JitLogs,
+    machine_code,
     module::CudaModule,
     nvjitlink::NvJitLink,
-    nvrtc::{Compiled, Form, Nvrtc, Source},
+    nvrtc::{Compiled, CudaSource, Form, Nvrtc},
 };
 use crate::{
     code::{Linked, LinkedKind, Linking},
@@ -94,7 +94,7 @@ pub(super) fn link(
         let inputs: Vec<_> = inputs.iter().map(|input| (input.kind, &*input.data, input.name)).collect();
         load(linker.link(&inputs, sm, registers)?)?
     } else if let Some(keeper) = linking.keeper {
-        machine::link(context, artifact, &inputs, registers, keeper)?
+        machine_code::link(context, artifact, &inputs, registers, keeper)?
     } else {
         load(by_driver(context, &inputs, registers)?)?
     };
@@ -137,8 +137,8 @@ fn input<'a>(
     Ok(Input { kind, data: Cow::Owned(data), name: &code.name })
 }
 
-/// A source's code that was compiled before.
-struct Kept {
+/// The code that a source was compiled to before.
+struct CompiledSource {
     text: Vec<u8>,
     name: String,
     sm: u32,
@@ -149,9 +149,10 @@ struct Kept {
 
 /// Compiles CUDA C++. What includes no files, which may change, is compiled once.
 fn compiled(nvrtc: &Nvrtc, code: &Linked, linking: &Linking<'_>, sm: u32, form: Form) -> Result<Compiled, Error> {
-    static KEPT: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
+    static KEPT: Mutex<Vec<CompiledSource>> = Mutex::new(Vec::new());
     let alone = !code.data.windows(7).any(|part| part == b"include");
-    let same = |kept: &Kept| (&kept.text, &kept.name, kept.sm, kept.form) == (&code.data, &code.name, sm, form);
+    let same =
+        |kept: &CompiledSource| (&kept.text, &kept.name, kept.sm, kept.form) == (&code.data, &code.name, sm, form);
     if alone {
         let kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(kept) = kept.iter().find(|kept| same(kept)) {
@@ -160,24 +161,24 @@ fn compiled(nvrtc: &Nvrtc, code: &Linked, linking: &Linking<'_>, sm: u32, form: 
     }
     let mut includes = linking.includes.to_vec();
     includes.extend(linking.toolkit.includes());
-    let source = Source { text: &code.data, name: &code.name, folder: code.folder.as_deref() };
+    let source = CudaSource { text: &code.data, name: &code.name, folder: code.folder.as_deref() };
     let made = nvrtc.compile(&source, sm, form, &includes)?;
     if alone {
         let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
         kept.truncate(MOST_KEPT - 1);
         let (text, name) = (code.data.clone(), code.name.clone());
-        kept.insert(0, Kept { text, name, sm, form, code: made.code.clone(), log: made.log.clone() });
+        kept.insert(0, CompiledSource { text, name, sm, form, code: made.code.clone(), log: made.log.clone() });
     }
     Ok(made)
 }
 
-/// A link of the driver's, destroyed when it is dropped.
-struct State<'a> {
+/// A `CUlinkState`, destroyed when it is dropped.
+struct LinkState<'a> {
     context: &'a Context,
     state: sys::CUlinkState,
 }
 
-impl Drop for State<'_> {
+impl Drop for LinkState<'_> {
     fn drop(&mut self) {
         // SAFETY: the link is live, and nobody uses it any more.
         let _: Result<(), Error> = unsafe { self.context.driver.cuLinkDestroy(self.state) };
@@ -201,7 +202,7 @@ pub(super) fn by_driver(context: &Context, inputs: &[Input<'_>], max_registers: 
         context.driver.cuLinkCreate(options.len() as c_uint, options.as_mut_ptr(), values.as_mut_ptr(), &raw mut state)
     };
     context.blame(made)?;
-    let link = State { context, state };
+    let link = LinkState { context, state };
     for input in inputs {
         let mut data = Cow::Borrowed(&*input.data);
         if input.kind == LinkedKind::Ptx && data.last() != Some(&0) {

@@ -12,14 +12,14 @@ use std::{
 use cudarc::driver::sys::{self, CUmemorytype_enum as MemoryType, CUpointer_attribute_enum as PointerAttribute};
 
 use super::{
-    capture::{self, Aside, Block, Held},
+    capture::{self, Aside, Block, DeferredFrees},
     context::Context,
     driver,
     free::{self, Use},
-    kept::size_class,
-    parts, shared, staged,
+    free_blocks::size_class,
+    packed_copies, shared, staged,
     stream::{CudaEvent, CudaStream, NO_ORDER, Owner, cuda_stream, raw_stream},
-    uses::Uses,
+    stream_uses::Uses,
 };
 use crate::{
     error::{Error, ErrorKind},
@@ -44,13 +44,13 @@ pub(super) struct CudaBuffer {
     thread: Option<ThreadId>,
     address: u64,
     bytes: u64,
-    source: Source,
+    source: MemoryOrigin,
     uses: Uses<Use>,
 }
 
-/// Where memory is from, and so where it goes.
+/// How memory was allocated, and so how it is freed.
 #[derive(Debug)]
-enum Source {
+enum MemoryOrigin {
     /// Of the driver, by its pool if there is one, in a block of a size that is kept.
     Block(u64),
     /// The same in no such block.
@@ -106,7 +106,7 @@ impl Buffer for CudaBuffer {
         match (&self.stream, self.thread) {
             _ if self.bytes == 0 => None,
             // All work on the device is waited for.
-            _ if matches!(self.source, Source::Shareable | Source::Opened) => None,
+            _ if matches!(self.source, MemoryOrigin::Shareable | MemoryOrigin::Opened) => None,
             (_, Some(_)) => Some(NO_ORDER),
             (stream, None) => Some(stream.as_ref().map_or(0, Stream::order)),
         }
@@ -114,8 +114,10 @@ impl Buffer for CudaBuffer {
 
     fn memory(&self) -> MemoryKind {
         match self.source {
-            Source::Block(_) | Source::Whole | Source::Shareable | Source::Opened => MemoryKind::Device,
-            Source::Lent(_) => MemoryKind::Shared,
+            MemoryOrigin::Block(_) | MemoryOrigin::Whole | MemoryOrigin::Shareable | MemoryOrigin::Opened => {
+                MemoryKind::Device
+            }
+            MemoryOrigin::Lent(_) => MemoryKind::Shared,
         }
     }
 
@@ -131,7 +133,7 @@ impl Drop for CudaBuffer {
         }
         if driver::is_forked() {
             // It is the parent's.
-            if let Source::Lent(memory) = &mut self.source {
+            if let MemoryOrigin::Lent(memory) = &mut self.source {
                 mem::forget(memory.take());
             }
             return;
@@ -139,7 +141,7 @@ impl Drop for CudaBuffer {
         let uses = self.uses.take();
         let context = &self.context;
         let is_shared = context.is_shared(self.address);
-        if let (Source::Block(size), Some(stream), true) = (&self.source, self.steady_stream(), uses.is_empty())
+        if let (MemoryOrigin::Block(size), Some(stream), true) = (&self.source, self.steady_stream(), uses.is_empty())
             && !is_shared
             && context.kept.keep(context, stream, *size, self.address)
         {
@@ -148,25 +150,27 @@ impl Drop for CudaBuffer {
         // At the end of a process the driver may be gone already, with all memory: every call then fails, harmlessly.
         let Ok(_entered) = context.enter() else { return };
         let _aside = Aside::new(context.driver);
-        if matches!(self.source, Source::Block(_) | Source::Whole | Source::Lent(_))
-            && Held::must_hold(context, self.stream.as_ref(), &uses)
+        if matches!(self.source, MemoryOrigin::Block(_) | MemoryOrigin::Whole | MemoryOrigin::Lent(_))
+            && DeferredFrees::must_hold(context, self.stream.as_ref(), &uses)
         {
             context.forget_shared(self.address);
             context.held.hold(match &mut self.source {
-                Source::Lent(memory) => match memory.take() {
+                MemoryOrigin::Lent(memory) => match memory.take() {
                     Some(memory) => Block::Lent(memory),
                     None => return,
                 },
-                Source::Block(_) | Source::Whole | Source::Shareable | Source::Opened => Block::Own(self.address),
+                MemoryOrigin::Block(_) | MemoryOrigin::Whole | MemoryOrigin::Shareable | MemoryOrigin::Opened => {
+                    Block::Own(self.address)
+                }
             });
             return;
         }
         context.forget_shared(self.address);
         let of_other_thread = self.thread.is_some_and(|thread| thread != thread::current().id());
         match &mut self.source {
-            Source::Opened => shared::close(context, self.address),
-            Source::Shareable => free::at_once(context, self.address),
-            Source::Block(size) if context.pool.is_none() && !is_shared && !of_other_thread => {
+            MemoryOrigin::Opened => shared::close(context, self.address),
+            MemoryOrigin::Shareable => free::at_once(context, self.address),
+            MemoryOrigin::Block(size) if context.pool.is_none() && !is_shared && !of_other_thread => {
                 let idle = Idle {
                     context: Arc::clone(context),
                     stream: self.stream.clone(),
@@ -175,13 +179,17 @@ impl Drop for CudaBuffer {
                 };
                 context.pending.give_back(context, self.stream.as_ref(), &uses, Box::new(idle));
             }
-            Source::Block(_) | Source::Whole if context.pool.is_none() => free::at_once(context, self.address),
-            Source::Block(_) | Source::Whole if of_other_thread => free::after_everything(context, self.address),
-            Source::Block(_) | Source::Whole => {
+            MemoryOrigin::Block(_) | MemoryOrigin::Whole if context.pool.is_none() => {
+                free::at_once(context, self.address)
+            }
+            MemoryOrigin::Block(_) | MemoryOrigin::Whole if of_other_thread => {
+                free::after_everything(context, self.address)
+            }
+            MemoryOrigin::Block(_) | MemoryOrigin::Whole => {
                 let own = self.stream.as_ref().map_or(ptr::null_mut(), CudaStream::raw);
                 free::after(context, self.address, own, &uses);
             }
-            Source::Lent(memory) => {
+            MemoryOrigin::Lent(memory) => {
                 let Some(memory) = memory.take() else { return };
                 if of_other_thread {
                     // SAFETY: it takes no pointer.
@@ -276,7 +284,7 @@ impl CudaBuffer {
             });
             context.blame(result).map_err(|error| explain_no_memory(context, bytes, error))?;
         }
-        Ok(Self::of(context, None, address, bytes, Source::Shareable))
+        Ok(Self::of(context, None, address, bytes, MemoryOrigin::Shareable))
     }
 
     /// Memory of another process.
@@ -284,10 +292,10 @@ impl CudaBuffer {
         let _entered = context.enter()?;
         let address = shared::open(context, handle)?;
         // What is open must be closed, even if nothing of it is used.
-        Ok(Self::of(context, None, address, bytes.max(1), Source::Opened))
+        Ok(Self::of(context, None, address, bytes.max(1), MemoryOrigin::Opened))
     }
 
-    fn of(context: &Arc<Context>, stream: Option<&CudaStream>, address: u64, bytes: u64, source: Source) -> Self {
+    fn of(context: &Arc<Context>, stream: Option<&CudaStream>, address: u64, bytes: u64, source: MemoryOrigin) -> Self {
         let thread = stream.filter(|stream| stream.owner() == Owner::Thread).map(|_| thread::current().id());
         let (context, stream) = (Arc::clone(context), stream.cloned());
         Self { context, stream, thread, address, bytes, source, uses: Uses::default() }
@@ -297,7 +305,7 @@ impl CudaBuffer {
     pub(super) fn new(context: &Arc<Context>, bytes: u64, stream: Option<&dyn Stream>) -> Result<Self, Error> {
         let stream = cuda_stream(context, stream)?;
         if bytes == 0 {
-            return Ok(Self::of(context, stream, 0, 0, Source::Whole));
+            return Ok(Self::of(context, stream, 0, 0, MemoryOrigin::Whole));
         }
         if let Some(allocator) = context.allocator() {
             // The allocator may call CUDA itself.
@@ -305,13 +313,13 @@ impl CudaBuffer {
             capture::refuse(context.driver, stream, ALLOCATE)?;
             context.pending.look();
             let memory = context.retried(|| allocator.allocate(bytes))?;
-            return Ok(Self::of(context, stream, memory.address(), bytes, Source::Lent(Some(memory))));
+            return Ok(Self::of(context, stream, memory.address(), bytes, MemoryOrigin::Lent(Some(memory))));
         }
         let class = steady(context, stream).zip(size_class(bytes));
         if let Some((stream_handle, size)) = class
             && let Some(address) = context.kept.take(stream_handle, size)
         {
-            return Ok(Self::of(context, stream, address, bytes, Source::Block(size)));
+            return Ok(Self::of(context, stream, address, bytes, MemoryOrigin::Block(size)));
         }
         let _entered = context.enter()?;
         capture::refuse(context.driver, stream, ALLOCATE)?;
@@ -323,7 +331,7 @@ impl CudaBuffer {
             if let Some((stream_handle, size)) = class
                 && let Some(address) = context.kept.take(stream_handle, size)
             {
-                return Ok(Self::of(context, stream, address, bytes, Source::Block(size)));
+                return Ok(Self::of(context, stream, address, bytes, MemoryOrigin::Block(size)));
             }
         }
         // Whole words: an atomic step on a byte is one on the word that it lies in.
@@ -340,7 +348,7 @@ impl CudaBuffer {
             }
         });
         context.blame(result).map_err(|error| explain_no_memory(context, bytes, error))?;
-        let source = class.map_or(Source::Whole, |(_, size)| Source::Block(size));
+        let source = class.map_or(MemoryOrigin::Whole, |(_, size)| MemoryOrigin::Block(size));
         Ok(Self::of(context, stream, address, bytes, source))
     }
 }
@@ -478,7 +486,7 @@ pub(super) fn copy_to_host(
     if to.is_empty() {
         return Ok(());
     }
-    if to.len() <= parts::SMALL && parts::copy_to_host(context, &mut [(0, &mut *to)], from, stream)? {
+    if to.len() <= packed_copies::SMALL && packed_copies::copy_to_host(context, &mut [(0, &mut *to)], from, stream)? {
         return Ok(());
     }
     let is_staged = is_staged(context, stream, to)?;

@@ -22,7 +22,7 @@ use super::{
     context::Context,
     driver::{self, Handle, Libraries},
     fault::Page,
-    logs::{JitLogs, explain_no_load},
+    link_logs::{JitLogs, explain_no_load},
     stream::raw_stream,
 };
 use crate::{
@@ -30,7 +30,7 @@ use crate::{
     executor::{LaunchConfig, LoadedKernel, Module, Poll, Stream},
     launch::{self, KernelLimits, LastLaunch},
     occupancy::{USUAL_BLOCK, best_block},
-    ranges,
+    profiler_ranges,
 };
 
 /// Slots whose addresses a launch keeps on the stack.
@@ -391,7 +391,7 @@ impl LoadedKernel for CudaKernel {
             self.check_waits(stream)?;
         }
         self.allow_shared(config)?;
-        let _range = ranges::launch(&self.limits.name);
+        let _range = profiler_ranges::launch(&self.limits.name);
         // That there are as many cells as the slots take was checked.
         let cells = cells.as_mut_ptr();
         let address = |first: &u32| cells.wrapping_add(*first as usize).cast::<c_void>();

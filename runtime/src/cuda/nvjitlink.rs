@@ -18,10 +18,10 @@ use super::{
 use crate::{
     code::LinkedKind,
     error::{Error, ErrorKind},
-    toolkit::{Toolkit, Wanted},
+    toolkit::{Toolkit, ToolkitLibrary},
 };
 
-const WANTED: Wanted = Wanted {
+const WANTED: ToolkitLibrary = ToolkitLibrary {
     name: "nvJitLink, which links LTO-IR,",
     file: "libnvJitLink.so",
     beside: None,

@@ -17,10 +17,10 @@ use super::{
 };
 use crate::{
     error::{Error, ErrorKind},
-    toolkit::{Toolkit, Wanted},
+    toolkit::{Toolkit, ToolkitLibrary},
 };
 
-const WANTED: Wanted = Wanted {
+const WANTED: ToolkitLibrary = ToolkitLibrary {
     name: "NVRTC, which compiles CUDA C++,",
     file: "libnvrtc.so",
     beside: Some("libnvrtc-builtins.so"),
@@ -87,9 +87,9 @@ pub(super) enum Form {
     LtoIr,
 }
 
-/// CUDA C++.
+/// CUDA C++ source.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Source<'a> {
+pub(super) struct CudaSource<'a> {
     /// The text.
     pub(super) text: &'a [u8],
     /// What messages call it.
@@ -174,7 +174,7 @@ impl Nvrtc {
     /// `Compile` with the compiler's log; `NoTool` for an SM that is older than all that it knows.
     pub(super) fn compile(
         &self,
-        source: &Source<'_>,
+        source: &CudaSource<'_>,
         sm: u32,
         form: Form,
         includes: &[PathBuf],

@@ -17,7 +17,7 @@ use libloading::Library;
 
 use super::tools::find;
 use crate::{
-    ranges::{self, Category, Profiler},
+    profiler_ranges::{self, Category, Profiler},
     settings::Settings,
 };
 
@@ -48,14 +48,14 @@ const COUNTS: [usize; 6] = [16, 9, 15, 7, 16, 7];
 const MOST: usize = 16;
 
 /// The functions of a module: `pointers` is what a profiler gets, a list of the slots' addresses with a null at its end.
-struct Table {
+struct FunctionTable {
     slots: [AtomicPtr<c_void>; MOST],
     pointers: [AtomicPtr<AtomicPtr<c_void>>; MOST + 1],
 }
 
 /// They stay in place for as long as the process runs: a profiler may write to them at any time.
-static TABLES: [Table; COUNTS.len()] = [const {
-    Table {
+static TABLES: [FunctionTable; COUNTS.len()] = [const {
+    FunctionTable {
         slots: [const { AtomicPtr::new(ptr::null_mut()) }; MOST],
         pointers: [const { AtomicPtr::new(ptr::null_mut()) }; MOST + 1],
     }
@@ -173,7 +173,7 @@ pub(super) fn attach(settings: &Settings, variable: impl Fn(&str) -> Option<OsSt
     }
     let path = variable(LIBRARY).filter(|path| !path.is_empty());
     if let Some(profiler) = path.and_then(|path| open(&path)) {
-        ranges::tell(Box::new(profiler));
+        profiler_ranges::tell(Box::new(profiler));
     }
 }
 

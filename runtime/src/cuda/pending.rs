@@ -27,10 +27,10 @@ const MOST: usize = 16;
 
 /// All such memory of a device.
 #[derive(Debug, Default)]
-pub(super) struct Pending(Mutex<Vec<Waiting>>);
+pub(super) struct Pending(Mutex<Vec<PendingMemory>>);
 
 #[derive(Debug)]
-struct Waiting {
+struct PendingMemory {
     /// What must be done first.
     events: Vec<Arc<CudaEvent>>,
     _memory: Box<dyn Lent>,
@@ -52,7 +52,7 @@ impl Pending {
     ) {
         match unfinished(context, own, uses) {
             Ok(events) if events.is_empty() => drop(memory),
-            Ok(events) => self.lock().push(Waiting { events, _memory: memory }),
+            Ok(events) => self.lock().push(PendingMemory { events, _memory: memory }),
             Err(_) => {
                 // SAFETY: it takes no pointer.
                 let _: Result<(), Error> = unsafe { context.driver.cuCtxSynchronize() };
@@ -64,13 +64,13 @@ impl Pending {
 
     /// Gives back what no work uses any more, of what waits longest.
     pub(super) fn look(&self) {
-        let is_done = |waiting: &mut Waiting| waiting.events.iter().all(|event| event.is_over());
+        let is_done = |waiting: &mut PendingMemory| waiting.events.iter().all(|event| event.is_over());
         let mut list = self.lock();
         if list.is_empty() {
             return;
         }
         let n_looked = list.len().min(MOST);
-        let done: Vec<Waiting> = list.extract_if(..n_looked, is_done).collect();
+        let done: Vec<PendingMemory> = list.extract_if(..n_looked, is_done).collect();
         drop(list);
         drop(done);
     }
@@ -81,7 +81,7 @@ impl Pending {
         drop(all);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Waiting>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<PendingMemory>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -118,7 +118,7 @@ impl Ring {
     }
 
     /// Where a word of the ring is, counted since the beginning.
-    fn place(&self, word: usize) -> usize {
+    fn location(&self, word: usize) -> usize {
         PrintRing::FIRST + (word & (self.room - 1))
     }
 
@@ -126,21 +126,22 @@ impl Ring {
     fn read(&self) {
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         while !reader.is_broken {
-            let bytes = self.get(self.place(reader.read)) as usize;
+            let bytes = self.get(self.location(reader.read)) as usize;
             if bytes == 0 {
                 break;
             }
             // What is behind the first word was written before it.
             fence(Ordering::Acquire);
             let count = bytes / size_of::<u64>();
-            let record: Vec<u64> = (0..count.min(self.room)).map(|i| self.get(self.place(reader.read + i))).collect();
+            let record: Vec<u64> =
+                (0..count.min(self.room)).map(|i| self.get(self.location(reader.read + i))).collect();
             if !bytes.is_multiple_of(size_of::<u64>()) || count > self.room || add(&record).is_none() {
                 reader.is_broken = true;
                 print::put(b"[weft: what kernels print is lost from here on: one has written over it]\n");
                 break;
             }
             for i in 0..count {
-                self.set(self.place(reader.read + i), 0);
+                self.set(self.location(reader.read + i), 0);
             }
             reader.read += count;
             // Room is given back when it is empty.
@@ -164,7 +165,7 @@ impl Ring {
     fn has_some(&self) -> bool {
         // Whoever reads at this moment has the lock, and reads it.
         let Ok(reader) = self.reader.try_lock() else { return true };
-        !reader.is_broken && self.get(self.place(reader.read)) != 0 || self.get(PrintRing::LOST) > reader.lost
+        !reader.is_broken && self.get(self.location(reader.read)) != 0 || self.get(PrintRing::LOST) > reader.lost
     }
 }
 

@@ -10,7 +10,7 @@ use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute, CUpointer_
 
 use super::{
     context::Context,
-    driver::{self, Access},
+    driver::{self, PoolAccess},
 };
 use crate::{
     error::{Error, ErrorKind},
@@ -97,7 +97,7 @@ pub(super) fn enable_peer_access(context: &Context, peer: u32) -> Result<(), Err
         let mut pool = ptr::null_mut();
         // SAFETY: it writes one handle.
         unsafe { driver.cuDeviceGetDefaultMemPool(&raw mut pool, peer) }?;
-        let access = Access { kind: 1, device: context.device, flags: 3 };
+        let access = PoolAccess { kind: 1, device: context.device, flags: 3 };
         // SAFETY: the pool is the device's own; it reads one description.
         unsafe { driver.cuMemPoolSetAccess(pool, &raw const access, 1) }?;
     }

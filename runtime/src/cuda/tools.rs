@@ -7,7 +7,7 @@ use libloading::Library;
 use crate::{
     error::{Error, ErrorKind},
     settings::FileChoice,
-    toolkit::{Toolkit, Wanted, newest},
+    toolkit::{Toolkit, ToolkitLibrary, newest},
 };
 
 /// Opens a library: the file that the setting names, or the first that is found.
@@ -15,8 +15,8 @@ use crate::{
 /// # Errors
 ///
 /// `NoTool`, with what was looked for.
-pub(super) fn open(wanted: &Wanted, choice: &FileChoice, toolkit: &Toolkit) -> Result<Library, Error> {
-    let Wanted { name, file, setting, package, .. } = wanted;
+pub(super) fn open(wanted: &ToolkitLibrary, choice: &FileChoice, toolkit: &Toolkit) -> Result<Library, Error> {
+    let ToolkitLibrary { name, file, setting, package, .. } = wanted;
     let no_tool = |message: String| Err(Error::new(ErrorKind::NoTool, message));
     let files = match choice {
         FileChoice::None => return no_tool(format!("{name} is needed, but {setting} is \"none\"")),

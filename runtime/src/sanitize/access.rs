@@ -6,7 +6,7 @@ use weft_artifact::{AccessBits, HostChecks, Tools};
 
 use super::{
     clock::{Copied, Step},
-    launch::{HAS_FREED, Launch, NOWHERE_ROOM, Plan, Told, Verdict, Who},
+    launch::{AccessRecord, HAS_FREED, Launch, LiveThread, NOWHERE_ROOM, Plan, Verdict},
     memory::{self, Bytes},
     page::PAGE,
     races::Now,
@@ -16,7 +16,7 @@ use super::{
 
 impl Launch {
     /// An access of any kind; `now` reads what lies there. Code does by itself what this does at most of them.
-    pub fn access(&mut self, who: Who, told: Told, now: impl Fn() -> u64) -> Verdict {
+    pub fn access(&mut self, who: LiveThread, told: AccessRecord, now: impl Fn() -> u64) -> Verdict {
         self.wake(who);
         if self.claims.is_some() && !self.claim(who, told) {
             return Verdict::Nowhere;
@@ -27,8 +27,8 @@ impl Launch {
     }
 
     #[inline]
-    fn take_access(&mut self, who: Who, told: Told, now: impl Fn() -> u64) -> Verdict {
-        let Told { site, address, bits, .. } = told;
+    fn take_access(&mut self, who: LiveThread, told: AccessRecord, now: impl Fn() -> u64) -> Verdict {
+        let AccessRecord { site, address, bits, .. } = told;
         let bytes = u64::from(bits & AccessBits::SIZE);
         let tools = self.plan.sites.tools;
         if address.abs_diff(HostChecks::NOWHERE) < NOWHERE_ROOM {
@@ -103,9 +103,9 @@ impl Launch {
     }
 
     /// A part of the launch may meet a page for the first time; `false` if it must not.
-    fn claim(&mut self, who: Who, told: Told) -> bool {
+    fn claim(&mut self, who: LiveThread, told: AccessRecord) -> bool {
         let Self { plan, shadow, claims: Some(claims), blocks, .. } = self else { return true };
-        let Told { address, bits, .. } = told;
+        let AccessRecord { address, bits, .. } = told;
         let is_scratch = blocks.get(who.slot).is_some_and(|block| address.wrapping_sub(block.start) < block.len);
         if is_scratch || bits & AccessBits::LOCAL != 0 || address.abs_diff(HostChecks::NOWHERE) < NOWHERE_ROOM {
             return true;
@@ -142,7 +142,7 @@ impl Launch {
     }
 
     /// What an atomic step orders.
-    fn order(&mut self, who: Who, address: u64, bits: u32) {
+    fn order(&mut self, who: LiveThread, address: u64, bits: u32) {
         let has = |bit: u32| bits & bit != 0;
         self.orders |= has(AccessBits::RELEASES);
         if !self.orders {
@@ -165,7 +165,7 @@ impl Launch {
     /// An access of memory of the device's in a page that has bytes which were freed or which nobody has written, as far as is
     /// known.
     #[cold]
-    fn look_at_memory(&mut self, who: Who, spot: Spot, told: Told, bytes: u64) -> Verdict {
+    fn look_at_memory(&mut self, who: LiveThread, spot: Spot, told: AccessRecord, bytes: u64) -> Verdict {
         let launch = self.shadow.launch;
         let start = told.address / PAGE * PAGE;
         let Self { plan: Plan { memory, freed, sites, .. }, blocks, shadow, .. } = self;
@@ -224,7 +224,7 @@ impl Launch {
 
     /// A thread has read what nobody has written: it is used now, or may be later.
     #[cold]
-    fn found_read(&mut self, who: Who, spot: Spot, told: Told) -> Verdict {
+    fn found_read(&mut self, who: LiveThread, spot: Spot, told: AccessRecord) -> Verdict {
         if told.copy != HostChecks::FOLLOWED {
             self.found_unwritten(who, spot, told.address);
             return Verdict::Goes;
@@ -247,13 +247,13 @@ impl Launch {
     #[inline]
     fn check_races(
         &mut self,
-        who: Who,
+        who: LiveThread,
         spot: Spot,
-        told: Told,
+        told: AccessRecord,
         (bytes, in_scratch): (u64, bool),
         before: impl Fn() -> u64,
     ) {
-        let Told { address, bits, .. } = told;
+        let AccessRecord { address, bits, .. } = told;
         let block = self.number(who.slot);
         let Self { blocks, shadow, plan, released, .. } = self;
         let numbers = plan.numbers.blocks;
@@ -317,8 +317,8 @@ struct Through {
 }
 
 #[inline]
-fn through(memory: &Bytes, copies: &mut Vec<Copied>, (spot, told): (Spot, Told), bytes: u64) -> Through {
-    let Told { address, bits, copy: number, .. } = told;
+fn through(memory: &Bytes, copies: &mut Vec<Copied>, (spot, told): (Spot, AccessRecord), bytes: u64) -> Through {
+    let AccessRecord { address, bits, copy: number, .. } = told;
     let is_copied = is_copied(number);
     let reads = bits & AccessBits::READS != 0;
     let unwritten = if reads { memory.read(address, bytes) } else { 0 };

@@ -13,7 +13,7 @@ use std::{
 
 use weft_artifact::Tools;
 
-use super::{idle::shard_of, launch::Plan, memory, page::PAGE, shadow::ByAddress};
+use super::{launch::Plan, memory, page::PAGE, page_pool::shard_of, shadow::ByAddress};
 
 /// The bytes of a page.
 pub type Lines = [u8; PAGE as usize];
@@ -66,9 +66,9 @@ struct Shard {
     shared: Vec<u64>,
 }
 
-/// The pages of a launch: of one at a time.
+/// The pages of the current launch.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct ClaimTable {
     shards: Box<[Mutex<Shard>]>,
     /// How many pages were met.
     pages: AtomicU64,
@@ -79,7 +79,7 @@ pub(super) struct Table {
     n_parts: AtomicUsize,
 }
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| Table {
+static TABLE: LazyLock<ClaimTable> = LazyLock::new(|| ClaimTable {
     shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
     pages: AtomicU64::new(0),
     again: AtomicU64::new(0),
@@ -88,7 +88,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| Table {
 });
 static TURN: Mutex<()> = Mutex::new(());
 
-impl Table {
+impl ClaimTable {
     /// The table, for one launch; `None` if another one has it.
     pub(super) fn begin() -> Option<(&'static Self, MutexGuard<'static, ()>)> {
         let turn = TURN.try_lock().ok()?;
@@ -137,7 +137,7 @@ impl Table {
 
 /// What a part has met.
 pub(super) struct Claims {
-    table: &'static Table,
+    table: &'static ClaimTable,
     launch: u32,
     /// The part's number.
     pub(super) number: usize,
@@ -157,7 +157,7 @@ impl fmt::Debug for Claims {
 
 impl Claims {
     /// Those of the next part.
-    pub(super) fn new(table: &'static Table, launch: u32, read: Read) -> Self {
+    pub(super) fn new(table: &'static ClaimTable, launch: u32, read: Read) -> Self {
         let number = table.n_parts.fetch_add(1, Ordering::Relaxed);
         Self { table, launch, number, read, before: Vec::new(), again: 0, page_size: 0 }
     }

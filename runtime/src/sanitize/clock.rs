@@ -5,13 +5,13 @@ use std::sync::Arc;
 use weft_artifact::HostSeen;
 
 use super::{
+    barriers::CollectiveCall,
     calls::Depth,
-    logs::Logs,
-    meet::Meeting,
+    polling::Look,
     record::{MOST_CLOCK, Reads, Spot, When, Write},
+    release_logs::Logs,
     shadow::ByNumber,
     versions::Versions,
-    waits::Look,
 };
 
 /// Threads of a warp.
@@ -100,7 +100,7 @@ pub(super) struct Thread {
     /// It has left by a `return`.
     pub(super) returned: bool,
     /// Where it meets others, or last has.
-    pub(super) meeting: Meeting,
+    pub(super) meeting: CollectiveCall,
     /// What atomic steps release: what it knew at its last fence, for all and for its block.
     pub(super) released: Option<Arc<Vector>>,
     pub(super) released_to_block: Option<Arc<Vector>>,
@@ -155,7 +155,7 @@ impl Default for Thread {
             known: None,
             before: None,
             returned: false,
-            meeting: Meeting::default(),
+            meeting: CollectiveCall::default(),
             released: None,
             released_to_block: None,
             left: None,
@@ -210,7 +210,7 @@ impl Thread {
     /// A thread that begins, where another one may have been; `orders` if that may have acquired or released something.
     pub(super) fn begin(&mut self, orders: bool) {
         (self.epoch, self.clock, self.depth) = (0, 1, Depth::default());
-        (self.before, self.bad, self.meeting) = (None, None, Meeting::default());
+        (self.before, self.bad, self.meeting) = (None, None, CollectiveCall::default());
         (self.returned, self.look, self.seen) = (false, Look::default(), HostSeen::NONE);
         self.lanes = None;
         self.copies.clear();
@@ -273,9 +273,9 @@ impl Thread {
     }
 
     /// Its atomic step at a place.
-    pub(super) fn step(&mut self, logs: &mut Logs, place: u64, (block, number): (u32, u16), step: Step) {
-        let wide = logs.seen(place, None).filter(|_| !step.of_block);
-        for (seen, is_wide) in [(logs.seen(place, Some(block)), false), (wide, true)] {
+    pub(super) fn step(&mut self, logs: &mut Logs, location: u64, (block, number): (u32, u16), step: Step) {
+        let wide = logs.seen(location, None).filter(|_| !step.of_block);
+        for (seen, is_wide) in [(logs.seen(location, Some(block)), false), (wide, true)] {
             let Some((log, version)) = seen else { continue };
             if step.acquires {
                 self.knows_log(logs, (log, version));
@@ -287,7 +287,7 @@ impl Thread {
         if !step.writes {
             return;
         }
-        if !step.releases && self.left.replace((place, step.of_block)) == Some((place, step.of_block)) {
+        if !step.releases && self.left.replace((location, step.of_block)) == Some((location, step.of_block)) {
             return;
         }
         let (wide, narrow) = if step.releases {
@@ -298,10 +298,10 @@ impl Thread {
             (self.released.clone().filter(|_| !step.of_block), self.released_to_block.clone())
         };
         if let Some(vector) = wide {
-            logs.release(place, None, &vector);
+            logs.release(location, None, &vector);
         }
         if let Some(vector) = narrow {
-            logs.release(place, Some(block), &vector);
+            logs.release(location, Some(block), &vector);
         }
     }
 }

@@ -22,22 +22,22 @@ pub struct Finding {
     /// How often it was seen.
     pub count: u64,
     /// The places, the one that was seen last first.
-    pub accesses: Vec<Place>,
+    pub accesses: Vec<ThreadLocation>,
 }
 
 impl Finding {
     /// Whether it is of the same kernel and the same lines as another one.
     pub(super) fn is_at_lines_of(&self, other: &Self) -> bool {
         let lines = |finding: &Self| -> Vec<(String, u32)> {
-            finding.accesses.iter().map(|place| (place.site.file.clone(), place.site.line)).collect()
+            finding.accesses.iter().map(|location| (location.site.file.clone(), location.site.line)).collect()
         };
         self.kernel == other.kernel && lines(self) == lines(other)
     }
 }
 
-/// A thread at a place in the source.
+/// A thread at a source line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ThreadLocation {
     /// Where.
     pub site: Site,
     /// What it does there: "read", "write", "atomic", "barrier", ….
@@ -143,12 +143,12 @@ pub(super) struct Races(Vec<(String, u32)>);
 impl Races {
     /// Memory that is read before it is written only because nothing orders the two is a race, and no more.
     pub(super) fn explain(&self, finding: &Finding) -> bool {
-        finding.tool == "initcheck" && finding.accesses.iter().any(|place| self.0.contains(&line_of(place)))
+        finding.tool == "initcheck" && finding.accesses.iter().any(|location| self.0.contains(&line_of(location)))
     }
 }
 
-fn line_of(place: &Place) -> (String, u32) {
-    (place.site.file.clone(), place.site.line)
+fn line_of(location: &ThreadLocation) -> (String, u32) {
+    (location.site.file.clone(), location.site.line)
 }
 
 /// `(1, 2, 3)`.

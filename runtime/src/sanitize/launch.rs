@@ -6,16 +6,16 @@ use weft_artifact::{EventKind, HostSeen, Site, Sites, Tools};
 
 use super::{
     argument::Argument,
+    barriers::CollectiveCall,
     calls::Calls,
     claims::Claims,
     clock::{Bad, Thread},
     finding::{Finding, Findings},
-    logs::Logs,
-    meet::Meeting,
     memory::{self, Bytes},
     numbers::Numbers,
     page::PAGE,
     record::Spot,
+    release_logs::Logs,
     shadow::{ByAddress, Shadow},
 };
 
@@ -38,18 +38,18 @@ pub struct Shape {
     pub loops: bool,
 }
 
-/// A thread of a block that lives.
+/// A thread of a block that has not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Who {
+pub struct LiveThread {
     /// Which of the blocks that live, as [`Launch::begin`] says.
     pub slot: usize,
     /// The thread's number in it.
     pub thread: usize,
 }
 
-/// An access.
+/// An access that sanitized code records.
 #[derive(Clone, Copy, Debug)]
-pub struct Told {
+pub struct AccessRecord {
     /// Which site.
     pub site: u32,
     /// Where.
@@ -219,7 +219,7 @@ impl Launch {
     }
 
     /// What the code of a thread compares with, as long as its block lives.
-    pub fn seen(&self, who: Who) -> *const HostSeen {
+    pub fn seen(&self, who: LiveThread) -> *const HostSeen {
         let Some(block) = self.blocks.get(who.slot) else { return std::ptr::null() };
         if let Some(seen) = &block.seen {
             return &raw const **seen;
@@ -229,7 +229,7 @@ impl Launch {
 
     /// Of a thread that is a turn of a loop: it has begun with its block, and was at all barriers.
     #[inline]
-    pub(super) fn wake(&mut self, who: Who) {
+    pub(super) fn wake(&mut self, who: LiveThread) {
         let orders = self.orders;
         let Some(block) = self.blocks.get_mut(who.slot).filter(|block| block.seen.is_some()) else { return };
         let Some(thread) = block.threads.get_mut(who.thread) else { return };
@@ -242,7 +242,7 @@ impl Launch {
 
     /// The code of the block's threads, which are loops, sees what has changed of one of them.
     #[inline]
-    pub(super) fn show_changes(&mut self, who: Who) {
+    pub(super) fn show_changes(&mut self, who: LiveThread) {
         let Some(block) = self.blocks.get_mut(who.slot) else { return };
         if let (Some(seen), Some(thread)) = (&mut block.seen, block.threads.get(who.thread)) {
             (seen.chain, seen.chain_too) = (thread.seen.chain, thread.seen.chain_too);
@@ -327,7 +327,7 @@ impl Launch {
     }
 
     /// Something that is no access.
-    pub fn event(&mut self, who: Who, site: u32, kind: u32, a: u64, b: u64) {
+    pub fn event(&mut self, who: LiveThread, site: u32, kind: u32, a: u64, b: u64) {
         if kind == EventKind::MET {
             if let Some(block) = self.blocks.get_mut(who.slot) {
                 block.epoch += 1;
@@ -340,7 +340,7 @@ impl Launch {
         self.show_changes(who);
     }
 
-    fn take_event(&mut self, who: Who, site: u32, kind: u32, (a, b): (u64, u64)) {
+    fn take_event(&mut self, who: LiveThread, site: u32, kind: u32, (a, b): (u64, u64)) {
         let (tools, number) = (self.plan.sites.tools, self.number(who.slot));
         let Self { blocks, calls, shadow, released, .. } = self;
         let Some(thread) = blocks.get_mut(who.slot).and_then(|block| block.threads.get_mut(who.thread)) else { return };
@@ -380,7 +380,7 @@ impl Launch {
                 let how =
                     if kind == EventKind::LANES { (b as u8, (b >> 8) as u8, (b >> 16) as u32) } else { (0, 0, 32) };
                 let spot = Spot::new(site, thread.depth.chain);
-                thread.meeting = Meeting { spot: Some(spot), mask, how };
+                thread.meeting = CollectiveCall { spot: Some(spot), mask, how };
                 let is_named = mask >> (who.thread % 32) & 1 == 1;
                 if !is_named && self.site(site).is_some_and(|site| site.kind.is_of_warp()) {
                     self.found_not_in_mask(who, spot, mask);
@@ -405,7 +405,7 @@ impl Launch {
         }
     }
 
-    pub(super) fn thread(&mut self, who: Who) -> Option<&mut Thread> {
+    pub(super) fn thread(&mut self, who: LiveThread) -> Option<&mut Thread> {
         self.blocks.get_mut(who.slot)?.threads.get_mut(who.thread)
     }
 

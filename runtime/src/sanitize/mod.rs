@@ -14,41 +14,41 @@
 mod access;
 mod advice;
 mod argument;
+mod barriers;
 mod calls;
 mod claims;
 mod clock;
+#[cfg(test)]
+mod element_size_tests;
 mod finding;
-mod found;
-mod idle;
 mod kinds;
 mod launch;
-mod logs;
-mod meet;
+mod launch_parts;
+#[cfg(test)]
+mod launch_parts_tests;
 pub mod memory;
+mod messages;
 mod numbers;
 mod packed;
 mod page;
-mod parts;
-#[cfg(test)]
-mod parts_tests;
+mod page_pool;
+mod polling;
 mod races;
 mod record;
+mod release_logs;
 mod shadow;
-#[cfg(test)]
-mod sizes;
 #[cfg(test)]
 mod tests;
 mod versions;
-mod waits;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use argument::Argument;
 pub use claims::{Lines, Read};
-pub use finding::{Finding, Place};
-pub use launch::{Launch, Shape, Told, Verdict, Who};
-pub use parts::{Leaving, Overlaps, Parts};
-pub use waits::{FEW_TURNS, Pause};
+pub use finding::{Finding, ThreadLocation};
+pub use launch::{AccessRecord, Launch, LiveThread, Shape, Verdict};
+pub use launch_parts::{FinishedParts, LaunchParts, Overlaps};
+pub use polling::{FIRST_ITERATIONS, Pause};
 
 static REPORT_BENIGN_RACES: AtomicBool = AtomicBool::new(true);
 

@@ -2,9 +2,9 @@
 
 use super::{
     clock::{Thread, WARP},
-    logs::Logs,
     page::Page,
     record::{ATOMIC, OF_BLOCK, Reads, When, Write},
+    release_logs::Logs,
 };
 
 /// A thread that accesses memory.

@@ -11,9 +11,9 @@ use std::{
 use weft_artifact::HostPage;
 
 use super::{
-    idle,
     numbers::Numbers,
     page::{Cells, PAGE, Page},
+    page_pool,
     record::{Reads, Write},
 };
 
@@ -205,7 +205,7 @@ impl Shadow {
     fn far(&mut self, number: u64, address: u64, bytes: u64) -> u32 {
         let Self { pages, places, age, .. } = self;
         *places.entry(number).or_insert_with(|| {
-            pages.push(idle::take(number, *age).unwrap_or_else(|| Box::new(Page::of(address, bytes))));
+            pages.push(page_pool::take(number, *age).unwrap_or_else(|| Box::new(Page::of(address, bytes))));
             (pages.len() - 1) as u32
         })
     }
@@ -226,7 +226,7 @@ impl Drop for Shadow {
         let mut pages: Vec<_> = std::mem::take(&mut self.pages).into_iter().map(Some).collect();
         for (&number, &at) in &self.places {
             if let Some(page) = pages.get_mut(at as usize).and_then(Option::take) {
-                idle::give_back(number, self.age, page);
+                page_pool::give_back(number, self.age, page);
             }
         }
     }

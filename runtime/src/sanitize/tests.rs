@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use weft_artifact::{AccessBits, EventKind, HostChecks, HostPage, SharedPlace, Site, SiteKind, Sites, Tools};
+use weft_artifact::{AccessBits, EventKind, HostChecks, HostPage, SharedArrayInfo, Site, SiteKind, Sites, Tools};
 
-use super::{Argument, Finding, Launch, Shape, Told, Verdict, Who, page::PAGE};
+use super::{AccessRecord, Argument, Finding, Launch, LiveThread, Shape, Verdict, page::PAGE};
 
 const READS: u32 = AccessBits::READS | 4;
 const WRITES: u32 = AccessBits::WRITES | 4;
@@ -47,7 +47,8 @@ fn launch(tools: Tools, threads: u32, blocks: u32) -> Launch {
         update: None,
     };
     let shape = vec![4, 16];
-    let shared = vec![SharedPlace { offset: 0, bytes: 256, name: "s".to_owned(), item: 4, shape, is_program: true }];
+    let shared =
+        vec![SharedArrayInfo { offset: 0, bytes: 256, name: "s".to_owned(), item: 4, shape, is_program: true }];
     let sites =
         Sites { tools, sites: kinds.into_iter().enumerate().map(site).collect(), shared, only_read: Vec::new() };
     let shape = Shape { grid: [blocks, 1, 1], block: [threads, 1, 1], benign_races: true, loops: false };
@@ -69,8 +70,8 @@ fn launch(tools: Tools, threads: u32, blocks: u32) -> Launch {
 }
 
 fn access(launch: &mut Launch, slot: usize, thread: usize, site: u32, address: u64, bits: u32) -> Verdict {
-    let told = Told { site, address, bits, value: thread as u64 + 1, copy: 0 };
-    launch.access(Who { slot, thread }, told, || 0)
+    let told = AccessRecord { site, address, bits, value: thread as u64 + 1, copy: 0 };
+    launch.access(LiveThread { slot, thread }, told, || 0)
 }
 
 fn kinds(launch: &mut Launch) -> Vec<&'static str> {
@@ -98,7 +99,7 @@ fn a_syncwarp_orders_the_lanes_that_it_names() {
     let mut run = launch(Tools::RACECHECK, 32, 1);
     access(&mut run, 0, 0, WRITE, SCRATCH, WRITES);
     for thread in [0, 1] {
-        run.event(Who { slot: 0, thread }, SYNCWARP, EventKind::MEETS, 3, 0);
+        run.event(LiveThread { slot: 0, thread }, SYNCWARP, EventKind::MEETS, 3, 0);
     }
     run.warp_met(0, 0, 3, 3, 0);
     access(&mut run, 0, 1, READ, SCRATCH, READS);
@@ -112,7 +113,7 @@ fn a_shuffle_orders_nothing() {
     let mut run = launch(Tools::RACECHECK, 32, 1);
     access(&mut run, 0, 0, WRITE, SCRATCH, WRITES);
     for thread in 0..32 {
-        run.event(Who { slot: 0, thread }, SHUFFLE, EventKind::LANES, 0xffff_ffff, 1 | 32 << 16);
+        run.event(LiveThread { slot: 0, thread }, SHUFFLE, EventKind::LANES, 0xffff_ffff, 1 | 32 << 16);
     }
     run.warp_met(0, 0, u32::MAX, u32::MAX, 0);
     access(&mut run, 0, 1, READ, SCRATCH, READS);
@@ -121,7 +122,7 @@ fn a_shuffle_orders_nothing() {
 
 #[test]
 fn fences_and_steps_order_blocks() {
-    let fence = |run: &mut Launch, slot| run.event(Who { slot, thread: 0 }, 0, EventKind::FENCE, 0, 0);
+    let fence = |run: &mut Launch, slot| run.event(LiveThread { slot, thread: 0 }, 0, EventKind::FENCE, 0, 0);
     for (release, acquire, races) in [(true, true, 0), (false, true, 1), (true, false, 1)] {
         let mut run = launch(Tools::RACECHECK, 1, 2);
         access(&mut run, 0, 0, WRITE, GLOBAL, WRITES);
@@ -147,7 +148,7 @@ fn all_threads_of_a_grid_wait_at_one_place() {
     let element = |number: usize| GLOBAL + 4096 + 4 * (number % n_threads) as u64;
     for (fences_behind, races) in [(true, false), (false, true)] {
         let mut run = launch(Tools::RACECHECK, threads, blocks);
-        let fence = |run: &mut Launch, slot, thread| run.event(Who { slot, thread }, 0, EventKind::FENCE, 0, 0);
+        let fence = |run: &mut Launch, slot, thread| run.event(LiveThread { slot, thread }, 0, EventKind::FENCE, 0, 0);
         for turn in 0..turns {
             for (slot, thread) in everybody() {
                 access(&mut run, slot, thread, WRITE, element(slot * threads as usize + thread), WRITES);
@@ -224,7 +225,7 @@ fn the_grids_barrier_orders_everything() {
 #[test]
 fn an_index_out_of_bounds_goes_nowhere() {
     let mut run = launch(Tools::ALL, 1, 1);
-    run.event(Who { slot: 0, thread: 0 }, WRITE, EventKind::BOUNDS | 1 << 8, 9, 8);
+    run.event(LiveThread { slot: 0, thread: 0 }, WRITE, EventKind::BOUNDS | 1 << 8, 9, 8);
     let verdict = access(&mut run, 0, 0, WRITE, HostChecks::NOWHERE - 36, WRITES);
     assert_eq!(verdict, Verdict::Nowhere);
     let found = run.take();
@@ -241,8 +242,8 @@ fn shared_memory_is_unwritten_at_first() {
     assert!(!run.has_found());
     // A copy is no use; what was copied is as unwritten as what it was copied from.
     let copy = |run: &mut Launch, site, address, bits| {
-        let told = Told { site, address, bits, value: 0, copy: 7 };
-        run.access(Who { slot: 0, thread: 0 }, told, || 0);
+        let told = AccessRecord { site, address, bits, value: 0, copy: 7 };
+        run.access(LiveThread { slot: 0, thread: 0 }, told, || 0);
     };
     copy(&mut run, READ, SCRATCH + 8, READS);
     copy(&mut run, WRITE, SCRATCH, WRITES);
@@ -254,17 +255,17 @@ fn shared_memory_is_unwritten_at_first() {
 #[test]
 fn barriers_at_different_places_are_told() {
     let mut run = launch(Tools::SYNCCHECK, 2, 1);
-    run.event(Who { slot: 0, thread: 0 }, BARRIER, EventKind::MEETS, u64::MAX, 0);
+    run.event(LiveThread { slot: 0, thread: 0 }, BARRIER, EventKind::MEETS, u64::MAX, 0);
     run.block_met(0, &[0], &[1]);
     assert!(!run.has_found());
     let mut run = launch(Tools::SYNCCHECK, 2, 1);
     access(&mut run, 0, 1, WRITE, GLOBAL, WRITES);
-    run.event(Who { slot: 0, thread: 0 }, BARRIER, EventKind::MEETS, u64::MAX, 0);
+    run.event(LiveThread { slot: 0, thread: 0 }, BARRIER, EventKind::MEETS, u64::MAX, 0);
     run.block_met(0, &[0], &[1]);
     assert_eq!(kinds(&mut run), ["barrier not reached"]);
     let mut run = launch(Tools::SYNCCHECK, 2, 1);
-    run.event(Who { slot: 0, thread: 1 }, 0, EventKind::RETURNS, 0, 0);
-    run.event(Who { slot: 0, thread: 0 }, BARRIER, EventKind::MEETS, u64::MAX, 0);
+    run.event(LiveThread { slot: 0, thread: 1 }, 0, EventKind::RETURNS, 0, 0);
+    run.event(LiveThread { slot: 0, thread: 0 }, BARRIER, EventKind::MEETS, u64::MAX, 0);
     run.block_met(0, &[0], &[1]);
     assert!(!run.has_found());
 }
@@ -282,8 +283,8 @@ fn elements_have_indices() {
 #[test]
 fn what_is_read_may_be_used_later() {
     let mut run = launch(Tools::INITCHECK, 1, 1);
-    let who = Who { slot: 0, thread: 0 };
-    let told = Told { site: READ, address: SCRATCH + 8, bits: READS, value: 0, copy: HostChecks::FOLLOWED };
+    let who = LiveThread { slot: 0, thread: 0 };
+    let told = AccessRecord { site: READ, address: SCRATCH + 8, bits: READS, value: 0, copy: HostChecks::FOLLOWED };
     assert_eq!(run.access(who, told, || 0), Verdict::Unwritten(1));
     assert!(!run.has_found());
     run.event(who, 0, EventKind::USED, 1, 0);
@@ -296,9 +297,9 @@ fn what_is_read_may_be_used_later() {
 #[test]
 fn accesses_have_the_calls_that_led_there() {
     let mut run = launch(Tools::RACECHECK, 64, 1);
-    run.event(Who { slot: 0, thread: 0 }, CALL, EventKind::ENTERS, 0, 0);
+    run.event(LiveThread { slot: 0, thread: 0 }, CALL, EventKind::ENTERS, 0, 0);
     access(&mut run, 0, 0, WRITE, GLOBAL, WRITES);
-    run.event(Who { slot: 0, thread: 0 }, 0, EventKind::LEAVES, 0, 0);
+    run.event(LiveThread { slot: 0, thread: 0 }, 0, EventKind::LEAVES, 0, 0);
     access(&mut run, 0, 40, WRITE, GLOBAL, WRITES);
     access(&mut run, 0, 0, WRITE, GLOBAL, WRITES);
     let found = run.take();
@@ -312,8 +313,8 @@ fn benign_races_can_be_ignored() {
         let mut run = launch(Tools::RACECHECK, 64, 1);
         run.plan.shape.benign_races = benign_races;
         for thread in [0, 40] {
-            let told = Told { site: WRITE, address: GLOBAL, bits: WRITES, value: 7, copy: 0 };
-            run.access(Who { slot: 0, thread }, told, || 7);
+            let told = AccessRecord { site: WRITE, address: GLOBAL, bits: WRITES, value: 7, copy: 0 };
+            run.access(LiveThread { slot: 0, thread }, told, || 7);
         }
         assert_eq!(run.take().len(), n);
     }

@@ -44,7 +44,7 @@ impl DeviceChoice {
 }
 
 /// `WEFT_DEBUG_THREAD` and `WEFT_DEBUG_BLOCK`: an index (x, y, z), or `None` for all.
-pub type DebugPlace = Option<(u32, u32, u32)>;
+pub type DebugIndex = Option<(u32, u32, u32)>;
 
 /// `WEFT_CPU_STRATEGY`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -139,9 +139,9 @@ pub struct Settings {
     /// `WEFT_DEBUG`: what `debug` is where `cuda.jit` is not told.
     pub debug: bool,
     /// `WEFT_DEBUG_THREAD`: the thread of a block in which a breakpoint of a kernel stops.
-    pub debug_thread: DebugPlace,
+    pub debug_thread: DebugIndex,
     /// `WEFT_DEBUG_BLOCK`: the block in which it does.
-    pub debug_block: DebugPlace,
+    pub debug_block: DebugIndex,
     /// `WEFT_BOUNDSCHECK`: what `boundscheck` is where `cuda.jit` is not told.
     pub boundscheck: bool,
     /// `WEFT_REPRODUCIBLE`: what `reproducible` is where `cuda.jit` is not told.

@@ -4,7 +4,7 @@ use std::{num::NonZeroUsize, path::PathBuf};
 
 use weft_artifact::{Factors, Tools};
 
-use super::{CoarsenChoice, CpuStrategy, DebugPlace, DeviceChoice, FileChoice, ProgressChoice, Setting};
+use super::{CoarsenChoice, CpuStrategy, DebugIndex, DeviceChoice, FileChoice, ProgressChoice, Setting};
 
 /// Every setting.
 pub const SETTINGS: &[Setting] = &[
@@ -434,7 +434,7 @@ fn switch(setting: &mut bool, value: &str) -> Option<()> {
 /// What the index of a thread or of a block can be.
 const PLACE: &str = "any, or x, y and z with commas between, such as 3,0,0 or 3";
 
-fn place(setting: &mut DebugPlace, text: &str) -> Option<()> {
+fn place(setting: &mut DebugIndex, text: &str) -> Option<()> {
     *setting = match text {
         "any" => None,
         _ => {

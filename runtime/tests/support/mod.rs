@@ -8,7 +8,7 @@ pub(crate) mod fake;
 use std::{slice, sync::Arc};
 
 use weft_artifact::{
-    Artifact, Coarsening, CodeFormat, Facts, HostConfig, HostContext, HostEntry, HostWatch, Kernel, Scalar, Slot,
+    Artifact, Assumptions, Coarsening, CodeFormat, HostConfig, HostContext, HostEntry, HostWatch, Kernel, Scalar, Slot,
     SlotField, SlotSource, SlotType,
 };
 use weft_runtime::{Error, Executor, HostCode, HostLoader, LaunchConfig, LoadedKernel, Settings, cpu};
@@ -63,9 +63,9 @@ pub(crate) fn probe(n_slots: usize, dynamic_offset: u64, shared_bytes: u64) -> K
         dynamic_shared: false,
         cooperative: false,
         calls_itself: false,
-        confinable: false,
+        can_bound_stores: false,
         coarsening: Coarsening::default(),
-        gains: Facts::NONE,
+        gains: Assumptions::NONE,
         faults: None,
         prints: false,
         sanitize: None,

@@ -1,4 +1,4 @@
-# weft: sig = "void(float32[::1], float32[::1], float32)", facts = ["disjoint", "small"], show = ["ir", "ptx"]
+# weft: sig = "void(float32[::1], float32[::1], float32)", assume = ["disjoint", "small"], show = ["ir", "ptx"]
 """A strided loop whose turns write an array that shares no memory with what they read: the loads of four turns come first."""
 
 from weft import cuda

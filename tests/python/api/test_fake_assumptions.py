@@ -66,7 +66,7 @@ rows = cuda.to_device(np.zeros(4, [("a", "f4"), ("b", "f4")]))
 
 def taken(kernel):
     (only,) = kernel.overloads.values()
-    return sorted(only.facts)
+    return sorted(only.assumptions)
 """
 
 ALL = ["small", "disjoint", "aligned"]

@@ -128,7 +128,9 @@ def test_what_is_asked_of_the_kernel_is_of_the_kernel_as_it_is(run, tmp_path):
         made = Made(run, tmp_path, PROGRAM, code)
         assert made.shown == ["the estimate alone", VARIANT, "as it is"]
     # What is known without its code needs none.
-    code = "print(compiled.access, compiled.target, compiled.facts, compiled.coarsening_candidates, add.explain())\n"
+    code = (
+        "print(compiled.access, compiled.target, compiled.assumptions, compiled.coarsening_candidates, add.explain())\n"
+    )
     made = Made(run, tmp_path, PROGRAM, "add[LARGE](x, y)\n(compiled,) = add.overloads.values()\n" + code)
     assert made.shown == ["the estimate alone", VARIANT]
 

@@ -57,7 +57,7 @@ impl Examine<'_> {
                 };
                 let checked = match self.engine.check(&request) {
                     Ok(Outcome::Made(checked)) => Ok(checked),
-                    Ok(Outcome::Asks(_)) => Err(kernels::unanswered(&request.function)),
+                    Ok(Outcome::Queries(_)) => Err(kernels::unanswered(&request.function)),
                     Err(failure) => Err(failure),
                 };
                 match checked {

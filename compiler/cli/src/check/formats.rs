@@ -9,7 +9,7 @@ use weft_compiler::{
     diagnostic::{Code, Diagnostic, Severity, explain},
 };
 
-use crate::report::{Place, Report};
+use crate::report::{Report, ReportedSpan};
 
 /// One log with one run, as SARIF 2.1.0 has them.
 pub(super) fn sarif(report: &Report) -> String {
@@ -64,7 +64,7 @@ const fn level(severity: Severity) -> &'static str {
     }
 }
 
-fn without_message(place: &Place) -> Value {
+fn without_message(place: &ReportedSpan) -> Value {
     let mut location = location(place);
     if let Some(fields) = location.as_object_mut() {
         fields.remove("message");
@@ -73,8 +73,8 @@ fn without_message(place: &Place) -> Value {
 }
 
 /// A place. A cell has lines of its own, which are none of the notebook's file.
-fn location(place: &Place) -> Value {
-    let Place { file, cell, start, end } = place;
+fn location(place: &ReportedSpan) -> Value {
+    let ReportedSpan { file, cell, start, end } = place;
     let artifact = json!({"uri": uri(file)});
     match cell {
         None => json!({
@@ -124,7 +124,7 @@ pub(super) fn github(report: &Report) -> String {
         };
         let mut message = sentence(&diagnostic);
         let mut properties = Vec::new();
-        if let Some(Place { file, cell, start, end }) = report.shown(diagnostic.span) {
+        if let Some(ReportedSpan { file, cell, start, end }) = report.shown(diagnostic.span) {
             properties.push(("file", file));
             if let Some(number) = cell {
                 message = format!("cell {number}, line {}: {message}", start.0);

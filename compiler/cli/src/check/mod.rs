@@ -2,10 +2,10 @@
 //! notebooks, and all that are in a folder.
 
 mod examine;
+mod files;
 mod formats;
 mod ignored;
 mod notebook;
-mod walk;
 mod watch;
 
 use std::{
@@ -24,9 +24,9 @@ use weft_engine::Engine;
 
 pub(crate) use self::{
     examine::{Examine, TARGET},
+    files::mentions,
     formats::{sentence, uri},
     notebook::{Notebook, is_notebook},
-    walk::mentions,
 };
 use crate::{
     args::{CheckArgs, CheckFormat},
@@ -72,10 +72,10 @@ fn run(args: &CheckArgs, given: &[Signature], engine: &Engine) -> Result<Run, St
             run.file(path, args, given, engine, is_one, true)?;
             continue;
         }
-        let found = walk::walk(path)?;
+        let found = files::walk(path)?;
         let mut with_kernels = 0;
         for file in &found {
-            if walk::mentions_kernels(file)? {
+            if files::mentions_kernels(file)? {
                 with_kernels += usize::from(run.file(file, args, given, engine, false, false)?);
             }
         }

@@ -84,7 +84,7 @@ impl Notebook {
     }
 
     /// The cell that a place of the joined text is in, as a file of its own, with the place in it.
-    pub(crate) fn place(&self, span: Span) -> Option<(Arc<SourceFile>, Span)> {
+    pub(crate) fn location(&self, span: Span) -> Option<(Arc<SourceFile>, Span)> {
         let after = self.cells.partition_point(|cell| cell.start <= span.start as usize);
         let cell = self.cells.get(after.checked_sub(1)?)?;
         let within = |offset: u32| (offset as usize).saturating_sub(cell.start).min(cell.text.len()) as u32;

@@ -14,7 +14,7 @@ use std::{
 use weft_compiler::request::Signature;
 use weft_engine::Engine;
 
-use super::{count, run, walk::walk};
+use super::{count, files::walk, run};
 use crate::{args::CheckArgs, report::Stop};
 
 /// How long to wait between two looks at the files.

@@ -80,7 +80,7 @@ fn compile(device: &dyn Executor, cpu: &Arc<HostCpu>, libdevice: Option<Arc<Vec<
     };
     match Engine::new().compile(&request) {
         Ok(Outcome::Made(output)) => Ok(output.artifact.clone()),
-        Ok(Outcome::Asks(_)) => Err("it calls a function that nobody was asked for".to_owned()),
+        Ok(Outcome::Queries(_)) => Err("it calls a function that nobody was asked for".to_owned()),
         Err(failure) => Err(render_text(&failure.diagnostics, &failure.sources, false)),
     }
 }

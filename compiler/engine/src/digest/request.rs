@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use weft_artifact::{Factors, Facts, Tools};
+use weft_artifact::{Assumptions, Factors, Tools};
 use weft_compiler::{
     request::{
-        Abi, Answer, Ask, Captured, CapturedArray, CpuThreads, Entry, External, Foreign, FunctionDef, Given, GpuBody,
-        HostCpu, LaunchBounds, Options, Overloaded, Overloads, PlannedCpu, PtxBody, Role, Signature, Target, Typing,
-        Unsupported,
+        Abi, Answer, Captured, CapturedArray, CpuThreads, Entry, External, Foreign, FunctionDef, GpuBody, HostCpu,
+        LaunchBounds, Options, OverloadArgument, OverloadQuery, Overloaded, Overloads, PlannedCpu, PtxBody, Role,
+        Signature, Target, Typing, Unsupported,
     },
     source::{Origin, SourceFile, Span},
 };
@@ -52,8 +52,8 @@ impl Feed {
             cpu_threads,
             max_registers,
             libdevice,
-            confined,
-            facts: Facts { small, nonneg, disjoint, aligned, warps },
+            bounded_stores,
+            assumptions: Assumptions { small, nonneg, disjoint, aligned, warps },
             short_extents,
             notes,
             interpreted,
@@ -71,7 +71,7 @@ impl Feed {
             boundscheck,
             wraparound,
             opt,
-            confined,
+            bounded_stores,
             small,
             nonneg,
             disjoint,
@@ -125,7 +125,7 @@ impl Feed {
     }
 
     /// Where something stands, and its text: as much as messages and line tables show of it.
-    fn place(&mut self, file: &SourceFile, span: Span) {
+    fn location(&mut self, file: &SourceFile, span: Span) {
         let (line, column) = file.line_column(span.start);
         self.text(&file.name);
         self.tag(match file.origin {
@@ -139,7 +139,7 @@ impl Feed {
 
     pub(super) fn function(&mut self, function: &FunctionDef) {
         let FunctionDef { ast, source, globals, defaults, signatures, inline, typing, gpu, number } = function;
-        self.place(source, ast.span);
+        self.location(source, ast.span);
         self.text(&ast.name);
         self.number(ast.params.len() as u64);
         for param in &ast.params {
@@ -215,17 +215,17 @@ impl Feed {
         }
     }
 
-    fn answer(&mut self, Answer { ask: Ask { function, args }, chosen }: &Answer) {
+    fn answer(&mut self, Answer { ask: OverloadQuery { function, args }, chosen }: &Answer) {
         self.number(u64::from(*function));
         self.number(args.len() as u64);
         for (name, given) in args {
             self.optional(name.as_ref(), |feed, name| feed.text(name));
             match given {
-                Given::Type(ty) => {
+                OverloadArgument::Type(ty) => {
                     self.tag(0);
                     self.types(std::slice::from_ref(ty));
                 }
-                Given::Str(text) => {
+                OverloadArgument::Str(text) => {
                     self.tag(1);
                     self.text(text);
                 }
@@ -317,7 +317,7 @@ impl Feed {
             }
             Captured::Unknown(file, span, why) => {
                 self.tag(14);
-                self.place(file, *span);
+                self.location(file, *span);
                 self.text(why);
             }
             Captured::Bytes(bytes) => {

@@ -130,7 +130,7 @@ impl DiskCache {
         Ok((count, bytes))
     }
 
-    fn files(&self) -> io::Result<Vec<shard::Kept>> {
+    fn files(&self) -> io::Result<Vec<shard::EntryFile>> {
         let mut files = Vec::new();
         for shard in self.shards() {
             files.extend(shard.kept()?);

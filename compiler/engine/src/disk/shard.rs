@@ -28,7 +28,7 @@ pub(super) struct Shard {
 }
 
 /// The file of an entry.
-pub(super) struct Kept {
+pub(super) struct EntryFile {
     pub(super) path: PathBuf,
     pub(super) bytes: u64,
     pub(super) used: SystemTime,
@@ -76,7 +76,7 @@ impl Shard {
     }
 
     /// The files of all entries.
-    pub(super) fn kept(&self) -> io::Result<Vec<Kept>> {
+    pub(super) fn kept(&self) -> io::Result<Vec<EntryFile>> {
         let mut kept = Vec::new();
         self.each(|name, path| {
             if !is_key(name) {
@@ -86,7 +86,7 @@ impl Shard {
             if let Ok(known) = fs::symlink_metadata(&path)
                 && known.is_file()
             {
-                kept.push(Kept { path, bytes: known.len(), used: known.modified().unwrap_or(UNIX_EPOCH) });
+                kept.push(EntryFile { path, bytes: known.len(), used: known.modified().unwrap_or(UNIX_EPOCH) });
             }
             Ok(())
         })?;

@@ -1,10 +1,10 @@
 //! Code, kernels and the types of their arguments.
 
 use weft_artifact::{
-    Access, ArgType, ArrayType, Artifact, Candidate, Chars, Class, ClassId, ClassKind, Coarsening, CodeFormat,
-    Compound, DType, Factors, Facts, Fault, FaultArg, Faults, HostEntry, Kernel, Layout, Nested, Number, Numbers,
-    Param, Place, Record, RecordField, RuntimeSlot, Scalar, SharedPlace, Site, SiteKind, Sites, Slot, SlotField,
-    SlotSource, SlotType, Time, TimeUnit, Tools, Update, Vector,
+    Access, ArgType, ArrayType, Artifact, Assumptions, Candidate, Chars, Class, ClassId, ClassKind, Coarsening,
+    CodeFormat, Compound, DType, Factors, Fault, FaultArg, Faults, HostEntry, Kernel, Layout, Nested, Number, Numbers,
+    Param, Record, RecordField, RuntimeSlot, Scalar, SharedArrayInfo, Site, SiteKind, Sites, Slot, SlotField,
+    SlotSource, SlotType, SourceLocation, Time, TimeUnit, Tools, Update, Vector,
 };
 
 use super::{Bytes, Encode, Malformed, Reader, fields, variants, write_bytes};
@@ -38,7 +38,7 @@ fields!(Kernel {
     dynamic_shared,
     cooperative,
     calls_itself,
-    confinable,
+    can_bound_stores,
     coarsening,
     gains,
     faults,
@@ -49,7 +49,7 @@ fields!(Kernel {
 fields!(Sites { tools, sites, shared, only_read });
 fields!(Site { kind, file, line, column, width, text, array, function, is_own, loops, branches, update });
 fields!(Update { statement, operation, element });
-fields!(SharedPlace { offset, bytes, name, item, shape, is_program });
+fields!(SharedArrayInfo { offset, bytes, name, item, shape, is_program });
 variants!(SiteKind { 0 => Read, 1 => Write, 2 => Atomic, 3 => Barrier, 4 => WarpBarrier, 5 => GridBarrier, 6 => Shuffle, 7 => Vote, 8 => Match, 9 => WarpReduce, 10 => End, 11 => Call });
 
 impl Encode for Tools {
@@ -64,7 +64,7 @@ impl Encode for Tools {
 }
 fields!(Param { name, ty, access });
 fields!(Access { reads, writes, accumulates });
-fields!(Facts { small, nonneg, disjoint, aligned, warps });
+fields!(Assumptions { small, nonneg, disjoint, aligned, warps });
 fields!(HostEntry { stack_bytes, call_bytes, below_bytes, dynamic_offset, x_axis });
 fields!(Slot { source, ty });
 variants!(SlotSource { 0 => Argument { param, path, field }, 1 => Runtime(slot) });
@@ -103,8 +103,8 @@ impl Encode for RuntimeSlot {
 }
 
 fields!(Faults { faults, calls, at_launch });
-fields!(Fault { class, args, numbers, place });
-fields!(Place { file, line, function });
+fields!(Fault { class, args, numbers, location });
+fields!(SourceLocation { file, line, function });
 variants!(Numbers { 0 => None, 1 => Index(axis), 2 => Extents, 3 => Elements });
 variants!(FaultArg { 0 => None, 1 => Bool(value), 2 => Int(value), 3 => Float(bits), 4 => Str(text), 5 => Tuple(items) });
 

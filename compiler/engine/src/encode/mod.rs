@@ -25,7 +25,7 @@ const MAX_DEPTH: u32 = 256;
 pub fn encode(outcome: &Outcome<Arc<Output>>) -> Vec<u8> {
     let code = match outcome {
         Outcome::Made(output) => output.artifact.code.len(),
-        Outcome::Asks(_) => 0,
+        Outcome::Queries(_) => 0,
     };
     let mut bytes = Vec::with_capacity(code + 1024);
     outcome.write(&mut bytes);

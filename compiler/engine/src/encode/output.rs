@@ -5,15 +5,15 @@ use std::sync::Arc;
 use weft_compiler::{
     diagnostic::{Code, Diagnostic, Severity},
     pipeline::Output,
-    request::{Ask, Given, Outcome},
+    request::{Outcome, OverloadArgument, OverloadQuery},
     source::{Origin, SourceFile, SourceMap, Span},
 };
 
 use super::{Encode, Malformed, Reader, fields, variants};
 
-variants!(Outcome<Arc<Output>> { 0 => Made(output), 1 => Asks(asks) });
-fields!(Ask { function, args });
-variants!(Given { 0 => Type(ty), 1 => Str(text) });
+variants!(Outcome<Arc<Output>> { 0 => Made(output), 1 => Queries(asks) });
+fields!(OverloadQuery { function, args });
+variants!(OverloadArgument { 0 => Type(ty), 1 => Str(text) });
 
 fields!(Output { artifact, returns, ir, llvm, asm, warnings, sources });
 fields!(Diagnostic { code, severity, message, span, label, labels, notes, numba, help });

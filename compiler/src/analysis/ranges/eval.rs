@@ -2,7 +2,7 @@
 
 use weft_artifact::{Factors, SMALL_EXTENT};
 
-use super::Walk;
+use super::RangeAnalysis;
 use crate::{
     analysis::Interval,
     ir::{Arith, BinaryOp, Class, Const, ExprId, ExprKind, Leaf, LocalId, MathFn, SpecialRegister, Type},
@@ -11,16 +11,16 @@ use crate::{
 /// Threads of a grid along an axis, at most: PTX ISA section 10 and CUDA's table of limits, 2^31 - 1 blocks of 1024.
 const THREADS: i128 = ((1 << 31) - 1) * 1024;
 
-/// The number of a thread along an axis, or a part of it.
+/// The index of a thread along an axis, or a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum ThreadIndexPart {
     /// A register.
     Register(SpecialRegister),
     /// `blockIdx * blockDim`.
     FirstOfBlock(u8),
 }
 
-impl Walk<'_> {
+impl RangeAnalysis<'_> {
     /// What an expression can be now.
     pub(super) fn eval(&mut self, id: ExprId) -> Interval {
         self.patience = self.patience.saturating_sub(1);
@@ -140,9 +140,9 @@ impl Walk<'_> {
     fn of_grid(&self, op: BinaryOp, a: ExprId, b: ExprId) -> Option<Interval> {
         use SpecialRegister::{BlockDim, GridDim, ThreadIdx};
         let (a, b) = (self.part(a)?, self.part(b)?);
-        let threads = if self.module.facts.small { i128::from(SMALL_EXTENT) } else { THREADS };
+        let threads = if self.module.assumptions.small { i128::from(SMALL_EXTENT) } else { THREADS };
         if op == BinaryOp::Mul
-            && let (Part::Register(a), Part::Register(b)) = (a, b)
+            && let (ThreadIndexPart::Register(a), ThreadIndexPart::Register(b)) = (a, b)
         {
             return if let (GridDim(i), BlockDim(j)) | (BlockDim(j), GridDim(i)) = (a, b) {
                 (i == j).then_some(Interval::new(1, threads))
@@ -151,8 +151,8 @@ impl Walk<'_> {
             };
         }
         if op == BinaryOp::Add
-            && let (Part::FirstOfBlock(i), Part::Register(ThreadIdx(j)))
-            | (Part::Register(ThreadIdx(j)), Part::FirstOfBlock(i)) = (a, b)
+            && let (ThreadIndexPart::FirstOfBlock(i), ThreadIndexPart::Register(ThreadIdx(j)))
+            | (ThreadIndexPart::Register(ThreadIdx(j)), ThreadIndexPart::FirstOfBlock(i)) = (a, b)
         {
             return (i == j).then_some(Interval::new(0, threads - 1));
         }
@@ -161,21 +161,24 @@ impl Walk<'_> {
 
     /// The register, or the number of a block's first thread, that an expression is, through conversions that keep it and
     /// through locals that have one value.
-    fn part(&self, id: ExprId) -> Option<Part> {
+    fn part(&self, id: ExprId) -> Option<ThreadIndexPart> {
         let function = self.function;
         let expr = &function.exprs[id];
         if let Some(register) = self.of_program(id) {
-            return Some(Part::Register(register));
+            return Some(ThreadIndexPart::Register(register));
         }
         match expr.kind.class() {
-            Class::Leaf(Leaf::Special(register)) => Some(Part::Register(register)),
+            Class::Leaf(Leaf::Special(register)) => Some(ThreadIndexPart::Register(register)),
             Class::Leaf(Leaf::Local(local)) => self.part(self.fixed.value(local)?),
             Class::Arith(Arith::Convert(from)) if expr.ty == Type::I64 && function.exprs[from].ty == Type::I32 => {
                 self.part(from)
             }
             Class::Arith(Arith::Binary(BinaryOp::Mul, a, b)) => {
-                let (Part::Register(a), Part::Register(b)) = (self.part(a)?, self.part(b)?) else { return None };
-                first_of_block(a, b).map(Part::FirstOfBlock)
+                let (ThreadIndexPart::Register(a), ThreadIndexPart::Register(b)) = (self.part(a)?, self.part(b)?)
+                else {
+                    return None;
+                };
+                first_of_block(a, b).map(ThreadIndexPart::FirstOfBlock)
             }
             Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => None,
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Walk,
+    RangeAnalysis,
     state::{Change, Mark},
 };
 use crate::{
@@ -37,7 +37,7 @@ pub(super) struct Open {
 /// What locals can be.
 pub(super) type Values = BTreeMap<LocalId, Interval>;
 
-impl<'a> Walk<'a> {
+impl<'a> RangeAnalysis<'a> {
     /// Control leaves the innermost loop, or its turn.
     pub(super) fn leave(&mut self, for_good: bool) {
         if let Some(open) = self.loops.last_mut() {
@@ -128,7 +128,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Walks one turn from what holds at its start, and goes back to where the loop begins.
-    fn turn(&mut self, body: &'a Block, step: &'a Block, head: &Values, turns: Option<i128>) -> Turn {
+    fn turn(&mut self, body: &'a Block, step: &'a Block, head: &Values, turns: Option<i128>) -> IterationOutcome {
         let mark = self.state.mark();
         for (local, value) in head {
             self.state.set(*local, *value);
@@ -158,7 +158,7 @@ impl<'a> Walk<'a> {
                 .collect()
         });
         let (breaks, added) = self.loops.pop().map(|open| (open.breaks, open.added)).unwrap_or_default();
-        Turn { back, breaks, added }
+        IterationOutcome { back, breaks, added }
     }
 
     /// Notes what an assignment adds to its local in a turn of each loop around.
@@ -298,8 +298,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// What a turn of the walk has found.
-struct Turn {
+/// The result of analyzing one iteration of a loop.
+struct IterationOutcome {
     /// What the loop's locals are at its end; nothing where control does not come there.
     back: Option<Values>,
     breaks: Vec<Change>,

@@ -18,8 +18,8 @@ use std::collections::BTreeMap;
 
 use weft_artifact::{EXTENT_BITS, SMALL_EXTENT, Scalar, SlotField, SlotSource};
 
-use self::state::State;
-use super::{Fixed, Interval};
+use self::state::RangeState;
+use super::{Interval, Rematerializable};
 use crate::ir::{Block, Circles, ExprId, FuncId, Function, FunctionKind, LocalId, Module, Stmt, StmtKind, Type};
 
 /// Evaluations of expressions, for each expression of a function, after which the walk is given up.
@@ -70,7 +70,7 @@ impl Ranges {
         // A callee stands before its callers.
         let ids: Vec<_> = module.functions.iter().map(|(id, _)| id).collect();
         for &id in ids.iter().rev() {
-            let called = Walk::new(module, &module.functions[id], &all, &params[id.index()]).arguments();
+            let called = RangeAnalysis::new(module, &module.functions[id], &all, &params[id.index()]).arguments();
             for (callee, args) in called {
                 if circles.contains(callee) {
                     continue;
@@ -81,7 +81,7 @@ impl Ranges {
             }
         }
         for &id in &ids {
-            let found = Walk::new(module, &module.functions[id], &all, &params[id.index()]).ranges();
+            let found = RangeAnalysis::new(module, &module.functions[id], &all, &params[id.index()]).ranges();
             if let Some(mut found) = found {
                 if circles.contains(id) {
                     found.results.clone_from(&all[id.index()].results);
@@ -112,29 +112,31 @@ fn slot(module: &Module, function: &Function, index: usize) -> Interval {
     let all = Interval::of_type(local.ty);
     let known = match function.slots.get(index) {
         Some(SlotSource::Argument { field: SlotField::Shape(_), .. }) => {
-            let most = if module.facts.small { i128::from(SMALL_EXTENT) } else { (1 << EXTENT_BITS) - 1 };
+            let most = if module.assumptions.small { i128::from(SMALL_EXTENT) } else { (1 << EXTENT_BITS) - 1 };
             all.meet(Interval::new(0, most))
         }
-        Some(SlotSource::Argument { field: SlotField::Value | SlotField::Stride(_), .. }) if module.facts.small => {
+        Some(SlotSource::Argument { field: SlotField::Value | SlotField::Stride(_), .. })
+            if module.assumptions.small =>
+        {
             let small = Interval::of_type(Type::I32);
             if local.ty == Type::I64 || local.ty == Type::Scalar(Scalar::U64) { all.meet(small) } else { all }
         }
         Some(SlotSource::Argument { .. } | SlotSource::Runtime(_)) | None => all,
     };
     let is_value = matches!(function.slots.get(index), Some(SlotSource::Argument { field: SlotField::Value, .. }));
-    let nonneg = is_value && module.granted().nonneg && local.ty.scalar().is_some_and(Scalar::is_signed_int);
+    let nonneg = is_value && module.assumed().nonneg && local.ty.scalar().is_some_and(Scalar::is_signed_int);
     if local.nonneg || nonneg { known.meet(Interval::new(0, i128::MAX)) } else { known }
 }
 
-/// A walk over one function.
-struct Walk<'a> {
+/// The range analysis of one function.
+struct RangeAnalysis<'a> {
     module: &'a Module,
     function: &'a Function,
     /// What the functions give that it calls.
     callees: &'a [Ranges],
     /// Locals that keep one value.
-    fixed: Fixed,
-    state: State,
+    fixed: Rematerializable,
+    state: RangeState,
     /// The loops around the place of the walk, the innermost last.
     loops: Vec<loops::Open>,
     /// By the address of a loop's body: what held at its start when it was last walked.
@@ -151,7 +153,7 @@ struct Walk<'a> {
     patience: usize,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> RangeAnalysis<'a> {
     fn new(module: &'a Module, function: &'a Function, callees: &'a [Ranges], params: &[Interval]) -> Self {
         let mut locals = vec![Interval::NONE; function.locals.len()];
         for (param, known) in function.params.iter().zip(params) {
@@ -166,8 +168,8 @@ impl<'a> Walk<'a> {
             module,
             function,
             callees,
-            fixed: Fixed::of(function, &function.body),
-            state: State::new(locals),
+            fixed: Rematerializable::of(function, &function.body),
+            state: RangeState::new(locals),
             loops: Vec::new(),
             heads: BTreeMap::new(),
             notes: true,

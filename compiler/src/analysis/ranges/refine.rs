@@ -1,12 +1,12 @@
 //! What a condition says of the locals in it.
 
-use super::Walk;
+use super::RangeAnalysis;
 use crate::{
     analysis::Interval,
     ir::{Arith, BinaryOp, Class, CompareOp, ExprId, Leaf, Type, UnaryOp},
 };
 
-impl Walk<'_> {
+impl RangeAnalysis<'_> {
     /// Goes on where a condition has the value `truth`. It was evaluated just before.
     pub(super) fn assume(&mut self, cond: ExprId, truth: bool) {
         if self.state.dead {

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use super::super::Interval;
 use crate::ir::LocalId;
 
-/// The locals at the place of the walk. Changes are kept, so that a walk can go back to where paths part.
-pub(super) struct State {
+/// The ranges of the locals at the current program point. Changes are recorded, so that the analysis can return to a
+/// branch.
+pub(super) struct RangeState {
     now: Vec<Interval>,
     /// What was changed, and what stood there.
     trail: Vec<(LocalId, Interval)>,
@@ -21,7 +22,7 @@ pub(super) struct Mark(usize);
 /// What has changed since a mark; nothing where control does not come.
 pub(super) type Change = Option<BTreeMap<LocalId, Interval>>;
 
-impl State {
+impl RangeState {
     pub(super) fn new(now: Vec<Interval>) -> Self {
         Self { now, trail: Vec::new(), dead: false }
     }

@@ -16,7 +16,7 @@ use weft_artifact::{AccessBits, EventKind, HostChecks, HostContext, HostSeen, Si
 
 use super::{checked::Settled, hooks::HostHooks, quick::Quick, recorder::Recorder, seen::Seen};
 use crate::{
-    backend::llvm::{Access, FunctionEmitter, OperandValue, Result, int, internal},
+    backend::llvm::{AccessSite, FunctionEmitter, OperandValue, Result, int, internal},
     ir::{Check, ExprId, FuncId, Function, LoadHint, Op, Order, Scope, Shuffle, Space, Type},
     source::Span,
 };
@@ -163,13 +163,13 @@ impl<'ctx> Telling<'_> {
         &self,
         emitter: &FunctionEmitter<'_, 'ctx>,
         compared: Compared<'ctx>,
-        access: &Access<'ctx>,
+        access: &AccessSite<'ctx>,
     ) -> Result<PointerValue<'ctx>> {
         let Type::Ptr(element, space) = emitter.function.exprs[access.pointer].ty else {
             return internal("an access without a pointer");
         };
         if self.recorder.is_unchecked(emitter.function, access.pointer) {
-            return Ok(access.place);
+            return Ok(access.address);
         }
         let mut bits = element.size_bytes() as u32 | of_space(space);
         if access.natural {
@@ -191,7 +191,7 @@ impl<'ctx> Telling<'_> {
         let value = access.stored.map(|(_, value)| value);
         let parameter = self.recorder.parameter(self.function, emitter.function, access.pointer);
         let loads = value.is_none().then_some(access.pointer);
-        let told = Told { kind, span: access.span, place: access.place, bits, value, copy, parameter, loads };
+        let told = Told { kind, span: access.span, place: access.address, bits, value, copy, parameter, loads };
         self.call(emitter, compared, &told)
     }
 

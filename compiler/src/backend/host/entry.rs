@@ -168,7 +168,7 @@ pub(super) fn emit<'ctx>(
     let threads = emitter.builder.build_int_nuw_mul(plane, z, "threads")?;
     for (id, local) in function.locals.iter() {
         if !plan.own.get(id.index()).copied().unwrap_or(true) {
-            emitter.places[id.index()] = Some(allocas.build_alloca(cx.types.memory(local.ty)?, &local.name)?);
+            emitter.slots[id.index()] = Some(allocas.build_alloca(cx.types.memory(local.ty)?, &local.name)?);
         }
     }
     let Some(BasicValueEnum::PointerValue(slots)) = value.get_nth_param(0) else {

@@ -167,12 +167,12 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         for &(local, value) in values {
             let value = self.emitter.emit_expr(value)?;
             let place = self.new_place(local)?;
-            places.push((local, self.emitter.places[local.index()].replace(place)));
+            places.push((local, self.emitter.slots[local.index()].replace(place)));
             self.emitter.set_local(local, value)?;
         }
         let place = self.emitter.emit_pointer(*pointer)?;
         for (local, place) in places.into_iter().rev() {
-            self.emitter.places[local.index()] = place;
+            self.emitter.slots[local.index()] = place;
         }
         self.prefetch(place, FIRST)
     }
@@ -201,12 +201,12 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let mut places = Vec::new();
         for &local in before {
             let place = self.new_place(local)?;
-            places.push((local, self.emitter.places[local.index()].replace(place)));
+            places.push((local, self.emitter.slots[local.index()].replace(place)));
             self.compute(local)?;
         }
         let place = self.emitter.emit_pointer(*pointer)?;
         for (local, place) in places {
-            self.emitter.places[local.index()] = place;
+            self.emitter.slots[local.index()] = place;
         }
         self.prefetch(place, SECOND)
     }

@@ -24,9 +24,9 @@ use super::{
     seen::Seen,
 };
 use crate::{
-    analysis::Fixed,
+    analysis::Rematerializable,
     backend::llvm::{FunctionEmitter, ModuleContext, OperandValue, Result, Types, internal},
-    ir::{self, CallPlaceId, ConstantId, FaultId, FuncId},
+    ir::{self, CallSiteId, ConstantId, FaultId, FuncId},
 };
 
 /// The fields of a context.
@@ -99,7 +99,7 @@ pub(super) fn emit(
     let outside = frame(&types, &builder, config, scratch, given)?;
     let block = place_of(&types, &builder, first, outside.grid_dim)?;
     let thread = place_of(&types, &builder, thread, outside.block_dim)?;
-    let fixed = Fixed::of(function, &function.body);
+    let fixed = Rematerializable::of(function, &function.body);
     let mut hooks = HostHooks::new(offsets, Frame { thread, block, ..outside }, (polling, &fixed));
     hooks.stacks = true;
     hooks.telling = recorder.map(|recorder| Telling::new(recorder, id, function.span));
@@ -208,7 +208,7 @@ pub(super) fn fault<'ctx>(
 pub(super) fn called<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     context: PointerValue<'ctx>,
-    call: CallPlaceId,
+    call: CallSiteId,
     operands: &[OperandValue<'ctx>],
 ) -> Result<()> {
     let types = emitter.cx.types;
@@ -264,7 +264,7 @@ pub(super) fn turn<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, context: PointerVa
     let types = emitter.cx.types;
     let builder = &emitter.builder;
     let long = types.context.i64_type();
-    let place = field(&types, builder, context, offset_of!(HostContext, turns))?;
+    let place = field(&types, builder, context, offset_of!(HostContext, iterations))?;
     let turns = builder.build_load(long, place, "turns")?.into_int_value();
     let left = builder.build_int_sub(turns, long.const_int(1, false), "")?;
     builder.build_store(place, left)?;

@@ -21,9 +21,9 @@ use super::{
     stop::Watch,
 };
 use crate::{
-    analysis::Fixed,
+    analysis::Rematerializable,
     backend::llvm::{
-        Access, FunctionEmitter, Hooks, OperandValue, Result, Types,
+        AccessSite, FunctionEmitter, Hooks, OperandValue, Result, Types,
         atomic::{instruction, parts},
         float, int, internal,
     },
@@ -135,7 +135,7 @@ pub(super) struct HostHooks<'a, 'ctx> {
     /// Where threads look up.
     pub polling: &'a Polling,
     /// The function's locals that can be computed again.
-    pub fixed: &'a Fixed,
+    pub fixed: &'a Rematerializable,
     /// What threads that are loops look at.
     pub watch: Cell<Option<Watch<'ctx>>>,
     /// Where a thread goes that is told to leave.
@@ -146,7 +146,11 @@ pub(super) struct HostHooks<'a, 'ctx> {
 
 impl<'a, 'ctx> HostHooks<'a, 'ctx> {
     /// Hooks with a first frame.
-    pub(super) fn new(offsets: &'a Offsets, frame: Frame<'ctx>, (polling, fixed): (&'a Polling, &'a Fixed)) -> Self {
+    pub(super) fn new(
+        offsets: &'a Offsets,
+        frame: Frame<'ctx>,
+        (polling, fixed): (&'a Polling, &'a Rematerializable),
+    ) -> Self {
         Self {
             offsets,
             frame: Cell::new(frame),
@@ -474,10 +478,10 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
             telling.span.set(span);
         }
     }
-    fn access(&self, emitter: &FunctionEmitter<'_, 'ctx>, access: &Access<'ctx>) -> Result<PointerValue<'ctx>> {
+    fn access(&self, emitter: &FunctionEmitter<'_, 'ctx>, access: &AccessSite<'ctx>) -> Result<PointerValue<'ctx>> {
         match &self.telling {
             Some(telling) => telling.access(emitter, (self.frame.get().context, self.seen.get()), access),
-            None => Ok(access.place),
+            None => Ok(access.address),
         }
     }
 

@@ -60,8 +60,8 @@ use super::{
     symbol,
 };
 use crate::{
-    analysis::{Fixed, Waiting},
-    ir::{Circles, Effects, FuncId, FunctionKind, LocalArray, Module, Together, Type},
+    analysis::{Rematerializable, WaitAnalysis},
+    ir::{Circles, Effects, FuncId, FunctionKind, LocalArray, Module, SyncScope, Type},
     request::{CpuThreads, HostCpu, Keep, Options, Request},
     stage::{self, Stage},
 };
@@ -162,12 +162,12 @@ impl Strategy {
         let circles = Circles::of(module);
         // Threads of one block wait while those of others run.
         let kernel = kernel_of(module)?.0;
-        let of_grid = Effects::of_function(&Effects::of_module(module), kernel).together == Together::Grid;
+        let of_grid = Effects::of_function(&Effects::of_module(module), kernel).together == SyncScope::Grid;
         let fibers = match options.cpu_threads {
             // Each thread comes to its operations as the program has them.
             CpuThreads::Auto | CpuThreads::Loops if of_grid => true,
             CpuThreads::Auto => {
-                Waiting::of(module, &circles).in_module(module)
+                WaitAnalysis::of(module, &circles).in_module(module)
                     || plan::meeting::arms_meet(module)
                     || waits_on_circle(module, &circles)
             }
@@ -360,7 +360,7 @@ fn device_function(
     let function = &cx.ir.functions[id];
     let value = cx.declare_device(id, &Frame::types(&cx.types))?;
     let (frame, hidden) = Frame::received(value)?;
-    let fixed = Fixed::of(function, &function.body);
+    let fixed = Rematerializable::of(function, &function.body);
     let mut hooks = HostHooks::new(offsets, frame, (polling, &fixed));
     hooks.stacks = stacks;
     hooks.telling = recorder.map(|recorder| Telling::new(recorder, id, function.span));

@@ -40,7 +40,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let shared = self.shared_by(segment);
         for &local in &shared {
             let ty = cx.types.memory(function.locals[local].ty)?;
-            let place = self.emitter.place(local)?;
+            let place = self.emitter.slot(local)?;
             args.push(self.emitter.builder.build_load(ty, place, "")?.into());
             types.push(ty);
         }
@@ -75,7 +75,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             let info = &function.locals[local];
             let place = allocas.build_alloca(cx.types.memory(info.ty)?, &info.name)?;
             emitter.builder.build_store(place, param)?;
-            emitter.places[local.index()] = Some(place);
+            emitter.slots[local.index()] = Some(place);
         }
         let [x, y, z] = frame.block_dim;
         let plane = emitter.builder.build_int_nuw_mul(x, y, "")?;

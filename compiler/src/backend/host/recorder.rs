@@ -5,11 +5,11 @@ use std::{
     collections::{HashMap, HashSet},
 };
 
-use weft_artifact::{SharedPlace, Site, SiteKind, Sites, SlotField, SlotSource, Tools, Update};
+use weft_artifact::{SharedArrayInfo, Site, SiteKind, Sites, SlotField, SlotSource, Tools, Update};
 
 use super::{offsets::Offsets, plan::Pointers};
 use crate::{
-    analysis::{Origins, Owner, Parts, base, copied, only_read},
+    analysis::{Origins, Owner, ValueInputs, base, copied, only_read},
     intrinsics::{Arg, Intrinsic, Lowering, rows},
     ir::{AtomicOp, Base, Block, Check, ExprId, FuncId, Function, LocalId, Module, Op, Region, SharedKind, StmtKind},
     source::{Origin, Span},
@@ -68,7 +68,7 @@ impl<'a> Recorder<'a> {
     pub(super) fn sites(&self, tools: Tools, offsets: &Offsets) -> Sites {
         let place = |(id, array): (_, &crate::ir::SharedArray)| {
             let item = array.elem.size_bytes();
-            Some(SharedPlace {
+            Some(SharedArrayInfo {
                 offset: offsets.shared(id)?,
                 bytes: array.len.saturating_mul(array.elem.size_bytes()),
                 name: array.name.clone(),
@@ -211,7 +211,7 @@ fn add_followed(function: &Function, block: &Block, loads: &mut Vec<ExprId>) {
         if let (StmtKind::Assign(_, value), StmtKind::Op { op: Op::Check(Check::Unwritten), .. }) =
             (&stmt.kind, &next.kind)
         {
-            loads.extend(Parts::of(function, *value).loads);
+            loads.extend(ValueInputs::of(function, *value).loads);
         }
     }
     for stmt in block {

@@ -99,7 +99,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     pub(super) fn strips(&mut self, strips: &Strips) -> Result<()> {
         let mut first_values = Vec::new();
         for &local in &strips.shared {
-            let (ty, place) = (self.memory_type(local)?, self.emitter.place(local)?);
+            let (ty, place) = (self.memory_type(local)?, self.emitter.slot(local)?);
             let kept = self.allocas.build_alloca(ty, "first")?;
             let value = self.emitter.builder.build_load(ty, place, "")?;
             self.emitter.builder.build_store(kept, value)?;
@@ -459,7 +459,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             builder.build_store(seen, builder.build_int_nuw_add(before, one, "")?)?;
             Ok(())
         })?;
-        let done = self.emitter.place(leaving.turns)?;
+        let done = self.emitter.slot(leaving.turns)?;
         let builder = &self.emitter.builder;
         let seen = builder.build_load(zero.get_type(), seen, "")?.into_int_value();
         let done = builder.build_load(zero.get_type(), done, "")?.into_int_value();

@@ -332,7 +332,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                 None => self.new_place(local)?,
             };
             self.row_places[local.index()] = Some(place);
-            self.emitter.places[local.index()] = Some(place);
+            self.emitter.slots[local.index()] = Some(place);
         }
         for &local in &guard.recompute {
             self.compute(local)?;
@@ -496,7 +496,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.emitter.go(put_back)?;
         self.emitter.builder.position_at_end(put_back);
         for &local in &segment.store {
-            let from = self.emitter.place(local)?;
+            let from = self.emitter.slot(local)?;
             let value = self.emitter.builder.build_load(self.memory_type(local)?, from, "")?;
             let Some(others) = others else {
                 let to = self.element(local, thread)?;
@@ -519,7 +519,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let padded = self.strip.as_ref().is_some_and(|strip| strip.padded);
         for &local in &segment.locals {
             let Some(place) = self.own_places[local.index()] else { return internal("a local without a place") };
-            self.emitter.places[local.index()] = Some(place);
+            self.emitter.slots[local.index()] = Some(place);
             let ty = self.memory_type(local)?;
             let value = if load.contains(&local) {
                 let from = self.element(local, thread)?;

@@ -51,7 +51,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                 Some(limit) => {
                     this.enter_with(&walked.rows, &walked.rows.load, thread)?;
                     let limit = this.emitter.emit_int(limit)?;
-                    let place = this.emitter.place(walked.counter)?;
+                    let place = this.emitter.slot(walked.counter)?;
                     let builder = &this.emitter.builder;
                     let counter = builder.build_load(limit.get_type(), place, "")?.into_int_value();
                     let has_some = builder.build_int_compare(IntPredicate::SGT, limit, counter, "")?;
@@ -130,7 +130,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
 
     /// The largest of what the threads of the strip compute.
     pub(super) fn largest(&mut self, segment: &Segment, (most, value): (LocalId, ExprId)) -> Result<()> {
-        let (place, ty) = (self.emitter.place(most)?, self.memory_type(most)?.into_int_type());
+        let (place, ty) = (self.emitter.slot(most)?, self.memory_type(most)?.into_int_type());
         let sign = 1 << (ty.get_bit_width() - 1);
         self.emitter.builder.build_store(place, ty.const_int(sign, false))?;
         self.lanes_or_last(|this, thread| {

@@ -61,7 +61,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     /// As many turns of a walk as there are left, sixteen at most.
     pub(super) fn walked(&mut self, walked: &Walked) -> Result<()> {
         let ty = self.memory_type(walked.counter)?.into_int_type();
-        let place = self.emitter.place(walked.counter)?;
+        let place = self.emitter.slot(walked.counter)?;
         let counter = self.emitter.builder.build_load(ty, place, "from")?.into_int_value();
         let limit = self.emitter.emit_int(walked.limit)?;
         // There is a turn left, so that the difference is exact as an unsigned integer.

@@ -299,7 +299,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             self.emitter.builder.build_store(place, value)?;
         }
         for &local in &segment.store {
-            let from = self.emitter.place(local)?;
+            let from = self.emitter.slot(local)?;
             let value = self.emitter.builder.build_load(self.memory_type(local)?, from, "")?;
             let to = self.element(local, thread)?;
             // What was there is asked for here, not in front of the branch: LLVM would make one load of a place of two.

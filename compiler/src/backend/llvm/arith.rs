@@ -13,7 +13,7 @@ use super::{
     Division, FunctionEmitter, Result,
     function::{float, int},
     internal,
-    saturate::Wanted,
+    saturate::UsedBits,
 };
 use crate::ir::{BinaryOp, CompareOp, ExprId, Type, UnaryOp};
 
@@ -270,7 +270,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
                 // Narrow integers take the low bits of a saturated 32-bit integer.
                 let narrow = to.size_bytes() < 4;
                 let wide = types.int(if narrow { Scalar::I32 } else { to })?;
-                let wanted = if narrow { Wanted::Low } else { Wanted::All };
+                let wanted = if narrow { UsedBits::Low } else { UsedBits::All };
                 let signed = narrow || to.is_signed_int();
                 let saturated = self.cx.saturate(builder, float(value)?, wide, signed, wanted)?;
                 if narrow {

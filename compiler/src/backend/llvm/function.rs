@@ -1,6 +1,6 @@
 //! Statements and expressions of one function, emitted at the builder's position.
 //!
-//! A local lives in a place: a pointer in [`FunctionEmitter::places`], which the back end sets (an `alloca`, or a place
+//! A local is stored in a slot: a pointer in [`FunctionEmitter::slots`], which the back end sets (an `alloca`, or a slot
 //! of the host's scratch memory) and may change between two blocks. LLVM's `sroa` makes SSA from the `alloca`s.
 
 use inkwell::{
@@ -15,7 +15,7 @@ use inkwell::{
 };
 use weft_artifact::Scalar;
 
-use super::{Access, Hooks, ModuleContext, OperandValue, Result, internal};
+use super::{AccessSite, Hooks, ModuleContext, OperandValue, Result, internal};
 use crate::{
     ir::{self, Align, Const, ExprId, ExprKind, FuncId, LocalId, MathFn, Op, Stmt, StmtKind, Type},
     stop,
@@ -40,15 +40,15 @@ pub(crate) struct FunctionEmitter<'a, 'ctx> {
     pub value: FunctionValue<'ctx>,
     /// Emits at its position.
     pub builder: Builder<'ctx>,
-    /// Where each local lives now; by the local's index.
-    pub places: Vec<Option<PointerValue<'ctx>>>,
+    /// The slot of each local; by the local's index.
+    pub slots: Vec<Option<PointerValue<'ctx>>>,
     /// Targets of the loops around the position, innermost last.
     pub loops: Vec<LoopTargets<'ctx>>,
     /// The position is in a loop's step, where additions to counters saturate.
     pub in_step: bool,
     /// The local that the expression which is emitted next is assigned to.
     pub assigned: std::cell::Cell<Option<LocalId>>,
-    /// Loads that were emitted ahead of their place, and what they gave.
+    /// Loads that were emitted early, and their values.
     pub ahead: Vec<(ExprId, BasicValueEnum<'ctx>)>,
     /// Pointers of stores that go elsewhere for now, and loads of what was stored there.
     pub elsewhere: Vec<(ExprId, PointerValue<'ctx>)>,
@@ -71,7 +71,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
             function,
             value,
             builder,
-            places: vec![None; function.locals.len()],
+            slots: vec![None; function.locals.len()],
             loops: Vec::new(),
             in_step: false,
             assigned: std::cell::Cell::new(None),
@@ -83,12 +83,12 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
         emitter
     }
 
-    /// Gives every local without a place an `alloca` at the present position, which is in the entry block.
+    /// Gives every local without a slot an `alloca` at the present position, which is in the entry block.
     pub(crate) fn declare_locals(&mut self) -> Result<()> {
         for (id, local) in self.function.locals.iter() {
-            if self.places[id.index()].is_none() {
+            if self.slots[id.index()].is_none() {
                 let place = self.builder.build_alloca(self.cx.types.memory(local.ty)?, &local.name)?;
-                self.places[id.index()] = Some(place);
+                self.slots[id.index()] = Some(place);
             }
         }
         Ok(())
@@ -117,7 +117,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
         Ok(())
     }
 
-    /// Gives what is emitted next a place in the source.
+    /// Sets the source location of the instructions that are emitted next.
     pub(crate) fn locate(&self, span: crate::source::Span) {
         if let Some(debug) = &self.cx.debug {
             debug.locate(&self.builder, self.value, &self.cx.ir.sources, span);
@@ -150,16 +150,16 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
                 self.set_local(*local, value)?;
             }
             StmtKind::Store { pointer, value, align } => {
-                let pointer_value = self.place_elsewhere(*pointer).map_or_else(|| self.emit_pointer(*pointer), Ok)?;
+                let pointer_value = self.redirected(*pointer).map_or_else(|| self.emit_pointer(*pointer), Ok)?;
                 let stored = *value;
                 let value = self.emit_expr(stored)?;
                 let value = self.to_memory(value)?;
                 let pointer_value = self.hooks.access(
                     self,
-                    &Access {
+                    &AccessSite {
                         span: stmt.span,
                         pointer: *pointer,
-                        place: pointer_value,
+                        address: pointer_value,
                         taken: None,
                         stored: Some((stored, value)),
                         natural: *align == Align::Natural,
@@ -257,15 +257,15 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
     }
 
     /// Where a local lives.
-    pub(crate) fn place(&self, local: LocalId) -> Result<PointerValue<'ctx>> {
-        let place = self.places.get(local.index()).copied().flatten();
-        place.map_or_else(|| internal(format!("${} has no place", self.function.locals[local].name)), Ok)
+    pub(crate) fn slot(&self, local: LocalId) -> Result<PointerValue<'ctx>> {
+        let slot = self.slots.get(local.index()).copied().flatten();
+        slot.map_or_else(|| internal(format!("${} has no slot", self.function.locals[local].name)), Ok)
     }
 
     /// Reads a local.
     pub(crate) fn get_local(&self, local: LocalId) -> Result<BasicValueEnum<'ctx>> {
         let Some(info) = self.function.locals.get(local) else { return internal(format!("no local {local:?}")) };
-        let value = self.builder.build_load(self.cx.types.memory(info.ty)?, self.place(local)?, &info.name)?;
+        let value = self.builder.build_load(self.cx.types.memory(info.ty)?, self.slot(local)?, &info.name)?;
         if info.ty == Type::BOOL {
             // A local holds 0 or 1, because only `set_local` writes it.
             return Ok(self.builder.build_int_truncate(int(value)?, self.cx.types.context.bool_type(), "")?.into());
@@ -275,7 +275,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
 
     /// Assigns a local.
     pub(crate) fn set_local(&self, local: LocalId, value: BasicValueEnum<'ctx>) -> Result<()> {
-        self.builder.build_store(self.place(local)?, self.to_memory(value)?)?;
+        self.builder.build_store(self.slot(local)?, self.to_memory(value)?)?;
         Ok(())
     }
 
@@ -308,8 +308,8 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
         int(self.emit_expr(expr)?)
     }
 
-    /// Where a store or load goes in place of its own memory.
-    fn place_elsewhere(&self, id: ExprId) -> Option<PointerValue<'ctx>> {
+    /// The address that a store or load uses instead of its own.
+    fn redirected(&self, id: ExprId) -> Option<PointerValue<'ctx>> {
         self.elsewhere.iter().find(|(known, _)| *known == id).map(|(_, place)| *place)
     }
 
@@ -364,14 +364,14 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
                     return Ok(*value);
                 }
                 let element = self.element(*pointer)?;
-                let place = self.place_elsewhere(id).map_or_else(|| self.emit_pointer(*pointer), Ok)?;
+                let address = self.redirected(id).map_or_else(|| self.emit_pointer(*pointer), Ok)?;
                 let never_written = self.hooks.never_written(self, *pointer);
                 let pointer = self.hooks.access(
                     self,
-                    &Access {
+                    &AccessSite {
                         span: expr.span,
                         pointer: *pointer,
-                        place,
+                        address,
                         taken,
                         stored: None,
                         natural: *align == Align::Natural,
@@ -472,7 +472,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
         Ok(unsafe { self.builder.build_in_bounds_gep(element, base, &[index], "")? })
     }
 
-    /// A place on the thread's stack, at a multiple of so many bytes.
+    /// A slot on the thread's stack, aligned to `align` bytes.
     pub(crate) fn stack(&self, ty: BasicTypeEnum<'ctx>, name: &str, align: u32) -> Result<PointerValue<'ctx>> {
         let function = self.current()?.get_parent();
         let Some(start) = function.and_then(FunctionValue::get_first_basic_block) else {
@@ -486,7 +486,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
         }
         let place = first.build_alloca(ty, name)?;
         if place.as_instruction().is_none_or(|alloca| alloca.set_alignment(align).is_err()) {
-            return internal("a place on the stack cannot be aligned");
+            return internal("a slot on the stack cannot be aligned");
         }
         Ok(place)
     }

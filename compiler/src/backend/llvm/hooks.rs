@@ -17,15 +17,15 @@ pub(crate) struct OperandValue<'ctx> {
     pub value: BasicValueEnum<'ctx>,
 }
 
-/// A plain access to an element.
+/// A plain load or store of an element.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Access<'ctx> {
+pub(crate) struct AccessSite<'ctx> {
     /// Where it stands.
     pub span: Span,
     /// The expression of the pointer.
     pub pointer: ExprId,
     /// Its value.
-    pub place: PointerValue<'ctx>,
+    pub address: PointerValue<'ctx>,
     /// The local that takes what is loaded, and nothing else of it.
     pub taken: Option<LocalId>,
     /// What is stored, and its expression.
@@ -70,8 +70,8 @@ pub(crate) trait Hooks<'ctx> {
     fn at(&self, _span: Span) {}
 
     /// Before an access to an element: where it goes.
-    fn access(&self, _emitter: &FunctionEmitter<'_, 'ctx>, access: &Access<'ctx>) -> Result<PointerValue<'ctx>> {
-        Ok(access.place)
+    fn access(&self, _emitter: &FunctionEmitter<'_, 'ctx>, access: &AccessSite<'ctx>) -> Result<PointerValue<'ctx>> {
+        Ok(access.address)
     }
 
     /// Before another turn of a loop with this body and step.

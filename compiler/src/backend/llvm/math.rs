@@ -37,8 +37,8 @@ impl Library {
     }
 }
 
-/// How a function is computed.
-enum Way {
+/// How a math function is implemented.
+enum Implementation {
     /// An intrinsic overloaded on its type.
     Intrinsic(&'static str),
     /// Code in place.
@@ -51,15 +51,15 @@ enum Way {
     Typed,
 }
 
-fn way(function: MathFn) -> Way {
+fn way(function: MathFn) -> Implementation {
     match function {
-        MathFn::Ceil => Way::Intrinsic("llvm.ceil"),
-        MathFn::Copysign => Way::Intrinsic("llvm.copysign"),
-        MathFn::Floor => Way::Intrinsic("llvm.floor"),
-        MathFn::Fma => Way::Intrinsic("llvm.fma"),
-        MathFn::RoundEven => Way::Intrinsic("llvm.roundeven"),
-        MathFn::Sqrt => Way::Intrinsic("llvm.sqrt"),
-        MathFn::Trunc => Way::Intrinsic("llvm.trunc"),
+        MathFn::Ceil => Implementation::Intrinsic("llvm.ceil"),
+        MathFn::Copysign => Implementation::Intrinsic("llvm.copysign"),
+        MathFn::Floor => Implementation::Intrinsic("llvm.floor"),
+        MathFn::Fma => Implementation::Intrinsic("llvm.fma"),
+        MathFn::RoundEven => Implementation::Intrinsic("llvm.roundeven"),
+        MathFn::Sqrt => Implementation::Intrinsic("llvm.sqrt"),
+        MathFn::Trunc => Implementation::Intrinsic("llvm.trunc"),
         MathFn::Bits
         | MathFn::OfBits
         | MathFn::CanonicalNan
@@ -67,12 +67,12 @@ fn way(function: MathFn) -> Way {
         | MathFn::FrexpExponent
         | MathFn::Isfinite
         | MathFn::Isinf
-        | MathFn::Isnan => Way::Inline,
-        MathFn::FastCos => Way::Fast(MathFn::Cos, "cos.approx"),
-        MathFn::FastDiv => Way::Fast(MathFn::DivRn, "div.approx"),
-        MathFn::FastExp2 => Way::Fast(MathFn::Exp2, "ex2.approx"),
-        MathFn::FastLog2 => Way::Fast(MathFn::Log2, "lg2.approx"),
-        MathFn::FastSin => Way::Fast(MathFn::Sin, "sin.approx"),
+        | MathFn::Isnan => Implementation::Inline,
+        MathFn::FastCos => Implementation::Fast(MathFn::Cos, "cos.approx"),
+        MathFn::FastDiv => Implementation::Fast(MathFn::DivRn, "div.approx"),
+        MathFn::FastExp2 => Implementation::Fast(MathFn::Exp2, "ex2.approx"),
+        MathFn::FastLog2 => Implementation::Fast(MathFn::Log2, "lg2.approx"),
+        MathFn::FastSin => Implementation::Fast(MathFn::Sin, "sin.approx"),
         MathFn::BytePerm
         | MathFn::FunnelLeft
         | MathFn::FunnelRight
@@ -103,8 +103,8 @@ fn way(function: MathFn) -> Way {
         | MathFn::FmaRu
         | MathFn::ConvertRz
         | MathFn::ConvertRd
-        | MathFn::ConvertRu => Way::Typed,
-        MathFn::Gamma => Way::Library("tgamma"),
+        | MathFn::ConvertRu => Implementation::Typed,
+        MathFn::Gamma => Implementation::Library("tgamma"),
         MathFn::Acos
         | MathFn::Acosh
         | MathFn::Asin
@@ -134,17 +134,17 @@ fn way(function: MathFn) -> Way {
         | MathFn::Sin
         | MathFn::Sinh
         | MathFn::Tan
-        | MathFn::Tanh => Way::Library(function.name()),
+        | MathFn::Tanh => Implementation::Library(function.name()),
     }
 }
 
 /// Whether a function takes dozens of instructions on a GPU.
 pub(super) fn is_long(function: MathFn) -> bool {
     match way(function) {
-        Way::Library(_) => true,
-        Way::Intrinsic(name) => name == "llvm.sqrt",
-        Way::Typed => matches!(function.rounded(), Some((RoundedOp::Div | RoundedOp::Sqrt, _))),
-        Way::Inline | Way::Fast(..) => false,
+        Implementation::Library(_) => true,
+        Implementation::Intrinsic(name) => name == "llvm.sqrt",
+        Implementation::Typed => matches!(function.rounded(), Some((RoundedOp::Div | RoundedOp::Sqrt, _))),
+        Implementation::Inline | Implementation::Fast(..) => false,
     }
 }
 
@@ -169,19 +169,21 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             return Ok(self.fmod(float(*a)?, float(*b)?)?.into());
         }
         match way(function) {
-            Way::Intrinsic(name) => {
+            Implementation::Intrinsic(name) => {
                 let value = self.call_intrinsic(name, args)?;
                 Ok(self.flagged(float(value)?)?.into())
             }
-            Way::Inline => self.inline_math(function, float(first)?),
-            Way::Library(name) => self.library_math(function, name, args),
+            Implementation::Inline => self.inline_math(function, float(first)?),
+            Implementation::Library(name) => self.library_math(function, name, args),
             // An approximation is another one on each GPU.
-            Way::Fast(MathFn::DivRn, _) if !self.cx.ptx || self.cx.options.reproducible => match *args {
+            Implementation::Fast(MathFn::DivRn, _) if !self.cx.ptx || self.cx.options.reproducible => match *args {
                 [a, b] => Ok(self.builder.build_float_div(float(a)?, float(b)?, "")?.into()),
                 _ => internal("a quotient of two numbers"),
             },
-            Way::Fast(exact, _) if !self.cx.ptx || self.cx.options.reproducible => self.emit_math(exact, args),
-            Way::Fast(_, name) => {
+            Implementation::Fast(exact, _) if !self.cx.ptx || self.cx.options.reproducible => {
+                self.emit_math(exact, args)
+            }
+            Implementation::Fast(_, name) => {
                 let flush = if self.cx.options.fastmath { ".ftz" } else { "" };
                 // One is overloaded on its type.
                 if function == MathFn::FastExp2 {
@@ -189,7 +191,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
                 }
                 self.call(self.cx.intrinsic(&format!("llvm.nvvm.{name}{flush}.f"), &[])?, args)
             }
-            Way::Typed => internal(format!("{} without the types of its arguments", function.name())),
+            Implementation::Typed => internal(format!("{} without the types of its arguments", function.name())),
         }
     }
 

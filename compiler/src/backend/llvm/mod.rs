@@ -32,7 +32,7 @@ pub(crate) use debug::DebugInfo;
 pub(crate) use divide::Division;
 pub(crate) use function::{FunctionEmitter, LoopTargets, float, int};
 pub(crate) use half::Halves;
-pub(crate) use hooks::{Access, Hooks, OperandValue, leave};
+pub(crate) use hooks::{AccessSite, Hooks, OperandValue, leave};
 pub(crate) use math::{Library, constant};
 pub(crate) use shim::{Error, Result, internal};
 pub(crate) use types::{AddressSpaces, Types};

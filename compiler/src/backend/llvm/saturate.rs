@@ -19,9 +19,9 @@ use super::{
     internal,
 };
 
-/// Which of a saturated integer's bits are used.
+/// Which bits of a saturated integer are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum UsedBits {
     /// All.
     All,
     /// The lowest 16 or fewer.
@@ -36,7 +36,7 @@ impl<'ctx> ModuleContext<'_, 'ctx> {
         value: FloatValue<'ctx>,
         to: IntType<'ctx>,
         signed: bool,
-        wanted: Wanted,
+        wanted: UsedBits,
     ) -> Result<IntValue<'ctx>> {
         let ptx_name = match (to.get_bit_width(), signed) {
             (32, true) => "i",
@@ -59,7 +59,7 @@ impl<'ctx> ModuleContext<'_, 'ctx> {
         let name = format!("llvm.nvvm.{}2{ptx_name}.rz", if double { "d" } else { "f" });
         let convert = self.intrinsic(&name, &[])?;
         let converted = called(builder.build_call(convert, &[value.into()], "")?.try_as_basic_value().basic())?;
-        if wanted == Wanted::Low || (!double && to.get_bit_width() == 32) {
+        if wanted == UsedBits::Low || (!double && to.get_bit_width() == 32) {
             return Ok(converted);
         }
         // What was rounded is asked before it was: ptxas then rounds and converts in one instruction.
@@ -149,7 +149,7 @@ impl<'ctx> ModuleContext<'_, 'ctx> {
             return internal(format!("a conversion that is not one of scalars: {conversion}"));
         };
         builder.position_before(&conversion);
-        let new = self.saturate(builder, float(operand)?, old.get_type(), signed, Wanted::All)?;
+        let new = self.saturate(builder, float(operand)?, old.get_type(), signed, UsedBits::All)?;
         old.replace_all_uses_with(new);
         conversion.erase_from_basic_block();
         Ok(())

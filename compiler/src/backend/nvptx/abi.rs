@@ -14,9 +14,9 @@ use crate::{
     request::Abi,
 };
 
-/// A scalar of a value.
+/// A scalar of a value that an ABI passes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct AbiScalar {
     /// The field that it is, with the way to it; `None` for what weft does not read.
     pub(super) field: Option<(Vec<Step>, SlotField)>,
     /// Its type.
@@ -28,7 +28,7 @@ pub(super) struct Part {
 /// How a value lies in memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shape {
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<AbiScalar>,
     pub(super) size: u64,
     pub(super) align: u64,
     /// It is a number, passed as itself.
@@ -39,7 +39,7 @@ pub(super) struct Shape {
 #[derive(Clone, Debug)]
 pub(super) enum Param {
     /// One part.
-    Part(Part),
+    Part(AbiScalar),
     /// A struct of several.
     Struct(Shape),
 }
@@ -47,7 +47,7 @@ pub(super) enum Param {
 impl Param {
     /// The same of an item.
     fn behind(self, step: Step) -> Self {
-        let deeper = |part: Part| Part {
+        let deeper = |part: AbiScalar| AbiScalar {
             field: part.field.map(|(mut steps, field)| {
                 steps.insert(0, step);
                 (steps, field)
@@ -95,7 +95,7 @@ impl Shape {
             Type::Ptr(..) => 8,
         };
         self.start(size);
-        self.parts.push(Part { field, ty, offset: self.size });
+        self.parts.push(AbiScalar { field, ty, offset: self.size });
         self.size += size;
     }
 
@@ -180,7 +180,7 @@ impl Shape {
         }
         self.start(inner.align);
         let base = self.size;
-        self.parts.extend(inner.parts.into_iter().map(|part| Part { offset: base + part.offset, ..part }));
+        self.parts.extend(inner.parts.into_iter().map(|part| AbiScalar { offset: base + part.offset, ..part }));
         self.size += inner.size;
         self.end(inner.align);
     }

@@ -13,7 +13,7 @@ use inkwell::{
 use weft_artifact::{ArgType, Scalar, SlotSource};
 
 use super::{
-    abi::{self, Param, Part, Shape},
+    abi::{self, AbiScalar, Param, Shape},
     kernel::{PTX_KERNEL, bound, describe},
 };
 use crate::{
@@ -162,7 +162,7 @@ pub(super) fn extension(ty: Type) -> Option<&'static str> {
 /// The parameter that holds a slot, and which part of its struct the slot is, if it is one.
 fn find(module: &Module, role: Role, source: &SlotSource) -> Option<(usize, Option<usize>)> {
     let SlotSource::Argument { param: number, path, field } = source else { return None };
-    let is = |part: &Part| part.field.as_ref().is_some_and(|(steps, known)| (steps, known) == (path, field));
+    let is = |part: &AbiScalar| part.field.as_ref().is_some_and(|(steps, known)| (steps, known) == (path, field));
     params(module, role).into_iter().enumerate().filter(|(_, (owner, _))| owner == number).find_map(
         |(index, (_, param))| match param {
             Param::Part(part) => is(&part).then_some((index, None)),
@@ -237,7 +237,7 @@ pub(super) fn leave<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, values: &[BasicVa
         builder.build_return(Some(&status(NONE)))?;
         builder.position_at_end(some);
     }
-    let value_of = |part: &Part| {
+    let value_of = |part: &AbiScalar| {
         let (mut steps, field) = part.field.clone()?;
         if may_be_none {
             steps.insert(0, 1);

@@ -164,7 +164,7 @@ pub(super) fn emit<'ctx>(
 fn written<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     place: PointerValue<'ctx>,
-    part: &abi::Part,
+    part: &abi::AbiScalar,
 ) -> Result<BasicValueEnum<'ctx>> {
     let context = emitter.cx.types.context;
     let offset = context.i64_type().const_int(part.offset, false);

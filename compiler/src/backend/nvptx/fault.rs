@@ -15,7 +15,7 @@ use weft_artifact::FaultRecord;
 use super::{SPACES, atomics};
 use crate::{
     backend::llvm::{FunctionEmitter, Hooks, ModuleContext, Result, internal},
-    ir::{CallPlaceId, FaultId, FunctionKind, Scope, SpecialRegister},
+    ir::{CallSiteId, FaultId, FunctionKind, Scope, SpecialRegister},
 };
 
 /// The claim's symbol, and that of the record's address. The runtime knows them, too.
@@ -110,7 +110,7 @@ fn report<'ctx>(hooks: &dyn Hooks<'ctx>, user: &FunctionEmitter<'_, 'ctx>) -> Re
 /// Adds a call that the fault came through, if it is the one that is reported.
 pub(super) fn call<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
-    place: CallPlaceId,
+    place: CallSiteId,
     values: &[BasicValueEnum<'ctx>],
 ) -> Result<()> {
     let context = emitter.cx.types.context;

@@ -10,9 +10,8 @@ use inkwell::{
 };
 
 use super::{
-    SPACES, approximate, atomics, divide, export, external, fault,
-    gather::{gather, mask_of},
-    grid, hints, inline, print,
+    SPACES, approximate, atomics, divide, export, external, fault, grid, hints, inline, print,
+    reconverge::{gather, mask_of},
     waits::{FunctionWaits, Waits},
     warps,
 };

@@ -56,13 +56,13 @@ pub(super) fn describe<'ctx>(
     }
     match local.ty {
         Type::Ptr(element, _) => {
-            let granted = cx.ir.granted();
-            let bytes = if granted.aligned { ALIGNED.max(element.align_bytes()) } else { element.align_bytes() };
+            let assumed = cx.ir.assumed();
+            let bytes = if assumed.aligned { ALIGNED.max(element.align_bytes()) } else { element.align_bytes() };
             let attribute =
                 |name, value| cx.types.context.create_enum_attribute(Attribute::get_named_enum_kind_id(name), value);
             value.add_attribute(place, attribute("align", bytes));
             // Not what is written: LLVM would keep it in registers across barriers, where other threads may write it.
-            if granted.disjoint && is_only_read(cx, function, slot) {
+            if assumed.disjoint && is_only_read(cx, function, slot) {
                 value.add_attribute(place, attribute("noalias", 0));
             }
         }

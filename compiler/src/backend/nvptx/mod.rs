@@ -12,7 +12,6 @@ mod divide;
 mod export;
 mod external;
 mod fault;
-mod gather;
 mod grid;
 mod hints;
 mod hooks;
@@ -21,12 +20,13 @@ mod kernel;
 mod loads;
 mod packed;
 mod print;
+mod ptxas_workarounds;
+mod reconverge;
 #[cfg(test)]
 mod tests;
 mod unread;
 mod waits;
 mod warps;
-mod words;
 
 use inkwell::{
     AddressSpace, OptimizationLevel,
@@ -135,7 +135,7 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, chosen: Chos
     let artifact = Artifact {
         format: CodeFormat::Ptx,
         target: format!("sm_{number}{suffix}"),
-        code: words::rewrite(code),
+        code: ptxas_workarounds::rewrite(code),
         // What others call they describe themselves.
         kernels: match request.options.entry {
             Entry::Launch => vec![Kernel { prints, ..kernel_record(module, kernel, request, None) }],

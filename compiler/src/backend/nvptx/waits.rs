@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    analysis::Waiting,
+    analysis::WaitAnalysis,
     backend::llvm::{FunctionEmitter, Result},
     ir::{Circles, ExprId, FuncId, Function, Module, Stmt, StmtKind, for_each_stmt},
 };
@@ -30,7 +30,7 @@ pub(super) struct FunctionWaits {
 
 /// Where a module's threads wait for each other.
 pub(super) struct Waits {
-    waiting: Waiting,
+    waiting: WaitAnalysis,
     circles: Circles,
     /// The threads of a warp go on by themselves.
     independent: bool,
@@ -40,7 +40,7 @@ impl Waits {
     /// Reads a module for an SM.
     pub(super) fn of(module: &Module, sm: u32) -> Self {
         let circles = Circles::of(module);
-        Self { waiting: Waiting::of(module, &circles), circles, independent: sm >= INDEPENDENT }
+        Self { waiting: WaitAnalysis::of(module, &circles), circles, independent: sm >= INDEPENDENT }
     }
 
     /// What the waits of a function depend on, those of all its loops together.

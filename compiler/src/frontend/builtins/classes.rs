@@ -9,7 +9,7 @@ use super::super::{
     object::{ObjectKind, Static},
     promote,
     ty::{Ty, shown_path},
-    value::{Known, Value},
+    value::{LibraryName, Value},
 };
 use crate::{diagnostic::Code, intrinsics::Intrinsic, source::Span};
 
@@ -44,7 +44,7 @@ impl FnLowerer<'_> {
             (Ty::Static(Static::Str(_)), _) => "builtins.str",
             (_, None) => return self.no_overload(row, &[ty], span),
         };
-        Value::Static(Static::Known(Known::of(class.to_owned())))
+        Value::Static(Static::Known(LibraryName::of(class.to_owned())))
     }
 
     /// `hasattr(x, "name")`.
@@ -92,7 +92,7 @@ impl FnLowerer<'_> {
         Value::Bool(matches!(
             value,
             Value::Static(
-                Static::Known(Known::Row(_)) | Static::DType(_) | Static::Function(_) | Static::Overloaded(_)
+                Static::Known(LibraryName::Row(_)) | Static::DType(_) | Static::Function(_) | Static::Overloaded(_)
             )
         ))
     }

@@ -16,7 +16,7 @@ use crate::{
         object::{Group, ObjectKind, Static},
         prelude,
         ty::{Ty, shown_path},
-        value::{Known, Value},
+        value::{LibraryName, Value},
     },
     intrinsics::Intrinsic,
     ir::{Op, StmtKind as Ir, Type},
@@ -124,7 +124,7 @@ impl FnLowerer<'_> {
         let Some([Some(group), Some(value), op]) = self.named(row, ["group", "value", "op"], needed, args, span) else {
             return Value::Poison;
         };
-        let op = op.unwrap_or_else(|| Value::Static(Static::Known(Known::of(format!("{CG}plus")))));
+        let op = op.unwrap_or_else(|| Value::Static(Static::Known(LibraryName::of(format!("{CG}plus")))));
         let types = [group.ty(), value.ty(), op.ty()];
         if types.iter().any(Ty::is_poison) {
             return Value::Poison;
@@ -156,7 +156,7 @@ impl FnLowerer<'_> {
         values.push(op);
         if is_reduction {
             let (name, same) = across.unwrap_or_default();
-            let known = |name: &str| Value::Static(Static::Known(Known::of(format!("weft.cuda.{name}"))));
+            let known = |name: &str| Value::Static(Static::Known(LibraryName::of(format!("weft.cuda.{name}"))));
             values.push(across.map_or(Value::NONE, |_| known(name)));
             values.push(Value::Bool(same));
         }

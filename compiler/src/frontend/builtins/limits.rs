@@ -8,7 +8,7 @@ use super::super::{
     expr::Args,
     lowerer::FnLowerer,
     object::Static,
-    value::{Known, Value},
+    value::{LibraryName, Value},
 };
 use crate::{intrinsics::Intrinsic, source::Span};
 
@@ -38,7 +38,7 @@ impl FnLowerer<'_> {
         // Of a complex type, the limits are those of its parts.
         let part = number.map(Number::part).filter(|part| if floats { part.is_float() } else { part.is_int() });
         match part {
-            Some(part) => Value::Static(Static::Known(Known::Path(format!("{}.{}", row.path, part.name())))),
+            Some(part) => Value::Static(Static::Known(LibraryName::Path(format!("{}.{}", row.path, part.name())))),
             None => self.no_overload(row, &[of.ty()], span),
         }
     }

@@ -11,12 +11,12 @@ use super::whole_arrays::python_type;
 use crate::{
     diagnostic::{Code, Diagnostic},
     frontend::{
-        allocations::Made,
+        allocations::NewArray,
         expr::Args,
         lowerer::FnLowerer,
         object::Static,
         ty::{ArrayTy, Sites, Ty, shown_path},
-        value::{ArrayValue, Atom, Known, Value},
+        value::{ArrayValue, Atom, LibraryName, Value},
     },
     intrinsics::Intrinsic,
     ir::{BinaryOp, CompareOp},
@@ -68,7 +68,7 @@ impl FnLowerer<'_> {
         let room = shape.iter().try_fold(1, |len: u64, extent| len.checked_mul(extent.unsigned_abs()));
         let Some(room) = self.room(row, dtype, room, span) else { return Value::Poison };
         let shape = shape.into_iter().map(Atom::Int).collect();
-        let made = Made { dtype, layout, shape, room };
+        let made = NewArray { dtype, layout, shape, room };
         self.filled(row, &made, content, given, &name, span)
     }
 
@@ -121,7 +121,7 @@ impl FnLowerer<'_> {
     fn filled(
         &mut self,
         row: &'static Intrinsic,
-        made: &Made,
+        made: &NewArray,
         content: Content,
         given: Option<Value>,
         name: &str,
@@ -154,7 +154,7 @@ impl FnLowerer<'_> {
     }
 
     /// The memory of an array as an array of the numbers that its elements are made of.
-    fn as_units(&mut self, array: &ArrayValue, made: &Made, span: Span) -> ArrayValue {
+    fn as_units(&mut self, array: &ArrayValue, made: &NewArray, span: Span) -> ArrayValue {
         let (elem, parts) = made.dtype.access();
         let size = self.product_of(&made.shape, span);
         let size = match size {
@@ -170,7 +170,14 @@ impl FnLowerer<'_> {
     }
 
     /// What an array that is made like another one is made of. The thread ends where there is no memory for it.
-    fn like(&mut self, row: &Intrinsic, source: &ArrayValue, dtype: DType, layout: Layout, span: Span) -> Option<Made> {
+    fn like(
+        &mut self,
+        row: &Intrinsic,
+        source: &ArrayValue,
+        dtype: DType,
+        layout: Layout,
+        span: Span,
+    ) -> Option<NewArray> {
         let shape: Vec<Atom> = source.shape.iter().map(|extent| self.fixed(*extent)).collect();
         let known: Option<Vec<u64>> = shape
             .iter()
@@ -179,7 +186,7 @@ impl FnLowerer<'_> {
         if let Some(known) = known {
             let room = known.into_iter().try_fold(1, |len: u64, extent| len.checked_mul(extent));
             let room = self.room(row, dtype, room, span)?;
-            return Some(Made { dtype, layout, shape, room });
+            return Some(NewArray { dtype, layout, shape, room });
         }
         let size = dtype.size_bytes().max(1);
         let room = MOST_BYTES_LIKE / size;
@@ -203,7 +210,7 @@ impl FnLowerer<'_> {
             "`{name}` of an array of more than {room} elements of {size} bytes: use `cuda.local.array(shape, dtype)`, or pass an array with a row for each thread"
         );
         self.no_memory_if(cond, &message, span);
-        Some(Made { dtype, layout, shape, room })
+        Some(NewArray { dtype, layout, shape, room })
     }
 
     /// The number of elements of an array; `None` if that is more than a thread has memory for.
@@ -236,7 +243,7 @@ impl FnLowerer<'_> {
             None | Some(Value::Static(Static::None)) if default.is_some() => return default,
             Some(Value::Poison) => return None,
             Some(Value::Static(Static::DType(dtype))) => return Some(dtype),
-            Some(Value::Static(Static::Known(Known::Row(of)))) if python_type(of.path).is_some() => {
+            Some(Value::Static(Static::Known(LibraryName::Row(of)))) if python_type(of.path).is_some() => {
                 return python_type(of.path).map(DType::from);
             }
             Some(Value::Static(Static::Str(ref name))) => {
@@ -288,7 +295,7 @@ impl FnLowerer<'_> {
 }
 
 /// The type of a new array, for messages.
-fn plain(made: &Made) -> ArrayTy {
+fn plain(made: &NewArray) -> ArrayTy {
     ArrayTy {
         dtype: made.dtype,
         ndim: made.shape.len(),

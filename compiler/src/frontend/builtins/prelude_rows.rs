@@ -9,7 +9,7 @@ use super::super::{
     object::{ObjectKind, Static},
     prelude, refusals,
     ty::shown_path,
-    value::{ArrayValue, Known, Value},
+    value::{ArrayValue, LibraryName, Value},
 };
 use crate::{
     diagnostic::{Code, Diagnostic},
@@ -279,7 +279,7 @@ impl FnLowerer<'_> {
         if self.is_dry() {
             return out;
         }
-        let values = std::iter::once(Value::Static(Static::Known(Known::Row(row)))).chain(values).collect();
+        let values = std::iter::once(Value::Static(Static::Known(LibraryName::Row(row)))).chain(values).collect();
         match self.call_own(&function, values, span) {
             Ok(_) => out,
             Err(_) => self.no_overload(row, &types, span),

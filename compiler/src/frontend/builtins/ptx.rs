@@ -60,27 +60,27 @@ enum Constraint {
     Number,
 }
 
-/// What `%k` of a text becomes.
+/// The meaning of a `%k` in inline PTX.
 #[derive(Clone, Debug)]
-enum Shown {
+enum Placeholder {
     Result(usize),
     Operand(usize),
     Text(String),
 }
 
-/// What a call holds, taken apart.
+/// The parts of an `inline_ptx` call.
 #[derive(Default)]
-struct Parts {
-    shown: Vec<Shown>,
+struct PtxCall {
+    shown: Vec<Placeholder>,
     results: Vec<Scalar>,
     /// What is read, with its constraint: a letter, or the result that lies in the same register.
     operands: Vec<(ExprId, Type, String)>,
     constraints: Vec<String>,
 }
 
-impl Parts {
+impl PtxCall {
     fn result(&mut self, scalar: Scalar, register: Register) {
-        self.shown.push(Shown::Result(self.results.len()));
+        self.shown.push(Placeholder::Result(self.results.len()));
         self.results.push(scalar);
         self.constraints.push(format!("={}", register.letter));
     }
@@ -111,7 +111,7 @@ impl FnLowerer<'_> {
                 "the first argument of `inline_ptx` is the PTX, a text that is known when the kernel is compiled";
             return self.error(Code::NotConstant, span, message);
         };
-        let mut parts = Parts::default();
+        let mut parts = PtxCall::default();
         while let Some((constraint, at)) = positional.next() {
             let Some((operand, operand_span)) = positional.next() else {
                 let message = "`inline_ptx` takes a constraint and an operand each, and the last constraint has none";
@@ -141,7 +141,7 @@ impl FnLowerer<'_> {
             Some(Ty::Object(kind, items)) if kind.is_tuple() => (items, true),
             Some(other) => (vec![other], false),
         };
-        let mut parts = Parts::default();
+        let mut parts = PtxCall::default();
         let mut narrow = Vec::new();
         for ty in &gives {
             let Some((scalar, register)) = ty.scalar().and_then(|scalar| Some((scalar, Register::of(scalar)?))) else {
@@ -176,8 +176,8 @@ impl FnLowerer<'_> {
     }
 
     /// PTX with its operands as a statement, and the values that it gives.
-    fn ptx(&mut self, text: String, parts: Parts, pure: bool, span: Span) -> Vec<Value> {
-        let Parts { results, operands, mut constraints, .. } = parts;
+    fn ptx(&mut self, text: String, parts: PtxCall, pure: bool, span: Span) -> Vec<Value> {
+        let PtxCall { results, operands, mut constraints, .. } = parts;
         constraints.extend(operands.iter().map(|(.., constraint)| constraint.clone()));
         let types = results.iter().map(|scalar| Type::Scalar(*scalar)).collect();
         let (args, operands) = operands.into_iter().map(|(expr, ty, _)| (expr, ty)).unzip();
@@ -222,7 +222,7 @@ impl FnLowerer<'_> {
     }
 
     /// Adds an operand; reports what it cannot be.
-    fn ptx_operand(&mut self, constraint: Constraint, value: Value, parts: &mut Parts, span: Span) -> Option<()> {
+    fn ptx_operand(&mut self, constraint: Constraint, value: Value, parts: &mut PtxCall, span: Span) -> Option<()> {
         match constraint {
             Constraint::Number => {
                 let text = match value {
@@ -242,7 +242,7 @@ impl FnLowerer<'_> {
                         return None;
                     }
                 };
-                parts.shown.push(Shown::Text(text));
+                parts.shown.push(Placeholder::Text(text));
             }
             Constraint::Result(register) => {
                 let ty =
@@ -272,7 +272,7 @@ impl FnLowerer<'_> {
             }
             Constraint::Read(register) => {
                 let (expr, ty) = self.in_register(value, register, span)?;
-                parts.shown.push(Shown::Operand(parts.operands.len()));
+                parts.shown.push(Placeholder::Operand(parts.operands.len()));
                 parts.operands.push((expr, ty, register.letter.to_string()));
             }
         }
@@ -325,7 +325,7 @@ impl FnLowerer<'_> {
     }
 
     /// The text with LLVM's names of operands.
-    fn ptx_text(&mut self, text: &str, parts: &Parts, span: Span) -> Option<String> {
+    fn ptx_text(&mut self, text: &str, parts: &PtxCall, span: Span) -> Option<String> {
         let mut out = String::new();
         let mut letters = text.chars().peekable();
         while let Some(letter) = letters.next() {
@@ -343,9 +343,9 @@ impl FnLowerer<'_> {
                     let shown = number.parse::<usize>().ok().and_then(|index| parts.shown.get(index));
                     let place = |index: usize| format!("${index}");
                     match shown {
-                        Some(Shown::Result(index)) => out.push_str(&place(*index)),
-                        Some(Shown::Operand(index)) => out.push_str(&place(parts.results.len() + index)),
-                        Some(Shown::Text(text)) => out.push_str(text),
+                        Some(Placeholder::Result(index)) => out.push_str(&place(*index)),
+                        Some(Placeholder::Operand(index)) => out.push_str(&place(parts.results.len() + index)),
+                        Some(Placeholder::Text(text)) => out.push_str(text),
                         None => {
                             let count = parts.shown.len();
                             let message = format!("`%{number}` names no operand: there are {count}, from `%0` on");

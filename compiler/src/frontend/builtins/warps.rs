@@ -17,8 +17,8 @@ use crate::{
     source::Span,
 };
 
-/// What all parts of a value are shuffled by.
-struct Way {
+/// The operands that all parts of a shuffled value share.
+struct ShuffleArgs {
     shuffle: Shuffle,
     mask: Atom32,
     by: Atom32,
@@ -114,7 +114,7 @@ impl FnLowerer<'_> {
         else {
             return self.no_overload(row, &types, span);
         };
-        let way = Way { shuffle, mask, by, width };
+        let way = ShuffleArgs { shuffle, mask, by, width };
         match self.shuffled(&way, value, span) {
             Some(value) => value,
             None => self.no_overload(row, &types, span),
@@ -122,7 +122,7 @@ impl FnLowerer<'_> {
     }
 
     /// A value of another lane: of a tuple or the like, that of each part.
-    fn shuffled(&mut self, way: &Way, value: Value, span: Span) -> Option<Value> {
+    fn shuffled(&mut self, way: &ShuffleArgs, value: Value, span: Span) -> Option<Value> {
         match value {
             Value::Scalar(expr, scalar) => {
                 let expr = self.shuffled_number(way, expr, scalar, span);
@@ -154,7 +154,13 @@ impl FnLowerer<'_> {
         }
     }
 
-    fn shuffled_number(&mut self, way: &Way, expr: crate::ir::ExprId, scalar: Scalar, span: Span) -> crate::ir::ExprId {
+    fn shuffled_number(
+        &mut self,
+        way: &ShuffleArgs,
+        expr: crate::ir::ExprId,
+        scalar: Scalar,
+        span: Span,
+    ) -> crate::ir::ExprId {
         let mask = self.use_word(way.mask, span);
         let (by, width) = (self.use_word(way.by, span), self.use_word(way.width, span));
         let result = self.b.new_temp(Type::Scalar(scalar));

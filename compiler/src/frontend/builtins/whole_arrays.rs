@@ -13,7 +13,7 @@ use super::super::{
     object::Static,
     prelude, refusals,
     ty::{ArrayTy, Ty, shown_path},
-    value::{ArrayValue, Atom, Known, Value},
+    value::{ArrayValue, Atom, LibraryName, Value},
 };
 use crate::{
     diagnostic::{Code, Diagnostic},
@@ -22,9 +22,9 @@ use crate::{
     source::Span,
 };
 
-/// What stands behind the array in a call.
+/// The arguments after the array in a call of an array function.
 #[derive(Default)]
-pub(super) struct Given {
+pub(super) struct ArrayFunctionArgs {
     pub(super) axis: Option<usize>,
     dtype: Option<Number>,
     pub(super) out: Option<ArrayValue>,
@@ -32,7 +32,7 @@ pub(super) struct Given {
     ddof: Option<Value>,
 }
 
-impl Given {
+impl ArrayFunctionArgs {
     /// Whether it says more than where the results go.
     pub(super) fn is_general(&self) -> bool {
         self.dtype.is_some() || self.initial.is_some() || self.ddof.is_some()
@@ -177,7 +177,7 @@ impl FnLowerer<'_> {
         &mut self,
         array: &ArrayValue,
         of: &Whole,
-        given: &Given,
+        given: &ArrayFunctionArgs,
         result: Returns,
         general: bool,
         span: Span,
@@ -217,7 +217,13 @@ impl FnLowerer<'_> {
     }
 
     /// The array and the other arguments of a call.
-    pub(super) fn given(&mut self, row: &Intrinsic, of: &Whole, args: Args, span: Span) -> Option<(ArrayValue, Given)> {
+    pub(super) fn given(
+        &mut self,
+        row: &Intrinsic,
+        of: &Whole,
+        args: Args,
+        span: Span,
+    ) -> Option<(ArrayValue, ArrayFunctionArgs)> {
         let name = shown_path(row.path);
         let mut positional = args.positional.into_iter();
         let first = positional.next().map(|(value, _)| value);
@@ -237,7 +243,7 @@ impl FnLowerer<'_> {
             named.push(((*param).to_owned(), value, at));
         }
         named.extend(args.keywords);
-        let mut given = Given::default();
+        let mut given = ArrayFunctionArgs::default();
         for (number, (param, value, at)) in named.iter().enumerate() {
             if named.iter().take(number).any(|(other, ..)| other == param) {
                 self.error(Code::ArgumentCount, *at, format!("`{name}` gets `{param}` twice"));
@@ -266,7 +272,7 @@ impl FnLowerer<'_> {
         &mut self,
         row: &Intrinsic,
         array: &ArrayValue,
-        given: &mut Given,
+        given: &mut ArrayFunctionArgs,
         param: &str,
         value: &Value,
         at: Span,
@@ -288,7 +294,7 @@ impl FnLowerer<'_> {
                 return None;
             }
             ("dtype", Value::Static(Static::DType(DType::Number(number)))) => given.dtype = Some(*number),
-            ("dtype", Value::Static(Static::Known(Known::Row(row)))) if python_type(row.path).is_some() => {
+            ("dtype", Value::Static(Static::Known(LibraryName::Row(row)))) if python_type(row.path).is_some() => {
                 given.dtype = python_type(row.path);
             }
             ("out", Value::Array(out)) => given.out = Some(out.clone()),

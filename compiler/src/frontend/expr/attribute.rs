@@ -3,15 +3,15 @@
 use weft_artifact::{Complex, DType, Layout, Number, Scalar};
 
 use crate::{
-    diagnostic::{self, Code, Diagnostic, Place},
+    diagnostic::{self, Code, Diagnostic, NameContext},
     frontend::{
         builtins::reduce::ARRAY_METHODS,
+        cuda_cpp_names,
         lowerer::FnLowerer,
         object::{ObjectKind, Static},
         refusals,
         ty::{ArrayTy, Ty, shown_path},
-        value::{ArrayValue, Atom, Known, Value},
-        words,
+        value::{ArrayValue, Atom, LibraryName, Value},
     },
     intrinsics::{self, Lowering},
     ir::BinaryOp,
@@ -101,7 +101,7 @@ impl FnLowerer<'_> {
             return Value::Static(Static::Overloaded(function));
         }
         if self.leads_to_overloaded(&full) {
-            return Value::Static(Static::Known(Known::Path(full)));
+            return Value::Static(Static::Known(LibraryName::Path(full)));
         }
         let shown = shown_path(path).to_owned();
         if let Some(diagnostic) = super::name::only_in_numba(&full, Code::NoSuchAttribute, span) {
@@ -111,9 +111,9 @@ impl FnLowerer<'_> {
             Diagnostic::error(Code::NoSuchAttribute, span, format!("`{shown}` has no `{attr}` that a kernel can use"));
         let is_real = diagnostic::is_real(path, attr);
         let misspelt = |names: Vec<&'static str>| diagnostic::closest(attr, names).filter(|_| !is_real);
-        if let Some(instead) = diagnostic::instead(Place::Kernel, &full) {
+        if let Some(instead) = diagnostic::instead(NameContext::Kernel, &full) {
             diagnostic = diagnostic.help(instead);
-        } else if let Some(own) = words::of_cuda(attr).filter(|_| path == "weft.cuda") {
+        } else if let Some(own) = cuda_cpp_names::of_cuda(attr).filter(|_| path == "weft.cuda") {
             diagnostic = diagnostic.help(format!("write `{own}`"));
         } else if let Some(near) = misspelt(intrinsics::members(path).collect()) {
             diagnostic = diagnostic.help(format!("did you mean `{shown}.{near}`?"));
@@ -147,7 +147,7 @@ impl FnLowerer<'_> {
             if let Lowering::Register(register) = row.lowering {
                 return Some(Value::Scalar(self.b.special(register, span), Scalar::I32));
             }
-            return Some(Value::Static(Static::Known(Known::Row(row))));
+            return Some(Value::Static(Static::Known(LibraryName::Row(row))));
         }
         let found = super::name::known(path);
         if let Value::Static(Static::Known(known)) = found {
@@ -278,7 +278,7 @@ impl FnLowerer<'_> {
         let methods = if matches!(ty, Ty::Array(_)) { ARRAY_METHODS } else { &[] };
         let known = || candidates.iter().chain(methods).copied();
         let instead =
-            methods.first().and_then(|_| diagnostic::instead(Place::Kernel, &format!("numpy.ndarray.{attr}")));
+            methods.first().and_then(|_| diagnostic::instead(NameContext::Kernel, &format!("numpy.ndarray.{attr}")));
         if let Some(instead) = instead {
             diagnostic = diagnostic.help(instead);
         } else if let Some(near) = diagnostic::closest(attr, known()).filter(|_| !is_real_of(ty, attr)) {

@@ -13,7 +13,7 @@ use crate::{
         prelude, refusals,
         ty::{ArrayTy, Sites, Ty, shown_path},
         typing::result_type,
-        value::{Known, Value},
+        value::{LibraryName, Value},
     },
     intrinsics::{self, Custom, Lowering},
     ir::{FuncId, FunctionKind, StmtKind as Ir},
@@ -107,7 +107,7 @@ impl FnLowerer<'_> {
             Value::Static(Static::DType(DType::Number(number))) => self.cast(number, args, span),
             Value::Static(Static::DType(dtype)) => self.vector(dtype, args, span),
             Value::Static(Static::Class(class, defaults)) => self.construct(class, &defaults, args, span),
-            Value::Static(Static::Known(Known::Row(row))) => {
+            Value::Static(Static::Known(LibraryName::Row(row))) => {
                 if let Some(function) = self.overloaded_besides(row.path, &args) {
                     return self.call_overloaded(&function, args, span);
                 }
@@ -116,7 +116,7 @@ impl FnLowerer<'_> {
                 self.hint = None;
                 value
             }
-            Value::Static(Static::Known(Known::Path(path))) => {
+            Value::Static(Static::Known(LibraryName::Path(path))) => {
                 if let Some(name) = path.strip_prefix("prelude.") {
                     return self.primitive(name, args, span);
                 }
@@ -201,11 +201,11 @@ impl FnLowerer<'_> {
         let row = match known {
             Static::Function(_) | Static::Overloaded(_) | Static::Class(..) => return true,
             Static::DType(dtype) => return *dtype == DType::from(Number::BOOL),
-            Static::Known(Known::Row(row)) => *row,
+            Static::Known(LibraryName::Row(row)) => *row,
             Static::None
             | Static::Str(_)
             | Static::Bytes(_)
-            | Static::Known(Known::Path(_))
+            | Static::Known(LibraryName::Path(_))
             | Static::Module(..)
             | Static::Exception(_) => {
                 return false;

@@ -26,8 +26,8 @@ use crate::{
     },
 };
 
-/// What items are taken from, one after the other.
-pub(in crate::frontend) enum Source {
+/// A source of items, which are taken one after the other.
+pub(in crate::frontend) enum ItemSource {
     /// A value that has a length, and how many items are taken.
     Items(Value, i64, i64),
     /// A generator, and its loops that are under way.
@@ -40,14 +40,14 @@ pub(in crate::frontend) enum Source {
 
 /// A loop of a generator.
 pub(in crate::frontend) struct Frame {
-    over: Source,
+    over: ItemSource,
     item: Value,
 }
 
-/// What a turn of a generator's loop comes to.
-enum Turn {
+/// The result of one iteration of a generator's loop.
+enum GeneratorStep {
     Skipped,
-    Inner(Source),
+    Inner(ItemSource),
     Item(Value),
 }
 
@@ -101,15 +101,15 @@ impl FnLowerer<'_> {
     }
 
     /// What items are taken from, none so far.
-    pub(in crate::frontend) fn source(&mut self, value: Value, span: Span) -> Option<Source> {
+    pub(in crate::frontend) fn source(&mut self, value: Value, span: Span) -> Option<ItemSource> {
         match value {
             Value::Object(ObjectKind::Generator(of), items) => {
                 let over = self.source(items.into_iter().next()?, span)?;
-                Some(Source::Generator(of, vec![Frame { over, item: Value::Poison }]))
+                Some(ItemSource::Generator(of, vec![Frame { over, item: Value::Poison }]))
             }
             Value::Object(ObjectKind::Enumerate, items) if items.iter().any(is_generated) => {
                 let [over, first] = <[Value; 2]>::try_from(items).ok()?;
-                Some(Source::Enumerate(Box::new(self.source(over, span)?), first, 0))
+                Some(ItemSource::Enumerate(Box::new(self.source(over, span)?), first, 0))
             }
             Value::Object(ObjectKind::Zip, items) if items.iter().any(is_generated) => {
                 for item in items.iter().filter(|item| !is_generated(item)) {
@@ -125,7 +125,7 @@ impl FnLowerer<'_> {
                     }
                 }
                 let sources = items.into_iter().map(|item| self.source(item, span)).collect::<Option<_>>()?;
-                Some(Source::Zip(sources))
+                Some(ItemSource::Zip(sources))
             }
             other @ (Value::Scalar(..)
             | Value::Complex(..)
@@ -152,21 +152,21 @@ impl FnLowerer<'_> {
                     self.report(diagnostic);
                     return None;
                 };
-                Some(Source::Items(over, length, 0))
+                Some(ItemSource::Items(over, length, 0))
             }
         }
     }
 
     /// The next item, computed here, settled; `Some(None)` behind the last one, `None` where an error was reported.
-    pub(in crate::frontend) fn pull(&mut self, source: &mut Source, span: Span) -> Option<Option<Value>> {
+    pub(in crate::frontend) fn pull(&mut self, source: &mut ItemSource, span: Span) -> Option<Option<Value>> {
         match source {
-            Source::Items(_, length, taken) if *taken >= *length => Some(None),
-            Source::Items(over, _, taken) => {
+            ItemSource::Items(_, length, taken) if *taken >= *length => Some(None),
+            ItemSource::Items(over, _, taken) => {
                 let item = self.item_at(over, Atom::Int(*taken), span);
                 *taken += 1;
                 Some(Some(self.settle(item, span)))
             }
-            Source::Enumerate(over, first, taken) => {
+            ItemSource::Enumerate(over, first, taken) => {
                 let Some(item) = self.pull(over, span)? else { return Some(None) };
                 let first = self.reread(first, span);
                 let number = self.binary(crate::syntax::ast::BinOp::Add, first, Value::Int((*taken).into()), span);
@@ -174,7 +174,7 @@ impl FnLowerer<'_> {
                 let number = self.settle(number, span);
                 Some(Some(Value::tuple(vec![number, item])))
             }
-            Source::Zip(sources) => {
+            ItemSource::Zip(sources) => {
                 let mut items = Vec::new();
                 for source in sources {
                     let Some(item) = self.pull(source, span)? else { return Some(None) };
@@ -182,7 +182,7 @@ impl FnLowerer<'_> {
                 }
                 Some(Some(Value::tuple(items)))
             }
-            Source::Generator(of, frames) => {
+            ItemSource::Generator(of, frames) => {
                 let of = Arc::clone(of);
                 self.at_depth(of.depth, |this| this.pull_turn(&of, frames))
             }
@@ -213,20 +213,20 @@ impl FnLowerer<'_> {
             frames.last_mut()?.item = item;
             let turn = self.in_scope(of, frames, |this| {
                 if !this.tests(&each.tests)? {
-                    return Some(Turn::Skipped);
+                    return Some(GeneratorStep::Skipped);
                 }
                 let Some(inner) = inner else {
                     let value = this.expr_or_none(&of.element);
-                    return Some(Turn::Item(this.settle(value, of.element.span)));
+                    return Some(GeneratorStep::Item(this.settle(value, of.element.span)));
                 };
                 let over = this.expr(&inner.iter);
                 let over = if is_generated(&over) { over } else { this.kept(over, inner.iter.span) };
-                Some(Turn::Inner(this.source(over, inner.iter.span)?))
+                Some(GeneratorStep::Inner(this.source(over, inner.iter.span)?))
             })?;
             match turn {
-                Turn::Skipped => {}
-                Turn::Inner(over) => frames.push(Frame { over, item: Value::Poison }),
-                Turn::Item(value) => return Some(Some(value)),
+                GeneratorStep::Skipped => {}
+                GeneratorStep::Inner(over) => frames.push(Frame { over, item: Value::Poison }),
+                GeneratorStep::Item(value) => return Some(Some(value)),
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::{
     frontend::{
         lowerer::{FnLowerer, Truth},
         object::ObjectKind,
-        optional::facts,
+        optional::narrowings,
         promote,
         state::{self, Env},
         ty::Ty,
@@ -36,12 +36,12 @@ impl FnLowerer<'_> {
     fn bool_rest(&mut self, and: bool, left: Value, of: &Expr, rest: &[Expr], span: Span) -> Value {
         let Some((right, more)) = rest.split_first() else { return left };
         let at = of.span;
-        let facts = facts(of, and);
+        let narrowings = narrowings(of, and);
         let code: Vec<&Expr> = rest.iter().collect();
         if let Some(cond) = left.condition() {
             // The common case: conditions.
             return self.short_circuit(and, cond, span, |this| {
-                this.narrowed(&facts, &code, |this| this.operand_and_rest(and, right, more, span))
+                this.narrowed(&narrowings, &code, |this| this.operand_and_rest(and, right, more, span))
             });
         }
         // Python gives the operand itself.
@@ -53,7 +53,7 @@ impl FnLowerer<'_> {
             Truth::Known(_) => left,
             Truth::Expr(cond) => {
                 let other = |this: &mut Self| {
-                    this.narrowed(&facts, &code, |this| this.operand_and_rest(and, right, more, span))
+                    this.narrowed(&narrowings, &code, |this| this.operand_and_rest(and, right, more, span))
                 };
                 let value = if and {
                     self.choose(cond, other, |_| left.clone(), span)
@@ -212,7 +212,7 @@ impl FnLowerer<'_> {
             }
             Truth::Expr(cond) => {
                 let arm = |this: &mut Self, arm: &Expr, holds| {
-                    this.narrowed(&facts(test, holds), &[arm], |this| this.expr_or_none(arm))
+                    this.narrowed(&narrowings(test, holds), &[arm], |this| this.expr_or_none(arm))
                 };
                 self.choose(cond, |this| arm(this, body, true), |this| arm(this, orelse, false), span)
             }

@@ -5,7 +5,7 @@ use weft_artifact::{DType, Layout};
 use crate::{
     diagnostic::{Code, Diagnostic},
     frontend::{
-        allocations::Made,
+        allocations::NewArray,
         lowerer::FnLowerer,
         prelude, promote,
         ty::Ty,
@@ -82,12 +82,17 @@ impl FnLowerer<'_> {
     }
 
     /// The array for a product, unless no thread has memory for one.
-    fn product_of_shape(&mut self, dtype: DType, shape: &[i64], span: Span) -> Option<Made> {
+    fn product_of_shape(&mut self, dtype: DType, shape: &[i64], span: Span) -> Option<NewArray> {
         let room = shape.iter().try_fold(1, |len: u64, extent| len.checked_mul(u64::try_from(*extent).ok()?));
         let Some(room) = room.filter(|room| *room <= LARGEST_PRODUCT) else {
             self.error(Code::LocalTooLarge, span, "the result does not fit into a thread's local memory");
             return None;
         };
-        Some(Made { dtype, layout: Layout::C, shape: shape.iter().map(|extent| Atom::Int(*extent)).collect(), room })
+        Some(NewArray {
+            dtype,
+            layout: Layout::C,
+            shape: shape.iter().map(|extent| Atom::Int(*extent)).collect(),
+            room,
+        })
     }
 }

@@ -38,7 +38,7 @@ use super::{
     lowerer::FnLowerer,
     object::{ObjectKind, Static},
     refusals,
-    value::{Known, Value},
+    value::{LibraryName, Value},
     weak::Operand,
 };
 use crate::{
@@ -212,7 +212,7 @@ impl FnLowerer<'_> {
             }
             Constant::Str(text) => Value::Static(Static::Str(text.clone())),
             Constant::Bytes(text) => Value::Static(Static::Bytes(text.clone())),
-            Constant::Ellipsis => Value::Static(Static::Known(Known::Path("builtins.Ellipsis".to_owned()))),
+            Constant::Ellipsis => Value::Static(Static::Known(LibraryName::Path("builtins.Ellipsis".to_owned()))),
         }
     }
 

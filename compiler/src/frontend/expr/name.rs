@@ -5,13 +5,13 @@ use std::sync::Arc;
 use weft_artifact::{Complex, Number, Scalar};
 
 use crate::{
-    diagnostic::{self, Code, Diagnostic, Place},
+    diagnostic::{self, Code, Diagnostic, NameContext},
     frontend::{
+        cuda_cpp_names,
         lowerer::FnLowerer,
         object::{Exception, ObjectKind, Static},
         ty::shown_path,
-        value::{Known, Value},
-        words,
+        value::{LibraryName, Value},
     },
     intrinsics,
     request::{Captured, Unsupported, dtype_of_path},
@@ -46,7 +46,7 @@ impl FnLowerer<'_> {
         }
         let builtin = format!("builtins.{}", name.strip_suffix(OWN_BUILTIN).unwrap_or(name));
         if intrinsics::is_known(&builtin) || intrinsics::is_exception(name) {
-            return Value::Static(Static::Known(Known::of(builtin)));
+            return Value::Static(Static::Known(LibraryName::of(builtin)));
         }
         if intrinsics::is_builtin(name) {
             return self.no_builtin(name, span);
@@ -65,11 +65,11 @@ impl FnLowerer<'_> {
             }
             diagnostic::closest(name, candidates).map(str::to_owned)
         };
-        if let Some(instead) = diagnostic::instead(Place::Kernel, &format!("c++.{name}")) {
+        if let Some(instead) = diagnostic::instead(NameContext::Kernel, &format!("c++.{name}")) {
             diagnostic = diagnostic.help(instead);
-        } else if let Some(own) = words::of_cuda(name) {
+        } else if let Some(own) = cuda_cpp_names::of_cuda(name) {
             diagnostic = diagnostic.help(format!("write `{own}`, after `from weft import cuda`"));
-        } else if let Some(own) = words::of_math(name) {
+        } else if let Some(own) = cuda_cpp_names::of_math(name) {
             diagnostic = diagnostic.help(format!("write `{own}`, after `import math`"));
         } else if let Some(near) = near {
             diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
@@ -170,7 +170,7 @@ impl FnLowerer<'_> {
                     Unsupported::Other => {
                         let known = "kernels capture numbers, tuples of them, dtypes, modules and jitted functions";
                         let of_library = name.contains('.') || what.contains("module");
-                        if let Some(instead) = diagnostic::instead(Place::Kernel, name).filter(|_| of_library) {
+                        if let Some(instead) = diagnostic::instead(NameContext::Kernel, name).filter(|_| of_library) {
                             return self.report(diagnostic.help(instead));
                         }
                         match what.as_str() {
@@ -233,6 +233,8 @@ fn unusable(name: &str, what: &str, span: Span) -> Diagnostic {
 /// A known path as a value: a number's type where it names one.
 pub(in crate::frontend) fn known(path: &str) -> Value {
     let path = path.strip_prefix("numba.").map_or_else(|| path.to_owned(), |rest| format!("weft.{rest}"));
-    dtype_of_path(&path)
-        .map_or_else(|| Value::Static(Static::Known(Known::of(path))), |dtype| Value::Static(Static::DType(dtype)))
+    dtype_of_path(&path).map_or_else(
+        || Value::Static(Static::Known(LibraryName::of(path))),
+        |dtype| Value::Static(Static::DType(dtype)),
+    )
 }

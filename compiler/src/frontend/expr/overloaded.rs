@@ -1,7 +1,7 @@
 //! Calls of functions whose implementations the compiler does not know: `extending.overload`.
 //!
 //! Which implementation a call has is said by a function of the user's, of the arguments' types. The compiler runs no
-//! Python: a call whose answer the request does not have is noted ([`Ask`]), and the compilation gives what it asks in
+//! Python: a call whose answer the request does not have is noted ([`OverloadQuery`]), and the compilation gives what it asks in
 //! place of code. The dry walks ask too, also for types that a loop widens later.
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::{
     diagnostic::{Code, Diagnostic},
     frontend::{expr::Args, lowerer::FnLowerer, object::Static, ty::Ty, value::Value},
-    request::{Answer, Ask, FunctionDef, Given, Overloaded, Typing},
+    request::{Answer, FunctionDef, OverloadArgument, OverloadQuery, Overloaded, Typing},
     source::Span,
 };
 
@@ -72,7 +72,7 @@ impl FnLowerer<'_> {
         }
         let Some(function) = self.overloaded_at(&format!("attribute.{name}")) else { return Err(value) };
         let Some(given) = value.ty().widened(Typing::Numba).arg() else { return Err(value) };
-        let ask = Ask { function: function.number, args: vec![(None, Given::Type(given))] };
+        let ask = OverloadQuery { function: function.number, args: vec![(None, OverloadArgument::Type(given))] };
         match self.answer(&ask) {
             Some(Err(_)) => Err(value),
             Some(Ok(_)) | None => {
@@ -83,7 +83,7 @@ impl FnLowerer<'_> {
     }
 
     /// What a call asks; an argument that has no type of its own is reported.
-    fn ask(&mut self, function: &Overloaded, args: &Args) -> Option<Ask> {
+    fn ask(&mut self, function: &Overloaded, args: &Args) -> Option<OverloadQuery> {
         match Self::asked(function, args) {
             Ok(ask) => Some(ask),
             Err((ty, at)) => {
@@ -97,24 +97,24 @@ impl FnLowerer<'_> {
     }
 
     /// What a call asks, or the argument that has no type of its own.
-    fn asked(function: &Overloaded, args: &Args) -> Result<Ask, (Ty, Span)> {
+    fn asked(function: &Overloaded, args: &Args) -> Result<OverloadQuery, (Ty, Span)> {
         let positional = args.positional.iter().map(|(value, at)| (None, value, *at));
         let named = args.keywords.iter().map(|(name, value, at)| (Some(name.clone()), value, *at));
         let mut given = Vec::new();
         for (name, value, at) in positional.chain(named) {
             let ty = value.ty();
             let what = if let Ty::Static(Static::Str(text)) = &ty {
-                Given::Str(text.clone())
+                OverloadArgument::Str(text.clone())
             } else {
-                ty.widened(Typing::Numba).arg().map(Given::Type).ok_or((ty, at))?
+                ty.widened(Typing::Numba).arg().map(OverloadArgument::Type).ok_or((ty, at))?
             };
             given.push((name, what));
         }
-        Ok(Ask { function: function.number, args: given })
+        Ok(OverloadQuery { function: function.number, args: given })
     }
 
     /// What the request says of a call.
-    fn answer(&self, ask: &Ask) -> Option<Result<Arc<FunctionDef>, Option<String>>> {
+    fn answer(&self, ask: &OverloadQuery) -> Option<Result<Arc<FunctionDef>, Option<String>>> {
         let known = |answer: &&Answer| answer.ask == *ask;
         self.cx.overloads.answers.iter().find(known).map(|answer| answer.chosen.clone())
     }

@@ -29,7 +29,7 @@ pub(in crate::frontend) enum Text {
     /// Its letters; whether it is a `str`.
     Known(Vec<u32>, bool),
     /// Where its letters lie.
-    Place(ArrayValue, Chars),
+    Buffer(ArrayValue, Chars),
 }
 
 impl Text {
@@ -41,7 +41,7 @@ impl Text {
                 Some(Self::Known(text.iter().copied().map(u32::from).collect(), false))
             }
             Value::Object(ObjectKind::Chars, items) => match items.as_slice() {
-                [Value::Array(place)] => Some(Self::Place(place.clone(), place.ty.dtype.chars()?)),
+                [Value::Array(place)] => Some(Self::Buffer(place.clone(), place.ty.dtype.chars()?)),
                 _ => None,
             },
             Value::Scalar(..)
@@ -59,7 +59,7 @@ impl Text {
     pub(in crate::frontend) fn is_wide(&self) -> bool {
         match self {
             Self::Known(_, wide) => *wide,
-            Self::Place(_, chars) => chars.is_wide(),
+            Self::Buffer(_, chars) => chars.is_wide(),
         }
     }
 }
@@ -82,7 +82,7 @@ pub(in crate::frontend) fn by_letters(value: Value) -> Value {
         Some(Text::Known(letters, false)) => {
             Value::tuple(letters.into_iter().map(|letter| Value::Int(letter.into())).collect())
         }
-        Some(Text::Place(..)) | None => value,
+        Some(Text::Buffer(..)) | None => value,
     }
 }
 
@@ -180,7 +180,7 @@ impl FnLowerer<'_> {
     pub(in crate::frontend) fn text_length(&mut self, value: &Value, span: Span) -> Option<Value> {
         Some(match Text::of(value)? {
             Text::Known(letters, _) => Value::Int(letters.len() as i128),
-            place @ Text::Place(..) => {
+            place @ Text::Buffer(..) => {
                 let letters = self.letters(&place, span);
                 self.of_texts("text_len", vec![letters], span)
             }
@@ -222,7 +222,7 @@ impl FnLowerer<'_> {
                 }
                 known(&chosen, wide)
             }
-            (text @ (Text::Known(..) | Text::Place(..)), index @ Index::At { .. }) => {
+            (text @ (Text::Known(..) | Text::Buffer(..)), index @ Index::At { .. }) => {
                 let wraps = matches!(index, Index::At { wraps: true, .. });
                 // From the end is from the last letter, not from the zeros behind it.
                 let length = if wraps { self.text_length(value, span) } else { Some(Value::Int(0)) };
@@ -234,7 +234,7 @@ impl FnLowerer<'_> {
                 let at = self.wrapped(index, length, span);
                 self.letter(&text, at, span)
             }
-            (Text::Place(place, chars), Index::Slice { lower, upper, step }) => {
+            (Text::Buffer(place, chars), Index::Slice { lower, upper, step }) => {
                 let bound = |bound: &Option<super::index::Bound>, otherwise: i64| {
                     bound.map_or(Some(otherwise), |bound| bound.known.filter(|at| *at >= 0))
                 };
@@ -289,20 +289,20 @@ impl FnLowerer<'_> {
                 [letter] => Some(Value::Int((*letter).into())),
                 _ => None,
             },
-            Text::Place(_, chars) if chars.max_len() == 1 => {
+            Text::Buffer(_, chars) if chars.max_len() == 1 => {
                 let letters = self.letters(text, span);
                 let zero = self.b.i64(0, span);
                 let code = self.subscript(letters, &[Index::at(zero)], span);
                 self.number(&code, Scalar::I64, span).map(|code| Value::Scalar(code, Scalar::I64))
             }
-            Text::Place(..) => None,
+            Text::Buffer(..) => None,
         }
     }
 
     /// The letters as an array of numbers, with the zeros behind them.
     pub(in crate::frontend) fn letters(&mut self, text: &Text, span: Span) -> Value {
         match text {
-            Text::Place(place, chars) => {
+            Text::Buffer(place, chars) => {
                 let ty = ArrayTy { dtype: chars.scalar().into(), ndim: 1, layout: Layout::C, ..place.ty };
                 let shape = vec![Atom::Int(chars.max_len().into())];
                 Value::Array(ArrayValue { ty, data: place.data, shape, strides: Vec::new() })
@@ -345,18 +345,18 @@ impl FnLowerer<'_> {
             return self.cannot_store(value, to.ty.dtype, span);
         };
         let text = match text {
-            Text::Place(from, _) if from.ty.dtype == to.ty.dtype => return self.copy_bytes(&from, to, span),
+            Text::Buffer(from, _) if from.ty.dtype == to.ty.dtype => return self.copy_bytes(&from, to, span),
             // As NumPy does: a `str` of ASCII letters is bytes, too.
             Text::Known(letters, wide) if wide == chars.is_wide() || letters.iter().all(|letter| *letter < 128) => {
                 let kept = letters.into_iter().take(chars.max_len() as usize).collect();
                 Text::Known(kept, chars.is_wide())
             }
-            other @ (Text::Known(..) | Text::Place(..)) => other,
+            other @ (Text::Known(..) | Text::Buffer(..)) => other,
         };
         if text.is_wide() != chars.is_wide() {
             return self.cannot_store(value, to.ty.dtype, span);
         }
-        let (to, from) = (self.letters(&Text::Place(to.clone(), chars), span), self.letters(&text, span));
+        let (to, from) = (self.letters(&Text::Buffer(to.clone(), chars), span), self.letters(&text, span));
         self.of_texts("text_put", vec![to, from], span);
     }
 
@@ -366,7 +366,7 @@ impl FnLowerer<'_> {
         let (Value::Array(own), Some(chars)) = (own, place.dtype.chars()) else {
             return self.b.zero(place.pointer(), span);
         };
-        let Value::Array(letters) = self.letters(&Text::Place(own.clone(), chars), span) else {
+        let Value::Array(letters) = self.letters(&Text::Buffer(own.clone(), chars), span) else {
             return self.b.zero(place.pointer(), span);
         };
         self.repeat(Atom::Int(chars.max_len().into()), span, |this, counter| {
@@ -381,7 +381,7 @@ impl FnLowerer<'_> {
     pub(in crate::frontend) fn text_as(&mut self, value: &Value, to: &Ty, span: Span) -> Option<Value> {
         let Ty::Object(_, items) = to else { return None };
         let [Ty::Array(place)] = items.as_slice() else { return None };
-        if let Some(Text::Place(here, _)) = Text::of(value)
+        if let Some(Text::Buffer(here, _)) = Text::of(value)
             && let Some(here) = self.try_convert(Value::Array(here), &Ty::Array(*place), span)
         {
             return Some(Value::Object(ObjectKind::Chars, vec![here]));
@@ -401,7 +401,7 @@ impl FnLowerer<'_> {
     /// A value that has texts of its own: what is in an array may change.
     pub(in crate::frontend) fn with_own_texts(&mut self, value: Value, span: Span) -> Value {
         match Text::of(&value) {
-            Some(Text::Place(place, _)) => {
+            Some(Text::Buffer(place, _)) => {
                 let Value::Array(own) = self.local_array(place.ty.dtype, Vec::new(), "text", span) else {
                     return Value::Poison;
                 };

@@ -186,7 +186,7 @@ struct Outer {
     env: Env,
     storage: BTreeMap<String, Stored>,
     bound: BTreeSet<String>,
-    place: Option<Span>,
+    span: Option<Span>,
 }
 
 impl FnLowerer<'_> {
@@ -203,7 +203,7 @@ impl FnLowerer<'_> {
             env: self.env.replace(BTreeMap::new()),
             storage: std::mem::take(&mut self.variables.storage),
             bound: std::mem::replace(&mut self.names.bound, bound),
-            place: self.b.set_place(Some(span)),
+            span: self.b.set_span(Some(span)),
         };
         for (param, value) in def.ast.params.iter().zip(args) {
             self.assign_var(&param.name, value, span);
@@ -220,7 +220,7 @@ impl FnLowerer<'_> {
         self.env = outer.env;
         self.variables.storage = outer.storage;
         self.names.bound = outer.bound;
-        self.b.set_place(outer.place);
+        self.b.set_span(outer.span);
         result
     }
 }

@@ -14,7 +14,7 @@ use crate::{
         expr::Text,
         lowerer::FnLowerer,
         object::{ObjectKind, Static},
-        value::{Known, Value},
+        value::{LibraryName, Value},
     },
     ir::{Built, Const, ConstantArray, ConstantId, ExprId, ExprKind, Op, Space, Type},
     source::Span,
@@ -183,11 +183,11 @@ impl FnLowerer<'_> {
                 line.text("range");
                 self.put_items(line, items.into_iter().take(shown).collect(), span);
             }
-            Value::Static(Static::Known(Known::Path(path))) => {
+            Value::Static(Static::Known(LibraryName::Path(path))) => {
                 let axes = ["x", "y", "z"].map(|axis| self.resolve_known(&format!("{path}.{axis}"), span));
                 let [Some(x), Some(y), Some(z)] = axes else {
                     let message =
-                        format!("a kernel cannot print {}", Value::Static(Static::Known(Known::Path(path))).ty());
+                        format!("a kernel cannot print {}", Value::Static(Static::Known(LibraryName::Path(path))).ty());
                     return self.cannot_print(message, "print numbers, texts, and tuples of them", span);
                 };
                 self.put_items(line, vec![x, y, z], span);

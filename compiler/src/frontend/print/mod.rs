@@ -29,8 +29,8 @@ use crate::{
 
 use self::spec::{FormatPart, Spec};
 
-/// A part of what is printed.
-enum Part {
+/// A part of the printed text.
+enum PrintPart {
     Text(String),
     Value(Value, Spec),
 }
@@ -74,60 +74,61 @@ impl FnLowerer<'_> {
         let mut parts = Vec::new();
         for (index, (value, _)) in args.positional.into_iter().enumerate() {
             if index > 0 {
-                parts.push(Part::Text(sep.clone()));
+                parts.push(PrintPart::Text(sep.clone()));
             }
-            parts.push(Part::Value(value, Spec::PLAIN));
+            parts.push(PrintPart::Value(value, Spec::PLAIN));
         }
-        parts.push(Part::Text(end));
+        parts.push(PrintPart::Text(end));
         let parts = self.flat(parts, span);
         self.print_parts(parts, span);
         Value::NONE
     }
 
     /// The parts with those of formatted texts among them.
-    fn flat(&mut self, parts: Vec<Part>, span: Span) -> Vec<Part> {
+    fn flat(&mut self, parts: Vec<PrintPart>, span: Span) -> Vec<PrintPart> {
         let mut all = Vec::new();
         for part in parts {
             match part {
-                Part::Value(Value::Object(ObjectKind::Formatted(slots), items), spec) => {
+                PrintPart::Value(Value::Object(ObjectKind::Formatted(slots), items), spec) => {
                     if !spec.is_plain() {
                         self.error(Code::BadOperand, span, "a text that is formatted cannot be put into a field");
                     }
                     let mut items = items.into_iter();
                     let inner = slots.iter().filter_map(|slot| match slot {
-                        FormatPart::Text(text) => Some(Part::Text(text.clone())),
-                        FormatPart::Value(spec) => items.next().map(|value| Part::Value(value, spec.clone())),
+                        FormatPart::Text(text) => Some(PrintPart::Text(text.clone())),
+                        FormatPart::Value(spec) => items.next().map(|value| PrintPart::Value(value, spec.clone())),
                     });
                     let inner = inner.collect();
                     all.extend(self.flat(inner, span));
                 }
-                other @ (Part::Text(_) | Part::Value(..)) => all.push(other),
+                other @ (PrintPart::Text(_) | PrintPart::Value(..)) => all.push(other),
             }
         }
         all
     }
 
     /// Prints parts; where a value may be `None`, on one way or the other.
-    fn print_parts(&mut self, mut parts: Vec<Part>, span: Span) {
-        let may_be_none = |part: &Part| matches!(part, Part::Value(Value::Object(ObjectKind::Optional, _), _));
+    fn print_parts(&mut self, mut parts: Vec<PrintPart>, span: Span) {
+        let may_be_none =
+            |part: &PrintPart| matches!(part, PrintPart::Value(Value::Object(ObjectKind::Optional, _), _));
         let Some(at) = parts.iter().position(may_be_none) else { return self.print_line(parts, span) };
         // What is read is read once, before it is known which way is taken.
         for part in &mut parts {
-            if let Part::Value(value, _) = part {
+            if let PrintPart::Value(value, _) = part {
                 let now = std::mem::replace(value, Value::Poison);
                 *value = self.settle(now, span);
             }
         }
-        let Some(Part::Value(Value::Object(_, items), _)) = parts.get(at) else { return };
+        let Some(PrintPart::Value(Value::Object(_, items), _)) = parts.get(at) else { return };
         let [given, inner] = items.as_slice() else { return };
         let (given, inner) = (given.clone(), inner.clone());
         let Some(cond) = self.number(&given, weft_artifact::Scalar::Bool, span) else { return };
         let mut ways = Vec::new();
         for value in [inner, Value::NONE] {
             let way = parts.iter().enumerate().map(|(index, part)| match part {
-                Part::Text(text) => Part::Text(text.clone()),
-                Part::Value(_, spec) if index == at => Part::Value(self.reread(&value, span), spec.clone()),
-                Part::Value(other, spec) => Part::Value(self.reread(other, span), spec.clone()),
+                PrintPart::Text(text) => PrintPart::Text(text.clone()),
+                PrintPart::Value(_, spec) if index == at => PrintPart::Value(self.reread(&value, span), spec.clone()),
+                PrintPart::Value(other, spec) => PrintPart::Value(self.reread(other, span), spec.clone()),
             });
             let way = way.collect();
             self.b.open();
@@ -138,12 +139,12 @@ impl FnLowerer<'_> {
         self.stmt(Ir::If { cond, then, otherwise }, span);
     }
 
-    fn print_line(&mut self, parts: Vec<Part>, span: Span) {
+    fn print_line(&mut self, parts: Vec<PrintPart>, span: Span) {
         let mut line = Line::default();
         for part in parts {
             match part {
-                Part::Text(text) => line.text(&text),
-                Part::Value(value, spec) => self.put_value(&mut line, value, &spec, span),
+                PrintPart::Text(text) => line.text(&text),
+                PrintPart::Value(value, spec) => self.put_value(&mut line, value, &spec, span),
             }
         }
         self.print_op(line, span);
@@ -162,11 +163,11 @@ impl FnLowerer<'_> {
             Ok(pieces) => pieces,
             Err(message) => return self.error(Code::BadOperand, span, message),
         };
-        let mut given = Given { args, keywords, read: BTreeSet::new() };
+        let mut given = FormatArgs { args, keywords, read: BTreeSet::new() };
         let mut parts = Vec::new();
         for piece in pieces {
             match piece {
-                Piece::Text(text) => parts.push(Part::Text(text)),
+                Piece::Text(text) => parts.push(PrintPart::Text(text)),
                 Piece::Field(field) => match self.field_part(&mut given, &field, span) {
                     Ok(part) => parts.push(part),
                     Err(message) => return self.error(Code::BadOperand, span, message),
@@ -176,7 +177,7 @@ impl FnLowerer<'_> {
         self.formatted(parts, span)
     }
 
-    fn field_part(&mut self, given: &mut Given, field: &Field, span: Span) -> Result<Part, String> {
+    fn field_part(&mut self, given: &mut FormatArgs, field: &Field, span: Span) -> Result<PrintPart, String> {
         let value = self.place_of(given, &field.name, span)?;
         let mut text = String::new();
         for piece in &field.spec {
@@ -190,11 +191,11 @@ impl FnLowerer<'_> {
             }
         }
         let spec = Spec::of(&text)?;
-        Ok(Part::Value(value, field.conversion.map_or(spec.clone(), |letter| spec.converted(letter))))
+        Ok(PrintPart::Value(value, field.conversion.map_or(spec.clone(), |letter| spec.converted(letter))))
     }
 
     /// An argument of `format`.
-    fn place_of(&mut self, given: &mut Given, name: &Name, span: Span) -> Result<Value, String> {
+    fn place_of(&mut self, given: &mut FormatArgs, name: &Name, span: Span) -> Result<Value, String> {
         let place = match name {
             Name::Position(at) => {
                 let none = || format!("the format has a place for argument {at}, which is not given");
@@ -238,8 +239,8 @@ impl FnLowerer<'_> {
             return Some(self.error(Code::BadOperand, span, message));
         }
         let parts = conversions.into_iter().filter_map(|part| match part {
-            Conversion::Text(text) => Some(Part::Text(text)),
-            Conversion::Next(spec) => values.next().map(|value| Part::Value(value, spec)),
+            Conversion::Text(text) => Some(PrintPart::Text(text)),
+            Conversion::Next(spec) => values.next().map(|value| PrintPart::Value(value, spec)),
         });
         let parts = parts.collect();
         Some(self.formatted(parts, span))
@@ -252,17 +253,17 @@ impl FnLowerer<'_> {
         if !(text(a) && text(b) && (formatted(a) || formatted(b))) {
             return None;
         }
-        let parts = [a, b].map(|value| Part::Value(value.clone(), Spec::PLAIN)).into();
+        let parts = [a, b].map(|value| PrintPart::Value(value.clone(), Spec::PLAIN)).into();
         Some(self.formatted(parts, span))
     }
 
     /// A text of parts.
-    fn formatted(&mut self, parts: Vec<Part>, span: Span) -> Value {
+    fn formatted(&mut self, parts: Vec<PrintPart>, span: Span) -> Value {
         let (mut slots, mut items) = (Vec::new(), Vec::new());
         for part in self.flat(parts, span) {
             let text = match part {
-                Part::Text(text) => text,
-                Part::Value(value, spec) => match known_text(&value).filter(|_| spec.is_plain() && !spec.quoted) {
+                PrintPart::Text(text) => text,
+                PrintPart::Value(value, spec) => match known_text(&value).filter(|_| spec.is_plain() && !spec.quoted) {
                     Some(text) => text,
                     None => {
                         slots.push(FormatPart::Value(spec));
@@ -290,7 +291,7 @@ impl FnLowerer<'_> {
 }
 
 /// The arguments of a `format`.
-struct Given {
+struct FormatArgs {
     args: Vec<Value>,
     keywords: Vec<(String, Value)>,
     /// Those that are read already, keywords behind the others.

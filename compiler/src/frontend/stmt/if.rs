@@ -6,7 +6,7 @@
 use crate::{
     frontend::{
         lowerer::{FnLowerer, Truth},
-        optional::facts,
+        optional::narrowings,
         state::{self, Env, Var},
     },
     ir::StmtKind as Ir,
@@ -54,7 +54,7 @@ impl FnLowerer<'_> {
         }
         let arm = |this: &mut Self, env, stmts: &[Stmt], holds| {
             this.in_block(env, |this| {
-                this.narrow(&facts(test, holds));
+                this.narrow(&narrowings(test, holds));
                 this.stmts(stmts);
             })
         };

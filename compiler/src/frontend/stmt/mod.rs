@@ -14,7 +14,7 @@ use super::{
     object::Static,
     refusals,
     ty::shown_path,
-    value::{Known, Value},
+    value::{LibraryName, Value},
 };
 use crate::{
     diagnostic::{Code, Diagnostic},
@@ -104,7 +104,7 @@ impl FnLowerer<'_> {
     /// `del name`: from here on it has no value.
     /// Reports a function that is a statement by itself: its call was meant.
     fn check_called(&mut self, expr: &Expr, value: &Value) {
-        let name = if let Value::Static(Static::Known(Known::Row(row))) = value {
+        let name = if let Value::Static(Static::Known(LibraryName::Row(row))) = value {
             shown_path(row.path)
         } else if let Value::Static(Static::Function(def)) = value {
             def.ast.name.as_str()

@@ -8,7 +8,7 @@ use crate::{
         expr::Args,
         lowerer::{FnLowerer, Truth},
         object::Exception,
-        optional::facts,
+        optional::narrowings,
         value::Value,
     },
     ir::UnaryOp,
@@ -30,7 +30,7 @@ impl FnLowerer<'_> {
                 let fails = self.b.unary(UnaryOp::Not, cond, span);
                 let exception = self.assertion(message);
                 self.end_thread_if(fails, exception, span);
-                self.narrow(&facts(test, true));
+                self.narrow(&narrowings(test, true));
             }
         }
     }

@@ -3,7 +3,7 @@
 use crate::{
     frontend::{
         lowerer::{FnLowerer, Truth},
-        optional::{Fact, facts},
+        optional::{Narrowing, narrowings},
         state::{self, Env, LoopState, LoopTypes},
     },
     ir::{LocalId, StmtKind as Ir, Type, UnaryOp},
@@ -26,8 +26,8 @@ impl FnLowerer<'_> {
                         return;
                     }
                     Truth::Expr(cond) => {
-                        this.leave_unless(cond, &facts(test, false), exhausted, span);
-                        this.narrow(&facts(test, true));
+                        this.leave_unless(cond, &narrowings(test, false), exhausted, span);
+                        this.narrow(&narrowings(test, true));
                     }
                 }
                 this.stmts(body);
@@ -36,18 +36,18 @@ impl FnLowerer<'_> {
         );
     }
 
-    /// `if !cond: leave the loop as exhausted`; `facts` hold then.
+    /// `if !cond: leave the loop as exhausted`; `narrowings` hold then.
     pub(super) fn leave_unless(
         &mut self,
         cond: crate::ir::ExprId,
-        facts: &[Fact],
+        narrowings: &[Narrowing],
         exhausted: Option<LocalId>,
         span: Span,
     ) {
         let stop = self.b.unary(UnaryOp::Not, cond, span);
         let here = self.env.clone();
         let _ = self.in_block(here.clone(), |this| {
-            this.narrow(facts);
+            this.narrow(narrowings);
             this.exhausted(exhausted, span);
         });
         let then = self.b.close();

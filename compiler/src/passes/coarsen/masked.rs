@@ -27,7 +27,7 @@ use crate::{
 type Mask = Vec<LocalId>;
 
 /// The masks of a loop.
-struct Turns {
+struct LoopMasks {
     /// Who has not left it.
     live: Mask,
     /// Who does the rest of the turn.
@@ -70,7 +70,7 @@ impl Emitter<'_> {
     }
 
     /// Statements in which those take part that a mask says.
-    fn masked(&mut self, block: &[Stmt], mask: &[LocalId], turns: Option<&Turns>, out: &mut Block) {
+    fn masked(&mut self, block: &[Stmt], mask: &[LocalId], turns: Option<&LoopMasks>, out: &mut Block) {
         let mut rest = block;
         while let Some((stmt, behind)) = rest.split_first() {
             let run = rest.iter().take_while(|stmt| is_free(stmt)).count();
@@ -89,7 +89,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn masked_one(&mut self, stmt: &Stmt, mask: &[LocalId], turns: Option<&Turns>, out: &mut Block) {
+    fn masked_one(&mut self, stmt: &Stmt, mask: &[LocalId], turns: Option<&LoopMasks>, out: &mut Block) {
         let span = stmt.span;
         match &stmt.kind {
             StmtKind::If { cond, then, otherwise } => {
@@ -131,7 +131,7 @@ impl Emitter<'_> {
         cond: ExprId,
         [then, otherwise]: [&[Stmt]; 2],
         mask: &[LocalId],
-        turns: Option<&Turns>,
+        turns: Option<&LoopMasks>,
         span: Span,
         out: &mut Block,
     ) {
@@ -155,7 +155,7 @@ impl Emitter<'_> {
         let none = self.not(any, span);
         jammed.push(branch(none, vec![Stmt { kind: StmtKind::Break, span }], Block::new(), span));
         let turn = self.mask(Some(&live), span, &mut jammed);
-        let turns = Turns { live, turn };
+        let turns = LoopMasks { live, turn };
         // The mask of the turn is what a jump clears; what stands in it has one that follows.
         let inside = self.mask(Some(&turns.turn), span, &mut jammed);
         self.masked(body, &inside, Some(&turns), &mut jammed);

@@ -5,7 +5,7 @@ use weft_artifact::Factors;
 
 use super::vary::{is_read_only, read_only};
 use crate::{
-    analysis::{Waiting, escapes},
+    analysis::{WaitAnalysis, escapes},
     ir::{
         Circles, Class, Clock, Effects, ExprId, ExprKind, Function, FunctionKind, LoadHint, LocalArray, LocalId,
         Module, Op, SharedKind, SpecialRegister, Stmt, StmtKind, for_each_expr_of_block, for_each_stmt,
@@ -121,7 +121,7 @@ impl Waits {
 
 /// The loops of a module in which a thread may wait.
 pub(super) fn waits(module: &Module, circles: &Circles) -> Waits {
-    let waiting = Waiting::of(module, circles);
+    let waiting = WaitAnalysis::of(module, circles);
     let mut waits = Waits::default();
     for (id, function) in module.functions.iter() {
         let read_only = if Some(id) == module.kernel { read_only(module, function) } else { Vec::new() };

@@ -16,7 +16,7 @@ use super::CopyLocals;
 use crate::{
     analysis::for_each_mention,
     ir::{
-        Arith, Base, Class, ExprId, FuncId, Function, Leaf, LocalId, Module, Op, Stmt, StmtKind, Together,
+        Arith, Base, Class, ExprId, FuncId, Function, Leaf, LocalId, Module, Op, Stmt, StmtKind, SyncScope,
         for_each_expr, for_each_stmt,
     },
 };
@@ -190,7 +190,7 @@ pub(super) fn guarded_arm(then: &[Stmt], otherwise: &[Stmt]) -> Option<bool> {
 pub(super) fn holds_barrier(block: &[Stmt]) -> bool {
     let mut found = false;
     for_each_stmt(block, &mut |stmt| {
-        found |= matches!(stmt.kind, StmtKind::Op { op, .. } if op.row().together > Together::None);
+        found |= matches!(stmt.kind, StmtKind::Op { op, .. } if op.row().together > SyncScope::None);
     });
     found
 }

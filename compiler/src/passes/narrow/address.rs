@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A program reads and writes nothing but elements of its arrays. So of an array with fewer than 2^31 elements, as
-//! [`Reaches`] knows it, the distance of each address that is used is a value of `int32`, and its lower half says it all. What
+//! [`PointerExtents`] knows it, the distance of each address that is used is a value of `int32`, and its lower half says it all. What
 //! is added and multiplied to it may be anything: sums and products of lower halves have the right lower half. They wrap, and
 //! are not marked as exact: LLVM then takes what is the same for neighbours for the base, where it else extended each index.
 //!
@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 
 use super::Narrow;
 use crate::{
-    analysis::{Interval, Reach, Reaches},
+    analysis::{Interval, PointerExtent, PointerExtents},
     ir::{
         Arith, BinaryOp, Block, Class, ExprId, ExprKind, FuncId, Function, Leaf, LocalId, Module, Space, Stmt,
         StmtKind, Type, for_each_expr_of_block,
@@ -35,7 +35,7 @@ const ANYTHING: Interval = Interval::new(i128::MIN, i128::MAX);
 /// What is known of a function's addresses.
 pub(super) struct Addresses {
     /// By the index of an address: what its base points into.
-    bases: Vec<Option<Reach>>,
+    bases: Vec<Option<PointerExtent>>,
     /// What a loop counts up, and what is computed of it by sums and products.
     varying: BTreeSet<LocalId>,
     /// What is added to such a row in addresses of global memory, `x[$counter * $x.shape1 + $column]`. A pointer is made with
@@ -48,7 +48,7 @@ impl Addresses {
     /// `narrow` says which counters need not stay wide.
     pub(super) fn of(
         module: &Module,
-        reaches: &Reaches,
+        reaches: &PointerExtents,
         narrow: &dyn Fn(LocalId) -> bool,
         (id, function): (FuncId, &Function),
     ) -> Self {

@@ -28,16 +28,16 @@
 
 mod address;
 mod halves;
-mod places;
 mod saturated;
 mod signs;
+mod wide_values;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_artifact::Scalar;
 
 use crate::{
-    analysis::{Interval, Ranges, Reaches},
+    analysis::{Interval, PointerExtents, Ranges},
     ir::{
         Arith, BinaryOp, Block, Class, Const, Expr, ExprId, ExprKind, Function, Leaf, LocalId, Module, Stmt, StmtKind,
         Type, UnaryOp, for_each_expr, for_each_expr_of_block, for_each_stmt,
@@ -56,7 +56,7 @@ pub(super) fn run_on_host(module: &mut Module) {
     signs::make_signed(module);
     let ranges = Ranges::of(module);
     for ((_, function), ranges) in module.functions.iter_mut().zip(&ranges) {
-        let kept = places::places(function);
+        let kept = wide_values::wide_values(function);
         narrow_function(function, ranges, None, kept);
     }
 }
@@ -65,7 +65,7 @@ pub(super) fn run_on_host(module: &mut Module) {
 pub(super) fn run(module: &mut Module) {
     signs::make_signed(module);
     let ranges = Ranges::of(module);
-    let reaches = Reaches::of(module);
+    let reaches = PointerExtents::of(module);
     let functions = module.functions.iter().zip(&ranges);
     let addresses: Vec<_> = functions
         .map(|((id, function), ranges)| {
@@ -280,13 +280,13 @@ impl Narrow<'_> {
     }
 
     /// Whether an expression is a sum or the like of what is [kept](Self::kept) or of a thread's numbers.
-    fn says_place(&self, id: ExprId) -> bool {
-        places::says_place(self.function, &self.kept, id)
+    fn is_wide(&self, id: ExprId) -> bool {
+        wide_values::is_wide(self.function, &self.kept, id)
     }
 
     /// The expression with its own type, what is below it narrowed.
     fn wide(&mut self, id: ExprId) -> ExprId {
-        if self.addresses.is_none() && self.says_place(id) {
+        if self.addresses.is_none() && self.is_wide(id) {
             return self.rebuilt(id);
         }
         let span = self.span(id);
@@ -337,7 +337,7 @@ impl Narrow<'_> {
     /// The lower 32 bits of an expression of 64, computed in 32 as far as that goes; if it [`fits`](Self::fits), its value.
     fn narrow(&mut self, id: ExprId) -> ExprId {
         let span = self.span(id);
-        if self.addresses.is_none() && self.says_place(id) {
+        if self.addresses.is_none() && self.is_wide(id) {
             let wide = self.rebuilt(id);
             return self.push(ExprKind::Convert(wide), Type::I32, span);
         }

@@ -20,27 +20,27 @@ const MOST: usize = 32;
 
 /// The wraps of indices that are not negative.
 pub(super) fn wraps(function: &Function, ranges: &Ranges) -> BTreeSet<ExprId> {
-    let mut walk = Walk { function, ranges, known: Vec::new(), found: BTreeSet::new() };
+    let mut walk = DifferenceFinder { function, ranges, known: Vec::new(), found: BTreeSet::new() };
     walk.list(&function.body);
     walk.found
 }
 
 /// `larger - smaller >= least`.
 #[derive(Clone, Copy)]
-struct Known {
+struct KnownDifference {
     larger: ExprId,
     smaller: ExprId,
     least: i128,
 }
 
-struct Walk<'a> {
+struct DifferenceFinder<'a> {
     function: &'a Function,
     ranges: &'a Ranges,
-    known: Vec<Known>,
+    known: Vec<KnownDifference>,
     found: BTreeSet<ExprId>,
 }
 
-impl Walk<'_> {
+impl DifferenceFinder<'_> {
     fn list(&mut self, list: &[Stmt]) {
         for stmt in list {
             for root in stmt.kind.exprs() {
@@ -168,7 +168,7 @@ impl Walk<'_> {
             (CompareOp::Lt, false) | (CompareOp::Ge, true) => (b, a, 1),
             (CompareOp::Eq | CompareOp::Ne, _) => return,
         };
-        self.known.push(Known { larger, smaller, least });
+        self.known.push(KnownDifference { larger, smaller, least });
     }
 
     /// Forgets what is said of locals that some statements assign.

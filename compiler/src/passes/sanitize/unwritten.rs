@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use crate::{
-    analysis::{Parts, copied},
+    analysis::{ValueInputs, copied},
     ir::{
         Block, Check, CompareOp, Const, Expr, ExprId, ExprKind, Function, Local, LocalId, LocalKind, Op, Stmt,
         StmtKind, Type, for_each_stmt,
@@ -22,7 +22,7 @@ pub(super) fn follow(function: &mut Function) {
         return;
     }
     let body = std::mem::take(&mut function.body);
-    let mut walk = Walk { function, numbers };
+    let mut walk = UnwrittenTracker { function, numbers };
     let span = walk.function.span;
     let mut out = Block::with_capacity(body.len() + walk.numbers.len());
     let mut numbers: Vec<LocalId> = walk.numbers.values().copied().collect();
@@ -41,12 +41,12 @@ fn followed(function: &mut Function) -> HashMap<LocalId, LocalId> {
     for local in copied(function).into_iter().flatten() {
         is_copied[local.index()] = true;
     }
-    let mut assigned: Vec<(LocalId, Parts)> = Vec::new();
+    let mut assigned: Vec<(LocalId, ValueInputs)> = Vec::new();
     for_each_stmt(&function.body, &mut |stmt| {
         if let StmtKind::Assign(local, value) = stmt.kind
             && !is_copied[local.index()]
         {
-            assigned.push((local, Parts::of(function, value)));
+            assigned.push((local, ValueInputs::of(function, value)));
         }
     });
     let mut holds = vec![false; n];
@@ -66,12 +66,12 @@ fn followed(function: &mut Function) -> HashMap<LocalId, LocalId> {
     all.into_iter().map(number).collect()
 }
 
-struct Walk<'a> {
+struct UnwrittenTracker<'a> {
     function: &'a mut Function,
     numbers: HashMap<LocalId, LocalId>,
 }
 
-impl Walk<'_> {
+impl UnwrittenTracker<'_> {
     fn block(&mut self, block: Block, out: &mut Block) {
         for stmt in block {
             self.stmt(stmt, out);
@@ -86,7 +86,7 @@ impl Walk<'_> {
         let span = stmt.span;
         match &stmt.kind {
             StmtKind::Assign(local, value) => {
-                let parts = Parts::of(self.function, *value);
+                let parts = ValueInputs::of(self.function, *value);
                 self.used(&parts.in_addresses, span, out);
                 let number = self.numbers.get(local).copied();
                 out.push(stmt);
@@ -101,7 +101,7 @@ impl Walk<'_> {
             | StmtKind::Call { .. }
             | StmtKind::Return(_) => {
                 for root in stmt.kind.exprs() {
-                    let parts = Parts::of(self.function, root);
+                    let parts = ValueInputs::of(self.function, root);
                     self.used(&parts.in_addresses, span, out);
                     self.used(&parts.values, span, out);
                 }
@@ -141,7 +141,7 @@ impl Walk<'_> {
     }
 
     /// The number of a value behind its statement: that of a read in it, or of one of its locals.
-    fn number(&mut self, number: LocalId, parts: &Parts, span: Span, out: &mut Block) {
+    fn number(&mut self, number: LocalId, parts: &ValueInputs, span: Span, out: &mut Block) {
         let mut of: Vec<LocalId> = parts.values.iter().filter_map(|local| self.numbers.get(local).copied()).collect();
         of.sort_by_key(|number| number.index());
         of.dedup();

@@ -8,7 +8,7 @@ use crate::ir::{BinaryOp, Builder, CompareOp, ExprKind, SpecialRegister, Stmt, S
 /// The lines of a kernel's body after the pass.
 fn lines(kernel: Kernel, small: bool) -> Vec<String> {
     let mut kernel = kernel;
-    kernel.module.facts.small = small;
+    kernel.module.assumptions.small = small;
     let text = kernel.after(narrow::run).to_string();
     text.lines().map(|line| line.trim().to_owned()).collect()
 }

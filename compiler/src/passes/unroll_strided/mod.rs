@@ -28,7 +28,7 @@ use crate::{
     analysis::never_written,
     ir::{
         Arith, BinaryOp, Block, Class, CompareOp, Expr, ExprId, ExprKind, Function, LocalId, Module, Space,
-        SpecialRegister, Stmt, StmtKind, Together, Type, UnaryOp, for_each_expr, for_each_expr_of_stmt, for_each_stmt,
+        SpecialRegister, Stmt, StmtKind, SyncScope, Type, UnaryOp, for_each_expr, for_each_expr_of_stmt, for_each_stmt,
     },
     source::Span,
 };
@@ -201,7 +201,7 @@ fn can_unroll(function: &Function, turn: &[Stmt], counter: LocalId, constant: Op
             StmtKind::Store { pointer, .. } => may_change(*pointer),
             StmtKind::Op { op, results, args } => {
                 let row = op.row();
-                let moves = !row.orders && row.together == Together::None && !row.outside && !row.may_fault;
+                let moves = !row.orders && row.together == SyncScope::None && !row.outside && !row.may_fault;
                 moves && !results.contains(&counter) && args.iter().all(may_change_if_pointer)
             }
             StmtKind::Call { .. }

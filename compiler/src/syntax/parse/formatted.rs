@@ -30,18 +30,18 @@ pub(super) struct Formatted {
     end: usize,
     /// A t-string: no text.
     template: bool,
-    parts: Vec<Part>,
+    parts: Vec<FStringPart>,
 }
 
 #[derive(Debug)]
-enum Part {
+enum FStringPart {
     Text(String),
     Field {
         value: Box<py::Expr>,
         /// The letter behind `!`.
         conversion: Option<char>,
         /// What stands behind `:`.
-        format: Vec<Part>,
+        format: Vec<FStringPart>,
     },
 }
 
@@ -105,7 +105,7 @@ impl Scanner<'_> {
     }
 
     /// The texts and fields of a string, to behind its last quote.
-    fn parts(&mut self, opening: &Opening, depth: usize) -> Read<(Vec<Part>, usize)> {
+    fn parts(&mut self, opening: &Opening, depth: usize) -> Read<(Vec<FStringPart>, usize)> {
         let mut at = opening.inside;
         let (mut parts, mut piece) = (Vec::new(), Piece { start: at, raw: String::new() });
         loop {
@@ -170,7 +170,7 @@ impl Scanner<'_> {
     }
 
     /// Ends a piece of text: its escapes mean what they mean in a plain string.
-    fn flush(&self, piece: &mut Piece, opening: &Opening, parts: &mut Vec<Part>) -> Read<()> {
+    fn flush(&self, piece: &mut Piece, opening: &Opening, parts: &mut Vec<FStringPart>) -> Read<()> {
         let raw = std::mem::take(&mut piece.raw);
         if raw.is_empty() {
             return Ok(());
@@ -187,7 +187,7 @@ impl Scanner<'_> {
                 }
             }
         };
-        parts.push(Part::Text(text));
+        parts.push(FStringPart::Text(text));
         Ok(())
     }
 
@@ -198,7 +198,7 @@ impl Scanner<'_> {
         opening: &Opening,
         depth: usize,
         nested: usize,
-        parts: &mut Vec<Part>,
+        parts: &mut Vec<FStringPart>,
     ) -> Read<usize> {
         let (mut at, mut brackets, mut comments) = (brace + 1, Vec::new(), Vec::new());
         let end = loop {
@@ -256,7 +256,7 @@ impl Scanner<'_> {
                 text.push_str(self.source.get(from..comment.start).unwrap_or(""));
                 from = comment.end;
             }
-            parts.push(Part::Text(text.replace("\r\n", "\n")));
+            parts.push(FStringPart::Text(text.replace("\r\n", "\n")));
         }
         let mut conversion = None;
         if self.at(at) == b'!' {
@@ -281,7 +281,7 @@ impl Scanner<'_> {
         if shown && !has_format {
             conversion = conversion.or(Some('r'));
         }
-        parts.push(Part::Field { value, conversion, format });
+        parts.push(FStringPart::Field { value, conversion, format });
         Ok(at + 1)
     }
 
@@ -302,7 +302,7 @@ impl Scanner<'_> {
         opening: &Opening,
         depth: usize,
         nested: usize,
-        parts: &mut Vec<Part>,
+        parts: &mut Vec<FStringPart>,
     ) -> Read<usize> {
         let mut at = start;
         let mut piece = Piece { start, raw: String::new() };
@@ -422,12 +422,12 @@ impl Converter<'_> {
     }
 
     /// The template of parts of a formatted string, or of a format in one, and its arguments.
-    fn template(&mut self, parts: &[Part], within: bool, text: &mut String, args: &mut Vec<Expr>) -> Result<()> {
+    fn template(&mut self, parts: &[FStringPart], within: bool, text: &mut String, args: &mut Vec<Expr>) -> Result<()> {
         for part in parts {
             match part {
                 // A format has no braces of its own.
-                Part::Text(plain) => text.push_str(&if within { plain.clone() } else { doubled(plain) }),
-                Part::Field { value, conversion, format } => {
+                FStringPart::Text(plain) => text.push_str(&if within { plain.clone() } else { doubled(plain) }),
+                FStringPart::Field { value, conversion, format } => {
                     let value = self.expr(value)?;
                     text.push('{');
                     text.push_str(&args.len().to_string());

@@ -2,7 +2,7 @@
 //!
 //! [`convert`] turns its tree into ours, [`module`] a file's top level, [`matching`] its `match` statements, [`fault`] its
 //! errors into diagnostics. [`newer`] writes what is newer than the parser's grammar so that it can be read, [`indentation`] has
-//! Python's rule for tabs, [`formatted`] reads f-strings, [`placed`] finds what the grammar takes and Python does not. Spans are byte ranges of the text that
+//! Python's rule for tabs, [`formatted`] reads f-strings, [`misplaced`] finds what the grammar takes and Python does not. Spans are byte ranges of the text that
 //! came in, whatever was put in front of it for the parser.
 
 mod convert;
@@ -10,9 +10,9 @@ mod fault;
 mod formatted;
 mod indentation;
 mod matching;
+mod misplaced;
 mod module;
 mod newer;
-mod placed;
 #[cfg(test)]
 mod tests;
 
@@ -76,7 +76,7 @@ pub fn parse_module(source: &SourceFile, file: u32) -> Result<Parsed, Diagnostic
         return Err(Diagnostic::error(Code::Syntax, span, "a byte that is zero cannot stand in Python"));
     }
     let suite = parse_suite(text, "", file)?;
-    let mut parsed = Parsed { items: Vec::new(), faults: placed::faults(&suite, text, file) };
+    let mut parsed = Parsed { items: Vec::new(), faults: misplaced::faults(&suite, text, file) };
     let mut too_deep = false;
     for (stmt, cut) in suite.stmts.iter().zip(statements(&suite.stmts, text)) {
         let mut converter = Converter::new(text, 0, file, &suite.strings);

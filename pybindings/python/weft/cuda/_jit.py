@@ -144,7 +144,7 @@ def _make(
 ) -> Dispatcher:
     """Make a dispatcher of a function."""
     # Another dispatcher, weft's or Numba's, gives its function; weft's, its text too.
-    kept = getattr(function, "kept_text", None)
+    kept = getattr(function, "cached_source", None)
     source = source or getattr(function, "given_source", None)
     function = getattr(function, "py_func", function)
     if not isinstance(function, types.FunctionType):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 
-from weft._weft import Dispatcher, launch_config_was_asked
+from weft._weft import Dispatcher, launch_config_was_read
 from weft.cuda import _jit
 
 TYPE_CHECKING = False
@@ -41,9 +41,9 @@ class _Overloaded:
         """Choose the implementation for arguments of these types, always the same one unless it asks for the launch."""
         key = (tuple(args), tuple(kwargs.items()))
         if key not in self.chosen:
-            launch_config_was_asked()
+            launch_config_was_read()
             chosen = self._choose(args, kwargs)
-            if launch_config_was_asked():
+            if launch_config_was_read():
                 return chosen
             self.chosen[key] = chosen
         return self.chosen[key]

@@ -20,7 +20,7 @@ use pyo3::{
 use weft_artifact::{DType, Number};
 
 use super::{
-    Place, RawTensor, VERSION, Version, VersionedTensor,
+    RawTensor, TensorMemory, VERSION, Version, VersionedTensor,
     import::{self, Managed, Seen},
 };
 use crate::{arrays::attribute::Attribute, devices, once::Once};
@@ -49,7 +49,7 @@ pub(super) type WorkStream = unsafe extern "C" fn(kind: c_int, id: i32, out: *mu
 
 /// `DLPackExchangeAPI`
 #[repr(C)]
-pub(super) struct Table {
+pub(super) struct ExchangeTable {
     pub(super) header: Header,
     pub(super) allocate: Option<Allocate>,
     pub(super) export: Option<Export>,
@@ -181,32 +181,34 @@ impl Exchange {
 
     /// Whom to ask for the stream that the producer's work in a place goes to; `None` where there are none. In one launch the
     /// same question has the same answer.
-    pub(crate) fn asks(&self, place: Place) -> Option<Asks> {
+    pub(crate) fn asks(&self, place: TensorMemory) -> Option<ProducerStreamQuery> {
         let work_stream = self.work_stream.filter(|_| place.has_streams())?;
         let device = match place {
-            Place::Gpu(id) => id,
-            Place::Host | Place::PageLocked | Place::Managed | Place::Elsewhere(_) => devices::current_id() as i32,
+            TensorMemory::Gpu(id) => id,
+            TensorMemory::Host | TensorMemory::PageLocked | TensorMemory::Managed | TensorMemory::Elsewhere(_) => {
+                devices::current_id() as i32
+            }
         };
-        Some(Asks { work_stream, kind: place.kind(), device })
+        Some(ProducerStreamQuery { work_stream, kind: place.kind(), device })
     }
 }
 
-/// A question for the stream that a producer works in.
+/// A query for the stream in which a producer works.
 #[derive(Clone, Copy)]
-pub(crate) struct Asks {
+pub(crate) struct ProducerStreamQuery {
     work_stream: WorkStream,
     kind: i32,
     device: i32,
 }
 
-impl PartialEq for Asks {
+impl PartialEq for ProducerStreamQuery {
     fn eq(&self, other: &Self) -> bool {
         self.work_stream as usize == other.work_stream as usize
             && (self.kind, self.device) == (other.kind, other.device)
     }
 }
 
-impl Asks {
+impl ProducerStreamQuery {
     /// The handle of the stream that the producer's work goes to at present.
     ///
     /// # Errors
@@ -261,7 +263,7 @@ fn has_odd_stride(cells: &[u64], item: u64) -> bool {
 }
 
 /// A table with a layout that is known: the first, or an older one that it names.
-fn table(mut table: *const Table) -> Option<&'static Table> {
+fn table(mut table: *const ExchangeTable) -> Option<&'static ExchangeTable> {
     loop {
         // SAFETY: the capsule's pointer is to a header, or NULL, as is that in each header; they live with the process.
         let header = unsafe { table.cast::<Header>().as_ref() }?;

@@ -6,7 +6,8 @@ use std::ffi::c_void;
 use pyo3::{exceptions::PyBufferError, ffi, prelude::*};
 
 use super::{
-    IS_COPIED, OLD, OldTensor, Place, READ_ONLY, RawDevice, RawTensor, RawType, VERSION, VERSIONED, VersionedTensor,
+    IS_COPIED, OLD, OldTensor, READ_ONLY, RawDevice, RawTensor, RawType, TensorMemory, VERSION, VERSIONED,
+    VersionedTensor,
 };
 use crate::{arrays::device_array::DeviceArray, devices};
 
@@ -40,11 +41,14 @@ fn numbers(array: &DeviceArray) -> PyResult<Numbers> {
 
 /// The tensor of an array's memory, without its numbers. On the CPU device arrays are memory of the host.
 fn tensor(py: Python<'_>, array: &DeviceArray, of_host: bool) -> PyResult<RawTensor> {
-    let place =
-        if of_host || devices::device_kind(py)? == "cpu" { Place::Host } else { Place::Gpu(array.device as i32) };
+    let place = if of_host || devices::device_kind(py)? == "cpu" {
+        TensorMemory::Host
+    } else {
+        TensorMemory::Gpu(array.device as i32)
+    };
     let id = match place {
-        Place::Gpu(id) => id,
-        Place::Host | Place::PageLocked | Place::Managed | Place::Elsewhere(_) => 0,
+        TensorMemory::Gpu(id) => id,
+        TensorMemory::Host | TensorMemory::PageLocked | TensorMemory::Managed | TensorMemory::Elsewhere(_) => 0,
     };
     let address = array.cells.first().copied().unwrap_or_default();
     Ok(RawTensor {

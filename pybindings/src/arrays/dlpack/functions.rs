@@ -18,14 +18,14 @@ use pyo3::{
 };
 
 use super::{
-    Place, RawTensor, VERSION, VersionedTensor,
-    exchange::{Header, NAME, SetError, Table},
+    RawTensor, TensorMemory, VERSION, VersionedTensor,
+    exchange::{ExchangeTable, Header, NAME, SetError},
     export,
     import::{Keeper, Managed, NUMPY_NDIM, Seen, Tensor},
 };
 use crate::{arrays::device_array::DeviceArray, types::Type};
 
-static TABLE: Table = Table {
+static TABLE: ExchangeTable = ExchangeTable {
     header: Header { version: VERSION, previous: std::ptr::null() },
     allocate: Some(allocate),
     export: Some(export_array),
@@ -35,7 +35,7 @@ static TABLE: Table = Table {
 };
 
 // SAFETY: nobody writes the table, and it points to nothing.
-unsafe impl Sync for Table {}
+unsafe impl Sync for ExchangeTable {}
 
 /// The capsule with the table.
 pub(crate) fn capsule(py: Python<'_>) -> PyResult<Py<PyAny>> {
@@ -131,7 +131,7 @@ unsafe extern "C" fn allocate(
             let mut cells = Vec::new();
             // As an array of no elements: its memory is not there.
             Seen::extents(prototype, &mut cells)?;
-            let device = (Place::of(prototype.device).kind(), prototype.device.id);
+            let device = (TensorMemory::of(prototype.device).kind(), prototype.device.id);
             let of = (PyTuple::new(py, cells)?, Type::of_dtype(dtype), device);
             let interchange = py.import(intern!(py, "weft.cuda._memory.interchange"))?;
             let made = interchange.call_method1(intern!(py, "allocate"), of)?;

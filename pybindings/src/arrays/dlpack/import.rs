@@ -16,7 +16,8 @@ use pyo3::{
 use weft_artifact::{ArrayType, DType, Number};
 
 use super::{
-    IS_COPIED, Names, OLD, OldTensor, Place, READ_ONLY, RawDevice, RawTensor, VERSION, VERSIONED, VersionedTensor,
+    IS_COPIED, Names, OLD, OldTensor, READ_ONLY, RawDevice, RawTensor, TensorMemory, VERSION, VERSIONED,
+    VersionedTensor,
 };
 use crate::{arrays::strides, types::Type};
 
@@ -130,7 +131,7 @@ fn take(capsule: &Bound<'_, PyAny>, names: &Names) -> PyResult<Option<NonNull<c_
 
 /// What a tensor is, besides the cells.
 pub(crate) struct Seen {
-    pub(crate) place: Place,
+    pub(crate) place: TensorMemory,
     pub(crate) array: ArrayType,
     /// The elements are the producer's copy: what is written there nobody else sees.
     pub(crate) is_copied: bool,
@@ -200,7 +201,7 @@ fn see(raw: &RawTensor, flags: u64, max_ndim: usize, cells: &mut Vec<u64>) -> Py
     }
     let readonly = flags & READ_ONLY != 0;
     let array = ArrayType { dtype, ndim: ndim as u8, layout, readonly };
-    Ok(Seen { place: Place::of(raw.device), array, is_copied: flags & IS_COPIED != 0, is_aligned })
+    Ok(Seen { place: TensorMemory::of(raw.device), array, is_copied: flags & IS_COPIED != 0, is_aligned })
 }
 
 /// One of the fields of a tensor that point to a number for each dimension.
@@ -251,7 +252,7 @@ pub(crate) fn ask(
     let (kind, id): (i32, i32) = object.call_method0(intern!(py, "__dlpack_device__"))?.extract()?;
     let given = PyDict::new(py);
     // Where there are no streams only None is taken, which is the default.
-    if Place::of(RawDevice { kind, id }).has_streams() {
+    if TensorMemory::of(RawDevice { kind, id }).has_streams() {
         given.set_item(intern!(py, "stream"), consumer.number())?;
     }
     given.set_item(intern!(py, "max_version"), (VERSION.major, VERSION.minor))?;
@@ -266,7 +267,7 @@ pub(crate) fn ask(
     let managed = Managed::consume(&capsule)?;
     let (raw, flags) = managed.raw();
     let mut seen = Seen::of(&raw, flags, max_ndim, cells)?;
-    seen.array.readonly |= managed.is_old() && seen.place == Place::Host && has_read_only_buffer(object);
+    seen.array.readonly |= managed.is_old() && seen.place == TensorMemory::Host && has_read_only_buffer(object);
     Ok((seen, managed))
 }
 
@@ -297,7 +298,7 @@ pub(crate) enum Keeper {
 pub(crate) struct Tensor {
     pub(crate) cells: Box<[u64]>,
     array: ArrayType,
-    place: Place,
+    place: TensorMemory,
     is_copied: bool,
     _keeper: Keeper,
 }
@@ -344,8 +345,10 @@ impl Tensor {
     #[getter]
     fn device(&self) -> (i32, i32) {
         match self.place {
-            Place::Gpu(id) => (self.place.kind(), id),
-            Place::Host | Place::PageLocked | Place::Managed | Place::Elsewhere(_) => (self.place.kind(), 0),
+            TensorMemory::Gpu(id) => (self.place.kind(), id),
+            TensorMemory::Host | TensorMemory::PageLocked | TensorMemory::Managed | TensorMemory::Elsewhere(_) => {
+                (self.place.kind(), 0)
+            }
         }
     }
 
@@ -365,8 +368,8 @@ impl Tensor {
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         match self.place {
-            Place::Host | Place::PageLocked => {}
-            Place::Gpu(_) | Place::Managed | Place::Elsewhere(_) => {
+            TensorMemory::Host | TensorMemory::PageLocked => {}
+            TensorMemory::Gpu(_) | TensorMemory::Managed | TensorMemory::Elsewhere(_) => {
                 return Err(pyo3::exceptions::PyAttributeError::new_err("it is not in the memory of the host"));
             }
         }

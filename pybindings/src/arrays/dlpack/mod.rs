@@ -104,9 +104,9 @@ struct VersionedTensor {
     tensor: RawTensor,
 }
 
-/// Where a tensor's memory is.
+/// The memory that holds a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum TensorMemory {
     /// This process's memory.
     Host,
     /// The same, page-locked, so that GPUs reach it.
@@ -119,7 +119,7 @@ pub(crate) enum Place {
     Elsewhere(i32),
 }
 
-impl Place {
+impl TensorMemory {
     fn of(device: RawDevice) -> Self {
         match device.kind {
             1 => Self::Host,

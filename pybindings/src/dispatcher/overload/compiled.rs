@@ -92,9 +92,9 @@ impl CompiledKernel {
     /// For itself and each variant of it for launches of which other facts hold, in no order: what is taken for granted of
     /// a launch, of `"small"`, `"nonneg"`, `"disjoint"`, `"aligned"` and `"warps"`.
     #[getter]
-    fn facts(&self) -> Vec<Vec<&'static str>> {
-        let variants = self.overload.variants.iter().map(|variant| variant.granted().names().collect());
-        std::iter::once(self.overload.granted().names().collect()).chain(variants).collect()
+    fn assumptions(&self) -> Vec<Vec<&'static str>> {
+        let variants = self.overload.variants.iter().map(|variant| variant.assumed().names().collect());
+        std::iter::once(self.overload.assumed().names().collect()).chain(variants).collect()
     }
 
     /// It has line tables and is not optimized, and raises what Python does.

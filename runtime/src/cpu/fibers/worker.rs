@@ -2,7 +2,7 @@
 
 use std::{sync::atomic::Ordering, thread, time::Instant};
 
-use super::{MOST_SLOW, PATIENCE, SLOW, Together, Turn};
+use super::{LaunchState, MOST_SLOW, PATIENCE, ResumeResult, SLOW};
 
 /// What a thread of the system makes of its turns.
 #[derive(Default)]
@@ -19,7 +19,13 @@ pub(super) struct Worker {
 
 impl Worker {
     /// After a turn of all threads of the blocks that live: how many further blocks are to begin.
-    pub(super) fn look(&mut self, together: &Together, turn: Turn, n_live: usize, n_threads: usize) -> usize {
+    pub(super) fn look(
+        &mut self,
+        together: &LaunchState,
+        turn: ResumeResult,
+        n_live: usize,
+        n_threads: usize,
+    ) -> usize {
         if turn.moved || turn.busy {
             self.seen = together.progress.fetch_add(1, Ordering::Relaxed) + 1;
             self.stuck = None;
@@ -51,7 +57,7 @@ impl Worker {
     }
 
     /// So many of the further blocks have begun.
-    pub(super) fn began(&mut self, together: &Together, begun: usize, wanted: usize) {
+    pub(super) fn began(&mut self, together: &LaunchState, begun: usize, wanted: usize) {
         if begun > 0 || wanted == 0 || self.all_begun || self.slow.is_some() {
             return;
         }

@@ -15,15 +15,15 @@ use weft_artifact::{HostContext, HostWatch, Kernel, Sites};
 use super::{Alone, CpuKernel, Launch, Running, Start};
 use crate::{
     cpu::{
-        checks::{self, CHECKS, Checks, Telling, Watched},
+        checks::{self, CHECKS, Checks, SanitizedContext, Watched},
         interrupt::leaves,
+        invalid_access::{self, Culprit, ThreadSlot},
         pool::{Cost, Work},
-        wild::{self, Culprit, Seat},
     },
     error::{Error, ErrorKind},
     executor::Poll,
     progress::Progress,
-    sanitize::{self, Overlaps, Parts, Shape, Who},
+    sanitize::{self, LaunchParts, LiveThread, Overlaps, Shape},
 };
 
 /// A launch that takes no longer than so much on one thread runs there: what lies in its pages need not be kept.
@@ -48,7 +48,8 @@ impl CpuKernel {
         let (name, n_blocks, pool) = (&self.limits.name, start.n_blocks, &self.shared.pool);
         let arguments = checks::arguments(kernel, start.cells);
         if self.is_for_parts(sites, &shape, n_blocks)
-            && let Some(mut parts) = Parts::begin(Arc::clone(sites), name, shape, arguments.clone(), checks::read_page)
+            && let Some(mut parts) =
+                LaunchParts::begin(Arc::clone(sites), name, shape, arguments.clone(), checks::read_page)
         {
             let done = AtomicU64::new(0);
             let launch = self.begin(start, Checks::Parts(&parts, &done));
@@ -86,7 +87,7 @@ impl CpuKernel {
     fn is_for_parts(&self, sites: &Sites, shape: &Shape, n_blocks: u64) -> bool {
         n_blocks > 1
             && self.shared.pool.n_threads() > 1
-            && Parts::fit(sites, shape)
+            && LaunchParts::fit(sites, shape)
             && self.faults.is_none()
             && self.in_parts.load(Ordering::Relaxed)
             && self.cost.blocks_in(SHORT).is_none_or(|short| n_blocks > short)
@@ -117,7 +118,7 @@ impl Launch<'_> {
         &self,
         context: HostContext,
         (start, end): (u64, u64),
-        seat: Option<&Seat>,
+        seat: Option<&ThreadSlot>,
     ) -> Option<bool> {
         let progress = |n_blocks: u64| Progress::of_blocks(|| format!("sanitizing {}", self.kernel), n_blocks);
         match self.checks {
@@ -147,7 +148,7 @@ impl Launch<'_> {
         checks: &mut sanitize::Launch,
         context: HostContext,
         (start, end): (u64, u64),
-        seat: Option<&Seat>,
+        seat: Option<&ThreadSlot>,
         goes_on: &mut dyn FnMut(u64) -> bool,
     ) -> bool {
         let (scratch, bytes) = (context.scratch.addr() as u64, self.scratch_bytes as u64);
@@ -155,13 +156,15 @@ impl Launch<'_> {
         let watch = unsafe { (*context.config).watch };
         for block in start..end {
             let slot = checks.begin(block, scratch, bytes, self.dynamic as u64);
-            let seen = checks.seen(Who { slot, thread: 0 });
+            let seen = checks.seen(LiveThread { slot, thread: 0 });
             let context = HostContext { first_block: block, last_block: block + 1, checks: CHECKS, seen, ..context };
-            let telling = Telling { context, watched: Watched::new(ptr::from_mut(&mut *checks), slot) };
+            let telling = SanitizedContext { context, watched: Watched::new(ptr::from_mut(&mut *checks), slot) };
             let mut running = Running { telling, together: &self.together };
             // SAFETY: as of blocks that nobody checks; what the code tells of uses this sanitizer, which nobody else does
             // meanwhile.
-            let called = unsafe { wild::call(seat, self.entry, (&raw mut running).cast::<HostContext>(), self.kernel) };
+            let called = unsafe {
+                invalid_access::call(seat, self.entry, (&raw mut running).cast::<HostContext>(), self.kernel)
+            };
             if let Err(wild) = called {
                 self.together.went_wild(watch, Culprit { wild, blocks: (block, block + 1), thread: None });
                 return false;

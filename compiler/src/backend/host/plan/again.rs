@@ -4,7 +4,7 @@
 //! the same there, the branch asks for those again: of them a row's bounds can be made.
 
 use crate::{
-    analysis::Fixed,
+    analysis::Rematerializable,
     ir::{
         Arith, Block, Class, Expr, ExprId, Function, Leaf, LocalId, Stmt, StmtKind, Type, for_each_expr, for_each_stmt,
     },
@@ -21,7 +21,7 @@ struct Named {
 
 /// Puts the values of named conditions in place of their names where branches ask for them.
 pub(super) fn substitute(function: &mut Function, body: &mut Block) {
-    let fixed = Fixed::of(function, body);
+    let fixed = Rematerializable::of(function, body);
     let mut search = Search { function, fixed: &fixed, asked: Vec::new() };
     search.list(body);
     let Search { mut asked, .. } = search;
@@ -48,7 +48,7 @@ fn forget(list: &mut Block, locals: &[LocalId]) {
 
 struct Search<'a> {
     function: &'a mut Function,
-    fixed: &'a Fixed,
+    fixed: &'a Rematerializable,
     /// What was asked for again.
     asked: Vec<LocalId>,
 }

@@ -15,7 +15,7 @@
 
 use super::shape::{Node, Runs, for_each_segment};
 use crate::{
-    analysis::Fixed,
+    analysis::Rematerializable,
     ir::{
         Arith, BinaryOp, Block, Class, Const, Expr, ExprId, ExprKind, Function, Leaf, SpecialRegister, Type,
         for_each_expr_of_block,
@@ -49,7 +49,7 @@ struct Parts {
 
 /// Rewrites a kernel's body for blocks of one warp; whether it takes `threadIdx.x` for the lane.
 pub(super) fn rewrite(function: &mut Function, body: &Block) -> bool {
-    let fixed = Fixed::of(function, body);
+    let fixed = Rematerializable::of(function, body);
     let mut all = Vec::new();
     for_each_expr_of_block(function, body, &mut |id| all.push(id));
     // All that is asked is asked of the body as it was.
@@ -108,7 +108,7 @@ pub(super) fn ask_lanes(nodes: &mut [Node]) {
 }
 
 /// What a quotient by 32, or a remainder, is in a block of one warp.
-fn of_lanes(function: &mut Function, fixed: &Fixed, id: ExprId) -> Option<ExprKind> {
+fn of_lanes(function: &mut Function, fixed: &Rematerializable, id: ExprId) -> Option<ExprKind> {
     let ExprKind::Binary(op, value, by) = function.exprs[id].kind else { return None };
     let is_size = function.exprs[by].kind == ExprKind::Special(SpecialRegister::WarpSize);
     let by = if is_size { LANES } else { function.int(by)? };
@@ -138,7 +138,7 @@ fn of_lanes(function: &mut Function, fixed: &Fixed, id: ExprId) -> Option<ExprKi
 /// Looks for the parts of a value. Expressions are trees: what is found is made of new ones.
 struct Search<'a> {
     function: &'a mut Function,
-    fixed: &'a Fixed,
+    fixed: &'a Rematerializable,
     /// The expression in whose place the result stands.
     of: ExprId,
 }

@@ -9,10 +9,10 @@ use super::{
     joined,
 };
 use crate::{
-    analysis::Fixed,
+    analysis::Rematerializable,
     ir::{
         Class, Effects, ExprId, ExprKind, FuncId, Function, Leaf, LocalId, Module, Space, SpecialRegister, Stmt,
-        StmtKind, Together, Type, for_each_expr, for_each_stmt,
+        StmtKind, SyncScope, Type, for_each_expr, for_each_stmt,
     },
 };
 
@@ -27,7 +27,7 @@ const ELSEWHERE_IN_BLOCK: u64 = 4;
 
 /// The axis along which rows are to run, which is then exchanged with `x`: 0 if they run along `x`.
 pub(super) fn best(module: &Module, kernel: FuncId, effects: &[Effects]) -> u8 {
-    let apart = |effects: &Effects| matches!(effects.together, Together::None | Together::Block);
+    let apart = |effects: &Effects| matches!(effects.together, SyncScope::None | SyncScope::Block);
     if !effects.iter().all(apart) || !joined::may_move_all(module) {
         return 0;
     }
@@ -112,7 +112,7 @@ impl Cost<'_> {
         if !along {
             return None;
         }
-        let fixed = Fixed::of(function, body);
+        let fixed = Rematerializable::of(function, body);
         let shared = |local: LocalId| !varies[local.index()];
         let sole = |local: LocalId| match values[local.index()].as_slice() {
             [value] => Some(*value),

@@ -14,7 +14,7 @@ use super::{
     shape::{Guard, Interior, Range, Segment},
 };
 use crate::{
-    analysis::{Fixed, escapes},
+    analysis::{Rematerializable, escapes},
     ir::{
         BinaryOp, Block, Const, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type, UnaryOp,
         for_each_expr_of_block, for_each_stmt,
@@ -63,7 +63,7 @@ fn tests_of_turns(body: &[Stmt]) -> usize {
 fn divided(function: &Function, body: &Block) -> Option<(Function, Block)> {
     let span = body.first()?.span;
     let mut function = function.clone();
-    let fixed = Fixed::of(&function, body);
+    let fixed = Rematerializable::of(&function, body);
     let uniformity = all_own(&function);
     let mut peeler = Peeler { function: &mut function, uniformity: &uniformity, fixed: &fixed, crossing: &[] };
     let mut segment = Segment { body: body.clone(), ..Segment::default() };
@@ -89,7 +89,7 @@ fn divided(function: &Function, body: &Block) -> Option<(Function, Block)> {
 /// Makes conditions of guards that may be asked before anything is assigned.
 struct Conds<'a> {
     function: &'a mut Function,
-    fixed: &'a Fixed,
+    fixed: &'a Rematerializable,
     span: Span,
     /// How many expressions there may still be.
     left: u32,

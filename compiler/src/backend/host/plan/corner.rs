@@ -7,7 +7,7 @@ use super::{
     shape::{Parts, Range},
 };
 use crate::{
-    analysis::Fixed,
+    analysis::Rematerializable,
     ir::{Block, CompareOp, Const, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type, UnaryOp},
     source::Span,
 };
@@ -17,7 +17,7 @@ const FAR: i128 = 1 << 62;
 
 /// Gives early returns of a kernel with barriers conditions that are bounds.
 pub(super) fn bound(function: &mut Function, body: &mut Block) {
-    let fixed = Fixed::of(function, body);
+    let fixed = Rematerializable::of(function, body);
     for stmt in body {
         let StmtKind::If { cond, then, otherwise } = &mut stmt.kind else { continue };
         let returns = matches!(then.as_slice(), [Stmt { kind: StmtKind::Return(_), .. }]) && otherwise.is_empty();
@@ -28,7 +28,7 @@ pub(super) fn bound(function: &mut Function, body: &mut Block) {
 }
 
 /// The range along `x` and the conditions on the row that a condition consists of, if it has both, and one range.
-fn corner(function: &Function, fixed: &Fixed, cond: ExprId) -> Option<(Range, Vec<(ExprId, bool)>)> {
+fn corner(function: &Function, fixed: &Rematerializable, cond: ExprId) -> Option<(Range, Vec<(ExprId, bool)>)> {
     let param = |local: LocalId| function.params.contains(&local);
     let forms = Forms { function, fixed, shared: &param, sole: &|_| None, axis: 0 };
     let mut parts = Parts::default();

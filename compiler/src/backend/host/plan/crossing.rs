@@ -12,7 +12,7 @@ use super::{
     uniform::Uniformity,
 };
 use crate::{
-    analysis::{Fixed, escapes, for_each_mention, for_each_read},
+    analysis::{Rematerializable, escapes, for_each_mention, for_each_read},
     ir::{Effects, ExprId, ExprKind, Function, LocalArrayId, LocalId, Space, Stmt, StmtKind, Type, for_each_stmt},
 };
 
@@ -32,7 +32,7 @@ pub(crate) fn analyse(
     function: &Function,
     nodes: &mut [Node],
     uniformity: &Uniformity,
-    fixed: &Fixed,
+    fixed: &Rematerializable,
     functions: &[Effects],
     read_only: &[LocalId],
 ) -> Crossing {
@@ -90,7 +90,7 @@ pub(crate) fn analyse(
 /// Adds a fixed local, and before it those that it is computed from.
 pub(crate) fn recompute(
     function: &Function,
-    fixed: &Fixed,
+    fixed: &Rematerializable,
     own: &dyn Fn(LocalId) -> bool,
     local: LocalId,
     order: &mut Vec<LocalId>,
@@ -110,7 +110,12 @@ pub(crate) fn recompute(
 
 /// Arrays whose contents live on after a segment, or may: those that two segments or two turns mention, and all where
 /// a pointer into one may cross.
-fn crossing_arrays(function: &Function, nodes: &mut [Node], fixed: &Fixed, crossing: &Set) -> Vec<LocalArrayId> {
+fn crossing_arrays(
+    function: &Function,
+    nodes: &mut [Node],
+    fixed: &Rematerializable,
+    crossing: &Set,
+) -> Vec<LocalArrayId> {
     let points = |local: &LocalId| matches!(function.locals[*local].ty, Type::Ptr(_, Space::Local | Space::Generic));
     let pointer_crosses = crossing.iter().any(points);
     let mut seen = BTreeSet::new();
@@ -129,7 +134,12 @@ fn crossing_arrays(function: &Function, nodes: &mut [Node], fixed: &Fixed, cross
     twice.into_iter().collect()
 }
 
-fn for_each_array(function: &Function, fixed: &Fixed, segment: &Segment, visit: &mut dyn FnMut(LocalArrayId)) {
+fn for_each_array(
+    function: &Function,
+    fixed: &Rematerializable,
+    segment: &Segment,
+    visit: &mut dyn FnMut(LocalArrayId),
+) {
     let mut look = |root: ExprId| {
         crate::ir::for_each_expr(function, root, &mut |id| {
             if let ExprKind::LocalBase(array) = function.exprs[id].kind {

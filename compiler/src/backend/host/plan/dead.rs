@@ -2,12 +2,12 @@
 
 use super::shape::{Node, Segment};
 use crate::{
-    analysis::{Fixed, for_each_read},
+    analysis::{Rematerializable, for_each_read},
     ir::{Function, LocalId, Stmt, StmtKind, for_each_stmt},
 };
 
 /// Drops assignments of fixed locals that their own segment does not read, and the segments that do nothing then.
-pub(super) fn drop_unread(function: &Function, fixed: &Fixed, nodes: &mut Vec<Node>) {
+pub(super) fn drop_unread(function: &Function, fixed: &Rematerializable, nodes: &mut Vec<Node>) {
     nodes.retain_mut(|node| match node {
         Node::Segment(segment) => {
             drop_in(function, fixed, segment);
@@ -37,7 +37,7 @@ pub(super) fn drop_unread(function: &Function, fixed: &Fixed, nodes: &mut Vec<No
     });
 }
 
-fn drop_in(function: &Function, fixed: &Fixed, segment: &mut Segment) {
+fn drop_in(function: &Function, fixed: &Rematerializable, segment: &mut Segment) {
     let mut reads = vec![0_u32; function.locals.len()];
     count_reads(function, &segment.body, &mut |local| reads[local.index()] += 1);
     // From the end on: what was dropped reads nothing any more.

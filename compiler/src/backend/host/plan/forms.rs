@@ -6,7 +6,7 @@ use weft_artifact::{EXTENT_BITS, Scalar, SlotField, SlotSource};
 
 use super::shape::{MAX_ROW, MAX_THREADS, Parts, Range};
 use crate::{
-    analysis::Fixed,
+    analysis::Rematerializable,
     ir::{
         Arith, BinaryOp, Class, CompareOp, Const, ExprId, ExprKind, Function, Leaf, LocalId, SpecialRegister, Type,
         UnaryOp,
@@ -38,7 +38,7 @@ pub(crate) struct Forms<'a> {
     /// The kernel.
     pub function: &'a Function,
     /// Its fixed locals.
-    pub fixed: &'a Fixed,
+    pub fixed: &'a Rematerializable,
     /// Which locals are the same for all threads wherever this is asked.
     pub shared: &'a dyn Fn(LocalId) -> bool,
     /// The value of a local that is not fixed, where it has but one.

@@ -24,7 +24,7 @@ use super::{
     shape::{Parts, Runs},
 };
 use crate::{
-    analysis::{Fixed, escapes, for_each_mention, for_each_read},
+    analysis::{Rematerializable, escapes, for_each_mention, for_each_read},
     ir::{
         Arith, BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, Leaf, Local, LocalId,
         LocalKind, Op, SpecialRegister, Stmt, StmtKind, Type, UnaryOp, for_each_expr, for_each_expr_of_stmt,
@@ -41,7 +41,7 @@ const SATURATING: u32 = 5;
 /// What the cutting needs to know.
 pub(crate) struct Groups<'a> {
     /// The kernel's fixed locals.
-    pub fixed: &'a Fixed,
+    pub fixed: &'a Rematerializable,
     /// By the local's index: how often it is assigned.
     pub assigned: Vec<u32>,
 }

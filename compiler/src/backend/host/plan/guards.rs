@@ -15,7 +15,7 @@ use super::{
     uniform::Uniformity,
 };
 use crate::{
-    analysis::{Fixed, for_each_read},
+    analysis::{Rematerializable, for_each_read},
     ir::{BinaryOp, Block, Const, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type, UnaryOp},
 };
 
@@ -26,7 +26,7 @@ pub(crate) struct Peeler<'a> {
     /// Which locals the block shares.
     pub uniformity: &'a Uniformity,
     /// Which locals are fixed.
-    pub fixed: &'a Fixed,
+    pub fixed: &'a Rematerializable,
     /// Locals that cross: their assignments must not be skipped.
     pub crossing: &'a [LocalId],
 }

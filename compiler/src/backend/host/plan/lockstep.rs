@@ -21,7 +21,7 @@ use super::{
     walk::{OTHERWISE, Path, counter, cut_here, holds_barrier, list_at},
 };
 use crate::{
-    analysis::Fixed,
+    analysis::Rematerializable,
     ir::{
         Arith, Block, Class, Expr, ExprId, ExprKind, Function, Leaf, LocalId, MathFn, SpecialRegister, Stmt, StmtKind,
         Type, UnaryOp, Unit, for_each_expr, for_each_expr_of_stmt, for_each_stmt,
@@ -104,11 +104,11 @@ pub(crate) fn mark(function: &mut Function, body: &mut Block, kinds: Kinds) -> M
 /// Makes two branches of one with two arms, if an arm has loops and the condition is a guard: what it asks for does not change. Each
 /// arm is then behind a guard of its own.
 fn part_arms(function: &mut Function, body: &mut Block) {
-    let fixed = Fixed::of(function, body);
+    let fixed = Rematerializable::of(function, body);
     part_list(function, &fixed, body);
 }
 
-fn part_list(function: &mut Function, fixed: &Fixed, list: &mut Block) {
+fn part_list(function: &mut Function, fixed: &Rematerializable, list: &mut Block) {
     let mut done = Block::new();
     for Stmt { mut kind, span } in list.drain(..) {
         let StmtKind::If { cond, then, otherwise } = &mut kind else {
@@ -141,13 +141,13 @@ fn part_list(function: &mut Function, fixed: &Fixed, list: &mut Block) {
 
 /// Loops that may be worth marking, in a place where they would be lifted without a mask.
 pub(super) fn candidates(function: &Function, body: &Block) -> Vec<Path> {
-    let fixed = Fixed::of(function, body);
+    let fixed = Rematerializable::of(function, body);
     let mut found = Vec::new();
     collect(function, body, &fixed, &mut Vec::new(), &mut found);
     found
 }
 
-fn collect(function: &Function, list: &[Stmt], fixed: &Fixed, path: &mut Path, found: &mut Vec<Path>) {
+fn collect(function: &Function, list: &[Stmt], fixed: &Rematerializable, path: &mut Path, found: &mut Vec<Path>) {
     for (index, stmt) in list.iter().enumerate() {
         path.push(index);
         match &stmt.kind {
@@ -346,14 +346,14 @@ fn knows_rows(function: &Function) -> bool {
 /// How many masks a body needs.
 pub(super) fn masks(function: &Function, body: &[Stmt]) -> u32 {
     let mut function = function.clone();
-    let fixed = Fixed::of(&function, body);
+    let fixed = Rematerializable::of(&function, body);
     let (regions, uniformity) = shared_by_block(&function, body, &fixed);
     segments::cut(&mut function, body, &uniformity, &regions, (&[], &[]), None).masks
 }
 
 /// What is fixed in a body, and what all threads of a block share.
-pub(super) fn uniformity(function: &Function, body: &[Stmt]) -> (Fixed, Uniformity) {
-    let fixed = Fixed::of(function, body);
+pub(super) fn uniformity(function: &Function, body: &[Stmt]) -> (Rematerializable, Uniformity) {
+    let fixed = Rematerializable::of(function, body);
     let (_, uniformity) = shared_by_block(function, body, &fixed);
     (fixed, uniformity)
 }
@@ -374,7 +374,7 @@ pub(super) fn stays_together(
     function: &Function,
     turn: &[Stmt],
     body: &[Stmt],
-    fixed: &Fixed,
+    fixed: &Rematerializable,
     uniformity: &Uniformity,
 ) -> bool {
     let Touched { apart, looks_up, .. } = touched(function, turn, body, fixed, uniformity);
@@ -382,7 +382,13 @@ pub(super) fn stays_together(
 }
 
 /// Where a row of threads touches memory in a loop.
-fn touched(function: &Function, turn: &[Stmt], body: &[Stmt], fixed: &Fixed, uniformity: &Uniformity) -> Touched {
+fn touched(
+    function: &Function,
+    turn: &[Stmt],
+    body: &[Stmt],
+    fixed: &Rematerializable,
+    uniformity: &Uniformity,
+) -> Touched {
     let mut values: Vec<Option<ExprId>> = vec![None; function.locals.len()];
     let mut counts = vec![0_u32; function.locals.len()];
     for_each_stmt(body, &mut |stmt| {
@@ -418,7 +424,12 @@ fn touched(function: &Function, turn: &[Stmt], body: &[Stmt], fixed: &Fixed, uni
 
 /// `true` if some statements load what neighbors along `x` load next to each other and all threads along `y` load alike, and other
 /// things that they do not: rows of threads do with one load of the first what each of them does with its own.
-pub(super) fn rows_share(function: &Function, list: &[Stmt], fixed: &Fixed, uniformity: &Uniformity) -> bool {
+pub(super) fn rows_share(
+    function: &Function,
+    list: &[Stmt],
+    fixed: &Rematerializable,
+    uniformity: &Uniformity,
+) -> bool {
     let shared = |local: LocalId| !uniformity.local_varies(local);
     let [along_x, along_y] = [0, 1].map(|axis| Forms { function, fixed, shared: &shared, sole: &|_| None, axis });
     let (mut shares, mut differs) = (false, false);
@@ -439,7 +450,7 @@ pub(super) fn rows_share(function: &Function, list: &[Stmt], fixed: &Fixed, unif
 }
 
 /// Whether all threads of a row have a value in common.
-pub(super) fn is_of_all(function: &Function, fixed: &Fixed, uniformity: &Uniformity, value: ExprId) -> bool {
+pub(super) fn is_of_all(function: &Function, fixed: &Rematerializable, uniformity: &Uniformity, value: ExprId) -> bool {
     let shared = |local: LocalId| !uniformity.local_varies(local);
     Forms { function, fixed, shared: &shared, sole: &|_| None, axis: 0 }.form(value) == Form::Same
 }

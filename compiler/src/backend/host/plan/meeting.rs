@@ -6,7 +6,7 @@
 //! votes of two arms never meet: there all lanes of a mask must be at one and the same.
 
 use crate::{
-    analysis::Fixed,
+    analysis::Rematerializable,
     ir::{
         Arith, BinaryOp, Class, Const, ExprId, ExprKind, Function, Leaf, Module, Op, SpecialRegister, Stmt, StmtKind,
         for_each_stmt,
@@ -22,7 +22,7 @@ pub(crate) fn arms_meet(module: &Module) -> bool {
         let masks = Masks { function, waiting: &waiting };
         let reaches = masks.of(&function.body);
         if reaches != Some(0) {
-            let fixed = Fixed::of(function, &function.body);
+            let fixed = Rematerializable::of(function, &function.body);
             for_each_stmt(&function.body, &mut |stmt| {
                 if let StmtKind::If { cond, then, otherwise } = &stmt.kind {
                     let overlap = match (masks.of(then), masks.of(otherwise)) {
@@ -73,7 +73,7 @@ impl Masks<'_> {
 }
 
 /// `true` if an expression has one value for all lanes of a warp, where a row of threads is whole warps.
-fn is_of_warp(function: &Function, fixed: &Fixed, root: ExprId) -> bool {
+fn is_of_warp(function: &Function, fixed: &Rematerializable, root: ExprId) -> bool {
     let is_const = |id: ExprId, test: fn(i128) -> bool| matches!(function.exprs[id].kind, ExprKind::Const(Const::Int(value)) if test(value));
     let of_warp = |id: ExprId| is_of_warp(function, fixed, id);
     match function.class(root) {
@@ -96,7 +96,7 @@ fn is_of_warp(function: &Function, fixed: &Fixed, root: ExprId) -> bool {
 }
 
 /// `true` for `threadIdx.x`.
-fn is_row(function: &Function, fixed: &Fixed, root: ExprId) -> bool {
+fn is_row(function: &Function, fixed: &Rematerializable, root: ExprId) -> bool {
     match function.class(root) {
         Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(0))) => true,
         Class::Leaf(Leaf::Local(local)) => fixed.value(local).is_some_and(|value| is_row(function, fixed, value)),

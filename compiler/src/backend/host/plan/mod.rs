@@ -77,7 +77,7 @@ pub(crate) use shape::{
 pub(crate) use streams::{Stream, streams};
 
 use crate::{
-    analysis::{Fixed, never_written},
+    analysis::{Rematerializable, never_written},
     inline,
     ir::{
         Block, Circles, Effects, Expr, ExprKind, FuncId, Function, LocalId, Module, Op, SharedId, SharedKind, Stmt,
@@ -166,7 +166,7 @@ pub(crate) struct Plan {
     /// By the local's index: it belongs to a thread, not to the block.
     pub own: Vec<bool>,
     /// Locals that can be computed again.
-    pub fixed: Fixed,
+    pub fixed: Rematerializable,
     /// Where threads look up.
     pub polling: Polling,
     /// Blocks that are neighbors along `x` may run as one, if `blockDim.x` is each of these.
@@ -265,7 +265,7 @@ impl Plan {
         let waits = has_barrier && opt;
         let mut rewrites = features::Rewrites::new(asked.records);
         let mut module = module.clone();
-        let apart = asked.apart && module.granted().warps;
+        let apart = asked.apart && module.assumed().warps;
         let x_axis = if opt && !apart { axes::best(&module, kernel, &effects) } else { 0 };
         axes::exchange(&mut module, x_axis);
         let joins = joined::extents(&module, &effects).filter(|_| opt && !apart);
@@ -315,7 +315,7 @@ impl Plan {
             step("full-unroll", &|function, body| turns::write_out(function, constants, body));
             if has_barrier {
                 step("full-unroll", &|function, body| {
-                    if rows::width(function, &Fixed::of(function, body)).is_some() {
+                    if rows::width(function, &Rematerializable::of(function, body)).is_some() {
                         turns::write_out_short(function, constants, body);
                     }
                 });
@@ -358,7 +358,7 @@ impl Plan {
         rewrites.step("warp-operations", (&mut function, &mut body), |function, body| {
             warps::lower_for_loops(&mut module, function, body, apart);
         });
-        let fixed = Fixed::of(&function, &body);
+        let fixed = Rematerializable::of(&function, &body);
         let (uniformity, mut cut) = if has_barrier {
             let (regions, uniformity) = shared_by_block(&function, &body, &fixed);
             let assigned = groups::count_assigned(&function, &body);
@@ -496,7 +496,7 @@ pub(crate) fn for_stacks(module: &Module, circles: &Circles) -> Module {
 
 /// The guarded parts of a body, and the uniformity in which only code that runs once a block assigns what the block
 /// shares.
-fn shared_by_block(function: &Function, body: &[Stmt], fixed: &Fixed) -> (Regions, Uniformity) {
+fn shared_by_block(function: &Function, body: &[Stmt], fixed: &Rematerializable) -> (Regions, Uniformity) {
     let (mut pinned, mut apart) = (Vec::new(), Vec::new());
     loop {
         let regions = Regions::of(function, body, fixed, &apart);

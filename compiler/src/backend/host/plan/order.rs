@@ -9,7 +9,7 @@ use std::iter::repeat;
 
 use super::places::{Place, Places};
 use crate::{
-    analysis::Fixed,
+    analysis::Rematerializable,
     ir::{
         Base, Class, Effects, ExprId, ExprKind, Function, Leaf, LocalArrayId, LocalId, SharedId, Space, Stmt, StmtKind,
         Touches, Type, for_each_expr_of_stmt,
@@ -70,7 +70,7 @@ impl Root {
 /// `false` if LLVM may change the order of what a thread does in a segment. Nobody writes what the parameters `read_only` point to.
 pub(super) fn is_kept(
     function: &Function,
-    fixed: &Fixed,
+    fixed: &Rematerializable,
     functions: &[Effects],
     read_only: &[LocalId],
     body: &[Stmt],
@@ -90,7 +90,7 @@ pub(super) fn is_kept(
 
 struct Order<'a> {
     function: &'a Function,
-    fixed: &'a Fixed,
+    fixed: &'a Rematerializable,
     functions: &'a [Effects],
     read_only: &'a [LocalId],
     places: Places<'a>,
@@ -202,7 +202,7 @@ impl Order<'_> {
 }
 
 /// Whose memory a pointer points to.
-pub(super) fn root(function: &Function, fixed: &Fixed, pointer: ExprId) -> Root {
+pub(super) fn root(function: &Function, fixed: &Rematerializable, pointer: ExprId) -> Root {
     match function.class(pointer) {
         Class::Address { base, .. } => root(function, fixed, base),
         Class::Leaf(Leaf::Base(Base::Local(array))) => Root::Local(array),

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use weft_artifact::{EXTENT_BITS, SlotField, SlotSource};
 
 use crate::{
-    analysis::{Fixed, any_expr, same},
+    analysis::{Rematerializable, any_expr, same},
     ir::{
         Arith, BinaryOp, Class, Const, ExprId, ExprKind, Function, Leaf, LocalId, SpecialRegister, Stmt, Type,
         for_each_expr, for_each_expr_of_stmt, for_each_stmt,
@@ -35,7 +35,7 @@ type Polynomial = BTreeMap<Vec<usize>, i128>;
 /// What polynomials are made of.
 pub(super) struct Places<'a> {
     function: &'a Function,
-    fixed: &'a Fixed,
+    fixed: &'a Rematerializable,
     factors: Vec<ExprId>,
     /// Of fixed locals.
     locals: BTreeMap<LocalId, Option<Polynomial>>,
@@ -45,7 +45,7 @@ pub(super) struct Places<'a> {
 
 impl<'a> Places<'a> {
     /// Of a function's code.
-    pub(super) fn of(function: &'a Function, fixed: &'a Fixed, body: &[Stmt]) -> Self {
+    pub(super) fn of(function: &'a Function, fixed: &'a Rematerializable, body: &[Stmt]) -> Self {
         let mut places = Self { function, fixed, factors: Vec::new(), locals: BTreeMap::new(), coalesced: true };
         let mut loads = Vec::new();
         for_each_stmt(body, &mut |stmt| {

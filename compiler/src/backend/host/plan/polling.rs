@@ -6,7 +6,7 @@
 //! ever.
 
 use crate::{
-    analysis::{Fixed, Waiting, escapes},
+    analysis::{Rematerializable, WaitAnalysis, escapes},
     ir::{
         Arith, BinaryOp, Circles, Class, CompareOp, Const, ExprId, ExprKind, FuncId, Function, Leaf, LocalId, Module,
         SpecialRegister, Stmt, StmtKind, UnaryOp, for_each_expr, for_each_stmt,
@@ -32,7 +32,7 @@ struct Called {
 #[derive(Debug)]
 pub(crate) struct Polling {
     functions: Vec<Called>,
-    waiting: Waiting,
+    waiting: WaitAnalysis,
     /// The code tells the sanitizer of itself: what stands around its loads hides what its loops wait for.
     tells: bool,
 }
@@ -41,11 +41,11 @@ impl Polling {
     /// Reads a module's functions, callees first.
     pub(crate) fn of(module: &Module) -> Self {
         let circles = Circles::of(module);
-        let waiting = Waiting::of(module, &circles);
+        let waiting = WaitAnalysis::of(module, &circles);
         let tells = !module.sanitize.is_empty();
         let mut this = Self { functions: Vec::with_capacity(module.functions.len()), waiting, tells };
         for (id, function) in module.functions.iter() {
-            let fixed = Fixed::of(function, &function.body);
+            let fixed = Rematerializable::of(function, &function.body);
             let turns = this.turns(function, &fixed, &function.body);
             let mut looks = false;
             for_each_stmt(&function.body, &mut |stmt| {
@@ -68,7 +68,7 @@ impl Polling {
     }
 
     /// Whether threads look up before each further turn of a loop.
-    pub(crate) fn in_loop(&self, function: &Function, fixed: &Fixed, body: &[Stmt], step: &[Stmt]) -> bool {
+    pub(crate) fn in_loop(&self, function: &Function, fixed: &Rematerializable, body: &[Stmt], step: &[Stmt]) -> bool {
         !Counter::of(function, fixed, body, step).is_some_and(|counter| counter.ends())
             || self.for_long(function, fixed, body)
             || self.for_long(function, fixed, step)
@@ -82,7 +82,7 @@ impl Polling {
     }
 
     /// Whether some statements may go on for long.
-    pub(crate) fn for_long(&self, function: &Function, fixed: &Fixed, list: &[Stmt]) -> bool {
+    pub(crate) fn for_long(&self, function: &Function, fixed: &Rematerializable, list: &[Stmt]) -> bool {
         self.turns(function, fixed, list) > FEW_TURNS
     }
 
@@ -106,7 +106,7 @@ impl Polling {
     }
 
     /// How many turns of loops some statements take at most.
-    fn turns(&self, function: &Function, fixed: &Fixed, list: &[Stmt]) -> u64 {
+    fn turns(&self, function: &Function, fixed: &Rematerializable, list: &[Stmt]) -> u64 {
         let mut sum = 0_u64;
         for (index, stmt) in list.iter().enumerate() {
             let own = match &stmt.kind {
@@ -144,7 +144,7 @@ fn has_way_out(body: &[Stmt]) -> bool {
 /// A loop that starts with `if not test { break }`, and whose turns each add one amount to a local.
 struct Counter<'a> {
     function: &'a Function,
-    fixed: &'a Fixed,
+    fixed: &'a Rematerializable,
     body: &'a [Stmt],
     step: &'a [Stmt],
     test: ExprId,
@@ -168,7 +168,7 @@ enum Way {
 }
 
 impl<'a> Counter<'a> {
-    fn of(function: &'a Function, fixed: &'a Fixed, body: &'a [Stmt], step: &'a [Stmt]) -> Option<Self> {
+    fn of(function: &'a Function, fixed: &'a Rematerializable, body: &'a [Stmt], step: &'a [Stmt]) -> Option<Self> {
         let StmtKind::If { cond, then, otherwise } = &body.first()?.kind else { return None };
         let leaves = matches!(then.last(), Some(Stmt { kind: StmtKind::Break, .. })) && otherwise.is_empty();
         let ExprKind::Unary(UnaryOp::Not, test) = function.exprs[*cond].kind else { return None };

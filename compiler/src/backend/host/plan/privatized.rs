@@ -13,7 +13,7 @@
 use weft_artifact::Scalar;
 
 use crate::{
-    analysis::{Fixed, Interval, Ranges, any_expr, only_accumulated},
+    analysis::{Interval, Ranges, Rematerializable, any_expr, only_accumulated},
     ir::{
         Accumulation, BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, Leaf, Local, LocalId,
         LocalKind, Module, Op, SharedArray, SharedId, SharedKind, Space, Stmt, StmtKind, Type, for_each_stmt,
@@ -55,7 +55,7 @@ struct Site {
 
 /// What is known of the body.
 struct Known {
-    fixed: Fixed,
+    fixed: Rematerializable,
     ranges: Ranges,
 }
 
@@ -67,7 +67,8 @@ pub(super) fn rewrite(module: &mut Module, function: &mut Function, body: &mut B
         .filter_map(|(param, only)| only.then_some(param))
         .collect();
     let Some(kernel) = module.kernel.filter(|_| !accumulated.is_empty()) else { return Vec::new() };
-    let known = Known { fixed: Fixed::of(function, body), ranges: Ranges::of(module).swap_remove(kernel.index()) };
+    let known =
+        Known { fixed: Rematerializable::of(function, body), ranges: Ranges::of(module).swap_remove(kernel.index()) };
     let mut found: Vec<Privatized> = Vec::new();
     for_each_stmt(body, &mut |stmt| {
         let site = known.site(function, &stmt.kind).filter(|site| accumulated.contains(&site.param));
@@ -183,11 +184,11 @@ pub(super) fn without_branches(function: &mut Function, found: &[Privatized], bo
     if found.is_empty() {
         return;
     }
-    let fixed = Fixed::of(function, body);
+    let fixed = Rematerializable::of(function, body);
     always(function, &fixed, found, body);
 }
 
-fn always(function: &mut Function, fixed: &Fixed, found: &[Privatized], body: &mut Block) {
+fn always(function: &mut Function, fixed: &Rematerializable, found: &[Privatized], body: &mut Block) {
     for stmt in body {
         let span = stmt.span;
         if let StmtKind::If { cond, then, otherwise } = &mut stmt.kind
@@ -237,7 +238,7 @@ fn adds_to_one(function: &Function, found: &[Privatized], step: &StmtKind) -> bo
 }
 
 /// Whether a condition is one of what memory holds, or of what was computed of that.
-fn is_loaded(function: &Function, fixed: &Fixed, cond: ExprId) -> bool {
+fn is_loaded(function: &Function, fixed: &Rematerializable, cond: ExprId) -> bool {
     any_expr(function, cond, &|kind| match kind {
         ExprKind::Load(..) => true,
         ExprKind::Local(local) => fixed.value(*local).is_none() && !function.params.contains(local),

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use super::turns;
 use crate::{
-    analysis::Fixed,
+    analysis::Rematerializable,
     ir::{
         BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, Leaf, LocalId, Module,
         SpecialRegister, Stmt, StmtKind, Type, for_each_expr, for_each_expr_of_block, for_each_expr_of_stmt,
@@ -87,7 +87,7 @@ pub(super) fn copy(module: &Module, function: &mut Function, body: &mut Block) -
     }
     let (locals, before) = (function.locals.len(), function.exprs.len());
     let then = turns::copied(function, &module.constants, body, BTreeMap::new());
-    let fixed = Fixed::of(function, &then);
+    let fixed = Rematerializable::of(function, &then);
     let once = once(&then);
     let mut rewrite =
         Rewrite { function, fixed, once, parts: BTreeMap::new(), first: None, unlike: false, divisions: Vec::new() };
@@ -187,7 +187,7 @@ fn drop_from(block: &mut Block, read: &[bool]) -> bool {
 
 struct Rewrite<'a> {
     function: &'a mut Function,
-    fixed: Fixed,
+    fixed: Rematerializable,
     /// Locals that are assigned once.
     once: Vec<LocalId>,
     /// What locals are at the position.

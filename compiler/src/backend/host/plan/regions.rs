@@ -15,7 +15,7 @@ use super::{
     walk::holds_barrier,
 };
 use crate::{
-    analysis::{Fixed, for_each_mention, for_each_read},
+    analysis::{Rematerializable, for_each_mention, for_each_read},
     ir::{ExprId, Function, LocalId, Stmt, StmtKind, for_each_stmt},
 };
 
@@ -34,7 +34,7 @@ pub(crate) struct Regions {
 
 impl Regions {
     /// Finds the guarded parts that hold a barrier. Offsets in `apart` are not the same for all threads.
-    pub(crate) fn of(function: &Function, body: &[Stmt], fixed: &Fixed, apart: &[LocalId]) -> Self {
+    pub(crate) fn of(function: &Function, body: &[Stmt], fixed: &Rematerializable, apart: &[LocalId]) -> Self {
         let mut this = Self::default();
         let offsets = |local: LocalId| function.locals[local].offset && !apart.contains(&local);
         let mut mentions = vec![0_u32; function.locals.len()];
@@ -90,7 +90,7 @@ impl Regions {
 /// A condition as a guard, if all of it can be one and it depends on the thread.
 fn whole_guard(
     function: &Function,
-    fixed: &Fixed,
+    fixed: &Rematerializable,
     cond: ExprId,
     negated: bool,
     offsets: &dyn Fn(LocalId) -> bool,
@@ -104,11 +104,11 @@ fn whole_guard(
 }
 
 /// `true` if a condition can be a guard that lasts as long as the block.
-pub(crate) fn is_guard(function: &Function, fixed: &Fixed, cond: ExprId) -> bool {
+pub(crate) fn is_guard(function: &Function, fixed: &Rematerializable, cond: ExprId) -> bool {
     whole_guard(function, fixed, cond, false, &|_| false).is_some()
 }
 
 /// `true` if a condition can be a guard that lasts as long as the block, or a turn of the strided loop around it.
-pub(crate) fn is_guard_of_turn(function: &Function, fixed: &Fixed, cond: ExprId) -> bool {
+pub(crate) fn is_guard_of_turn(function: &Function, fixed: &Rematerializable, cond: ExprId) -> bool {
     whole_guard(function, fixed, cond, false, &|local| function.locals[local].offset).is_some()
 }

@@ -20,7 +20,7 @@ use super::{
     shape::{Runs, Segment},
 };
 use crate::{
-    analysis::{Fixed, base},
+    analysis::{Rematerializable, base},
     ir::{
         Align, Arith, Base, BinaryOp, Class, CompareOp, ExprId, ExprKind, Function, Leaf, LocalId, Module, SharedArray,
         SharedId, SharedKind, Space, SpecialRegister, Stmt, StmtKind, Type, for_each_expr, for_each_expr_of_stmt,
@@ -47,7 +47,7 @@ const MOST_EXPRS: usize = 160;
 const EFFORT: u32 = 128;
 
 /// How many threads a block's rows seem to have: what `threadIdx.y` is multiplied with.
-pub(crate) fn width(function: &Function, fixed: &Fixed) -> Option<u64> {
+pub(crate) fn width(function: &Function, fixed: &Rematerializable) -> Option<u64> {
     function.exprs.iter().find_map(|(_, expr)| {
         let ExprKind::Binary(BinaryOp::Mul | BinaryOp::MulExact, a, b) = expr.kind else { return None };
         let times = if is_of_y(function, fixed, a) {
@@ -85,7 +85,7 @@ pub(crate) fn come_by(eight: u32, module: &Module, width: Option<u64>) -> bool {
 }
 
 /// Whether a value is `threadIdx.y`, or that and something else.
-fn is_of_y(function: &Function, fixed: &Fixed, root: ExprId) -> bool {
+fn is_of_y(function: &Function, fixed: &Rematerializable, root: ExprId) -> bool {
     let (mut left, mut seen) = (vec![root], HashSet::new());
     while let Some(id) = left.pop() {
         match function.class(id) {

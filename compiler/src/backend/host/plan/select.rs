@@ -5,7 +5,7 @@
 use weft_artifact::Scalar;
 
 use crate::{
-    analysis::{Fixed, any_expr, for_each_mention, same},
+    analysis::{Rematerializable, any_expr, for_each_mention, same},
     ir::{
         Arith, BinaryOp, Block, Class, CompareOp, Expr, ExprId, ExprKind, Function, Leaf, Local, LocalId, LocalKind,
         Stmt, StmtKind, Type, for_each_expr,
@@ -22,7 +22,7 @@ const ROUNDS: u32 = 8;
 /// Converts what is worth it in a kernel's body.
 pub(super) fn convert(function: &mut Function, body: &mut Block) {
     for _ in 0..ROUNDS {
-        let fixed = Fixed::of(function, body);
+        let fixed = Rematerializable::of(function, body);
         let mut mentions = vec![0_u32; function.locals.len()];
         for_each_mention(function, body, &mut |local| mentions[local.index()] += 1);
         if !(Convert { function, fixed, mentions }).list(body) {
@@ -33,7 +33,7 @@ pub(super) fn convert(function: &mut Function, body: &mut Block) {
 
 struct Convert<'a> {
     function: &'a mut Function,
-    fixed: Fixed,
+    fixed: Rematerializable,
     /// By the local's index, for those that the body had at first.
     mentions: Vec<u32>,
 }

@@ -11,7 +11,7 @@ use weft_artifact::{ArgItem, SlotField, SlotSource};
 
 use super::turns;
 use crate::{
-    analysis::Fixed,
+    analysis::Rematerializable,
     ir::{
         BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, LocalId, Module, Stmt, StmtKind,
         Type, for_each_expr, for_each_expr_of_block, for_each_expr_of_stmt, for_each_stmt,
@@ -71,7 +71,7 @@ pub(super) fn copy(module: &Module, function: &mut Function, body: &mut Block) -
 /// Whether such an extent lies between what neighboring threads touch: it is a factor of an index, and the other one says
 /// which thread it is. Elsewhere nothing is gained.
 fn is_between_threads(function: &Function, body: &Block, known: &BTreeMap<LocalId, i128>) -> bool {
-    let fixed = Fixed::of(function, body);
+    let fixed = Rematerializable::of(function, body);
     let mut found = false;
     for_each_expr_of_block(function, body, &mut |id| {
         let Class::Address { by, .. } = function.class(id) else { return };

@@ -16,7 +16,7 @@ use super::{
     uniform::Uniformity,
 };
 use crate::{
-    analysis::{Fixed, for_each_mention, for_each_read},
+    analysis::{Rematerializable, for_each_mention, for_each_read},
     ir::{
         Arith, BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, Leaf, LocalId,
         SpecialRegister, Stmt, StmtKind, Type, for_each_stmt,
@@ -30,7 +30,7 @@ pub(super) fn part(function: &mut Function, body: &mut Block) {
     if !any {
         return;
     }
-    let fixed = Fixed::of(function, body);
+    let fixed = Rematerializable::of(function, body);
     let alike = alike(function, body);
     part_list(function, (&fixed, &alike), body);
 }
@@ -53,7 +53,7 @@ fn asks(function: &Function, stmt: &Stmt) -> Option<LocalId> {
     (is_sign && is_loop(then) && is_loop(otherwise)).then(|| function.local(counter)).flatten()
 }
 
-fn part_list(function: &mut Function, known: (&Fixed, &[bool]), list: &mut Block) {
+fn part_list(function: &mut Function, known: (&Rematerializable, &[bool]), list: &mut Block) {
     let mut at = 0;
     while at < list.len() {
         for inner in list[at].kind.blocks_mut().into_iter().flatten() {
@@ -96,7 +96,7 @@ fn first_value(function: &Function, before: &[Stmt], counter: LocalId) -> Option
 }
 
 /// What all threads share of a sum, if the other part is never negative and nothing wraps.
-fn shared_part(function: &Function, (fixed, alike): (&Fixed, &[bool]), first: ExprId) -> Option<ExprId> {
+fn shared_part(function: &Function, (fixed, alike): (&Rematerializable, &[bool]), first: ExprId) -> Option<ExprId> {
     let Class::Arith(Arith::Binary(BinaryOp::Add, a, b)) = function.class(first) else { return None };
     let shared = |local: LocalId| function.params.contains(&local) || alike.get(local.index()) == Some(&true);
     let forms = Forms { function, fixed, shared: &shared, sole: &|_| None, axis: 0 };
@@ -116,7 +116,7 @@ fn shared_part(function: &Function, (fixed, alike): (&Fixed, &[bool]), first: Ex
 }
 
 /// Whether a value that grows from thread to thread is `threadIdx.x`, or known not to be negative.
-fn is_nonneg(function: &Function, fixed: &Fixed, id: ExprId) -> bool {
+fn is_nonneg(function: &Function, fixed: &Rematerializable, id: ExprId) -> bool {
     match function.class(id) {
         Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(_))) => true,
         Class::Leaf(Leaf::Local(local)) => {

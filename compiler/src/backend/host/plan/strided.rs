@@ -13,7 +13,7 @@ use super::{
     walk::{OTHERWISE, Path, cut_here, holds_barrier, list_at},
 };
 use crate::{
-    analysis::{Fixed, escapes, for_each_mention, for_each_read},
+    analysis::{Rematerializable, escapes, for_each_mention, for_each_read},
     ir::{
         Arith, BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, Leaf, Local, LocalId,
         LocalKind, SpecialRegister, Stmt, StmtKind, Type, UnaryOp, for_each_stmt,
@@ -65,7 +65,7 @@ pub(crate) fn rewrite_one(
     body: &mut Block,
     masks: &dyn Fn(&Function, &[Stmt]) -> u32,
 ) -> Option<Rewritten> {
-    let fixed = Fixed::of(function, body);
+    let fixed = Rematerializable::of(function, body);
     let mut counts = vec![(0_u32, 0_u32); function.locals.len()];
     for_each_stmt(body, &mut |stmt| stmt.kind.assigned().iter().for_each(|local| counts[local.index()].0 += 1));
     for_each_mention(function, body, &mut |local| counts[local.index()].1 += 1);
@@ -109,7 +109,7 @@ fn holds_loop(list: &[Stmt]) -> bool {
 
 struct Search<'a> {
     function: &'a Function,
-    fixed: &'a Fixed,
+    fixed: &'a Rematerializable,
     /// By the local's index: how often it is assigned, and mentioned.
     counts: &'a [(u32, u32)],
     /// By the local's index: it is assigned once, to the same for all threads.
@@ -294,7 +294,7 @@ fn rewrite(
     list: &mut Block,
     index: usize,
     loop_: Strided,
-    (fixed, alike): (&Fixed, &[bool]),
+    (fixed, alike): (&Rematerializable, &[bool]),
 ) -> Stride {
     let Strided { local, init, first, step, op, bound, rest } = loop_;
     let span = list[index].span;
@@ -399,7 +399,7 @@ impl Build<'_> {
     }
 
     /// A copy of an expression of fixed locals, for the block's first thread.
-    fn first_of_block(&mut self, root: ExprId, fixed: &Fixed) -> ExprId {
+    fn first_of_block(&mut self, root: ExprId, fixed: &Rematerializable) -> ExprId {
         let depends = |local: LocalId| fixed.local_dependence(local).x;
         self.map(root, &|local| fixed.value(local).filter(|_| depends(local)), true)
     }

@@ -26,7 +26,7 @@ use super::{
     uniform::Uniformity,
 };
 use crate::{
-    analysis::{Fixed, base, for_each_read, same},
+    analysis::{Rematerializable, base, for_each_read, same},
     ir::{
         Align, Arith, Base, BinaryOp, Block, Class, Expr, ExprId, ExprKind, Function, Leaf, Local, LocalId, LocalKind,
         Stmt, StmtKind, Type, Unit, for_each_expr, for_each_stmt,
@@ -53,7 +53,7 @@ pub(super) fn convert(function: &mut Function, body: &mut Block) {
     if !some {
         return;
     }
-    let fixed = Fixed::of(function, body);
+    let fixed = Rematerializable::of(function, body);
     let (_, uniformity) = shared_by_block(function, body, &fixed);
     let mut assigned = vec![0_u32; function.locals.len()];
     for_each_stmt(body, &mut |stmt| {
@@ -72,7 +72,7 @@ fn is_shared(function: &Function, pointer: ExprId) -> bool {
 
 struct Convert<'a> {
     function: &'a mut Function,
-    fixed: &'a Fixed,
+    fixed: &'a Rematerializable,
     uniformity: &'a Uniformity,
     /// By the local's index, for those that the body had at first: how often it is assigned.
     assigned: &'a [u32],

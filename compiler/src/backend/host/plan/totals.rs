@@ -16,7 +16,7 @@ use super::{
 use weft_artifact::Scalar;
 
 use crate::{
-    analysis::{Fixed, any_expr, escapes, for_each_read, same},
+    analysis::{Rematerializable, any_expr, escapes, for_each_read, same},
     ir::{
         Align, BinaryOp, Block, Class, Const, Expr, ExprId, ExprKind, Function, Local, LocalId, LocalKind, Space, Stmt,
         StmtKind, Type, UnaryOp, for_each_expr_of_stmt, for_each_stmt,
@@ -32,7 +32,7 @@ const MOST_ACCESSES: usize = 96;
 
 /// Has the loops of a body, inner ones first, keep their totals. Nobody writes what the parameters `read_only` point to.
 pub(super) fn keep(function: &mut Function, read_only: &[LocalId], body: &mut Block) {
-    let fixed = Fixed::of(function, body);
+    let fixed = Rematerializable::of(function, body);
     Keep { function, fixed: &fixed, read_only }.list(body);
 }
 
@@ -65,7 +65,7 @@ enum Turns {
 
 struct Keep<'a> {
     function: &'a mut Function,
-    fixed: &'a Fixed,
+    fixed: &'a Rematerializable,
     read_only: &'a [LocalId],
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     ir::{
-        BinaryOp, Block, CompareOp, ExprId, ExprKind, Function, LocalId, Op, Stmt, StmtKind, Together, Type, UnaryOp,
+        BinaryOp, Block, CompareOp, ExprId, ExprKind, Function, LocalId, Op, Stmt, StmtKind, SyncScope, Type, UnaryOp,
         for_each_stmt,
     },
     source::Span,
@@ -11,7 +11,7 @@ use crate::{
 /// `true` if threads must reach a statement together.
 pub(crate) fn is_barrier(stmt: &Stmt) -> bool {
     match &stmt.kind {
-        StmtKind::Op { op, .. } => op.row().together > Together::None,
+        StmtKind::Op { op, .. } => op.row().together > SyncScope::None,
         StmtKind::Assign(..)
         | StmtKind::Store { .. }
         | StmtKind::Call { .. }

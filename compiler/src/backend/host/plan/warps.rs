@@ -31,7 +31,7 @@ use super::cells::{CELLS, LANES, Make};
 use crate::{
     ir::{
         Align, BinaryOp, Block, CompareOp, Const, ExprId, ExprKind, Function, Local, LocalId, LocalKind, Module, Op,
-        SharedArray, SharedId, SharedKind, Shuffle, Space, Stmt, StmtKind, Together, Type, Vote, for_each_stmt,
+        SharedArray, SharedId, SharedKind, Shuffle, Space, Stmt, StmtKind, SyncScope, Type, Vote, for_each_stmt,
     },
     source::Span,
 };
@@ -54,7 +54,7 @@ pub(crate) struct Cells {
 /// Whether threads of a warp do something together that is more than a barrier: it gives them something of each other.
 fn is_of_warp(op: Op) -> bool {
     let row = op.row();
-    row.together == Together::Warp && !row.results.is_empty()
+    row.together == SyncScope::Warp && !row.results.is_empty()
 }
 
 /// Whether a list of statements holds such an operation.

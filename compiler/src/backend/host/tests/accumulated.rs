@@ -1,17 +1,17 @@
 //! Arrays with which a kernel only accumulates: how many atomic steps its code has, and on which launches.
 
-use weft_artifact::Facts;
+use weft_artifact::Assumptions;
 
-use super::harness::llvm_for_facts;
+use super::harness::llvm_assuming;
 
 /// How many atomic steps the code of a kernel has, for launches whose arrays share no memory.
 fn steps(body: &str, types: &str) -> usize {
-    steps_for(body, types, Facts::ALL)
+    steps_for(body, types, Assumptions::ALL)
 }
 
-fn steps_for(body: &str, types: &str, facts: Facts) -> usize {
+fn steps_for(body: &str, types: &str, assumptions: Assumptions) -> usize {
     let source = format!("def k(x, out):\n    i = cuda.grid(1)\n    {body}\n");
-    let llvm = llvm_for_facts(&source, &format!("void({types})"), "x86-64-v3", facts);
+    let llvm = llvm_assuming(&source, &format!("void({types})"), "x86-64-v3", assumptions);
     llvm.lines().filter(|line| line.contains("atomicrmw") || line.contains("cmpxchg")).count()
 }
 
@@ -32,14 +32,14 @@ fn steps_in_a_copy_are_none() {
 #[test]
 fn conditional_counts_are_vectors() {
     let source = "def k(x, out):\n    i = cuda.grid(1)\n    if i < x.size and x[i] > 0.5: cuda.atomic.add(out, 0, 1)\n";
-    let llvm = llvm_for_facts(source, "void(float32[::1], int32[::1])", "x86-64-v3", Facts::ALL);
+    let llvm = llvm_assuming(source, "void(float32[::1], int32[::1])", "x86-64-v3", Assumptions::ALL);
     assert!(llvm.contains("fcmp ogt <8 x float>") || llvm.contains("fcmp contract ogt <8 x float>"), "{llvm}");
 }
 
 #[test]
 fn what_others_may_see_stays_where_it_is() {
     let types = "int32[::1], int32[::1]";
-    let shared = Facts { disjoint: false, ..Facts::ALL };
+    let shared = Assumptions { disjoint: false, ..Assumptions::ALL };
     for body in [
         "x[i] = cuda.atomic.add(out, 0, 1)",
         "cuda.atomic.add(out, 0, 1); x[i] = out[1]",

@@ -5,14 +5,14 @@ use super::harness::{Arg, array, confined, confined_llvm, kernel, matrix, paddin
 /// The body of a kernel's IR, without what it declares.
 fn body(source: &str, signature: &str) -> String {
     let output = confined(source, signature).output;
-    assert!(output.artifact.kernels[0].confinable, "{source}");
+    assert!(output.artifact.kernels[0].can_bound_stores, "{source}");
     let ir = output.ir.expect("it was asked for");
     let lines = ir.lines().filter(|line| !line.trim_start().starts_with("var "));
     lines.flat_map(|line| [line.trim(), "\n"]).collect()
 }
 
 fn is_confinable(source: &str, signature: &str) -> bool {
-    kernel(source, signature).output.artifact.kernels[0].confinable
+    kernel(source, signature).output.artifact.kernels[0].can_bound_stores
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, ffi::c_void, sync::Arc};
 
-use weft_artifact::{ArgType, Facts, HostConfig, HostContext, HostWatch, Number, SlotField, SlotSource};
+use weft_artifact::{ArgType, Assumptions, HostConfig, HostContext, HostWatch, Number, SlotField, SlotSource};
 
 use crate::{
     backend::{
@@ -96,7 +96,7 @@ pub(super) fn confined_llvm(source: &str, signature: &str, cpu: &str) -> String 
 
 fn confined_request(source: &str, signature: &str, target: Target) -> Request {
     let mut request = request(source, signature, target);
-    request.options.confined = true;
+    request.options.bounded_stores = true;
     request
 }
 
@@ -128,9 +128,9 @@ pub(super) fn llvm_for_short(source: &str, signature: &str, cpu: &str, short_ext
 }
 
 /// The same for launches of which such facts hold.
-pub(super) fn llvm_for_facts(source: &str, signature: &str, cpu: &str, facts: Facts) -> String {
+pub(super) fn llvm_assuming(source: &str, signature: &str, cpu: &str, assumptions: Assumptions) -> String {
     let mut request = request(source, signature, Target::Host(cpu_for_code(cpu)));
-    request.options.facts = facts;
+    request.options.assumptions = assumptions;
     compiled(&request).llvm.expect("it was asked for")
 }
 

@@ -2,7 +2,7 @@
 
 use super::harness::{Arg, array, kernel, module, padding};
 use crate::{
-    analysis::Fixed,
+    analysis::Rematerializable,
     backend::host::plan::Polling,
     ir::{StmtKind, for_each_stmt},
 };
@@ -13,7 +13,7 @@ fn looks(source: &str) -> Vec<bool> {
     let polling = Polling::of(&module);
     let mut all = Vec::new();
     for (_, function) in module.functions.iter() {
-        let fixed = Fixed::of(function, &function.body);
+        let fixed = Rematerializable::of(function, &function.body);
         for_each_stmt(&function.body, &mut |stmt| {
             if let StmtKind::Loop { body, step } = &stmt.kind {
                 all.push(polling.in_loop(function, &fixed, body, step));

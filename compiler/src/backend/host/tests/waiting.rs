@@ -1,7 +1,7 @@
 //! Which loops are taken to wait for other threads.
 
 use super::harness::module;
-use crate::{analysis::Waiting, ir::Circles};
+use crate::{analysis::WaitAnalysis, ir::Circles};
 
 fn waits(lines: &str) -> bool {
     let source = format!("def k(x, n, s):\n    i = cuda.grid(1)\n    {}\n", lines.replace('\n', "\n    "));
@@ -10,7 +10,7 @@ fn waits(lines: &str) -> bool {
 
 fn of(source: &str) -> bool {
     let module = module(source, "void(int64[::1], int64, int32)");
-    Waiting::of(&module, &Circles::of(&module)).in_module(&module)
+    WaitAnalysis::of(&module, &Circles::of(&module)).in_module(&module)
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Warps that work on rows of their own: blocks of 32 threads whose lanes are registers.
 
-use weft_artifact::Facts;
+use weft_artifact::Assumptions;
 
-use super::harness::{llvm, llvm_for_facts};
+use super::harness::{llvm, llvm_assuming};
 
 const PRODUCTS: &str = "
 def products(a, x, y):
@@ -25,7 +25,7 @@ const MATRIX: &str = "void(float32[:, ::1], float32[::1], float32[::1])";
 #[test]
 fn what_lanes_hand_on_stays_in_registers() {
     for (cpu, vector) in [("x86-64-v3", "<8 x float>"), ("x86-64-v4", "<16 x float>")] {
-        let code = llvm_for_facts(PRODUCTS, MATRIX, cpu, Facts::ALL);
+        let code = llvm_assuming(PRODUCTS, MATRIX, cpu, Assumptions::ALL);
         assert!(code.contains(&format!("shufflevector {vector}")), "{cpu}: lanes are shuffled");
         assert!(!code.contains("alloca"), "{cpu}: nothing that a warp's threads carry is in memory:\n{code}");
         assert!(!code.contains("masked.gather"), "{cpu}: a row is loaded in vectors");
@@ -34,7 +34,9 @@ fn what_lanes_hand_on_stays_in_registers() {
 
 #[test]
 fn only_rows_of_whole_warps_are_asked_for() {
-    let code = |source: &str, warps: bool| llvm_for_facts(source, MATRIX, "x86-64-v4", Facts { warps, ..Facts::ALL });
+    let code = |source: &str, warps: bool| {
+        llvm_assuming(source, MATRIX, "x86-64-v4", Assumptions { warps, ..Assumptions::ALL })
+    };
     assert_ne!(code(PRODUCTS, true), code(PRODUCTS, false));
     // A block that waits together is one.
     let waits = PRODUCTS.replace("        if lane == 0:", "        cuda.syncthreads()\n        if lane == 0:");
@@ -56,7 +58,7 @@ def sums(starts, x, y):
     y[row, tid] = part[63 - tid]
 ";
     let signature = "void(int32[::1], float32[::1], float32[:, ::1])";
-    let code = llvm_for_facts(source, signature, "x86-64-v4", Facts::ALL);
+    let code = llvm_assuming(source, signature, "x86-64-v4", Assumptions::ALL);
     let adds_vectors = |code: &str| code.contains("fadd contract <16 x float>");
     assert!(adds_vectors(&code), "threads load neighbors");
     // Where somebody may write it, nobody knows that all threads load the same.

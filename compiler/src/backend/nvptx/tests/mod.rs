@@ -2,7 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "tests run ptxas where the environment names one")]
 
-mod granted;
+mod assumptions;
 mod loads;
 mod memory;
 mod operators;

@@ -24,12 +24,12 @@ pub(super) struct Copies<'a> {
 
 /// The most registers of 32 bits that are alive at a time.
 pub(super) fn registers(function: &Function, copies: &Copies<'_>) -> f64 {
-    let mut walk = Walk { function, copies, most: 0.0, leave: Vec::new(), next: Vec::new() };
+    let mut walk = LivenessEstimate { function, copies, most: 0.0, leave: Vec::new(), next: Vec::new() };
     walk.block(&function.body, vec![false; function.locals.len()]);
     ALWAYS + HELD * walk.most
 }
 
-struct Walk<'a> {
+struct LivenessEstimate<'a> {
     function: &'a Function,
     copies: &'a Copies<'a>,
     most: f64,
@@ -39,7 +39,7 @@ struct Walk<'a> {
     next: Vec<Live>,
 }
 
-impl Walk<'_> {
+impl LivenessEstimate<'_> {
     /// What is alive before some statements, of what is alive behind them.
     fn block(&mut self, block: &Block, behind: Live) -> Live {
         block.iter().rev().fold(behind, |live, stmt| self.stmt(stmt, live))

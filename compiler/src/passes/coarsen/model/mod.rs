@@ -22,10 +22,10 @@
 //! are those of an H100 in cycles, as its documents have them or as others have measured them; `tests/benchmarks/coarsening.py`
 //! measures what comes of them.
 
+mod copy_addresses;
 mod data;
 mod live;
 mod merged;
-mod place;
 mod work;
 
 use std::{
@@ -36,7 +36,7 @@ use std::{
 
 use weft_artifact::{ALIGNED, Candidate, Factors};
 
-use self::{place::Places, work::Work};
+use self::{copy_addresses::CopyAddresses, work::Work};
 use super::{Base, Order, Prepared, prepare, vary::Vary};
 use crate::ir::{
     Class, ExprId, ExprKind, Function, Module, Space, SpecialRegister, StmtKind, Type, for_each_expr,
@@ -152,7 +152,7 @@ pub(super) fn candidates(module: &Module) -> Result<(Vec<Candidate>, String), St
     let axes = axes(module);
     let base = Base::of(module)?;
     let asked = prepare(&base, Factors::of_threads(axes.map(|asked| if asked { 2 } else { 1 })))?;
-    let asked = Asked::of(&asked);
+    let asked = KernelQueries::of(&asked);
     let estimate = |factors| estimate(module, &prepare(&base, factors)?, &asked, factors);
     let plain = estimate(Factors::NONE)?;
     let factors = |asked: bool| if asked { &[1, 2, 4][..] } else { &[1][..] };
@@ -221,7 +221,7 @@ fn told(one: &Estimate, plain: &Estimate, share: u32) -> String {
 /// any width may: whether each lies a multiple of that behind.
 pub(super) fn merges(prepared: &Prepared) -> bool {
     let (function, vary) = (prepared.function(), &prepared.varied().along);
-    let mut places = Places::new(function, prepared.copies, vary);
+    let mut places = CopyAddresses::new(function, prepared.copies, vary);
     let mut all = true;
     let mut look = |pointer: ExprId| {
         if let Type::Ptr(elem, Space::Global | Space::Generic) = function.exprs[pointer].ty
@@ -280,24 +280,24 @@ impl Prepared {
     }
 }
 
-/// What the estimates of all factors ask of the threads of the program: of a kernel that is prepared for two copies along each
-/// axis that it asks for. Its expressions have the same numbers whatever the factors.
-struct Asked<'a> {
+/// Results that the estimates of all factors share. They are computed for a kernel that is prepared for two copies
+/// along each axis; its expressions have the same numbers for all factors.
+struct KernelQueries<'a> {
     prepared: &'a Prepared,
-    places: RefCell<Places<'a>>,
+    places: RefCell<CopyAddresses<'a>>,
     differs: RefCell<HashMap<ExprId, Rc<[bool]>>>,
     /// By expression.
     of_thread: Vec<bool>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> KernelQueries<'a> {
     fn of(prepared: &'a Prepared) -> Self {
         let (function, vary) = (prepared.function(), &prepared.varied().along);
         let mut of_thread = vec![false; function.exprs.len()];
         for vary in vary {
             of_thread.iter_mut().zip(vary.exprs(function)).for_each(|(any, varies)| *any |= varies);
         }
-        let places = RefCell::new(Places::new(function, prepared.copies, vary));
+        let places = RefCell::new(CopyAddresses::new(function, prepared.copies, vary));
         Self { prepared, places, differs: RefCell::default(), of_thread }
     }
 
@@ -321,7 +321,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-fn estimate(module: &Module, of: &Prepared, asked: &Asked<'_>, factors: Factors) -> Result<Estimate, String> {
+fn estimate(module: &Module, of: &Prepared, asked: &KernelQueries<'_>, factors: Factors) -> Result<Estimate, String> {
     let (function, copies, Varied { along, any }) = (of.function(), of.copies, of.varied());
     let differs = |id| asked.differs(id);
     // What came with the registers' other names has other numbers there, or none.
@@ -341,7 +341,7 @@ fn estimate(module: &Module, of: &Prepared, asked: &Asked<'_>, factors: Factors)
     let of_load = |id| analysed.of_expr(id);
     let of_local = |id| analysed.of_local(id);
     let registers = live::registers(function, &live::Copies { of_local: &of_local, of_load: &of_load });
-    let work = work::of(&analysed, &mut Places::new(function, copies, along))?;
+    let work = work::of(&analysed, &mut CopyAddresses::new(function, copies, along))?;
     let shared: u64 = module.shared.iter().map(|(_, array)| array.len.saturating_mul(array.elem.size_bytes())).sum();
     let warps = warps(registers, shared as f64, f64::from(factors.threads_in_one()));
     let is_apart = factors.threads[0] > 1 && of.plan.orders[0] == Order::Strided;
@@ -380,7 +380,7 @@ fn warps(registers: f64, shared: f64, in_one: f64) -> f64 {
 
 /// Bytes that the starts of arrays are known to be multiples of, besides their elements' own.
 fn alignment(module: &Module) -> i128 {
-    if module.facts.aligned { i128::from(ALIGNED) } else { 1 }
+    if module.assumptions.aligned { i128::from(ALIGNED) } else { 1 }
 }
 
 /// The axes of the block along which the kernel, or a function that it calls, asks for its thread.

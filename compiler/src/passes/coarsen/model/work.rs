@@ -7,8 +7,8 @@ use std::{
 };
 
 use super::{
+    copy_addresses::{CopyAddresses, Sum, split},
     data::{Data, is_float},
-    place::{Places, Sum, split},
 };
 use crate::{
     ir::{
@@ -96,23 +96,23 @@ impl Kernel<'_> {
 }
 
 /// Adds up what the thread does.
-pub(super) fn of(kernel: &Kernel<'_>, places: &mut Places<'_>) -> Result<Work, Refusal> {
+pub(super) fn of(kernel: &Kernel<'_>, places: &mut CopyAddresses<'_>) -> Result<Work, Refusal> {
     let data = Data::of(kernel.function);
     let growths = growths(kernel.function, kernel.copies_of);
-    let mut walk = Walk { kernel, places, data, growths, work: Work::default() };
+    let mut walk = WorkEstimate { kernel, places, data, growths, work: Work::default() };
     walk.block(&kernel.function.body, 1.0, false)?;
     Ok(walk.work)
 }
 
-struct Walk<'a, 'b> {
+struct WorkEstimate<'a, 'b> {
     kernel: &'a Kernel<'a>,
-    places: &'a mut Places<'b>,
+    places: &'a mut CopyAddresses<'b>,
     data: Data,
     growths: Vec<Growth>,
     work: Work,
 }
 
-impl Walk<'_, '_> {
+impl WorkEstimate<'_, '_> {
     /// Statements that are done so often. `apart`: each copy does them alone.
     fn block(&mut self, block: &Block, weight: f64, apart: bool) -> Result<(), Refusal> {
         let kernel = self.kernel;

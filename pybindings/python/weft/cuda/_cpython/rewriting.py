@@ -279,7 +279,7 @@ def text_of(function: types.FunctionType, dispatcher: Any) -> tuple[str, int, st
     from weft.errors import SourceError
 
     given = getattr(dispatcher, "given_source", None)
-    kept = getattr(dispatcher, "kept_text", None)
+    kept = getattr(dispatcher, "cached_source", None)
     if dispatcher is None:
         kept = _source.keep(function)
     try:

@@ -27,7 +27,7 @@ use super::{
     walk::{counter, cut_here, list_at},
 };
 use crate::{
-    analysis::{Fixed, escapes, for_each_mention},
+    analysis::{Rematerializable, escapes, for_each_mention},
     ir::{
         BinaryOp, Block, Const, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type, for_each_expr_of_stmt,
         for_each_stmt,
@@ -91,7 +91,7 @@ pub(super) fn mark(function: &mut Function, body: &mut Block) -> Vec<Leaving> {
 /// Whether threads leave a loop in different turns, and vectors of them are worth it.
 fn is_left_apart(function: &Function, body: &Block, path: &[usize]) -> bool {
     let mut body = body.clone();
-    let fixed = Fixed::of(function, &body);
+    let fixed = Rematerializable::of(function, &body);
     let regions = Regions::of(function, &body, &fixed, &[]);
     // What a block's threads count by is the same for them, whoever counts.
     let uniformity = Uniformity::of(function, &body, &regions, &[]);
@@ -293,7 +293,7 @@ fn counted(function: &Function, list: &[Stmt], index: usize, mentions: &[u32]) -
 
 /// Has all threads load what those load that are still in a loop which was rewritten, from addresses that they have in common: as
 /// long as a turn gets so far some thread is in it, and none need be asked whether it may.
-fn share_loads(function: &mut Function, turn: &mut Block, fixed: &Fixed, uniformity: &Uniformity) {
+fn share_loads(function: &mut Function, turn: &mut Block, fixed: &Rematerializable, uniformity: &Uniformity) {
     // The branch is the last but for what keeps the loop together.
     let Some(at) = turn.len().checked_sub(3) else { return };
     let Some(Stmt { kind: StmtKind::If { then, .. }, span }) = turn.get_mut(at) else { return };

@@ -1,0 +1,258 @@
+//! Turns of a loop that bring a thread no further: those that change nothing which the way out of the loop depends on.
+//!
+//! Where a loop has such turns and others, what decides between them decides how long the loop goes on.
+
+use super::ir_queries::{escapes, for_each_read};
+use crate::ir::{ExprId, Function, LocalId, Stmt, StmtKind, for_each_stmt};
+
+/// The iterations of a loop that make no progress.
+#[derive(Debug, Default)]
+pub(crate) struct NoProgressIterations<'a> {
+    /// What they do.
+    pub stmts: Vec<&'a Stmt>,
+    /// Conditions of which one value leads to a quiet turn only, or the other.
+    pub decisions: Vec<ExprId>,
+}
+
+impl<'a> NoProgressIterations<'a> {
+    /// Finds them; `exposed` says which locals a turn may read before it assigns them.
+    pub(crate) fn of(function: &Function, body: &'a [Stmt], step: &'a [Stmt], exposed: &[bool]) -> Self {
+        let mut this = Self::default();
+        let mut relevant = tested(function, body);
+        // A loop that counts has no quiet turns, and this need not be found out at length.
+        if step.iter().any(|stmt| assigns(stmt, &both(&relevant, exposed))) {
+            return this;
+        }
+        add_sources(function, [body, step], &mut relevant);
+        let carried = both(&relevant, exposed);
+        let after = this.walk(&carried, step, (true, true));
+        if !after {
+            return Self::default();
+        }
+        this.walk(&carried, body, (after, after));
+        this
+    }
+
+    /// Walks backwards; `after` says whether a turn that comes to the end, or that goes on early, may be quiet.
+    fn walk(&mut self, carried: &[bool], block: &'a [Stmt], after: (bool, bool)) -> bool {
+        let (mut quiet, goes_on) = after;
+        for stmt in block.iter().rev() {
+            quiet = match &stmt.kind {
+                StmtKind::Break | StmtKind::Return(_) => false,
+                StmtKind::Continue => goes_on,
+                StmtKind::If { cond, then, otherwise } => {
+                    let yes = self.walk(carried, then, (quiet, goes_on));
+                    let no = self.walk(carried, otherwise, (quiet, goes_on));
+                    if yes != no {
+                        self.decisions.push(*cond);
+                    }
+                    yes || no
+                }
+                StmtKind::Loop { body, step } => {
+                    let mut inside = Vec::new();
+                    for part in [body, step] {
+                        for_each_stmt(part, &mut |stmt| inside.push(stmt));
+                    }
+                    let still = quiet && !inside.iter().any(|stmt| assigns(stmt, carried));
+                    if still {
+                        self.stmts.extend(inside);
+                    }
+                    still
+                }
+                StmtKind::Assign(..) | StmtKind::Store { .. } | StmtKind::Op { .. } | StmtKind::Call { .. } => {
+                    let still = quiet && !assigns(stmt, carried);
+                    if still {
+                        self.stmts.push(stmt);
+                    }
+                    still
+                }
+            };
+        }
+        quiet
+    }
+}
+
+fn assigns(stmt: &Stmt, locals: &[bool]) -> bool {
+    stmt.kind.assigned().iter().any(|local| locals[local.index()])
+}
+
+/// By local: a turn may read it before it assigns it, so that it carries a value from turn to turn.
+pub(crate) fn exposed(function: &Function, body: &[Stmt], step: &[Stmt]) -> Vec<bool> {
+    let none = vec![false; function.locals.len()];
+    let mut walk = Exposed { function, found: none.clone(), assigned: none, order: Vec::new() };
+    walk.block(body);
+    if escapes(body).continues {
+        walk.back_to(0);
+    }
+    walk.block(step);
+    walk.found
+}
+
+struct Exposed<'a> {
+    function: &'a Function,
+    found: Vec<bool>,
+    /// By local: every way to the present statement assigns it.
+    assigned: Vec<bool>,
+    /// Those that are, in the order in which they came to be: a branch costs what it assigns, and not what there is.
+    order: Vec<LocalId>,
+}
+
+impl Exposed<'_> {
+    /// Walks statements. `false` if no way leads on.
+    fn block(&mut self, block: &[Stmt]) -> bool {
+        for stmt in block {
+            for root in stmt.kind.exprs() {
+                for_each_read(self.function, root, &mut |local| {
+                    self.found[local.index()] |= !self.assigned[local.index()];
+                });
+            }
+            match &stmt.kind {
+                StmtKind::Break | StmtKind::Continue | StmtKind::Return(_) => return false,
+                StmtKind::If { then, otherwise, .. } => {
+                    let before = self.order.len();
+                    let yes = self.block(then);
+                    let in_then = self.back_to(before);
+                    let no = self.block(otherwise);
+                    let in_otherwise = self.back_to(before);
+                    match (yes, no) {
+                        (true, true) => {
+                            self.assign(&in_then);
+                            let in_both = in_otherwise.into_iter().filter(|local| self.assigned[local.index()]);
+                            let in_both: Vec<_> = in_both.collect();
+                            self.back_to(before);
+                            self.assign(&in_both);
+                        }
+                        (false, true) => self.assign(&in_otherwise),
+                        (true, false) => self.assign(&in_then),
+                        (false, false) => return false,
+                    }
+                }
+                // It may take no turn at all.
+                StmtKind::Loop { body, step } => {
+                    for part in [body, step] {
+                        let before = self.order.len();
+                        self.block(part);
+                        self.back_to(before);
+                    }
+                }
+                StmtKind::Assign(..) | StmtKind::Store { .. } | StmtKind::Op { .. } | StmtKind::Call { .. } => {
+                    self.assign(&stmt.kind.assigned());
+                }
+            }
+        }
+        true
+    }
+
+    fn assign(&mut self, locals: &[LocalId]) {
+        for &local in locals {
+            if !std::mem::replace(&mut self.assigned[local.index()], true) {
+                self.order.push(local);
+            }
+        }
+    }
+
+    /// Forgets what was assigned last, and gives it.
+    fn back_to(&mut self, count: usize) -> Vec<LocalId> {
+        let gone = self.order.split_off(count);
+        for local in &gone {
+            self.assigned[local.index()] = false;
+        }
+        gone
+    }
+}
+
+fn both(a: &[bool], b: &[bool]) -> Vec<bool> {
+    a.iter().zip(b).map(|(a, b)| *a && *b).collect()
+}
+
+/// By local: a condition around a way out of the loop reads it.
+fn tested(function: &Function, body: &[Stmt]) -> Vec<bool> {
+    let mut tested = vec![false; function.locals.len()];
+    let mut deciding = Vec::new();
+    ways_out(body, &mut deciding);
+    for root in deciding {
+        for_each_read(function, root, &mut |local| tested[local.index()] = true);
+    }
+    tested
+}
+
+/// Adds the locals that some locals are computed from.
+fn add_sources(function: &Function, parts: [&[Stmt]; 2], relevant: &mut Vec<bool>) {
+    loop {
+        let before = relevant.clone();
+        for part in parts {
+            add_sources_of(function, part, &mut Vec::new(), relevant);
+        }
+        if *relevant == before {
+            return;
+        }
+    }
+}
+
+/// The conditions around the statements that leave a loop.
+fn ways_out(block: &[Stmt], deciding: &mut Vec<ExprId>) {
+    for stmt in block {
+        match &stmt.kind {
+            StmtKind::If { cond, then, otherwise } => {
+                let (yes, no) = (escapes(then), escapes(otherwise));
+                if yes.any() || no.any() {
+                    deciding.push(*cond);
+                }
+                ways_out(then, deciding);
+                ways_out(otherwise, deciding);
+            }
+            StmtKind::Loop { body, step } => {
+                if escapes(body).returns || escapes(step).returns {
+                    conditions(body, deciding);
+                    conditions(step, deciding);
+                }
+            }
+            StmtKind::Assign(..)
+            | StmtKind::Store { .. }
+            | StmtKind::Op { .. }
+            | StmtKind::Call { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_) => {}
+        }
+    }
+}
+
+fn conditions(block: &[Stmt], found: &mut Vec<ExprId>) {
+    for_each_stmt(block, &mut |stmt| {
+        if let StmtKind::If { cond, .. } = &stmt.kind {
+            found.push(*cond);
+        }
+    });
+}
+
+/// The same in some statements, and what decides whether the locals are assigned: `around` holds the conditions.
+fn add_sources_of(function: &Function, block: &[Stmt], around: &mut Vec<ExprId>, relevant: &mut [bool]) {
+    // What a value is computed from stands before it, mostly.
+    for stmt in block.iter().rev() {
+        let depth = around.len();
+        match &stmt.kind {
+            StmtKind::If { cond, .. } => around.push(*cond),
+            StmtKind::Loop { body, step } => {
+                conditions(body, around);
+                conditions(step, around);
+            }
+            StmtKind::Assign(..)
+            | StmtKind::Store { .. }
+            | StmtKind::Op { .. }
+            | StmtKind::Call { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_) => {}
+        }
+        if assigns(stmt, relevant) {
+            for &root in stmt.kind.exprs().iter().chain(around.iter()) {
+                for_each_read(function, root, &mut |local: LocalId| relevant[local.index()] = true);
+            }
+        }
+        for inner in stmt.kind.blocks().into_iter().flatten() {
+            add_sources_of(function, inner, around, relevant);
+        }
+        around.truncate(depth);
+    }
+}

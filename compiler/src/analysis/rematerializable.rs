@@ -1,0 +1,150 @@
+//! Locals that are assigned once, from what a thread has from its start: they are computed again instead of being kept.
+
+use crate::ir::{
+    Arith, Class, ExprId, ExprKind, Function, Leaf, LocalId, SpecialRegister, Stmt, StmtKind, for_each_expr,
+    for_each_stmt,
+};
+
+/// Locals that keep one value for a thread's whole life, because they are assigned once, from nothing but constants,
+/// special registers, parameters and other such locals: they can be computed again instead of being kept.
+#[derive(Clone, Debug)]
+pub(crate) struct Rematerializable {
+    /// By the local's index: its only value, for those that are fixed.
+    values: Vec<Option<ExprId>>,
+    /// By the local's index: what it depends on, for those that are fixed.
+    dependences: Vec<Dependence>,
+}
+
+/// Which numbers of the thread a fixed value depends on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Dependence {
+    /// `threadIdx.x`.
+    pub x: bool,
+    /// `threadIdx.y` or `.z`, the lane, or the thread's own memory.
+    pub row: bool,
+}
+
+impl Dependence {
+    fn add(&mut self, other: Self) {
+        self.x |= other.x;
+        self.row |= other.row;
+    }
+}
+
+impl Rematerializable {
+    /// Analyses a body. Parameters are assigned by the entry alone.
+    pub(crate) fn of(function: &Function, body: &[Stmt]) -> Self {
+        let mut counts = vec![0_u32; function.locals.len()];
+        let mut sole: Vec<Option<ExprId>> = vec![None; function.locals.len()];
+        for_each_stmt(body, &mut |stmt| {
+            for local in stmt.kind.assigned() {
+                counts[local.index()] += 1;
+                sole[local.index()] = if let StmtKind::Assign(_, value) = stmt.kind { Some(value) } else { None };
+            }
+        });
+        let dependences = vec![Dependence::default(); function.locals.len()];
+        let states = vec![VisitState::New; function.locals.len()];
+        let mut search = FixedSearch { function, counts, sole, states, dependences };
+        let values = function
+            .locals
+            .iter()
+            .map(|(local, _)| {
+                let is_param = function.params.contains(&local);
+                if search.fixed(local) && !is_param { search.sole[local.index()] } else { None }
+            })
+            .collect();
+        Self { values, dependences: search.dependences }
+    }
+
+    /// What a fixed local depends on.
+    pub(crate) fn local_dependence(&self, local: LocalId) -> Dependence {
+        self.dependences.get(local.index()).copied().unwrap_or_default()
+    }
+
+    /// What an expression depends on; locals that are not fixed do not count.
+    pub(crate) fn dependence(&self, function: &Function, root: ExprId) -> Dependence {
+        dependence(function, root, &|local| self.local_dependence(local))
+    }
+
+    /// The value of a fixed local that is no parameter.
+    pub(crate) fn value(&self, local: LocalId) -> Option<ExprId> {
+        self.values.get(local.index()).copied().flatten()
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum VisitState {
+    New,
+    Open,
+    Rematerializable,
+    Free,
+}
+
+struct FixedSearch<'a> {
+    function: &'a Function,
+    counts: Vec<u32>,
+    sole: Vec<Option<ExprId>>,
+    states: Vec<VisitState>,
+    dependences: Vec<Dependence>,
+}
+
+fn dependence(function: &Function, root: ExprId, of_local: &dyn Fn(LocalId) -> Dependence) -> Dependence {
+    let mut all = Dependence::default();
+    for_each_expr(function, root, &mut |id| match function.class(id) {
+        Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(0))) => all.x = true,
+        Class::Leaf(Leaf::Special(register)) => all.row |= !register.is_of_block(),
+        Class::Leaf(Leaf::Base(base)) => all.row |= !base.is_of_block(),
+        Class::Leaf(Leaf::Local(local)) => all.add(of_local(local)),
+        Class::Leaf(Leaf::Const(_)) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => {}
+    });
+    all
+}
+
+impl FixedSearch<'_> {
+    fn fixed(&mut self, local: LocalId) -> bool {
+        let index = local.index();
+        match self.states[index] {
+            VisitState::Rematerializable => return true,
+            // A local that depends on itself is no function of constants.
+            VisitState::Free | VisitState::Open => return false,
+            VisitState::New => {}
+        }
+        self.states[index] = VisitState::Open;
+        let fixed = match (self.counts[index], self.sole[index]) {
+            (0, _) => self.function.params.contains(&local),
+            (1, Some(value)) => self.cheap(value),
+            _ => false,
+        };
+        self.states[index] = if fixed { VisitState::Rematerializable } else { VisitState::Free };
+        if let (true, Some(value)) = (fixed, self.sole[index]) {
+            self.dependences[index] = dependence(self.function, value, &|read| self.dependences[read.index()]);
+        }
+        fixed
+    }
+
+    /// A function of fixed values that costs little enough to be computed again.
+    fn cheap(&mut self, root: ExprId) -> bool {
+        use crate::ir::BinaryOp as Op;
+        let function = self.function;
+        let mut cheap = true;
+        let mut reads = Vec::new();
+        for_each_expr(function, root, &mut |id| match function.class(id) {
+            Class::Load(_) | Class::Arith(Arith::Math(..) | Arith::Binary(Op::Pow | Op::Div, ..)) => cheap = false,
+            Class::Arith(Arith::Binary(Op::FloorDiv | Op::FloorMod | Op::DivNonneg | Op::ModNonneg, _, by)) => {
+                cheap &= matches!(function.exprs[by].kind, ExprKind::Const(_));
+            }
+            Class::Leaf(Leaf::Local(local)) => reads.push(local),
+            Class::Arith(
+                Arith::Unary(..)
+                | Arith::Binary(..)
+                | Arith::Compare(..)
+                | Arith::Select(..)
+                | Arith::Convert(_)
+                | Arith::Wrap { .. },
+            )
+            | Class::Leaf(_)
+            | Class::Address { .. } => {}
+        });
+        cheap && reads.into_iter().all(|local| self.fixed(local))
+    }
+}

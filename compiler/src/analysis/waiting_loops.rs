@@ -1,0 +1,320 @@
+//! Loops in which a thread waits for what another thread writes.
+//!
+//! Run one after the other, the first thread of a block would wait for ever for the second. A loop is taken to wait if
+//! it can be left by a condition on memory that its own turns do not move on from: the condition depends on a load, or
+//! on the result of an operation or a call, whose operands are the same in each turn, and on nothing else that changes.
+//! So `while cas(lock, 0, 1) != 0` and `while flag[0] == 0` wait; a search `while x[j] != v: j += 1`, and an update that
+//! compares with what it last saw, do not. Nor does a loop that itself writes what it reads in each turn, such as one
+//! that draws random numbers, or that reads the thread's own memory.
+//!
+//! A loop also waits if such a condition decides whether a turn brings the thread further at all:
+//! `while t < n: if add(ready, t, 0) != 0: t += 1` ([`quiet`](super::quiet)).
+//!
+//! A function that calls itself is a loop, too ([`waiting_recursion`](super::waiting_recursion)).
+
+use super::{
+    ir_queries::{escapes, for_each_read},
+    no_progress::{NoProgressIterations, exposed},
+    reads::{Reads, is_own_space, same},
+    waiting_recursion::circles_wait,
+};
+use crate::ir::{
+    Circles, ExprId, ExprKind, FuncId, Function, LocalId, Module, Op, Stmt, StmtKind, for_each_expr, for_each_stmt,
+};
+
+/// What a thread that waits in a loop reads again and again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Wait {
+    /// The loads that the end of the wait depends on.
+    pub loads: Vec<ExprId>,
+    /// It also depends on what a function, or an operation that is no atomic step, reads.
+    pub calls: bool,
+}
+
+impl Wait {
+    fn add(&mut self, other: Self) {
+        self.loads.extend(other.loads);
+        self.calls |= other.calls;
+    }
+}
+
+/// For each function of a module, the memory that it reads and whether it waits for other threads.
+#[derive(Clone, Debug)]
+pub(crate) struct WaitAnalysis {
+    /// By function.
+    reads: Vec<Reads>,
+    /// Functions that call themselves wait for other threads.
+    pub circles: bool,
+}
+
+impl WaitAnalysis {
+    /// Reads a module.
+    pub(crate) fn of(module: &Module, circles: &Circles) -> Self {
+        Self { reads: Reads::of_module(module), circles: circles_wait(module, circles) }
+    }
+
+    /// `true` if a thread may wait somewhere in the module.
+    pub(crate) fn in_module(&self, module: &Module) -> bool {
+        self.circles
+            || module.functions.iter().any(|(_, function)| {
+                let mut found = false;
+                for_each_stmt(&function.body, &mut |stmt| {
+                    if let StmtKind::Loop { body, step } = &stmt.kind {
+                        found = found || self.in_loop(function, body, step);
+                    }
+                });
+                found
+            })
+    }
+
+    /// `true` if a thread may wait in a loop with this body and step.
+    pub(crate) fn in_loop(&self, function: &Function, body: &[Stmt], step: &[Stmt]) -> bool {
+        self.wait(function, body, step).is_some()
+    }
+
+    /// How a thread may wait in a loop with this body and step; `None` if it does not.
+    pub(crate) fn wait(&self, function: &Function, body: &[Stmt], step: &[Stmt]) -> Option<Wait> {
+        let exposed = exposed(function, body, step);
+        let mut all = Vec::new();
+        for part in [body, step] {
+            for_each_stmt(part, &mut |stmt| all.push(stmt));
+        }
+        let inside = Inside::of(self, function, &all, &exposed, own_stores(body, step));
+        let mut conds = Vec::new();
+        inside.left_by_memory(body, &mut conds);
+        let mut wait = (!conds.is_empty()).then(|| inside.what_is_read(&all, &conds));
+        let quiet = NoProgressIterations::of(function, body, step, &exposed);
+        if !quiet.decisions.is_empty() {
+            let inside = Inside::of(self, function, &quiet.stmts, &exposed, own_stores(body, step));
+            let conds: Vec<_> = quiet.decisions.iter().copied().filter(|&cond| inside.waits_for(cond)).collect();
+            if !conds.is_empty() {
+                wait.get_or_insert_default().add(inside.what_is_read(&quiet.stmts, &conds));
+            }
+        }
+        wait
+    }
+
+    fn reads(&self, func: FuncId) -> Reads {
+        self.reads.get(func.index()).copied().unwrap_or(Reads::Others)
+    }
+}
+
+/// The pointers that each turn of a loop stores to.
+fn own_stores(body: &[Stmt], step: &[Stmt]) -> Vec<ExprId> {
+    let mut pointers = Vec::new();
+    for part in [body, step] {
+        for stmt in part {
+            if let StmtKind::Store { pointer, .. } = &stmt.kind {
+                pointers.push(*pointer);
+            }
+            if escapes(std::slice::from_ref(stmt)).continues {
+                break;
+            }
+        }
+    }
+    pointers
+}
+
+/// Where what is in the locals comes from, in the turns of a loop or in some of them.
+struct Inside<'a> {
+    waiting: &'a WaitAnalysis,
+    function: &'a Function,
+    /// By the local's index: it may differ from turn to turn.
+    varies: Vec<bool>,
+    /// It may hold what came from memory at an address that stays.
+    memory: Vec<bool>,
+    /// It may hold what the loop's own turns move on.
+    progress: Vec<bool>,
+    /// The pointers that each turn stores to.
+    stores: Vec<ExprId>,
+}
+
+impl<'a> Inside<'a> {
+    /// Reads the statements of the turns; `exposed` says which locals a turn may read before it assigns them.
+    fn of(
+        waiting: &'a WaitAnalysis,
+        function: &'a Function,
+        stmts: &[&Stmt],
+        exposed: &[bool],
+        stores: Vec<ExprId>,
+    ) -> Self {
+        let none = vec![false; function.locals.len()];
+        let mut inside = Self { waiting, function, varies: none.clone(), memory: none.clone(), progress: none, stores };
+        inside.note_what_varies(stmts, exposed);
+        // What a local is computed from may be assigned after it.
+        while stmts.iter().fold(false, |more, stmt| inside.note(stmt) | more) {}
+        inside
+    }
+
+    /// A local that a turn assigns once, before it reads it, and from what stays, is the same in every turn.
+    fn note_what_varies(&mut self, stmts: &[&Stmt], exposed: &[bool]) {
+        let mut counts = vec![0_u32; self.function.locals.len()];
+        for stmt in stmts {
+            for local in stmt.kind.assigned() {
+                counts[local.index()] += 1;
+                let again = matches!(stmt.kind, StmtKind::Assign(_, value) if !self.loads(value));
+                self.varies[local.index()] |= exposed[local.index()] || counts[local.index()] > 1 || !again;
+            }
+        }
+        loop {
+            let mut more = false;
+            for stmt in stmts {
+                if let StmtKind::Assign(local, value) = stmt.kind {
+                    more |= !self.varies[local.index()] && !self.stays(value);
+                    self.varies[local.index()] |= !self.stays(value);
+                }
+            }
+            if !more {
+                break;
+            }
+        }
+    }
+
+    /// Notes where a statement's locals come from; `true` if something is new.
+    fn note(&mut self, stmt: &Stmt) -> bool {
+        let mut more = false;
+        for local in stmt.kind.assigned() {
+            let (memory, progress) = self.source(stmt, local);
+            more |= (memory && !self.memory[local.index()]) || (progress && !self.progress[local.index()]);
+            self.memory[local.index()] |= memory;
+            self.progress[local.index()] |= progress;
+        }
+        more
+    }
+
+    /// Whether what a statement gives a local came from memory, and whether the turns move it on.
+    fn source(&self, stmt: &Stmt, local: LocalId) -> (bool, bool) {
+        let exprs = stmt.kind.exprs();
+        let of_values = || {
+            (exprs.iter().any(|&root| self.reads_memory(root)), exprs.iter().any(|&root| self.moves(root, Some(local))))
+        };
+        let stays = || exprs.iter().all(|&root| self.stays(root));
+        match &stmt.kind {
+            StmtKind::Call { func, .. } => match self.waiting.reads(*func) {
+                Reads::Nothing => of_values(),
+                Reads::Own => (false, true),
+                Reads::Steps | Reads::Others => (stays(), !stays()),
+            },
+            StmtKind::Op { .. } => (stays(), !stays()),
+            StmtKind::Assign(..)
+            | StmtKind::Store { .. }
+            | StmtKind::If { .. }
+            | StmtKind::Loop { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_) => of_values(),
+        }
+    }
+
+    fn loads(&self, root: ExprId) -> bool {
+        let mut found = false;
+        for_each_expr(self.function, root, &mut |id| {
+            found |= matches!(self.function.exprs[id].kind, ExprKind::Load(..));
+        });
+        found
+    }
+
+    /// `true` if an expression has the same operands in every turn.
+    fn stays(&self, root: ExprId) -> bool {
+        let mut stays = true;
+        for_each_read(self.function, root, &mut |local| stays &= !self.varies[local.index()]);
+        stays
+    }
+
+    /// `true` if each turn stores to a place itself.
+    fn is_stored(&self, pointer: ExprId) -> bool {
+        self.stores.iter().any(|&store| same(self.function, store, pointer))
+    }
+
+    /// `true` if a load reads in each turn what others may have written where it read before.
+    fn reads_again(&self, load: ExprId) -> bool {
+        let ExprKind::Load(pointer, _) = self.function.exprs[load].kind else { return false };
+        !is_own_space(self.function, pointer) && self.stays(pointer) && !self.is_stored(pointer)
+    }
+
+    fn reads_memory(&self, root: ExprId) -> bool {
+        let mut found = false;
+        for_each_expr(self.function, root, &mut |id| {
+            if let ExprKind::Load(..) = self.function.exprs[id].kind {
+                found |= self.reads_again(id);
+            } else if let ExprKind::Local(local) = self.function.exprs[id].kind {
+                found |= self.memory[local.index()];
+            }
+        });
+        found
+    }
+
+    /// `true` if an expression depends on what the turns move on: a local that is computed from itself, a load from an
+    /// address that changes, or from one that each turn stores to.
+    fn moves(&self, root: ExprId, of: Option<LocalId>) -> bool {
+        let mut found = false;
+        for_each_expr(self.function, root, &mut |id| {
+            if let ExprKind::Load(pointer, _) = self.function.exprs[id].kind {
+                found |= !self.stays(pointer) || self.is_stored(pointer);
+            } else if let ExprKind::Local(local) = self.function.exprs[id].kind {
+                found |= self.progress[local.index()] || of == Some(local);
+            }
+        });
+        found
+    }
+
+    /// `true` if a condition depends on memory that others write, and on nothing that moves on.
+    fn waits_for(&self, cond: ExprId) -> bool {
+        self.reads_memory(cond) && !self.moves(cond, None)
+    }
+
+    /// The conditions of ways out of the loop that depend on such memory and on nothing that moves on.
+    fn left_by_memory(&self, block: &[Stmt], conds: &mut Vec<ExprId>) {
+        for stmt in block {
+            let StmtKind::If { cond, then, otherwise } = &stmt.kind else { continue };
+            let (yes, no) = (escapes(then), escapes(otherwise));
+            if !(yes.breaks || yes.returns || no.breaks || no.returns) {
+                continue;
+            }
+            if self.waits_for(*cond) {
+                conds.push(*cond);
+            }
+            self.left_by_memory(then, conds);
+            self.left_by_memory(otherwise, conds);
+        }
+    }
+
+    /// What such conditions depend on, through the locals that these statements assign.
+    fn what_is_read(&self, stmts: &[&Stmt], conds: &[ExprId]) -> Wait {
+        let mut wait = Wait::default();
+        let mut followed = vec![false; self.function.locals.len()];
+        let mut open = conds.to_vec();
+        while let Some(root) = open.pop() {
+            for_each_expr(self.function, root, &mut |id| {
+                if self.reads_again(id) && !wait.loads.contains(&id) {
+                    wait.loads.push(id);
+                }
+            });
+            for_each_read(self.function, root, &mut |local| {
+                if !self.memory[local.index()] || std::mem::replace(&mut followed[local.index()], true) {
+                    return;
+                }
+                for stmt in stmts.iter().filter(|stmt| stmt.kind.assigned().contains(&local)) {
+                    open.extend(stmt.kind.exprs());
+                    wait.calls |= self.calls(stmt);
+                }
+            });
+        }
+        wait
+    }
+
+    /// `true` if what a statement gives is read by a function, or by an operation that is no atomic step.
+    fn calls(&self, stmt: &Stmt) -> bool {
+        match &stmt.kind {
+            StmtKind::Call { func, .. } => self.waiting.reads(*func) == Reads::Others,
+            StmtKind::Op { op, .. } => op.row().memory.reads() && !matches!(op, Op::Atomic { .. }),
+            StmtKind::Assign(..)
+            | StmtKind::Store { .. }
+            | StmtKind::If { .. }
+            | StmtKind::Loop { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_) => false,
+        }
+    }
+}

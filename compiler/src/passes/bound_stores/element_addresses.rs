@@ -1,0 +1,162 @@
+//! Where pointers lie, seen from the arrays that they are made of.
+
+use weft_artifact::Layout;
+
+use super::{roots::Tie, stores::Writer};
+use crate::ir::{BinaryOp, ExprId, ExprKind, LocalId, Type};
+
+/// An index and the extent that it is to lie in.
+pub(super) type Dim = (ExprId, LocalId);
+
+/// The address of an element in terms of its array.
+pub(super) struct ElementAddress {
+    /// The array's data.
+    pub(super) data: LocalId,
+    /// One a dimension.
+    pub(super) dims: Vec<Dim>,
+    /// The element's number in memory, where that is what the pointer is made of.
+    pub(super) number: Option<ExprId>,
+    /// Bytes behind the element's first.
+    pub(super) behind: i128,
+    /// Bytes of the element.
+    pub(super) bytes: i128,
+}
+
+impl Writer<'_> {
+    /// Where in an array a pointer leads to; `None` where it is not made of one index a dimension.
+    pub(super) fn place(&self, pointer: ExprId) -> Option<ElementAddress> {
+        let (at, behind) = self.peel(pointer);
+        if let Some(data) = self.function.local(at) {
+            let tie = self.arrays.get(&data).filter(|tie| tie.shape.is_empty())?;
+            return Some(ElementAddress { data, dims: Vec::new(), number: None, behind, bytes: tie.bytes.into() });
+        }
+        let (data, tie, dims, number) = match self.function.exprs[at].kind {
+            ExprKind::Offset { base, index, scale } => {
+                let (data, tie) = self.array(base)?;
+                if i128::from(scale) * self.size(at) != i128::from(tie.bytes) {
+                    return None;
+                }
+                // A number that the launch can compare is one of the layout's: another has no such dimensions.
+                (data, tie, self.of_elements(index, tie)?, Some(index))
+            }
+            ExprKind::ByteOffset { base, bytes } => {
+                let (data, tie) = self.array(base)?;
+                (data, tie, self.of_bytes(bytes, tie)?, None)
+            }
+            ExprKind::Const(_)
+            | ExprKind::Local(_)
+            | ExprKind::Special(_)
+            | ExprKind::Unary(..)
+            | ExprKind::Binary(..)
+            | ExprKind::Compare(..)
+            | ExprKind::Select(..)
+            | ExprKind::Convert(_)
+            | ExprKind::Math(..)
+            | ExprKind::Load(..)
+            | ExprKind::SharedBase(_)
+            | ExprKind::ConstBase(_)
+            | ExprKind::DynamicShared
+            | ExprKind::LocalBase(_)
+            | ExprKind::Wrap { .. } => return None,
+        };
+        Some(ElementAddress { data, dims, number, behind, bytes: tie.bytes.into() })
+    }
+
+    fn array(&self, base: ExprId) -> Option<(LocalId, &Tie)> {
+        let data = self.function.local(base)?;
+        Some((data, self.arrays.get(&data)?))
+    }
+
+    /// The indices in `(i0 * n1 + i1) * n2 + i2`.
+    fn of_elements(&self, index: ExprId, tie: &Tie) -> Option<Vec<Dim>> {
+        let mut extents = tie.shape.clone();
+        match tie.layout {
+            Layout::C => {}
+            Layout::F => extents.reverse(),
+            Layout::Any => return None,
+        }
+        let mut dims = Vec::new();
+        let mut left = index;
+        while let Some(extent) = extents.pop() {
+            if extents.is_empty() {
+                dims.push((left, extent));
+                return Some(dims);
+            }
+            let ExprKind::Binary(BinaryOp::Add, rows, at) = self.function.exprs[left].kind else { return None };
+            let ExprKind::Binary(BinaryOp::Mul, row, by) = self.function.exprs[rows].kind else { return None };
+            if self.function.local(by) != Some(extent) {
+                return None;
+            }
+            dims.push((at, extent));
+            left = row;
+        }
+        None
+    }
+
+    /// The indices in `i0 * s0 + i1 * s1`.
+    fn of_bytes(&self, bytes: ExprId, tie: &Tie) -> Option<Vec<Dim>> {
+        let mut dims = Vec::new();
+        let mut left = bytes;
+        for (place, (extent, stride)) in tie.shape.iter().zip(&tie.strides).enumerate().rev() {
+            let term = if place == 0 {
+                left
+            } else {
+                let ExprKind::Binary(BinaryOp::Add, rest, term) = self.function.exprs[left].kind else { return None };
+                left = rest;
+                term
+            };
+            let ExprKind::Binary(BinaryOp::Mul, index, by) = self.function.exprs[term].kind else { return None };
+            if self.function.local(by) != Some(*stride) {
+                return None;
+            }
+            dims.push((index, *extent));
+        }
+        (!dims.is_empty()).then_some(dims)
+    }
+
+    /// The pointer that another one is a known number of bytes behind.
+    pub(super) fn peel(&self, mut pointer: ExprId) -> (ExprId, i128) {
+        let mut behind = 0;
+        loop {
+            // An index into an array is one, known or not.
+            let known = |base: ExprId, distance: ExprId| match self.function.local(base) {
+                Some(local) if self.arrays.contains_key(&local) => None,
+                Some(_) | None => self.function.int(distance),
+            };
+            let (base, by) = match self.function.exprs[pointer].kind {
+                ExprKind::Convert(base) if matches!(self.function.exprs[base].ty, Type::Ptr(..)) => (base, 0),
+                ExprKind::Offset { base, index, scale } => match known(base, index) {
+                    Some(index) => (base, index * i128::from(scale) * self.size(pointer)),
+                    None => return (pointer, behind),
+                },
+                ExprKind::ByteOffset { base, bytes } => match known(base, bytes) {
+                    Some(bytes) => (base, bytes),
+                    None => return (pointer, behind),
+                },
+                ExprKind::Const(_)
+                | ExprKind::Local(_)
+                | ExprKind::Special(_)
+                | ExprKind::Unary(..)
+                | ExprKind::Binary(..)
+                | ExprKind::Compare(..)
+                | ExprKind::Select(..)
+                | ExprKind::Convert(_)
+                | ExprKind::Math(..)
+                | ExprKind::Load(..)
+                | ExprKind::SharedBase(_)
+                | ExprKind::ConstBase(_)
+                | ExprKind::DynamicShared
+                | ExprKind::LocalBase(_)
+                | ExprKind::Wrap { .. } => return (pointer, behind),
+            };
+            (pointer, behind) = (base, behind + by);
+        }
+    }
+
+    /// Bytes of what a pointer points to.
+    pub(super) fn size(&self, pointer: ExprId) -> i128 {
+        match self.function.exprs[pointer].ty {
+            Type::Ptr(scalar, _) | Type::Scalar(scalar) => scalar.size_bytes().into(),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! What the conditions around a statement say of indices: which are below which extent.
+//!
+//! A fact is an expression over locals and an extent, a parameter that never changes. It is forgotten where a local that the
+//! expression reads gets a value. What is computed step by step, as `0 < i < n` is, is known of the local that holds whether it
+//! is true.
+
+use crate::{
+    analysis::{any_expr, for_each_read, same},
+    ir::{BinaryOp, CompareOp, Const, Expr, ExprId, ExprKind, Function, LocalId, UnaryOp},
+    passes::prove_nonneg::is_nonneg,
+};
+
+/// Comparisons of indices and extents that hold at a program point.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ProvenIndices {
+    below: Vec<Fact>,
+    /// What holds where a local is true.
+    when: Vec<(LocalId, Fact)>,
+}
+
+/// An expression is below a parameter.
+type Fact = (ExprId, LocalId);
+
+impl ProvenIndices {
+    /// Adds what a condition says, or what it says where it does not hold.
+    pub(super) fn assume(&mut self, function: &Function, cond: ExprId, holds: bool) {
+        match (&function.exprs[cond].kind, holds) {
+            (ExprKind::Binary(BinaryOp::And, a, b), true) | (ExprKind::Binary(BinaryOp::Or, a, b), false) => {
+                self.assume(function, *a, holds);
+                self.assume(function, *b, holds);
+            }
+            (ExprKind::Local(flag), true) => {
+                let known = self.when.iter().filter(|(of, _)| of == flag).map(|(_, fact)| *fact);
+                self.below.extend(known);
+            }
+            (ExprKind::Unary(UnaryOp::Not, inner), _) => self.assume(function, *inner, !holds),
+            // The test of a range whose step is not known: `select(step > 0, i < n, (step < 0) & (i > n))`.
+            (ExprKind::Select(_, a, b), true) if is_never(function, *b) => self.assume(function, *a, true),
+            (ExprKind::Compare(op, a, b), _) => {
+                let (lesser, greater) = match (op, holds) {
+                    (CompareOp::Lt, true) | (CompareOp::Ge, false) => (*a, *b),
+                    (CompareOp::Gt, true) | (CompareOp::Le, false) => (*b, *a),
+                    (CompareOp::Lt | CompareOp::Gt, false)
+                    | (CompareOp::Le | CompareOp::Ge, true)
+                    | (CompareOp::Eq | CompareOp::Ne, _) => return,
+                };
+                if let Some(extent) = extent(function, greater)
+                    && function.params.contains(&extent)
+                    && function.exprs[lesser].ty == crate::ir::Type::I64
+                    && !any_expr(function, lesser, &|kind| matches!(kind, ExprKind::Load(..)))
+                {
+                    self.below.push((lesser, extent));
+                }
+            }
+            (
+                ExprKind::Const(_)
+                | ExprKind::Local(_)
+                | ExprKind::Special(_)
+                | ExprKind::Unary(..)
+                | ExprKind::Binary(..)
+                | ExprKind::Select(..)
+                | ExprKind::Convert(_)
+                | ExprKind::Math(..)
+                | ExprKind::Load(..)
+                | ExprKind::Offset { .. }
+                | ExprKind::ByteOffset { .. }
+                | ExprKind::SharedBase(_)
+                | ExprKind::ConstBase(_)
+                | ExprKind::DynamicShared
+                | ExprKind::LocalBase(_)
+                | ExprKind::Wrap { .. },
+                _,
+            ) => {}
+        }
+    }
+
+    /// Whether an index lies in an extent.
+    pub(super) fn is_inside(&self, function: &Function, index: ExprId, extent: LocalId) -> bool {
+        is_nonneg(function, index) && self.is_below(function, index, extent)
+    }
+
+    fn is_below(&self, function: &Function, index: ExprId, extent: LocalId) -> bool {
+        self.below.iter().any(|(known, of)| *of == extent && same(function, *known, index))
+    }
+
+    /// A local gets a value: what was known of it is forgotten, and it is known what is known of the value.
+    pub(super) fn assign(&mut self, function: &mut Function, local: LocalId, value: ExprId) {
+        let mut says = Self { below: Vec::new(), when: self.when.clone() };
+        says.assume(function, value, true);
+        let mut itself = false;
+        for_each_read(function, value, &mut |read| itself |= read == local);
+        let known: Vec<LocalId> =
+            self.below.iter().filter(|(of, _)| same(function, *of, value)).map(|(_, extent)| *extent).collect();
+        self.forget(function, &[local]);
+        self.when.extend(says.below.into_iter().map(|fact| (local, fact)));
+        if known.is_empty() || itself {
+            return;
+        }
+        let Expr { ty, span, .. } = function.exprs[value];
+        let read = function.exprs.push(Expr { kind: ExprKind::Local(local), ty, span });
+        self.below.extend(known.into_iter().map(|extent| (read, extent)));
+    }
+
+    /// Locals may get a value.
+    pub(super) fn forget(&mut self, function: &Function, locals: &[LocalId]) {
+        let stays = |(of, _): &Fact| {
+            let mut stays = true;
+            for_each_read(function, *of, &mut |read| stays &= !locals.contains(&read));
+            stays
+        };
+        self.below.retain(stays);
+        self.when.retain(|(flag, fact)| !locals.contains(flag) && stays(fact));
+    }
+
+    /// What holds behind `if cond { … } else { flag = False }` where the flag is true: what does at the end of the one
+    /// branch where it is, and the condition, by what was known `before`. The branches
+    /// assign these locals.
+    pub(super) fn join(
+        &mut self,
+        function: &Function,
+        before: &Self,
+        cond: ExprId,
+        then: &Self,
+        flag: LocalId,
+        assigned: &[LocalId],
+    ) {
+        let mut says = Self { below: Vec::new(), when: before.when.clone() };
+        says.assume(function, cond, true);
+        let inside = then.when.iter().filter(|(of, _)| *of == flag).map(|(_, fact)| *fact);
+        says.below.extend(inside);
+        says.when.clear();
+        says.forget(function, assigned);
+        self.when.extend(says.below.into_iter().map(|fact| (flag, fact)));
+    }
+}
+
+/// The parameter that something is, or is not above of: extents are no larger than [`weft_artifact::EXTENT_BITS`] says, so
+/// that `n - 1` does not wrap.
+fn extent(function: &Function, id: ExprId) -> Option<LocalId> {
+    if let ExprKind::Binary(BinaryOp::Sub, a, b) = function.exprs[id].kind
+        && function.int(b).is_some_and(|by| (0..1 << 32).contains(&by))
+    {
+        return function.local(a).filter(|local| function.locals[*local].nonneg);
+    }
+    function.local(id)
+}
+
+/// A condition that holds only for a number below zero, of one that never is.
+fn is_never(function: &Function, cond: ExprId) -> bool {
+    if let ExprKind::Binary(BinaryOp::And, a, b) = function.exprs[cond].kind {
+        return is_never(function, a) || is_never(function, b);
+    }
+    let ExprKind::Compare(CompareOp::Lt, a, b) = function.exprs[cond].kind else { return false };
+    function.exprs[b].kind == ExprKind::Const(Const::Int(0)) && is_nonneg(function, a)
+}

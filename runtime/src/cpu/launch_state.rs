@@ -1,0 +1,114 @@
+//! What the threads of the system that run a launch know of each other: whether some thread gets on, why the launch is given
+//! up, and the barrier of all its blocks.
+#![expect(unsafe_code, reason = "has a launch given up, whose watch it gets as a pointer")]
+
+use std::sync::{
+    Mutex, OnceLock, PoisonError,
+    atomic::{AtomicBool, AtomicU64, Ordering},
+};
+
+use weft_artifact::HostWatch;
+
+use super::invalid_access::Culprit;
+
+/// The state that all threads of a launch share.
+#[derive(Default)]
+pub(super) struct LaunchState {
+    /// Changes when some thread gets on.
+    pub(super) progress: AtomicU64,
+    /// All threads wait, and there is no memory for more.
+    pub(super) full: AtomicBool,
+    /// A thread has come to the end of its stack.
+    deep: AtomicBool,
+    /// The first wild access.
+    wild: OnceLock<Culprit>,
+    grid: Mutex<Grid>,
+    /// [`Grid::turn`], for whoever only looks.
+    grid_turn: AtomicU64,
+}
+
+/// The barrier of all blocks of a launch.
+#[derive(Default)]
+struct Grid {
+    blocks: u64,
+    /// Blocks that have come to it.
+    come: u64,
+    /// Blocks that have ended, for which nobody waits.
+    ended: u64,
+    /// How often all have been there.
+    turn: u64,
+}
+
+impl LaunchState {
+    /// For a launch of so many blocks.
+    pub(super) fn of(blocks: u64) -> Self {
+        Self { grid: Mutex::new(Grid { blocks, ..Grid::default() }), ..Self::default() }
+    }
+
+    pub(super) fn grid_turn(&self) -> u64 {
+        self.grid_turn.load(Ordering::Acquire)
+    }
+
+    /// A block has come to the grid's barrier; gives the turn that it waits for to end.
+    pub(super) fn come_to_grid(&self) -> u64 {
+        let mut grid = self.grid.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = grid.turn;
+        grid.come += 1;
+        self.let_go(&mut grid);
+        turn
+    }
+
+    pub(super) fn block_ended(&self) {
+        let mut grid = self.grid.lock().unwrap_or_else(PoisonError::into_inner);
+        grid.ended += 1;
+        self.let_go(&mut grid);
+    }
+
+    /// Ends the turn if all blocks that have not ended are there.
+    fn let_go(&self, grid: &mut Grid) {
+        if grid.come > 0 && grid.come + grid.ended == grid.blocks {
+            grid.come = 0;
+            grid.turn += 1;
+            self.grid_turn.store(grid.turn, Ordering::Release);
+        }
+    }
+
+    /// Whether the launch was given up because a thread came to the end of its stack.
+    pub(super) fn is_deep(&self) -> bool {
+        self.deep.load(Ordering::Relaxed)
+    }
+
+    /// Gives the launch up because a thread has come there.
+    pub(super) fn give_up(&self, watch: *const HostWatch) {
+        self.deep.store(true, Ordering::Relaxed);
+        Self::leave(watch);
+    }
+
+    /// Gives the launch up because a thread has left its code.
+    pub(super) fn went_wild(&self, watch: *const HostWatch, culprit: Culprit) {
+        if culprit.wild.on_stack {
+            return self.give_up(watch);
+        }
+        // Another one was first.
+        let _later = self.wild.set(culprit);
+        Self::leave(watch);
+    }
+
+    /// The wild access for which the launch was given up.
+    pub(super) fn wild(&self) -> Option<&Culprit> {
+        self.wild.get()
+    }
+
+    /// Has all threads leave.
+    fn leave(watch: *const HostWatch) {
+        // SAFETY: the watch is that of the launch which this thread runs.
+        let give_up = unsafe { (*watch).give_up };
+        // SAFETY: as above.
+        unsafe { give_up(watch) };
+    }
+
+    /// Whether the launch was given up because there was no memory for all its threads.
+    pub(super) fn is_full(&self) -> bool {
+        self.full.load(Ordering::Relaxed)
+    }
+}

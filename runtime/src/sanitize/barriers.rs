@@ -1,0 +1,441 @@
+//! Where threads meet: barriers, and what the lanes of a warp do together.
+
+use weft_artifact::{Site, SiteKind};
+
+use super::{
+    clock::{Thread, WARP, join},
+    finding::{self, Finding, ThreadLocation},
+    launch::{Launch, LiveThread},
+    record::Spot,
+    release_logs::Logs,
+};
+
+/// The collective operation that a thread waits at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct CollectiveCall {
+    /// Where, if it is to meet somebody.
+    pub(super) spot: Option<Spot>,
+    pub(super) mask: u32,
+    /// Of a shuffle: how, by how much, and the width.
+    pub(super) how: (u8, u8, u32),
+}
+
+impl Launch {
+    /// All threads of a block that have not ended were at its barrier.
+    pub fn block_met(&mut self, slot: usize, threads: &[usize], ended: &[usize]) {
+        self.changes += 1;
+        let Some(block) = self.blocks.get_mut(slot) else { return };
+        block.epoch += 1;
+        let (epoch, id) = (block.epoch, block.id);
+        if self.orders {
+            share(&mut block.threads, &self.released, threads);
+        }
+        for &at in threads {
+            if let Some(thread) = block.threads.get_mut(at) {
+                thread.epoch = epoch;
+                if self.orders {
+                    thread.see(id, at);
+                } else {
+                    thread.seen.epoch = epoch;
+                }
+            }
+        }
+        if !self.checks_meetings() {
+            return;
+        }
+        let first = threads.iter().find_map(|&thread| Some((thread, self.meeting(slot, thread)?.spot?)));
+        let Some((one, site)) = first else { return };
+        let at = self.line_of(site);
+        let other = threads.iter().find_map(|&thread| {
+            let there = self.meeting(slot, thread)?.spot?;
+            (there != site && self.line_of(there) != at).then_some((thread, there))
+        });
+        if let Some((two, there)) = other {
+            self.found_meeting(
+                "barrier divergence",
+                &[(LiveThread { slot, thread: one }, site), (LiveThread { slot, thread: two }, there)],
+                |a, b| format!("threads of a block are at different barriers: {a} at one, {b} at the other"),
+                "let all threads of the block come to the same barrier",
+            );
+        }
+        let left = ended.iter().copied().find(|&thread| self.has_left(slot, thread));
+        if let Some(left) = left {
+            let end = self.end_site();
+            self.found_missing(LiveThread { slot, thread: one }, site, LiveThread { slot, thread: left }, end);
+        }
+        self.forget_meetings(slot, threads);
+    }
+
+    /// All blocks were at the grid's barrier: what comes is behind all that was.
+    pub fn grid_met(&mut self) {
+        self.changes += 1;
+        self.take_numbers();
+    }
+
+    /// The lanes of a mask were at a barrier of their warp, or at what is taken apart into some; `here` are those that were.
+    pub fn warp_met(&mut self, slot: usize, warp: usize, mask: u32, here: u32, ended: u32) {
+        self.changes += 1;
+        let threads: Vec<usize> = lanes_of(here).map(|lane| warp * WARP + lane).collect();
+        let Some(&one) = threads.first() else { return };
+        let Some(CollectiveCall { spot: Some(site), .. }) = self.meeting(slot, one) else { return };
+        let Some(kind) = self.site(site.site()).map(|site| site.kind) else { return };
+        if kind == SiteKind::WarpBarrier {
+            self.lanes_known(slot, &threads);
+        }
+        if self.checks_meetings() {
+            self.check_lanes(slot, (warp, mask, here, ended), &threads, (one, site, kind));
+        }
+        self.forget_meetings(slot, &threads);
+    }
+
+    /// Lanes that were at a `syncwarp` know of each other.
+    fn lanes_known(&mut self, slot: usize, threads: &[usize]) {
+        let Some(block) = self.blocks.get_mut(slot) else { return };
+        let (mut lanes, id) = ([0_u32; WARP], block.id);
+        if self.orders {
+            share(&mut block.threads, &self.released, threads);
+        }
+        for &thread in threads {
+            let Some(state) = block.threads.get_mut(thread) else { continue };
+            for (clock, own) in lanes.iter_mut().zip(state.lanes.iter().flat_map(|lanes| lanes.iter())) {
+                *clock = (*clock).max(*own);
+            }
+            if let Some(clock) = lanes.get_mut(thread % WARP) {
+                *clock = (*clock).max(state.clock);
+            }
+        }
+        for &thread in threads {
+            let Some(state) = block.threads.get_mut(thread) else { continue };
+            match &mut state.lanes {
+                Some(own) => **own = lanes,
+                none => *none = Some(Box::new(lanes)),
+            }
+            state.tick();
+            state.see(id, thread);
+        }
+    }
+
+    fn check_lanes(
+        &mut self,
+        slot: usize,
+        (warp, mask, here, ended): (usize, u32, u32, u32),
+        threads: &[usize],
+        (one, site, kind): (usize, Spot, SiteKind),
+    ) {
+        let who = |thread: usize| LiveThread { slot, thread };
+        let at = self.line_of(site);
+        let other = threads.iter().find_map(|&thread| {
+            let there = self.meeting(slot, thread)?.spot?;
+            (there != site && self.line_of(there) != at).then_some((thread, there))
+        });
+        if let Some((two, there)) = other {
+            // `syncwarp` may be met at several places, as long as all of them are one.
+            let both_barriers =
+                kind == SiteKind::WarpBarrier && self.site(there.site()).is_some_and(|site| site.kind == kind);
+            if !both_barriers {
+                self.found_meeting(
+                    "warp divergence",
+                    &[(who(one), site), (who(two), there)],
+                    |a, b| format!("lanes of one mask are at different places: {a} at one, {b} at the other"),
+                    "let all lanes of the mask come to the same call, or name those that do",
+                );
+            }
+        }
+        // A lane that has fallen off the kernel's end was named by a mask, and did not come.
+        let gone = lanes_of(mask & ended).map(|lane| warp * WARP + lane).find(|&thread| self.has_left(slot, thread));
+        if let Some(gone) = gone {
+            let end = self.end_site();
+            self.found_absent((who(one), site), (who(gone), end), mask);
+        }
+        // Weft's own functions do not use what they get from lanes that are not there.
+        if kind != SiteKind::Shuffle || self.site(site.site()).is_some_and(|site| site.is_own) {
+            return;
+        }
+        for &thread in threads {
+            let Some(CollectiveCall { how, spot: Some(site), .. }) = self.meeting(slot, thread) else { continue };
+            let Some(source) = source(thread % WARP, how) else { continue };
+            if here >> source & 1 == 0 {
+                let named = if mask >> source & 1 == 0 { "which the mask does not name" } else { "which is not there" };
+                self.found_shuffle(who(thread), site, source, named);
+                break;
+            }
+        }
+    }
+
+    /// Lanes wait at a barrier of their warp for others that do not come: they are told, and go on.
+    pub fn warp_given_up(&mut self, slot: usize, warp: usize, waiting: &[(usize, u32)], elsewhere: &[usize]) {
+        let threads: Vec<usize> = waiting.iter().map(|&(thread, _)| thread).collect();
+        if !self.checks_meetings() {
+            self.forget_meetings(slot, &threads);
+            return;
+        }
+        for &(thread, mask) in waiting {
+            let Some(CollectiveCall { spot: Some(site), .. }) = self.meeting(slot, thread) else { continue };
+            // Who it waits for: a lane of the mask that is at another place, or at this one with another mask.
+            let other = waiting
+                .iter()
+                .copied()
+                .filter(|&(other, others)| other != thread && mask >> (other % WARP) & 1 == 1 && others != mask);
+            let other = other.map(|(other, _)| other).next().or_else(|| {
+                let named = |other: &&usize| **other / WARP == warp && mask >> (**other % WARP) & 1 == 1;
+                elsewhere.iter().find(named).copied()
+            });
+            let Some(other) = other else { continue };
+            let Some(CollectiveCall { spot: Some(there), mask: others, .. }) = self.meeting(slot, other) else {
+                continue;
+            };
+            let locations = [(LiveThread { slot, thread }, site), (LiveThread { slot, thread: other }, there)];
+            if self.line_of(there) == self.line_of(site) {
+                self.found_meeting(
+                    "mask mismatch",
+                    &locations,
+                    |a, b| format!("lanes name different masks: {a} names {mask:#x}, {b} names {others:#x}"),
+                    "name the same lanes in each of them",
+                );
+            } else {
+                let lane = other % WARP;
+                self.found_meeting(
+                    "lane missing",
+                    &locations,
+                    |a, b| format!("{a} waits for lane {lane} of its warp, which the mask {mask:#x} names, but {b} is elsewhere"),
+                    "name those lanes that come to the call",
+                );
+            }
+            break;
+        }
+        self.forget_meetings(slot, &threads);
+    }
+
+    /// Threads wait and nobody goes on. `waiting` are those of one block.
+    pub fn stuck(&mut self, slot: usize, waiting: &[usize]) {
+        if !self.checks_meetings() {
+            return;
+        }
+        let mut locations: Vec<(LiveThread, Spot)> = Vec::new();
+        for &thread in waiting {
+            let Some(state) = self.blocks.get(slot).and_then(|block| block.threads.get(thread)) else { continue };
+            let Some(site) = state.meeting.spot.or(state.last()) else { continue };
+            if locations.len() < 2 && !locations.iter().any(|(_, known)| *known == site) {
+                locations.push((LiveThread { slot, thread }, site));
+            }
+        }
+        if locations.is_empty() {
+            return;
+        }
+        self.found_meeting(
+            "deadlock",
+            &locations,
+            |a, b| {
+                if b.is_empty() {
+                    format!("{a} waits for ever: no thread writes what it waits for")
+                } else {
+                    format!("threads wait for each other for ever: {a} at one place, {b} at the other")
+                }
+            },
+            "let a thread that is not waiting release the others",
+        );
+    }
+
+    /// What tells places apart at which threads meet: where the function was called from, only if it is weft's own.
+    fn line_of(&self, spot: Spot) -> (u32, Option<u32>) {
+        let is_own = |site: u32| self.site(site).is_some_and(|site| site.is_own);
+        let mut calls = is_own(spot.site()).then(|| self.calls.sites(spot.chain())).into_iter().flatten();
+        (spot.site(), calls.find(|&call| !is_own(call)))
+    }
+
+    fn checks_meetings(&self) -> bool {
+        self.has(weft_artifact::Tools::SYNCCHECK)
+    }
+
+    pub(super) fn meeting(&self, slot: usize, thread: usize) -> Option<CollectiveCall> {
+        Some(self.blocks.get(slot)?.threads.get(thread)?.meeting)
+    }
+
+    fn forget_meetings(&mut self, slot: usize, threads: &[usize]) {
+        let Some(block) = self.blocks.get_mut(slot) else { return };
+        for &thread in threads {
+            if let Some(thread) = block.threads.get_mut(thread) {
+                thread.meeting.spot = None;
+            }
+        }
+    }
+
+    /// It has accessed memory or passed a barrier, and then reached the kernel's end without a `return`. A barrier waits for the
+    /// threads that have not exited, so a `return` before it is no fault, nor is a guard around all that the kernel does.
+    fn has_left(&self, slot: usize, thread: usize) -> bool {
+        self.blocks
+            .get(slot)
+            .and_then(|block| block.threads.get(thread))
+            .is_some_and(|thread| !thread.returned && (thread.last().is_some() || thread.epoch > 0))
+    }
+
+    fn found_meeting(
+        &mut self,
+        kind: &'static str,
+        locations: &[(LiveThread, Spot)],
+        message: impl FnOnce(&str, &str) -> String,
+        help: &str,
+    ) {
+        let told: Vec<ThreadLocation> =
+            locations.iter().filter_map(|&(who, site)| self.location(who, site, None)).collect();
+        let name = |at: usize| told.get(at).map_or_else(String::new, thread_name);
+        let message = message(&name(0), &name(1));
+        let kernel = self.plan.kernel.clone();
+        let sites: Vec<&Site> = told.iter().map(|location| &location.site).collect();
+        let made = told.clone();
+        self.findings.add(kind, &sites, || Finding {
+            tool: "synccheck",
+            kind,
+            kernel,
+            message,
+            help: help.to_owned(),
+            count: 1,
+            accesses: made,
+        });
+    }
+
+    fn found_missing(&mut self, one: LiveThread, site: Spot, left: LiveThread, end: Option<Site>) {
+        let Some(location) = self.location(one, site, None) else { return };
+        let mut locations = vec![location];
+        let gone = self.coordinates(left);
+        if let Some(end) = end {
+            locations.push(ThreadLocation {
+                what: "end",
+                site: end,
+                index: None,
+                thread: gone.0,
+                block: gone.1,
+                calls: Vec::new(),
+            });
+        }
+        let message = format!(
+            "{} waits at a barrier that thread {} of its block has skipped",
+            thread_name(&locations[0]),
+            finding::triple(gone.0),
+        );
+        self.add_meeting(
+            "barrier not reached",
+            message,
+            "move the barrier out of the branch, so that all threads of the block reach it; a thread may also `return` before it",
+            locations,
+        );
+    }
+
+    fn found_absent(&mut self, (one, site): (LiveThread, Spot), (gone, end): (LiveThread, Option<Site>), mask: u32) {
+        let Some(location) = self.location(one, site, None) else { return };
+        let mut locations = vec![location];
+        let (thread, block) = self.coordinates(gone);
+        if let Some(end) = end {
+            locations.push(ThreadLocation { what: "end", site: end, index: None, thread, block, calls: Vec::new() });
+        }
+        let message = format!(
+            "{} names lane {} in the mask {mask:#x}, which has not come to the call",
+            thread_name(&locations[0]),
+            gone.thread % WARP,
+        );
+        self.add_meeting("lane missing", message, "name those lanes that come to the call", locations);
+    }
+
+    fn found_shuffle(&mut self, who: LiveThread, site: Spot, source: usize, named: &str) {
+        let Some(location) = self.location(who, site, None) else { return };
+        let message = format!("{} takes the value of lane {source}, {named}", thread_name(&location));
+        let help = "take values of lanes that the mask names and that come to the call";
+        self.add_meeting("shuffle from a missing lane", message, help, vec![location]);
+    }
+
+    /// The mask of a call leaves out who calls.
+    pub(super) fn found_not_in_mask(&mut self, who: LiveThread, site: Spot, mask: u32) {
+        if !self.checks_meetings() {
+            return;
+        }
+        let Some(location) = self.location(who, site, None) else { return };
+        let lane = who.thread % WARP;
+        let message = format!("{}, lane {lane}, is not in its own mask {mask:#x}", thread_name(&location));
+        self.add_meeting(
+            "caller not in mask",
+            message,
+            "name the calling lane, or keep it from the call",
+            vec![location],
+        );
+    }
+
+    fn add_meeting(&mut self, kind: &'static str, message: String, help: &str, locations: Vec<ThreadLocation>) {
+        let kernel = self.plan.kernel.clone();
+        let first = locations.first().map(|location| location.site.clone());
+        let sites: Vec<&Site> = first.iter().collect();
+        self.findings.add(kind, &sites, || Finding {
+            tool: "synccheck",
+            kind,
+            kernel,
+            message,
+            help: help.to_owned(),
+            count: 1,
+            accesses: locations,
+        });
+    }
+}
+
+/// Threads that meet know what each has acquired, and release what each has released: who fences what it wrote may leave the
+/// step to another one. Meeting is taken for the fence behind an atomic step, too: everybody writes so.
+fn share(all: &mut [Thread], logs: &Logs, threads: &[usize]) {
+    let (mut known, mut released, mut to_block) = (None, None, None);
+    for &thread in threads {
+        let Some(thread) = all.get_mut(thread) else { continue };
+        thread.acquire(logs, false);
+        let own = [&thread.known, &thread.released, &thread.released_to_block];
+        for (shared, own) in [&mut known, &mut released, &mut to_block].into_iter().zip(own) {
+            if let Some(own) = own {
+                join(shared, own);
+            }
+        }
+    }
+    if known.is_none() && to_block.is_none() {
+        return;
+    }
+    for &thread in threads {
+        let Some(thread) = all.get_mut(thread) else { continue };
+        thread.known.clone_from(&known);
+        thread.released.clone_from(&released);
+        thread.released_to_block.clone_from(&to_block);
+        thread.left = None;
+    }
+}
+
+fn thread_name(location: &ThreadLocation) -> String {
+    format!("thread {} of block {}", finding::triple(location.thread), finding::triple(location.block))
+}
+
+fn lanes_of(mask: u32) -> impl Iterator<Item = usize> {
+    (0..WARP).filter(move |lane| mask >> lane & 1 == 1)
+}
+
+/// The lane whose value a shuffle gives; `None` where it is the lane's own.
+fn source(lane: usize, (how, by, width): (u8, u8, u32)) -> Option<usize> {
+    let (by, within) = (usize::from(by & 31), (width.max(1) as usize - 1) & 31);
+    let (first, last) = (lane & !within, lane | within);
+    let other = match how {
+        1 => first | by & within,
+        2 => lane.checked_sub(by).filter(|other| *other >= first)?,
+        3 => Some(lane + by).filter(|other| *other <= last)?,
+        4 => Some(lane ^ by).filter(|other| *other <= last)?,
+        _ => return None,
+    };
+    (other != lane).then_some(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::source;
+
+    #[test]
+    fn shuffles_have_sources() {
+        assert_eq!(source(5, (1, 3, 32)), Some(3));
+        assert_eq!(source(13, (1, 3, 8)), Some(11));
+        assert_eq!(source(5, (2, 3, 32)), Some(2));
+        assert_eq!(source(2, (2, 3, 32)), None);
+        assert_eq!(source(30, (3, 4, 32)), None);
+        assert_eq!(source(6, (3, 1, 8)), Some(7));
+        assert_eq!(source(7, (3, 1, 8)), None);
+        assert_eq!(source(6, (4, 16, 32)), Some(22));
+    }
+}

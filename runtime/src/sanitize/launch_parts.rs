@@ -1,0 +1,202 @@
+//! A launch in parts, each of which a thread of the system runs and tells of by itself.
+//!
+//! What each part remembers of memory is its own, so that none waits for another. In the end the parts are compared: where two
+//! have met the same bytes, and not all have only read them, or only taken atomic steps there, it is not sure that nothing is to
+//! be found. Nor is it where a part has found something by itself. Then all is undone, and one thread runs the launch again: so
+//! what is found, and how it is told, never depends on which thread ran what.
+//!
+//! Only kernels can be run so of which memory is all that is left, and whose blocks are ordered by nothing: those whose threads
+//! are loops.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, ThreadId},
+};
+
+use weft_artifact::{Sites, Tools};
+
+use super::{
+    argument::Argument,
+    claims::{ClaimTable, Claims, Read, SHARDS},
+    kinds::Kinds,
+    launch::{Launch, Plan, Shape},
+    memory,
+    page::PAGE,
+};
+
+/// A launch that several system threads run in parts.
+#[derive(Debug)]
+pub struct LaunchParts {
+    plan: Plan,
+    table: &'static ClaimTable,
+    read: Read,
+    caller: ThreadId,
+    /// By thread.
+    running: Mutex<HashMap<ThreadId, Launch>>,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl LaunchParts {
+    /// Whether a launch can be run in parts, as far as that is known before it is.
+    pub fn fit(sites: &Sites, shape: &Shape) -> bool {
+        // Whether bytes were written by another block before or behind, races say.
+        shape.loops && sites.tools.has(Tools::RACECHECK)
+    }
+
+    /// A launch that begins; `None` if another one is run in parts now. `read` reads the program's memory.
+    pub fn begin(sites: Arc<Sites>, kernel: &str, shape: Shape, arguments: Vec<Argument>, read: Read) -> Option<Self> {
+        let (table, turn) = ClaimTable::begin()?;
+        Some(Self {
+            plan: Plan::new(sites, kernel, shape, arguments),
+            table,
+            read,
+            caller: thread::current().id(),
+            running: Mutex::default(),
+            _turn: turn,
+        })
+    }
+
+    /// Whether there is no use in going on.
+    pub fn is_over(&self) -> bool {
+        self.table.is_over()
+    }
+
+    /// Whether this is the thread that launches.
+    pub fn is_caller(&self) -> bool {
+        thread::current().id() == self.caller
+    }
+
+    /// Has this thread run blocks; what is told of them goes to what `run` is given.
+    pub fn with<R>(&self, run: impl FnOnce(&mut Launch) -> R) -> R {
+        self.with_part(thread::current().id(), run)
+    }
+
+    pub(super) fn with_part<R>(&self, thread: ThreadId, run: impl FnOnce(&mut Launch) -> R) -> R {
+        let known = self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&thread);
+        let mut part = known.unwrap_or_else(|| {
+            let claims = Claims::new(self.table, self.plan.numbers.launch, self.read);
+            Launch::of(self.plan.clone(), Some(claims))
+        });
+        let ran = run(&mut part);
+        if part.has_found() || part.orders {
+            self.table.end();
+        }
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).insert(thread, part);
+        ran
+    }
+
+    /// Whether it is sure that nothing is to be found. `in_parallel` calls [`Overlaps::look`] with each number below that which it
+    /// is given; `false` if it could not.
+    pub fn is_clean(&mut self, in_parallel: impl FnOnce(&Overlaps<'_>, u64) -> bool) -> bool {
+        if self.table.is_over() {
+            return false;
+        }
+        if !self.table.has_shared() {
+            return true;
+        }
+        let parts = self.running.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let overlaps = Overlaps::of(parts, self.table);
+        in_parallel(&overlaps, SHARDS) && !overlaps.found.load(Ordering::Relaxed)
+    }
+
+    /// What the parts have remembered is of no more use; `in_parallel` calls [`FinishedParts::leave`] with each number below that which it
+    /// is given.
+    pub fn leave(self, in_parallel: impl FnOnce(&FinishedParts, u64)) {
+        let parts = self.running.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let leaving = FinishedParts(parts.into_values().map(|part| Mutex::new(Some(part))).collect());
+        in_parallel(&leaving, leaving.0.len() as u64);
+    }
+
+    /// Undoes what all parts have done. `write` writes bytes of the program's memory.
+    pub fn undo(&mut self, write: impl Fn(u64, &[u8])) {
+        let parts = self.running.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let overlaps = Overlaps::of(parts, self.table);
+        for before in parts.values().filter_map(|part| part.claims.as_ref()).flat_map(Claims::before) {
+            let start = before.page * PAGE;
+            let mut met = Kinds::none();
+            for part in parts.values() {
+                overlaps.add(part, before.page, &mut met);
+            }
+            let mut at = 0;
+            while let Some(range) = met.next_range(at) {
+                write(start + range.start as u64, before.bytes.get(range.clone()).unwrap_or_default());
+                if let Some(bits) = &before.unwritten {
+                    for byte in range.clone() {
+                        let bit = bits.get(byte / 8).map_or(0, |bits| bits >> (byte % 8) & 1);
+                        memory::set_bit(&self.plan.memory, start + byte as u64, bit);
+                    }
+                }
+                at = range.end;
+            }
+        }
+    }
+}
+
+/// Finished parts of a launch.
+#[derive(Debug)]
+pub struct FinishedParts(Vec<Mutex<Option<Launch>>>);
+
+impl FinishedParts {
+    /// Lets one of them go.
+    pub fn leave(&self, number: u64) {
+        let part = self.0.get(number as usize).map(|part| part.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(part);
+    }
+}
+
+/// Looks whether parts have met the same bytes.
+#[derive(Debug)]
+pub struct Overlaps<'a> {
+    /// By number.
+    parts: Vec<Option<&'a Launch>>,
+    table: &'static ClaimTable,
+    launch: u32,
+    blocks: (u32, u32),
+    found: AtomicBool,
+}
+
+impl<'a> Overlaps<'a> {
+    fn of(parts: &'a HashMap<ThreadId, Launch>, table: &'static ClaimTable) -> Self {
+        let mut by_number = Vec::new();
+        let (mut launch, mut blocks) = (0, (0, 0));
+        for part in parts.values() {
+            let number = part.claims.as_ref().map_or(0, |claims| claims.number);
+            if by_number.len() <= number {
+                by_number.resize(number + 1, None);
+            }
+            by_number[number] = Some(part);
+            (launch, blocks) = (part.plan.numbers.launch, part.plan.numbers.blocks);
+        }
+        Self { parts: by_number, table, launch, blocks, found: AtomicBool::new(false) }
+    }
+
+    /// Adds what a part has done in a page.
+    fn add(&self, part: &Launch, page: u64, kinds: &mut Kinds) {
+        if let Some(page) = part.shadow.known(page).filter(|page| page.claimed == self.launch) {
+            page.add_kinds(self.blocks, kinds);
+        }
+    }
+
+    /// Looks at some of the pages.
+    pub fn look(&self, number: u64) {
+        self.table.each_shared(number, |page, parts| {
+            if self.found.load(Ordering::Relaxed) {
+                return;
+            }
+            let mut all = Kinds::none();
+            for part in parts.iter().filter_map(|&part| *self.parts.get(part)?) {
+                let mut own = Kinds::none();
+                self.add(part, page, &mut own);
+                if all.conflict_with(&own) {
+                    self.found.store(true, Ordering::Relaxed);
+                    return;
+                }
+                all.join(&own);
+            }
+        });
+    }
+}

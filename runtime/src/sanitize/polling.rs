@@ -1,0 +1,165 @@
+//! Threads that wait in loops for what others write: who does, and whether anything changes for them.
+//!
+//! A thread that pauses in a loop, and since its last pause has found at places what it had found there before, and has changed nothing,
+//! waits, as far as can be seen. That only says how long it runs until others may go on: a turn of its loop, which many thousand
+//! threads do soon, and not dozens of them. Whether all wait for ever is asked of the launch, whose accesses are then
+//! [looked at](Launch::look).
+
+use weft_artifact::AccessBits;
+
+use super::launch::{AccessRecord, Launch, LiveThread};
+
+/// Places that a loop may look at which waits.
+const RECENT: usize = 4;
+
+/// Turns of its loops that a thread has at first, and at most, until it lets others go on.
+pub const FIRST_ITERATIONS: u64 = 4;
+const MOST_ITERATIONS: u64 = 64;
+
+/// An address that a thread has polled.
+#[derive(Clone, Copy, Debug, Default)]
+struct PolledLocation {
+    /// Its address and its bytes.
+    at: (u64, u32),
+    /// What was there, if it has looked twice.
+    value: Option<u64>,
+}
+
+/// What a thread has looked at.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Look {
+    /// Where its last accesses went: who waits looks at the same places again and again.
+    recent: [PolledLocation; RECENT],
+    /// Since its last pause the runtime was told of an access of it.
+    looks: bool,
+    /// One of them changed something, or found it changed, or was at another place.
+    stirs: bool,
+    /// How many iterations of its loops it has.
+    iterations: u64,
+}
+
+impl Default for Look {
+    fn default() -> Self {
+        Self { recent: [PolledLocation::default(); RECENT], looks: false, stirs: false, iterations: FIRST_ITERATIONS }
+    }
+}
+
+impl Look {
+    /// An access to a place; gives what it finds, if the place is none that is new. A new one is not read: there may be no
+    /// memory, as the access is to find out.
+    #[inline]
+    fn at(&mut self, at: (u64, u32), read: impl Fn() -> u64) -> Option<u64> {
+        self.looks = true;
+        if let Some(known) = self.recent.iter_mut().find(|known| known.at == at) {
+            let value = read();
+            self.stirs |= known.value.replace(value) != Some(value);
+            return Some(value);
+        }
+        self.stirs = true;
+        self.recent.rotate_right(1);
+        self.recent[0] = PolledLocation { at, value: None };
+        None
+    }
+
+    /// Whether it waits, of a thread that pauses.
+    fn pause(&mut self) -> bool {
+        let waits = self.looks && !self.stirs;
+        (self.looks, self.stirs) = (false, false);
+        self.iterations = if waits { 1 } else { (self.iterations * 2).clamp(FIRST_ITERATIONS, MOST_ITERATIONS) };
+        waits
+    }
+}
+
+/// What is known of a thread that lets others go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pause {
+    /// It waits, as far as can be seen.
+    pub waits: bool,
+    /// How many iterations of its loops it has until it pauses again.
+    pub iterations: u64,
+}
+
+impl Launch {
+    /// An access of a thread that has a stack; `read` gives what is there before.
+    #[inline]
+    pub(super) fn note_look(&mut self, who: LiveThread, told: AccessRecord, read: impl Fn() -> u64) {
+        let AccessRecord { address, bits, value, .. } = told;
+        let Some(thread) = self.thread(who) else { return };
+        let Some(before) = thread.look.at((address, bits & AccessBits::SIZE), read) else {
+            self.changes += u64::from(self.looks);
+            return;
+        };
+        let is_step = bits & AccessBits::ATOMIC != 0;
+        let changes = !is_step && bits & AccessBits::WRITES != 0 && before != value;
+        thread.look.stirs |= changes;
+        if self.looks {
+            self.changes += u64::from(changes);
+            if is_step {
+                self.changes += u64::from(self.seen.insert(address, before) != Some(before));
+            }
+        }
+    }
+
+    /// A thread lets others go on, in a loop: one that looks at no memory gets on by itself.
+    pub fn paused(&mut self, who: LiveThread) -> Pause {
+        let looks = self.looks;
+        let Some(thread) = self.thread(who) else { return Pause { waits: false, iterations: MOST_ITERATIONS } };
+        let (waits, has_looked) = (thread.look.pause(), thread.has_looked());
+        // Where nothing changes it is seen sooner so that all wait for ever.
+        let iterations = if looks { MOST_ITERATIONS } else { thread.look.iterations };
+        if !has_looked {
+            self.changes += 1;
+        }
+        Pause { waits, iterations }
+    }
+
+    /// How often something has changed that a thread may wait for, as far as it was looked at.
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// From here on accesses are looked at, or no longer: whether they change something that a thread may wait for.
+    pub fn look(&mut self, looks: bool) {
+        if looks != std::mem::replace(&mut self.looks, looks) {
+            (0..self.blocks.len()).for_each(|slot| self.show_block(slot));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FIRST_ITERATIONS, Look, MOST_ITERATIONS};
+
+    #[test]
+    fn who_finds_what_was_there_waits() {
+        let mut look = Look::default();
+        let at = |look: &mut Look, place, value| look.at((place, 4), || value);
+        assert!(!look.pause());
+        assert_eq!((look.at((8, 4), || panic!("it is not read")), at(&mut look, 16, 1)), (None, None));
+        assert!(!look.pause());
+        assert_eq!((at(&mut look, 8, 1), at(&mut look, 16, 1)), (Some(1), Some(1)));
+        assert!(!look.pause());
+        for _ in 0..3 {
+            at(&mut look, 8, 1);
+            at(&mut look, 16, 1);
+            assert!(look.pause());
+            assert_eq!(look.iterations, 1);
+        }
+        at(&mut look, 8, 2);
+        assert!(!look.pause());
+        at(&mut look, 24, 0);
+        at(&mut look, 24, 0);
+        assert!(!look.pause());
+        // Who looks at nothing computes.
+        let iterations = [0; 5].map(|_| {
+            assert!(!look.pause());
+            look.iterations
+        });
+        assert_eq!(iterations, [16, 32, MOST_ITERATIONS, MOST_ITERATIONS, MOST_ITERATIONS]);
+        at(&mut look, 24, 0);
+        assert!(look.pause());
+        at(&mut look, 24, 1);
+        assert!(!look.pause());
+        assert_eq!(look.iterations, FIRST_ITERATIONS);
+    }
+}
