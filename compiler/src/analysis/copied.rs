@@ -1,4 +1,4 @@
-//! What becomes of what is loaded: locals that only carry it to where it is stored, and the parts of values.
+//! The uses of loaded values: locals that only carry them to a store, and the inputs of values.
 
 use std::collections::HashMap;
 
@@ -51,7 +51,7 @@ pub(crate) fn copied(function: &Function) -> Vec<Vec<LocalId>> {
             }
         });
     });
-    // What is linked with a bad one is bad.
+    // A local that is connected to a rejected one is rejected, too.
     loop {
         let mut changed = false;
         for (a, b) in &links {

@@ -8,8 +8,8 @@ use crate::ir::{
     for_each_stmt,
 };
 
-/// By parameter of the kernel: whether it is an array that nobody writes while the kernel runs, since this is compiled for launches
-/// in which those that are written share no memory with it; `None` where it is compiled for others, too.
+/// By parameter of the kernel: whether it is an array that no thread writes while the kernel runs, because the code
+/// assumes that written arrays share no memory with it; `None` without that assumption.
 pub(crate) fn never_written(module: &Module) -> Option<Vec<bool>> {
     let kernel = module.kernel().filter(|kernel| kernel.kind == FunctionKind::Kernel)?;
     let is_read = |slot| memory(module, slot) == Some(Memory::Read);
@@ -17,9 +17,9 @@ pub(crate) fn never_written(module: &Module) -> Option<Vec<bool>> {
         .then(|| kernel.slots.iter().map(is_read).collect())
 }
 
-/// By parameter of the kernel: whether it is an array with which it only accumulates, and nobody reads or writes it otherwise while
-/// the kernel runs, since this is compiled for launches in which it shares memory with no other one; `None` where it is compiled
-/// for others, too.
+/// By parameter of the kernel: whether it is an array in which the kernel only accumulates, and which no thread
+/// accesses otherwise while the kernel runs, because the code assumes that it shares no memory with others; `None`
+/// without that assumption.
 pub(crate) fn only_accumulated(module: &Module) -> Option<Vec<bool>> {
     let kernel = module.kernel().filter(|kernel| kernel.kind == FunctionKind::Kernel)?;
     let is_accumulated = |slot| memory(module, slot) == Some(Memory::Accumulated);
@@ -27,7 +27,7 @@ pub(crate) fn only_accumulated(module: &Module) -> Option<Vec<bool>> {
         .then(|| kernel.slots.iter().map(is_accumulated).collect())
 }
 
-/// What a kernel does with the memory behind a slot.
+/// How a kernel accesses the memory of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Memory {
     /// It reads and does not write it.
@@ -42,7 +42,7 @@ enum Memory {
     Unknown,
 }
 
-/// What a kernel does with the memory that a slot is the address of; `None` where it is no address.
+/// How a kernel accesses the memory whose address a slot has; `None` if the slot is no address.
 fn memory(module: &Module, slot: &SlotSource) -> Option<Memory> {
     let SlotSource::Argument { param, path, field: SlotField::Data } = slot else { return None };
     let param = module.params.get(*param as usize)?;

@@ -68,7 +68,7 @@ impl Interval {
         (self.low == self.high).then_some(self.low)
     }
 
-    /// What is in one of two.
+    /// The smallest interval that contains both.
     pub(crate) fn join(self, other: Self) -> Self {
         if self.is_none() {
             return other;
@@ -79,7 +79,7 @@ impl Interval {
         Self::new(self.low.min(other.low), self.high.max(other.high))
     }
 
-    /// What is in both.
+    /// The intersection of both.
     pub(crate) fn meet(self, other: Self) -> Self {
         Self::new(self.low.max(other.low), self.high.min(other.high))
     }
@@ -195,7 +195,7 @@ impl Interval {
                 Self::new(0, most(a).min(most(b)))
             }
             BinaryOp::Or | BinaryOp::Xor if nonneg => Self::new(0, bits_of(a.high.max(b.high))),
-            // Both have so many bits besides their sign.
+            // The number of bits of both besides the sign.
             BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => {
                 let bits = |of: Self| bits_of(of.high.max(!of.low));
                 let most = bits(a).max(bits(b));
@@ -257,7 +257,7 @@ fn floor_div(a: i128, b: i128) -> Option<i128> {
 mod tests {
     use super::*;
 
-    /// What an operator gives in `int8`.
+    /// The result of an operator in `int8`.
     fn exact(op: BinaryOp, a: i128, b: i128) -> Option<i128> {
         let wrap = |value: i128| i128::from(value as i8);
         Some(match op {

@@ -1,4 +1,4 @@
-//! Small questions about statements and expressions that several analyses ask.
+//! Small queries on statements and expressions that several analyses share.
 
 use crate::ir::{ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, for_each_expr, for_each_stmt};
 
@@ -28,7 +28,7 @@ pub(crate) fn for_each_mention(function: &Function, stmts: &[Stmt], visit: &mut 
     });
 }
 
-/// Which ways out of the statements around it a statement holds.
+/// The jumps out of the enclosing statements that a statement contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Escapes {
     /// A `Return`.
@@ -46,7 +46,7 @@ impl Escapes {
     }
 }
 
-/// The ways out of a list of statements.
+/// The jumps out of a list of statements.
 pub(crate) fn escapes(block: &[Stmt]) -> Escapes {
     let mut all = Escapes::default();
     for stmt in block {

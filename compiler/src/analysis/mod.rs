@@ -1,5 +1,5 @@
-//! What is known of a module from its IR alone: questions that passes and both back ends ask. Nothing here knows LLVM or a
-//! target, and what an analysis does not know it takes for the worst.
+//! Analyses of a module's IR, which passes and both back ends use. They do not depend on LLVM or a target, and are
+//! conservative: an analysis assumes the worst of what it does not know.
 
 mod copied;
 mod disjoint;

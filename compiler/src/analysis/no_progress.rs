@@ -1,6 +1,6 @@
-//! Turns of a loop that bring a thread no further: those that change nothing which the way out of the loop depends on.
+//! Iterations that make no progress: they change nothing that the loop's exit condition depends on.
 //!
-//! Where a loop has such turns and others, what decides between them decides how long the loop goes on.
+//! If a loop has iterations with and without progress, the conditions between the two decide how long the loop runs.
 
 use super::ir_queries::{escapes, for_each_read};
 use crate::ir::{ExprId, Function, LocalId, Stmt, StmtKind, for_each_stmt};
@@ -8,18 +8,18 @@ use crate::ir::{ExprId, Function, LocalId, Stmt, StmtKind, for_each_stmt};
 /// The iterations of a loop that make no progress.
 #[derive(Debug, Default)]
 pub(crate) struct NoProgressIterations<'a> {
-    /// What they do.
+    /// Their statements.
     pub stmts: Vec<&'a Stmt>,
-    /// Conditions of which one value leads to a quiet turn only, or the other.
+    /// Conditions one of whose values leads only to iterations without progress.
     pub decisions: Vec<ExprId>,
 }
 
 impl<'a> NoProgressIterations<'a> {
-    /// Finds them; `exposed` says which locals a turn may read before it assigns them.
+    /// Finds them; `exposed` has the locals that an iteration may read before it assigns them.
     pub(crate) fn of(function: &Function, body: &'a [Stmt], step: &'a [Stmt], exposed: &[bool]) -> Self {
         let mut this = Self::default();
         let mut relevant = tested(function, body);
-        // A loop that counts has no quiet turns, and this need not be found out at length.
+        // A counted loop makes progress in every iteration: no search is needed.
         if step.iter().any(|stmt| assigns(stmt, &both(&relevant, exposed))) {
             return this;
         }
@@ -33,7 +33,8 @@ impl<'a> NoProgressIterations<'a> {
         this
     }
 
-    /// Walks backwards; `after` says whether a turn that comes to the end, or that goes on early, may be quiet.
+    /// Visits statements backwards; `after` says whether an iteration that reaches the end, or that continues early,
+    /// may make no progress.
     fn walk(&mut self, carried: &[bool], block: &'a [Stmt], after: (bool, bool)) -> bool {
         let (mut quiet, goes_on) = after;
         for stmt in block.iter().rev() {
@@ -76,7 +77,7 @@ fn assigns(stmt: &Stmt, locals: &[bool]) -> bool {
     stmt.kind.assigned().iter().any(|local| locals[local.index()])
 }
 
-/// By local: a turn may read it before it assigns it, so that it carries a value from turn to turn.
+/// By local: an iteration may read it before it assigns it, so that it is loop-carried.
 pub(crate) fn exposed(function: &Function, body: &[Stmt], step: &[Stmt]) -> Vec<bool> {
     let none = vec![false; function.locals.len()];
     let mut walk = Exposed { function, found: none.clone(), assigned: none, order: Vec::new() };
@@ -98,7 +99,7 @@ struct Exposed<'a> {
 }
 
 impl Exposed<'_> {
-    /// Walks statements. `false` if no way leads on.
+    /// Visits statements. `false` if no path continues.
     fn block(&mut self, block: &[Stmt]) -> bool {
         for stmt in block {
             for root in stmt.kind.exprs() {
@@ -127,7 +128,7 @@ impl Exposed<'_> {
                         (false, false) => return false,
                     }
                 }
-                // It may take no turn at all.
+                // It may run zero iterations.
                 StmtKind::Loop { body, step } => {
                     for part in [body, step] {
                         let before = self.order.len();
@@ -165,11 +166,11 @@ fn both(a: &[bool], b: &[bool]) -> Vec<bool> {
     a.iter().zip(b).map(|(a, b)| *a && *b).collect()
 }
 
-/// By local: a condition around a way out of the loop reads it.
+/// By local: a condition around an exit of the loop reads it.
 fn tested(function: &Function, body: &[Stmt]) -> Vec<bool> {
     let mut tested = vec![false; function.locals.len()];
     let mut deciding = Vec::new();
-    ways_out(body, &mut deciding);
+    exit_conditions(body, &mut deciding);
     for root in deciding {
         for_each_read(function, root, &mut |local| tested[local.index()] = true);
     }
@@ -190,7 +191,7 @@ fn add_sources(function: &Function, parts: [&[Stmt]; 2], relevant: &mut Vec<bool
 }
 
 /// The conditions around the statements that leave a loop.
-fn ways_out(block: &[Stmt], deciding: &mut Vec<ExprId>) {
+fn exit_conditions(block: &[Stmt], deciding: &mut Vec<ExprId>) {
     for stmt in block {
         match &stmt.kind {
             StmtKind::If { cond, then, otherwise } => {
@@ -198,8 +199,8 @@ fn ways_out(block: &[Stmt], deciding: &mut Vec<ExprId>) {
                 if yes.any() || no.any() {
                     deciding.push(*cond);
                 }
-                ways_out(then, deciding);
-                ways_out(otherwise, deciding);
+                exit_conditions(then, deciding);
+                exit_conditions(otherwise, deciding);
             }
             StmtKind::Loop { body, step } => {
                 if escapes(body).returns || escapes(step).returns {
@@ -228,7 +229,7 @@ fn conditions(block: &[Stmt], found: &mut Vec<ExprId>) {
 
 /// The same in some statements, and what decides whether the locals are assigned: `around` holds the conditions.
 fn add_sources_of(function: &Function, block: &[Stmt], around: &mut Vec<ExprId>, relevant: &mut [bool]) {
-    // What a value is computed from stands before it, mostly.
+    // The inputs of a value mostly precede it.
     for stmt in block.iter().rev() {
         let depth = around.len();
         match &stmt.kind {

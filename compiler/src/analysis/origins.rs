@@ -1,15 +1,15 @@
-//! Whose memory a pointer points into, for sanitized code: one parameter's, some that is declared, or it is not known.
+//! The memory that a pointer points into, for sanitized code: that of a parameter, a declared array, or unknown memory.
 
 use weft_artifact::{ArgType, HostChecks};
 
 use crate::ir::{Arith, Base, Class, Const, ExprId, Function, Leaf, LocalId, Memory, Module, StmtKind, for_each_stmt};
 
-/// Whose memory it is.
+/// The owner of the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// Nobody's, as far as is known.
+    /// No known owner.
     Nothing,
-    /// That behind the function's parameter of this number.
+    /// The memory of the parameter with this index.
     Param(usize),
     /// An array that the function or its module declares.
     Declared,
@@ -78,7 +78,7 @@ impl Origins {
     }
 }
 
-/// What is declared that a pointer points into, where its expression says so.
+/// The declared array that a pointer points into, if its expression shows it.
 pub(crate) fn base(function: &Function, id: ExprId) -> Option<Base> {
     match function.class(id) {
         Class::Leaf(Leaf::Base(base)) => Some(base),
@@ -87,8 +87,8 @@ pub(crate) fn base(function: &Function, id: ExprId) -> Option<Base> {
     }
 }
 
-/// The numbers of the kernel's parameters that are arrays which it only reads: none if it may write more than arrays that are
-/// parameters, and what it declares. What its parameters' accesses are is known.
+/// The indices of the array parameters that the kernel only reads; empty if it may write memory other than array
+/// parameters and declared arrays. The accesses of the parameters must be known.
 pub(crate) fn only_read(module: &Module) -> Vec<u32> {
     let knows = module.functions.iter().all(|(_, function)| knows_writes(function))
         && module.params.iter().all(|param| !param.access.writes || matches!(param.ty, ArgType::Array(_)));

@@ -1,8 +1,8 @@
-//! How far the memory goes that a pointer points into: whether a number of 32 bits says every place in it.
+//! The extent of the memory that a pointer points into: whether 32-bit offsets reach all of it.
 //!
-//! Pointers come from arrays that are arguments, of which the facts of a launch say how far they go, and from arrays of the
-//! block, the thread and the code, whose extents are known. They are followed through locals, addresses, conversions and
-//! calls; of any other nothing is known.
+//! Pointers come from array arguments, whose extents the assumptions of a launch bound, and from shared, local and
+//! constant arrays, whose extents are known. The analysis follows them through locals, addresses, conversions and
+//! calls; the extents of other pointers are unknown.
 
 use weft_artifact::{ArgItem, Layout, SlotField, SlotSource};
 
@@ -14,7 +14,7 @@ use crate::ir::{
 /// The extent of the memory that a pointer points into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PointerExtent {
-    /// It has fewer than 2^31 times so many bytes.
+    /// It has fewer than 2^31 times this number of bytes.
     pub unit: u64,
     /// The pointer points to its first byte.
     pub starts: bool,
@@ -90,8 +90,7 @@ impl PointerExtents {
         changed
     }
 
-    /// What is known of a pointer of the function with the number `number`; nothing where it has no value yet, or none that
-    /// points to anything.
+    /// The extent of a pointer in function `number`; `None` if it has no value yet, or is no pointer.
     fn find(&self, module: &Module, number: usize, function: &Function, id: ExprId) -> Option<PointerExtent> {
         let Type::Ptr(_, space) = function.exprs[id].ty else { return None };
         let found = match function.class(id) {
@@ -120,13 +119,13 @@ impl PointerExtents {
         Some(if own { PointerExtent { unit: 1, ..found } } else { found })
     }
 
-    /// What is known of a pointer of the function with the number `number`.
+    /// The extent of a pointer in function `number`.
     pub(crate) fn get(&self, module: &Module, number: usize, function: &Function, id: ExprId) -> Option<PointerExtent> {
         self.find(module, number, function, id).filter(|found| found.unit != u64::MAX)
     }
 }
 
-/// What is known where a function begins.
+/// The extents at the entry of a function.
 fn at_entry(module: &Module, function: &Function) -> Vec<Option<PointerExtent>> {
     let mut locals = vec![None; function.locals.len()];
     if function.kind == FunctionKind::Device {

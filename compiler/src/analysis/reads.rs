@@ -1,4 +1,4 @@
-//! What memory functions read: whether another thread may have written it.
+//! The memory that functions read: whether another thread may have written it.
 
 use super::ir_queries::{any_expr, escapes};
 use crate::ir::{
@@ -6,16 +6,16 @@ use crate::ir::{
     for_each_stmt,
 };
 
-/// What a call of a function reads. Least first.
+/// The memory that a call of a function reads, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Reads {
     /// Nothing but its arguments and the thread's own memory.
     Nothing,
     /// Besides, what each call of it writes itself, as a random generator its state.
     Own,
-    /// Besides, what others may write, but only by atomic steps.
+    /// Also memory that others may write, but only with atomic operations.
     Steps,
-    /// What others may write.
+    /// Memory that others may write.
     Others,
 }
 
@@ -67,7 +67,7 @@ impl Reads {
     }
 }
 
-/// The pointers that each call of a function stores to, and that mean one place in it.
+/// The pointers that each call of a function stores to, and that are invariant in it.
 fn stores(function: &Function) -> Vec<ExprId> {
     let mut counts = vec![0_u32; function.locals.len()];
     function.params.iter().for_each(|param| counts[param.index()] += 1);

@@ -1,12 +1,13 @@
-//! Locals that are assigned once, from what a thread has from its start: they are computed again instead of being kept.
+//! Rematerializable locals: they are assigned once, from values that a thread has from its start, and can be recomputed
+//! instead of stored.
 
 use crate::ir::{
     Arith, Class, ExprId, ExprKind, Function, Leaf, LocalId, SpecialRegister, Stmt, StmtKind, for_each_expr,
     for_each_stmt,
 };
 
-/// Locals that keep one value for a thread's whole life, because they are assigned once, from nothing but constants,
-/// special registers, parameters and other such locals: they can be computed again instead of being kept.
+/// The rematerializable locals of a function. Each is assigned once, from constants, special registers, parameters and
+/// other such locals only, so it has one value for the thread's whole life and can be recomputed instead of stored.
 #[derive(Clone, Debug)]
 pub(crate) struct Rematerializable {
     /// By the local's index: its only value, for those that are fixed.
@@ -56,12 +57,12 @@ impl Rematerializable {
         Self { values, dependences: search.dependences }
     }
 
-    /// What a fixed local depends on.
+    /// The dependence of a rematerializable local.
     pub(crate) fn local_dependence(&self, local: LocalId) -> Dependence {
         self.dependences.get(local.index()).copied().unwrap_or_default()
     }
 
-    /// What an expression depends on; locals that are not fixed do not count.
+    /// The dependence of an expression; other locals do not count.
     pub(crate) fn dependence(&self, function: &Function, root: ExprId) -> Dependence {
         dependence(function, root, &|local| self.local_dependence(local))
     }

@@ -1,14 +1,15 @@
 //! Loops in which a thread waits for what another thread writes.
 //!
-//! Run one after the other, the first thread of a block would wait for ever for the second. A loop is taken to wait if
-//! it can be left by a condition on memory that its own turns do not move on from: the condition depends on a load, or
-//! on the result of an operation or a call, whose operands are the same in each turn, and on nothing else that changes.
-//! So `while cas(lock, 0, 1) != 0` and `while flag[0] == 0` wait; a search `while x[j] != v: j += 1`, and an update that
-//! compares with what it last saw, do not. Nor does a loop that itself writes what it reads in each turn, such as one
-//! that draws random numbers, or that reads the thread's own memory.
+//! If the threads of a block ran one after the other, the first thread would wait forever for the second. A loop is
+//! classified as waiting if it has an exit condition on memory on which its own iterations make no progress: the
+//! condition depends on a load, or on the result of an operation or a call, whose operands are loop-invariant, and on
+//! nothing else that changes. So `while cas(lock, 0, 1) != 0` and `while flag[0] == 0` wait. A search `while x[j] != v:
+//! j += 1`, and an update that compares with the last value seen, do not. Neither does a loop that writes the memory
+//! that it reads in each iteration, such as one that draws random numbers, nor one that reads only the thread's own
+//! memory.
 //!
-//! A loop also waits if such a condition decides whether a turn brings the thread further at all:
-//! `while t < n: if add(ready, t, 0) != 0: t += 1` ([`quiet`](super::quiet)).
+//! A loop also waits if such a condition decides whether an iteration makes progress: `while t < n: if add(ready, t, 0)
+//! != 0: t += 1` (see [`no_progress`](super::no_progress)).
 //!
 //! A function that calls itself is a loop, too ([`waiting_recursion`](super::waiting_recursion)).
 
@@ -22,12 +23,12 @@ use crate::ir::{
     Circles, ExprId, ExprKind, FuncId, Function, LocalId, Module, Op, Stmt, StmtKind, for_each_expr, for_each_stmt,
 };
 
-/// What a thread that waits in a loop reads again and again.
+/// The memory that a waiting thread polls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wait {
     /// The loads that the end of the wait depends on.
     pub loads: Vec<ExprId>,
-    /// It also depends on what a function, or an operation that is no atomic step, reads.
+    /// It also depends on reads of a function, or of an operation that is not atomic.
     pub calls: bool,
 }
 
@@ -99,7 +100,7 @@ impl WaitAnalysis {
     }
 }
 
-/// The pointers that each turn of a loop stores to.
+/// The pointers that each iteration of a loop stores to.
 fn own_stores(body: &[Stmt], step: &[Stmt]) -> Vec<ExprId> {
     let mut pointers = Vec::new();
     for part in [body, step] {
@@ -115,22 +116,23 @@ fn own_stores(body: &[Stmt], step: &[Stmt]) -> Vec<ExprId> {
     pointers
 }
 
-/// Where what is in the locals comes from, in the turns of a loop or in some of them.
+/// The origin of the locals' values in all or some iterations of a loop.
 struct Inside<'a> {
     waiting: &'a WaitAnalysis,
     function: &'a Function,
-    /// By the local's index: it may differ from turn to turn.
+    /// By the local's index: it may vary between iterations.
     varies: Vec<bool>,
-    /// It may hold what came from memory at an address that stays.
+    /// It may hold a value from memory at a loop-invariant address.
     memory: Vec<bool>,
-    /// It may hold what the loop's own turns move on.
+    /// It may hold a value that the loop's own iterations change.
     progress: Vec<bool>,
-    /// The pointers that each turn stores to.
+    /// The pointers that each iteration stores to.
     stores: Vec<ExprId>,
 }
 
 impl<'a> Inside<'a> {
-    /// Reads the statements of the turns; `exposed` says which locals a turn may read before it assigns them.
+    /// Reads the statements of the iterations; `exposed` has the locals that an iteration may read before it assigns
+    /// them.
     fn of(
         waiting: &'a WaitAnalysis,
         function: &'a Function,
@@ -141,12 +143,12 @@ impl<'a> Inside<'a> {
         let none = vec![false; function.locals.len()];
         let mut inside = Self { waiting, function, varies: none.clone(), memory: none.clone(), progress: none, stores };
         inside.note_what_varies(stmts, exposed);
-        // What a local is computed from may be assigned after it.
+        // The inputs of a local may be assigned after it.
         while stmts.iter().fold(false, |more, stmt| inside.note(stmt) | more) {}
         inside
     }
 
-    /// A local that a turn assigns once, before it reads it, and from what stays, is the same in every turn.
+    /// A local that an iteration assigns once, before it reads it, and from loop-invariant values, is loop-invariant.
     fn note_what_varies(&mut self, stmts: &[&Stmt], exposed: &[bool]) {
         let mut counts = vec![0_u32; self.function.locals.len()];
         for stmt in stmts {
@@ -182,7 +184,7 @@ impl<'a> Inside<'a> {
         more
     }
 
-    /// Whether what a statement gives a local came from memory, and whether the turns move it on.
+    /// Whether the value that a statement assigns to a local came from memory, and whether the iterations change it.
     fn source(&self, stmt: &Stmt, local: LocalId) -> (bool, bool) {
         let exprs = stmt.kind.exprs();
         let of_values = || {
@@ -214,19 +216,19 @@ impl<'a> Inside<'a> {
         found
     }
 
-    /// `true` if an expression has the same operands in every turn.
+    /// `true` if an expression has loop-invariant operands.
     fn stays(&self, root: ExprId) -> bool {
         let mut stays = true;
         for_each_read(self.function, root, &mut |local| stays &= !self.varies[local.index()]);
         stays
     }
 
-    /// `true` if each turn stores to a place itself.
+    /// `true` if each iteration stores to the address itself.
     fn is_stored(&self, pointer: ExprId) -> bool {
         self.stores.iter().any(|&store| same(self.function, store, pointer))
     }
 
-    /// `true` if a load reads in each turn what others may have written where it read before.
+    /// `true` if a load reads the same address in each iteration, which other threads may have written.
     fn reads_again(&self, load: ExprId) -> bool {
         let ExprKind::Load(pointer, _) = self.function.exprs[load].kind else { return false };
         !is_own_space(self.function, pointer) && self.stays(pointer) && !self.is_stored(pointer)
@@ -244,8 +246,8 @@ impl<'a> Inside<'a> {
         found
     }
 
-    /// `true` if an expression depends on what the turns move on: a local that is computed from itself, a load from an
-    /// address that changes, or from one that each turn stores to.
+    /// `true` if an expression depends on progress of the iterations: on a local that is computed from itself, on a
+    /// load from an address that changes, or on one that each iteration stores to.
     fn moves(&self, root: ExprId, of: Option<LocalId>) -> bool {
         let mut found = false;
         for_each_expr(self.function, root, &mut |id| {
@@ -263,7 +265,7 @@ impl<'a> Inside<'a> {
         self.reads_memory(cond) && !self.moves(cond, None)
     }
 
-    /// The conditions of ways out of the loop that depend on such memory and on nothing that moves on.
+    /// The exit conditions of the loop that depend on such memory and on no progress.
     fn left_by_memory(&self, block: &[Stmt], conds: &mut Vec<ExprId>) {
         for stmt in block {
             let StmtKind::If { cond, then, otherwise } = &stmt.kind else { continue };
@@ -279,7 +281,7 @@ impl<'a> Inside<'a> {
         }
     }
 
-    /// What such conditions depend on, through the locals that these statements assign.
+    /// The memory that such conditions depend on, through the locals that these statements assign.
     fn what_is_read(&self, stmts: &[&Stmt], conds: &[ExprId]) -> Wait {
         let mut wait = Wait::default();
         let mut followed = vec![false; self.function.locals.len()];
@@ -303,7 +305,7 @@ impl<'a> Inside<'a> {
         wait
     }
 
-    /// `true` if what a statement gives is read by a function, or by an operation that is no atomic step.
+    /// `true` if the result of a statement is read by a function, or by an operation that is not atomic.
     fn calls(&self, stmt: &Stmt) -> bool {
         match &stmt.kind {
             StmtKind::Call { func, .. } => self.waiting.reads(*func) == Reads::Others,

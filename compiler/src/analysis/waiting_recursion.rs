@@ -1,7 +1,7 @@
 //! Functions that call themselves, in which a thread waits for what another thread writes.
 //!
-//! Such a function is a loop. It is taken to wait if it reads memory at a place that its calls of itself do not move on
-//! from, whatever it does with what it read.
+//! Such a function is a loop. It is classified as waiting if it reads memory at an address that its recursive calls do
+//! not change, whatever it does with the value.
 
 use super::{ir_queries::for_each_read, rematerializable::Rematerializable};
 use crate::ir::{

@@ -9,9 +9,9 @@ use crate::ir::{
 /// Lanes of a warp.
 const LANES: i128 = 32;
 
-/// Whether a kernel gains by launches whose blocks are rows of whole warps: no warp waits for another one, nobody says which thread
-/// it is but by its numbers, and the lanes of a warp take a loop in turns (`for k in range(first + lane, last, 32)`), or hand each
-/// other values. The warps of a block are then like blocks of their own.
+/// Whether a kernel profits from launches in which `blockDim.x` is a multiple of the warp size: no warp waits for
+/// another, threads are identified only by their indices, and the lanes of a warp stride through a loop (`for k in
+/// range(first + lane, last, 32)`) or exchange values. The warps of a block are then independent, like blocks.
 pub(crate) fn gains_by_warps(module: &Module) -> bool {
     let Some(kernel) = module.kernel().filter(|kernel| kernel.kind == FunctionKind::Kernel) else { return false };
     let effects = Effects::of_module(module);
@@ -72,7 +72,7 @@ fn hands_on(function: &Function) -> bool {
     hands
 }
 
-/// Whether a function asks for its thread's own numbers.
+/// Whether a function reads its thread's indices.
 fn asks_for_thread(function: &Function) -> bool {
     let mut asks = false;
     for_each_expr_of_block(function, &function.body, &mut |id| {
@@ -88,7 +88,7 @@ fn asks_for_thread(function: &Function) -> bool {
 enum LoopDistribution {
     /// None.
     None,
-    /// One by a block's threads, or the grid's: long rows of threads read long pieces of memory.
+    /// The threads of a block or of the grid stride through the loop: their accesses are contiguous.
     OfThreads,
     /// One by the lanes of a warp.
     OfLanes,

@@ -1,7 +1,7 @@
 //! The state of a lowering: the module, and the function that is being lowered.
 //!
-//! Typing and lowering are the same walk over the syntax tree. It is done dry, which finds the types at the heads of the
-//! loops (`typing.rs`), and then once for real, which alone builds code and reports.
+//! Typing and lowering are one traversal of the syntax tree. Dry runs infer the types at loop heads (`typing.rs`). The
+//! final run builds code and reports errors.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::{
     source::{SourceMap, Span},
 };
 
-/// What is lowered so far.
+/// The state of the lowering.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Lowerer {
@@ -39,7 +39,7 @@ pub(super) struct Lowerer {
     pub(super) ptx: bool,
     /// The request's function.
     pub(super) root: Root,
-    /// What the request knows of overloaded functions.
+    /// The request's overloaded functions with their known implementations.
     pub(super) overloads: Overloads,
     /// The constant arrays of the module, by the bytes that they were made of.
     pub(super) constants: Vec<(Arc<[u8]>, ConstantId)>,
@@ -57,23 +57,23 @@ pub(super) struct Lowerer {
     pub(super) asks: Vec<OverloadQuery>,
     /// The request promises that no index of an array is negative.
     pub(super) no_wraparound: bool,
-    /// The code tells of what it does.
+    /// The code reports its accesses to the sanitizer.
     pub(super) sanitize: bool,
-    /// Breakpoints may stand in the code: a debugger of the GPU is expected.
+    /// The code may contain breakpoints, for a GPU debugger.
     pub(super) stops: bool,
     /// Python's interpreter runs the launches.
     pub(super) interpreted: bool,
     /// Which exceptions the request wants to hear of.
     pub(super) reports: Reports,
-    /// The request asks for notes.
+    /// The request wants notes.
     pub(super) notes: bool,
-    /// What operators compute, for those.
+    /// The operators and their result types, for notes.
     pub(super) computed: Vec<Computed>,
-    /// What variables are at the places that name them, if somebody asks.
+    /// The variables with their types at each use, if requested.
     pub(super) variables: Option<Vec<Variable>>,
-    /// The types of expressions, if somebody asks.
+    /// The types of expressions, if requested.
     pub(super) expressions: Option<ExprTypes>,
-    /// What must not happen, to be reported if no error explains it.
+    /// Internal errors, which are reported only if no other error explains them.
     pub(super) faults: Vec<Diagnostic>,
 }
 
@@ -114,7 +114,7 @@ pub(super) struct FnLowerer<'a> {
     pub(super) names: Names,
     pub(super) iterators: Iterators,
     pub(super) loops: Loops,
-    /// `None` in a kernel; else the types of the `return`s so far and the type that they are converted to.
+    /// `None` in a kernel; else the types of the `return` statements seen and the type that they are converted to.
     pub(super) returns: Option<Returns>,
     /// Something in the function may end the thread.
     pub(super) ends_thread: bool,
@@ -122,19 +122,19 @@ pub(super) struct FnLowerer<'a> {
     pub(super) scopes: Vec<Scope>,
     /// The inner functions whose variables are being read, each read by the one before.
     pub(super) closing: Vec<Arc<Closure>>,
-    /// What variables are where the `and` that was just lowered is true, if they are something else behind it.
+    /// The types of variables where the last lowered `and` is true, if they differ after it.
     pub(super) where_true: Vec<(String, Var)>,
     /// The variable that the expression being lowered is assigned to: the name of an array that it makes.
     pub(super) hint: Option<String>,
 }
 
 impl FnLowerer<'_> {
-    /// Whether this walk only looks for types.
+    /// Whether this run only infers types.
     pub(super) fn is_dry(&self) -> bool {
         self.b.is_dry()
     }
 
-    /// A span of the tree in the compilation's source map. What stands in the prelude has the place of its use.
+    /// Maps a span of the tree to the compilation's source map. Code of the prelude gets the span of its use.
     pub(super) fn at(&self, span: Span) -> Span {
         Span { file: self.file, ..self.b.fixed_span().unwrap_or(span) }
     }
@@ -147,14 +147,14 @@ impl FnLowerer<'_> {
         self.record(diagnostic)
     }
 
-    /// Records a diagnostic with a place of the source map, which may be in another file.
+    /// Records a diagnostic with a span of the source map, which may be in another file.
     pub(super) fn report_with(&mut self, diagnostic: Diagnostic, place: Span, why: &str) -> Value {
         self.record(diagnostic.also(place, why))
     }
 
     fn record(&mut self, mut diagnostic: Diagnostic) -> Value {
         if self.is_dry() {
-            // With wider types it may be right: the walk for real says.
+            // With wider types it may be correct: the final run decides.
             return Value::Poison;
         }
         diagnostic.span = self.at(diagnostic.span);
@@ -218,7 +218,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// A value's type. In a dry walk, what has no value may have one in the next.
+    /// A value's type. An expression without a value in a dry run may have one in the next run.
     pub(super) fn ty_of(&self, value: &Value) -> Ty {
         let ty = value.ty();
         // A tuple with such an item has none either: `t = (t, 1)` must not grow for ever.
@@ -420,7 +420,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// A condition: `Bool` expression, or what is known.
+    /// A condition: a `Bool` expression, or a constant.
     pub(super) fn truth(&mut self, value: Value, span: Span) -> Truth {
         match value {
             Value::Bool(known) => Truth::Known(known),
@@ -462,7 +462,7 @@ impl FnLowerer<'_> {
                 self.report(diagnostic);
                 Truth::Poison
             }
-            // What is not known yet may be either.
+            // A value that is not known yet may be either.
             Value::Poison if self.is_dry() => Truth::Expr(self.b.bool(false, span)),
             Value::Poison => Truth::Poison,
         }

@@ -1,8 +1,8 @@
 //! Values that are made of others, and those that exist at compile time only.
 //!
-//! An object is a kind and items. What a walk over a value's parts does (settle it, convert it, join its type, pass it
-//! to a function) it does to the items, whatever the kind; only what means something of its own, such as a subscript or
-//! a loop, asks for the kind.
+//! An object is a kind and items. Operations on the parts of a value (evaluating, converting, joining types, passing to
+//! a function) apply to the items, whatever the kind. Only operations with a meaning of their own, such as subscripts
+//! and loops, distinguish kinds.
 
 use std::{fmt, sync::Arc};
 
@@ -19,21 +19,21 @@ use crate::{
     syntax::ast::{ComprehensionLoop, Expr},
 };
 
-/// What an object is.
+/// The kind of an object.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ObjectKind {
     /// A tuple of its items.
     Tuple,
     /// A named tuple or an instance of a dataclass: its fields.
     Struct(ClassId),
-    /// What may be `None`: whether it is not, and the value.
+    /// A value that may be `None`: whether it is not, and the value.
     Optional,
     /// A member of an enum: its value.
     Enum(ClassId),
     /// A number of Python's that is known at run time only, with NumPy's typing: the number, of the default type
     /// (`weak.rs`).
     Weak,
-    /// A record, by reference: an array of no dimensions, in which it lies.
+    /// A record by reference: the zero-dimensional array that stores it.
     Record,
     /// C's pointer: an array of no dimensions, the element that it points to.
     Pointer,
@@ -49,8 +49,8 @@ pub(super) enum ObjectKind {
     Formatted(Arc<[FormatPart]>),
     /// `range`, of values of a type: start, stop, step.
     Range(Scalar),
-    /// A `lambda` or an inner function: the values of its defaults, and behind them those of the variables that it
-    /// reads if it has left the function that has them.
+    /// A `lambda` or an inner function: the values of its defaults, followed by the captured variables if it has left
+    /// the function that defines them.
     Closure(Arc<Closure>),
     /// `slice`: lower and upper bound and step, each of which may be `None`.
     Slice,
@@ -81,7 +81,7 @@ pub(super) enum ObjectKind {
 /// A `lambda` or an inner function.
 #[derive(Debug)]
 pub(super) struct Closure {
-    /// The function, its captured variables as parameters by name behind its own.
+    /// The function, with its captured variables as parameters after its own.
     pub(super) def: Arc<FunctionDef>,
     /// The variables of the function around it that it reads.
     pub(super) captures: Vec<String>,
@@ -91,7 +91,7 @@ pub(super) struct Closure {
     pub(super) defaults: Vec<String>,
     /// The function around it.
     pub(super) outer: Arc<FunctionDef>,
-    /// In so many scopes of generators.
+    /// The nesting depth of generator scopes.
     pub(super) depth: usize,
 }
 
@@ -118,9 +118,9 @@ impl Closure {
 pub(super) struct Generator {
     pub(super) element: Expr,
     pub(super) loops: Vec<ComprehensionLoop>,
-    /// Where it stands.
+    /// Its site.
     pub(super) site: Site,
-    /// In so many scopes of other generators.
+    /// The nesting depth in other generators.
     pub(super) depth: usize,
 }
 
@@ -153,7 +153,7 @@ pub(super) fn is_generated(value: &Value) -> bool {
     }
 }
 
-/// Where the generator stands that a value is, or the first one in it.
+/// The site of the generator that a value is, or of the first one in it.
 pub(super) fn site_of(value: &Value) -> Option<&Site> {
     match value {
         Value::Object(ObjectKind::Generator(of), _) => Some(&of.site),
@@ -176,7 +176,7 @@ pub(super) enum Group {
     Grid,
     /// Those of the block.
     Block,
-    /// A part of a warp with so many lanes.
+    /// A tile of a warp with this number of lanes.
     Tile(u32),
     /// The lanes of a mask: its item.
     Coalesced,
@@ -205,7 +205,7 @@ impl Group {
 }
 
 impl ObjectKind {
-    /// It is a tuple to whoever indexes, unpacks or compares it.
+    /// Subscripts, unpacking and comparisons treat it as a tuple.
     pub(super) fn is_tuple(&self) -> bool {
         match self {
             Self::Tuple | Self::Unrolled => true,
@@ -238,20 +238,20 @@ impl ObjectKind {
 }
 
 impl ObjectKind {
-    /// It is its one item to whoever computes with it.
+    /// Arithmetic uses its one item.
     pub(super) fn is_number(&self) -> bool {
         *self == Self::Weak || matches!(self, Self::Enum(class) if class.get().kind == ClassKind::IntEnum)
     }
 }
 
-/// A call in a function: its place, and which items of the tuples that are unrolled around it its copy is for.
+/// A call in a function: its span, and for which items of the unrolled loops around it this copy is.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Site {
     pub(super) start: u32,
     pub(super) items: Vec<usize>,
 }
 
-/// What a kernel's code knows without computing: it has no parts at run time.
+/// A compile-time value, which has no parts at run time.
 #[derive(Clone, Debug)]
 pub(super) enum Static {
     /// `None`.
@@ -272,7 +272,7 @@ pub(super) enum Static {
     Function(Arc<FunctionDef>),
     /// An exception class, or an exception.
     Exception(Exception),
-    /// A function with implementations that whoever made the request chooses among.
+    /// An overloaded function, whose implementation the caller of the compiler chooses.
     Overloaded(Overloaded),
 }
 
@@ -311,7 +311,7 @@ impl PartialEq for Static {
 pub(super) struct Exception {
     /// See [`weft_artifact::Fault`].
     pub(super) class: String,
-    /// What it is made of; `None` for the class itself.
+    /// Its arguments; `None` for the class itself.
     pub(super) args: Option<Vec<FaultArg>>,
 }
 

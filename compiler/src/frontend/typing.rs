@@ -1,10 +1,10 @@
-//! The types of a function, found by walking it dry.
+//! Type inference for a function, by dry runs of the lowering.
 //!
-//! A loop is walked again, with what the ends of its turns gave the variables at its head, until that is what it was
-//! walked with; then comes what follows the loop, which so sees final types only. A join makes a type more general and
-//! there are few steps from the least type to the most general one, so this ends. Calls of device functions give a
-//! type, found in the same way, that of one which calls itself as a loop's is; the functions are lowered when the walk
-//! for real calls them.
+//! The fixpoint iteration of a loop repeats it with the types at its head joined with those at the ends of its
+//! iterations, until they no longer change. Only then follow the statements after the loop, which see final types. A
+//! join makes a type more general, and the lattice has few levels, so this terminates. A call of a device function
+//! gives a type that is inferred in the same way; for recursive functions as for loops. The functions are lowered when
+//! the final run calls them.
 
 use std::sync::Arc;
 
@@ -22,14 +22,15 @@ use crate::{
     source::Span,
 };
 
-/// Walks of a loop after which something is wrong with a join: each makes the type of at least one variable wider.
+/// Limit on the fixpoint iteration of a loop. Each pass widens the type of at least one variable, so more passes are a
+/// bug in a join.
 const MOST_WALKS: usize = 20_000;
 
-/// So many walks may also make a type less general: `x + 1` of a uint8 that turns out to be an int16 is no uint64. From
-/// then on types only grow.
+/// The number of passes that may also make a type less general: `x + 1` of a uint8 that becomes an int16 is no uint64.
+/// After that, types only grow.
 const FREE_WALKS: usize = 24;
 
-/// Walks a function dry, and gives the types of its loops. `walk` declares the parameters and walks the body.
+/// Runs a function dry and returns the types of its loops. `walk` declares the parameters and lowers the body.
 pub(super) fn find_types(cx: &mut Lowerer, def: &Arc<FunctionDef>, walk: impl FnOnce(&mut FnLowerer<'_>)) -> LoopTable {
     let function = Function::new("", FunctionKind::Device, def.ast.span);
     let mut lowerer = FnLowerer::new(cx, Arc::clone(def), Builder::dry(function), LoopTable::new());
@@ -38,7 +39,8 @@ pub(super) fn find_types(cx: &mut Lowerer, def: &Arc<FunctionDef>, walk: impl Fn
 }
 
 impl FnLowerer<'_> {
-    /// What a loop is walked with first: what the dry walks found or, in one, what they found for the same entry.
+    /// The types with which a loop starts: the result of the dry runs or, in a dry run, the last result for the same
+    /// entry types.
     pub(super) fn loop_types(&self, place: Span, entry: &Env) -> LoopTypes {
         match self.loops.types(place) {
             Some(known) if !self.is_dry() || state::same(&known.entry, entry) => known.clone(),
@@ -46,7 +48,8 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// Compares what a loop was walked with to what the walk found: what it must be walked with again, if it must.
+    /// Compares the types at a loop's head before and after a pass. Returns the types for the next pass, if one is
+    /// needed.
     pub(super) fn next_types(
         &mut self,
         place: Span,
@@ -75,7 +78,7 @@ impl FnLowerer<'_> {
     }
 }
 
-/// What a call of a device function gives for argument types, and whether it may end the thread.
+/// The result type of a device function for argument types, and whether it may end the thread.
 pub(super) fn result_type(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> (Ty, bool) {
     if let Some(known) = cx.functions.typed.iter().find(|known| known.is(def, args)) {
         return known.result();
@@ -89,7 +92,7 @@ pub(super) fn result_type(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty])
     } else if let Some((typed, rests_on)) = calls.walked.iter().find(|(typed, _)| typed.is(def, args)) {
         (*rests_on, typed.result())
     } else if too_many {
-        // The walk for real comes here, too, and reports it.
+        // The final run reports it.
         return (Ty::Bottom, false);
     } else {
         return find_result(cx, def, args);
@@ -100,7 +103,7 @@ pub(super) fn result_type(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty])
     result
 }
 
-/// Walks a device function until its types are stable.
+/// Repeats a device function until its types are stable.
 fn find_result(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> (Ty, bool) {
     let place = cx.functions.calls.open.len();
     let known = cx.functions.calls.known.iter().find(|known| known.is(def, args)).cloned();
@@ -132,7 +135,7 @@ fn find_result(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> (Ty, bo
             settles: instance.changes < MOST_CHANGES,
         };
         if rests_on < place {
-            // One further out is walked again, and this one with it.
+            // An outer function is repeated, and this one with it.
             calls.open.pop();
             for (_, other) in calls.walked.iter_mut().skip(first_walked) {
                 *other = rests_on.min(*other);
@@ -158,7 +161,8 @@ fn find_result(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> (Ty, bo
     }
 }
 
-/// Walks a device function dry, once: the types of its loops, what it returns, and whether it may end the thread.
+/// Runs a device function dry, once. Returns the types of its loops, its result type, and whether it may end the
+/// thread.
 fn walk(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> (LoopTable, Ty, bool) {
     let (mut returns, mut may_end_thread) = (Ty::Bottom, false);
     let declared = declared_result(def, args);
@@ -182,8 +186,8 @@ pub(super) fn typed(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> Op
     cx.functions.typed.iter().position(|known| known.is(def, args))
 }
 
-/// The type that holds what all `return`s give, and where the first one is. What is known when the kernel is compiled stays
-/// known if all of them give it, so that a function can name a constant.
+/// The join of the types of all `return` statements, and the span of the first. A compile-time constant stays one if
+/// all of them return it, so that a function can return a constant.
 pub(super) fn joined_returns(found: &[(Ty, Span)], typing: Typing) -> Option<(Ty, Span)> {
     let (first, first_at) = found.first()?;
     if found.iter().all(|(ty, _)| ty == first) {

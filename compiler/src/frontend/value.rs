@@ -54,7 +54,7 @@ impl ArrayValue {
         Some(array)
     }
 
-    /// What holds a field of [`ArrayTy::fields`].
+    /// The value of a field of [`ArrayTy::fields`].
     pub(super) fn field(&self, field: SlotField) -> Option<Atom> {
         match field {
             SlotField::Data => Some(self.data),
@@ -81,7 +81,7 @@ pub(super) enum LibraryName {
 }
 
 impl LibraryName {
-    /// What has this canonical path.
+    /// The name with this canonical path.
     pub(super) fn of(path: String) -> Self {
         intrinsics::lookup(&path).map_or(Self::Path(path), Self::Row)
     }
@@ -114,11 +114,11 @@ pub(super) enum Value {
     Bool(bool),
     /// An array.
     Array(ArrayValue),
-    /// What is made of other values.
+    /// A value with parts.
     Object(ObjectKind, Vec<Value>),
-    /// What is known when the kernel is compiled.
+    /// A compile-time value.
     Static(Static),
-    /// No value: reported already or, in a dry walk, not known yet.
+    /// No value: an error was reported or, in a dry run, the value is not known yet.
     Poison,
 }
 

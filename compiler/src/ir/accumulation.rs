@@ -1,20 +1,21 @@
-//! Atomic steps that may be taken elsewhere first: what several of them make of a neutral value is one step.
+//! Atomic operations that can be accumulated: several operations, applied to a neutral value, are equal to one
+//! operation.
 
 use weft_artifact::Scalar;
 
 use super::AtomicOp;
 
-/// What steps whose order nobody sees make of an element.
+/// How operations whose order is unobservable accumulate in an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Accumulation {
-    /// The sum, rounded after each addition; the others are of integers. Few steps change the largest float so far, and those who do not
-    /// only read it.
+    /// The sum, rounded after each addition. The other accumulations are for integers: few operations change the
+    /// maximum of floats, and the others only read it.
     Sum,
-    /// What is set in all.
+    /// Bits that are set in all values.
     And,
-    /// What is set in one.
+    /// Bits that are set in any value.
     Or,
-    /// What is set in an odd number of them.
+    /// Bits that are set in an odd number of values.
     Xor,
     /// The largest.
     Max,
@@ -23,7 +24,7 @@ pub enum Accumulation {
 }
 
 impl Accumulation {
-    /// What steps on elements accumulate, if they do. Elements are of four or eight bytes.
+    /// The accumulation of an atomic operation on elements, if it has one. Elements have four or eight bytes.
     pub fn of(op: AtomicOp, element: Scalar) -> Option<Self> {
         let (is_int, is_float) = (element.is_int(), element.is_float());
         if !matches!(element.size_bytes(), 4 | 8) || !(is_int || is_float) {

@@ -1,8 +1,8 @@
 //! Building expressions and statements with their types.
 //!
-//! A [`Builder`] holds the function that is being built and a stack of open blocks. It folds nothing and checks
-//! nothing; [`super::verify`] does. A dry one builds no code: it keeps what the typing of a function asks for, which
-//! is the type of each expression, which are constants or reads, and whether an open block has statements.
+//! A [`Builder`] holds the function that is being built and a stack of open blocks. It neither folds nor checks;
+//! [`super::verify`] checks. A dry builder builds no code. It records only what the typing of a function needs: the
+//! type of each expression, which expressions are constants or reads, and whether an open block has statements.
 
 use weft_artifact::Scalar;
 
@@ -15,7 +15,8 @@ use crate::source::Span;
 /// Builds one function.
 #[derive(Debug)]
 pub struct Builder {
-    /// The function so far; its body is filled by [`Builder::finish`]. A dry builder's has locals only.
+    /// The function under construction; [`Builder::finish`] sets its body. The function of a dry builder has only
+    /// locals.
     pub function: Function,
     blocks: Vec<Block>,
     /// The span that everything gets that is built, in place of its own.
@@ -24,7 +25,7 @@ pub struct Builder {
     dry: Option<Vec<(Built, Type)>>,
 }
 
-/// What an expression is, as far as whoever builds may ask.
+/// The kind of an expression, as far as the front end may distinguish it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Built {
     /// A constant.
@@ -141,7 +142,7 @@ impl Builder {
         }
     }
 
-    /// What an expression is.
+    /// Returns the kind of an expression.
     pub fn built(&self, expr: ExprId) -> Built {
         match &self.dry {
             None => Built::of(&self.function.exprs[expr].kind),
@@ -186,7 +187,8 @@ impl Builder {
         self.stmt(StmtKind::Assign(local, value), span);
     }
 
-    /// The value in a fresh temporary: to be used more than once, or evaluated now. Constants stay as they are.
+    /// Stores a value in a fresh temporary, to use it more than once or to evaluate it now. Constants are returned
+    /// unchanged.
     pub fn temp(&mut self, value: ExprId, span: Span) -> LocalId {
         let ty = self.ty(value);
         let local = self.new_temp(ty);

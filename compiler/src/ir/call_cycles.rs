@@ -1,7 +1,7 @@
 //! Functions that call themselves, directly or through others: circles of calls.
 //!
-//! A callee stands before its callers, except on a circle. A reader that walks callees first finds a callee that it has
-//! not seen yet on circles only, and takes the worst of it.
+//! A callee comes before its callers, except in a call cycle. An analysis that visits callees first finds an unvisited
+//! callee only in a cycle, and assumes the worst of it.
 
 use super::{FuncId, Function, Handle, Module, StmtKind, for_each_stmt, for_each_stmt_mut};
 
@@ -49,8 +49,8 @@ impl Circles {
 }
 
 impl Module {
-    /// Puts every callee before its callers, but for those on a circle, which stand side by side. Functions that stand so
-    /// already stay where they are.
+    /// Orders every callee before its callers; the functions of a call cycle become adjacent. Functions that are
+    /// already in order are not moved.
     pub fn order_functions(&mut self) {
         let order: Vec<usize> = CycleSearch::run(self).groups.into_iter().flatten().collect();
         if order.iter().enumerate().all(|(at, &func)| at == func) {

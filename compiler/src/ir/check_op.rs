@@ -1,10 +1,10 @@
-//! Operations that tell the sanitizer something.
+//! Operations that report events to the sanitizer.
 
 use weft_artifact::SiteKind;
 
 use super::{OpRow, Operand, Shuffle, Type, op::ORDERS};
 
-/// What the sanitizer is told, besides the accesses.
+/// Events for the sanitizer other than accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Check {
     /// An index of an axis is out of bounds; takes the index and the extent.
@@ -20,14 +20,14 @@ pub enum Check {
     Enters,
     /// It has come back from it.
     Leaves,
-    /// Gives the number of what the statement before it has read that nobody has written, or 0.
+    /// Returns the number of the unwritten value that the previous statement has read, or 0.
     Unwritten,
-    /// What has such a number is used.
+    /// A value with such a number is used.
     Used,
 }
 
 impl Check {
-    /// What there is to know of the operation.
+    /// The properties of the operation.
     pub(super) const fn row(self) -> OpRow {
         OpRow {
             name: match self {

@@ -1,16 +1,16 @@
-//! The classes of expressions, for walks that ask for some kinds and take the rest alike.
+//! The classes of expressions, for traversals that match some kinds and treat the others alike.
 //!
-//! An [`ExprKind`] belongs to one [`Class`], which has what it holds: a walk names the kinds that it takes, and says of
-//! each class what holds for the others of it. So a new kind of expression gets its class in [`ExprKind::class`] and its
-//! instructions in the back end; of a computation, which depends on its operands only, few walks ask more, and these
-//! match [`Arith`] to the end.
+//! Each [`ExprKind`] belongs to one [`Class`], which has its operands. A traversal matches the kinds that it handles,
+//! and has one arm per class for the others. So a new kind of expression needs a class in [`ExprKind::class`] and its
+//! instructions in the back end. Computations depend only on their operands; the few traversals that distinguish them
+//! match [`Arith`] exhaustively.
 
 use std::ops::Deref;
 
 use super::{BinaryOp, CompareOp, Const, ConstantId, ExprId, ExprKind, LocalArrayId, LocalId, MathFn, SharedId};
 use super::{SpecialRegister, UnaryOp};
 
-/// What an expression is.
+/// The class of an expression.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Class<'a> {
     /// It has no operands.
@@ -26,11 +26,11 @@ pub enum Class<'a> {
         /// In what the distance is counted.
         unit: Unit,
     },
-    /// What a pointer points to, now.
+    /// The current value at a pointer.
     Load(ExprId),
 }
 
-/// What has no operands.
+/// Expressions without operands.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Leaf {
     /// A constant.
@@ -56,7 +56,7 @@ pub enum Base {
     Local(LocalArrayId),
 }
 
-/// What is computed: see the kinds of the same names.
+/// Computations: see the kinds of the same names.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[expect(missing_docs, reason = "each is the kind of expression of its name")]
 pub enum Arith<'a> {
@@ -125,11 +125,11 @@ impl<'a> Arith<'a> {
     }
 }
 
-/// The operands of an expression, in order of evaluation. Walks ask for those of every expression, so they take no memory of
-/// their own.
+/// The operands of an expression, in order of evaluation. They are stored inline, because traversals request them for
+/// every expression.
 #[derive(Clone, Copy, Debug)]
 pub enum Operands<'a> {
-    /// The first so many.
+    /// The first `n` of the array.
     Few([ExprId; 3], usize),
     /// Those of a function.
     Many(&'a [ExprId]),

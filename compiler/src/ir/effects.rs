@@ -1,8 +1,8 @@
-//! What functions do that others see, their callees included.
+//! The observable effects of functions, including those of their callees.
 
 use super::{ExprKind, FuncId, Function, Module, Stmt, StmtKind, SyncScope, for_each_expr_of_stmt, for_each_stmt};
 
-/// What is done with memory behind pointers. Least first.
+/// Accesses to the memory that pointers point to, in ascending order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Touches {
     /// Nothing.
@@ -14,7 +14,7 @@ pub enum Touches {
     Writes,
 }
 
-/// What statements do, those of the functions that they call included.
+/// The effects of statements, including those of the functions that they call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Effects {
     /// The largest set of threads that come to an operation of theirs together.
@@ -23,7 +23,7 @@ pub struct Effects {
     pub noticed: bool,
     /// They mention thread-local arrays.
     pub local_arrays: bool,
-    /// What they do with memory.
+    /// Their accesses to memory.
     pub touches: Touches,
 }
 

@@ -5,10 +5,10 @@ use weft_artifact::Scalar;
 use super::{ConstantId, ExprId, LocalArrayId, LocalId, SharedId, types::Type};
 use crate::source::Span;
 
-/// An expression, its type and its place.
+/// An expression with its type and span.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expr {
-    /// What it computes.
+    /// Its kind.
     pub kind: ExprKind,
     /// Its type.
     pub ty: Type,
@@ -16,7 +16,7 @@ pub struct Expr {
     pub span: Span,
 }
 
-/// What an expression computes.
+/// The kind of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExprKind {
     /// A constant of the expression's type.
@@ -81,12 +81,12 @@ pub enum ExprKind {
     },
 }
 
-/// What is known of an address that is read or written.
+/// The alignment of an address that is loaded or stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Align {
     /// It is a multiple of the element's own alignment.
     Natural,
-    /// It is a multiple of so many bytes, a power of two: less in packed records, more where several elements lie
+    /// A multiple of this power of two in bytes: smaller in packed records, larger where several elements are stored
     /// together.
     Bytes(u32),
 }
@@ -123,7 +123,7 @@ pub enum SpecialRegister {
     WarpSize,
     /// Bytes of dynamic shared memory of this launch.
     DynamicSharedBytes,
-    /// A number that the first thread of a part of a row has, 64 bits wide: only the host's plan asks for it.
+    /// A 64-bit index of the first thread of a part of a thread loop. Only the plan for the host uses it.
     OfRow(u8),
 }
 
@@ -198,12 +198,13 @@ pub enum CompareOp {
 /// Declares the math functions: variant, Python-like name, number of arguments.
 macro_rules! math_fns {
     ($($variant:ident $name:literal $arity:literal),* $(,)?) => {
-        /// Pure functions on one float type; `F16` and `BF16` are computed as `F32` and rounded, but for `Fma`, which rounds
-        /// once, and without `Nextafter`. Results are floats of the same type, except `Isnan`, `Isinf` and `Isfinite`
-        /// (`Bool`), `FrexpExponent` (`I32`) and `Bits`: a float's bits as an unsigned integer of its size, of which
-        /// `OfBits` makes the float. `CanonicalNan` is the number itself, but of every NaN the positive quiet one without
-        /// digits. `Ldexp` takes an `I32` second argument. What [`MathFn::rounded`] knows is of `F32`
-        /// and `F64`, what [`MathFn::is_of_integers`] says takes integers, and what [`MathFn::is_fast`] says `F32`.
+        /// Pure functions on one float type. `F16` and `BF16` are computed as `F32` and rounded, except `Fma`, which
+        /// rounds once, and `Nextafter`, which they do not have. Results are floats of the same type, except `Isnan`,
+        /// `Isinf` and `Isfinite` (`Bool`), `FrexpExponent` (`I32`) and `Bits`, the float's bits as an unsigned integer
+        /// of its size; `OfBits` is its inverse. `CanonicalNan` returns its argument, but replaces every NaN by the
+        /// positive quiet NaN with an empty payload. `Ldexp` takes an `I32` second argument. Functions of
+        /// [`MathFn::rounded`] take `F32` and `F64`, those of [`MathFn::is_of_integers`] integers, and those of
+        /// [`MathFn::is_fast`] `F32`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum MathFn {
             $(#[doc = concat!("`", $name, "`")] $variant),*
@@ -238,7 +239,7 @@ math_fns! {
     // Integers.
     BytePerm "byte_perm" 3, FunnelLeft "funnel_left" 3, FunnelRight "funnel_right" 3, LeadingZeros "leading_zeros" 1,
     MulHigh "mul_high" 2, Popcount "popcount" 1, ReverseBits "reverse_bits" 1, TrailingZeros "trailing_zeros" 1,
-    // Rounding as told: to nearest even and never fused, toward zero, down, up.
+    // Explicit rounding modes: to nearest even (and never contracted), toward zero, down, up.
     AddRn "add.rn" 2, AddRz "add.rz" 2, AddRd "add.rd" 2, AddRu "add.ru" 2,
     MulRn "mul.rn" 2, MulRz "mul.rz" 2, MulRd "mul.rd" 2, MulRu "mul.ru" 2,
     DivRn "div.rn" 2, DivRz "div.rz" 2, DivRd "div.rd" 2, DivRu "div.ru" 2,
@@ -249,7 +250,7 @@ math_fns! {
     FastCos "fast.cos" 1, FastDiv "fast.div" 2, FastExp2 "fast.exp2" 1, FastLog2 "fast.log2" 1, FastSin "fast.sin" 1,
 }
 
-/// What rounds as it is told.
+/// Operations with an explicit rounding mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "each is the operation of its name")]
 pub enum RoundedOp {
@@ -276,7 +277,7 @@ pub enum Rounding {
 }
 
 impl MathFn {
-    /// What is rounded how, where the function says so.
+    /// The operation and rounding mode of a function that has one.
     #[expect(clippy::wildcard_enum_match_arm, reason = "the others round to nearest")]
     pub const fn rounded(self) -> Option<(RoundedOp, Rounding)> {
         Some(match self {

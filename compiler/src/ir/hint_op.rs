@@ -1,4 +1,4 @@
-//! Clocks, and loads and stores with a word to the caches.
+//! Clocks, and loads and stores with cache operators.
 //!
 //! An operator of the caches is a hint: what is read and written is what a plain load and a plain store read and write.
 
@@ -7,7 +7,7 @@ use super::{
     op::{Elements, Memory, ORDERS, OpRow, Operand},
 };
 
-/// What counts the time.
+/// The clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Clock {
     /// The cycles of the multiprocessor, or of the core, an `I32`.
@@ -58,7 +58,7 @@ impl LoadHint {
         }
     }
 
-    /// What there is to know of the load.
+    /// The properties of the load.
     pub(super) const fn row(self) -> OpRow {
         let (name, ptx): (_, &[&str]) = match self {
             Self::All => ("load.ca", &["ld.global.ca"]),
@@ -91,7 +91,7 @@ impl StoreHint {
         }
     }
 
-    /// What there is to know of the store.
+    /// The properties of the store.
     pub(super) const fn row(self) -> OpRow {
         let (name, ptx): (_, &[&str]) = match self {
             Self::Back => ("store.wb", &["st.global.wb"]),
@@ -112,7 +112,7 @@ impl StoreHint {
 }
 
 impl Clock {
-    /// What there is to know of the reading.
+    /// The properties of the clock read.
     pub(super) const fn row(self) -> OpRow {
         let (name, results, ptx): (_, &[Operand], &[&str]) = match self {
             Self::Cycles32 => ("clock", &[Operand::Is(Type::I32)], &["%clock"]),

@@ -16,55 +16,55 @@ use super::{
 };
 use crate::source::{SourceMap, Span};
 
-/// One kernel, or one function for other code, and the device functions that it calls.
+/// A kernel or an exported function, with the device functions that it calls.
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Module {
-    /// All functions; a callee stands before its callers, unless it leads back to them ([`Circles`](super::Circles)).
+    /// All functions. A callee comes before its callers, except in call cycles ([`Circles`](super::Circles)).
     pub functions: Arena<Function>,
     /// The kernel, or the exported function.
     pub kernel: Option<FuncId>,
     /// Its Python parameters.
     pub params: Vec<Param>,
-    /// What an exported function returns; nothing for a kernel.
+    /// The result types of an exported function; empty for a kernel.
     pub returns: Option<ArgType>,
     /// Block-shared arrays of fixed size.
     pub shared: Arena<SharedArray>,
     /// Arrays that are part of the code.
     pub constants: Arena<ConstantArray>,
-    /// PTX that kernels hold as text.
+    /// Inline PTX of the program.
     pub inline_ptx: Arena<InlinePtx>,
     /// Functions that are linked with the kernel.
     pub externals: Arena<External>,
-    /// Places that report a fault.
+    /// The statements that report a fault.
     pub faults: Arena<FaultSite>,
     /// Calls that a fault may come through.
     pub call_sites: Arena<CallSite>,
     /// `true` if something takes the address of dynamic shared memory.
     pub dynamic_shared: bool,
-    /// `true` if something asks for the grid as a group: all of it runs at a time.
+    /// `true` if the kernel uses the grid as a group: all blocks must be resident.
     pub cooperative: bool,
-    /// What holds of every launch.
+    /// Assumptions that hold for every launch.
     pub assumptions: Assumptions,
-    /// By parameter: the last extent of an array that the launch has which the code is compiled for, where that is short.
+    /// By parameter: the last extent of an array in the launch that the code is compiled for, if it is short.
     pub short_extents: Vec<(u32, u8)>,
-    /// The facts that the code is better for: passes find out.
+    /// The assumptions that improve the code. Passes compute it.
     pub gains: Assumptions,
-    /// Writes beside the arrays of the kernel's arguments are to do nothing, if that is possible.
+    /// Bounds-check stores to the arrays of the kernel's arguments, if that is possible.
     pub bounded_stores: bool,
-    /// `true` if it is: a pass finds out.
+    /// Whether that is possible. A pass computes it.
     pub can_bound_stores: bool,
-    /// How many threads one is to do the work of, if that is possible.
+    /// The requested coarsening factors.
     pub coarsen: Factors,
-    /// A pass is to estimate which of these are worth it, where one is to do its own work alone.
+    /// If no factors are requested: a pass estimates which factors are profitable.
     pub choose: bool,
-    /// How many one does: a pass says.
+    /// The coarsening of the code. A pass computes it.
     pub coarsening: Coarsening,
-    /// The code tells of its accesses, for these checks.
+    /// The sanitizer checks for which the code records its accesses.
     pub sanitize: Tools,
-    /// Where statements stand, if it does.
+    /// The structure of the statements, for the sanitizer.
     pub structure: Structure,
-    /// The same bits on every target: a pass decides what targets would.
+    /// Results have the same bits on every target: a pass decides what is otherwise left to the target.
     pub reproducible: bool,
     /// Largest alignment in bytes that arrays in dynamic shared memory need.
     pub dynamic_shared_align: u64,
@@ -72,16 +72,16 @@ pub struct Module {
     pub sources: SourceMap,
 }
 
-/// A place that raises an exception.
+/// A statement that raises an exception.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FaultSite {
     /// The exception's class, as [`weft_artifact::Fault`] has it.
     pub class: String,
-    /// What the exception is made of.
+    /// The exception's arguments.
     pub args: Vec<FaultArg>,
-    /// What the numbers are that it gives besides.
+    /// The meaning of the record's two numbers.
     pub numbers: Numbers,
-    /// No call adds itself: the record is whole once the thread has written it.
+    /// No call adds itself to the record: it is complete when the thread has written it.
     pub alone: bool,
     /// The Python function.
     pub function: String,
@@ -105,36 +105,35 @@ pub struct Function {
     pub name: String,
     /// Kernel or device function.
     pub kind: FunctionKind,
-    /// The locals that take the arguments, in order. For a kernel and an exported function: one a slot, and `slots` says
-    /// which.
+    /// The locals of the arguments, in order. A kernel and an exported function have one for each slot in `slots`.
     pub params: Vec<LocalId>,
-    /// What each of those is; as long as `params`, and empty for device functions.
+    /// The source of each of these locals; empty for device functions.
     pub slots: Vec<SlotSource>,
     /// Result types; a kernel has none.
     pub results: Vec<Type>,
-    /// Every variable.
+    /// All variables.
     pub locals: Arena<Local>,
     /// Thread-local arrays.
     pub local_arrays: Arena<LocalArray>,
-    /// Every expression.
+    /// All expressions.
     pub exprs: Arena<Expr>,
     /// The statements. A function with results ends every path with `Return`.
     pub body: Block,
-    /// Inline it wherever it is called.
+    /// Inline it into all callers.
     pub inline: bool,
     /// The `def`.
     pub span: Span,
 }
 
-/// Who calls a function.
+/// How a function is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FunctionKind {
     /// Launched over a grid.
     Kernel,
     /// Called by the functions of its module.
     Device,
-    /// Called by code that is not weft's. Its results are the parts of [`Module::returns`], and, if it may end the thread,
-    /// a `Bool` that says whether it does.
+    /// Called by other code. Its results are the parts of [`Module::returns`] and, if it may end the thread, a `Bool`
+    /// that says whether it did.
     Export,
 }
 
@@ -145,48 +144,48 @@ pub struct Local {
     /// The Python variable, with a suffix for parts (`x.data`, `x.shape0`, `z.real`); temporaries are `t`. Names may
     /// repeat: the text form adds the handle's number.
     pub name: String,
-    /// What it stands for.
+    /// The kind of variable.
     pub kind: LocalKind,
     /// Its type.
     pub ty: Type,
-    /// The front end knows that it is never negative: extents, variables of counted loops that cannot go below zero.
+    /// It is never negative: an extent, or the counter of a loop that cannot go below zero.
     pub nonneg: bool,
-    /// The counter of a loop that must not pass the end of its type: in a loop's `step`, an addition to it saturates.
+    /// A loop counter that must not overflow: in the loop's `step`, additions to it saturate.
     pub counts: bool,
-    /// A parameter that points to what nobody writes while the kernel runs; the host's plan says so.
+    /// A parameter that points to memory that is constant while the kernel runs. The plan for the host sets it.
     pub never_written: bool,
-    /// What is added to the threads' first indices in a loop that they take together; the host's plan says so.
+    /// The offset that is added to the threads' first indices in an interchanged loop. The plan for the host sets it.
     pub offset: bool,
 }
 
-/// What a local stands for. Passes may do away with what the program does not speak of.
+/// The kind of a local. Passes may remove locals that are not variables of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LocalKind {
     /// A variable, or a flag or counter of a statement.
     Variable,
     /// One of several parts of a variable's value.
     Part,
-    /// A value between two steps of an expression.
+    /// A temporary of an expression.
     Temp,
 }
 
 impl Local {
-    /// A local of which nothing is known.
+    /// A local without known properties.
     pub fn new(name: impl Into<String>, kind: LocalKind, ty: Type) -> Self {
         Self { name: name.into(), kind, ty, nonneg: false, counts: false, never_written: false, offset: false }
     }
 }
 
-/// What a block-shared array is for.
+/// The purpose of a block-shared array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharedKind {
-    /// The program's own.
+    /// An array of the program.
     Program,
-    /// What the threads of calls of `cuda.coop` exchange.
+    /// Scratch memory of `cuda.coop` calls.
     Coop,
-    /// Cells that a pass has made, for what the threads of a block or a warp do together.
+    /// Cells of a pass, for collective operations of a block or a warp.
     Cells,
-    /// A copy of an argument's first elements, which keeps what it has from block to block; the host's plan has them.
+    /// A copy of an argument's first elements that persists from block to block. The plan for the host creates it.
     Privatized,
 }
 
@@ -195,13 +194,13 @@ pub enum SharedKind {
 pub struct SharedArray {
     /// The Python variable or a made-up name; for the symbol.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub kind: SharedKind,
     /// Element type; a complex array has twice the elements of its part.
     pub elem: Scalar,
     /// Elements.
     pub len: u64,
-    /// Its extents, for people; empty if it has none of the program's.
+    /// Its extents, for messages; empty if the program gives none.
     pub shape: Vec<u64>,
     /// Alignment in bytes.
     pub align: u64,
@@ -209,33 +208,34 @@ pub struct SharedArray {
     pub span: Span,
 }
 
-/// An array that is part of the code and never changes.
+/// A constant array in the code.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConstantArray {
     /// The Python variable.
     pub name: String,
     /// Element type; a complex array has twice the elements of its part.
     pub elem: Scalar,
-    /// The elements as they lie in memory.
+    /// The bytes of the elements.
     pub bytes: Arc<[u8]>,
     /// Alignment in bytes.
     pub align: u64,
-    /// `Constant` where all of them together fit into CUDA's constant memory, else `Global`.
+    /// `Constant` if all constant arrays fit into CUDA's constant memory, else `Global`.
     pub space: Space,
     /// Where it is read.
     pub span: Span,
 }
 
-/// PTX as the program has it, and the types of what it takes and gives.
+/// Inline PTX of the program, with the types of its operands and results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InlinePtx {
-    /// The text, in which `$0`, `$1` stand for the results and then the operands, and `$$` for a dollar.
+    /// The PTX, in which `$0`, `$1`, … are the results and then the operands, and `$$` is a dollar sign.
     pub text: String,
-    /// The registers of the results and operands, in LLVM's words: `=r`, `l`, `0` for what lies where a result will.
+    /// The constraints of the results and operands, as LLVM writes them: `=r`, `l`, or `0` for the register of a
+    /// result.
     pub constraints: Vec<String>,
-    /// What it takes; pointers become addresses of the generic space.
+    /// Its operand types; pointers become addresses in the generic space.
     pub operands: Vec<Type>,
-    /// What it gives.
+    /// Its result types.
     pub results: Vec<Type>,
     /// The call.
     pub span: Span,
@@ -246,11 +246,12 @@ pub struct InlinePtx {
 pub struct External {
     /// Its symbol.
     pub symbol: String,
-    /// What it takes. A call's operands are the fields of all; pointers are addresses of the generic space.
+    /// Its parameter types. A call's operands are the fields of all parameters; pointers are addresses in the generic
+    /// space.
     pub params: Vec<ArgType>,
-    /// What it gives: a call's results are its fields, as of the parameters.
+    /// Its result type. A call's results are its fields.
     pub returns: Option<ArgType>,
-    /// It writes that where its first parameter points to, and returns an `I32`, which is the first of the results.
+    /// It writes its result to the address in its first parameter and returns an `I32`, which is the first result.
     pub writes: bool,
     /// A call.
     pub span: Span,
@@ -284,7 +285,7 @@ impl External {
     }
 }
 
-/// The types of the fields of what is passed to other languages.
+/// The types of the fields of values that are passed to other languages.
 fn passed(ty: &ArgType) -> Vec<Type> {
     let mut types = Vec::new();
     ty.for_each_leaf(&mut |_, leaf| {
@@ -295,7 +296,7 @@ fn passed(ty: &ArgType) -> Vec<Type> {
                     SlotType::Pointer,
                     ArgItem::Array(ArrayType { dtype, .. }) | ArgItem::Record(dtype) | ArgItem::Pointer(dtype),
                 ) => Some(Type::Ptr(dtype.access().0, Space::Generic)),
-                // No value of the front end has such a part.
+                // The front end has no value with such a part.
                 (SlotType::Pointer, ArgItem::Value(_)) | (SlotType::Bytes { .. }, _) => None,
             });
         }
@@ -309,7 +310,7 @@ impl Module {
         self.kernel.map(|id| &self.functions[id])
     }
 
-    /// What the code takes for granted of a launch.
+    /// What the code assumes about a launch.
     pub fn assumed(&self) -> Assumptions {
         self.assumptions.and(self.gains)
     }
@@ -333,7 +334,7 @@ impl Function {
         }
     }
 
-    /// The class of an expression, with what it holds.
+    /// The class of an expression, with its operands.
     pub(crate) fn class(&self, id: ExprId) -> Class<'_> {
         self.exprs[id].kind.class()
     }

@@ -1,8 +1,8 @@
 //! Operations: what is neither control flow nor a plain assignment, store or call.
 //!
-//! An [`Op`] is a name with its data; [`Op::row`] says everything about it that a reader besides the back ends asks:
-//! its operands and results, the memory that it touches, and which threads have to come to it together. So a new
-//! operation is a variant with its row here, and its instructions in the back ends' `op`.
+//! An [`Op`] is a name with its data. [`Op::row`] describes it for everything except the back ends: its operands and
+//! results, the memory that it accesses, and which threads must reach it together. A new operation is a variant with
+//! its row here, and its instructions in the `op` of each back end.
 
 use weft_artifact::Scalar;
 
@@ -14,75 +14,75 @@ use super::{
 /// An operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
-    /// `old = *pointer; *pointer = f(old, operands)` in one step that no other thread of `scope` sees half of; gives
-    /// `old`.
+    /// `old = *pointer; *pointer = f(old, operands)`, atomically for the threads of `scope`. Returns `old`.
     Atomic {
         /// The function.
         op: AtomicOp,
-        /// What the step orders around itself.
+        /// Its memory order.
         order: Order,
-        /// Among which threads.
+        /// The threads for which it is atomic.
         scope: Scope,
     },
-    /// `bar.sync 0`: all threads of the block that have not returned. Memory is ordered between them.
+    /// `bar.sync 0`: a barrier of all threads of the block that have not returned. It orders their memory accesses.
     Barrier,
-    /// All threads of the grid, which must be there at a time: the launch is cooperative. Memory is ordered between them.
+    /// A barrier of all threads of the grid. The launch is cooperative: all blocks are resident. It orders their memory
+    /// accesses.
     GridBarrier,
-    /// `barrier.red`: [`Op::Barrier`], which gives each of the threads something about the values of all of them.
+    /// `barrier.red`: [`Op::Barrier`] that also reduces a value of each thread and returns the result to all.
     BarrierReduce(Reduction),
-    /// `bar.warp.sync`: the threads of the warp in the mask. Memory is ordered between them.
+    /// `bar.warp.sync`: a barrier of the threads of the warp in the mask. It orders their memory accesses.
     WarpBarrier,
-    /// `shfl.sync`: a lane's value, of those in the mask. Operands are the mask, the value, the lane or the distance, of
-    /// which the last five bits count, and the width of the parts of the warp, a power of two up to 32.
+    /// `shfl.sync`: the value of another lane in the mask. The operands are the mask, the value, the lane or the
+    /// distance (modulo 32), and the width of the segments of the warp, a power of two up to 32.
     Shuffle(Shuffle),
-    /// `vote.sync`: something about the truth of the values of the lanes in the mask.
+    /// `vote.sync`: a vote on the predicates of the lanes in the mask.
     Vote(Vote),
     /// `match.any.sync`: the lanes of the mask that have the thread's own value.
     MatchAny,
     /// `match.all.sync`: the lanes of the mask, and whether all have one value; no lane if they have not.
     MatchAll,
-    /// `redux.sync`: the values of the lanes in the mask, taken together.
+    /// `redux.sync`: a reduction of the values of the lanes in the mask.
     WarpReduce(WarpReduction),
-    /// `activemask`: the lanes of the warp that are here with the thread. On a GPU nobody waits for them.
+    /// `activemask`: the active lanes of the warp. On a GPU no lane waits for the others.
     ActiveMask,
-    /// Bit by bit, the lowest of the bits with this number in the 32 bytes that a pointer points to. Only the host's own
-    /// code has it, where it looks at what the lanes of a warp left in a cell each.
+    /// Gathers one bit of each of the 32 bytes at a pointer into an integer, the lowest byte first. Only code for the
+    /// host uses it, to read the cells of the lanes of a warp.
     LaneBits(u8),
-    /// A barrier of a warp, behind which a branch stands that runs once a warp, for the number of its first thread, whoever of
-    /// it is here. Only the host's own code has it.
+    /// A barrier of a warp before a branch that runs once per warp, with the number of the warp's first thread. Only
+    /// code for the host uses it.
     OfWarps,
-    /// `membar`: the thread's accesses before it come before those after it, as the threads of the scope see them.
+    /// `membar`: orders the thread's earlier accesses before its later ones, for the threads of the scope.
     Fence(Scope),
-    /// Prints values by a format of C's `printf`, with the constant's bytes but for the zero at its end. Each operand is an
-    /// argument of one conversion: an `I64`, a `U64`, an `F64`, or a pointer to bytes that end with a zero. Nothing that
-    /// another thread prints comes between.
+    /// Prints values by a format of C's `printf`, which is a constant of the module, terminated by a zero. Each operand
+    /// is an argument of one conversion: an `I64`, a `U64`, an `F64`, or a pointer to a zero-terminated string. Output
+    /// of other threads does not interleave.
     Print(ConstantId),
-    /// PTX of the program's, with the operands and results that the module says. It can do whatever PTX can, or, if it is
-    /// pure, nothing but compute its results from its operands.
+    /// Inline PTX of the program. The module declares its operands and results. A pure one only computes its results
+    /// from its operands; others may have any effect.
     Ptx {
-        /// Which.
+        /// The PTX.
         text: PtxId,
-        /// It only computes.
+        /// It is pure.
         pure: bool,
     },
-    /// A call of a function of another language, which can do whatever code can.
+    /// A call of a function of another language, which may have any effect.
     External(ExternalId),
-    /// A clock's time now.
+    /// Reads a clock.
     Clock(Clock),
-    /// Waits for about so many nanoseconds, or not at all.
+    /// Sleeps for about the given number of nanoseconds; it may return early.
     Nanosleep,
-    /// `brkpt`: a debugger's stop.
+    /// `brkpt`: a breakpoint.
     Breakpoint,
-    /// A load with a word to the caches.
+    /// A load with a cache operator.
     Load(LoadHint),
-    /// A store with a word to the caches.
+    /// A store with a cache operator.
     Store(StoreHint),
-    /// Reports a fault, if it is the launch's first. Takes an index and an extent, which are zero where the fault is none of
-    /// an index; gives an `I32`: 1, or 2 if this fault is the one that is reported.
+    /// Reports a fault if it is the first of the launch. The operands are an index and an extent, or zeros for a fault
+    /// without an index. Returns an `I32`: 2 if this fault is the reported one, else 1.
     Fault(FaultId),
-    /// Adds a call to the fault that is reported, if what a callee gave is 2.
+    /// Adds a call to the reported fault if the callee returned 2.
     FaultCall(CallSiteId),
-    /// Tells the sanitizer something. Only the host's own code has it, and only where it was asked for.
+    /// Reports an event to the sanitizer. Only sanitized code for the host has it.
     Check(Check),
 }
 
@@ -103,9 +103,9 @@ pub enum AtomicOp {
     Max,
     /// The smaller; floats: `old > value ? value : old`.
     Min,
-    /// [`Self::Max`], but a number takes the place of a NaN.
+    /// [`Self::Max`], but a NaN is replaced by a number.
     NanMax,
-    /// [`Self::Min`], but a number takes the place of a NaN.
+    /// [`Self::Min`], but a NaN is replaced by a number.
     NanMin,
     /// `old >= value ? 0 : old + 1`.
     Inc,
@@ -117,10 +117,10 @@ pub enum AtomicOp {
     Cas,
 }
 
-/// What a barrier says about the values of the threads that came to it; an `I32`.
+/// How a barrier reduces the values of its threads; the result is an `I32`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reduction {
-    /// How many are true.
+    /// The number of true values.
     Count,
     /// 1 if all are true, else 0.
     And,
@@ -128,10 +128,10 @@ pub enum Reduction {
     Or,
 }
 
-/// What an atomic step orders besides the element itself. C++'s memory orders, as in PTX ISA section 8.
+/// The memory order of an atomic operation: C++'s orders, as in section 8 of the PTX ISA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Order {
-    /// Nothing.
+    /// None.
     Relaxed,
     /// Later accesses come after it.
     Acquire,
@@ -139,11 +139,11 @@ pub enum Order {
     Release,
     /// Both.
     AcquireRelease,
-    /// Both, and all such steps and fences have one order that every thread sees.
+    /// Both, and all such operations and fences have one total order.
     Sequential,
 }
 
-/// Among which threads something holds.
+/// The threads for which an order or an atomic operation holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// Those of the block.
@@ -154,28 +154,28 @@ pub enum Scope {
     System,
 }
 
-/// What there is to know of an operation, apart from its instructions.
+/// The properties of an operation except its instructions.
 #[derive(Clone, Copy, Debug)]
 pub struct OpRow {
     /// Its name in the text form.
     pub name: &'static str,
-    /// What it takes, in order.
+    /// Its operands, in order.
     pub operands: &'static [Operand],
-    /// What it gives, in order. A statement has a local for each, or none where nobody reads them.
+    /// Its results, in order. A statement has a local for each result, or no locals if no result is read.
     pub results: &'static [Operand],
-    /// What [`Operand::Pointer`] and [`Operand::Element`] may be of.
+    /// The element types of [`Operand::Pointer`] and [`Operand::Element`].
     pub elements: Elements,
-    /// What it does with the memory behind its pointers.
+    /// How it accesses the memory that its pointers point to.
     pub memory: Memory,
     /// It orders the thread's accesses to other memory, as other threads see them.
     pub orders: bool,
-    /// Which threads come to it together.
+    /// The threads that must reach it together.
     pub together: SyncScope,
-    /// It does something that is not in memory, and that others see.
+    /// It has an effect outside memory that other threads or the host observe.
     pub outside: bool,
     /// It may end the kernel with an error.
     pub may_fault: bool,
-    /// What its PTX contains: one of these.
+    /// Its PTX contains one of these.
     pub ptx: &'static [&'static str],
 }
 
@@ -188,7 +188,7 @@ pub enum Operand {
     Element,
     /// This type.
     Is(Type),
-    /// The last one: any number of values, of types that the operation's own data says.
+    /// The last operand: any number of values, whose types the operation's data gives.
     Rest,
 }
 
@@ -213,10 +213,10 @@ pub enum Elements {
     Bytes,
 }
 
-/// What an operation does with the memory behind its pointers.
+/// How an operation accesses the memory that its pointers point to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Memory {
-    /// Nothing.
+    /// None.
     None,
     /// Reads it.
     Reads,
@@ -228,29 +228,30 @@ pub enum Memory {
     All,
 }
 
-/// Which threads come to an operation together: none goes on before all have come. Smallest first.
+/// The threads that an operation synchronizes: no thread continues before all have reached it. In ascending order.
 ///
-/// On the CPU a kernel is cut there: every thread comes to the end of one piece before any starts the next.
+/// On the CPU the kernel is split there into parallel regions: all threads finish one region before any thread starts
+/// the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SyncScope {
-    /// Each by itself.
+    /// None: each thread continues by itself.
     #[default]
     None,
-    /// Those of a warp.
+    /// The threads of a warp.
     Warp,
-    /// Those of a block.
+    /// The threads of a block.
     Block,
-    /// Those of the grid.
+    /// The threads of the grid.
     Grid,
 }
 
 impl Op {
-    /// The atomic steps of Numba's functions.
+    /// The atomic operations of Numba's functions.
     pub const fn atomic(op: AtomicOp) -> Self {
         Self::Atomic { op, order: Order::Relaxed, scope: Scope::Device }
     }
 
-    /// What there is to know of it.
+    /// Its properties.
     pub const fn row(self) -> OpRow {
         match self {
             Self::Atomic { op, order, .. } => OpRow {
@@ -431,7 +432,7 @@ impl Op {
     }
 }
 
-/// What touches no memory of its own and orders that of others.
+/// An operation that accesses no memory and orders other accesses.
 pub(super) const ORDERS: OpRow = OpRow {
     name: "",
     operands: &[],
@@ -446,12 +447,12 @@ pub(super) const ORDERS: OpRow = OpRow {
 };
 
 impl OpRow {
-    /// Other threads may notice when it is done, so that it keeps its place among what they do.
+    /// Other threads may observe when it executes, so that it must not be reordered with their accesses.
     pub const fn is_noticed(&self) -> bool {
         self.orders || self.outside || self.memory.writes() || !matches!(self.together, SyncScope::None)
     }
 
-    /// It does something besides giving its results.
+    /// It has an effect besides its results.
     pub const fn has_effect(&self) -> bool {
         self.is_noticed() || self.may_fault
     }
@@ -492,7 +493,7 @@ impl Elements {
 }
 
 impl Order {
-    /// Earlier accesses come before the step.
+    /// Earlier accesses are ordered before the operation.
     pub const fn releases(self) -> bool {
         match self {
             Self::Relaxed | Self::Acquire => false,
@@ -500,7 +501,7 @@ impl Order {
         }
     }
 
-    /// Later accesses come after the step.
+    /// Later accesses are ordered after the operation.
     pub const fn acquires(self) -> bool {
         match self {
             Self::Relaxed | Self::Release => false,
@@ -540,7 +541,7 @@ impl Scope {
 impl std::fmt::Display for Op {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.row().name)?;
-        // The data of other operations stand behind their name as operands do, or are part of it.
+        // The data of other operations is printed after their name like operands, or is part of the name.
         if let Self::Atomic { op, order, scope } = self
             && *self != Self::atomic(*op)
         {

@@ -6,16 +6,16 @@ use crate::source::Span;
 /// Statements in order.
 pub type Block = Vec<Stmt>;
 
-/// A statement and its place.
+/// A statement with its span.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stmt {
-    /// What it does.
+    /// Its kind.
     pub kind: StmtKind,
     /// The Python that it comes from.
     pub span: Span,
 }
 
-/// What a statement does.
+/// The kind of a statement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StmtKind {
     /// `$local = value`; same types.
@@ -24,14 +24,14 @@ pub enum StmtKind {
     Store {
         /// Where.
         pointer: ExprId,
-        /// What.
+        /// The value.
         value: ExprId,
-        /// What is known of the address.
+        /// The alignment of the address.
         align: Align,
     },
     /// `$results = op args`, as the operation's row says.
     Op {
-        /// What is done.
+        /// The operation.
         op: Op,
         /// One local a result of the operation, or none.
         results: Vec<LocalId>,
@@ -62,7 +62,7 @@ pub enum StmtKind {
     Loop {
         /// The body; a `while` starts it with `if (!cond) break`.
         body: Block,
-        /// What a `for` does between two turns.
+        /// The statements between two iterations of a `for`.
         step: Block,
     },
     /// Leaves the innermost loop.

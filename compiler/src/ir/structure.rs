@@ -1,4 +1,4 @@
-//! Where the statements of a module's functions stand in the source, as far as the sanitizer's advice depends on it.
+//! The source structure of a module's functions, as far as the sanitizer's advice depends on it.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,13 @@ use weft_artifact::Number;
 use super::AtomicOp;
 use crate::source::Span;
 
-/// What the front end records of the functions that it lowers. Inner regions come after those that contain them.
+/// The structure that the front end records for the functions that it lowers. Inner regions come after the regions that
+/// contain them.
 #[derive(Clone, Debug, Default)]
 pub struct Structure {
     /// The functions that it was recorded of, by their definitions.
     pub functions: Vec<Span>,
-    /// What loops repeat.
+    /// The regions that loops repeat.
     pub loops: Vec<Region>,
     /// The branches of `if` statements, and whether each is the `else` branch.
     pub branches: Vec<(Region, bool)>,
@@ -34,13 +35,13 @@ pub struct Region {
 /// A statement that reads an element and writes it.
 #[derive(Clone, Debug)]
 pub struct UpdateStmt {
-    /// What it assigns to.
+    /// The target of the assignment.
     pub target: Span,
     /// The expressions that access the element.
     pub accesses: Vec<Span>,
     /// The statement, with `…` for the operand.
     pub text: String,
-    /// What it computes, if an atomic operation can.
+    /// The operation, if an atomic operation can do it.
     pub op: Option<AtomicOp>,
     /// The array and the index, as arguments of a call.
     pub element: String,

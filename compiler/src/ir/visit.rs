@@ -1,7 +1,7 @@
-//! Walks over statements and expressions.
+//! Traversals of statements and expressions.
 //!
-//! [`ExprKind::operands`], [`StmtKind::exprs`], [`StmtKind::assigned`] and [`StmtKind::blocks`], with the forms of
-//! them that change a node, list what a node holds; a walk that asks no more than that goes through them.
+//! [`ExprKind::operands`], [`StmtKind::exprs`], [`StmtKind::assigned`] and [`StmtKind::blocks`], and their mutable
+//! forms, list the parts of a node. A traversal that needs no more uses them.
 
 use super::{Block, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind};
 use crate::stop;
@@ -119,7 +119,7 @@ impl StmtKind {
         }
     }
 
-    /// Whether control can reach what stands behind the statement.
+    /// Whether control can reach the next statement.
     pub fn falls_through(&self) -> bool {
         match self {
             Self::Break | Self::Continue | Self::Return(_) => false,
@@ -170,7 +170,7 @@ fn has_break(body: &[Stmt]) -> bool {
 
 /// Calls `visit` on every statement of a block and of the blocks inside it, outer before inner.
 pub fn for_each_stmt<'a>(block: &'a [Stmt], visit: &mut dyn FnMut(&'a Stmt)) {
-    // A pass over a large function is many walks.
+    // A pass over a large function consists of many traversals.
     stop::check();
     for stmt in block {
         visit(stmt);

@@ -2,20 +2,21 @@
 
 use super::{Elements, OpRow, Operand, SyncScope, Type, op::ORDERS};
 
-/// Which lane's value a shuffle gives. Where that lane lies outside of the thread's part of the warp: its own.
+/// The lane whose value a shuffle returns. If that lane is outside the thread's segment of the warp, the thread's own
+/// value is returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Shuffle {
     /// That of a number in the part.
     Index,
-    /// So many below.
+    /// The lane at a distance below.
     Up,
-    /// So many above.
+    /// The lane at a distance above.
     Down,
     /// That whose number has the same bits but for these.
     Xor,
 }
 
-/// What a vote gives.
+/// The result of a vote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Vote {
     /// All are true; a `Bool`.
@@ -40,12 +41,12 @@ pub enum WarpReduction {
     Xor,
 }
 
-/// What threads of a warp come to together. CUDA orders memory at a warp's barriers alone; whoever writes kernels relies
-/// on more.
+/// The row of operations that synchronize a warp. CUDA orders memory only at a warp's barriers, but kernels rely on
+/// more.
 pub(super) const OF_WARP: OpRow = OpRow { together: SyncScope::Warp, ..ORDERS };
 
 impl Shuffle {
-    /// What there is to know of the operation.
+    /// The properties of the operation.
     pub(super) const fn row(self) -> OpRow {
         OpRow {
             name: match self {
@@ -69,7 +70,7 @@ impl Shuffle {
 }
 
 impl Vote {
-    /// What there is to know of the operation.
+    /// The properties of the operation.
     pub(super) const fn row(self) -> OpRow {
         OpRow {
             name: match self {
@@ -95,7 +96,7 @@ impl Vote {
 }
 
 impl WarpReduction {
-    /// What there is to know of the operation.
+    /// The properties of the operation.
     pub(super) const fn row(self) -> OpRow {
         OpRow {
             name: match self {

@@ -1,4 +1,4 @@
-//! What expressions can be, given what the locals can be.
+//! The ranges of expressions, given the ranges of the locals.
 
 use weft_artifact::{Factors, SMALL_EXTENT};
 
@@ -21,7 +21,7 @@ enum ThreadIndexPart {
 }
 
 impl RangeAnalysis<'_> {
-    /// What an expression can be now.
+    /// The current range of an expression.
     pub(super) fn eval(&mut self, id: ExprId) -> Interval {
         self.patience = self.patience.saturating_sub(1);
         let found = self.computed(id);
@@ -32,7 +32,7 @@ impl RangeAnalysis<'_> {
         found
     }
 
-    /// What a local is given.
+    /// Assigns a value to a local and returns its range.
     pub(super) fn assigned(&mut self, local: LocalId, value: ExprId) -> Interval {
         let found = self.eval(value);
         // The counter of a `for` cannot pass its type's end, or stops there.
@@ -120,9 +120,9 @@ impl RangeAnalysis<'_> {
         }
     }
 
-    /// What one arm of a `select` can be where its condition takes it.
+    /// The range of an arm of a `select` under its condition.
     fn under(&mut self, cond: ExprId, truth: bool, arm: ExprId, known: Interval) -> Interval {
-        // Arms in arms would be looked at twice as often with each.
+        // Nested arms would double the evaluations with each level.
         if std::mem::replace(&mut self.in_arm, true) {
             return known;
         }
@@ -135,8 +135,8 @@ impl RangeAnalysis<'_> {
         found
     }
 
-    /// What `a op b` can be if it is the number of a thread in the grid, of a block's first thread, or how many threads
-    /// there are.
+    /// The range of `a op b` if it is a thread's index in the grid, that of a block's first thread, or the number of
+    /// threads.
     fn of_grid(&self, op: BinaryOp, a: ExprId, b: ExprId) -> Option<Interval> {
         use SpecialRegister::{BlockDim, GridDim, ThreadIdx};
         let (a, b) = (self.part(a)?, self.part(b)?);
@@ -184,14 +184,14 @@ impl RangeAnalysis<'_> {
         }
     }
 
-    /// The register of the program that an expression is where threads are [coarsened](Module::coarsening): its block, or
-    /// grid, is that of the launch, so many times as wide.
+    /// The special register of the program that an expression computes if threads are [coarsened](Module::coarsening):
+    /// the program's block, or grid, is that of the launch times the coarsening factor.
     fn of_program(&self, id: ExprId) -> Option<SpecialRegister> {
         use SpecialRegister::{BlockDim, BlockIdx, GridDim, ThreadIdx};
         let function = self.function;
         let Factors { threads, blocks } = self.module.coarsening.factors;
         let of = |factors: [u32; 3], axis: u8| factors.get(usize::from(axis)).map(|factor| i128::from(*factor));
-        // That of which so many are one of the launch's.
+        // The factor by which the launch is smaller.
         let factor = |register| match register {
             ThreadIdx(axis) | BlockDim(axis) => of(threads, axis),
             BlockIdx(axis) | GridDim(axis) => of(blocks, axis),

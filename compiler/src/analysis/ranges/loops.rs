@@ -1,4 +1,4 @@
-//! What holds in loops.
+//! The ranges in loops.
 
 use std::collections::BTreeMap;
 
@@ -11,34 +11,34 @@ use crate::{
     ir::{BinaryOp, Block, CompareOp, ExprId, ExprKind, LocalId, Stmt, StmtKind, UnaryOp, for_each_stmt},
 };
 
-/// Turns of the walk after which what still grows is taken to grow to the ends of its type.
+/// The number of fixpoint passes after which ranges that still grow are widened to the limits of their type.
 const PLAIN_TURNS: u32 = 3;
 
-/// Turns of the walk in which the loop's test takes back what was given too much.
+/// The number of narrowing passes, in which the loop's test removes what widening added.
 const BACK_TURNS: u32 = 3;
 
-/// Loops around one that is not walked from nothing again: the walk would take too long.
+/// The nesting depth from which a loop starts with its previous result: the analysis would take too long otherwise.
 const DEEP: usize = 2;
 
-/// A loop that the walk is in.
+/// An enclosing loop of the current program point.
 pub(super) struct Open {
-    /// Where its turn began.
+    /// The start of its iteration.
     mark: Mark,
     breaks: Vec<Change>,
     continues: Vec<Change>,
     /// In its `step`.
     pub in_step: bool,
-    /// How many turns it has at most.
+    /// An upper bound of its trip count.
     turns: Option<i128>,
-    /// What a turn adds to locals that are only added to; nothing for others.
+    /// What an iteration adds to locals that are only incremented; `None` for others.
     added: BTreeMap<LocalId, Option<Interval>>,
 }
 
-/// What locals can be.
+/// The ranges of locals.
 pub(super) type Values = BTreeMap<LocalId, Interval>;
 
 impl<'a> RangeAnalysis<'a> {
-    /// Control leaves the innermost loop, or its turn.
+    /// Control leaves the innermost loop, or its iteration.
     pub(super) fn leave(&mut self, for_good: bool) {
         if let Some(open) = self.loops.last_mut() {
             let change = self.state.change(open.mark);
@@ -60,7 +60,7 @@ impl<'a> RangeAnalysis<'a> {
         }
         let mut head = entry.clone();
         let place = std::ptr::from_ref(body).addr();
-        // A loop in others is walked for each of their turns, and mostly finds what it found before.
+        // An inner loop is analyzed for each pass over the outer ones, mostly with the same result.
         let is_deep = self.loops.len() >= DEEP;
         if let Some(before) = self.heads.get(&place).filter(|_| is_deep) {
             for (local, known) in &mut head {
@@ -127,7 +127,7 @@ impl<'a> RangeAnalysis<'a> {
         self.state.put(after);
     }
 
-    /// Walks one turn from what holds at its start, and goes back to where the loop begins.
+    /// Analyzes one iteration from the ranges at its start, and restores the state at the loop's start.
     fn turn(&mut self, body: &'a Block, step: &'a Block, head: &Values, turns: Option<i128>) -> IterationOutcome {
         let mark = self.state.mark();
         for (local, value) in head {
@@ -161,14 +161,14 @@ impl<'a> RangeAnalysis<'a> {
         IterationOutcome { back, breaks, added }
     }
 
-    /// Notes what an assignment adds to its local in a turn of each loop around.
+    /// Records what an assignment adds to its local in an iteration of each enclosing loop.
     pub(super) fn count_sum(&mut self, local: LocalId, value: ExprId) {
         if !self.sums {
             return;
         }
         let mut each = self.addend(local, value).map(|added| added.join(Interval::of(0)));
         for open in self.loops.iter_mut().rev() {
-            // What was None stays None.
+            // A `None` is final.
             let known = open.added.entry(local).or_insert(Some(Interval::of(0)));
             *known = known.zip(each).map(|(known, more)| known.plus(more));
             each = each.zip(open.turns).map(|(more, turns)| more.times(Interval::new(0, turns)));
@@ -184,7 +184,7 @@ impl<'a> RangeAnalysis<'a> {
         }
     }
 
-    /// What `local = value` adds to the local, if it does that and no more.
+    /// The increment of `local = value`, if it is one.
     fn addend(&mut self, local: LocalId, value: ExprId) -> Option<Interval> {
         let function = self.function;
         let ExprKind::Binary(op, a, b) = function.exprs[value].kind else { return None };
@@ -203,8 +203,8 @@ impl<'a> RangeAnalysis<'a> {
         found
     }
 
-    /// How many turns a loop has at most: it starts with `if not test { break }`, where the test holds a counter that each
-    /// turn moves against its bound.
+    /// An upper bound of a loop's trip count: the loop starts with `if not test { break }`, and the test compares a
+    /// counter, which each iteration moves towards its bound.
     fn turns(&mut self, body: &'a Block, step: &'a Block, entry: &Values, head: &Values) -> Option<i128> {
         let function = self.function;
         let StmtKind::If { cond, then, otherwise } = &body.first()?.kind else { return None };
@@ -236,7 +236,7 @@ impl<'a> RangeAnalysis<'a> {
         least
     }
 
-    /// The turns that one comparison allows.
+    /// The trip count that one comparison allows.
     fn turns_of(
         &mut self,
         body: &'a Block,
@@ -246,7 +246,7 @@ impl<'a> RangeAnalysis<'a> {
     ) -> Option<i128> {
         let function = self.function;
         let is_counter = |id: ExprId| function.local(id).filter(|local| entry.contains_key(local));
-        // Written as if the counter stood on the left.
+        // Normalized to have the counter on the left.
         let (op, counter, bound) = match (is_counter(a), is_counter(b)) {
             (Some(counter), None) => (op, counter, b),
             (None, Some(counter)) => (mirrored(op), counter, a),
@@ -277,8 +277,8 @@ impl<'a> RangeAnalysis<'a> {
         Some(if distance < 0 { 0 } else { distance / by + 1 })
     }
 
-    /// What every turn adds to a counter, once, which is all that happens to it, and whether it does so in `step`, where it
-    /// cannot pass its type's end.
+    /// The increment of a counter that every iteration adds once and nothing else changes, and whether it is in `step`,
+    /// where it cannot overflow.
     fn step_of(&mut self, body: &'a Block, step: &'a Block, counter: LocalId) -> Option<(Interval, bool)> {
         let mut assignments = 0;
         for block in [body, step] {
@@ -300,13 +300,13 @@ impl<'a> RangeAnalysis<'a> {
 
 /// The result of analyzing one iteration of a loop.
 struct IterationOutcome {
-    /// What the loop's locals are at its end; nothing where control does not come there.
+    /// The ranges of the loop's locals at its end; `None` if control does not reach it.
     back: Option<Values>,
     breaks: Vec<Change>,
     added: BTreeMap<LocalId, Option<Interval>>,
 }
 
-/// Whether a turn may end before its body does.
+/// Whether an iteration may end before its body does.
 fn goes_on(body: &[Stmt]) -> bool {
     body.iter().any(|stmt| match &stmt.kind {
         StmtKind::Continue => true,

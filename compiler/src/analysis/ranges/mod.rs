@@ -1,13 +1,12 @@
-//! What integers can be, at each place of a module.
+//! The ranges of integers at each program point of a module.
 //!
-//! A walk over the statements in their order keeps an [`Interval`] for each local. The test of an `if` and of a loop says
-//! more in its arms ([`refine`]); where paths meet, a local can be what it is on either ([`state`]). A loop is walked until
-//! what holds at its start holds again at its end, first with intervals that grow to their type's ends, then, from there,
-//! with what the loop's test leaves of them ([`loops`]); what a loop adds to a sum, turn by turn, is bounded by the turns.
-//! Functions are walked once before those that they call, for what they are called with, and once after them, for what
-//! those give.
+//! The analysis visits the statements in order, with an [`Interval`] for each local. The tests of `if`s and loops
+//! refine the ranges in their arms ([`refine`]); where paths join, ranges are joined ([`state`]). For a loop it
+//! iterates to a fixpoint, first widening intervals to the limits of their type, then narrowing them by the loop's test
+//! ([`loops`]). The sum of a loop's increments is bounded by its trip count. Functions are analyzed twice: before their
+//! callees, for the arguments of calls, and after them, for the results.
 //!
-//! What the walk does not know is all that the type can hold. So is everything where it would take too long.
+//! An unknown range is that of the type. If the analysis would take too long, all ranges are.
 
 mod eval;
 mod loops;
@@ -22,10 +21,10 @@ use self::state::RangeState;
 use super::{Interval, Rematerializable};
 use crate::ir::{Block, Circles, ExprId, FuncId, Function, FunctionKind, LocalId, Module, Stmt, StmtKind, Type};
 
-/// Evaluations of expressions, for each expression of a function, after which the walk is given up.
+/// The limit on evaluations of expressions, per expression of a function, after which the analysis gives up.
 const PATIENCE: usize = 1500;
 
-/// What is known of one function.
+/// The ranges of one function.
 #[derive(Clone, Debug)]
 pub(crate) struct Ranges {
     /// By the expression's index: what it can be, whenever it is evaluated; nothing where it never is, as far as is known.
@@ -67,7 +66,7 @@ impl Ranges {
                 (0..function.params.len()).map(known).collect()
             })
             .collect();
-        // A callee stands before its callers.
+        // A callee comes before its callers.
         let ids: Vec<_> = module.functions.iter().map(|(id, _)| id).collect();
         for &id in ids.iter().rev() {
             let called = RangeAnalysis::new(module, &module.functions[id], &all, &params[id.index()]).arguments();
@@ -92,7 +91,7 @@ impl Ranges {
         all
     }
 
-    /// What an expression can be.
+    /// The range of an expression.
     pub(crate) fn expr(&self, function: &Function, id: ExprId) -> Interval {
         // An expression that came after the analysis is not known.
         let found = self.exprs.get(id.index()).copied().unwrap_or(Interval::NONE);
@@ -106,7 +105,7 @@ impl Ranges {
     }
 }
 
-/// What an argument that comes from outside can be.
+/// The range of an argument of a launch.
 fn slot(module: &Module, function: &Function, index: usize) -> Interval {
     let local = &function.locals[function.params[index]];
     let all = Interval::of_type(local.ty);
@@ -132,20 +131,20 @@ fn slot(module: &Module, function: &Function, index: usize) -> Interval {
 struct RangeAnalysis<'a> {
     module: &'a Module,
     function: &'a Function,
-    /// What the functions give that it calls.
+    /// The ranges of the results of its callees.
     callees: &'a [Ranges],
     /// Locals that keep one value.
     fixed: Rematerializable,
     state: RangeState,
-    /// The loops around the place of the walk, the innermost last.
+    /// The loops around the current program point, the innermost last.
     loops: Vec<loops::Open>,
-    /// By the address of a loop's body: what held at its start when it was last walked.
+    /// By the address of a loop's body: the ranges at its start in the last pass.
     heads: BTreeMap<usize, loops::Values>,
-    /// The last walk, on what holds for good: only then is anything noted.
+    /// The final pass, over ranges that hold: only it records results.
     notes: bool,
-    /// What a turn adds to sums is counted: on the last walk of each inner loop.
+    /// Increments are recorded: in the last pass over each inner loop.
     sums: bool,
-    /// In an arm of a `select`, which is looked at more closely than what is below it.
+    /// In an arm of a `select`, which is refined by the condition; nested arms are not.
     in_arm: bool,
     found: Ranges,
     called: Vec<(FuncId, Vec<Interval>)>,
@@ -181,7 +180,7 @@ impl<'a> RangeAnalysis<'a> {
         }
     }
 
-    /// What the function calls others with.
+    /// The ranges of the arguments of the function's calls.
     fn arguments(mut self) -> Vec<(FuncId, Vec<Interval>)> {
         let function = self.function;
         self.block(&function.body);
@@ -197,7 +196,7 @@ impl<'a> RangeAnalysis<'a> {
         all
     }
 
-    /// What is known in the end; nothing where the walk was given up.
+    /// The final ranges; `None` if the analysis gave up.
     fn ranges(mut self) -> Option<Ranges> {
         let function = self.function;
         self.block(&function.body);
@@ -265,7 +264,7 @@ impl<'a> RangeAnalysis<'a> {
     fn assign(&mut self, local: LocalId, value: Interval) {
         let declared = &self.function.locals[local];
         let value = if declared.nonneg { value.meet(Interval::new(0, i128::MAX)) } else { value };
-        // What the front end knows of a local and what is known of its value leave nothing: the place is not reached.
+        // The declared range of a local and the range of its value are disjoint: the statement is unreachable.
         let value = if value.is_none() { Interval::of_type(declared.ty) } else { value };
         self.state.set(local, value);
         if self.notes {

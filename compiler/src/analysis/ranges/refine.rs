@@ -1,4 +1,4 @@
-//! What a condition says of the locals in it.
+//! Refines the ranges of the locals in a condition.
 
 use super::RangeAnalysis;
 use crate::{
@@ -155,7 +155,7 @@ fn opposite(op: CompareOp) -> CompareOp {
     }
 }
 
-/// What is left of an interval without the one value of another, if that stands at an end.
+/// Removes the single value of another interval from an interval, if it is one of its ends.
 fn without(of: Interval, other: Interval) -> Interval {
     match other.single() {
         Some(value) if value == of.low => Interval::new(of.low.saturating_add(1), of.high),

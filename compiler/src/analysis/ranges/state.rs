@@ -1,4 +1,4 @@
-//! What the locals can be at one place, and what becomes of it where paths part and meet.
+//! The ranges of the locals at one program point, and their changes at branches and joins.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +9,17 @@ use crate::ir::LocalId;
 /// branch.
 pub(super) struct RangeState {
     now: Vec<Interval>,
-    /// What was changed, and what stood there.
+    /// The changed locals with their previous ranges.
     trail: Vec<(LocalId, Interval)>,
     /// Control does not come here.
     pub dead: bool,
 }
 
-/// A place on the trail.
+/// A position on the trail.
 #[derive(Clone, Copy)]
 pub(super) struct Mark(usize);
 
-/// What has changed since a mark; nothing where control does not come.
+/// The changes since a mark; `None` for unreachable code.
 pub(super) type Change = Option<BTreeMap<LocalId, Interval>>;
 
 impl RangeState {
@@ -27,7 +27,7 @@ impl RangeState {
         Self { now, trail: Vec::new(), dead: false }
     }
 
-    /// What a local can be now; no value if it has none yet.
+    /// The current range of a local; empty if it has no value yet.
     pub(super) fn get(&self, local: LocalId) -> Interval {
         self.now[local.index()]
     }
@@ -44,7 +44,7 @@ impl RangeState {
         Mark(self.trail.len())
     }
 
-    /// What has changed since a mark.
+    /// The changes since a mark.
     pub(super) fn change(&self, mark: Mark) -> Change {
         if self.dead {
             return None;
@@ -63,7 +63,7 @@ impl RangeState {
         change
     }
 
-    /// What holds on either of two paths from here.
+    /// The join of two paths from here.
     pub(super) fn joined(&self, a: Change, b: Change) -> Change {
         let (mut a, b) = match (a, b) {
             (None, other) | (other, None) => return other,

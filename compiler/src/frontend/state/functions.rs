@@ -11,7 +11,8 @@ use crate::{
     source::Span,
 };
 
-/// So many walks of a function that calls itself may change what it returns to something else; from then on that grows.
+/// The number of runs of a recursive function that may change its result type arbitrarily; after that the type only
+/// grows.
 const FREE_CHANGES: usize = 8;
 
 /// Changes after which it grows for ever, as that of `return (n, f(n - 1))` does.
@@ -40,7 +41,7 @@ pub(in crate::frontend) struct Functions {
 }
 
 impl Functions {
-    /// Whether a function that is being typed or lowered has so many sets of argument types that there is no end to them.
+    /// Whether the sets of argument types of a recursive function grow without end.
     pub(in crate::frontend) fn has_too_many(&self, def: &Arc<FunctionDef>) -> bool {
         let is = |other: &Arc<FunctionDef>| Arc::ptr_eq(other, def);
         let open = self.calls.open.iter().filter(|open| is(&open.instance.def)).count();
@@ -63,9 +64,9 @@ pub(in crate::frontend) struct Typed {
     pub(in crate::frontend) def: Arc<FunctionDef>,
     pub(in crate::frontend) args: Vec<Ty>,
     pub(in crate::frontend) loops: LoopTable,
-    /// `Ty::Bottom` if it has errors, which the walk for real reports.
+    /// `Ty::Bottom` if it has errors, which the final run reports.
     pub(in crate::frontend) returns: Ty,
-    /// Something in it may end the thread, which its callers must be told.
+    /// It may end the thread, which its callers must test.
     pub(in crate::frontend) may_end_thread: bool,
     /// `false` if it calls itself, and what it returns grows with each call.
     pub(in crate::frontend) settles: bool,
@@ -85,7 +86,8 @@ impl Typed {
 #[derive(Debug)]
 pub(in crate::frontend) struct Open {
     pub(in crate::frontend) instance: Instance,
-    /// The outermost of [`Calls::open`] whose types those found here rest on; its own place if they rest on none.
+    /// The index of the outermost function of [`Calls::open`] on whose types this result depends; its own index if
+    /// there is none.
     pub(in crate::frontend) rests_on: usize,
     /// One of those that it calls has called it.
     pub(in crate::frontend) called_back: bool,
@@ -107,7 +109,7 @@ impl Instance {
         Arc::ptr_eq(&self.def, def) && self.args == args
     }
 
-    /// Notes what a walk has found; `true` if that is something else.
+    /// Records the result of a run; `true` if it has changed.
     pub(in crate::frontend) fn note(&mut self, returns: Ty, may_end_thread: bool) -> bool {
         let here = self.def.ast.name_span;
         let grows = self.changes >= FREE_CHANGES;
@@ -125,18 +127,17 @@ impl Instance {
 
 /// The device functions that are being typed.
 ///
-/// A call of one of them, from those that it calls, gives what is known so far: nothing at first, and then what its last
-/// walk found. The outermost function on a circle of calls is walked, and with it all that call back to it, until no
-/// walk finds anything else.
+/// A recursive call returns the current result: none at first, then the result of the last run. The outermost function
+/// of a call cycle is repeated together with all functions that call back to it, until no result changes.
 #[derive(Debug, Default)]
 pub(in crate::frontend) struct Calls {
     /// Each called by the one before.
     pub(in crate::frontend) open: Vec<Open>,
-    /// Walked in this round; their types rest on one of `open`.
+    /// Functions that were run in this pass; their types depend on a function of `open`.
     pub(in crate::frontend) walked: Vec<(Typed, usize)>,
-    /// What the walks of the last rounds found.
+    /// The results of the previous passes.
     pub(in crate::frontend) known: Vec<Instance>,
-    /// How often a walk has found something else than the one before.
+    /// The number of runs whose result has changed.
     pub(in crate::frontend) n_changes: usize,
 }
 
@@ -159,7 +160,7 @@ pub(in crate::frontend) struct Compiled {
 pub(in crate::frontend) struct Lowering {
     pub(in crate::frontend) def: Arc<FunctionDef>,
     pub(in crate::frontend) args: Vec<Ty>,
-    /// Its place in the module, once something that it calls has called it.
+    /// Its id in the module, after a function that it calls has called it.
     pub(in crate::frontend) func: Option<FuncId>,
     pub(in crate::frontend) returns: Ty,
     pub(in crate::frontend) may_end_thread: bool,
@@ -168,10 +169,10 @@ pub(in crate::frontend) struct Lowering {
 /// The returns of a device function.
 #[derive(Debug, Default)]
 pub(in crate::frontend) struct Returns {
-    /// What the typing found; `None` in a dry walk.
+    /// The inferred type; `None` in a dry run.
     pub(in crate::frontend) expected: Option<Ty>,
     /// One more result says whether the thread has ended: so the typing found.
     pub(in crate::frontend) may_end_thread: bool,
-    /// What this walk finds.
+    /// The results of this run.
     pub(in crate::frontend) found: Vec<(Ty, Span)>,
 }
