@@ -31,7 +31,8 @@ pub(crate) fn libdevice(given: Option<&str>, surroundings: &Surroundings) -> Res
 /// The CPU that `host` means: as the setting says.
 pub(crate) fn host_cpu(surroundings: &Surroundings) -> Result<Arc<HostCpu>, Stop> {
     let settings = Settings::from_env(surroundings.variable).map_err(|error| Stop::Usage(error.message))?;
-    host_cpu_set(settings.host_cpu.as_deref(), settings.host_plan.as_deref()).map_err(Stop::Usage)
+    host_cpu_set(settings.host_cpu.as_deref(), settings.host_plan.as_deref(), settings.host_opt_level)
+        .map_err(Stop::Usage)
 }
 
 /// `site-packages` of the Python that runs the command, and of an active virtual environment.

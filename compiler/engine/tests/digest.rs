@@ -117,7 +117,8 @@ fn class(kind: ClassKind, identity: &str, fields: &[&str]) -> ClassId {
 
 /// The request for a CPU.
 fn host(triple: &str, name: &str, features: &str) -> Request {
-    let cpu = HostCpu { triple: triple.into(), name: name.into(), features: features.into(), planned: None };
+    let cpu =
+        HostCpu { triple: triple.into(), name: name.into(), features: features.into(), planned: None, opt_level: None };
     Request { target: Target::Host(Arc::new(cpu)), ..sample() }
 }
 
@@ -125,6 +126,12 @@ fn host(triple: &str, name: &str, features: &str) -> Request {
 fn planned(name: &str, features: &str) -> Request {
     let planned = Some(PlannedCpu { name: name.into(), features: features.into() });
     let cpu = HostCpu { planned, ..HostCpu::default() };
+    Request { target: Target::Host(Arc::new(cpu)), ..sample() }
+}
+
+/// The request for a CPU, at a level of LLVM's optimization.
+fn optimized(level: u8) -> Request {
+    let cpu = HostCpu { opt_level: Some(level), ..HostCpu::default() };
     Request { target: Target::Host(Arc::new(cpu)), ..sample() }
 }
 
@@ -445,6 +452,8 @@ fn every_change_gives_another_digest() {
         planned("", ""),
         planned("x86-64-v4", ""),
         planned("", "+avx512f"),
+        optimized(0),
+        optimized(1),
         options(Options { fastmath: true, ..base() }),
         options(Options { lineinfo: true, ..base() }),
         options(Options { exceptions: true, ..base() }),

@@ -19,12 +19,12 @@ pub(crate) const SPAN: Span = Span { file: 0, start: 0, end: 8 };
 pub(crate) fn cpu() -> Arc<HostCpu> {
     let set = |variable| std::env::var(variable).ok().filter(|name| !matches!(name.as_str(), "" | "auto"));
     let (name, planned) = (set("WEFT_HOST_CPU"), set("WEFT_HOST_PLAN"));
-    crate::host_cpu_set(name.as_deref(), planned.as_deref()).unwrap_or_else(|message| panic!("{message}"))
+    crate::host_cpu_set(name.as_deref(), planned.as_deref(), 3).unwrap_or_else(|message| panic!("{message}"))
 }
 
 /// This machine's CPU, with the plans of another one.
 pub(crate) fn cpu_planned_as(name: &str) -> Arc<HostCpu> {
-    crate::host_cpu_set(None, Some(name)).expect("LLVM knows the CPU")
+    crate::host_cpu_set(None, Some(name), 3).expect("LLVM knows the CPU")
 }
 
 /// A CPU that need not be this machine's, for tests that look at code.

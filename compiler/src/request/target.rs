@@ -22,6 +22,8 @@ pub struct HostCpu {
     pub features: String,
     /// The CPU for which kernels are planned, if that is another one.
     pub planned: Option<PlannedCpu>,
+    /// LLVM's optimization level, 0 to 3, if it is not 3.
+    pub opt_level: Option<u8>,
 }
 
 /// A CPU for which kernels are planned while code is made for another one, which need not have its features: LLVM legalizes wider

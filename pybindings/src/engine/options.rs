@@ -92,7 +92,8 @@ fn gpu_body(options: &Bound<'_, PyDict>) -> PyResult<Option<GpuBody>> {
 pub(crate) fn target(py: Python<'_>, text: &str) -> PyResult<Target> {
     let settings = devices::settings(py)?;
     let cpu = if text == target::HOST {
-        host_cpu_set(settings.host_cpu.as_deref(), settings.host_plan.as_deref()).map_err(PyValueError::new_err)?
+        host_cpu_set(settings.host_cpu.as_deref(), settings.host_plan.as_deref(), settings.host_opt_level)
+            .map_err(PyValueError::new_err)?
     } else {
         host_cpu()
     };

@@ -112,6 +112,8 @@ pub struct Settings {
     pub host_cpu: Option<String>,
     /// `WEFT_HOST_PLAN`: LLVM's name of the CPU whose plans kernels get; `None` is the one that code is made for.
     pub host_plan: Option<String>,
+    /// `WEFT_HOST_OPT_LEVEL`: LLVM's optimization level for host code, 0 to 3.
+    pub host_opt_level: u8,
     /// `WEFT_LIBDEVICE`: NVIDIA's math library.
     pub libdevice: FileChoice,
     /// `WEFT_NVRTC`: NVIDIA's compiler of CUDA C++.
@@ -247,6 +249,7 @@ impl Default for Settings {
             tune: false,
             host_cpu: None,
             host_plan: None,
+            host_opt_level: 3,
             libdevice: FileChoice::Auto,
             nvrtc: FileChoice::Auto,
             nvjitlink: FileChoice::Auto,
@@ -425,6 +428,7 @@ mod tests {
         assert_eq!(with("WEFT_DEFAULT_PTX_CC", "6.1").map(|s| s.default_ptx_cc), Ok((7, 5)));
         assert_eq!(with("WEFT_CPU_THREADS", "3").map(|s| s.cpu_threads), Ok(NonZeroUsize::new(3)));
         assert_eq!(with("WEFT_HOST_CPU", "x86-64-v3").map(|s| s.host_cpu), Ok(Some("x86-64-v3".to_owned())));
+        assert_eq!(with("WEFT_HOST_OPT_LEVEL", "1").map(|s| s.host_opt_level), Ok(1));
         assert_eq!(with("WEFT_HOST_PLAN", "x86-64-v4").map(|s| s.host_plan), Ok(Some("x86-64-v4".to_owned())));
         let path = FileChoice::Path(PathBuf::from("/opt/libdevice.10.bc"));
         assert_eq!(with("WEFT_LIBDEVICE", "/opt/libdevice.10.bc").map(|s| s.libdevice), Ok(path));
@@ -521,6 +525,7 @@ mod tests {
             ("WEFT_CPU_THREADS", "5000"),
             ("WEFT_HOST_CPU", "x86 64"),
             ("WEFT_HOST_PLAN", "x86 64"),
+            ("WEFT_HOST_OPT_LEVEL", "4"),
             ("WEFT_LIBDEVICE", "yes"),
             ("WEFT_NVRTC", "libnvrtc.so"),
             ("WEFT_NVJITLINK", "13"),

@@ -136,6 +136,22 @@ pub const SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "WEFT_HOST_OPT_LEVEL",
+        default: "3",
+        allowed: "0, 1, 2 or 3",
+        doc: "LLVM's optimization level for host code. A lower level compiles faster, and the kernel runs slower: `0` suits test suites whose kernels run once on small arrays. GPU code is not affected.",
+        parse: |settings, value| {
+            settings.host_opt_level = match value {
+                "0" => 0,
+                "1" => 1,
+                "2" => 2,
+                "3" => 3,
+                _ => return None,
+            };
+            Some(())
+        },
+    },
+    Setting {
         name: "WEFT_LIBDEVICE",
         default: "auto",
         allowed: "auto, none or the path of a libdevice.10.bc",

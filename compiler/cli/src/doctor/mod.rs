@@ -27,7 +27,7 @@ pub(crate) fn doctor(args: &DoctorArgs, surroundings: &Surroundings, stdout: &mu
     let mut findings = Findings::default();
     versions(surroundings, &mut findings);
     let settings = settings(surroundings, &mut findings);
-    let host = host_cpu_set(settings.host_cpu.as_deref(), settings.host_plan.as_deref());
+    let host = host_cpu_set(settings.host_cpu.as_deref(), settings.host_plan.as_deref(), settings.host_opt_level);
     if let Err(message) = &host {
         findings.problem(
             Severity::Error,

@@ -23,7 +23,7 @@ impl Feed {
                 self.text(suffix);
             }
             Target::Host(cpu) => {
-                let HostCpu { triple, name, features, planned } = &**cpu;
+                let HostCpu { triple, name, features, planned, opt_level } = &**cpu;
                 self.tag(1);
                 for text in [triple, name, features] {
                     self.text(text);
@@ -33,6 +33,7 @@ impl Feed {
                     self.text(name);
                     self.text(features);
                 }
+                self.tag(opt_level.map_or(0, |level| level + 1));
             }
         }
     }

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use inkwell::targets::TargetMachine;
+use inkwell::{OptimizationLevel, targets::TargetMachine};
 
 use crate::{
     backend::llvm::shim,
@@ -27,6 +27,7 @@ pub fn cpu() -> Arc<HostCpu> {
             name: TargetMachine::get_host_cpu_name().to_string(),
             features: TargetMachine::get_host_cpu_features().to_string(),
             planned: None,
+            opt_level: None,
         })
     });
     Arc::clone(cpu)
@@ -35,16 +36,16 @@ pub fn cpu() -> Arc<HostCpu> {
 /// The CPU that LLVM knows by a name, such as `x86-64-v3`, whether or not this machine runs its code.
 pub(crate) fn known(name: &str) -> Option<HostCpu> {
     let features = shim::cpu_features(name)?;
-    Some(HostCpu { triple: cpu().triple.clone(), name: name.to_owned(), features, planned: None })
+    Some(HostCpu { triple: cpu().triple.clone(), name: name.to_owned(), features, planned: None, opt_level: None })
 }
 
 /// The CPU that the settings ask for: `WEFT_HOST_CPU` names the one that code is made for, `WEFT_HOST_PLAN` the one that kernels are
-/// planned for. `None` is this machine's, and the one that code is made for.
+/// planned for. `None` is this machine's, and the one that code is made for. `opt_level` is LLVM's optimization level, 0 to 3.
 ///
 /// # Errors
 ///
 /// A sentence: LLVM knows no such CPU, or code is asked for that this machine cannot run.
-pub fn cpu_set(name: Option<&str>, planned: Option<&str>) -> Result<Arc<HostCpu>, String> {
+pub fn cpu_set(name: Option<&str>, planned: Option<&str>, opt_level: u8) -> Result<Arc<HostCpu>, String> {
     let of_setting = |variable: &'static str, name: &str| {
         let name = name.to_owned();
         move |message: String| format!("{variable} is \"{name}\": {message}")
@@ -53,10 +54,31 @@ pub fn cpu_set(name: Option<&str>, planned: Option<&str>) -> Result<Arc<HostCpu>
         Some(name) => cpu_named(name).map_err(of_setting("WEFT_HOST_CPU", name))?,
         None => cpu(),
     };
-    let Some(planned) = planned else { return Ok(code) };
-    let HostCpu { name, features, .. } = named(planned).map_err(of_setting("WEFT_HOST_PLAN", planned))?;
-    let planned = Some(PlannedCpu { name, features });
-    Ok(Arc::new(HostCpu { planned, ..HostCpu::clone(&code) }))
+    if planned.is_none() && opt_level == MOST_OPTIMIZED {
+        return Ok(code);
+    }
+    let planned = match planned {
+        Some(planned) => {
+            let HostCpu { name, features, .. } = named(planned).map_err(of_setting("WEFT_HOST_PLAN", planned))?;
+            Some(PlannedCpu { name, features })
+        }
+        None => None,
+    };
+    let opt_level = (opt_level != MOST_OPTIMIZED).then_some(opt_level);
+    Ok(Arc::new(HostCpu { planned, opt_level, ..HostCpu::clone(&code) }))
+}
+
+/// LLVM's optimization level unless a setting says otherwise.
+const MOST_OPTIMIZED: u8 = 3;
+
+/// LLVM's pipeline and the level of its code generator.
+pub(super) fn optimization(cpu: &HostCpu) -> (&'static str, OptimizationLevel) {
+    match cpu.opt_level.unwrap_or(MOST_OPTIMIZED) {
+        0 => ("default<O0>", OptimizationLevel::None),
+        1 => ("default<O1>", OptimizationLevel::Less),
+        2 => ("default<O2>", OptimizationLevel::Default),
+        MOST_OPTIMIZED.. => ("default<O3>", OptimizationLevel::Aggressive),
+    }
 }
 
 fn named(name: &str) -> Result<HostCpu, String> {
@@ -195,7 +217,7 @@ mod tests {
 
     #[test]
     fn settings_name_both() {
-        let set = |name, planned| cpu_set(name, planned).map(|cpu| HostCpu::clone(&cpu));
+        let set = |name, planned| cpu_set(name, planned, MOST_OPTIMIZED).map(|cpu| HostCpu::clone(&cpu));
         assert_eq!(set(None, None), Ok(HostCpu::clone(&cpu())));
         let both = set(Some("x86-64"), Some("x86-64-v4")).expect("this machine runs it");
         assert_eq!(

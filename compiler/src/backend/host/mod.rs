@@ -225,7 +225,8 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
     let recorder = (!module.sanitize.is_empty()).then(|| Recorder::of(emitted));
     stage::begin(Stage::SetUp);
     let finished = shim::with_context(|context| {
-        let level = if options.opt { OptimizationLevel::Aggressive } else { OptimizationLevel::None };
+        let (passes, level) =
+            if options.opt { cpu::optimization(cpu) } else { ("default<O0>", OptimizationLevel::None) };
         let machine = Machine::new(&MachineSpec {
             triple: &cpu.triple,
             cpu: &cpu.name,
@@ -257,7 +258,7 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
         let emit: &[FileType] = if keep.asm { &[FileType::Object, FileType::Assembly] } else { &[FileType::Object] };
         let job = Job {
             legalize: if cpu::gathers_slowly(cpu) { legal_and_single } else { legal },
-            passes: if options.opt { "default<O3>" } else { "default<O0>" },
+            passes,
             costs_of_ptx: false,
             emit,
             bulk: size::bulk(module, segments),
