@@ -60,10 +60,10 @@ pub(crate) fn diagnostics(py: Python<'_>, diagnostics: &[Diagnostic], sources: &
     } else {
         "CompileError"
     };
-    // Who imports weft may never have heard of Numba.
-    let is_numbas = || py.import("weft.numba")?.call_method0("is_installed")?.is_truthy();
+    // Only a program that imports Numba, or the drop-in or a shim under its name, is told what Numba calls a fault.
+    let uses_numba = || py.import("sys")?.getattr("modules")?.contains("numba");
     let own: Vec<Diagnostic>;
-    let diagnostics = if is_numbas().unwrap_or(false) {
+    let diagnostics = if uses_numba().unwrap_or(false) {
         diagnostics
     } else {
         own = diagnostics.iter().map(|diagnostic| Diagnostic { numba: None, ..diagnostic.clone() }).collect();

@@ -78,7 +78,12 @@ def test_a_table_says_what_to_make_of_it(out):
 
 @pytest.mark.parametrize(
     ("command", "line", "is_told"),
-    [([], "from weft import cuda", False), (["-m", "weft.numba"], "from numba import cuda", True)],
+    [
+        ([], "from weft import cuda", False),
+        (["-m", "weft.numba"], "from numba import cuda", True),
+        # A package of the program's own that stands in for Numba.
+        ([], "import sys, types; sys.modules['numba'] = types.ModuleType('numba'); from weft import cuda", True),
+    ],
 )
 def test_numbas_words_are_for_programs_that_import_numba(tmp_path, command, line, is_told):
     program = tmp_path / "program.py"
