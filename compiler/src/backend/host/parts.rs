@@ -120,6 +120,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             }
             (None, None) => return internal("every so many threads without a number"),
         };
+        // The guard of the segment may leave no thread, and then its range may end before it begins.
+        let high = self.choose("llvm.smax", low, high.into())?;
         let (low, high) = (index(&self.emitter, low)?, index(&self.emitter, high)?);
         let (low, high) = self.span(&guard, low, high)?;
         let (low, high) = (index(&self.emitter, low)?, index(&self.emitter, high)?);

@@ -352,7 +352,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(values)
     }
 
-    /// The threads among `from..to` of the row that a guard lets through, where no value wraps between them.
+    /// The threads among `from..to` of the row that a guard lets through, where no value wraps between them. `from` is at most `to`; of
+    /// the result the end may be before the start, and then there is no such thread.
     pub(super) fn span(
         &self,
         guard: &GuardValues<'ctx>,

@@ -151,3 +151,20 @@ def carried(x, out):
 
 def test_what_threads_carry():
     run(carried, 1, 128, np.arange(128, dtype=np.int32), np.zeros(256, np.int32))
+
+
+@cuda.jit
+def after_a_guard(n, start, x, out):
+    i = cuda.threadIdx.x
+    if i >= n:
+        return
+    if i > start:
+        if i % 4 == 1:
+            out[i] = x[i]
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 5, 6, 9, 10, 33])
+@pytest.mark.parametrize("start", [-3, 0, 6, 8, 40])
+def test_guards_that_leave_no_thread(n, start):
+    """The range of the other guard ends before it begins: `i > 6` where there are two threads."""
+    run(after_a_guard, 1, 33, n, start, np.arange(40.0) + 1, np.zeros(40))
