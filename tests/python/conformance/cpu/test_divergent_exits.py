@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from harness import run
 from weft import cuda
 
 SIZES = [1, 15, 16, 17, 64, 65, 300, 1100]
@@ -398,3 +399,37 @@ def test_in_loops_behind_barriers(shape, block):
 
     expected = [[of(y, x) for x in range(shape[1])] for y in range(shape[0])]
     np.testing.assert_array_equal(out, expected)
+
+
+@cuda.jit
+def counted_before_a_stencil(limits, table, x, out, counts):
+    i = cuda.grid(1)
+    if i >= out.size:
+        return
+    total = 0
+    k = 0
+    while k < table.size and not total > limits[i]:
+        total += table[k]
+        k += 1
+    value = 1
+    if k == 1:
+        value += x[i] + x[i - 1]
+    else:
+        local = cuda.local.array(8, np.int64)
+        for j in range(8):
+            local[j] = k
+        value += local[j]
+    out[i] = value
+    counts[i] = k
+
+
+@pytest.mark.parametrize("n", [1, 17, 48, 100, 300])
+@pytest.mark.parametrize("block", [32, 128])
+@pytest.mark.parametrize("strided", [False, True])
+@pytest.mark.parametrize("limit", [[48], [0, 48], [-1], [48] * 32 + [-1] * 32, [-1] * 16 + [48, 3] * 8])
+def test_iterations_are_counted_by_each_strip(n, block, strided, limit):
+    """Strips of threads leave the loop after different numbers of iterations, which the code after the loop reads."""
+    limits = np.resize(np.array(limit), n)
+    table = np.array([8, 0, 3, 0, 5, 0, 1, 0, 0, 0], np.int16)[:: 2 if strided else 1]
+    out, counts = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    run(counted_before_a_stencil, -(-n // block), block, limits, table, np.arange(n, dtype=np.int32), out, counts)

@@ -172,7 +172,6 @@ fn rewrite(
     let mut alone = build.alone(&turn, &step, own);
     alone.push(build.assign(alive, 0));
     let mut whole = Block::new();
-    let mut behind = Block::new();
     if !own_test {
         let StmtKind::If { cond, mut then, otherwise } = turn.drain(..1.min(turn.len())).next()?.kind else {
             return None;
@@ -180,13 +179,16 @@ fn rewrite(
         if !is_exit(&then, &otherwise) {
             return None;
         }
-        // Those who are still there do what comes before the jump.
+        // Threads that are still in the loop do what comes before the jump. They do it here and not after the loop: strips leave it
+        // in different iterations, so what counts them has a value for each strip.
         let jump = then.pop()?;
-        whole.push(build.stmt(StmtKind::If { cond, then: vec![jump], otherwise }));
         then.extend(build.again(&left));
+        let mut leaves = Block::new();
         if !then.is_empty() {
-            behind.push(build.when(alive, then));
+            leaves.push(build.when(alive, then));
         }
+        leaves.push(jump);
+        whole.push(build.stmt(StmtKind::If { cond, then: leaves, otherwise }));
     }
     let rest = turn.split_off(build.tests(&turn));
     let mut leave = |span: Span| {
@@ -213,8 +215,6 @@ fn rewrite(
     list[index].kind = StmtKind::Loop { body: whole, step };
     let at = index + first.len();
     list.splice(index..index, first);
-    let rest = list.split_off(at + 1);
-    list.extend(behind.into_iter().chain(rest));
     Some((Leaving { alive, turns, few, none, ends, sums }, at))
 }
 
