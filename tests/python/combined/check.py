@@ -184,7 +184,9 @@ def run(program: Program, runner: Runner) -> tuple[str, Any]:
     try:
         return "passed", runner.compare(program, wanted)
     except Wrong as error:
-        return f"results differ: {error}", None
+        # Results of a program with a race differ rightly.
+        why = judge(program)
+        return f"unsound: {why}" if why else f"results differ: {error}", None
     except Exception as error:
         # What a shuffle gives from a lane that does not exist is undefined in CUDA, and the lane's own value in weft.
         kinds = {finding.kind for finding in getattr(error, "findings", ())}

@@ -43,7 +43,7 @@ class Launch:
 def launches(writer: Writer, kind: str, program: Program) -> None:
     """Gives a program its launches."""
     rng = writer.rng
-    shared = shared_rows(writer)
+    shared = {} if kind.startswith(("block", "warp")) else shared_rows(writer)
     at_end = rng.random() < 0.75
     for number in range(rng.choice((2, 3, 3))):
         dims, grid, block = shape(writer, kind)
