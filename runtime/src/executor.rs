@@ -1,8 +1,8 @@
 //! The host API that both executors implement.
 //!
-//! Addresses travel as plain `u64`s, as they do in CUDA. Whoever calls holds the memory behind an address that is
-//! passed here: a buffer that lives until the work that uses it is done, or memory from another library. An executor
-//! cannot check that, on a GPU no more than on a CPU.
+//! Addresses are plain `u64`s, as in CUDA. The caller owns the memory at an address that it passes: a buffer that lives
+//! until the work that uses it is done, or memory from another library. An executor cannot check that, neither on a GPU
+//! nor on a CPU.
 //!
 //! Work in one stream runs in order. On a GPU it runs while the host goes on; on the CPU every call does its work
 //! before it returns, so streams and events are always up to date there.
@@ -18,7 +18,7 @@ use crate::{
     rows::Rows,
 };
 
-/// What a device is and can.
+/// The properties and limits of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceAttributes {
     /// Ordinal.
@@ -53,8 +53,8 @@ pub struct DeviceAttributes {
     pub uuid: String,
 }
 
-/// Device memory. When it is dropped it is freed: after the work in its own stream, and after the work in other streams
-/// that [`Executor::note_use`] was told of.
+/// Device memory. Dropping it frees it, after the work in its own stream and the work in other streams that
+/// [`Executor::note_use`] recorded.
 pub trait Buffer: Debug + Send + Sync {
     /// The device address (an address of this process on the CPU). Zero for an empty buffer.
     fn address(&self) -> u64;
@@ -67,7 +67,7 @@ pub trait Buffer: Debug + Send + Sync {
     /// The stream in whose order it is freed, as [`Stream::order`] numbers it: work there need not be noted, work in
     /// every other stream must be. `None` if nothing need be noted, since no work outlives the call that queues it.
     fn order(&self) -> Option<u64>;
-    /// What memory it is: an allocator's may be any.
+    /// The kind of memory. Memory of an allocator may be of any kind.
     fn memory(&self) -> MemoryKind {
         MemoryKind::Device
     }
@@ -84,11 +84,11 @@ pub trait Lent: Debug + Send + Sync {
 
 /// Where the memory of a device's buffers comes from, in place of the executor.
 pub trait Allocator: Debug + Send + Sync {
-    /// Gives at least so many bytes, not 0, with undefined contents.
+    /// Allocates at least this many bytes, not 0, with undefined contents.
     ///
     /// # Errors
     ///
-    /// `Allocator`, if who made the allocator knows more; any other kind.
+    /// `Allocator`, if the allocator's author gives details; any other kind.
     fn allocate(&self, bytes: u64) -> Result<Box<dyn Lent>, Error>;
 }
 
@@ -106,7 +106,7 @@ pub struct Shared {
 /// How memory is shared by host and device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostKind {
-    /// Memory of the host that stays in place; the device reaches it there.
+    /// Page-locked host memory at a fixed address, through which the device accesses it.
     PageLocked,
     /// Memory that the driver moves to where it is used.
     Managed {
@@ -115,7 +115,7 @@ pub enum HostKind {
     },
 }
 
-/// Memory that host and device share. When it is dropped it is given back, after all work on the device.
+/// Memory that host and device share. Dropping it frees it, after all work on the device.
 pub trait HostMemory: Debug + Send + Sync {
     /// The address in this process.
     fn address(&self) -> u64;
@@ -180,28 +180,28 @@ pub trait LoadedKernel: Debug + Send + Sync {
     /// The last launch on this device: threads of a block and bytes of dynamic shared memory. `None` before the first, and on
     /// the CPU.
     fn last_launch(&self) -> Option<(u32, u32)>;
-    /// How many blocks of so many threads, and so many bytes of dynamic shared memory, a multiprocessor runs at a time: 0 if
-    /// none can be launched. A core of a CPU runs one.
+    /// The number of blocks with `block_threads` threads and `shared_bytes` bytes of dynamic shared memory that are
+    /// resident on a multiprocessor: 0 if none can be launched. A CPU core runs one.
     ///
     /// # Errors
     ///
     /// The device's.
     fn active_blocks(&self, block_threads: u32, shared_bytes: u32) -> Result<u32, Error>;
-    /// Threads of a block for launches with so much dynamic shared memory that choose none.
+    /// The block size for launches that choose none, with `shared_bytes` bytes of dynamic shared memory.
     ///
     /// # Errors
     ///
     /// The device's.
     fn good_block(&self, shared_bytes: u32) -> Result<u32, Error>;
-    /// Blocks of so many threads, and so many bytes of dynamic shared memory, that run at a time: what a cooperative launch
-    /// of the kernel can have.
+    /// The number of blocks with `block_threads` threads and `shared_bytes` bytes of dynamic shared memory that are
+    /// resident on the device: the limit for a cooperative launch.
     ///
     /// # Errors
     ///
     /// The device's.
     fn most_blocks_at_once(&self, block_threads: u32, shared_bytes: u32) -> Result<u64, Error>;
-    /// Asks for so many percent of a multiprocessor's memory that is both as shared memory, -1 for the driver's choice. It
-    /// is a wish: launches that need more get more. A CPU's caches are not divided.
+    /// Requests that this percentage of a multiprocessor's unified memory is shared memory; -1 for the driver's choice.
+    /// It is a preference: launches that need more get more. CPU caches are not divided.
     ///
     /// # Errors
     ///
@@ -209,7 +209,7 @@ pub trait LoadedKernel: Debug + Send + Sync {
     fn prefer_shared(&self, percent: i8) -> Result<(), Error>;
     /// For downcasting by its executor.
     fn as_any(&self) -> &dyn Any;
-    /// Checks a launch that is made later, of so many cells.
+    /// Checks a launch that is made later, with `n_cells` cells.
     ///
     /// # Errors
     ///
@@ -224,12 +224,12 @@ pub trait LoadedKernel: Debug + Send + Sync {
     fn launch(&self, config: &LaunchConfig, stream: Option<&dyn Stream>, cells: &mut [u64]) -> Result<(), Error> {
         self.launch_polled(config, stream, cells, None)
     }
-    /// The same, and where the launch runs before the call returns, it asks from time to time whether to go on.
+    /// Like `launch`. Where the launch runs before the call returns, it regularly polls whether to continue.
     ///
     /// # Errors
     ///
-    /// As `launch`; `Interrupted` if the answer was to give up. No thread is in the kernel then, which has done a part of
-    /// its work.
+    /// As `launch`; `Interrupted` if the poll stopped the launch. No thread is in the kernel then, which has done a
+    /// part of its work.
     fn launch_polled(
         &self,
         config: &LaunchConfig,
@@ -296,7 +296,7 @@ pub trait Executor: Debug + Send + Sync {
     fn attribute(&self, number: u32) -> Result<i32, Error>;
     /// The compiler's target: `sm_90`, or `host`.
     fn target(&self) -> String;
-    /// The device in whose memory an address lies, if kernels of this one do not reach it there.
+    /// The device whose memory contains an address, if kernels of this device cannot access it.
     fn out_of_reach(&self, address: u64) -> Option<u32>;
     /// Allocates memory with undefined contents, in the order of `stream` where the device can.
     ///
@@ -326,20 +326,20 @@ pub trait Executor: Debug + Send + Sync {
     ///
     /// `Memory`.
     fn allocate_shareable(&self, bytes: u64) -> Result<Arc<dyn Buffer>, Error>;
-    /// Lets other processes open the allocation that an address lies in, as long as this one holds it.
+    /// Lets other processes open the allocation that contains an address, as long as this process holds it.
     ///
     /// # Errors
     ///
     /// The memory cannot be shared; on the CPU no memory can.
     fn share(&self, address: u64) -> Result<Shared, Error>;
-    /// Opens memory of another process of which the handle is, and the first so many bytes are used. It is closed after all
-    /// work on the device.
+    /// Opens memory of another process by its handle, for use of the first `bytes` bytes. It is closed after all work
+    /// on the device.
     ///
     /// # Errors
     ///
     /// A driver call failed; on the CPU it cannot be done.
     fn open_shared(&self, handle: &[u8; 64], bytes: u64) -> Result<Arc<dyn Buffer>, Error>;
-    /// Where the allocation starts that an address lies in, and how many bytes it has.
+    /// The start and the size in bytes of the allocation that contains an address.
     ///
     /// # Errors
     ///
@@ -379,8 +379,8 @@ pub trait Executor: Debug + Send + Sync {
     ///
     /// A driver call failed: the memory is locked already, or cannot be.
     fn lock_host(&self, address: u64, bytes: u64) -> Result<Arc<dyn HostMemory>, Error>;
-    /// Lets kernels read memory of this process where it is, with some room behind it, which threads without a guard read
-    /// too, as they do behind an allocation: until what this gives is dropped. `None` if the device does not.
+    /// Lets kernels read memory of this process in place until the result is dropped. Threads without a guard may also
+    /// read a bounded range past its end, as they may past an allocation. `None` if the device does not support it.
     fn read_in_place(&self, _memory: &Range<u64>) -> Option<Box<dyn Any>> {
         None
     }
@@ -404,13 +404,13 @@ pub trait Executor: Debug + Send + Sync {
         }
         Ok(())
     }
-    /// How many bytes an array of so many takes in a buffer that it shares with others, which travel as one copy; `None` if it
-    /// is to have its own.
+    /// The number of bytes that an array of this size takes in a buffer shared by several arrays, which are copied
+    /// together; `None` if the array must have its own buffer.
     fn room_in_pack(&self, _bytes: u64) -> Option<u64> {
         None
     }
-    /// Copies parts from the host to their places behind an address. What lies between them is undefined then. The host memory
-    /// may be reused when it returns.
+    /// Copies parts from the host to their offsets from an address. Bytes between the parts are undefined afterwards.
+    /// The host memory may be reused when the call returns.
     ///
     /// # Errors
     ///
@@ -418,7 +418,7 @@ pub trait Executor: Debug + Send + Sync {
     fn copy_parts_to_device(&self, to: u64, parts: &[Part<'_>], stream: Option<&dyn Stream>) -> Result<(), Error> {
         parts.iter().try_for_each(|(at, bytes)| self.copy_to_device(to + at, bytes, stream))
     }
-    /// Copies parts behind an address to the host and waits for them.
+    /// Copies parts at offsets from an address to the host and waits for them.
     ///
     /// # Errors
     ///
@@ -443,8 +443,8 @@ pub trait Executor: Debug + Send + Sync {
     ///
     /// A driver call failed.
     fn copy_on_device(&self, to: u64, from: u64, bytes: u64, stream: Option<&dyn Stream>) -> Result<(), Error>;
-    /// Copies as a step of a graph does, between memory that the caller holds. Where a place is in the host's memory, the copy is
-    /// done when it returns.
+    /// Copies like a graph's copy node, between memory that the caller holds. A copy from or to host memory is done
+    /// when the call returns.
     ///
     /// # Errors
     ///
@@ -474,7 +474,7 @@ pub trait Executor: Debug + Send + Sync {
     ///
     /// An earlier launch faulted.
     fn synchronize_stream(&self, stream: Option<&dyn Stream>) -> Result<(), Error>;
-    /// Waits for a stream if a kernel may have raised something that is to be told; else it does nothing.
+    /// Waits for a stream if a kernel may have raised an error that must be reported; otherwise does nothing.
     ///
     /// # Errors
     ///
@@ -506,7 +506,8 @@ pub trait Executor: Debug + Send + Sync {
     ///
     /// An earlier launch faulted.
     fn query_stream(&self, stream: Option<&dyn Stream>) -> Result<bool, Error>;
-    /// Whether somebody captures a stream for a graph of the driver's: what is queued there runs when that does.
+    /// Whether the stream is being captured into a graph of the driver: work queued there runs when that graph is
+    /// launched.
     ///
     /// # Errors
     ///
@@ -557,7 +558,7 @@ pub trait Executor: Debug + Send + Sync {
     ///
     /// The driver's JIT log, or the loader's message.
     fn load(&self, artifact: &Artifact) -> Result<Arc<dyn Module>, Error>;
-    /// The same, with the machine code that the device makes of the artifact kept for another time, and taken from there.
+    /// Like `load`, but caches the machine code that the device generates from the artifact.
     ///
     /// # Errors
     ///
@@ -572,7 +573,7 @@ pub trait Executor: Debug + Send + Sync {
     ///
     /// As `load`; `Link` with the linker's log, `Compile` with the compiler's, `NoTool` for one that is not there.
     fn link(&self, artifact: &Artifact, linking: &Linking<'_>) -> Result<(Arc<dyn Module>, Vec<String>), Error>;
-    /// Makes a graph of steps, whose kernels are this device's, and which come behind earlier ones.
+    /// Creates a graph of nodes, in topological order, whose kernels are loaded on this device.
     ///
     /// # Errors
     ///
@@ -586,7 +587,8 @@ pub trait HostCode: Debug + Send + Sync {
     fn symbol(&self, name: &str) -> Option<usize>;
 }
 
-/// Loads host objects. The runtime knows no LLVM, so whoever has a compiler gives the CPU executor its loader.
+/// Loads host objects. The runtime does not depend on LLVM, so the crate with the compiler passes the CPU executor its
+/// loader.
 pub trait HostLoader: Debug + Send + Sync {
     /// Loads a relocatable object.
     ///

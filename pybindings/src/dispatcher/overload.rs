@@ -1,8 +1,8 @@
 //! Compiled kernels: one [`Overload`] for each tuple of argument types and device, and how a launch's arguments reach
 //! its slots ([`Resolved`]).
 //!
-//! Of a kernel for which [other factors](coarsened) are estimated to be quicker there is the ABI first, and its [`Code`] when
-//! somebody needs it: a large launch runs the variant.
+//! A kernel for which [other factors](coarsened) are estimated to be faster starts with only its ABI. Its [`Code`] is
+//! compiled on demand: a large launch runs the variant.
 
 mod compiled;
 
@@ -56,31 +56,31 @@ pub(crate) struct Overload {
     pub(crate) executor: Arc<dyn Executor>,
     /// Its ABI.
     pub(crate) kernel: Kernel,
-    /// What it was compiled for: `"sm_90"` or `"host"`.
+    /// The target: `"sm_90"` or `"host"`.
     target: String,
-    /// Its code, if somebody has needed it.
+    /// Its code, compiled on demand.
     code: OnceLock<Code>,
-    /// It was not compiled now, but kept from another time.
+    /// It was not compiled now, but loaded from the disk cache.
     pub(crate) was_cached: bool,
-    /// What it was compiled of: texts that are asked for later are of the same constants.
+    /// The definition that it was compiled from: strings requested later use the same constants.
     pub(crate) definition: Definition,
     /// The options that it was compiled with.
     pub(super) jit: JitOptions,
     /// The device arrays whose addresses are in the code.
     pub(super) kept: Vec<Py<PyAny>>,
-    /// What was linked with it.
+    /// The code linked with it.
     pub(super) links: Vec<Py<PyAny>>,
     /// The variant that writes nothing beside its arrays.
     pub(super) confined: Later<Overload>,
-    /// The most that a variant of it may take for granted of a launch.
+    /// The union of the assumptions that its variants may make about a launch.
     pub(super) most: Assumptions,
-    /// The variants for launches of which other facts hold.
+    /// The variants for launches with other assumptions.
     pub(super) variants: small::Variants<Overload>,
     /// The variants of which a thread does the work of several.
     pub(super) coarsened: coarsened::Variants<Overload>,
-    /// Which of them launches are to have.
+    /// The requested factors for its launches.
     pub(super) wanted: FactorChoice,
-    /// What was measured for that.
+    /// The measurements for that choice.
     pub(super) tunings: Tunings,
     /// Another process may find it: no address of this one is in it.
     pub(super) is_lasting: bool,
@@ -95,7 +95,7 @@ pub(crate) struct Code {
     pub(crate) loaded: Arc<dyn LoadedKernel>,
     /// Holds the code as long as the kernel is used.
     _module: Arc<dyn Module>,
-    /// When it ends, the code that was linked is told so.
+    /// When it is dropped, linked code is notified.
     _life: Option<Py<PyAny>>,
     /// Code and ABI as compiled.
     output: Arc<Output>,
@@ -114,9 +114,9 @@ pub(crate) struct Resolved {
     pub(crate) casts: Box<[Cast]>,
     /// The cells of the launch that say where the kernel may write.
     pub(super) bounds: Box<[BoundCell]>,
-    /// The same for the kernel's confined variant.
+    /// The same for the kernel's variant that bounds-checks stores.
     pub(super) confined: Later<Resolved>,
-    /// What the kernel takes for granted of a launch.
+    /// The kernel's assumptions about a launch.
     pub(super) assumed: Assumptions,
     /// The integers that are to be small.
     pub(super) words: Box<[small::Word]>,
@@ -126,18 +126,18 @@ pub(crate) struct Resolved {
     pub(super) signs: Box<[small::Sign]>,
     /// Where the addresses of its arrays are.
     pub(super) addresses: Addresses,
-    /// The same for the kernel's variants for launches of which other facts hold.
+    /// The same for the kernel's variants for launches with other assumptions.
     pub(super) variants: small::Variants<Resolved>,
     /// The same for the variants of which a thread does the work of several.
     pub(super) coarsened: coarsened::Variants<Resolved>,
 }
 
-/// What capturing a kernel's functions has found besides their definitions.
+/// The results of capturing a kernel's functions besides their definitions.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     /// Device arrays whose addresses are in the code.
     pub(crate) kept: Vec<Py<PyAny>>,
-    /// What is linked with it: paths and `LinkableCode`.
+    /// Files linked with it: paths and `LinkableCode`.
     pub(crate) links: Vec<Py<PyAny>>,
 }
 
@@ -186,7 +186,7 @@ fn link(
     Ok(module)
 }
 
-/// Tells what was linked that the code is loaded. What it gives is to be kept as long as the code.
+/// Notifies linked code that the code is loaded. The caller must hold the result as long as the code.
 fn set_up(owner: &Bound<'_, Dispatcher>, links: &[Py<PyAny>], module: &Arc<dyn Module>) -> PyResult<Option<Py<PyAny>>> {
     let py = owner.py();
     let code = Bound::new(py, LoadedCode { module: Arc::clone(module) })?;
@@ -255,7 +255,7 @@ impl Overload {
         let Some(kernel) = compiled.output.artifact.kernels.first().cloned() else {
             return Err(errors::internal(py, "the compiler gave no kernel"));
         };
-        // What is linked is told of its owner.
+        // Linked code is notified with its owner.
         if !links.is_empty() && !compiled.output.artifact.has_code() {
             compiled = answers::code(py, &definition, args, &target, jit, Keep::default())?;
         }
@@ -293,7 +293,7 @@ impl Overload {
         })
     }
 
-    /// Its code, compiled and loaded if nobody has needed it before.
+    /// Its code. Compiles and loads it on first use.
     ///
     /// # Errors
     ///
@@ -322,12 +322,12 @@ impl Overload {
         Ok(&self.code(py)?.loaded)
     }
 
-    /// Its code, if somebody has needed it.
+    /// Its code, if it was compiled.
     pub(super) fn made(&self) -> Option<&Code> {
         self.code.get()
     }
 
-    /// What it was compiled for.
+    /// Its target.
     pub(super) fn target(&self) -> &str {
         &self.target
     }
@@ -338,7 +338,7 @@ impl Overload {
         format!("{}({}) for {}", self.kernel.name, args.join(", "), self.target)
     }
 
-    /// What it takes for granted of a launch.
+    /// Its assumptions about a launch.
     pub(super) fn assumed(&self) -> Assumptions {
         self.jit.code.assumptions.and(self.kernel.gains)
     }

@@ -1,9 +1,9 @@
-//! Host arrays on their way: to where the kernel reaches them, and back.
+//! Stages host arrays: copies them to memory that the kernel can access, and back.
 //!
-//! Each has a buffer of its own, compact, unless the device uses it where it is, or small ones share one to travel together.
-//! Those of one launch that share elements of which some are written have one together, a copy of the memory that they lie
-//! in, or all stay where they are: what is written through one is seen through the others, and nothing is lost on the way
-//! back.
+//! Each array has a compact buffer of its own, unless the device uses it in place, or small arrays share a buffer to be
+//! copied together. If arrays of one launch share elements and some of these are written, they have one common buffer,
+//! a copy of the memory range that contains them, or all are used in place: a write through one is visible through the
+//! others, and no write is lost when copying back.
 
 use std::{any::Any, ops::Range, sync::Arc};
 
@@ -27,13 +27,13 @@ use crate::{
     devices, errors,
 };
 
-/// Memory that is copied as it lies keeps its place within so many bytes, so that its elements are aligned as they were.
+/// A memory range that is copied as a whole keeps its address modulo this, so that its elements keep their alignment.
 const ALIGN: u64 = 64;
 /// How much work it may be to find out whether two arrays share elements, as `numpy.shares_memory` counts it: rows, columns
 /// and fields take a few steps.
 const MOST_WORK: u32 = 10_000;
 
-/// From so many bytes on an array that the kernel only reads is worth the question whether it can be read where it is.
+/// The least size in bytes at which reading an array in place is tried.
 pub(super) const LARGE: usize = 256 << 10;
 /// The same of one that the kernel writes: for the first of them the kernel is compiled once more.
 const LARGE_WRITTEN: usize = 1 << 20;
@@ -42,7 +42,7 @@ const LARGE_WRITTEN: usize = 1 << 20;
 #[derive(Default)]
 pub(super) struct Staging {
     pub(super) staged: Vec<Staged>,
-    /// The kernel to launch where some are written in place; else the one that was asked for.
+    /// The kernel to launch where some are written in place; otherwise the requested one.
     pub(super) confined: Option<Arc<Resolved>>,
     /// Those that it writes in place.
     pub(super) written: Vec<Written>,
@@ -54,19 +54,19 @@ pub(super) enum Staged {
     Copied {
         /// The memory.
         buffer: Arc<dyn Buffer>,
-        /// Whose elements are in it.
+        /// The arrays with elements in it.
         members: Vec<Member>,
     },
     /// In device memory, small ones side by side.
     Packed {
         /// The memory.
         buffer: Arc<dyn Buffer>,
-        /// Whose elements are in it.
+        /// The arrays with elements in it.
         members: Vec<Member>,
     },
     /// Where they are.
     InPlace {
-        /// What lets the kernel read behind them.
+        /// Guards that let the kernel read past their ends.
         _rooms: Rooms,
     },
 }
@@ -83,14 +83,14 @@ pub(super) struct Member {
     copy_out: bool,
 }
 
-/// What a launch needs of a host array that its kernel uses.
+/// The requirements of a launch for a host array that its kernel uses.
 #[expect(clippy::struct_excessive_bools, reason = "they are found apart and asked apart")]
 struct Need {
     /// Index into the launch's host arrays.
     host: usize,
     /// The kernel may write it.
     writes: bool,
-    /// Nothing in the kernel may write it, whatever the array allows, and nobody asked for a copy.
+    /// The kernel may not write it, whatever the array allows, and no copy was requested.
     is_only_read: bool,
     copy_in: bool,
     copy_out: bool,
@@ -141,7 +141,7 @@ pub(super) fn stage(
     Ok(staging)
 }
 
-/// What a kernel does with a parameter.
+/// The kernel's accesses through a parameter.
 pub(super) fn access(resolved: &Resolved, param: usize) -> Access {
     resolved
         .overload
@@ -183,7 +183,7 @@ fn overlapping(dispatcher: &Dispatcher, param: usize) -> PyErr {
     ))
 }
 
-/// What of the host arrays is needed, if anything.
+/// The requirements for the host arrays.
 fn needs(dispatcher: &Bound<'_, Dispatcher>, resolved: &Resolved, hosts: &[HostArgument]) -> PyResult<Vec<Need>> {
     let py = dispatcher.py();
     let mut needs = Vec::with_capacity(hosts.len());
@@ -205,7 +205,7 @@ fn needs(dispatcher: &Bound<'_, Dispatcher>, resolved: &Resolved, hosts: &[HostA
             warned = true;
             warn_about_copies(py)?;
         }
-        // `cuda.In` asks for a copy of its own, which nothing comes back from.
+        // `cuda.In` requests a copy of its own that is not copied back.
         let span = if hint_out { host.array.span() } else { 0..0 };
         let is_only_read = !access.writes && host.hint.is_none();
         needs.push(Need { host: index, writes, is_only_read, copy_in, copy_out, span });
@@ -279,9 +279,9 @@ fn share_elements(py: Python<'_>, one: Option<&HostArgument>, other: Option<&Hos
     }
 }
 
-/// Whether arrays, of which the kernel writes a large one, can stay where they are, as their cells say already, for a kernel
-/// that writes nothing beside them. Between the elements of an array with gaps lies what is not its own, and who is given
-/// a [`CopyHint`](crate::args::CopyHint) asks for a copy.
+/// Whether arrays, of which the kernel writes a large one, can be used in place, as their cells already say, by a
+/// kernel that bounds-checks its stores. An array with gaps contains bytes that are not its own, and a
+/// [`CopyHint`](crate::args::CopyHint) requests a copy.
 fn is_written_in_place(hosts: &[HostArgument], group: &[Need]) -> bool {
     let stays = |need: &Need| {
         hosts.get(need.host).is_some_and(|HostArgument { array, is_array, hint, .. }| {
@@ -294,7 +294,7 @@ fn is_written_in_place(hosts: &[HostArgument], group: &[Need]) -> bool {
     group.iter().any(is_large) && group.iter().all(stays)
 }
 
-/// Has an array that is only read, and shares nothing, stay where it is, as its cells say already.
+/// Uses a read-only array that shares no elements in place, as its cells already say.
 fn read_in_place(executor: &dyn Executor, hosts: &[HostArgument], need: &Need) -> Option<Box<dyn Any>> {
     let HostArgument { array, is_array, .. } = hosts.get(need.host)?;
     let is_worth_it = *is_array && need.is_only_read && array.len_bytes() >= LARGE;
@@ -357,7 +357,7 @@ fn alone(
     let copy = if host.array.is_contiguous() { None } else { Some(compact(py, host)?) };
     let source = copy.as_ref().map_or(&host.array, |(copy, _)| copy);
     let bytes = source.bytes();
-    // What the kernel does not write must come back as it was, so elements go in even if none is read.
+    // Elements that the kernel does not write must be preserved, so elements are copied in even if none is read.
     let buffer = py
         .detach(|| {
             let buffer = executor.allocate(bytes.len() as u64, stream)?;
@@ -387,7 +387,7 @@ fn together(
     let buffer = py
         .detach(|| executor.allocate(bytes.len() as u64 + ALIGN, stream))
         .map_err(|error| errors::runtime(py, &error))?;
-    // Where the elements lie askew in the memory of the host there may be a place where they do not.
+    // If the elements are misaligned in host memory, another offset may align them.
     let same = first.wrapping_sub(buffer.address()) % ALIGN;
     let mut places = std::iter::once(same).chain(0..ALIGN).map(|at| buffer.address() + at);
     let place =
@@ -484,7 +484,7 @@ impl Member {
             numpy.call_method1(intern!(py, "copyto"), (original, &*object))?;
             copied
         } else {
-            // What lies between the elements is not the kernel's: it stays what it is by now.
+            // Bytes between the elements are not the kernel's: their current values are preserved.
             let Range { start, end } = host.array.span();
             let before = host.array.address() - start;
             let memory = numpy.call_method1(intern!(py, "empty"), (end - start, intern!(py, "u1")))?;

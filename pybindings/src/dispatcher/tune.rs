@@ -1,11 +1,11 @@
-//! Which of a kernel's coarsened variants is the quickest, found out on its launches (`cuda.jit(tune=True)`).
+//! Measures on a kernel's launches which of its coarsened variants is fastest (`cuda.jit(tune=True)`).
 //!
-//! Each launch does its own work once, whichever variant does it: all compute the same. As long as nothing is decided for its
-//! block and the size of its grid, it runs the candidate that has had the fewest launches, between two events of its stream.
-//! Nobody waits for them: a later launch asks which are done. A candidate's first launch does not count, which may load code;
-//! of the others the shortest does. Launches that somebody captures for a graph run what is the best so far, untimed.
+//! Each launch does its own work once, in any variant: all compute the same. Until a choice is made for its block and
+//! grid size, a launch runs the candidate with the fewest launches, between two events of its stream. The host does not
+//! wait for the events: a later launch polls them. A candidate's first launch does not count, because it may load code;
+//! of the others, the shortest counts. Launches during a graph capture run the best candidate at that time, untimed.
 //!
-//! What is decided stays in the process, and on the disk for kernels that are kept there.
+//! Choices are cached in the process, and on disk for kernels that are cached there.
 
 use std::{
     collections::HashMap,
@@ -25,9 +25,9 @@ use crate::engine;
 const CANDIDATES: usize = 5;
 /// Launches of each that are timed; the first of them does not count.
 const LAUNCHES: u32 = 4;
-/// A candidate is given up if its shortest time is so many times the best one's.
+/// A candidate is dropped if its shortest time is this many times the best one's.
 const FAR_BEHIND: f32 = 2.0;
-/// The kernel as it is stays unless a candidate takes at most this part of its time: what is less may be chance.
+/// The uncoarsened kernel wins unless a candidate takes at most this part of its time: a smaller gain may be noise.
 const GAIN: f32 = 0.98;
 /// Timed launches that are not over yet, beyond which no more are timed.
 const MOST_PENDING: usize = 64;
@@ -50,7 +50,7 @@ impl LaunchGroup {
     }
 }
 
-/// What is measured of a kernel.
+/// The measurements of a kernel.
 #[derive(Debug, Default)]
 pub(super) struct Tunings(Mutex<TuningState>);
 
@@ -76,7 +76,7 @@ impl Tunings {
         self.lock().in_use
     }
 
-    /// A line for people on each place.
+    /// One line of text for each launch group.
     pub(super) fn told(&self) -> Vec<String> {
         let tunings =
             self.lock().tunings.iter().map(|(group, tuning)| (*group, Arc::clone(tuning))).collect::<Vec<_>>();
@@ -87,7 +87,7 @@ impl Tunings {
     }
 }
 
-/// What is measured at one place.
+/// The measurements of one launch group.
 #[derive(Debug, Default)]
 struct Tuning(Mutex<Measured>);
 
@@ -142,7 +142,7 @@ impl Measured {
                         *best = best.min(time);
                     }
                 }
-                // What a kernel has done wrong is told where the host waits.
+                // A fault of the kernel is reported where the host waits.
                 Err(_) => self.tried[candidate].over += 1,
             }
         }
@@ -156,7 +156,7 @@ impl Measured {
         }
     }
 
-    /// The best one so far.
+    /// The fastest candidate measured at this point.
     fn best(&self) -> usize {
         let plain = self.tried.first().map_or(f32::INFINITY, |plain| plain.best);
         let measured = self.tried.iter().enumerate().skip(1).filter(|(_, tried)| !tried.given_up);
@@ -164,7 +164,7 @@ impl Measured {
         quickest.filter(|(_, tried)| plain.is_finite() && tried.best <= plain * GAIN).map_or(0, |(index, _)| index)
     }
 
-    /// The candidate whose turn it is, if one still has to be timed.
+    /// The next candidate to time, if any.
     fn next(&self) -> Option<usize> {
         if self.pending.len() >= MOST_PENDING {
             return None;
@@ -190,7 +190,7 @@ pub(super) struct Timed {
     candidate: usize,
     first: bool,
     events: Option<(Arc<dyn Event>, Arc<dyn Event>)>,
-    /// What came of it is noted.
+    /// Its result is recorded.
     noted: bool,
 }
 
@@ -206,7 +206,7 @@ impl Timed {
         self.events = events().ok();
     }
 
-    /// Records the second one, right behind it.
+    /// Records the second event, right after it.
     pub(super) fn end(mut self, executor: &dyn Executor, stream: Option<&dyn Stream>, launched: bool) {
         let events = self.events.take();
         let recorded = events.filter(|(_, end)| launched && executor.record(&**end, stream).is_ok());
@@ -252,10 +252,10 @@ impl Overload {
                 return (measured.factors(winner), None);
             }
         }
-        // The driver is asked without the interpreter, which a thread in a call back of the driver's may need.
+        // Query the driver with the GIL released: a thread in a callback of the driver may need it.
         py.detach(|| {
             let executor = &*self.executor;
-            // Events of a capture say nothing of now; where nobody knows, neither do others.
+            // Events of a capture do not measure the present. If the query fails, treat the stream as captured.
             if executor.is_captured(stream).unwrap_or(true) {
                 let measured = tuning.lock();
                 return (measured.factors(measured.best()), None);
@@ -282,7 +282,7 @@ impl Overload {
         })
     }
 
-    /// The best factors for a launch, so far.
+    /// The best factors for a launch at this point.
     pub(super) fn best(&self, config: &LaunchConfig) -> Factors {
         let tuning = self.tuning(LaunchGroup::of(self, config), config);
         let measured = tuning.lock();
@@ -305,7 +305,7 @@ impl Overload {
         Arc::clone(self.tunings.lock().tunings.entry(group).or_insert(made))
     }
 
-    /// Where what was measured at a place is kept, if it is.
+    /// The disk cache entry for a launch group's measurements, if they are cached.
     fn entry(&self, group: LaunchGroup) -> Option<(&'static DiskCache, Digest)> {
         let cache = engine::cache(&self.jit).filter(|_| self.is_lasting)?;
         let attributes = self.executor.attributes();
@@ -327,7 +327,7 @@ impl Overload {
     }
 }
 
-/// One line about a place.
+/// One line of text about a launch group.
 fn told(group: LaunchGroup, measured: &Measured) -> String {
     let LaunchGroup { block, grid, multiples } = group;
     let mut text = format!("blocks of {}, from 2^{grid} on: ", shown(block));

@@ -1,4 +1,5 @@
-//! What sanitized code calls: it is handed to the launch's [sanitizer](crate::sanitize), and where threads meet, too.
+//! Functions that sanitized code calls. They forward to the launch's [sanitizer](crate::sanitize), which also observes
+//! barriers.
 #![expect(unsafe_code, reason = "is called by code that was compiled at run time, and reads what is to be overwritten")]
 
 use std::{
@@ -15,11 +16,11 @@ use crate::sanitize::{AccessRecord, Argument, Launch, LaunchParts, Lines, LiveTh
 /// The checks that sanitized code calls.
 pub(super) const CHECKS: HostChecks = HostChecks { access, event };
 
-/// Turns of all threads, in which nothing changes, after which those that wait do so for ever.
+/// Rounds over all threads without progress after which waiting threads are taken to wait forever.
 const PATIENCE: u32 = 8192;
-/// Turns after which it is looked at whether accesses change something.
+/// Rounds after which the sanitizer checks whether accesses change something.
 const QUIET: u32 = 16;
-/// Turns after which threads that are in loops are taken to wait.
+/// Rounds after which threads in loops are taken to wait.
 const WAITS: u32 = QUIET + 4;
 
 /// Where accesses go that must touch no memory of the program's.
@@ -31,10 +32,10 @@ unsafe impl Sync for Nowhere {}
 
 static NOWHERE: Nowhere = Nowhere(UnsafeCell::new([0; 64]));
 
-/// Of which launch's sanitizer a thread is told, and in which slot of it its block is.
+/// The launch's sanitizer that a thread reports to, and the slot of its block there.
 #[derive(Clone, Copy)]
 pub(super) struct Watched {
-    /// Null where nobody asked.
+    /// Null if the launch is not sanitized.
     launch: *mut Launch,
     slot: usize,
 }
@@ -47,7 +48,7 @@ pub(super) struct SanitizedContext {
 }
 
 impl SanitizedContext {
-    /// Who tells: the launch's sanitizer, which is null where nobody asked, and the thread.
+    /// The reporting thread, and the launch's sanitizer, which is null if the launch is not sanitized.
     ///
     /// # Safety
     ///
@@ -61,7 +62,7 @@ impl SanitizedContext {
 }
 
 impl Watched {
-    /// Nobody asked.
+    /// The launch is not sanitized.
     pub(super) const fn nobody() -> Self {
         Self { launch: ptr::null_mut(), slot: 0 }
     }
@@ -87,14 +88,14 @@ extern "C" fn access(
     let read = || {
         let bytes = (bits & AccessBits::SIZE).min(8) as usize;
         let mut word = [0_u8; 8];
-        // SAFETY: the access is about to go there, with so many bytes.
+        // SAFETY: the access is about to read or write this many bytes there.
         unsafe { ptr::copy_nonoverlapping(pointer, word.as_mut_ptr(), bytes) };
         u64::from_le_bytes(word)
     };
     match launch.access(who, told, read) {
         Verdict::Goes => pointer,
         Verdict::Unwritten(number) => {
-            // SAFETY: the running code got this context, which nobody else uses meanwhile.
+            // SAFETY: the running code received this context, which no other thread uses concurrently.
             unsafe { (*context.cast_mut()).unwritten = number };
             pointer
         }
@@ -118,8 +119,9 @@ pub(super) fn read_page(address: u64, is_ours: bool, lines: &mut Lines) -> bool 
         return readable_tail::read(address, lines);
     }
     let page = ptr::with_exposed_provenance::<u8>(usize::try_from(address).unwrap_or(0));
-    // SAFETY: some of its bytes are there, and so are all: what is there begins and ends with larger pages. Nobody writes to the
-    // bytes of the kernel's arrays among them meanwhile; if somebody does to others, they are not what is written back.
+    // SAFETY: some of its bytes are mapped, and so are all: mappings begin and end at larger pages. No other thread
+    // writes the bytes of the kernel's arrays among them concurrently; bytes of other arrays may change, but are not
+    // written back.
     unsafe { ptr::copy_nonoverlapping(page, lines.as_mut_ptr(), lines.len()) };
     true
 }
@@ -128,8 +130,8 @@ pub(super) fn read_page(address: u64, is_ours: bool, lines: &mut Lines) -> bool 
 pub(super) fn write_back(address: u64, bytes: &[u8]) {
     let place = ptr::with_exposed_provenance_mut::<u8>(usize::try_from(address).unwrap_or(0));
     for (at, &byte) in bytes.iter().enumerate() {
-        // SAFETY: the launch, which is not over for its caller, has accessed these bytes. What it has only read is as it was, and
-        // may be memory that nobody may write.
+        // SAFETY: the launch has accessed these bytes and has not returned to its caller. Bytes that it only read are
+        // unchanged, and may be in read-only memory.
         unsafe {
             let place = place.add(at);
             if place.read() != byte {
@@ -139,7 +141,7 @@ pub(super) fn write_back(address: u64, bytes: &[u8]) {
     }
 }
 
-/// A thread lets others go on; `None` where nobody asked what is known of it.
+/// A thread yields; `None` if the launch is not sanitized.
 pub(super) fn paused(launch: *mut Launch, slot: usize, thread: usize) -> Option<Pause> {
     // SAFETY: it is null, or the launch's, and no fiber runs now.
     let launch = unsafe { launch.as_mut() }?;
@@ -154,7 +156,7 @@ pub(super) struct Patience {
 }
 
 impl Patience {
-    /// After a turn of all threads.
+    /// Called after a round over all threads.
     pub(super) fn look(&mut self, launch: &mut Launch) {
         let changes = launch.changes();
         if changes == self.changes {
@@ -179,7 +181,7 @@ impl Patience {
 /// A launch's sanitizer, for the one thread of the system that runs it.
 pub(super) type Checked = Mutex<Launch>;
 
-/// Who is told of what a launch does.
+/// The recipient of a launch's events.
 #[derive(Clone, Copy)]
 pub(super) enum Checks<'a> {
     Nobody,

@@ -1,4 +1,5 @@
-//! Who knows what of whom: vector clocks, kept small by blocks and by what was released at places.
+//! The happens-before relation of threads as vector clocks, compressed by block and by the logs of releases at
+//! addresses.
 
 use std::sync::Arc;
 
@@ -17,14 +18,15 @@ use super::{
 /// Threads of a warp.
 pub(super) const WARP: usize = 32;
 
-/// What is known of threads: their accesses before a time are before everything that whoever knows it does.
+/// The known times of threads: a thread's accesses before its time happen before everything that the owner of the
+/// vector does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Vector {
     /// Of all threads of a block: those before this epoch.
     pub(super) blocks: ByNumber<u32, u32>,
     /// Of one thread: those of this epoch up to this clock, and of epochs before.
     pub(super) threads: ByNumber<(u32, u16), (u32, u32)>,
-    /// What was released at places, with all that these logs know of others.
+    /// Logs of releases at addresses, with everything that these logs know of other threads.
     pub(super) logs: Versions,
 }
 
@@ -61,7 +63,7 @@ impl Vector {
     }
 }
 
-/// What both know.
+/// The join of two vectors.
 pub(super) fn join(into: &mut Option<Arc<Vector>>, other: &Arc<Vector>) {
     match into {
         None => *into = Some(Arc::clone(other)),
@@ -81,9 +83,9 @@ pub(super) fn join(into: &mut Option<Arc<Vector>>, other: &Arc<Vector>) {
 /// A thread while its block lives.
 #[derive(Debug)]
 pub(super) struct Thread {
-    /// What its code compares accesses with: [`Thread::see`] says it again where something of it has changed.
+    /// The values that the thread's code compares accesses with; [`Thread::see`] refreshes them after a change.
     pub(super) seen: HostSeen,
-    /// The number of its block among all that there were, if it is a turn of a loop.
+    /// The number of its block in the grid, if the thread is an iteration of a work-item loop.
     pub(super) block: u32,
     /// Barriers of the block that it has passed.
     pub(super) epoch: u32,
@@ -93,7 +95,7 @@ pub(super) struct Thread {
     pub(super) depth: Depth,
     /// Of each lane of its warp: the clock up to which its accesses are known.
     pub(super) lanes: Option<Box<[u32; WARP]>>,
-    /// What it has acquired.
+    /// The acquired knowledge.
     pub(super) known: Option<Arc<Vector>>,
     /// Its last access to memory that others see before it last let others go on.
     pub(super) before: Option<Spot>,
@@ -101,17 +103,18 @@ pub(super) struct Thread {
     pub(super) returned: bool,
     /// Where it meets others, or last has.
     pub(super) meeting: CollectiveCall,
-    /// What atomic steps release: what it knew at its last fence, for all and for its block.
+    /// The vector that atomic operations release: its knowledge at its last fence, for all threads and for its block.
     pub(super) released: Option<Arc<Vector>>,
     pub(super) released_to_block: Option<Arc<Vector>>,
     /// Where its last step left these, and whether among its block: who waits leaves them again and again.
     pub(super) left: Option<(u64, bool)>,
-    /// What its atomic steps have seen that is known behind its next fence; what its own block released apart.
+    /// The logs that its atomic operations have seen, which its next fence acquires. Releases of its own block are
+    /// separate.
     pub(super) seen_wide: ByNumber<u32, u32>,
     pub(super) seen_of_block: ByNumber<u32, u32>,
     /// Values that it copies, by number, of which some bytes were not written when it read them last.
     pub(super) copies: Vec<Copied>,
-    /// What it has read that nobody has written, and may use: where, and which address.
+    /// Its permitted reads of bytes that were never written: source location and address.
     pub(super) unwritten: Vec<(Spot, u64)>,
     /// Its local arrays. A thread of a later block takes them over, and clears them when they begin.
     pub(super) locals: Vec<super::memory::Bytes>,
@@ -126,7 +129,7 @@ pub(super) struct Thread {
 pub(super) struct Copied {
     /// The number of the value.
     pub(super) number: u32,
-    /// Which of its bytes were never written.
+    /// A mask of its bytes that were never written.
     pub(super) unwritten: u8,
     /// Where it was read.
     pub(super) spot: Spot,
@@ -171,7 +174,7 @@ impl Default for Thread {
 }
 
 impl Thread {
-    /// What its code is to compare with, as the thread with a number of a block.
+    /// Sets the values that its code compares with, for the thread with this number in a block.
     pub(super) fn see(&mut self, block: u32, number: usize) {
         let spot = Spot::new(0, self.depth.chain);
         let when = When { block, thread: number as u32, epoch: self.epoch, clock: self.clock, how: 0, spot };
@@ -201,7 +204,7 @@ impl Thread {
         self.seen.last.checked_sub(1).map(Spot::of_bits).or(self.before)
     }
 
-    /// Whether it has accessed such memory since this was asked last.
+    /// Whether it has accessed such memory since the last call.
     pub(super) fn has_looked(&mut self) -> bool {
         self.before = self.last();
         std::mem::take(&mut self.seen.last) != 0
@@ -221,12 +224,12 @@ impl Thread {
         }
     }
 
-    /// What it does from here on is told apart from what it has done.
+    /// Starts a new clock value: later accesses are distinguished from earlier ones.
     pub(super) fn tick(&mut self) {
         self.clock = (self.clock + 1).min(MOST_CLOCK);
     }
 
-    /// What it knows now, as the thread with a number of a block.
+    /// Its current knowledge, as the thread with this number in a block.
     pub(super) fn snapshot(&self, block: u32, thread: u16) -> Vector {
         let mut vector = self.known.as_ref().map_or_else(Vector::default, |known| Vector::clone(known));
         vector.add_block(block, self.epoch);
@@ -252,7 +255,7 @@ impl Thread {
         self.left = None;
     }
 
-    /// What it has seen is known.
+    /// Acquires the logs that it has seen.
     pub(super) fn acquire(&mut self, logs: &Logs, of_block: bool) {
         for seen in std::mem::take(&mut self.seen_of_block) {
             self.knows_log(logs, seen);
@@ -272,7 +275,7 @@ impl Thread {
         }
     }
 
-    /// Its atomic step at a place.
+    /// Its atomic operation at an address.
     pub(super) fn step(&mut self, logs: &mut Logs, location: u64, (block, number): (u32, u16), step: Step) {
         let wide = logs.seen(location, None).filter(|_| !step.of_block);
         for (seen, is_wide) in [(logs.seen(location, Some(block)), false), (wide, true)] {
@@ -306,7 +309,7 @@ impl Thread {
     }
 }
 
-/// An atomic step as far as it orders something.
+/// The ordering effect of an atomic operation.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Step {

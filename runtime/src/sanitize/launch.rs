@@ -1,4 +1,4 @@
-//! One launch, and what it is told.
+//! One launch, and its recorded accesses.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -19,13 +19,13 @@ use super::{
     shadow::{ByAddress, Shadow},
 };
 
-/// So far from [`HostChecks::NOWHERE`] lies what an index out of bounds led to.
+/// Addresses within this distance of [`HostChecks::NOWHERE`] result from an index out of bounds.
 pub(super) const NOWHERE_ROOM: u64 = 1 << 61;
 
 /// Of a page: it has memory that was freed.
 pub(super) const HAS_FREED: u32 = 1 << 31;
 
-/// The extents of a launch, and what is told of it.
+/// The extents of a launch, and its properties.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Shape {
     /// `gridDim`.
@@ -41,7 +41,7 @@ pub struct Shape {
 /// A thread of a block that has not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LiveThread {
-    /// Which of the blocks that live, as [`Launch::begin`] says.
+    /// The slot of its block among the live ones, as [`Launch::begin`] says.
     pub slot: usize,
     /// The thread's number in it.
     pub thread: usize,
@@ -56,13 +56,13 @@ pub struct AccessRecord {
     pub address: u64,
     /// [`AccessBits`].
     pub bits: u32,
-    /// What is written.
+    /// The stored value.
     pub value: u64,
     /// The number of the value that is copied; 0 for none, or [`HostChecks::FOLLOWED`].
     pub copy: u32,
 }
 
-/// What is to become of an access.
+/// The sanitizer's decision about an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It goes where it would.
@@ -89,11 +89,11 @@ pub(super) struct Block {
     pub(super) dynamic: u64,
     /// Its number among all that there were.
     pub(super) id: u32,
-    /// What the code of all its threads compares with, if they are loops.
+    /// The values that the code of all its threads compares with, if they are iterations of a work-item loop.
     pub(super) seen: Option<Box<HostSeen>>,
 }
 
-/// What was known of a launch before it began.
+/// The static information about a launch.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) sites: Arc<Sites>,
@@ -107,7 +107,7 @@ pub(super) struct Plan {
     pub(super) quiet: u64,
 }
 
-/// What is known of a launch, or of the part of one that a thread of the system runs.
+/// The state of a launch, or of the part of a launch that one system thread runs.
 #[derive(Debug)]
 pub struct Launch {
     pub(super) plan: Plan,
@@ -122,9 +122,9 @@ pub struct Launch {
     pub(super) findings: Findings,
     /// Goes on whenever something is not as it was.
     pub(super) changes: u64,
-    /// All accesses are looked at for that; else only threads that come to a barrier or an end count.
+    /// All accesses are inspected for changes; otherwise only threads that reach a barrier or an end count.
     pub(super) looks: bool,
-    /// What atomic steps last saw, where all accesses are looked at.
+    /// The last values that atomic operations saw, if all accesses are inspected.
     pub(super) seen: ByAddress<u64>,
     /// Of a part: which pages it has met.
     pub(super) claims: Option<Claims>,
@@ -199,7 +199,7 @@ impl Launch {
         }
     }
 
-    /// Tells the code of a block's threads what it compares with.
+    /// Sets the values that the code of a block's threads compares with.
     pub(super) fn show_block(&mut self, slot: usize) {
         let asks = self.looks || !self.has(Tools::RACECHECK);
         let (near, first) = (self.shadow.near(asks), self.plan.numbers.blocks.0);
@@ -218,7 +218,7 @@ impl Launch {
         }
     }
 
-    /// What the code of a thread compares with, as long as its block lives.
+    /// The values that a thread's code compares with, valid as long as its block lives.
     pub fn seen(&self, who: LiveThread) -> *const HostSeen {
         let Some(block) = self.blocks.get(who.slot) else { return std::ptr::null() };
         if let Some(seen) = &block.seen {
@@ -227,7 +227,7 @@ impl Launch {
         block.threads.get(who.thread).map_or(std::ptr::null(), |thread| &raw const thread.seen)
     }
 
-    /// Of a thread that is a turn of a loop: it has begun with its block, and was at all barriers.
+    /// Starts a thread that is an iteration of a work-item loop: it began with its block, and passed all its barriers.
     #[inline]
     pub(super) fn wake(&mut self, who: LiveThread) {
         let orders = self.orders;
@@ -307,7 +307,7 @@ impl Launch {
         !self.findings.is_empty()
     }
 
-    /// What was found so far, which is nothing from here on.
+    /// Takes the findings, and leaves none.
     pub fn take(&mut self) -> Vec<Finding> {
         let mut findings = std::mem::take(&mut self.findings);
         findings.advise(|pairs| self.advice(pairs));

@@ -1,7 +1,7 @@
-//! Which bytes of the device's memory nobody has written, while the sanitizer is on.
+//! Tracks which bytes of device memory were never written, while the sanitizer is on.
 //!
-//! Memory that the device gives out is noted with all its bytes unwritten; what the host copies, fills and kernels write
-//! is written from then on. What was never noted counts as written.
+//! New allocations are recorded with all bytes unwritten. Copies and fills by the host and stores by kernels mark bytes
+//! as written. Memory that was never recorded counts as written.
 
 use std::{
     any::Any,
@@ -14,7 +14,7 @@ use std::{
 
 use super::{finding::Finding, page::PAGE};
 
-/// What a read of the host's is of bytes to which a kernel has copied what was never written.
+/// The origin of unwritten bytes that the host reads: a kernel copied them there.
 #[derive(Clone, Debug)]
 struct Origin {
     launch: u32,
@@ -23,12 +23,12 @@ struct Origin {
     finding: Finding,
 }
 
-/// Bytes of which it is kept whether they were written.
+/// A memory range with the state of each byte: written or not.
 #[derive(Debug)]
 pub struct Bytes {
     start: u64,
     len: u64,
-    /// Where the page begins that its first byte lies in.
+    /// The start of the page that contains its first byte.
     base: u64,
     /// A bit a byte of all its pages: it is one of these, and was not.
     unwritten: Vec<AtomicU64>,
@@ -87,7 +87,7 @@ impl Bytes {
         }
     }
 
-    /// What a launch has copied is no fault of its own: the findings of these lines say more.
+    /// Drops the origins of a launch's copies where the findings of these lines already report more.
     pub(super) fn forget_origins(&self, launch: u32, is_found: impl Fn(&Finding) -> bool) {
         if self.carried.get().is_some() {
             let mut origins = self.origins.lock().unwrap_or_else(PoisonError::into_inner);
@@ -118,7 +118,7 @@ impl Bytes {
         found
     }
 
-    /// Nobody has written any of its bytes again.
+    /// Marks all its bytes as unwritten again.
     pub(super) fn clear(&self) {
         self.set_all(self.start, self.start.saturating_add(self.len), true);
     }
@@ -144,7 +144,7 @@ impl Bytes {
         Some(self.unwritten.get(at as usize..)?.first()?.as_ptr().expose_provenance() as u64)
     }
 
-    /// Which of up to eight bytes were not written: the lowest bit is the first.
+    /// A mask of the unwritten bytes among up to eight: the lowest bit is the first byte.
     #[inline]
     pub(super) fn read(&self, address: u64, bytes: u64) -> u8 {
         let at = address - self.base;
@@ -176,7 +176,7 @@ impl Bytes {
         before
     }
 
-    /// How many bytes of a range that it has nobody has written.
+    /// The number of unwritten bytes in a range of it.
     pub(super) fn count(&self, start: u64, bytes: u64) -> u32 {
         let (from, to) = self.within(start, start.saturating_add(bytes));
         self.words(from, to).map(|(bits, mask)| (bits.load(Ordering::Relaxed) & mask).count_ones()).sum()
@@ -208,7 +208,7 @@ impl Bytes {
         self.read(address, 1) != 0
     }
 
-    /// What of a range is its own, from its base on.
+    /// The part of a range that is in it, as offsets from its base.
     fn within(&self, start: u64, end: u64) -> (u64, u64) {
         let from = start.max(self.start) - self.base;
         (from, end.min(self.start.saturating_add(self.len)).saturating_sub(self.base).max(from))
@@ -248,7 +248,7 @@ fn zeros(n: u64) -> Vec<AtomicU64> {
     (0..n).map(|_| AtomicU64::new(0)).collect()
 }
 
-/// So many low bits.
+/// A mask of the low `bytes` bits.
 #[inline]
 fn mask(bytes: u64) -> u8 {
     if bytes >= 8 { u8::MAX } else { (1 << bytes) - 1 }
@@ -257,19 +257,19 @@ fn mask(bytes: u64) -> u8 {
 /// Memory of the device, by where it starts.
 pub(super) type Known = BTreeMap<u64, Arc<Bytes>>;
 
-/// Memory that the device has back, and does not use yet: whoever gave it keeps it so long.
+/// Freed memory that the device does not reuse yet: its owner is held until then.
 #[derive(Debug)]
 struct Freed {
     ranges: BTreeMap<u64, u64>,
-    /// What keeps them, the first that was freed first.
+    /// The owners that keep the ranges allocated, in the order of the frees.
     kept: VecDeque<(u64, u64, Box<dyn Any + Send>)>,
     bytes: u64,
 }
 
-/// So many bytes of freed memory are kept, so that accesses to them are known for what they are.
+/// The most bytes of freed memory that are held, so that accesses to them are reported as use after free.
 const MOST_FREED: u64 = 256 << 20;
 
-/// So many pieces of it.
+/// The most ranges that are held.
 const MOST_KEPT: usize = 1024;
 
 static ON: AtomicBool = AtomicBool::new(false);
@@ -323,7 +323,7 @@ pub fn is_noted(start: u64) -> bool {
     is_watched() && known().contains_key(&start)
 }
 
-/// All that is kept of freed memory is free.
+/// Releases all held memory.
 pub fn forget_freed() {
     let mut freed = FREED.lock().unwrap_or_else(PoisonError::into_inner);
     let spare = std::mem::take(&mut freed.kept);
@@ -389,12 +389,12 @@ pub fn read_by_host(start: u64, bytes: u64) -> Vec<Finding> {
     near.flat_map(|(_, memory)| memory.take_carried(start, bytes)).collect()
 }
 
-/// Whether an address lies in memory of the device that the host does not read as it is, as far as is known.
+/// Whether an address is in recorded device memory that the host does not read directly.
 pub fn is_of_device(address: u64) -> bool {
     known().range(..=address).next_back().is_some_and(|(_, memory)| memory.contains(address, 1) && !memory.is_of_host())
 }
 
-/// Bytes were copied: those that nobody has written are unwritten there, too.
+/// Bytes were copied: unwritten bytes are unwritten in the copy, too.
 pub fn copied(to: u64, from: u64, bytes: u64) {
     if !is_watched() {
         return;
@@ -420,12 +420,12 @@ pub fn copied(to: u64, from: u64, bytes: u64) {
     }
 }
 
-/// What is noted now.
+/// A snapshot of the recorded memory.
 pub(super) fn now() -> Vec<Arc<Bytes>> {
     known().values().cloned().collect()
 }
 
-/// How many bytes of a range nobody has written, of memory in the order of its starts.
+/// The number of unwritten bytes in a range; `all` is sorted by start.
 pub(super) fn unwritten(all: &[Arc<Bytes>], start: u64, bytes: u64) -> u32 {
     let behind = all.partition_point(|memory| memory.start < start.saturating_add(bytes));
     let near = all.iter().take(behind).rev().take_while(|memory| memory.meets(start, bytes));
@@ -438,7 +438,7 @@ pub(super) fn meets(all: &[Arc<Bytes>], start: u64, bytes: u64) -> bool {
     all.iter().take(behind).next_back().is_some_and(|memory| memory.meets(start, bytes))
 }
 
-/// Which of eight bytes nobody has written, of memory in the order of its starts.
+/// A mask of the unwritten bytes among eight; `all` is sorted by start.
 pub(super) fn bits(all: &[Arc<Bytes>], address: u64) -> u8 {
     if let Some(memory) = find(all, address, 8) {
         return memory.read(address, 8);
@@ -448,7 +448,7 @@ pub(super) fn bits(all: &[Arc<Bytes>], address: u64) -> u8 {
     (0..8).fold(0, |bits, byte| bits | bit(byte) << byte)
 }
 
-/// Sets whether nobody has written a byte, if it is one of the device's.
+/// Sets whether a byte was written, if it is in recorded memory.
 pub(super) fn set_bit(all: &[Arc<Bytes>], address: u64, unwritten: u8) {
     if let Some(memory) = find(all, address, 1) {
         memory.write(address, 1, unwritten);

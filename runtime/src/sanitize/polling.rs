@@ -1,18 +1,18 @@
-//! Threads that wait in loops for what others write: who does, and whether anything changes for them.
+//! Threads that poll memory in loops: detects which threads wait, and whether anything changes for them.
 //!
-//! A thread that pauses in a loop, and since its last pause has found at places what it had found there before, and has changed nothing,
-//! waits, as far as can be seen. That only says how long it runs until others may go on: a turn of its loop, which many thousand
-//! threads do soon, and not dozens of them. Whether all wait for ever is asked of the launch, whose accesses are then
-//! [looked at](Launch::look).
+//! A thread waits, as far as the sanitizer can see, if it pauses in a loop, has read since its last pause the same
+//! values at the same addresses as before, and has changed nothing. That only decides how many iterations it runs until
+//! it yields: one for a waiting thread, dozens for another. Whether all threads wait forever is decided by the launch,
+//! which then [inspects](Launch::look) all accesses.
 
 use weft_artifact::AccessBits;
 
 use super::launch::{AccessRecord, Launch, LiveThread};
 
-/// Places that a loop may look at which waits.
+/// The most addresses that a waiting loop polls.
 const RECENT: usize = 4;
 
-/// Turns of its loops that a thread has at first, and at most, until it lets others go on.
+/// Iterations of its loops after which a thread yields, at first and at most.
 pub const FIRST_ITERATIONS: u64 = 4;
 const MOST_ITERATIONS: u64 = 64;
 
@@ -21,18 +21,18 @@ const MOST_ITERATIONS: u64 = 64;
 struct PolledLocation {
     /// Its address and its bytes.
     at: (u64, u32),
-    /// What was there, if it has looked twice.
+    /// The value there, if it was polled twice.
     value: Option<u64>,
 }
 
-/// What a thread has looked at.
+/// A thread's polled addresses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Look {
-    /// Where its last accesses went: who waits looks at the same places again and again.
+    /// Its last accesses: a waiting thread polls the same addresses repeatedly.
     recent: [PolledLocation; RECENT],
-    /// Since its last pause the runtime was told of an access of it.
+    /// It reported an access since its last pause.
     looks: bool,
-    /// One of them changed something, or found it changed, or was at another place.
+    /// One of them changed something, or found it changed, or was at another address.
     stirs: bool,
     /// How many iterations of its loops it has.
     iterations: u64,
@@ -45,8 +45,8 @@ impl Default for Look {
 }
 
 impl Look {
-    /// An access to a place; gives what it finds, if the place is none that is new. A new one is not read: there may be no
-    /// memory, as the access is to find out.
+    /// An access to an address. Returns the value there if the address is known. A new address is not read: it may be
+    /// unmapped, which the access itself detects.
     #[inline]
     fn at(&mut self, at: (u64, u32), read: impl Fn() -> u64) -> Option<u64> {
         self.looks = true;
@@ -70,7 +70,7 @@ impl Look {
     }
 }
 
-/// What is known of a thread that lets others go on.
+/// The state of a thread that yields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pause {
     /// It waits, as far as can be seen.
@@ -100,7 +100,7 @@ impl Launch {
         }
     }
 
-    /// A thread lets others go on, in a loop: one that looks at no memory gets on by itself.
+    /// A thread yields in a loop. One that reads no memory makes progress by itself.
     pub fn paused(&mut self, who: LiveThread) -> Pause {
         let looks = self.looks;
         let Some(thread) = self.thread(who) else { return Pause { waits: false, iterations: MOST_ITERATIONS } };
@@ -113,12 +113,12 @@ impl Launch {
         Pause { waits, iterations }
     }
 
-    /// How often something has changed that a thread may wait for, as far as it was looked at.
+    /// The number of detected changes that a thread may wait for.
     pub fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// From here on accesses are looked at, or no longer: whether they change something that a thread may wait for.
+    /// Sets whether accesses are inspected for changes that a thread may wait for.
     pub fn look(&mut self, looks: bool) {
         if looks != std::mem::replace(&mut self.looks, looks) {
             (0..self.blocks.len()).for_each(|slot| self.show_block(slot));
@@ -150,7 +150,7 @@ mod tests {
         at(&mut look, 24, 0);
         at(&mut look, 24, 0);
         assert!(!look.pause());
-        // Who looks at nothing computes.
+        // A thread that polls nothing computes.
         let iterations = [0; 5].map(|_| {
             assert!(!look.pause());
             look.iterations

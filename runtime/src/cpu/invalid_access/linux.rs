@@ -1,13 +1,13 @@
-//! The handler of SIGSEGV and SIGBUS, and the way out of a kernel's code.
+//! The handler of SIGSEGV and SIGBUS, and the exit from a kernel's code.
 //!
-//! - Before the first launch on the CPU nothing is installed. What was there before is kept, and called for every signal
-//!   that is not a kernel's wild access.
-//! - [`enter`] calls an entry and keeps the stack pointer: the handler sends the thread back there. So what is left behind
-//!   is generated code and C functions that it has called (`memcpy`), never a function of Rust's: a thread that has called
-//!   back counts as outside of its kernel ([`outside`], [`ThreadSlot::leave`]).
-//! - The handler runs on a stack of its own, since a stack may have ended, and calls nothing that allocates or locks, but
-//!   for the list of loaded libraries.
-//! - A forked process has the handler, and the state of the thread that has forked. A thread takes its own away when it
+//! - Before the first launch on the CPU nothing is installed. The previous handler is preserved, and called for every
+//!   signal that is not an invalid access by a kernel.
+//! - [`enter`] calls an entry and saves the stack pointer: the handler resumes the thread there. The abandoned frames
+//!   are generated code and C functions that it called (`memcpy`), never Rust functions: a thread in a callback counts
+//!   as outside of its kernel ([`outside`], [`ThreadSlot::leave`]).
+//! - The handler runs on a stack of its own, since the thread's stack may have overflowed. It calls nothing that
+//!   allocates or locks, except to iterate over the loaded libraries.
+//! - A forked process has the handler, and the state of the thread that called fork. A thread removes its state when it
 //!   ends.
 #![expect(unsafe_code, reason = "handles signals, and leaves code that was compiled at run time")]
 
@@ -31,7 +31,7 @@ use weft_artifact::HostContext;
 
 use super::{super::module::Entry, AccessError, AccessKind, InvalidAccess};
 
-/// What is handled.
+/// The handled signals.
 const SIGNALS: [c_int; 2] = [SIGSEGV, SIGBUS];
 /// `si_code`s of the system's; those of signals that processes send are not positive.
 const SEGV_MAPERR: c_int = 1;
@@ -41,7 +41,7 @@ const WAS_WRITE: i64 = 1 << 1;
 const WAS_FETCH: i64 = 1 << 4;
 /// The flag of string operations that go downwards, which must be clear in C.
 const DIRECTION: i64 = 1 << 10;
-/// An access so far below the stack pointer is one to the stack.
+/// An access at most this far below the stack pointer is an access to the stack.
 const NEAR: usize = 64 << 10;
 /// A page, of which one guards a stack.
 const PAGE: usize = 4 << 10;
@@ -55,13 +55,13 @@ const FAILED: u32 = 3;
 
 /// Whether the handler is installed.
 static INSTALLED: AtomicU32 = AtomicU32::new(NOT_YET);
-/// Where a thread has its seat. Its number and the state of a thread can be asked for in a handler, as those of
-/// `thread_local` can not: they may be allocated when they are first touched.
+/// The key of a thread's slot. A handler may read the key and a thread's state, unlike those of `thread_local`, which
+/// may be allocated on first access.
 static KEY: AtomicU32 = AtomicU32::new(0);
-/// What was installed before, for each of [`SIGNALS`]; from `Box::into_raw`, never freed.
+/// The previous handlers, for each of [`SIGNALS`]; from `Box::into_raw`, never freed.
 static BEFORE: [AtomicPtr<sigaction>; 2] = [const { AtomicPtr::new(ptr::null_mut()) }; 2];
 
-/// A call of an entry: where to go on behind it.
+/// A call of an entry: the location at which the handler resumes the thread.
 #[repr(C)]
 struct Call {
     /// The stack pointer, and the address of the code; both written by [`enter`].
@@ -70,13 +70,13 @@ struct Call {
     kernel: *const str,
 }
 
-/// What a thread is in, for the handler.
+/// A thread's state for the handler.
 pub(crate) struct ThreadSlot {
     /// The kernel's call that it is in, or null.
     call: AtomicPtr<Call>,
     /// The kernel has called back: what runs is not its code.
     is_outside: AtomicBool,
-    /// What the handler has found.
+    /// The handler's result.
     address: AtomicUsize,
     found: AtomicU32,
     _stack: Option<AlternateStack>,
@@ -85,7 +85,7 @@ pub(crate) struct ThreadSlot {
 /// Where a thread was when it left its kernel for a while.
 pub(crate) struct Frame(*mut Call, bool);
 
-/// What [`ThreadSlot::found`] is made of.
+/// The encoding of [`ThreadSlot::found`].
 const ACCESS: [AccessKind; 4] = [AccessKind::Read, AccessKind::Write, AccessKind::Jump, AccessKind::Either];
 const WHY: [AccessError; 3] = [AccessError::Missing, AccessError::Protected, AccessError::Lost];
 const HAS_ADDRESS: u32 = 1 << 16;
@@ -94,7 +94,7 @@ const ON_STACK: u32 = 1 << 17;
 impl ThreadSlot {
     /// The thread goes elsewhere: to what else runs on this thread of the system.
     pub(crate) fn leave(&self) -> Frame {
-        // Nobody but this thread and its handlers, which come back, has a seat: two steps are as good as one.
+        // Only this thread and its handlers, which return here, access its slot: two separate stores suffice.
         let frame = Frame(self.call.load(Ordering::Relaxed), self.is_outside.load(Ordering::Relaxed));
         self.call.store(ptr::null_mut(), Ordering::Relaxed);
         self.is_outside.store(false, Ordering::Relaxed);
@@ -107,7 +107,7 @@ impl ThreadSlot {
         self.is_outside.store(is_outside, Ordering::Relaxed);
     }
 
-    /// What the handler has found.
+    /// The handler's result.
     fn wild(&self) -> InvalidAccess {
         let found = self.found.load(Ordering::Relaxed);
         InvalidAccess {
@@ -133,13 +133,13 @@ thread_local! {
     static MINE: Option<ThreadSlotRef> = take();
 }
 
-/// In the child of a fork: if another thread of the parent's was about to install the handler, nobody does now.
+/// In the child of a fork: if another thread of the parent was installing the handler, that thread does not exist here.
 pub(crate) fn after_fork() {
     let _unfinished = INSTALLED.compare_exchange(UNDER_WAY, FAILED, Ordering::AcqRel, Ordering::Acquire);
 }
 
-/// This thread's seat: made, and the handler installed, when it is first asked for. `None` if the thread is ending, or the
-/// system refuses: wild accesses then end the process.
+/// This thread's slot. The first call creates it and installs the handler. `None` if the thread is ending, or the
+/// system refuses: then invalid accesses end the process.
 pub(crate) fn seat() -> Option<Rc<ThreadSlot>> {
     mine().or_else(|| if install() { mine() } else { None })
 }
@@ -174,7 +174,7 @@ pub(crate) fn outside<R>(run: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Calls an entry on this thread, whose seat it is. What it has met if it did not return.
+/// Calls an entry on this thread, which owns the slot. Returns the invalid access if the entry did not return.
 ///
 /// # Safety
 ///
@@ -199,8 +199,8 @@ pub(crate) unsafe fn call(
     if left == 0 { Ok(()) } else { Err(seat.wild()) }
 }
 
-/// Calls an entry, having noted in `call` where the handler finds the way out. 0 if the entry returned, 1 if the handler
-/// came here.
+/// Calls an entry after storing in `call` the location at which the handler resumes. Returns 0 if the entry returned, 1
+/// if the handler resumed here.
 ///
 /// # Safety
 ///
@@ -258,7 +258,7 @@ fn install() -> bool {
     let mut installed = true;
     for (signal, place) in SIGNALS.into_iter().zip(&BEFORE) {
         let mut before = Box::new(no_action());
-        // SAFETY: asks what is installed, which is written to the box.
+        // SAFETY: queries the installed handler, which is written to the box.
         installed &= unsafe { sigaction(signal, ptr::null(), &raw mut *before) } == 0;
         place.store(Box::into_raw(before), Ordering::Release);
         let mut ours = no_action();
@@ -292,10 +292,10 @@ extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) 
             // SAFETY: the system passes the state of the thread, which is set again when the handler returns.
             let registers = unsafe { &mut (*context.cast::<ucontext_t>()).uc_mcontext.gregs };
             if !seat.is_outside.load(Ordering::Relaxed) && is_own(registers) {
-                // SAFETY: of a fault the system tells the address.
+                // SAFETY: for a fault, the system sets the address.
                 let address = unsafe { (*info).si_addr() }.addr();
                 note(seat, signal, code, address, registers);
-                // SAFETY: `enter` has written it, and nobody writes it now.
+                // SAFETY: `enter` has written it, and nothing writes it concurrently.
                 let stack = unsafe { *call.stack.get() };
                 // SAFETY: as above.
                 let code = unsafe { *call.code.get() };
@@ -333,10 +333,10 @@ fn is_in_library(address: usize) -> bool {
     unsafe extern "C" fn look(info: *mut dl_phdr_info, _size: size_t, asked: *mut c_void) -> c_int {
         // SAFETY: it is the `LibraryQuery` below.
         let asked = unsafe { &mut *asked.cast::<LibraryQuery>() };
-        // SAFETY: the system passes what is known of a library.
+        // SAFETY: the system passes a valid description of a library.
         let info = unsafe { &*info };
         for index in 0..info.dlpi_phnum as usize {
-            // SAFETY: there are so many headers.
+            // SAFETY: there are `dlpi_phnum` headers.
             let header = unsafe { &*info.dlpi_phdr.wrapping_add(index) };
             let start = (info.dlpi_addr as usize).wrapping_add(header.p_vaddr as usize);
             if header.p_type == PT_LOAD && asked.address.wrapping_sub(start) < header.p_memsz as usize {
@@ -355,7 +355,7 @@ fn is_in_library(address: usize) -> bool {
 /// Notes what was met, for [`ThreadSlot::wild`].
 fn note(seat: &ThreadSlot, signal: c_int, code: c_int, address: usize, registers: &[i64; 23]) {
     let error = registers[REG_ERR as usize];
-    // An address that no memory can have is not told, nor whether it was written to.
+    // The system does not report a non-canonical address, nor whether the access was a write.
     let is_known = signal == SIGBUS || matches!(code, SEGV_MAPERR | SEGV_ACCERR);
     let access = match (is_known, error & WAS_FETCH != 0, error & WAS_WRITE != 0) {
         (false, _, _) => 3,
@@ -387,7 +387,7 @@ fn tell(signal: c_int, kernel: &str) {
         "`, which has called back: the process cannot go on\n",
     ];
     for part in text {
-        // SAFETY: so many bytes are there.
+        // SAFETY: `part` has this many bytes.
         let _written = unsafe { libc::write(libc::STDERR_FILENO, part.as_ptr().cast(), part.len()) };
     }
 }
@@ -443,10 +443,10 @@ impl AlternateStack {
         if known.ss_flags & SS_DISABLE == 0 {
             return None;
         }
-        // SAFETY: asks how much of a stack the system itself takes for a signal; 0 if it does not know.
+        // SAFETY: queries the stack size that the system needs for a signal; 0 if unknown.
         let least = unsafe { getauxval(AT_MINSIGSTKSZ) } as usize;
         let bytes = (STACK_BYTES + least).next_multiple_of(PAGE) + PAGE;
-        // SAFETY: asks for new memory.
+        // SAFETY: maps new memory.
         let start = unsafe { mmap(ptr::null_mut(), bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) };
         if start == MAP_FAILED {
             return None;
@@ -459,10 +459,10 @@ impl AlternateStack {
         (unsafe { sigaltstack(&raw const stack, ptr::null_mut()) } == 0).then_some(this)
     }
 
-    /// What this thread has.
+    /// This thread's alternate stack.
     fn known() -> Option<stack_t> {
         let mut known = stack_t { ss_sp: ptr::null_mut(), ss_flags: 0, ss_size: 0 };
-        // SAFETY: asks for it.
+        // SAFETY: only queries it.
         (unsafe { sigaltstack(ptr::null(), &raw mut known) } == 0).then_some(known)
     }
 }
