@@ -30,7 +30,7 @@ impl Edges {
         behind
     }
 
-    /// Records an event, by a number of its own, behind what a stream has now.
+    /// Records an event, identified by a number, after the current work of a stream.
     pub fn record(&mut self, event: usize, stream: u64) {
         let last = self.last(stream);
         self.events.insert(event, last.clone());
@@ -38,7 +38,7 @@ impl Edges {
         self.set(stream, last);
     }
 
-    /// Has the later steps of a stream come behind an event; `false` if that was not recorded.
+    /// Orders the later nodes of a stream after an event; `false` if that was not recorded.
     pub fn wait(&mut self, event: usize, stream: u64) -> bool {
         let Some(recorded) = self.events.get(&event) else { return false };
         let both = merged([recorded, &self.last(stream)]);
@@ -46,7 +46,7 @@ impl Edges {
         true
     }
 
-    /// What a step of a stream would come behind.
+    /// The predecessors of the next node of a stream.
     fn last(&self, stream: u64) -> Vec<usize> {
         if stream == DEFAULT && !self.streams.is_empty() {
             return merged(self.streams.values());
@@ -150,7 +150,7 @@ mod tests {
         };
         for _ in 0..200 {
             let mut edges = Edges::default();
-            // All that is reached from each step backwards; what streams and events have come behind, as sets.
+            // The transitive predecessors of each node, and those of streams and events, as sets.
             let mut before: Vec<Vec<bool>> = Vec::new();
             let mut streams = vec![vec![false; 40]; 4];
             let mut events: Vec<Option<Vec<bool>>> = vec![None; 3];
@@ -161,7 +161,7 @@ mod tests {
                     assert!(!edges.wait(event, stream));
                     continue;
                 }
-                // A call in the default stream comes behind all streams, and they behind it.
+                // A call in the default stream runs after all streams, and they run after it.
                 if stream == DEFAULT {
                     let all = streams.clone();
                     for each in &all {

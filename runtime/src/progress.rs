@@ -1,8 +1,8 @@
-//! Progress of long work, for people: a line on the terminal that vanishes when the work is done.
+//! Progress display of long work: a line on the terminal that vanishes when the work is done.
 //!
-//! [`set_up`] says what is wanted and where it can be shown. Work then makes a [`Progress`] and tells it from time to time how
-//! far it is: no thread is needed, and nothing is drawn before some time has passed. Several at once have a line each. Where
-//! there is no terminal and progress is wanted all the same, there are two lines of text: that it takes long, and how long it took.
+//! [`set_up`] sets what is shown and where. Work then creates a [`Progress`] and updates it regularly: no thread is
+//! needed, and nothing is drawn before some time has passed. Concurrent work has a line each. If progress is requested
+//! without a terminal, two lines of text are printed: that the work takes long, and how long it took.
 
 use std::{
     ops::Range,
@@ -20,7 +20,7 @@ use crate::{error::Error, rows::Rows, settings::ProgressChoice};
 /// Where a process shows progress.
 #[derive(Clone, Copy, Debug)]
 pub struct ProgressOutput {
-    /// What is wanted.
+    /// The requested mode.
     pub choice: ProgressChoice,
     /// Whether the standard error is a terminal now. Called when there is something to show.
     pub is_terminal: fn() -> bool,
@@ -35,10 +35,10 @@ static AFTER_MS: AtomicU64 = AtomicU64::new(2000);
 /// So large are copies that are shown, in bytes.
 static FROM_BYTES: AtomicU64 = AtomicU64::new(1 << 30);
 
-/// What is copied at once where a copy is shown and its executor copies in one piece.
+/// The piece size of a copy that is shown and whose executor copies in one piece.
 const PIECE: usize = 256 << 20;
 
-/// Says where progress is shown. The first call stays.
+/// Sets where progress is shown. Only the first call has an effect.
 pub fn set_up(output: ProgressOutput) {
     let _ = OUTPUT.set(output);
 }
@@ -49,7 +49,7 @@ pub fn set_limits(after_ms: u64, from_bytes: u64) {
     FROM_BYTES.store(from_bytes, Ordering::Relaxed);
 }
 
-/// Work that may be shown. What is shown of it is gone when this is dropped.
+/// Work that may be shown. Dropping this removes its display.
 #[derive(Debug)]
 pub struct Progress {
     output: ProgressOutput,
@@ -70,12 +70,12 @@ enum End {
     Blocks(u64),
 }
 
-/// What is displayed.
+/// The displayed state.
 #[derive(Debug)]
 enum Display {
     /// Nothing yet.
     NotYet,
-    /// Nothing, for there is no place.
+    /// Nothing: there is no output to draw on.
     Never,
     /// A line that is drawn anew.
     Line(ProgressBar),
@@ -101,14 +101,15 @@ impl Progress {
         }
     }
 
-    /// A launch of so many blocks, such as `sanitizing saxpy`, if progress may be wanted.
+    /// A launch of `blocks` blocks, such as `sanitizing saxpy`, if progress may be requested.
     pub fn of_blocks(what: impl FnOnce() -> String, blocks: u64) -> Option<Self> {
         let mut progress = Self::of_work(what)?;
         progress.end = End::Blocks(blocks);
         Some(progress)
     }
 
-    /// A copy of so many bytes, such as `copying from host to device`, if it is large and progress of copies is wanted.
+    /// A copy of `bytes` bytes, such as `copying from host to device`, if it is large and progress of copies is
+    /// requested.
     pub fn of_copy(what: &str, bytes: u64) -> Option<Self> {
         if bytes < FROM_BYTES.load(Ordering::Relaxed) {
             return None;
@@ -213,8 +214,8 @@ fn style(end: End) -> ProgressStyle {
     ProgressStyle::with_template(template).expect("the braces are in pairs and the keys are the library's")
 }
 
-/// Does a copy of so many bytes; where it is shown piece by piece, each a range of them. An executor that copies in pieces of
-/// its own has a [`Progress`] instead, and tells it of each.
+/// Copies `bytes` bytes. If the copy is shown, it calls `copy` for each piece, a range of bytes. An executor that
+/// copies in pieces of its own updates a [`Progress`] instead.
 pub(crate) fn copy(
     what: &str,
     bytes: usize,
@@ -231,7 +232,7 @@ pub(crate) fn copy(
     Ok(())
 }
 
-/// The same of rows: `copy` is told which row is the first of those that it is given.
+/// The same for rows: `copy` receives the index of the first row of each piece.
 pub(crate) fn copy_rows(
     what: &str,
     rows: &Rows,

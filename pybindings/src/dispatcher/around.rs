@@ -1,7 +1,7 @@
-//! What goes around a launch: extensions that prepare its arguments, callbacks before it, and the configuration that
-//! code which runs meanwhile can ask for.
+//! Hooks around a launch: extensions that prepare its arguments, callbacks before it, and the configuration that code
+//! running meanwhile can query.
 //!
-//! A launch of a kernel that has none of it comes here only where a kernel is compiled for it.
+//! A launch of a kernel without hooks comes here only when the kernel is compiled for it.
 
 use std::{
     cell::Cell,
@@ -32,7 +32,7 @@ struct Current {
 
 thread_local! {
     static CURRENT: Cell<Option<Current>> = const { Cell::new(None) };
-    /// Somebody has asked for the configuration.
+    /// This thread has queried the configuration.
     static ASKED: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -54,7 +54,7 @@ impl Drop for UnderWay {
     }
 }
 
-/// Tells who has asked for it that a kernel is going to be compiled for a launch.
+/// Notifies `weft.cuda.launchconfig` that a kernel is about to be compiled for a launch.
 ///
 /// # Errors
 ///
@@ -62,14 +62,14 @@ impl Drop for UnderWay {
 pub(super) fn note(launcher: &Bound<'_, Launcher>) -> PyResult<()> {
     let py = launcher.py();
     let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
-    // Who asks has imported it.
+    // A program that queries it has imported it.
     match modules.get_item(intern!(py, "weft.cuda.launchconfig")) {
         Ok(module) => module.call_method1("_note", (launcher,)).map(drop),
         Err(_) => Ok(()),
     }
 }
 
-/// Asks something of the launch that is under way in this thread.
+/// Queries the launch that is under way in this thread.
 fn ask_current<T>(ask: impl FnOnce(&Current) -> Option<T>) -> Option<T> {
     let current = CURRENT.take();
     let answer = current.as_ref().and_then(ask);
@@ -84,7 +84,7 @@ pub(crate) fn current_launch_config(py: Python<'_>) -> Option<Py<Launcher>> {
     ask_current(|current| current.compiles.then(|| current.launcher.clone_ref(py)))
 }
 
-/// Whether this thread has asked for that configuration since this was asked last.
+/// Whether this thread has queried that configuration since the last call.
 #[pyfunction]
 pub(crate) fn launch_config_was_read() -> bool {
     ASKED.take()
@@ -102,17 +102,17 @@ pub(super) struct Extended<'py> {
     given: Bound<'py, PyTuple>,
     /// One for each parameter.
     pub(super) args: Bound<'py, PyTuple>,
-    /// What is to be called behind the launch.
+    /// The callbacks after the launch.
     after: Option<Bound<'py, PyList>>,
 }
 
 impl Extended<'_> {
-    /// Calls what is to be called behind the launch.
+    /// Calls the callbacks after the launch.
     fn finish(&self) -> PyResult<()> {
         self.after.iter().flat_map(PyListMethods::to_tuple).try_for_each(|call| call.call0().map(drop))
     }
 
-    /// Refuses what is to be called behind a launch that is made later, or several times.
+    /// Refuses callbacks after a launch that is made later, or several times.
     ///
     /// # Errors
     ///
@@ -128,7 +128,7 @@ impl Extended<'_> {
     }
 }
 
-/// Has a kernel's extensions prepare a launch's arguments, of which there is one for each parameter.
+/// Calls a kernel's extensions to prepare a launch's arguments, one for each parameter.
 ///
 /// # Errors
 ///

@@ -1,10 +1,10 @@
-//! Type keys: the types of a launch's arguments as a short list of words, quick to make and to compare.
+//! Type keys: the types of a launch's arguments as a short list of words, fast to build and to compare.
 //!
-//! A value is one word, an array is one word, a tuple is one word and then its elements. Objects are a word of their class
-//! and then what they are passed as: an enum's member its value, others a tuple. The same walk gives each
-//! argument's *cells*, as [`weft_artifact::ArgItem`] has them: two for a number (value, or real and imaginary parts), one
-//! for an array's address, and one for each extent and each stride. The cells of a type tuple therefore always lie at
-//! the same places.
+//! A value is one word, an array is one word, a tuple is one word followed by its elements. An object is a word for its
+//! class followed by its representation: the value of an enum's member, a tuple for other objects. The same traversal
+//! computes each argument's *cells*, as [`weft_artifact::ArgItem`] has them: two for a number (value, or real and
+//! imaginary parts), one for an array's address, and one for each extent and each stride. The cells of a type tuple
+//! therefore always have the same offsets.
 
 use weft_artifact::{ArgItem, ArgType, ArrayType, ClassId, DType, Layout, Slot, SlotField, SlotSource};
 
@@ -22,12 +22,12 @@ const ENUM: u32 = 3;
 const RECORD: u32 = 4;
 const CLASS: u32 = 5;
 
-/// The word of a value.
+/// The key word for a value.
 pub(crate) fn value(dtype: DType) -> u32 {
     dtype.code()
 }
 
-/// The word of an array.
+/// The key word for an array.
 pub(crate) fn array(array: ArrayType) -> u32 {
     let layout = match array.layout {
         Layout::C => 0,
@@ -43,7 +43,7 @@ pub(crate) fn tuple(len: usize) -> u32 {
     TUPLE | len as u32
 }
 
-/// The word of `None`.
+/// The key word for `None`.
 pub(crate) const fn none() -> u32 {
     NONE << KIND
 }
@@ -58,12 +58,12 @@ pub(crate) fn member(class: ClassId) -> u32 {
     ENUM << KIND | class.code()
 }
 
-/// The word of a record that is passed by its address.
+/// The key word for a record that is passed by address.
 pub(crate) fn record(dtype: DType) -> u32 {
     RECORD << KIND | dtype.code()
 }
 
-/// The word of a type that is an argument.
+/// The key word for a type passed as an argument.
 pub(crate) fn class(dtype: DType) -> u32 {
     CLASS << KIND | dtype.code()
 }
@@ -118,7 +118,7 @@ enum CellSource {
     There,
 }
 
-/// The cell that follows those of the arguments, which holds 1; behind it all cells are 0.
+/// The index of the cell that follows those of the arguments, which contains 1; all cells after it contain 0.
 fn one_behind(given: &[ArgType]) -> usize {
     given.iter().map(ArgType::cells).sum()
 }
@@ -145,8 +145,8 @@ fn source_of(given: &ArgType, declared: &ArgType, path: &[u32], field: SlotField
     }
 }
 
-/// For each cell of a launch of a kernel with these parameters and slots, the cell of what is given that it is taken from;
-/// `None` if a slot fits no argument. Behind the arguments' own cells is one that holds 1, and then 0.
+/// For each cell of a launch of a kernel with these parameters and slots, the index of the given cell that it is copied
+/// from; `None` if a slot fits no argument. The arguments' own cells are followed by one that contains 1, and then 0.
 pub(crate) fn cells_of(given: &[ArgType], declared: &[ArgType], slots: &[Slot]) -> Option<Box<[u32]>> {
     let mut cells = Vec::with_capacity(slots.len());
     for slot in slots {
@@ -170,8 +170,8 @@ pub(crate) fn cells_of(given: &[ArgType], declared: &[ArgType], slots: &[Slot]) 
     Some(cells.into())
 }
 
-/// The arrays that a kernel takes, as they are declared, each with its first cell among those of the arguments; those that are
-/// missing apart.
+/// The kernel's arrays as declared, each with its first cell among those of the arguments; missing arrays are listed
+/// separately.
 pub(crate) fn arrays_of(given: &[ArgType], declared: &[ArgType], slots: &[Slot]) -> Vec<(u32, ArrayType)> {
     let array_of = |slot: &Slot| {
         let SlotSource::Argument { param, path, field: SlotField::Data } = &slot.source else { return None };
@@ -189,15 +189,15 @@ pub(crate) fn arrays_of(given: &[ArgType], declared: &[ArgType], slots: &[Slot])
 /// A cell of a launch that says where a kernel may write an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BoundCell {
-    /// Which of the launch's cells.
+    /// The index of the launch's cell.
     pub(crate) at: usize,
     /// The array's first cell among those of the arguments; `None` where there is no array.
     pub(crate) array: Option<usize>,
-    /// Which of [`SlotField::BOUNDS`] it has.
+    /// The field, one of [`SlotField::BOUNDS`].
     pub(crate) field: SlotField,
 }
 
-/// The cells of a launch, as [`cells_of`] orders them, that say where a confined kernel may write.
+/// The cells of a launch, as [`cells_of`] orders them, with the bounds of a kernel that bounds-checks stores.
 pub(crate) fn bounds_of(given: &[ArgType], declared: &[ArgType], slots: &[Slot]) -> Box<[BoundCell]> {
     let mut bounds = Vec::new();
     let mut at = 0;
@@ -332,7 +332,7 @@ mod tests {
         let slots = [slot(0, &[], SlotField::Real), slot(1, &[2], SlotField::Data), slot(1, &[2], SlotField::Shape(0))];
         let found = arrays_of(&types, &types, &slots);
         assert_eq!(found.iter().map(|(cell, array)| (*cell, array.layout)).collect::<Vec<_>>(), [(4, Layout::F)]);
-        // What is not there has no cells, and what no address is taken of is not looked at.
+        // A missing argument has no cells; only `Data` slots are inspected.
         let maybe = [types[2].clone(), ArgType::Optional(Box::new(types[1].clone()))];
         let slots = [slot(1, &[1, 2], SlotField::Data)];
         assert_eq!(arrays_of(&[types[2].clone(), ArgType::None], &maybe, &slots), []);

@@ -1,10 +1,10 @@
-//! The threads of a process that share launches: how they join one, leave it, and wait for the next.
+//! The worker threads of a process: how they join a launch, leave it, and wait for the next.
 //!
-//! - One launch at a time has the threads; others wait for their turn.
-//! - A launch calls by one word that all look at, and a thread that works for it says so in a word of its own, at which the caller
-//!   looks in the end: nothing is written by many.
-//! - A thread that has no work looks for some for a moment, since launches come one after the other, and then sleeps; a launch
-//!   that finds threads that look wakes no others for them.
+//! - One launch at a time uses the threads; others wait.
+//! - A launch publishes one word that all threads poll. A thread that works for it stores that in a word of its own,
+//!   which the caller polls in the end: no word has several concurrent writers.
+//! - A thread without work polls for a moment, since launches often follow one another, and then sleeps. A launch that
+//!   finds polling threads wakes no others for them.
 #![expect(unsafe_code, reason = "shares a launch on the caller's stack with other threads")]
 
 use std::{
@@ -27,8 +27,8 @@ use super::{
     pool::{Blocks, Work},
 };
 
-/// So long a thread looks for the next launch before it sleeps, and a caller for the end of its own: longer than what lies
-/// between two launches in a loop of Python's, and than waking a thread takes.
+/// The time that a thread polls for the next launch before it sleeps, and a caller for the end of its own: longer than
+/// the interval between two launches in a Python loop, and than waking a thread takes.
 const LOOKING: Duration = Duration::from_micros(200);
 /// How often it looks between two glances at the clock.
 const LOOKS: u32 = 50;
@@ -67,8 +67,8 @@ impl Job {
     }
 }
 
-/// What a launch asks of the threads, as a word that all look at: a number of its own, and up to which thread it is meant for;
-/// 0 threads once it is over.
+/// A launch's call for threads, as a word that all poll: a sequence number, and the number of threads that it is meant
+/// for; 0 threads once it is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Call(u64);
 
@@ -76,7 +76,7 @@ impl Call {
     const BITS: u32 = 16;
     const MOST: u64 = (1 << Self::BITS) - 1;
 
-    /// The next launch's, for so many threads.
+    /// The next launch's call, for `n_helpers` threads.
     fn next(self, n_helpers: usize) -> Self {
         let n_helpers = u64::try_from(n_helpers).unwrap_or(u64::MAX).min(Self::MOST);
         Self((self.0 >> Self::BITS).wrapping_add(1) << Self::BITS | n_helpers)
@@ -126,9 +126,9 @@ pub(super) struct Crew {
     queue: Mutex<CrewQueue>,
     free: Condvar,
     call: AtomicU64,
-    /// What the call is of. Written by who has the turn while no thread works, read by those that do.
+    /// The job of the call. The thread that holds the guard writes it while no thread works; working threads read it.
     job: UnsafeCell<Option<Job>>,
-    /// By thread; the first is the caller's, which nobody uses.
+    /// By thread; the first is the caller's and unused.
     seats: Box<[WorkerSlot]>,
     started: AtomicUsize,
     /// Threads that sleep.
@@ -140,13 +140,13 @@ pub(super) struct Crew {
     done: Condvar,
 }
 
-// SAFETY: a job points to what is `Sync`, and its cell is written while nobody reads it, as said there.
+// SAFETY: a job points to `Sync` data, and its cell is written while no thread reads it, as documented there.
 unsafe impl Sync for Crew {}
 // SAFETY: as above.
 unsafe impl Send for Crew {}
 
 impl Crew {
-    /// A crew of this process for so many threads, the caller among them. None has started.
+    /// A crew of this process for `n_threads` threads including the caller. None has started.
     pub(super) fn new(n_threads: usize) -> Self {
         let seat =
             || WorkerSlot { works_for: AtomicU64::new(IDLE), asleep: AtomicBool::new(false), thread: OnceLock::new() };
@@ -210,7 +210,7 @@ impl Crew {
         Some(CrewGuard::of(self, &mut queue))
     }
 
-    /// Ends the threads, as soon as they work for nobody.
+    /// Ends the threads, as soon as they have no work.
     pub(super) fn end(&self) {
         self.stop.store(true, Ordering::SeqCst);
         for seat in &self.seats {
@@ -223,8 +223,8 @@ impl Crew {
         self.seats.iter().take(call.n_helpers() + 1).skip(1)
     }
 
-    /// Wakes two of those that a call is meant for, if so many sleep: each wakes two more, so that a large crew is up soon and
-    /// the caller gets to work at once.
+    /// Wakes two of the threads that a call is meant for, if any sleep: each wakes two more, so that a large crew wakes
+    /// quickly and the caller starts to work at once.
     fn wake_two(&self, call: Call) {
         if self.asleep.load(Ordering::SeqCst) > 0 {
             self.meant(call).filter(|seat| self.wake(seat)).take(2).for_each(drop);
@@ -283,11 +283,11 @@ impl Crew {
         }
     }
 
-    /// Sleeps until something is so, of which who makes it so tells by waking this thread.
+    /// Sleeps until the condition holds. The thread that makes it true wakes this thread.
     fn sleep(&self, seat: &WorkerSlot, is_so: impl Fn() -> bool) {
         self.asleep.fetch_add(1, Ordering::SeqCst);
         seat.asleep.store(true, Ordering::SeqCst);
-        // Whoever has not seen that this thread sleeps has called before, which this look shows.
+        // A thread that has not seen that this one sleeps has published its call before, so this check sees it.
         if is_so() && seat.asleep.swap(false, Ordering::SeqCst) {
             self.asleep.fetch_sub(1, Ordering::SeqCst);
         }
@@ -342,10 +342,10 @@ impl<'a> CrewGuard<'a> {
         HAS_CREW.get()
     }
 
-    /// Gives a job to up to `n_helpers` threads, starting some if there are not so many, and wakes those that sleep.
+    /// Publishes a job to up to `n_helpers` threads, starts missing ones, and wakes those that sleep.
     pub(super) fn publish(&self, job: Job, n_helpers: usize) {
         let Self(crew) = self;
-        // SAFETY: no thread works: this launch has the turn, and the last one was over and has waited.
+        // SAFETY: no thread works: this launch holds the guard, and the last one has waited for its end.
         unsafe { *crew.job.get() = Some(job) };
         let call = crew.call().next(n_helpers);
         crew.call.store(call.0, Ordering::SeqCst);

@@ -1,8 +1,9 @@
-//! Threads of a block on stacks of their own, one after the other on this thread, each until it waits.
+//! Runs the threads of a block as fibers: each has a stack of its own, and one system thread resumes them in order.
 //!
-//! A fiber stops where the code calls back: at a barrier, and in loops every so many turns, so that a thread that
-//! waits for another one's write lets it go on. Threads are resumed in order, again and again; those at a barrier when
-//! all that wait together are there. Where all wait, further blocks begin. `docs/design/cpu-fibers.md` has the design.
+//! A fiber yields where the code calls back: at a barrier, and in loops after a number of iterations, so that a thread
+//! that polls for another thread's write lets it proceed. Threads are resumed in order, repeatedly; those at a barrier,
+//! when all its participants have arrived. If all threads wait, further blocks begin. `docs/design/cpu-fibers.md` has
+//! the design.
 #![expect(
     unsafe_code,
     reason = "calls code that was compiled at run time, on stacks that it may leave at any call back"
@@ -34,15 +35,15 @@ use crate::{
 };
 use worker::Worker;
 
-/// Turns of loops between two stops of a thread that meets no barrier.
+/// Loop iterations between two yields of a thread that reaches no barrier.
 const ITERATIONS: u64 = 64;
 /// Bytes at the end of a stack, its guard among them, that are left to signals and to what calls back.
 const RESERVE: usize = 96 << 10;
-/// A thread uses about so much of its stack, beside local arrays, and of its context.
+/// The estimated use of a thread's stack in bytes, besides local arrays, and of its context.
 const USED_BYTES: u64 = 9 << 10;
 /// Loops that are not known to wait, and in which no thread has come to a barrier or its end for so long, may wait.
 const SLOW: Duration = Duration::from_millis(50);
-/// So many threads may be alive for these.
+/// The most threads that are live for these.
 const MOST_SLOW: usize = 16 << 10;
 /// A launch fails in which all threads have waited for so long, and no memory is left for more of them.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -66,7 +67,7 @@ enum Stop {
     Block,
     /// At a barrier of the threads of its warp in a mask.
     Warp(u32),
-    /// At a place where it asks which threads of its warp are there.
+    /// At a site where it queries the active lanes of its warp.
     Site(u32),
     /// At a barrier of the grid.
     Grid,
@@ -96,7 +97,7 @@ extern "C" fn wait(context: *mut HostContext, which: u32, for_whom: u32) {
 }
 
 extern "C" fn pause(context: *mut HostContext, waits: u32) {
-    // SAFETY: the running code got this context, which nobody else uses meanwhile.
+    // SAFETY: the running code received this context, which no other thread uses concurrently.
     unsafe { (*context).iterations = ITERATIONS };
     suspend(context, Stop::Pause { waits: waits != 0 });
 }
@@ -133,7 +134,7 @@ struct Queue {
     current: Cell<usize>,
 }
 
-/// What a fiber runs threads with.
+/// The runner of a fiber's threads.
 #[derive(Clone, Copy)]
 struct Runner {
     queue: *const Queue,
@@ -141,7 +142,7 @@ struct Runner {
     kernel: *const str,
     seat: *const ThreadSlot,
     watch: *const HostWatch,
-    /// What functions that call themselves take below the lowest address, if there are some.
+    /// The stack that recursive functions use below the lowest address, if there are some.
     below_bytes: Option<usize>,
 }
 
@@ -195,11 +196,11 @@ struct Block {
     fibers: Vec<Option<Fiber>>,
     runner: Runner,
     queue: Box<Queue>,
-    /// What the fibers point to.
+    /// The targets of the fibers' pointers.
     _threads: Vec<Thread>,
     states: Vec<ThreadState>,
     n_ready: usize,
-    /// The turn of the grid's barrier at which all its threads wait that have not ended.
+    /// The phase of the grid's barrier at which all its live threads wait.
     at_grid: Option<u64>,
     room: BlockMemory,
 }
@@ -228,7 +229,7 @@ pub(super) struct Fibers<'a> {
     /// Of that, what functions that call themselves take below the lowest address, if there are some.
     pub(super) below_bytes: Option<usize>,
     pub(super) together: &'a LaunchState,
-    /// Where sanitized code is told of.
+    /// The sanitizer's callbacks.
     pub(super) checks: Option<&'a Checked>,
     /// Where dynamic shared memory begins.
     pub(super) dynamic: usize,
@@ -449,8 +450,8 @@ impl Block {
                 continue;
             }
             let (thread, stop) = self.resume(index)?;
-            // Those that were run on the way have come to their end: they have not begun before, as all that come behind a
-            // thread that begins.
+            // The threads up to the resumed one have ended: a thread that begins is followed only by threads that have
+            // not begun.
             self.states[index..thread].fill(ThreadState::Done);
             turn.moved |= thread > index;
             index = thread + 1;
@@ -539,8 +540,8 @@ impl Block {
         }
     }
 
-    /// Tells the threads that ask who is here, and lets them go on: those of a warp that came to the same place in this
-    /// turn are there together.
+    /// Answers threads that query the active lanes, and resumes them: those of a warp that reached the same site in
+    /// this round are converged.
     fn answer(&mut self) {
         for (warp, states) in self.states.chunks_mut(WARP).enumerate() {
             for lane in 0..states.len() {

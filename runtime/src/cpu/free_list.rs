@@ -1,11 +1,10 @@
-//! Large memory that was freed and is kept for the next who asks. A launch on a NumPy array needs device memory for
-//! as long as it runs, and the system hands out fresh memory page by page as it is touched, which costs more than most
-//! kernels.
+//! A cache of large freed memory. A launch on a NumPy array needs device memory as long as it runs, and the system maps
+//! fresh memory page by page on first access, which costs more than most kernels.
 //!
-//! - What is here belongs to no one: memory comes in by value when its buffer is dropped, and leaves by value.
-//! - It is bounded, and goes before an allocation fails or the machine runs out of memory.
-//! - Nothing waits for the lock: in a forked process it may be held forever by a thread that does not exist there.
-//!   Whoever does not get it does without, and then what it guards, which may be half changed, is never looked at.
+//! - Cached memory has no other owner: it enters by value when its buffer is dropped, and leaves by value.
+//! - The cache is bounded, and is freed before an allocation fails or the machine runs out of memory.
+//! - No thread waits for the lock: in a forked process a thread that does not exist there may hold it forever. A thread
+//!   that fails to lock does without the cache, and never reads the guarded state, which may be inconsistent.
 
 use std::{
     mem::{self, ManuallyDrop},
@@ -17,13 +16,13 @@ use std::{
 
 use super::{machine, memory::Allocation};
 
-/// Smaller memory is not kept: the allocator does that already.
+/// Smaller memory is not cached: the allocator does that already.
 pub(super) const SMALLEST: usize = 1 << 20;
-/// At most so much is kept.
+/// The most bytes that are cached.
 const MOST: usize = 1 << 30;
 /// And no more than this fraction of the machine's memory.
 const SHARE: u64 = 4;
-/// Memory that is larger than was asked for by more than this fraction stays here.
+/// Memory that exceeds the requested size by more than this fraction is not reused.
 const WASTE: usize = 4;
 
 /// Freed memory that is cached for later allocations.
@@ -37,7 +36,7 @@ pub(super) struct FreeList {
 }
 
 impl FreeList {
-    /// Keeps nothing yet, and never more than suits a machine with so much memory.
+    /// An empty cache, with the limit for a machine with this much memory.
     pub(super) fn new(total_memory: u64) -> Self {
         Self::at_most(usize::try_from(total_memory / SHARE).map_or(MOST, |share| share.min(MOST)))
     }
@@ -46,12 +45,12 @@ impl FreeList {
         Self { list: Mutex::default(), bytes: AtomicUsize::new(0), most }
     }
 
-    /// How many bytes are kept.
+    /// The number of cached bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed) as u64
     }
 
-    /// At least so many bytes, kept or fresh, with undefined contents; `None` if there are not so many.
+    /// At least `bytes` bytes, cached or fresh, with undefined contents; `None` if memory is exhausted.
     pub(super) fn allocate(&self, bytes: usize) -> Option<Allocation> {
         if bytes >= SMALLEST {
             if let Some(found) = self.take(bytes) {
@@ -120,7 +119,7 @@ impl FreeList {
 }
 
 impl Drop for FreeList {
-    /// A list that a thread of the parent process was changing is left as it lies.
+    /// A list that a thread of the parent process was changing is leaked.
     fn drop(&mut self) {
         self.free_all();
     }

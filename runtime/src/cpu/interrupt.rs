@@ -1,12 +1,12 @@
-//! How a launch that goes on for long is given up.
+//! Interruption of long launches.
 //!
-//! The calling thread takes part in a launch, and it alone may be asked whether to go on: on Python's main thread it runs
-//! the handlers of signals. While it is inside of compiled code it cannot look by itself, so a thread that does nothing
-//! else raises a flag of each thread whose launch has been running for a while, and the code that sees it calls back.
+//! The calling thread takes part in a launch, and only it may poll whether to continue: on Python's main thread it runs
+//! signal handlers. Compiled code cannot tell the time, so a timer thread raises a flag of each thread whose launch has
+//! been running for a while, and code that sees the flag calls back.
 //!
-//! - A launch sets two words and looks at a third; no thread is woken, and none started but for the first of many.
-//! - A flag is raised to ask, not to stop: raised too often or for the next launch it costs a question.
-//! - The memory of a launch is given back when all threads have left it, stopped or not.
+//! - A launch writes two words and reads a third. It wakes no thread, and only the first of many launches starts one.
+//! - A raised flag requests a poll, not a stop: a spurious flag costs one poll.
+//! - The memory of a launch is freed when all threads have left it, stopped or not.
 #![expect(unsafe_code, reason = "compiled code gets pointers to what it looks at")]
 
 use std::{
@@ -22,12 +22,12 @@ use weft_artifact::HostWatch;
 use super::invalid_access;
 use crate::{executor::Poll, print};
 
-/// How long a launch runs before its caller is asked, and then between questions.
+/// The time that a launch runs before the first poll, and between polls.
 pub(super) const TICK: Duration = Duration::from_millis(50);
-/// The thread that raises flags ends after so many ticks without a launch.
+/// The timer thread ends after this number of ticks without a launch.
 const IDLE_TICKS: u32 = 20;
 
-/// Whether to leave, asked if the flag is raised: for the runtime's own loops.
+/// Whether to leave, for the runtime's own loops. Polls only if the flag is raised.
 ///
 /// # Safety
 ///
@@ -41,7 +41,7 @@ pub(super) unsafe fn leaves(watch: *const HostWatch) -> bool {
     raised && unsafe { look(watch) } != 0
 }
 
-/// Whether the flag is raised: [`leaves`] is then to be asked, on the thread's own stack.
+/// Whether the flag is raised: the caller must then call [`leaves`] on the thread's own stack.
 ///
 /// # Safety
 ///
@@ -74,7 +74,7 @@ impl<'a> Helper<'a> {
         Self { watch: HostWatch { flag: ptr::from_ref(stop).cast(), look, give_up }, stop }
     }
 
-    /// What compiled code gets: the whole of it, since `give_up` reads behind the first field.
+    /// The pointer for compiled code. It covers the whole struct, since `give_up` reads past the first field.
     pub(super) fn watch(&self) -> *const HostWatch {
         ptr::from_ref(self).cast::<HostWatch>()
     }
@@ -97,7 +97,7 @@ pub(super) struct Caller<'a> {
 impl<'a> Caller<'a> {
     /// Enters a launch that others leave when `stop` is not 0.
     pub(super) fn enter(poll: Option<Poll<'a>>, stop: &'a AtomicU32) -> Self {
-        /// Asks.
+        /// Polls whether to continue.
         unsafe extern "C" fn look(watch: *const HostWatch) -> u32 {
             // SAFETY: it is the first field of a `Caller`, whose address the code got as a whole, and which lives.
             let caller = unsafe { &*watch.cast::<Caller<'_>>() };
@@ -114,17 +114,17 @@ impl<'a> Caller<'a> {
         Self { watch: HostWatch { flag: flag.cast(), look, give_up }, poll, stop, seat }
     }
 
-    /// What compiled code gets: the whole of it, since `look` reads behind the first field.
+    /// The pointer for compiled code. It covers the whole struct, since `look` reads past the first field.
     pub(super) fn watch(&self) -> *const HostWatch {
         ptr::from_ref(self).cast::<HostWatch>()
     }
 
-    /// Whether there is someone to ask.
+    /// Whether there is a function to poll.
     pub(super) fn polls(&self) -> bool {
         self.poll.is_some()
     }
 
-    /// Whether to stop, asked if it is time.
+    /// Whether to stop. Polls only if the flag is raised.
     pub(super) fn stops(&self) -> bool {
         match &self.seat {
             Some(seat) if seat.0.flag.load(Ordering::Relaxed) != 0 => self.asks(),
@@ -132,14 +132,14 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// Whether to stop, asked now.
+    /// Whether to stop. Polls now.
     pub(super) fn asks(&self) -> bool {
         if let Some(seat) = &self.seat {
             seat.0.flag.store(0, Ordering::Relaxed);
         }
-        // Whoever waits for a launch sees meanwhile what it prints.
+        // A caller that waits for a launch sees its output meanwhile.
         invalid_access::outside(print::flush);
-        // Who has given up is not asked again.
+        // After a stop, do not poll again.
         if self.stop.load(Ordering::Relaxed) == 0 && self.poll.is_some_and(invalid_access::outside) {
             self.stop.store(1, Ordering::Relaxed);
         }

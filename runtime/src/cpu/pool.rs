@@ -1,12 +1,13 @@
-//! The threads that run the blocks of a launch, and the chunks of a large copy, a GPU's as well, as if they were blocks.
+//! The thread pool. It runs the blocks of a launch, and the chunks of a large copy (a GPU's as well) as if they were
+//! blocks.
 //!
-//! - The calling thread takes part, and a launch that is over soon it runs alone, without waking anyone: sooner, if threads look
-//!   for work anyway; `crew.rs` has the threads.
-//! - Threads start at the first launch that needs them. A launch has as many as it has work for.
-//! - One launch at a time has the threads; others wait for their turn, but a copy does without them.
-//! - Each thread has a share of the blocks, which it takes in chunks that get smaller towards the end, and then from the shares
-//!   of others: few hand-outs, and all threads end together.
-//! - While a launch waits or runs, its caller is asked from time to time whether to go on; see `interrupt.rs`.
+//! - The calling thread takes part. It runs a short launch alone without waking other threads, unless threads are
+//!   polling for work anyway; `crew.rs` has the threads.
+//! - Threads start at the first launch that needs them. A launch uses as many as it has work for.
+//! - One launch at a time uses the threads; others wait, except copies, which then do without them.
+//! - Each thread has a share of the blocks, which it takes in chunks of decreasing size. Then it steals from other
+//!   shares. That takes few atomic operations, and all threads end at about the same time.
+//! - While a launch waits or runs, its caller polls whether to continue; see `interrupt.rs`.
 //! - A forked process starts with no threads, whatever its parent was doing.
 #![expect(unsafe_code, reason = "gives a launch on the caller's stack to other threads")]
 
@@ -39,19 +40,19 @@ use crate::{
 const ALONE: Duration = Duration::from_micros(20);
 /// The same while threads look for work, which are there at once.
 const ALONE_BESIDE: Duration = Duration::from_micros(5);
-/// So much work there should be for each thread of a launch.
+/// The least work per thread of a launch.
 const SHARE: Duration = Duration::from_micros(3);
-/// So much work there should be in a chunk: handing it out takes a tenth of that.
+/// The least work in a chunk: taking a chunk costs a tenth of that.
 const CHUNK: Duration = Duration::from_micros(1);
-/// So much work a thread begins with, going by what blocks have cost before.
+/// The work in a thread's first chunk, estimated from earlier launches.
 const FIRST: Duration = Duration::from_micros(20);
-/// So often the calling thread looks at the clock while it works alone.
+/// The interval at which the calling thread reads the clock while it works alone.
 const LOOK: Duration = Duration::from_micros(10);
 /// A calling thread that has worked alone for so long wakes others for the rest.
 const ENOUGH: Duration = Duration::from_micros(40);
 /// About so long a thread works without looking whether the launch goes on.
 const GLANCE: Duration = Duration::from_millis(10);
-/// Each chunk is this fraction of what is left in a share.
+/// Each chunk is this fraction of a share's remaining blocks.
 const CHUNKS_PER_SHARE: u64 = 4;
 /// The blocks of one launch.
 pub(crate) trait Work: Sync {
@@ -65,7 +66,7 @@ pub(crate) trait Work: Sync {
     fn run(&self, next: &mut dyn FnMut() -> Option<Range<u64>>, watch: *const HostWatch) -> bool;
 }
 
-/// What a block of a kernel has cost so far, in picoseconds; 0 before the first launch.
+/// The measured cost of a kernel's block, in picoseconds; 0 before the first launch.
 #[derive(Debug, Default)]
 pub(super) struct Cost(AtomicU64);
 
@@ -98,7 +99,8 @@ impl Share {
         self.end - self.next.load(Ordering::Relaxed)
     }
 
-    /// The next chunk, of so many blocks. What the blocks wrote is passed on by the crew's words, not by this counter.
+    /// Takes the next chunk, of `least` to `most` blocks. The crew's words, not this counter, synchronize the blocks'
+    /// writes.
     fn take(&self, least: u64, most: u64) -> Option<Range<u64>> {
         let mut first = self.next.load(Ordering::Relaxed);
         loop {
@@ -146,7 +148,7 @@ impl Blocks {
         self.shares.iter().map(Share::left).sum()
     }
 
-    /// What a thread with a number takes from: its own share first.
+    /// The shares for the thread with this number: its own share first.
     pub(super) fn of(&self, thread: usize) -> Hand<'_> {
         Hand { blocks: self, at: thread % self.shares.len(), pace: Pace::start(self.first) }
     }
@@ -161,7 +163,7 @@ pub(super) struct Hand<'a> {
 }
 
 impl Hand<'_> {
-    /// The next chunk, of at most so many blocks.
+    /// The next chunk, of at most `most` blocks.
     pub(super) fn take(&mut self, most: u64) -> Option<Range<u64>> {
         let Blocks { shares, done, least, .. } = self.blocks;
         let most = self.pace.next().min(most);
@@ -181,8 +183,8 @@ impl Hand<'_> {
     }
 }
 
-/// How many blocks a thread may take at once, so that it looks up in time. What a launch of the kernel has cost before says
-/// little about this one, so each thread begins with what took very little.
+/// Limits the blocks that a thread takes at once, so that it polls in time. The cost of earlier launches predicts this
+/// one badly, so each thread begins with a small chunk.
 #[derive(Debug)]
 struct Pace {
     most: u64,
@@ -221,7 +223,7 @@ impl fmt::Debug for Pool {
 }
 
 impl Pool {
-    /// A pool of so many threads, the calling one among them. Starts none.
+    /// A pool of `n_threads` threads including the calling one. Starts none.
     pub(crate) fn new(n_threads: usize) -> Self {
         Self { n_threads: n_threads.max(1), crew: AtomicPtr::new(ptr::null_mut()) }
     }
@@ -281,7 +283,7 @@ impl Pool {
         Ok(true)
     }
 
-    /// Runs blocks on all threads, whose turn the caller has.
+    /// Runs blocks on all threads; the caller holds the guard.
     fn run_together(
         &self,
         turn: CrewGuard<'_>,
@@ -332,7 +334,7 @@ impl Pool {
         if stop.load(Ordering::Relaxed) != 0 {
             return Err(interrupted());
         }
-        // A thread without memory takes no block; what is left is left if none had it.
+        // A thread without memory takes no block; blocks remain if no thread had memory.
         if blocks.left() > 0 { Err(no_memory()) } else { Ok(()) }
     }
 
@@ -356,7 +358,7 @@ impl Pool {
             // SAFETY: the count that was just added is this `Arc`'s.
             return unsafe { Arc::from_raw(known) };
         }
-        // The parent's crew is left as it lies: its locks may be held by threads that do not exist here.
+        // The parent's crew is leaked: its locks may be held by threads that do not exist here.
         let crew = Arc::new(Crew::new(self.n_threads));
         let ours = Arc::into_raw(Arc::clone(&crew)).cast_mut();
         if self.crew.compare_exchange(known, ours, Ordering::AcqRel, Ordering::Acquire).is_ok() {
@@ -376,7 +378,7 @@ impl Drop for Pool {
         if unsafe { crew.as_ref() }.is_none_or(|crew| crew.process != process::id()) {
             return;
         }
-        // SAFETY: as above; the count is given back here, once.
+        // SAFETY: as above; the reference count is released here, once.
         let crew = unsafe { Arc::from_raw(crew) };
         crew.end();
     }

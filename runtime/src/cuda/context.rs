@@ -56,9 +56,9 @@ pub(super) struct Context {
     pub(super) has_host_pages: bool,
     pub(super) device: sys::CUdevice,
     handle: Handle<sys::CUctx_st>,
-    /// Memory that is kept for who allocates next.
+    /// Freed memory that is cached for later allocations.
     pub(super) kept: FreeBlocks,
-    /// Who gives memory instead of the driver, and memory that goes back there.
+    /// The allocator in place of the driver, and memory to be returned to it.
     allocator: RwLock<Option<Arc<dyn Allocator>>>,
     pub(super) pending: Pending,
     /// For large copies of plain memory, and for small ones that travel together.
@@ -160,8 +160,8 @@ impl Context {
         }))
     }
 
-    /// Gives threads a stack for functions that call themselves, which the driver cannot size: at first it has 1024 bytes
-    /// for what is not known. A larger one, of the user's, stays. The context is current.
+    /// Sets a stack size for recursive functions, which the driver cannot determine: its default is 1024 bytes where
+    /// the size is unknown. A larger size that the user set is preserved. The context is current.
     pub(super) fn deepen_stacks(&self) -> Result<(), Error> {
         let mut bytes = 0;
         // SAFETY: it writes one size.
@@ -198,7 +198,7 @@ impl Context {
         Ok(Entered { driver: Some(self.driver) })
     }
 
-    /// Who gives memory instead of the driver.
+    /// The allocator in place of the driver.
     pub(super) fn allocator(&self) -> Option<Arc<dyn Allocator>> {
         self.allocator.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -236,7 +236,7 @@ impl Context {
         }
     }
 
-    /// Whether other processes may have opened what an address lies in.
+    /// Whether other processes may have opened the allocation that contains an address.
     pub(super) fn is_shared(&self, address: u64) -> bool {
         self.any_shared.load(Ordering::Acquire)
             && self
@@ -247,7 +247,7 @@ impl Context {
                 .any(|(base, end)| (*base..*end).contains(&address))
     }
 
-    /// Calls again, once, what has failed for lack of memory: when all work is done, and all that is kept is given back.
+    /// Retries, once, a call that failed for lack of memory, after all work is done and all cached memory is freed.
     pub(super) fn retried<T>(&self, mut call: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
         match call() {
             Err(error) if error.kind == ErrorKind::Memory => {
@@ -262,7 +262,7 @@ impl Context {
         }
     }
 
-    /// Waits for all work, and gives back all memory that is kept or waits for it.
+    /// Waits for all work, and frees all memory that is cached or waits for it.
     #[cold]
     pub(super) fn free_pending(&self) -> Result<(), Error> {
         let _entered = self.enter()?;
@@ -272,7 +272,7 @@ impl Context {
         self.held.give_all(self);
         self.pending.give_all();
         if self.pool.is_none() {
-            // Some of it was kept.
+            // Some of it was cached.
             self.kept.free_all(self);
         }
         if let Some(pool) = self.pool {
@@ -336,14 +336,14 @@ impl Context {
         numbered_attribute(self.driver, self.device, number)
     }
 
-    /// The device in whose memory an address lies, if kernels of this one do not reach it: of memory that the driver does
-    /// not know nobody can say.
+    /// The device whose memory contains an address, if kernels of this device cannot access it; `None` for memory that
+    /// the driver does not know.
     pub(super) fn out_of_reach(&self, address: u64) -> Option<u32> {
         let _entered = self.enter().ok()?;
         let mut ordinal: c_int = 0;
         let to: *mut c_int = &raw mut ordinal;
         let which = PointerAttribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL as u32;
-        // SAFETY: it writes one int; any address may be asked about, an unknown one is an error.
+        // SAFETY: it writes one int; any address may be queried, an unknown one is an error.
         unsafe { self.driver.cuPointerGetAttribute(to.cast::<c_void>(), which, address) }.ok()?;
         let there = u32::try_from(ordinal).ok().filter(|there| *there != self.attributes.id)?;
         let mut here: sys::CUdeviceptr = 0;
@@ -354,7 +354,7 @@ impl Context {
         reached.is_err().then_some(there)
     }
 
-    /// Free and total memory. What the pool keeps for the next allocation counts as free.
+    /// Free and total memory. Memory that the pool caches counts as free.
     pub(super) fn memory_info(&self) -> Result<(u64, u64), Error> {
         let _entered = self.enter()?;
         let (mut free, mut total) = (0, 0);
@@ -408,8 +408,8 @@ fn copy_threads(settings: &Settings) -> usize {
     settings.copy_threads.map_or_else(cores, NonZeroUsize::get)
 }
 
-/// The driver's pool of the device, told to keep memory instead of returning it at every synchronization: that makes
-/// allocation cheap. A threshold that someone else chose stays.
+/// The driver's pool of the device, configured to cache memory instead of returning it at every synchronization: that
+/// makes allocation cheap. A threshold that other code set is preserved.
 fn open_pool(driver: &Driver, device: sys::CUdevice) -> Result<Option<Handle<sys::CUmemPoolHandle_st>>, Error> {
     if attribute(driver, device, Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? == 0 {
         return Ok(None);
@@ -431,7 +431,7 @@ fn open_pool(driver: &Driver, device: sys::CUdevice) -> Result<Option<Handle<sys
     Ok(Some(Handle(pool)))
 }
 
-/// A device attribute; none of those that is asked for is negative.
+/// A device attribute; none of the queried ones is negative.
 fn attribute(driver: &Driver, device: sys::CUdevice, which: Attribute) -> Result<u32, Error> {
     numbered_attribute(driver, device, which as u32).map(|value| value as u32)
 }

@@ -1,11 +1,11 @@
-//! Memory that was freed in a stream and is kept for the next who allocates there: neither costs a call of the driver.
+//! A cache of memory freed in a stream, for later allocations in that stream: neither calls the driver.
 //!
-//! - A block is kept for the stream in whose order it was freed, and only if no other one has used it: what uses it next comes
-//!   after all that has. So nothing waits, and nothing is asked.
-//! - The stream is the default one, or one of weft's, which frees its blocks before it goes. A handle of someone else's
-//!   stream may come back for another stream, and the default stream of a thread is another one on each.
+//! - A block is cached for the stream in whose order it was freed, and only if no other stream has used it: the next
+//!   user is ordered after all earlier ones. So no wait or query is needed.
+//! - The stream is the default one, or one of weft's, which frees its blocks before it is destroyed. The handle of a
+//!   foreign stream may be reused for another stream, and the per-thread default stream differs by thread.
 //! - Blocks are found by their size, so sizes are rounded: by an eighth at most, small ones to 512 bytes.
-//! - What is kept is bounded, and goes before an allocation fails.
+//! - The cache is bounded, and is freed before an allocation fails.
 #![expect(unsafe_code, reason = "calls into the CUDA driver")]
 
 use std::{
@@ -26,7 +26,7 @@ use crate::error::Error;
 const SMALLEST: u64 = 512;
 /// Larger blocks go back to the driver: compared with the work on them, its calls cost nothing.
 const LARGEST: u64 = 64 << 20;
-/// So many bytes are kept unless a setting says otherwise,
+/// The most bytes that are cached unless a setting says otherwise,
 const MOST: u64 = 256 << 20;
 /// but no more than this fraction of the device's memory.
 const SHARE: u64 = 16;
@@ -41,7 +41,7 @@ pub(super) struct FreeBlocks {
     most: u64,
 }
 
-/// The size of the block for an allocation of so many bytes; `None` if such blocks are not kept.
+/// The size of the block for an allocation of this many bytes; `None` if such blocks are not cached.
 pub(super) fn size_class(bytes: u64) -> Option<u64> {
     if bytes <= SMALLEST {
         return Some(SMALLEST);
@@ -51,13 +51,13 @@ pub(super) fn size_class(bytes: u64) -> Option<u64> {
 }
 
 impl FreeBlocks {
-    /// Keeps nothing yet; at most so many bytes, or what suits a device with so much memory.
+    /// An empty cache of at most `most` bytes, or of the default for a device with this much memory.
     pub(super) fn new(most: Option<u64>, total_memory: u64) -> Self {
         let most = most.unwrap_or_else(|| MOST.min(total_memory / SHARE));
         Self { blocks: Mutex::default(), bytes: AtomicU64::new(0), most }
     }
 
-    /// How many bytes are kept.
+    /// The number of cached bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -80,7 +80,7 @@ impl FreeBlocks {
         }
         let mut blocks = self.lock();
         if self.bytes() + size > self.most {
-            // Sizes that nobody asks for any more would stay for ever.
+            // Blocks of sizes that are no longer requested would be cached forever.
             self.free(context, &mut blocks, |_| true);
         }
         blocks.entry((stream, size)).or_default().push(block);
@@ -88,19 +88,20 @@ impl FreeBlocks {
         true
     }
 
-    /// Gives back all blocks of a stream, before it is destroyed. The context is current.
+    /// Frees all blocks of a stream, before it is destroyed. The context is current.
     pub(super) fn free_of_stream(&self, context: &Context, stream: u64) {
         self.free(context, &mut self.lock(), |of| of == stream);
     }
 
-    /// Gives back all blocks. The context is current.
+    /// Frees all blocks. The context is current.
     pub(super) fn free_all(&self, context: &Context) {
         if self.bytes() > 0 {
             self.free(context, &mut self.lock(), |_| true);
         }
     }
 
-    /// Under the lock, which whoever destroys a stream waits for: until then its handle is good.
+    /// Runs under the lock, which a thread waits for before it destroys a stream: until then the stream's handle is
+    /// valid.
     fn free(&self, context: &Context, blocks: &mut HashMap<(u64, u64), Vec<u64>>, which: impl Fn(u64) -> bool) {
         let Ok(_entered) = context.enter() else { return };
         let mut waited = false;

@@ -29,9 +29,9 @@ use crate::{
     size::show_bytes,
 };
 
-/// What is refused in a stream that is captured.
+/// The operations that are refused in a captured stream.
 const ALLOCATE: &str = "allocate memory (nor have a launch copy arrays of the host) in";
-/// The default stream, where streams are told apart by their address.
+/// The key of the default stream; other streams are identified by their address.
 const DEFAULT_KEY: u64 = 1;
 
 /// Device memory. It is freed in the order of the stream in whose order it was allocated, unless other streams have
@@ -40,7 +40,7 @@ const DEFAULT_KEY: u64 = 1;
 pub(super) struct CudaBuffer {
     context: Arc<Context>,
     stream: Option<CudaStream>,
-    /// Who allocated it, if the stream is another one on each thread.
+    /// The allocating thread, for the per-thread default stream.
     thread: Option<ThreadId>,
     address: u64,
     bytes: u64,
@@ -51,7 +51,7 @@ pub(super) struct CudaBuffer {
 /// How memory was allocated, and so how it is freed.
 #[derive(Debug)]
 enum MemoryOrigin {
-    /// Of the driver, by its pool if there is one, in a block of a size that is kept.
+    /// From the driver, by its pool if there is one, as a block of a cacheable size.
     Block(u64),
     /// The same in no such block.
     Whole,
@@ -59,7 +59,7 @@ enum MemoryOrigin {
     Shareable,
     /// Of another process.
     Opened,
-    /// Of another allocator. `None` once it was given back.
+    /// From another allocator. `None` after it was returned.
     Lent(Option<Box<dyn Lent>>),
 }
 
@@ -205,7 +205,7 @@ impl Drop for CudaBuffer {
 
 /// Notes that work in a stream uses buffers; see `Executor::note_use`.
 pub(super) fn note_use(context: &Arc<Context>, buffers: &[Arc<dyn Buffer>], stream: Option<&dyn Stream>) {
-    // What was queued in the stream has passed this check.
+    // Work queued in the stream has passed this check.
     let Ok(stream) = cuda_stream(context, stream) else { return };
     let all = || {
         let every = buffers.iter().filter_map(|buffer| buffer.as_any().downcast_ref::<CudaBuffer>());
@@ -228,13 +228,13 @@ pub(super) fn note_use(context: &Arc<Context>, buffers: &[Arc<dyn Buffer>], stre
     }
 }
 
-/// Notes an event behind all that a stream has now.
+/// Records an event after all work queued in a stream.
 fn note_event(context: &Arc<Context>, buffers: &[&CudaBuffer], stream: Option<&CudaStream>) {
     if buffers.is_empty() {
         return;
     }
     let Ok(_entered) = context.enter() else { return };
-    // What the graph that is captured uses, its user keeps: an event in it would never be reached.
+    // The captured graph holds the memory that it uses: an event in it would never be reached.
     if capture::is_captured_of_others(context.driver, stream) {
         return;
     }
@@ -266,7 +266,7 @@ impl CudaBuffer {
         }
     }
 
-    /// The handle of its stream, if that is one for which memory can be kept.
+    /// The handle of its stream, if memory can be cached for that stream.
     fn steady_stream(&self) -> Option<u64> {
         steady(&self.context, self.stream.as_ref())
     }
@@ -291,7 +291,7 @@ impl CudaBuffer {
     pub(super) fn of_other_process(context: &Arc<Context>, handle: &[u8; 64], bytes: u64) -> Result<Self, Error> {
         let _entered = context.enter()?;
         let address = shared::open(context, handle)?;
-        // What is open must be closed, even if nothing of it is used.
+        // An open handle must be closed, even if nothing of it is used.
         Ok(Self::of(context, None, address, bytes.max(1), MemoryOrigin::Opened))
     }
 
@@ -326,7 +326,7 @@ impl CudaBuffer {
         // No stream that is captured has to do with it.
         let _aside = Aside::new(context.driver);
         if context.pool.is_none() {
-            // What other streams have used may be done by now.
+            // Work in other streams that used the memory may be done now.
             context.pending.look();
             if let Some((stream_handle, size)) = class
                 && let Some(address) = context.kept.take(stream_handle, size)

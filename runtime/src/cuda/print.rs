@@ -26,11 +26,11 @@ use crate::{error::Error, print};
 const SYMBOL: &CStr = c"weft$print_page";
 /// `CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP`.
 const FLAGS: u32 = 3;
-/// What the driver's own buffer has unless a program asks for more.
+/// The default size of the driver's own buffer.
 const USUAL: usize = 1 << 20;
-/// A ring has so many times the room of the driver's buffer: its records hold their formats.
+/// A ring's size as a multiple of the driver's buffer: its records contain their formats.
 const TIMES: usize = 4;
-/// No more than that, whatever a program asks for.
+/// The largest ring, whatever size a program requests.
 const MOST: usize = 1 << 30;
 
 /// Where kernels of a device print.
@@ -54,7 +54,7 @@ struct Reader {
     read: usize,
     /// Calls that were said to have found no room.
     lost: u64,
-    /// Something else than a record stood there: nothing can be read any more.
+    /// The ring contained something other than a record: nothing more can be read.
     is_broken: bool,
 }
 
@@ -71,7 +71,7 @@ impl Ring {
         let mut words = ptr::null_mut();
         // SAFETY: it writes one pointer.
         unsafe { driver.cuMemHostAlloc(&raw mut words, all, FLAGS) }?;
-        // SAFETY: the memory was just allocated, with room for so many bytes.
+        // SAFETY: the memory was just allocated with this many bytes.
         unsafe { ptr::write_bytes(words.cast::<u8>(), 0, all) };
         let mut this =
             Self { words: Handle(words.cast()), address: 0, head: 0, room, reader: Mutex::new(Reader::default()) };
@@ -90,7 +90,7 @@ impl Ring {
         let none = [0_u64; 2];
         // SAFETY: it writes one address.
         unsafe { driver.cuMemAlloc(&raw mut self.head, size_of_val(&none)) }?;
-        // SAFETY: the memory has so many bytes.
+        // SAFETY: the destination has this many bytes.
         unsafe { driver.cuMemcpyHtoD(self.head, (&raw const none).cast::<c_void>(), size_of_val(&none)) }?;
         self.set(PrintRing::HEAD, self.head);
         self.set(PrintRing::ROOM, (self.room * size_of::<u64>()) as u64);
@@ -117,7 +117,7 @@ impl Ring {
         unsafe { self.words.0.wrapping_add(word).write_volatile(value) };
     }
 
-    /// Where a word of the ring is, counted since the beginning.
+    /// The index of a word of the ring, counted since the beginning.
     fn location(&self, word: usize) -> usize {
         PrintRing::FIRST + (word & (self.room - 1))
     }
@@ -130,7 +130,7 @@ impl Ring {
             if bytes == 0 {
                 break;
             }
-            // What is behind the first word was written before it.
+            // The rest of the record was written before its first word.
             fence(Ordering::Acquire);
             let count = bytes / size_of::<u64>();
             let record: Vec<u64> =
@@ -144,7 +144,7 @@ impl Ring {
                 self.set(self.location(reader.read + i), 0);
             }
             reader.read += count;
-            // Room is given back when it is empty.
+            // The record's words are cleared before its room is released.
             fence(Ordering::Release);
             self.set(PrintRing::READ, (reader.read * size_of::<u64>()) as u64);
         }
@@ -163,7 +163,7 @@ impl Ring {
 
     /// Whether there is something to be read.
     fn has_some(&self) -> bool {
-        // Whoever reads at this moment has the lock, and reads it.
+        // A thread that holds the lock is reading the ring.
         let Ok(reader) = self.reader.try_lock() else { return true };
         !reader.is_broken && self.get(self.location(reader.read)) != 0 || self.get(PrintRing::LOST) > reader.lost
     }
@@ -177,7 +177,7 @@ fn add(record: &[u64]) -> Option<()> {
     let format = bytes(&mut rest, n_format)?;
     let (mut words, mut rest) = (rest.get(..n_args)?.to_vec(), rest.get(n_args..)?);
     let mut next = words.iter_mut();
-    // The texts, each with a zero behind it.
+    // The strings, each followed by a zero.
     let mut texts = Vec::new();
     for part in format_parts(&format) {
         match part {
@@ -203,7 +203,7 @@ fn add(record: &[u64]) -> Option<()> {
     Some(())
 }
 
-/// So many bytes at the beginning of words, which stand there up to a whole word.
+/// The first `len` bytes of words; strings are padded to whole words.
 fn bytes(words: &mut &[u64], len: usize) -> Option<Vec<u8>> {
     let (now, later) = words.split_at_checked(len.div_ceil(size_of::<u64>()))?;
     *words = later;
@@ -213,7 +213,7 @@ fn bytes(words: &mut &[u64], len: usize) -> Option<Vec<u8>> {
 }
 
 impl Context {
-    /// Tells a module where its kernels print. The context is current.
+    /// Sets the address at which a module's kernels print. The context is current.
     pub(super) fn set_print_page(&self, module: sys::CUmodule) -> Result<(), Error> {
         let (mut page, mut bytes) = (0, 0);
         // SAFETY: it writes an address and a size; the module is live and the name ends with a NUL.
@@ -245,7 +245,7 @@ impl Context {
         }
     }
 
-    /// What kernels have left for whoever has waited: writes what they print, and gives the error of a fault, once.
+    /// Called after waiting for kernels: writes what they printed, and returns the error of a fault, once.
     pub(super) fn look(&self) -> Result<(), Error> {
         self.look_at_prints();
         self.look_at_faults()
@@ -262,7 +262,7 @@ fn write(ring: &Ring) {
 mod tests {
     use super::add;
 
-    /// Words of a format, arguments and texts, as `print.ll` writes them.
+    /// Words of a format, arguments and strings, as `print.ll` writes them.
     fn record(format: &str, args: &[u64], texts: &[&str]) -> Vec<u64> {
         let words = |text: &str| {
             text.as_bytes()

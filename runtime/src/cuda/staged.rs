@@ -1,14 +1,14 @@
-//! Copies of plain host memory through page-locked buffers, which several threads fill and empty.
+//! Copies of pageable host memory through page-locked buffers, which several threads fill and empty.
 //!
-//! The bus moves page-locked memory several times as fast as the driver moves other memory: there one thread copies, and
-//! touches new pages for the first time. Here each thread has a lane of two buffers: while the bus works on one, the thread
-//! works on the other.
+//! The bus moves page-locked memory several times as fast as the driver moves pageable memory: the driver copies with
+//! one thread, which also touches new pages for the first time. Here each thread has a lane of two buffers (double
+//! buffering): while the bus transfers one, the thread copies the other.
 //!
-//! - A buffer is used again only when the event behind its last copy is over. Copies to the device may still be under way
-//!   when the call returns, from buffers alone: the host's memory is free to change.
-//! - Locking pages takes as long as many copies. So there are no lanes before large copies have moved as much as makes up
-//!   for them.
-//! - Whatever keeps lanes or threads from being had leaves the copy to the driver.
+//! - A buffer is reused only after the event that follows its last copy. Copies to the device may still be running when
+//!   the call returns, from buffers alone: the host memory may change.
+//! - Locking pages takes as long as many copies. So lanes are created only after large copies have moved enough bytes
+//!   to amortize it.
+//! - If lanes or threads are unavailable, the driver does the copy.
 #![expect(unsafe_code, reason = "calls into the CUDA driver, and copies memory by address")]
 
 use std::{
@@ -35,7 +35,7 @@ use crate::{
 
 /// Smaller copies the driver makes as fast.
 const LARGE: usize = 4 << 20;
-/// Large copies have moved so many bytes, the next one's among them, before there are lanes.
+/// Lanes are created after large copies have moved this many bytes, including the next one.
 const WORTH_LANES: u64 = 256 << 20;
 /// Bytes of a buffer, and the most that a thread takes at once: a huge page, so that no two threads touch the same one for the
 /// first time.
@@ -49,7 +49,7 @@ pub(super) struct Staging {
     pool: Pool,
     /// Lanes that no copy has.
     lanes: Mutex<Vec<Lane>>,
-    /// Bytes of large copies so far, while there are no lanes.
+    /// The bytes that large copies have moved without lanes.
     moved: AtomicU64,
 }
 
@@ -59,12 +59,12 @@ impl Staging {
         Self { pool: Pool::new(n_threads), lanes: Mutex::default(), moved: AtomicU64::new(0) }
     }
 
-    /// Whether a copy of so many bytes of plain memory is one for threads,
+    /// Whether a copy of this many bytes of pageable memory is worth threads.
     pub(super) fn is_for(&self, bytes: usize) -> bool {
         bytes >= LARGE && self.pool.n_threads() > 1
     }
 
-    /// and, which counts it, whether there have been so many that lanes are worth it.
+    /// Counts a copy, and returns whether enough bytes were copied that lanes are worth it.
     pub(super) fn pays(&self, bytes: usize) -> bool {
         let bytes = bytes as u64;
         self.moved.load(Ordering::Relaxed) >= WORTH_LANES
@@ -146,7 +146,7 @@ struct Transfer<'a> {
     stream: sys::CUstream,
     direction: Direction,
     chunk: usize,
-    /// The part of the first chunk that lies before the first byte.
+    /// The part of the first chunk before the first byte.
     skipped: usize,
     /// The first thing that went wrong.
     failed: Mutex<Option<Error>>,
@@ -219,7 +219,7 @@ impl<'a> Transfer<'a> {
                 let buffer = lane.turn();
                 buffer.wait(self.context.driver)?;
                 let from = self.host.wrapping_add(chunk.start);
-                // SAFETY: the chunk lies in the host's memory, and is no larger than the buffer, which no copy uses.
+                // SAFETY: the chunk is within the host memory, and is no larger than the buffer, which no copy uses.
                 unsafe { ptr::copy_nonoverlapping(from, buffer.memory.0, chunk.end - chunk.start) };
                 self.queue(buffer, &chunk)?;
             }
@@ -241,7 +241,7 @@ impl<'a> Transfer<'a> {
                 }
             }
             if is_over {
-                // The last one is in the buffer whose turn it was.
+                // The last chunk is in the current buffer.
                 return before.map_or(Ok(()), |before| self.empty(lane.last(), &before));
             }
         }
@@ -251,7 +251,7 @@ impl<'a> Transfer<'a> {
     fn empty(&self, buffer: &mut Staged, chunk: &Range<usize>) -> Result<(), Error> {
         buffer.wait(self.context.driver)?;
         let to = self.host.wrapping_add(chunk.start);
-        // SAFETY: the chunk lies in the host's memory, and is no larger than the buffer, which no copy uses.
+        // SAFETY: the chunk is within the host memory, and is no larger than the buffer, which no copy uses.
         unsafe { ptr::copy_nonoverlapping(buffer.memory.0.cast_const(), to, chunk.end - chunk.start) };
         Ok(())
     }
@@ -274,7 +274,7 @@ impl Work for Transfer<'_> {
             return true;
         };
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-        // What is left is not copied: there is nothing to be had of the half.
+        // The remaining chunks are not copied: a partial copy is of no use.
         while next().is_some() {}
         // Freeing locked memory waits for what uses it.
         lane.free(self.context.driver);
@@ -286,7 +286,7 @@ impl Work for Transfer<'_> {
 #[derive(Debug)]
 struct Lane {
     buffers: [Staged; 2],
-    /// Whose turn it was.
+    /// The index of the current buffer.
     last: bool,
 }
 
@@ -302,19 +302,19 @@ impl Lane {
         }
     }
 
-    /// The buffer whose turn it is.
+    /// Switches to the other buffer.
     fn turn(&mut self) -> &mut Staged {
         self.last = !self.last;
         self.last()
     }
 
-    /// The one whose turn it was.
+    /// The current buffer.
     fn last(&mut self) -> &mut Staged {
         let [one, two] = &mut self.buffers;
         if self.last { one } else { two }
     }
 
-    /// The one whose turn it was before.
+    /// The previous buffer.
     fn other(&mut self) -> &mut Staged {
         let [one, two] = &mut self.buffers;
         if self.last { two } else { one }
@@ -327,7 +327,7 @@ impl Lane {
     }
 }
 
-/// A page-locked buffer, and the event behind the copy that uses it.
+/// A page-locked buffer, and the event that follows the copy that uses it.
 #[derive(Debug)]
 pub(super) struct Staged {
     pub(super) memory: Handle<u8>,
@@ -336,7 +336,7 @@ pub(super) struct Staged {
 }
 
 impl Staged {
-    /// The context is current. Whatever somebody captures meanwhile has nothing to do with it.
+    /// The context is current. The allocation is not part of a concurrent stream capture.
     pub(super) fn new(driver: &'static Driver, bytes: usize) -> Result<Self, Error> {
         let _aside = Aside::new(driver);
         let mut memory = ptr::null_mut();

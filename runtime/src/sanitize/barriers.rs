@@ -13,7 +13,7 @@ use super::{
 /// The collective operation that a thread waits at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct CollectiveCall {
-    /// Where, if it is to meet somebody.
+    /// The source location, if it waits for other threads.
     pub(super) spot: Option<Spot>,
     pub(super) mask: u32,
     /// Of a shuffle: how, by how much, and the width.
@@ -66,13 +66,14 @@ impl Launch {
         self.forget_meetings(slot, threads);
     }
 
-    /// All blocks were at the grid's barrier: what comes is behind all that was.
+    /// All blocks reached the grid's barrier: later accesses happen after earlier ones.
     pub fn grid_met(&mut self) {
         self.changes += 1;
         self.take_numbers();
     }
 
-    /// The lanes of a mask were at a barrier of their warp, or at what is taken apart into some; `here` are those that were.
+    /// The lanes of a mask reached a barrier of their warp, or an operation that is split into several; `here` are the
+    /// lanes that were there.
     pub fn warp_met(&mut self, slot: usize, warp: usize, mask: u32, here: u32, ended: u32) {
         self.changes += 1;
         let threads: Vec<usize> = lanes_of(here).map(|lane| warp * WARP + lane).collect();
@@ -162,7 +163,7 @@ impl Launch {
         }
     }
 
-    /// Lanes wait at a barrier of their warp for others that do not come: they are told, and go on.
+    /// Lanes wait at a barrier of their warp for others that do not arrive: reports them, and lets them continue.
     pub fn warp_given_up(&mut self, slot: usize, warp: usize, waiting: &[(usize, u32)], elsewhere: &[usize]) {
         let threads: Vec<usize> = waiting.iter().map(|&(thread, _)| thread).collect();
         if !self.checks_meetings() {
@@ -171,7 +172,7 @@ impl Launch {
         }
         for &(thread, mask) in waiting {
             let Some(CollectiveCall { spot: Some(site), .. }) = self.meeting(slot, thread) else { continue };
-            // Who it waits for: a lane of the mask that is at another place, or at this one with another mask.
+            // The lane that it waits for: a lane of the mask at another location, or at this one with another mask.
             let other = waiting
                 .iter()
                 .copied()
@@ -206,7 +207,7 @@ impl Launch {
         self.forget_meetings(slot, &threads);
     }
 
-    /// Threads wait and nobody goes on. `waiting` are those of one block.
+    /// All threads wait. `waiting` are those of one block.
     pub fn stuck(&mut self, slot: usize, waiting: &[usize]) {
         if !self.checks_meetings() {
             return;
@@ -236,7 +237,7 @@ impl Launch {
         );
     }
 
-    /// What tells places apart at which threads meet: where the function was called from, only if it is weft's own.
+    /// The key that distinguishes barrier locations: the line, and the calling line only if the function is weft's own.
     fn line_of(&self, spot: Spot) -> (u32, Option<u32>) {
         let is_own = |site: u32| self.site(site).is_some_and(|site| site.is_own);
         let mut calls = is_own(spot.site()).then(|| self.calls.sites(spot.chain())).into_iter().flatten();
@@ -375,8 +376,9 @@ impl Launch {
     }
 }
 
-/// Threads that meet know what each has acquired, and release what each has released: who fences what it wrote may leave the
-/// step to another one. Meeting is taken for the fence behind an atomic step, too: everybody writes so.
+/// Threads that meet at a barrier share what each has acquired and what each has released: a thread may fence its
+/// writes and leave the atomic operation to another thread. The barrier also counts as the fence after an atomic
+/// operation, as is common practice.
 fn share(all: &mut [Thread], logs: &Logs, threads: &[usize]) {
     let (mut known, mut released, mut to_block) = (None, None, None);
     for &thread in threads {

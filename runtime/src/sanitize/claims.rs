@@ -1,7 +1,8 @@
-//! Which part of a launch has met which page, where several threads of the system run one, and what lay there before.
+//! Records which part of a launch accesses which page, where several system threads run one launch, and saves the
+//! pages' previous contents.
 //!
-//! A part meets a page for the first time before it changes anything there. Whoever is the first of all parts keeps what lies
-//! there, so that all can be undone.
+//! A part claims a page before it changes anything there. The first part that claims a page saves its contents, so that
+//! all changes can be undone.
 
 use std::{
     fmt,
@@ -21,24 +22,24 @@ pub type Lines = [u8; PAGE as usize];
 /// Reads a page of the program's memory at an address, which may be memory that the device has given out; `false` if it cannot.
 pub type Read = fn(u64, bool, &mut Lines) -> bool;
 
-/// Pages are looked up in so many maps, so that threads seldom meet at one.
+/// The number of maps over which pages are distributed, to reduce lock contention.
 pub(super) const SHARDS: u64 = 256;
 
-/// So many pages are kept in one piece.
+/// The number of pages saved in one allocation.
 const PIECE: usize = 32;
 
-/// What is remembered by several parts may take so much, or [`MOST_PER_BYTE`].
+/// The limit of the memory for several parts' state, or [`MOST_PER_BYTE`].
 const FREE: u64 = 64 << 20;
 
-/// Of each byte of memory that was met so many bytes are remembered at most. What lay there is one more.
+/// The limit of state bytes per byte of accessed memory. The saved contents are one more.
 const MOST_PER_BYTE: u64 = 15;
 
-/// What lay in a page before the launch.
+/// The contents of a page before the launch.
 pub(super) struct Before {
     /// Which page.
     pub(super) page: u64,
     pub(super) bytes: Lines,
-    /// Which of them nobody had written, eight in each; `None` if all were.
+    /// A bit for each byte that was never written; `None` if all were written.
     pub(super) unwritten: Option<Box<[u8; PAGE as usize / 8]>>,
 }
 
@@ -48,7 +49,7 @@ impl fmt::Debug for Before {
     }
 }
 
-/// Who has met a page.
+/// The parts that claimed a page.
 #[derive(Debug, Default)]
 struct Met {
     /// In which launch.
@@ -135,7 +136,7 @@ impl ClaimTable {
     }
 }
 
-/// What a part has met.
+/// The pages that a part has claimed.
 pub(super) struct Claims {
     table: &'static ClaimTable,
     launch: u32,
@@ -162,15 +163,16 @@ impl Claims {
         Self { table, launch, number, read, before: Vec::new(), again: 0, page_size: 0 }
     }
 
-    /// What lay in the pages that it has met first.
+    /// The saved contents of the pages that it claimed first.
     pub(super) fn before(&self) -> impl Iterator<Item = &Before> {
         self.before.iter().flatten()
     }
 
-    /// The part meets a page; whether another one has met it, or `None` if it must not be met, as what lies there cannot be kept.
+    /// Claims a page for the part. Returns whether another part has claimed it, or `None` if the access is refused
+    /// because the page's contents cannot be saved.
     pub(super) fn claim(&mut self, page: u64, plan: &Plan) -> Option<bool> {
         let is_met = self.table.shard(page).met.get(&page).is_some_and(|met| met.launch == self.launch);
-        // Read without the lock: as long as nobody else has met the page, it is as it was.
+        // Read without the lock: as long as no other part has claimed the page, it is unchanged.
         if !is_met && !self.keep(page, plan) {
             self.table.end();
             return None;

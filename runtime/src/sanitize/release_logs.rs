@@ -1,8 +1,9 @@
-//! What was released at places: each has a log, of which whoever acquires there knows a beginning.
+//! Logs of releases at addresses. A thread that acquires at an address knows a prefix of its log.
 //!
-//! A release adds what its thread knows to the log, which has a *version* for each time that something was added. What a
-//! thread acquires is a number, not a copy: a thousand threads that wait at one place, each of which sees it change a
-//! thousand times, would else copy a million vectors of a thousand clocks. A log is about all threads, or about those of a
+//! A release appends its thread's knowledge to the log, which has a *version* for each append. A thread acquires a
+//! version number, not a copy: otherwise a thousand threads that wait at one address and see it change a thousand times
+//! would copy a million vectors of a thousand clocks. A log is about all threads, or about those of one block among
+//! themselves, and lives as long as the launch.
 //! block among themselves, and lives as long as the launch.
 
 use super::{
@@ -14,9 +15,9 @@ use super::{
 /// A value that only grows, with the version from which on it was so.
 type History<T> = Vec<(u32, T)>;
 
-/// What a history had become at a version.
+/// The value of a history at a version.
 fn at<T: Copy>(history: &[(u32, T)], version: u32) -> Option<T> {
-    // Mostly the last one is asked for.
+    // Most queries are for the last value.
     if let Some(&(since, value)) = history.last()
         && since <= version
     {
@@ -26,7 +27,7 @@ fn at<T: Copy>(history: &[(u32, T)], version: u32) -> Option<T> {
     history.get(after.checked_sub(1)?).map(|&(_, value)| value)
 }
 
-/// Says that a value was so much from a version on; gives whether that is new.
+/// Records that a value is at least this from a version on; returns whether that is new.
 fn raise<T: Copy + Ord>(history: &mut History<T>, version: u32, value: T) -> bool {
     if history.last().is_some_and(|&(_, known)| known >= value) {
         return false;
@@ -35,7 +36,7 @@ fn raise<T: Copy + Ord>(history: &mut History<T>, version: u32, value: T) -> boo
     true
 }
 
-/// What was released at a place.
+/// The log of one address.
 #[derive(Debug, Default)]
 struct Log {
     version: u32,
@@ -43,7 +44,7 @@ struct Log {
     blocks: ByNumber<u32, History<u32>>,
     /// Of one thread: those of this epoch up to this clock, and of epochs before.
     threads: ByNumber<(u32, u16), History<(u32, u32)>>,
-    /// What who released knew of other places, in the order of the logs.
+    /// The knowledge that its releases had of other logs, in the order of the logs.
     logs: Vec<(u32, History<u32>)>,
 }
 
@@ -85,7 +86,7 @@ impl Log {
 /// The release logs of an address.
 #[derive(Debug, Default)]
 struct LocationLogs {
-    /// What was released to everybody.
+    /// The log of releases to all threads.
     wide: Option<u32>,
     /// To the threads of a block, by it.
     narrow: ByNumber<u32, u32>,
@@ -96,12 +97,12 @@ struct LocationLogs {
 pub(super) struct Logs {
     all: Vec<Log>,
     locations: ByAddress<LocationLogs>,
-    /// The logs in which something of a block's threads stands.
+    /// The logs with entries of a block's threads.
     of_block: ByNumber<u32, Vec<u32>>,
 }
 
 impl Logs {
-    /// What a step of a block's at a place sees: the log, if there is one, and its version now.
+    /// The log that an operation of a block's thread at an address sees, and its current version, if there is one.
     pub(super) fn seen(&self, location: u64, of_block: Option<u32>) -> Option<(u32, u32)> {
         let location = self.locations.get(&location)?;
         let log = match of_block {
@@ -111,7 +112,7 @@ impl Logs {
         self.all.get(log as usize).map(|known| (log, known.version))
     }
 
-    /// Releases what is known at a place, to all or to a block.
+    /// Releases a vector at an address, to all threads or to a block.
     pub(super) fn release(&mut self, location: u64, to_block: Option<u32>, vector: &Vector) {
         let Self { all, locations, of_block } = self;
         let location = locations.entry(location).or_default();
@@ -142,7 +143,7 @@ impl Logs {
         known.merge(log.logs.iter().filter_map(|(other, history)| Some((*other, at(history, version)?))));
     }
 
-    /// Whether an access stands in what is known of the logs.
+    /// Whether an access is contained in the known versions of the logs.
     pub(super) fn knows(&self, known: &Versions, who: (u32, u16), when: (u32, u32)) -> bool {
         let stands =
             |log: u32, version: u32| self.all.get(log as usize).is_some_and(|log| log.knows(version, who, when));

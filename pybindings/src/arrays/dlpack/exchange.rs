@@ -66,8 +66,8 @@ pub(crate) struct Exchange {
     questions: Questions,
 }
 
-/// What objects of a type are asked: the C functions do not look at whether gradients are recorded, and not at whether the
-/// elements are the conjugates, or the negatives, of what lies in memory.
+/// The checks for objects of a type: the C functions check neither whether gradients are recorded, nor whether the
+/// elements are the conjugates, or the negatives, of the values in memory.
 #[derive(Clone, Copy)]
 enum Questions {
     /// PyTorch's, by the descriptor of `requires_grad`: the rules of its tensors hold.
@@ -80,7 +80,7 @@ enum Questions {
 enum Reading {
     /// The object keeps the tensor, until it gets control again.
     Borrowed(Borrow),
-    /// There is a structure to give back.
+    /// A structure to release.
     Owned(Export),
 }
 
@@ -89,7 +89,7 @@ impl Exchange {
     pub(crate) fn of(class: &Bound<'_, PyType>) -> PyResult<Option<Self>> {
         let py = class.py();
         let Some(capsule) = class.getattr_opt(intern!(py, "__dlpack_c_exchange_api__"))? else { return Ok(None) };
-        // SAFETY: any object may be asked.
+        // SAFETY: the function accepts any object.
         if unsafe { ffi::PyCapsule_IsValid(capsule.as_ptr(), NAME.as_ptr()) } == 0 {
             return Ok(None);
         }
@@ -112,14 +112,15 @@ impl Exchange {
         Ok(Some(Self { reading, work_stream: table.work_stream, questions }))
     }
 
-    /// Whether the own `__dlpack__` of an object has a word to say, whose tensor was read to these cells: it refuses tensors whose
-    /// gradients are recorded, and those that are not what lies in their memory. Each question costs about as much as to read
-    /// the tensor: only complex numbers have conjugates, no integers are taken for negatives of others, and of PyTorch's
-    /// tensors only floats and complex numbers have gradients, and those with an odd stride are no negatives.
+    /// Whether an object's own `__dlpack__` must be called, although its tensor was read to these cells: it refuses
+    /// tensors whose gradients are recorded, and those whose elements differ from their memory. Each check costs about
+    /// as much as reading the tensor: only complex numbers have conjugates, integers are not checked for negatives, and
+    /// of PyTorch's tensors only floats and complex numbers have gradients, and those with an odd stride are no
+    /// negatives.
     ///
     /// # Errors
     ///
-    /// `BufferError` for negatives of what lies in memory.
+    /// `BufferError` for negatives of the values in memory.
     pub(crate) fn is_for_itself(&self, object: &Bound<'_, PyAny>, dtype: DType, cells: &[u64]) -> PyResult<bool> {
         let py = object.py();
         let (is_float, is_complex) = match dtype {
@@ -179,8 +180,8 @@ impl Exchange {
         }
     }
 
-    /// Whom to ask for the stream that the producer's work in a place goes to; `None` where there are none. In one launch the
-    /// same question has the same answer.
+    /// The query for the stream with the producer's work in a memory; `None` where there are no streams. Within one
+    /// launch the same query has the same result.
     pub(crate) fn asks(&self, place: TensorMemory) -> Option<ProducerStreamQuery> {
         let work_stream = self.work_stream.filter(|_| place.has_streams())?;
         let device = match place {
@@ -222,9 +223,9 @@ impl ProducerStreamQuery {
     }
 }
 
-/// How objects of a class are asked whether their gradients are recorded, if they are PyTorch's tensors in all that is asked
-/// of them: a class that is derived from those and has these attributes of its own, or sees to all calls by a
-/// `__torch_function__` of its own, is asked as any other.
+/// The attribute that says whether gradients are recorded, for classes that behave like PyTorch's tensors here. A
+/// derived class that overrides these attributes, or all calls by a `__torch_function__`, is handled as any other
+/// class.
 fn requires_grad(class: &Bound<'_, PyType>) -> Option<&'static Attribute> {
     static REQUIRES_GRAD: Once<Attribute> = Once::new();
     let py = class.py();
@@ -248,13 +249,14 @@ fn requires_grad(class: &Bound<'_, PyType>) -> Option<&'static Attribute> {
     REQUIRES_GRAD.get_or_make(|| Attribute::of(class, intern!(py, "requires_grad"))).ok()
 }
 
-/// Whether a tensor of several elements has an odd stride, in elements, along a dimension of several. Address, extents and
-/// strides in bytes are given; `item` is a power of two, as the sizes of all numbers are.
+/// Whether a tensor of several elements has an odd stride, in elements, along a dimension of several. Address, extents
+/// and strides in bytes are given; `item` is a power of two, as the sizes of all numbers are.
 ///
-/// Such a tensor of PyTorch's is no negative of what lies in memory. What sets that bit is `.imag` of a conjugated complex
-/// tensor: of the pairs of numbers there it is every second number, so that all strides are even. A view's strides are sums of
-/// multiples of its base's, and what is no view has its own elements in memory. Those who set strides themselves, by
-/// `as_strided` or `resize_`, or the bit, by the private `_neg_view`, may make others, for which this is no test.
+/// Such a tensor of PyTorch's does not have the negative bit. `.imag` of a conjugated complex tensor sets that bit: its
+/// elements are every second number in memory, so all its strides are even. A view's strides are sums of multiples of
+/// its base's, and a tensor that is no view has its own elements in memory. Code that sets strides itself, by
+/// `as_strided` or `resize_`, or the bit, by the private `_neg_view`, may create other tensors, which this test does
+/// not detect.
 fn has_odd_stride(cells: &[u64], item: u64) -> bool {
     let Some((_, numbers)) = cells.split_first() else { return false };
     let (shape, strides) = numbers.split_at(numbers.len() / 2);

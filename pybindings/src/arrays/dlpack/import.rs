@@ -1,7 +1,8 @@
-//! What other libraries export: a tensor's description as cells, and the producer's memory for as long as it is needed.
+//! Imports of tensors from other libraries: reads a tensor's description into cells, and holds the producer's memory as
+//! long as it is needed.
 //!
-//! A producer hands over a structure with a deleter, which is called once, by whoever has it last: the capsule that it came
-//! in, or [`Managed`], which renames that capsule to say so.
+//! A producer passes a structure with a deleter, which the last owner calls once: the capsule that contained it, or
+//! [`Managed`], which renames that capsule to mark the transfer.
 //! <https://dmlc.github.io/dlpack/latest/python_spec.html>
 #![expect(unsafe_code, reason = "reads the structures of DLPack, and calls the producer's deleter")]
 
@@ -24,7 +25,7 @@ use crate::{arrays::strides, types::Type};
 /// The most dimensions that an array of NumPy's has.
 pub(super) const NUMPY_NDIM: usize = 64;
 
-/// A producer's structure, which is ours: given back when this is dropped, with the interpreter.
+/// A producer's structure that weft owns: dropping this calls the deleter, with the GIL held.
 pub(crate) struct Managed(Owned);
 
 enum Owned {
@@ -32,8 +33,7 @@ enum Owned {
     Versioned(NonNull<VersionedTensor>),
 }
 
-// SAFETY: the structure is the producer's, who allows the deleter to be called on any thread; it is only looked at by a thread
-// that holds the interpreter.
+// SAFETY: the producer allows calling the deleter on any thread; only a thread with the GIL reads the structure.
 unsafe impl Send for Managed {}
 // SAFETY: as above.
 unsafe impl Sync for Managed {}
@@ -45,7 +45,7 @@ impl Drop for Managed {
                 // SAFETY: the structure lives until its deleter is called, which is only here.
                 let deleter = unsafe { tensor.as_ref() }.deleter;
                 if let Some(deleter) = deleter {
-                    // SAFETY: the producer's deleter of this very structure, which nobody uses any more.
+                    // SAFETY: the producer's deleter of this very structure, which has no other users.
                     unsafe { deleter(tensor.as_ptr()) };
                 }
             }
@@ -53,7 +53,7 @@ impl Drop for Managed {
                 // SAFETY: the structure lives until its deleter is called, which is only here.
                 let deleter = unsafe { tensor.as_ref() }.deleter;
                 if let Some(deleter) = deleter {
-                    // SAFETY: the producer's deleter of this very structure, which nobody uses any more.
+                    // SAFETY: the producer's deleter of this very structure, which has no other users.
                     unsafe { deleter(tensor.as_ptr()) };
                 }
             }
@@ -116,7 +116,7 @@ impl Managed {
 
 /// A capsule's pointer, if it has the fresh name; it has the other one then.
 fn take(capsule: &Bound<'_, PyAny>, names: &Names) -> PyResult<Option<NonNull<c_void>>> {
-    // SAFETY: any object may be asked.
+    // SAFETY: the function accepts any object.
     if unsafe { ffi::PyCapsule_IsValid(capsule.as_ptr(), names.fresh.as_ptr()) } == 0 {
         return Ok(None);
     }
@@ -129,19 +129,19 @@ fn take(capsule: &Bound<'_, PyAny>, names: &Names) -> PyResult<Option<NonNull<c_
     Ok(NonNull::new(pointer))
 }
 
-/// What a tensor is, besides the cells.
+/// A tensor's properties besides the cells.
 pub(crate) struct Seen {
     pub(crate) place: TensorMemory,
     pub(crate) array: ArrayType,
-    /// The elements are the producer's copy: what is written there nobody else sees.
+    /// The elements are the producer's copy: writes to them are not visible elsewhere.
     pub(crate) is_copied: bool,
     /// Whether the elements lie where a kernel takes them to lie.
     pub(crate) is_aligned: bool,
 }
 
 impl Seen {
-    /// Reads a tensor of at most so many dimensions and adds its address, extents and strides in bytes to `cells`, which are
-    /// as before on an error.
+    /// Reads a tensor of at most `max_ndim` dimensions and appends its address, extents and strides in bytes to
+    /// `cells`, which are unchanged on an error.
     ///
     /// # Errors
     ///
@@ -209,19 +209,20 @@ fn field<'a>(numbers: *const i64, ndim: usize) -> &'a [i64] {
     if numbers.is_null() || ndim == 0 {
         return &[];
     }
-    // SAFETY: DLPack has so many numbers there, which the producer keeps as long as the tensor; all callers read them at once.
+    // SAFETY: DLPack has `ndim` numbers there, which the producer keeps valid as long as the tensor; all callers read
+    // them at once.
     unsafe { slice::from_raw_parts(numbers, ndim) }
 }
 
-/// What a tensor of an object's may be asked with.
+/// The arguments for an object's `__dlpack__`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Consumer {
-    /// The handle of the stream that will use it, where 0 is the legacy default stream; `None` asks for no waiting.
+    /// The handle of the consuming stream, where 0 is the legacy default stream; `None` requests no synchronization.
     pub(crate) stream: Option<u64>,
 }
 
 impl Consumer {
-    /// What `__dlpack__` calls the stream.
+    /// The number of the stream in `__dlpack__`'s encoding.
     fn number(self) -> i64 {
         match self.stream {
             None => -1,
@@ -277,15 +278,15 @@ fn has_read_only_buffer(object: &Bound<'_, PyAny>) -> bool {
     PyMemoryView::from(object).and_then(readonly).unwrap_or(false)
 }
 
-/// The error for elements that are the negatives of what lies in memory, as those of some of PyTorch's views are: DLPack does not
-/// tell, and PyTorch's own exporters do not look.
+/// The error for elements that are the negatives of the values in memory, as in some of PyTorch's views: DLPack does
+/// not report that, and PyTorch's own exporters do not check it.
 pub(super) fn negative() -> PyErr {
     PyBufferError::new_err(
         "what lies in its memory are the negatives of its elements (the negative bit is set): use `resolve_neg()`",
     )
 }
 
-/// What keeps a tensor's memory.
+/// The owner of a tensor's memory.
 pub(crate) enum Keeper {
     /// The structure that the producer gave away.
     Structure(#[expect(dead_code, reason = "is dropped with the tensor")] Managed),
