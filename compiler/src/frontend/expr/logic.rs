@@ -16,6 +16,7 @@ use crate::{
         value::Value,
     },
     ir::{BinaryOp, Block, ExprId, StmtKind as Ir},
+    request::Typing,
     source::Span,
     syntax::ast::Expr,
 };
@@ -119,7 +120,12 @@ impl FnLowerer<'_> {
         if block.is_empty() && unchanged.is_empty() {
             if let Some(known) = known {
                 // `cond and True` is cond; `cond and False` is False.
-                return if known == and { bool_of(cond, weak) } else { Value::Bool(known) };
+                return match (known == and, weak || self.typing() == Typing::Numba) {
+                    (true, _) => bool_of(cond, weak),
+                    (false, true) => Value::Bool(known),
+                    // With NumPy's typing it is a NumPy bool: `~(typed and False)` is True, `~False` is -1.
+                    (false, false) => bool_of(self.b.bool(known, span), false),
+                };
             }
             if let Some((expr, other)) = value.condition() {
                 let op = if and { BinaryOp::And } else { BinaryOp::Or };
