@@ -75,6 +75,11 @@ def joined(kind: str, value: object) -> object:
     return WEAK[kind](value) if kind in WEAK else np.asarray(value).astype(kind)[()]
 
 
+def contains(item: object, items: tuple[object, ...]) -> bool:
+    """`item in items` by `==` alone: CPython also takes an object for itself, so that a NaN is in `(nan,)`."""
+    return any(bool(item == each) for each in items)
+
+
 def sample(kind: str) -> object:
     """One of a kind."""
     return WEAK[kind](1) if kind in WEAK else np.dtype(kind).type(1)
@@ -291,7 +296,7 @@ class Expressions:
             return None
         text = f"({a.text} if {test.text} else {b.text})"
         oracle = f"joined('{found[0]}', {a.oracle} if {test.oracle} else {b.oracle})"
-        return Node(text, oracle, *found)
+        return Node(text, oracle, *found, known=a.known and b.known)
 
     def cast(self, env: Env, depth: int) -> Node | None:
         a = self.expr(env, depth - 1)
@@ -337,7 +342,9 @@ class Expressions:
         if a.known or found is None:
             return None
         op = self.pick("and", "or")
-        return Node(f"({a.text} {op} {b.text})", f"joined('{found[0]}', {a.oracle} {op} {b.oracle})", *found)
+        return Node(
+            f"({a.text} {op} {b.text})", f"joined('{found[0]}', {a.oracle} {op} {b.oracle})", *found, known=b.known
+        )
 
     def membership(self, env: Env, depth: int) -> Node | None:
         a, *items = (self.expr(env, depth - 1) for _ in range(self.pick(2, 3)))
@@ -349,7 +356,9 @@ class Expressions:
             return Node(*(f"{form}(({text}))" for text in texts), "wb")
         op = self.pick("in", "not in")
         texts = ", ".join(item.text for item in items), ", ".join(item.oracle for item in items)
-        return Node(f"({a.text} {op} ({texts[0]},))", f"({a.oracle} {op} ({texts[1]},))", "wb")
+        negation = "not " if op == "not in" else ""
+        oracle = f"({negation}contains({a.oracle}, ({texts[1]},)))"
+        return Node(f"({a.text} {op} ({texts[0]},))", oracle, "wb")
 
     def call(self, env: Env, depth: int) -> Node | None:
         if not self.functions or self.returns is not None:
