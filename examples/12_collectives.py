@@ -9,7 +9,7 @@ THREADS = 256
 
 @cuda.jit
 def pack(x, least, out, count):
-    """Put the elements from `least` on one behind the other; the blocks come in any order."""
+    """Concatenate the elements of at least `least`; the blocks come in any order."""
     i = cuda.grid(1)
     keep = i < x.size and x[i] >= least
     at, found = coop.block.exclusive_sum(keep, aggregate=True)

@@ -35,7 +35,7 @@ def blur(source, target):
 
 
 class Band:
-    """Rows on a worker's device, with `above` and `below` so many rows of its neighbors."""
+    """Rows on a worker's device; `above` and `below` are the numbers of its neighbors' rows."""
 
     def __init__(self, rows, above, below):
         self.above, self.below = above, below
@@ -67,7 +67,7 @@ class Band:
 
 
 def shared(client, image, count):
-    """Compute the image after the rounds, in bands by so many workers."""
+    """Compute the image after the rounds, in bands, by this number of workers."""
     cuts = [round(number * image.shape[0] / count) for number in range(count + 1)]
     names = sorted(client.scheduler_info()["workers"])
     bands = []

@@ -24,7 +24,7 @@ import kernel_names
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-MADE = {  # pages that are made, by the part of the site that they stand in
+MADE = {  # pages that are generated, by the part of the site that they belong to
     "Reference": ["api/index"],
     "Learn": ["gallery/index"],
 }
@@ -53,7 +53,7 @@ def main() -> None:
     parser.add_argument("out", type=Path, help="the folder that gets source/ and html/, made anew")
     parser.add_argument("--without-gallery", action="store_true", help="quicker: run no examples")
     options = parser.parse_args()
-    # What is shown is what a machine without a GPU shows, the same each time.
+    # The output shown is that of a machine without a GPU, which is the same each time.
     os.environ |= {"WEFT_DEVICE": "cpu", "WEFT_PROGRESS": "0"}
     out = options.out.resolve()
     source, html = out / "source", out / "html"

@@ -17,7 +17,7 @@ html_math_renderer = "mathml"
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
 exclude_patterns = ["jupyter_execute"]
 nitpicky = True
-# What has no page here: types of Python and of NumPy, and classes that are private.
+# Without a page here: types of Python and of NumPy, and private classes.
 nitpick_ignore_regex = [("py:.*", r"(?!weft\b).*|.*\._\w+")]
 
 html_theme = "furo"
@@ -31,7 +31,7 @@ pygments_dark_style = "monokai"
 
 myst_heading_anchors = 4  # links to headings, as GitHub makes them
 myst_enable_extensions = ["colon_fence", "dollarmath"]
-# What a program prints stands in blocks of their own name.
+# The output of a program is a block with a label of its own.
 suppress_warnings = ["misc.highlighting_failure"]
 
 nb_execution_mode = "off"  # notebooks have their outputs, which a test compares with a run

@@ -13,7 +13,7 @@ TOKEN = re.compile(rf"```.*?```|(?P<link>{LINK.pattern})|`[^`\n]*`", re.DOTALL)
 
 
 def with_links(text: str, change: Callable[[str, str], str]) -> str:
-    """The text with its links, those in code apart, as `change(label, target)` has them."""
+    """The text with its links replaced by `change(label, target)`, except those in code."""
 
     def replaced(match: re.Match[str]) -> str:
         return change(*LINK.fullmatch(match["link"]).groups()) if match["link"] else match[0]
@@ -48,7 +48,7 @@ def make_home(first: Path, contents: Path, home: Path, made: dict[str, list[str]
 
 
 def add_toctree(page: Path, folder: str) -> None:
-    """Put a hidden table of contents of a folder beside a page behind its text, in the order of the page's links."""
+    """Put a hidden table of contents of a folder beside a page after its text, in the order of the page's links."""
     text = page.read_text()
     linked = [target for _, target in LINK.findall(text) if target.startswith(f"{folder}/")]
     pages = dict.fromkeys(target.removesuffix(".md") for target in linked)
@@ -81,7 +81,7 @@ def page_of(target: str) -> str:
 def make_index(folder: Path) -> None:
     """Make a folder's first page of its README.md: the text, with a hidden table of contents of the folder's pages.
 
-    A page that the text does not link to is an error: nobody would find it.
+    A page that the text does not link to is an error, because readers would not find it.
     """
     readme = folder / "README.md"
     text = readme.read_text()
@@ -107,7 +107,7 @@ EXPLAIN = Path("compiler/src/diagnostic/explain")
 def outside(text: str, page: Path, docs: Path, url: str | None) -> str:
     """Links that lead out of the site: to the repository, where its address is known, else their text alone.
 
-    `page` is where the text stands, `docs` the folder that the site is made of.
+    `page` is the path of the text, `docs` the folder that the site is built from.
     """
 
     def changed(label: str, target: str) -> str:
@@ -141,7 +141,7 @@ def fix_links(source: Path, root: Path) -> None:
     url = repository()
     for page in source.rglob("*.md"):
         inside = page.relative_to(source)
-        # Links are meant from where the page stands in the repository.
+        # Links are relative to the page's folder in the repository.
         stands = {"changelog.md": root / "CHANGELOG.md", "index.md": root / "docs" / "README.md"}
         text = page.read_text()
         if inside.name == "changelog.md":

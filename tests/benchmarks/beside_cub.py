@@ -37,7 +37,7 @@ def library(source: Path, folder: str) -> Any:
 
 
 def address(array: Any) -> int:
-    """Give where a device array lies."""
+    """Return the address of a device array."""
     found: int = array.__cuda_array_interface__["data"][0]
     return found
 
@@ -53,7 +53,8 @@ def timed(launch: Callable[[], Any]) -> float:
 
 
 def medians(launch: Callable[[], Any], cub: Callable[[], float], case: str, given: Any) -> tuple[float, float]:
-    """Give the medians of a launch of weft's and of CUB's, which gives its milliseconds, in nanoseconds a turn."""
+    """Return the medians of a launch of weft's and of CUB's (which returns its milliseconds), in nanoseconds an
+    iteration."""
     times: tuple[list[float], list[float]] = ([], [])
     for run in range(given.runs + 1):
         for of, elapsed in zip(times, (timed(launch), cub()), strict=True):

@@ -2,7 +2,7 @@
 
 Without a GPU a table of the estimate: the factors that are chosen and what is expected of them. ``--registers`` has
 each candidate's code made by ptxas. ``--sweep`` needs a GPU and CuPy: it times every kernel with all factors, by
-itself, with the estimate and tuned, and tells how far the estimate's choice is from the best forced one. ``--cpu``
+itself, with the estimate and tuned, and reports how far the estimate's choice is from the best forced one. ``--cpu``
 does so on the CPU executor, with tiny sizes. With ``OUT`` set the figures are written there as ``coarsening.json``.
 """
 
@@ -111,7 +111,7 @@ def static(cases: list[Case], target: str | None) -> list[dict[str, Any]]:
 
 
 def orders(rows: list[dict[str, Any]]) -> None:
-    """Tells how well the estimated registers follow those of ptxas."""
+    """Reports how well the estimated registers follow those of ptxas."""
     ratios, right, pairs = [], 0, 0
     for counts in (list(row.get("registers", {}).values()) for row in rows):
         ratios += [estimate / real for estimate, real in counts]
@@ -126,7 +126,7 @@ def orders(rows: list[dict[str, Any]]) -> None:
 
 
 def divisors(extents: tuple[int, ...], most: int, least: int) -> list[Axes]:
-    """What extents can be divided by, if so much is left."""
+    """Divisors of extents, for this remainder."""
     extents = (*extents, 1, 1)[:3]
     return [
         factors
@@ -138,7 +138,7 @@ def divisors(extents: tuple[int, ...], most: int, least: int) -> list[Axes]:
 
 
 def all_factors(work: Any, least: int) -> dict[str, dict[str, Any]]:
-    """What a launch can be divided by: its blocks, if so many threads are left of each, its grid, or both."""
+    """Divisors of a launch: of its blocks, if this number of threads is left in each, of its grid, or of both."""
     threads, blocks = divisors(work.block, MOST_COPIES, least), divisors(work.grid, MOST_MERGED, 1)[1:]
     one = (1, 1, 1)
     both = [

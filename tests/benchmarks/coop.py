@@ -1,9 +1,9 @@
 """Times `cuda.coop`'s block-wide sums and scans beside CUB's (`coop.cu`): needs a GPU, nvcc and CUB's headers.
 
 A kernel does the same collective over and over, so that nothing else counts, with as many blocks as fill the GPU and
-with one block a multiprocessor. The two take turns, and their results are compared. CUB's sums are the first thread's
-alone, weft's every thread's unless it is told otherwise. CUB's kernels know how many threads a block has; weft's are
-told by `launch_bounds`.
+with one block a multiprocessor. The two take turns, and their results are compared. CUB returns sums to the first
+thread only, weft to every thread unless an argument says otherwise. CUB's kernels know the number of threads of a block
+at compile time; weft's know it by `launch_bounds`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from weft.cuda import coop
 
 THREADS = (128, 256, 1024)
 ITEMS = (1, 4, 16)
-# What is timed, and CUB's number for it.
+# The collectives that are timed, and CUB's number for each.
 SUM, FIRST, RAKING, WARPS = "sum", "sum, for the first thread", "scan", "scan, CUB's warp scans"
 NUMBERS = {SUM: 0, FIRST: 0, RAKING: 1, WARPS: 2}
 
@@ -41,7 +41,8 @@ def sums(items: int, threads: int, broadcast: bool) -> Any:
             else:
                 found = coop.block.sum(own, broadcast=broadcast)
             total = x.dtype.type(total + found)
-            # A turn needs the last one's result, and each item one of its own: equal items need no adding up.
+            # An iteration needs the result of the last one, and each item is different: a compiler could multiply
+            # instead of adding equal items.
             if cuda.threadIdx.x == 0:
                 for k in range(items):
                     own[k] = one if found > x.dtype.type(k) else two
@@ -76,7 +77,7 @@ def scans(items: int, threads: int) -> Any:
 
 
 def row(cub: Any, what: str, dtype: str, threads: int, items: int, blocks: int, given: Any) -> tuple[float, float]:
-    """Give the medians of both, in nanoseconds a turn."""
+    """Return the medians of both, in nanoseconds an iteration."""
     host = np.random.default_rng(1).integers(0, 3, blocks * threads * items).astype(dtype)
     x = cuda.to_device(host)
     mine, theirs = cuda.to_device(np.zeros(blocks * threads, dtype)), cuda.to_device(np.zeros(blocks * threads, dtype))

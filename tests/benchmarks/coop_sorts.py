@@ -18,7 +18,7 @@ from weft.cuda import coop
 
 # Threads and items of each.
 SHAPES = ((128, 1), (128, 4), (128, 16), (256, 4), (256, 16), (1024, 4))
-# What is timed; the places are CUB's numbers.
+# The collectives that are timed; the numbers are CUB's.
 NAMES = ("merge sort", "merge sort of pairs", "radix sort", "radix sort of pairs", "striped to blocked",
          "blocked to striped")  # fmt: skip
 KINDS = {"sorts": NAMES[:4], "exchanges": NAMES[4:]}
@@ -64,7 +64,7 @@ def turns_of(name: str, threads: int, items: int) -> Any:
 
 
 def row(cub: Any, name: str, dtype: str, threads: int, items: int, blocks: int, given: Any) -> tuple[float, float]:
-    """Give the medians of both, in nanoseconds a turn."""
+    """Return the medians of both, in nanoseconds an iteration."""
     count = blocks * threads * items
     x = cuda.to_device(np.random.default_rng(1).integers(0, 1 << 24, count).astype(dtype))
     mine, theirs = cuda.to_device(np.zeros(count, dtype)), cuda.to_device(np.ones(count, dtype))

@@ -1,7 +1,7 @@
 """Sums of 2^24 float32 on weft's CPU executor: a thread's own loop, and the lanes of each warp by shuffles.
 
-All kernels are cut into loops (docs/design/cpu-thread-loops.md). The programs take turns; the processor's time stands
-beside the clock's, for machines that do other work, too.
+All kernels are cut into loops (docs/design/cpu-thread-loops.md). The programs take turns; the table has the processor's
+time beside the clock's, for machines that do other work, too.
 """
 
 from __future__ import annotations

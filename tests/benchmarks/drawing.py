@@ -25,7 +25,7 @@ BAR, KERNEL = 17, 27
 NAMES, NUMBERS = 186, 138
 """Pixels before the axis of kernels for names, and after it for numbers."""
 
-# What is drawn: the colors on a light and on a dark background.
+# The parts of a drawing: the colors on a light and on a dark background.
 COLORS = {
     "page": ("#ffffff", "#0d1117"),
     "text": ("#1f2328", "#e6edf3"),
@@ -232,7 +232,8 @@ def caption(records: dict[str, Any]) -> list[str]:
 
 
 def draw(records: dict[str, Any], width: int = WIDTH) -> str:
-    """The SVG of what was kept of launch.py, memory.py and kernels.py, by these names; any of them may be missing."""
+    """The SVG of the saved figures of launch.py, memory.py and kernels.py, by these names; any of them may be
+    missing."""
     figures = {program: record["figures"] for program, record in records.items()}
     picture = Picture(width)
     column = COLUMN if width == WIDTH else width - 2 * MARGIN

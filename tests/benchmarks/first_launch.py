@@ -1,9 +1,10 @@
 """Times the first launch of each kernel of the suite and the examples, in weft and numba-cuda; ``compile.py`` calls it.
 
 A program is one kernel of the suite or one example, and runs in a fresh process each time. The driver's own cache is
-off, so that every library has its machine code made, or has kept it. What is timed is a launch and the wait for its
-end, with all that the library does before; the context is there. The suite's arrays are on the device. In an example it
-is each kernel's first launch with new types of arguments, as the example makes it: arrays of the host are copied, too.
+off, so that every library generates its machine code or loads it from a cache of its own. The time is that of a launch
+and the wait for its end, with all that the library does before; the context exists already. The suite's arrays are on
+the device. In an example it is each kernel's first launch with new types of arguments, as the example makes it: arrays
+of the host are copied, too.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class Launches(ast.NodeTransformer):
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
-        # The text of a kernel stays what it is, or its code would be another.
+        # The text of a kernel must not change, because the digest of its code would change.
         return node if node.decorator_list else self.generic_visit(node)  # type: ignore[return-value]
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
@@ -90,7 +91,7 @@ class Launches(ast.NodeTransformer):
 
 
 def library(name: str) -> Any:
-    """The library's module, with its cache as this process is told."""
+    """The library's module, with its cache as the environment of this process configures it."""
     if name == "weft":
         from weft import cuda
 
@@ -157,7 +158,7 @@ def table(title: str, programs: list[str], modes: list[str], runs: int) -> dict[
     for program in programs:
         found = {mode: measure(program, mode, runs) for mode in modes}
         faults += [f"- {program}, {mode}: {times}" for mode, times in found.items() if isinstance(times, str)]
-        # Types have other names in other libraries: kernels are told apart by their order.
+        # Types have other names in other libraries: kernels are distinguished by their order.
         lists = {mode: list(times.items()) for mode, times in found.items() if not isinstance(times, str)}
         for index in range(max(map(len, lists.values()), default=0)):
             row = {mode: times[index][1] for mode, times in lists.items() if index < len(times)}

@@ -1,9 +1,9 @@
 """Shows by kind what the kernels of a set contain, in weft and in CUDA C++: integers, floats, loads by width, branches.
 
-The machine code is made without a GPU: weft's PTX by ptxas, the twin by NVRTC, both read by nvdisasm (``sass.py``).
-These are counts of the code as it stands, not of what runs: a loop that is unrolled four times counts four times, and
-``--details`` has each innermost loop for itself. ``--counters`` asks Nsight Compute (ncu) how often each instruction is
-executed, which needs a GPU, CuPy, and the right to read its counters.
+The machine code is made without a GPU: weft's PTX by ptxas, the CUDA C++ kernel by NVRTC, both read by nvdisasm
+(``sass.py``). These are counts of the static code, not of executed instructions: a loop that is unrolled four times
+counts four times, and ``--details`` has each innermost loop for itself. ``--counters`` reads from Nsight Compute (ncu)
+how often each instruction is executed, which needs a GPU, CuPy, and the right to read its counters.
 """
 
 from __future__ import annotations

@@ -176,7 +176,7 @@ def measure(
 
 
 def markdown(row: dict[str, Any], names: tuple[str, ...]) -> str:
-    """One line of the table: C++, weft, numba-cuda, and what else there is behind them."""
+    """One line of the table: C++, weft, numba-cuda, and then the remaining columns."""
     base = row["C++"].get("median_us")
 
     def time_of(name: str) -> str:

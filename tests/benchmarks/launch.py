@@ -145,7 +145,7 @@ def prepared() -> dict[int, float]:
 
 
 def of_numbers(cuda: Any) -> Any:
-    """A kernel of one array and so many numbers, all of which it reads."""
+    """A kernel of one array and this number of scalars, all of which it reads."""
     names = [f"a{number}" for number in range(NUMBERS)]
     source = f"def numbers(out, {', '.join(names)}):\n    if {' + '.join(names)} == 0.5:\n        out[0] = 1\n"
     # weft reads the text of a kernel, which has to be in a file.

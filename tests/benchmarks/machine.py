@@ -1,6 +1,6 @@
-"""Facts about this machine and its libraries that stand beside figures; as a program it prints them as JSON.
+"""Properties of this machine and its libraries, for tables of figures; as a program it prints them as JSON.
 
-A process of its own asks for them, so that the device is free for the benchmarks. What is not there is left out.
+A separate process queries them, so that the device is free for the benchmarks. Missing libraries are left out.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def facts() -> dict[str, str | int]:
 
 
 def ask(device: str) -> dict[str, str | int] | None:
-    """The facts, from a process of its own; none where weft has no such device (``cuda`` or ``cpu``)."""
+    """The properties, from a separate process; none where weft has no such device (``cuda`` or ``cpu``)."""
     done = subprocess.run(
         [sys.executable, __file__],
         env=os.environ | {"WEFT_DEVICE": device},
@@ -82,7 +82,7 @@ def ask(device: str) -> dict[str, str | int] | None:
 
 
 def sentence(machine: dict[str, str | int], date: str) -> str:
-    """The facts in one line, without what is not known."""
+    """The properties in one line, without those that are unknown."""
     words = {"driver": "driver {}", "CPU cores": "{} CPU cores"}
     parts = [words.get(key, "{}" if key == "device" else key + " {}").format(value) for key, value in machine.items()]
     return ", ".join([*parts, date])

@@ -160,7 +160,7 @@ class Cpu:
 
 
 def measure(device: Any, operation: Operation, given: argparse.Namespace) -> dict[str, Any]:
-    """One row: the medians in turns, and how far the results are apart."""
+    """One row: the medians of alternating runs, and how far the results differ."""
     n = 1 << (given.log2 or device.log2)
     row: dict[str, Any] = {
         "operation": operation.text, "dtype": operation.dtype, "low": operation.low, "high": operation.high,

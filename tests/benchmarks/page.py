@@ -1,7 +1,7 @@
 """Keeps figures of benchmarks in docs/benchmarks/, and makes of them the tables of docs/benchmarks.md and the picture.
 
-``python tests/benchmarks/page.py`` writes the tables and both pictures from what is kept; with files that
-``run.py --json`` wrote, it keeps their figures before. Nothing here needs weft. ``./weft-dev bench --write FILE`` and
+``python tests/benchmarks/page.py`` writes the tables and both pictures from the saved figures; with files that ``run.py
+--json`` wrote, it saves their figures first. Nothing here needs weft. ``./weft-dev bench --write FILE`` and
 ``./weft-dev bless`` call it.
 """
 
@@ -30,7 +30,7 @@ END = "<!-- end of {0} -->"
 
 
 def kept(folder: Path = FOLDER) -> dict[str, Any]:
-    """What is kept of each program: its date, machine and figures."""
+    """The saved data of each program: its date, machine and figures."""
     return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))}
 
 
@@ -50,7 +50,7 @@ def keep(records: dict[str, Any], folder: Path = FOLDER) -> list[str]:
 
 
 def block(program: str, record: dict[str, Any] | None) -> str:
-    """What stands between the marks of a program's table."""
+    """The text between the marks of a program's table."""
     if record is None:
         command = tables.COMMANDS.get(program, f"{program}.py")
         return f"Not measured for this page yet: `python tests/benchmarks/{command}` does it.\n"

@@ -3,8 +3,8 @@
     python tests/benchmarks/reproducible.py                    # the GPU, or the CPU where WEFT_DEVICE=cpu
     python tests/benchmarks/reproducible.py --only nbody,softmax
 
-Both versions of a kernel work on the same arrays and take turns; each time is the least of all turns. On a GPU events
-of the stream say how long several launches in a row take; on the CPU it is what the process computes, so that others on
+Both versions of a kernel work on the same arrays and take turns; each time is the least of all runs. On a GPU events of
+the stream say how long several launches in a row take; on the CPU it is what the process computes, so that others on
 the machine do not count. The table is Markdown's.
 """
 

@@ -46,13 +46,13 @@ PROGRAMS = {
 
 
 def called(name: str, *options: str) -> str:
-    """What --only calls a program: its file, and behind it the set of kernels."""
+    """The names of programs for --only: a file, optionally followed by the set of kernels."""
     file = name.removesuffix(".py")
     return f"{file}-{options[options.index('--set') + 1]}" if "--set" in options else file
 
 
 def chosen(device: str, only: str | None) -> list[tuple[str, ...]]:
-    """The programs with their options; those that are asked for by name need not be on the device's list."""
+    """The programs with their options; those named on the command line need not be on the device's list."""
     if not only:
         return list(PROGRAMS[device])
     every = {called(*program): program for program in (*sum(PROGRAMS.values(), ()), *PROGRAMS[device])}

@@ -99,8 +99,8 @@ def is_move(name: str, modifiers: list[str], operands: str) -> bool:
 def is_wide(name: str, modifiers: list[str], operands: str) -> bool:
     """Integer arithmetic on 64 bits, or one half of it.
 
-    These are products and shifts of 64 bits, what takes a carry in, and sums that give one away; the lower half of a
-    comparison cannot be told from one of 32 bits.
+    These are products and shifts of 64 bits, instructions with a carry in, and sums with a carry out; the lower half of
+    a comparison cannot be distinguished from one of 32 bits.
     """
     if {"WIDE", "X", "EX"} & set(modifiers) or any(modifier in ("64", "S64", "U64") for modifier in modifiers):
         return True
@@ -140,8 +140,8 @@ def rank(name: str) -> tuple[int, str, int]:
 def functions(disassembly: str) -> dict[str, list[Instruction]]:
     """The instructions of each function of a cubin, from what `nvdisasm -c` prints.
 
-    What fills the end of a function (NOP, and a branch to itself) is left out. A loop is what a branch to an earlier
-    place encloses.
+    The padding at the end of a function (NOP, and a branch to itself) is left out. A loop is the code that a backward
+    branch encloses.
     """
     found: dict[str, list[Instruction]] = {}
     section, lines = None, []

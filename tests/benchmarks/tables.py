@@ -46,7 +46,7 @@ def launch_head(counts: list[str]) -> str:
 
 
 def launch_row(name: str, times: dict[str, float] | str, base: dict[str, float] | str, counts: list[str]) -> str:
-    """Nanoseconds, with the ratio to the launch from C behind; or the reason why there are none."""
+    """Nanoseconds, followed by the ratio to the launch from C; or the reason why there are none."""
     if isinstance(times, str):
         return line(name, times, *[""] * (len(counts) - 1))
 

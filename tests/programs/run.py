@@ -35,7 +35,7 @@ UNUSED = "no test has used a device"
 
 
 def pip(*args: object, may_fail: bool = False) -> bool:
-    """Runs pip, and gives whether it did what it was told; unless it may fail, what it says is shown where it does."""
+    """Runs pip, and returns whether it succeeded; prints pip's output on a failure unless it may fail."""
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", *map(str, args)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode and not may_fail:
@@ -139,7 +139,7 @@ def run(program: table.Program, device: str, wheels: Path) -> dict[str, object]:
         "PYTHONPATH": os.pathsep.join(map(str, [table.HERE / "plugin", *paths])),
         "WEFT_DEVICE": device,
         "MPLBACKEND": "agg",
-        # What numba compiles for the host of a program is kept with it.
+        # Code that numba compiles for the host of a program is cached with the program.
         "NUMBA_CACHE_DIR": str(WORK / "numba-cache"),
         **program.environment,
     }
@@ -192,7 +192,7 @@ def read_report(report: Path, folder: Path):
                 state = found
                 lines = [line for line in (node.text or "").splitlines() if line.strip()]
                 message = (node.get("message") or "").strip()
-                # What was raised while tests were collected stands in the text's last line.
+                # Errors raised while tests were collected are in the last line of the text.
                 if lines and message in ("", "collection failure"):
                     message = lines[-1].removeprefix("E").strip()
                 break
@@ -242,7 +242,7 @@ def main() -> None:
         counts = {state: states.count(state) for state in ("failed", "error", "skipped")}
         said = result.get("stopped", f"{result['passed']} passed, {counts}")
         print(f"{name} {programs[name].version}: {said}", flush=True)
-        # Kept after each, so that what was found is there when a later one is stopped.
+        # Saved after each, so that the results are available if a later one is interrupted.
         known = json.loads(file.read_text())["programs"] if file.exists() else {}
         known[name] = result
         found = {

@@ -32,7 +32,7 @@ FLAGS = ("-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fno-
 """A product and a sum may be one operation, as on both of weft's devices; nobody asks for `errno` or signals of floats.
 The order of sums is that of the text, but for loops marked with a reduction."""
 
-NAMES = {  # of suite/, then of second/; those of third/ are told there
+NAMES = {  # of suite/, then of second/; those of third/ are added in that package
     "saxpy, one element a thread": "saxpy.saxpy",
     "saxpy, grid-stride": "saxpy.saxpy",
     "grey, planar": "pixels.grey_planar",
@@ -95,7 +95,7 @@ C_TYPES = {"i4": ctypes.c_int32, "u4": ctypes.c_uint32, "f4": ctypes.c_float, "f
 
 
 def whole(values: np.ndarray) -> str:
-    """The values of uint32 as they stand in a C array."""
+    """The values of uint32 as text of a C array."""
     return "{" + ", ".join(f"{value}u" for value in values) + "}"
 
 

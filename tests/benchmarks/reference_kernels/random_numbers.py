@@ -1,4 +1,4 @@
-"""Own random numbers as loops for Numba: pi by a xorshift of 32 bits, and walks by a linear congruence."""
+"""Our own random numbers as loops for Numba: pi by a xorshift of 32 bits, and random walks by a linear congruence."""
 
 import numpy as np
 from second.random_numbers import ONE, SCALE

@@ -21,7 +21,7 @@ CRC_TABLE = crc_of_each_byte()
 
 @dataclass(frozen=True)
 class AnyOrder(Case):
-    """A case whose output has the right elements in an order that depends on the threads' turns."""
+    """A case whose output has the right elements in an order that depends on the order of the threads."""
 
     def error(self, xp, outputs, expected):
         return super().error(xp, tuple(map(xp.sort, outputs)), tuple(map(xp.sort, expected)))

@@ -15,7 +15,7 @@ ONE = np.float32(1)
 
 
 def initializer(values: np.ndarray) -> str:
-    """The values as they stand in a C++ array, exactly."""
+    """The values as text of a C++ array, exactly."""
     return "{" + ", ".join(f"{float(value).hex()}f" for value in values.ravel()) + "}"
 
 
@@ -244,6 +244,6 @@ CASES = (
         ROTATION_CPP,
         rotation_work,
         rotation_reference,
-        tolerance=4e-3,  # a coordinate has 24 bits, of which 12 stand before the point
+        tolerance=4e-3,  # a coordinate has 24 bits, 12 of them before the point
     ),
 )

@@ -67,7 +67,7 @@ def hillis_steele_work(size: str) -> Work:
 
 
 def in_blocks(xp, x, length):
-    """The array by rows of a block's length, with zeros behind its end."""
+    """The array in rows of a block's length, padded with zeros."""
     padded = xp.zeros(blocks(x.size, length) * length, x.dtype)
     padded[: x.size] = x
     return padded.reshape(-1, length)
@@ -322,7 +322,7 @@ CASES = (
         compaction_work,
         compaction_reference,
         tolerance=0.0,
-        accumulates=True,  # what is behind a block's last is never written
+        accumulates=True,  # elements after a block's last one are never written
     ),
     Case(
         "bitonic sort, one step",

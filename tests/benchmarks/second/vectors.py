@@ -235,7 +235,7 @@ def julia_reference(xp, args):
     for _ in range(limit):
         inside &= x * x + y * y < 4
         count += inside
-        # Points that have escaped stay where they are, so that nothing overflows.
+        # Points that have escaped are not changed, so that nothing overflows.
         x, y = xp.where(inside, x * x - y * y - 0.8, x), xp.where(inside, 2 * x * y + 0.156, y)
     return (count,)
 

@@ -19,7 +19,7 @@ Launch = Callable[[], None]
 
 
 def restricted(code: str) -> str:
-    """A twin's code with `__restrict__` at each pointer among its kernel's parameters."""
+    """The code of a C++ kernel with `__restrict__` at each pointer among its parameters."""
     return re.sub(
         r"(?<=\btwin\()[^)]*",
         lambda found: re.sub(r"\*\s*(?=(?!__restrict__)\w)", "* __restrict__ ", found[0]),
@@ -49,7 +49,7 @@ class Cpp:
 
 
 class CppRestrict(Cpp):
-    """The twin with pointers that are `__restrict__`; one that is written so already is measured twice."""
+    """The C++ kernel with pointers that are `__restrict__`; one that is written so already is measured twice."""
 
     name = "C++ __restrict__"
 
@@ -92,7 +92,7 @@ class Weft(Jitted):
 
 
 class WeftAsNumpy(Jitted):
-    """The kernel with NumPy's typing, of cases in which Numba's is wider than the twin's."""
+    """The kernel with NumPy's typing, of cases in which Numba's is wider than the C++ kernel's."""
 
     name = NUMPY_TYPING
 

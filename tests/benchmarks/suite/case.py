@@ -1,6 +1,6 @@
-"""What one benchmark kernel is: a factory for weft and Numba, a CUDA C++ twin, inputs, and a reference.
+"""What one benchmark kernel is: a factory for weft and Numba, a CUDA C++ kernel, inputs, and a reference.
 
-A case's ``make`` gets the module ``weft.cuda`` or ``numba.cuda`` and returns the kernel. The C++ twin runs the same
+A case's ``make`` gets the module ``weft.cuda`` or ``numba.cuda`` and returns the kernel. The C++ kernel runs the same
 algorithm on the same grid; it takes the same arguments in the same order, and then the extents as ints.
 """
 

@@ -127,7 +127,7 @@ def mandelbrot_reference(xp, args):
         xx, yy = zx * zx, zy * zy
         inside &= xx + yy <= FOUR
         count += inside
-        # Points that have escaped stay where they are, so that nothing overflows.
+        # Points that have escaped are not changed, so that nothing overflows.
         zx, zy = xp.where(inside, xx - yy + cx, zx), xp.where(inside, zx * zy + zx * zy + cy, zy)
     return (count,)
 

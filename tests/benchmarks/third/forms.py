@@ -1,4 +1,5 @@
-"""How a kernel of the third set is told: for the CPU alone, and perhaps as a host function of many launches."""
+"""Forms in which a kernel of the third set is written: for the CPU alone, and perhaps as a host function of many
+launches."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ def on_cpu(
     reference: Callable[[ModuleType, tuple[Any, ...]], tuple[Any, ...]],
     **more: Any,
 ) -> Case:
-    """A case without a twin in CUDA C++."""
+    """A case without a kernel in CUDA C++."""
     return Case(name, make, "", "", work, reference, **more)
 
 
@@ -30,7 +31,7 @@ def given(
     extents: tuple[int, ...] = (),
     in_place: tuple[int, ...] = (),
 ) -> Work:
-    """The work of a size. What the arrays at `in_place` have now, they have again before each launch."""
+    """The work of a size. The arrays at `in_place` are reset to their present values before each launch."""
     return Work(
         grid, block, args, outputs, extents, 0, initial={position: args[position].copy() for position in in_place}
     )

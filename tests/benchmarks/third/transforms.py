@@ -175,7 +175,7 @@ def cipher_reference(xp, args):
 
 
 def first_bits(root: float, count: int) -> list[int]:
-    """The first 32 bits behind the point of that root of each of the first primes, exactly."""
+    """The first 32 bits after the point of that root of each of the first primes, exactly."""
     primes, n = [], 2
     while len(primes) < count:
         if all(n % p for p in primes):
@@ -249,7 +249,7 @@ def make_sha(cuda):
 
 
 def sha_work(size: str):
-    """Messages of 55 bytes, padded to a block: with a bit behind the end and the length in bits at last."""
+    """Messages of 55 bytes, padded to a block: followed by a 1 bit, with the length in bits at the end."""
     n = sized(size, 1 << 15, 300)
     padded = np.zeros((n, 64), np.uint8)
     padded[:, :55] = random_bytes(313, n, 55)

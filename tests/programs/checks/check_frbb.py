@@ -1,4 +1,4 @@
-"""The classifier of fast real-boost bins: fitted and asked on a GPU, against its NumPy and its host."""
+"""The classifier of fast real-boost bins: fitted and queried on a GPU, against its NumPy and its host."""
 
 import numpy as np
 import pytest

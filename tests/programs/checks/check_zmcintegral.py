@@ -9,7 +9,7 @@ from ZMC import ZMCintegral_multifunctions as multi
 
 @pytest.fixture(scope="module")
 def cluster():
-    # Ray is told of one GPU: who has none computes on the CPU.
+    # Ray is started with one GPU: workers without a GPU compute on the CPU.
     ray.init(num_cpus=1, num_gpus=1, include_dashboard=False)
     yield
     ray.shutdown()

@@ -238,7 +238,7 @@ def test_attention_with_scores_in_dynamic_shared_memory(device, one_thread):
     rng = np.random.default_rng(22)
     q, k, v = (rng.standard_normal((length, width)).astype(np.float32) for _ in range(3))
     out = np.zeros_like(q)
-    # The dynamic array lies behind the static one.
+    # The dynamic array comes after the static one.
     attention_row[length, 1 if one_thread else 64, 0, length * 4](q, k, v, out)
     expected, _ = reference(q, k, v, 1 / 8)
     np.testing.assert_allclose(out, expected, atol=2e-6)

@@ -45,7 +45,7 @@ def test_a5_4_a_kernel_prints(printed):
 
 @cuda.jit
 def wrong_histogram(x, xmin, xmax, histogram_out):
-    # What is below xmin truncates to a negative bin, which counts from the end.
+    # A value below xmin truncates to a negative bin, which counts from the end.
     nbins = histogram_out.shape[0]
     bin_width = (xmax - xmin) / nbins
     start, stride = cuda.grid(1), cuda.gridsize(1)

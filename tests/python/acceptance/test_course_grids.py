@@ -97,7 +97,7 @@ def test_matrices_are_multiplied(device, kernel, shape):
 @cuda.jit
 def add_experiment(a, b, out, stride, coalesced):
     i = cuda.grid(1)
-    # A warp's threads take neighbors, or elements that are `stride` apart.
+    # A warp's threads take contiguous elements, or elements with a stride of `stride`.
     if coalesced == True:  # noqa: E712
         out[i] = a[i] + b[i]
     else:

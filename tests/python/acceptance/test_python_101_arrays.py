@@ -167,7 +167,7 @@ def differ(src, dst, count):
 @pytest.mark.parametrize("name", ["copy_blocked", "copy_strided"])
 def test_many_items_a_thread(device, name):
     kernel = getattr(module(COPIES), name)
-    # On a GPU what only stays there: 2 GiB each.
+    # On a GPU only arrays that remain there: 2 GiB each.
     n = size(device, 1 << 28, (1 << 18) + 100)
     d_src, d_dst = cuda.device_array(n, np.int64), cuda.device_array(n, np.int64)
     fill[512, 256](d_src, d_dst)

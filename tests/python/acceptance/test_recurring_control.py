@@ -112,7 +112,7 @@ def test_threads_wait_for_each_other_in_global_memory():
 
 @cuda.jit
 def hand_over(out, turn):
-    # Within one block: each thread waits for its turn in shared memory.
+    # Within one block: each thread waits in shared memory until it may run.
     current = cuda.shared.array(1, np.int32)
     i = cuda.threadIdx.x
     if i == 0:

@@ -28,7 +28,7 @@ settings.LANES, settings.EXTENTS = lanes, extents
 
 
 class Limits:
-    """Constants kept in a class, of which a program makes one object."""
+    """Constants stored in a class, of which a program makes one object."""
 
     rows = 4
 

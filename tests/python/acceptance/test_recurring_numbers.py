@@ -224,6 +224,6 @@ def test_complex_numbers_escape():
                     break
                 k += 1
             expected[row, column] = k
-    # A fused multiply-add may move a point on the edge by a turn.
+    # A fused multiply-add may move a point on the edge by an iteration.
     assert (image != expected).mean() < 0.02
     assert len(np.unique(image)) > 8

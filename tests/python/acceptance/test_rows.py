@@ -1,4 +1,4 @@
-"""README.md of this folder is true: its tests exist, all tests of the folder stand in it, and no row lacks."""
+"""README.md of this folder is true: its tests exist, it names all tests of the folder, and no row is missing."""
 
 import ast
 import re
@@ -13,7 +13,7 @@ ROWS = [
 
 
 def rows():
-    """The rows of the tables: what stands in their last column."""
+    """The rows of the tables: the text of their last column."""
     found = {}
     for line in (FOLDER / "README.md").read_text(encoding="utf-8").splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]

@@ -47,7 +47,7 @@ def test_a_fractal_of_complex_numbers(device):
         z = np.where(expected == 20, z * z + c, z)
         gone = (expected == 20) & (z.real**2 + z.imag**2 >= 4)
         expected[gone] = step
-    # A fused product may put a point that lies on the limit to the other side.
+    # A fused product may put a point that is on the limit on the other side.
     assert (image[rows] != expected).mean() < 1e-3
 
 

@@ -91,7 +91,7 @@ def test_fast_math_is_near_and_takes_approximations(device):
         if device == "cuda":
             (ptx,) = kernel.inspect_asm().values()
             assert ("ex2.approx" in ptx) >= fast
-            # The divisor is the same in all turns, so that a reciprocal and products do.
+            # The divisor is the same in all iterations, so a reciprocal and products suffice.
             assert ("rcp.approx" in ptx or "div.approx" in ptx) == fast
 
 

@@ -2,7 +2,7 @@
 
 Not measured are functions that are exact by definition, which the other tests compare bit by bit, and those that are
 other functions one after another: they are as exact as their formulas. `libdevice` says which of `cuda.libdevice`'s
-functions stand here, and under which name.
+functions are measured here, and under which name.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Function:
     rounded: bool = False
     # Of two: how pairs are drawn (`points.PAIRS`).
     pairs: str = ""
-    # Only these arguments are measured, and the function stands in the table once for each part.
+    # Only these arguments are measured, and the table has the function once for each part.
     above: float | None = None
     below: float | None = None
     # Results that are smaller count in this one's ulps: near a zero that no argument meets there is no other measure.
@@ -163,7 +163,8 @@ class Approximation:
     where: str
     # The error is the distance itself, and not in ulps.
     absolute: bool = False
-    # What it approximates, if that is another name: it approximates without `fastmath`, and is measured everywhere.
+    # The name of the function that it approximates, if different: it approximates without `fastmath`, and is measured
+    # everywhere.
     exact: str = ""
     pairs: str = "near"
 

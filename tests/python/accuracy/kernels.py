@@ -137,7 +137,7 @@ class Judge:
 
 
 def judge_all(judge, every, chunk):
-    """Every float32 of all, or every so many-th; gives the verdict with bit patterns for numbers, and the count."""
+    """Every float32, or every `step`-th; returns the verdict with bit patterns for numbers, and the count."""
     count = -(-(1 << 32) // every)
     bits = cuda.device_array(chunk, np.uint32)
     out = cuda.device_array(chunk, np.float32)

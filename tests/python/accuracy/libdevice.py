@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from accuracy.functions import APPROXIMATIONS, FUNCTIONS, SINGLES
 
-# Both widths, the second with an f behind it: what `math` has, under the same name but for one.
+# Both widths, the second with the suffix f: the functions of `math`, under the same names but for one.
 OF_MATH = {
     name: name
     for name in (
@@ -74,7 +74,7 @@ def wide_and_single(name):
 
 
 def names():
-    """Every name, as often as it stands here."""
+    """Every name, as often as it occurs here."""
     for name in (*OF_MATH, *OWN):
         yield from wide_and_single(name)
     for name in PAIRS:
@@ -177,7 +177,7 @@ def listed(groups):
 
 
 def text(page, kept):
-    """The page; `page` is the module that reads what is kept."""
+    """The page; `page` is the module that reads the saved measurements."""
     devices = [name for name in page.DEVICES if kept[name]]
     columns = " | ".join(page.DEVICES[name] for name in devices)
     out = [HEAD.format(count=sum(1 for _ in names()))]

@@ -12,7 +12,7 @@ from accuracy import kernels, page, points
 from accuracy.functions import HALVES
 from accuracy.ulp import apart
 
-# What is measured where nothing else is said: how many points, and every how many-th float32.
+# The defaults of a measurement: the number of points, and the distance between float32 values.
 POINTS = 1_000_000
 PAIRS = {"cpu": 1 << 24, "cuda": 1 << 26}
 EVERY = {"cpu": 64, "cuda": 1}
@@ -83,7 +83,7 @@ def arguments(function, dtype, count, seed=1):
 
 
 def with_known(function, dtype, columns):
-    """Arguments, and behind them those of the greatest errors that were found before."""
+    """Arguments, followed by those of the greatest errors that were found before."""
     known = page.known_arguments(function, dtype)
     if not known:
         return columns
@@ -106,7 +106,7 @@ def against_reference(function, dtype, references, device, count, seed=1):
 
 
 def against_float64(function, device, every):
-    """Every so many-th float32 against the float64 function."""
+    """Every n-th float32 against the float64 function."""
     judge = kernels.Judge(device, function.call_for("float32"), function.call, kernels.inside(function))
     error, error_at, wrong, wrong_at, count = kernels.judge_all(judge, every, CHUNK[device])
     at = np.array([error_at, wrong_at], np.uint64).astype(np.uint32).view(np.float32)
@@ -193,7 +193,7 @@ def measure(functions, references, device, *, count=POINTS, every=None, pairs=No
 
 
 def at_known(functions, references, device, library, *, types=None, show=print):
-    """What is kept of a device, with the errors where those of any device are greatest."""
+    """The saved measurements of a device, with the errors at the points where any device has its greatest ones."""
     kept = {page.key(entry): entry for entry in page.load(f"{device}-{library}")["results"]}
     found = []
     for function in functions:

@@ -1,4 +1,4 @@
-"""The measurements that are kept, in docs/reference/accuracy/, and the pages that are made of them.
+"""The saved measurements, in docs/reference/accuracy/, and the pages that are generated from them.
 
 A figure of a page is the measured value, rounded up to hundredths. tests/python/conformance/language/test_accuracy.py
 checks that no device exceeds it. Nothing here needs weft.
@@ -113,20 +113,21 @@ def places():
 
 
 def load(name):
-    """What is kept of a device; nothing if it was not measured."""
+    """The saved measurements of a device; nothing if it was not measured."""
     path = FOLDER / f"{name}.json"
     return json.loads(path.read_text()) if path.exists() else {"results": []}
 
 
 def known_arguments(function, dtype):
-    """Where the greatest errors of a function were found that are kept of any device: a list of columns."""
+    """The arguments at which the saved measurements of any device have a function's greatest errors: a list of
+    columns."""
     entries = [entry for name in DEVICES for entry in load(name)["results"] if key(entry) == place(function, dtype)]
     found = [list(map(float.fromhex, entry[at])) for entry in entries for at in ("at", "wrong_at") if at in entry]
     return list(zip(*found, strict=True))
 
 
 def keep(device, library, machine, found, versions):
-    """Writes measurements; those of other functions stay."""
+    """Writes measurements; those of other functions are unchanged."""
     name = f"{device}-{library}"
     entries = {key(entry): entry for entry in load(name)["results"]} | {key(entry): entry for entry in found}
     head = {"device": device, "library": library, "machine": machine, **versions}

@@ -46,7 +46,7 @@ class Client:
         self._send({"method": method, "params": params})
 
     def request(self, method: str, params: Any) -> Any:
-        """Give the result of a request; an error is a ValueError. What the server says meanwhile is passed over."""
+        """Give the result of a request; an error is a ValueError. Other messages of the server are ignored."""
         number = next(self.ids)
         self._send({"id": number, "method": method, "params": params})
         while True:
@@ -80,7 +80,7 @@ class Client:
         self.notify("textDocument/didChange", {"textDocument": document, "contentChanges": [{"text": text}]})
 
     def hover(self, uri: str, text: str, at: str, nth: int = 0) -> str | None:
-        """Give what the server says over the nth place of some letters; None if nothing."""
+        """Return the hover text of the server at the nth occurrence of some letters; None if there is none."""
         start = -1
         for _ in range(nth + 1):
             start = text.index(at, start + 1)

@@ -32,7 +32,7 @@ def test_filters_decide() -> None:
 
 def test_a_filter_of_all_warnings_makes_no_error() -> None:
     assert shown("no error", ("error", Warning)) == ["no error"]
-    # Once a place, as Python's own filters would.
+    # Once per source line, as Python's own filters would.
     assert shown("no error", ("error", Warning)) == []
 
 

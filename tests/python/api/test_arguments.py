@@ -103,7 +103,7 @@ def test_a_dtype_is_read_for_what_it_is() -> None:
         back = weft.as_dtype(weft.from_dtype(dtype))
         assert back == dtype
         assert back.isalignedstruct == dtype.isalignedstruct
-    # More dtype objects than are kept.
+    # More dtype objects than the cache holds.
     for number in range(600):
         dtype = np.dtype([("a", "i4"), (f"n{number}", "f4")])
         assert weft.from_dtype(dtype).fields == ("a", f"n{number}")
@@ -190,7 +190,7 @@ LINKED.place = LINKED
 def test_refused_arguments_are_named(value: Any, message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=r"argument 1 \(`value`\) of kernel `take`: .*" + message):
         take[1, 1](value)
-    # A launch that failed leaves nothing behind.
+    # A launch that failed has no lasting effects.
     take[1, 1](1)
 
 

@@ -1,4 +1,4 @@
-"""What an argument is follows from its type, which is looked at once: for each type its own, however many there are."""
+"""The type of an argument decides how it is passed. Types are inspected once, however many there are."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def passed(kernel: Any, a: Any) -> complex:
 
 
 def made(number: int) -> tuple[Any, Any, complex]:
-    """Give a kernel, an object of a class that nobody else has, and what the kernel stores."""
+    """Return a kernel, an object of a class of its own, and the values that the kernel stores."""
     kind = number % 5
     if kind == 0:
         return store, type("Whole", (int,), {})(number), number
@@ -97,7 +97,7 @@ def test_bits_of_scalars_of_numpy(name: str) -> None:
         out = np.zeros(1, dtype)
         store[1, 1](out, scalar)
         assert out.tobytes() == scalar.tobytes(), scalar
-    # What a number of a wider type is converted from is all of its bits.
+    # A number of a wider type is converted from all of its bits.
     for scalar in extremes(dtype) if dtype.kind in "iub" else ():
         wide = np.zeros(1, np.uint64 if dtype.kind == "u" else np.int64)
         store[1, 1](wide, scalar)

@@ -84,7 +84,7 @@ def test_names_of_device_functions_are_read_with_those_of_the_kernel() -> None:
     run(kernel, second)
     run(kernel, first)
     assert (first[0], second[0]) == (111, 222)
-    # Texts are of what was compiled, and of the present where nothing was.
+    # The strings belong to the compiled code, or describe the present if nothing was compiled.
     texts = [kernel.inspect_llvm(signature) for signature in ("void(float64[::1])", "void(float32[::1])")]
     assert "1.110000e+02" in texts[0]
     assert "2.220000e+02" in texts[1]
@@ -168,7 +168,7 @@ class Foreign:
 
 
 def njit(function):
-    """Stand in for Numba's decorator."""
+    """Replace Numba's decorator."""
     kind = type("CPUDispatcher", (Foreign,), {"__module__": "numba.core.registry"})
     return kind(function)
 

@@ -27,7 +27,7 @@ def note(kernel: Any) -> str:
 
 
 def check(function: Any, coarsen: Any, grid: Any, block: Any, *args: Any, refused: str | None = None) -> None:
-    """Hold a kernel's arrays to those of the same kernel as it is written; `refused` is the reason to be told."""
+    """Hold a kernel's arrays to those of the same kernel as it is written; `refused` is the expected reason."""
     plain = [arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args]
     cuda.jit(function, coarsen=(1,))[grid, block](*plain)
     coarsen = coarsen if isinstance(coarsen, dict) else {"coarsen": coarsen}
@@ -38,7 +38,7 @@ def check(function: Any, coarsen: Any, grid: Any, block: Any, *args: Any, refuse
         if isinstance(expected, np.ndarray):
             assert expected.tobytes() == found.tobytes(), f"argument {number} with {coarsen}"
     if os.environ.get("WEFT_COARSEN"):
-        return  # another one than this test asks for
+        return  # another one than this test requires
     if refused is not None:
         assert refused in note(kernel)
     elif "blocks" in str(coarsen):

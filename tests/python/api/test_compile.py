@@ -82,7 +82,7 @@ def test_what_may_be_none() -> None:
     code, returns = cuda.compile(first, float32(float32, types.Optional(int8)), abi="c")
     assert prototype(code) == ".func (.param .b32 ) first( .param .b32 , .param .b32 , .param .b32 )"
     assert returns == float32
-    # A thread in which it is None ends: of that nothing is told to C.
+    # A thread in which it is None ends: C sees none of that.
     assert "exit;" in code
 
     def tuples(x):
@@ -185,7 +185,7 @@ def test_exceptions() -> None:
     assert "exit;" in cuda.compile(positive, (int32,))[0]
     code, _ = cuda.compile(positive, (int32,), abi="numba", debug=True, opt=False)
     assert "exit;" not in code
-    # Nobody would read a record of them.
+    # Their output would not be read.
     assert ".global" not in code
 
 
@@ -196,7 +196,7 @@ def test_functions_that_call_themselves() -> None:
 
     code, returns = cuda.compile(factorial, (int64,), abi_info={"abi_name": "own"})
     assert returns == int64
-    # What others link may have functions of the same names.
+    # Other linked code may have functions of the same names.
     assert all(name.startswith("own") for name in re.findall(r"func \(.*?\) (\S+)\(", code))
     assert ") own(\n" in code
 

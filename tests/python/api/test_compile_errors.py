@@ -58,7 +58,7 @@ def compile_error(source, args=None):
 
 
 def marked_text(text):
-    """What stands above the first row of carets."""
+    """The lines above the first row of carets."""
     rows = text.splitlines()
     number = next(k for k, row in enumerate(rows) if "^" in row)
     start, end = re.search(r"\^+", rows[number]).span()

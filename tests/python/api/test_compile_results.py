@@ -223,7 +223,7 @@ def test_annotations_are_the_signature_of_what_is_compiled_without_one() -> None
 
 
 def test_annotations_may_be_texts_of_types() -> None:
-    """They are evaluated where the function stands, and else read as in a signature."""
+    """They are evaluated in the scope of the function, or else read as in a signature."""
 
     def quoted(x: "weft.int32[::1]", n: "f4"):  # noqa: F821, UP037
         x[0] = n

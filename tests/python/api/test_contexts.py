@@ -127,7 +127,7 @@ def test_finalizers() -> None:
         pointer.free()
     del pointer
     assert calls == ["free", "again"]
-    # What has no finalizer is someone else's.
+    # An object without a finalizer has another owner.
     cuda.MemoryPointer(context, 0x1000, 16).free()
 
     pointer = cuda.MemoryPointer(context, 0x1000, 16, finalizer=lambda: calls.append("owned"))

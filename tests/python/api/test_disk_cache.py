@@ -369,6 +369,6 @@ for target in ("sm_90", "host"):
         assert [name for name in times if name != "estimate"] == ["capture", "look up", *linked, "result"]
         assert sum(times.values()) == pytest.approx(total, abs=0.1)
         functions, _, functions_left, _ = numbers
-        # The kernel, the device function and the library's; on a GPU the kernel is what is left.
+        # The kernel, the device function and the library's; on a GPU only the kernel remains.
         assert functions >= 3
         assert functions_left < functions

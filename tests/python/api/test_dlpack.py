@@ -198,7 +198,7 @@ def test_versions() -> None:
     with pytest.raises(BufferError, match=r"it is exported by DLPack 2\.0, but weft reads DLPack 1"):
         add[1, 1](newer, np.zeros(3))
     assert newer.deleted == 1
-    # A table of another version names one that is known, or `__dlpack__` is asked.
+    # A table of another version points to one of a known version, or `__dlpack__` is called.
     older = exchanging()
     array = exchanging(version=(2, 0), previous=older)(np.ones(3))
     add[1, 1](array, array)
@@ -462,7 +462,7 @@ def test_what_dlpack_cannot_tell(device: str) -> None:
 
 @pytest.mark.cpu
 def test_behind_a_large_tensor_there_is_something_to_read(make: Any) -> None:
-    """Of a tensor at the end of what is mapped, too, which a kernel without a guard reads behind."""
+    """Also of a tensor at the end of a mapping, which a kernel without a guard reads past."""
 
     @cuda.jit
     def without_a_guard(x: Any, y: Any) -> None:
@@ -472,7 +472,7 @@ def test_behind_a_large_tensor_there_is_something_to_read(make: Any) -> None:
     extent = 1 << 16
     with host_memory.at_an_end(extent) as (base, change):
         base[:] = np.arange(extent)
-        # Nothing is mapped there; then nobody may read there, and the tensor is copied.
+        # Nothing is mapped there; then the memory is made inaccessible, and the tensor is copied.
         for protect in (False, True):
             change(protect)
             y = np.zeros(extent + 1024)

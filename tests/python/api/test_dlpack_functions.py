@@ -107,7 +107,7 @@ def test_structures_of_others_become_arrays(table: Any) -> None:
         table.borrow(pointer_to(back), ctypes.byref(Tensor()))
     assert exported(table, back).flags == READ_ONLY
     del back
-    assert array.deleted == 0  # the exported structure was not given back
+    assert array.deleted == 0  # the exported structure was not released
 
 
 def test_new_arrays(table: Any, device: str) -> None:

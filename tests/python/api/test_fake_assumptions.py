@@ -83,7 +83,7 @@ LAUNCHES = [
     # Elements between each other.
     ("shift", ["buffer[::2], buffer[1::2]"], [SMALL]),
     ("shift", ["buffer[:0], buffer"], [["small", "disjoint"]]),
-    # It is one load and one store that stay alone.
+    # It is one load and one store that are not merged.
     ("shift", ["buffer[1:], other[1:]"], [SMALL]),
     ("shift", ["buffer, other", "buffer[1:], other[1:]"], [["small", "disjoint"]]),
     # Each has its own, whichever comes first.
@@ -95,7 +95,7 @@ LAUNCHES = [
     ("pairs", ["buffer, other", "buffer, other[2:]"], [SMALL, ALL]),
     ("pairs", ["buffer, other[2:]", "buffer, other"], [SMALL, ALL]),
     ("pairs", ["buffer, other", "buffer, buffer"], [SMALL, ALL]),
-    # What is only read may be the same, but that is known only of what is compiled.
+    # Arrays that are only read may be the same, but only compiled code shows which are.
     ("total", ["buffer, other, grid[0]", "buffer, buffer, other"], [["small", "disjoint"]]),
     ("total", ["buffer, other, grid[0]", "buffer[1:], buffer[:-1], other[1:]"], [["small", "disjoint"]]),
     ("total", ["buffer, buffer, other"], [SMALL]),
@@ -109,7 +109,7 @@ LAUNCHES = [
     ("record", ["rows[0], buffer", "rows[1], buffer"], [SMALL, ALL]),
     ("parts", ["(buffer, grid[0]), other", "(buffer, buffer), other"], [["small", "disjoint"]]),
     ("parts", ["(buffer, grid[0]), other", "(buffer, other), other"], [SMALL, ["small", "disjoint"]]),
-    # Integers that indices are made of; of others nobody asks whether they are negative.
+    # Integers that indices are computed from; launches do not test whether others are negative.
     ("shifted", ["buffer, 3", "buffer, 0"], [["small", "nonneg"]]),
     ("shifted", ["buffer, np.int8(127)"], [["small", "nonneg"]]),
     ("shifted", ["buffer, np.uint8(255)"], [SMALL]),
@@ -123,7 +123,7 @@ LAUNCHES = [
     ("of_tuple", ["buffer, (2, 1)"], [["small", "nonneg"]]),
     ("of_tuple", ["buffer, (2, np.int16(-1))"], [SMALL]),
     ("of_tuple", ["buffer, (2, 1)", "buffer, (2, -1)"], [SMALL, ["small", "nonneg"]]),
-    # What a fence orders is another's.
+    # A fence orders accesses of other threads.
     ("ordered", ["buffer, other", "buffer, buffer"], [["small", "aligned"]]),
 ]
 

@@ -160,7 +160,7 @@ def version(run, text: str, **env: str) -> str:
 def test_the_version_of_ptx_is_one_that_the_driver_takes(run) -> None:
     assert "'.version 8.4', '.target sm_90'" in version(run, "nanosleep.u32 1;")
     assert "'.version 8.8'" in version(run, "nanosleep.u32 1;", FAKE_VERSION="12090")
-    # What is only this very GPU's.
+    # Properties of this GPU only.
     assert "'.target sm_90a'" in version(run, "wgmma.fence.sync.aligned;")
     # Code without PTX of the program's is for every driver.
     run(

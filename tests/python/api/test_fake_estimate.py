@@ -39,7 +39,7 @@ class Made:
         trace.unlink(missing_ok=True)
         self.printed = run(program + code, WEFT_TIMING="1", FAKE_TRACE=str(trace), **env)
         lines = [line for line in self.printed.splitlines() if line.startswith("weft: ")]
-        # What each line is of, behind the target.
+        # The text that follows the target in each line.
         self.shown = [re.sub(r"^weft: \w+\(.*\) for sm_\d+(, )?", "", line).partition(": ")[0] for line in lines]
         self.shown = [re.sub(r": [0-9.]+ ms$", "", shown) for shown in self.shown]
         self.by_llvm = ["LLVM's passes" in line for line in lines]
@@ -127,7 +127,7 @@ def test_what_is_asked_of_the_kernel_is_of_the_kernel_as_it_is(run, tmp_path):
         code = f"add[LARGE](x, y)\n(compiled,) = add.overloads.values()\nprint('then', {ask})\n"
         made = Made(run, tmp_path, PROGRAM, code)
         assert made.shown == ["the estimate alone", VARIANT, "as it is"]
-    # What is known without its code needs none.
+    # Results that are known without the code do not compile it.
     code = (
         "print(compiled.access, compiled.target, compiled.assumptions, compiled.coarsening_candidates, add.explain())\n"
     )
@@ -212,5 +212,5 @@ def test_threads_compile_it_together(run, tmp_path):
     made = Made(run, tmp_path, PROGRAM, code.replace("\n    ", "\n"))
     assert made.launches == 45
     assert {shown.removesuffix(", kept") for shown in made.shown} == {"the estimate alone", VARIANT, "as it is"}
-    # What several ask for at a time LLVM compiles once.
+    # If several threads request the same code at a time, LLVM compiles it once.
     assert sum(made.by_llvm) == 2

@@ -1,6 +1,6 @@
 """CuPy's arrays by their attributes, over the driver made of C (see `test_fake_gpu.py`).
 
-`foreign_cupy.py` is the stand-in for CuPy; `test_torch_gpu.py` has CuPy itself.
+`foreign_cupy.py` stands in for CuPy; `test_torch_gpu.py` has CuPy itself.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ ONE = dict(data=1, ptr=1, dtype=1, _c_contiguous=1, ndim=1)
 
 @pytest.fixture
 def over(run, tmp_path):
-    """Runs a program behind the prelude."""
+    """Runs a program after the prelude."""
     trace = tmp_path / "trace"
     trace.touch()
     prelude = PRELUDE.format(folder=str(Path(__file__).parents[1]))

@@ -1,6 +1,6 @@
 """DLPack on a GPU, over the driver made of C: memory of the device where it is, memory of the host as copies, streams.
 
-See `test_fake_gpu.py`. The other library is the stand-in of `foreign_tensors.py`.
+See `test_fake_gpu.py`. `foreign_tensors.py` stands in for the other library.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def fails(what, kind, text):
 
 @pytest.fixture
 def over(run, tmp_path):
-    """Runs a program behind the prelude."""
+    """Runs a program after the prelude."""
     trace = tmp_path / "trace"
     trace.touch()
     prelude = PRELUDE.format(folder=str(Path(__file__).parents[1]))
@@ -45,7 +45,7 @@ def over(run, tmp_path):
     def over(code: str, **env: str) -> str:
         lines = code.strip("\n").split("\n")
         depth = len(lines[0]) - len(lines[0].lstrip())
-        # Without kept memory each allocation is a call.
+        # Without cached memory each allocation is a call.
         env = {"FAKE_TRACE": str(trace), "WEFT_MEMORY_CACHE": "0", **env}
         return run(prelude + "\n".join(line[depth:] for line in lines), **env)
 

@@ -44,8 +44,8 @@ print(len(scale.overloads), flush=True)
     assert printed.count("for any size") == is_large
 
 
-# What is looked at of the array, its shape and strides in elements of eight bytes, and whether it is too large. No
-# element is read: nothing runs.
+# Tests read of the array its shape, its strides in elements of eight bytes, and whether it is too large. No element is
+# read: nothing runs.
 ARRAYS = [
     ("x[0, 0]", (2, 2**30 - 1), "C", False),
     ("x[0, 0]", (2, 2**30), "C", True),

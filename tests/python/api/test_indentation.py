@@ -14,7 +14,7 @@ BLANKS = ["", " ", "    ", "\t", "        ", " \t", "    \t", "\t ", "        \t
 
 
 def text_of(first, second, third, fourth):
-    """A function whose last three lines have these indentations, behind a block with the first."""
+    """A function whose last three lines have these indentations, after a block with the first."""
     head = f"def k(out):\n{first}out[0] = 1\n{first}if out[1] > 0:\n"
     return f"{head}{second}out[2] = 2\n{third}out[3] = 3\n{fourth}out[4] = 4\n"
 
@@ -50,7 +50,7 @@ CASES = [text_of(*blanks) for blanks in itertools.product(["    ", "\t", "      
 
 @pytest.mark.cpu
 def test_blocks_are_those_of_python():
-    # Those that define something at the top level behind the function are no text of one function.
+    # Texts that define something at the top level after the function are not the text of one function.
     chosen = random.Random(5).sample(CASES, 250)
     kinds = set()
     for text in chosen:

@@ -47,7 +47,7 @@ def test_a_launch_of_many_blocks_can_be_interrupted(alarm) -> None:
     out = np.zeros(1 << 20)
     device = cuda.to_device(out)
     count[1, 1](device, 1)
-    # A large array is written where it is unless it is a copy that is asked for, and copies do not come back.
+    # A large array is written in place unless a copy is requested, and copies are not copied back.
     for target in (cuda.InOut(out), device, device):
         alarm(handler, 0.3)
         begin = time.monotonic()

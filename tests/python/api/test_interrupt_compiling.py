@@ -43,7 +43,7 @@ def enough():
 
 
 def unlike(n: int, loops: int = 1, after: int = 1):
-    """A kernel with so many loops, one in another or one after another, over n items of several types."""
+    """A kernel with n loops, nested or one after another, over n items of several types."""
     text = f"from weft import cuda\nitems = ({', '.join(f'{i}' if i % 2 else f'{i}.5' for i in range(n))})\n"
     text += "@cuda.jit\ndef k(o):\n"
     for start in range(after):
@@ -90,7 +90,7 @@ def test_a_compilation_goes_on_where_nothing_is_raised(alarm, target):
     kernel, texts, other = module(straight(400)).k, [], module(straight(10)).k
 
     def handler() -> None:
-        # What is being compiled, and something else.
+        # The code that is being compiled, and other code.
         texts.append(kernel.inspect_asm("void(float64[::1])", target=target))
         texts.append(other.inspect_asm("void(float64[::1])", target=target))
 

@@ -1,4 +1,4 @@
-"""Wild accesses of kernels on the CPU end the launch with an error, and everyone else's signals are theirs."""
+"""Invalid memory accesses of kernels on the CPU end the launch with an error; other signal handlers still work."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_an_index_far_out_of_bounds(options):
 
 @pytest.mark.parametrize("options", RUNS.values(), ids=RUNS)
 def test_on_the_threads_of_the_pool(options):
-    # All blocks but those of the caller's first share are wild, so that pool threads meet them, too.
+    # All blocks but those of the caller's first share access invalid memory, so that pool threads do, too.
     passes(
         """
         @cuda.jit

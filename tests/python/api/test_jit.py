@@ -390,7 +390,7 @@ def test_whether_negative_indices_wrap_is_a_bool() -> None:
     for wrong in (None, 0, 1, "no", 1.0, ()):
         with pytest.raises(TypeError, match="wraparound must be True or False"):
             cuda.jit(wraparound=wrong)
-    # The promise changes the code of a GPU: no index asks for the extent.
+    # The promise changes the code of a GPU: no index reads the extent.
     texts = []
     for wraps in (True, False):
 

@@ -360,7 +360,7 @@ def test_a_prepared_launch_reads_its_arguments_once():
     assert np.array_equal(a.copy_to_host(), np.arange(10.0) * 9 + 4)
     assert launch.args == (a, 3.0, 1.0)
     assert "scale" in repr(launch)
-    # In a stream of its own, behind what is queued there.
+    # In a stream of its own, after the work that is queued there.
     stream = cuda.stream()
     launch = scale[1, 32, stream].prepare(a, 0.0)
     launch()

@@ -1,4 +1,4 @@
-"""`weft lsp`: what an editor is told of kernels, as they are opened, changed and pointed at."""
+"""`weft lsp`: the server's answers about kernels, as an editor opens, changes and points at them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_diagnostics_follow_the_text(client, tmp_path):
     assert (error["code"], error["source"]) == ("E0201", "weft")
     assert error["message"] == "name `hafl` is not defined\nhelp: did you mean `half`?"
     assert error["range"] == {"start": {"line": 8, "character": 15}, "end": {"line": 8, "character": 19}}
-    # Changes that come at once are looked at once, the last of them.
+    # Changes that arrive together are checked once, the last of them.
     client.change(uri, wrong + "\n", 2)
     client.change(uri, KERNEL.replace('"void(float32[:], int32)"', '"void(float32[:])"'), 3)
     errors = [one for one in client.diagnostics(3) if one["severity"] == 1]
@@ -82,7 +82,7 @@ def test_hover_shows_types(client, tmp_path):
     client.open(uri, KERNEL)
     assert client.hover(uri, KERNEL, "x, n)") == "```python\nx: array(float32, 1d, A)\n```"
     assert client.hover(uri, KERNEL, "i = cuda") == "```python\ni: int64\n```"
-    # Behind a letter of two units.
+    # After a letter of two units.
     assert "half: float64" in client.hover(uri, KERNEL, "half")
     assert client.hover(uri, KERNEL, "half", nth=1) == "```python\nhalf: float64\n```"
     assert client.hover(uri, KERNEL, "import") is None
@@ -115,7 +115,7 @@ def free(x):
     assert "y: array(float32, 1d, A)  # k(array(float32, 1d, A))\n" in said
     assert "y: array(int32, 2d, A)  # k(array(int32, 2d, A))\n" in said
     assert client.hover(uri, text, "both") == "```python\nboth: int64\n```"
-    # What has no signature is said to have none.
+    # The server says of a kernel without signature that it has none.
     said = client.hover(uri, text, "total")
     assert "the kernel `free` has no signature" in said
     assert client.hover(uri, text, "x):\n    total").startswith("`x`: ")
@@ -166,7 +166,7 @@ def test_an_imported_file_is_read_and_told_of(client, tmp_path):
     (place,) = [one["location"] for one in error["relatedInformation"] if one["message"] == "here"]
     assert place["uri"] == helper.as_uri()
     assert place["range"]["start"]["line"] == 5
-    # When it is saved, who imports it is looked at again.
+    # When it is saved, the files that import it are checked again.
     helper.write_text(helper.read_text().replace("missing", "1"))
     client.notify("textDocument/didSave", {"textDocument": {"uri": helper.as_uri()}})
     assert all(one["severity"] == 4 for one in client.diagnostics(1))

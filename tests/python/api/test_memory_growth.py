@@ -25,7 +25,7 @@ def resident() -> int:
 
 
 def growth(turn, *, first: int, then: int) -> int:
-    """How much the process grows by turns behind the first ones; what it takes once, it does not take twice."""
+    """How much the process grows in iterations after the first ones; one-time allocations do not repeat."""
     for _ in range(first):
         turn()
     grown = []
@@ -55,7 +55,7 @@ def test_launches_and_arrays() -> None:
 
     free = cuda.current_context().get_memory_info().free
     assert growth(turn, first=1000, then=10_000) < 2 * MB
-    # Beside other processes of the tests nobody can tell whose memory it is.
+    # With other test processes on the machine, memory cannot be attributed.
     assert "PYTEST_XDIST_WORKER" in os.environ or free - cuda.current_context().get_memory_info().free < 64 * MB
 
 

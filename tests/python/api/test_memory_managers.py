@@ -23,7 +23,7 @@ def add_one(x):
 
 
 class Counting(cuda.GetIpcHandleMixin, cuda.HostOnlyCUDAMemoryManager):
-    """Gives what weft's own manager gives, and writes down what is asked."""
+    """Returns the memory of weft's own manager, and records the calls."""
 
     calls: list = []  # noqa: RUF012 (of all instances, as the tests want it)
     live: dict = {}  # noqa: RUF012
@@ -300,7 +300,7 @@ def managed_hosts():
     class Hosts(Counting):
         def watched(self, name, made, *args):
             asked.append((name, *args))
-            # It is told of when weft has let it go.
+            # It is called when weft has released it.
             weakref.finalize(made, gone.append, name)
             return made
 

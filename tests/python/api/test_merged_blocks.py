@@ -31,7 +31,7 @@ def note(kernel: Any) -> str:
 def check(
     function: Any, coarsen: dict[str, Any], grid: Any, block: Any, *args: Any, told: str = "blocks in one"
 ) -> None:
-    """Hold a kernel's arrays to those of the same kernel as it is written, and what is told of it."""
+    """Hold a kernel's arrays to those of the same kernel as it is written, and check the remarks about it."""
     plain = [arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args]
     cuda.jit(function, coarsen=1)[grid, block](*plain)
     kernel = cuda.jit(function, **coarsen)
@@ -41,7 +41,7 @@ def check(
         if isinstance(expected, np.ndarray):
             assert expected.tobytes() == found.tobytes(), f"argument {number} with {coarsen}"
     if os.environ.get("WEFT_COARSEN"):
-        return  # another one than this test asks for
+        return  # another one than this test requires
     if told:
         assert told in note(kernel)
     else:
@@ -161,7 +161,7 @@ def test_loops_returns_and_functions(function: Any, n: int) -> None:
 
 
 def meets(x: Any, y: Any) -> None:
-    """Barriers for what lies in memory, and as many turns as the block's number says."""
+    """Barriers for data in memory, and as many iterations as the block's number."""
     t, base = cuda.threadIdx.x, cuda.blockIdx.x * cuda.blockDim.x
     for turn in range(cuda.blockIdx.x + 1):
         y[base + t] += x[base + (t + turn) % 64]

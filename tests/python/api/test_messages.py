@@ -81,7 +81,7 @@ def test_a_table_says_what_to_make_of_it(out):
     [
         ([], "from weft import cuda", False),
         (["-m", "weft.numba"], "from numba import cuda", True),
-        # A package of the program's own that stands in for Numba.
+        # A package of the program's own that replaces Numba.
         ([], "import sys, types; sys.modules['numba'] = types.ModuleType('numba'); from weft import cuda", True),
     ],
 )

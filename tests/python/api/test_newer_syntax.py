@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-# What the kernel prints, line by line, and the same printed by CPython.
+# The output of the kernel, line by line, and that of CPython.
 LINES = [
     """print(f"{x[0]:{">"}{width}d}{"\\t"}|")""",
     """print(f'{f'<{y:.2f}>'}{'é'}')""",
@@ -92,7 +92,7 @@ def test_files_of_the_standard_library_are_read():
         path = library / name
         files += sorted(path.glob("*.py")) if path.is_dir() else [path] if path.exists() else []
     assert len(files) >= 7
-    # What weft does not hold against a file: `latin-1` bytes behind a declaration of another encoding, in a comment.
+    # Files that weft accepts: `latin-1` bytes after a declaration of another encoding, in a comment.
     files = [file for file in files if file.name != "bad_coding2.py"]
     wrong = []
     for file in files:

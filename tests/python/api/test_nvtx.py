@@ -1,4 +1,4 @@
-"""Ranges for profilers (NVTX): what a profiler's library made of C is told, on the CPU and over a driver made of C."""
+"""Ranges for profilers (NVTX): calls that a profiler's library in C receives, on the CPU and over a driver in C."""
 
 from __future__ import annotations
 

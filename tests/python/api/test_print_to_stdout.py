@@ -1,4 +1,4 @@
-"""What kernels print goes to `sys.stdout`, between what Python prints before the launch and behind the wait."""
+"""The output of kernels goes to `sys.stdout`, between Python's output before the launch and after the wait."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The line that is shown of long compilations and copies: on a terminal, and what is left there; nothing anywhere else.
+"""The line that is shown of long compilations and copies: on a terminal, and the text that remains there; nothing
+anywhere else.
 
-What counts as long and as large is set by a function of the extension's that is there for these tests.
+A function of the extension, for these tests only, sets the thresholds of long and of large.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class Screen:
                     self.put(letter)
 
     def put(self, letter: str) -> None:
-        if self.column == WIDTH:  # a full line goes on in the next one, with what comes behind
+        if self.column == WIDTH:  # a full line continues in the next one, with the text that follows
             self.down(1)
             self.column = 0
         line = self.lines[self.row].ljust(WIDTH)

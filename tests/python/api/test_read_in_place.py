@@ -50,14 +50,14 @@ def on_the_cpu() -> None:
 
 @pytest.fixture
 def at_an_end() -> Iterator[tuple[Any, Any]]:
-    """An array, and what changes the memory behind it: protects it, or gives it back to the system."""
+    """An array, and a function that changes the memory after it: protects it, or returns it to the system."""
     with host_memory.at_an_end(N) as (x, change):
         x[:] = np.arange(N)
         yield x, change
 
 
 def test_what_is_only_read_is_read_where_it_is(at_an_end) -> None:
-    x, _ = at_an_end  # elsewhere the guard of a thread's stack may lie behind an array
+    x, _ = at_an_end  # elsewhere the guard of a thread's stack may come after an array
     assert is_in_place(x)
     assert is_in_place(x[100:])
     assert is_in_place(x[::3])

@@ -144,7 +144,7 @@ def test_signatures_are_compiled_at_once() -> None:
 
 
 def numbas(kind: str, text: str, **attributes: object) -> object:
-    """Something like a type of Numba's: told by its class and module, read by its attributes."""
+    """Similar to a type of Numba's: recognized by its class and module, read by its attributes."""
     class_ = type(kind, (), {"__module__": "numba.core.types", "__str__": lambda _: text})
     made = class_()
     made.__dict__.update(attributes)

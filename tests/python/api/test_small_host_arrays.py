@@ -64,7 +64,8 @@ def test_arrays_that_share_elements_are_one_memory() -> None:
     shift[1, 32](memory[:32], memory[16:], other, small)
     half = before.copy()
     half[32:] += before[:32] + 1
-    # Which of two threads is first at an element is up to the device: only those that one thread reaches are compared.
+    # Which of two threads first accesses an element depends on the device: only elements that one thread reaches are
+    # compared.
     np.testing.assert_array_equal(memory[:16], half[:16])
     assert small.all()
 

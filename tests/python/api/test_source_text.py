@@ -127,7 +127,7 @@ def test_an_edited_copy_does_not_matter_where_the_text_is_given(tmp_path):
     assert run(module.kernel.specialize(np.zeros(1))) == 1
 
 
-# What the check must let through.
+# Texts that the check must accept.
 
 
 def test_assertions_that_pytest_has_rewritten():
@@ -320,7 +320,7 @@ def test_a_text_that_is_not_quite_the_functions_is_not_taken(edit):
 
 
 def forgotten(body):
-    """A function whose text nobody has any more."""
+    """A function whose source text no longer exists."""
     return executed(f"def made(out):\n    {body}\n")
 
 

@@ -37,7 +37,7 @@ def test_default_streams():
 
 
 def test_a_foreign_stream_is_only_asked_about_when_it_is_used():
-    stream = cuda.external_stream(0x12345678)  # which no stream has: a driver that is asked ends the process
+    stream = cuda.external_stream(0x12345678)  # no stream has it: a driver that is called with it ends the process
     assert int(stream) == 0x12345678
     assert int(stream.handle) == 0x12345678
     assert "305419896" in repr(stream)

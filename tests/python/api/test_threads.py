@@ -172,8 +172,8 @@ def work(n):
 FIRST = work(0)
 """
 
-# The first one to type them has weft's own functions parsed. What Python imports at the first call is there by then: a
-# fork in the midst of an import hangs in Python itself.
+# The first one to type them has weft's own functions parsed. Python has imported its modules for the first call by
+# then: a fork during an import hangs in Python itself.
 TYPES = """
 @cuda.jit(device=True)
 def plain(x):
@@ -206,7 +206,7 @@ def forking(tmp_path, program: str, **environment: str) -> None:
 
 
 def test_a_fork_while_a_kernel_prints(tmp_path) -> None:
-    """What nobody reads fills a pipe, so that the launch in the parent does not end."""
+    """Output that is not read fills a pipe, so that the launch in the parent does not end."""
     program = """
 import os, signal, threading
 import numpy as np

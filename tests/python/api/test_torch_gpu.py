@@ -165,7 +165,7 @@ def test_a_launch_comes_after_what_cupy_has_queued(cupy: Any) -> None:
             spin((1,), (1,), (50_000_000,))
             x += 1
             add[1 << 13, 128, stream](x, one)
-            # What comes next is behind the launch if that names no stream.
+            # The next operation is ordered after the launch if that names no stream.
             if not stream:
                 x += 1
         return x

@@ -178,7 +178,7 @@ def test_a_process_has_one_of_equal_functions():
     copies = [pickle.loads(pickle.dumps(kernel)) for kernel in others]
     assert len({id(copy) for copy in (first, *copies)}) == 5
     assert [value(copy) for copy in copies] == [7, 6, 9, 6]
-    # What holds of the kernel holds of its launches.
+    # Properties of the kernel are properties of its launches.
     assert pickle.loads(pickle.dumps(make(3)[1, 1])).dispatcher is first
 
 
@@ -300,7 +300,7 @@ def test_device_arrays_are_copied_through_the_host():
         np.testing.assert_array_equal(copy.copy_to_host(), expected)
         copy[:] = 0
         np.testing.assert_array_equal(array.copy_to_host(), expected)
-    # NumPy's bytes go beside the text of the pickle, where whoever moves it wants that.
+    # NumPy's bytes go beside the text of the pickle, if the transport supports that.
     buffers = []
     text = pickle.dumps(x, 5, buffer_callback=buffers.append)
     assert len(buffers) == 1
@@ -309,7 +309,7 @@ def test_device_arrays_are_copied_through_the_host():
 
 
 def test_modules_that_go_by_value(tmp_path, monkeypatch):
-    """cloudpickle is told of modules that workers do not have."""
+    """cloudpickle pickles by value the modules that workers do not have."""
     cloudpickle = pytest.importorskip("cloudpickle")
     text = """
     from weft import cuda

@@ -13,7 +13,7 @@ from weft import cuda, float64, int32
 
 LARGE = 1 << 20  # bytes
 N = (LARGE >> 3) + 37  # float64
-# Bytes in front of an array and behind it that are looked at: as many as must be there for it not to be copied.
+# Bytes before and after an array that are compared: as many as must exist for the array not to be copied.
 BESIDE = 64 * mmap.PAGESIZE
 
 
@@ -43,7 +43,8 @@ def is_in_place(x: Any, of: Any = None, kernel: Any = where) -> bool:
 
 
 def test_what_is_large_and_has_no_gaps_is_written_where_it_is() -> None:
-    x = np.arange(1.0, 2 * N)[:N]  # elsewhere the guard of a thread's stack may lie behind an array, and it is copied
+    # elsewhere the guard of a thread's stack may come after an array, and the array is copied
+    x = np.arange(1.0, 2 * N)[:N]
     assert is_in_place(x)
     assert is_in_place(np.arange(2.0 * N)[100 : N + 100])
     assert is_in_place(x[::-1])
@@ -68,7 +69,8 @@ def test_a_pointer_that_the_kernel_writes_through_may_lead_anywhere() -> None:
     assert not is_in_place(x, kernel=through)
 
 
-# Kernels whose last threads lie beyond the end of an array, or in front of it. What several threads write is the same.
+# Kernels whose last threads access memory past the end of an array, or before it. Several threads write the same
+# values.
 
 
 @cuda.jit
@@ -438,7 +440,7 @@ def test_device_arrays_beside_them_are_not_confined() -> None:
 
     whole = cuda.to_device(np.zeros(2 * N))
     x = np.zeros(N)
-    both[2 * N // 256, 256](x, whole[:N])  # writes on behind the view, as with a small `x`
+    both[2 * N // 256, 256](x, whole[:N])  # writes past the view, as with a small `x`
     np.testing.assert_array_equal(x, np.arange(N))
     threads = 2 * N // 256 * 256
     np.testing.assert_array_equal(whole.copy_to_host()[:threads], np.arange(threads))

@@ -68,7 +68,7 @@ def environment(asked: argparse.Namespace) -> dict[str, str]:
 
 
 def main() -> int:
-    """Runs what the command line asks for."""
+    """Runs the command of the command line."""
     asked = options()
     settings = environment(asked)
     for name, value in settings.items():

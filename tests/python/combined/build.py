@@ -29,7 +29,7 @@ class Param:
     dtype: str
     extents: tuple[str | int, ...]  # keys of a launch's dimensions, or constants; none for a number
     values: tuple[str, int, int]  # how elements are drawn: "ints", low, high; "key" for a dimension
-    layout: str = "C"  # C, F, or A: rows with room behind them
+    layout: str = "C"  # C, F, or A: rows with padding
     key: str = ""  # of a number: the dimension
 
 

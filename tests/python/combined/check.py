@@ -188,7 +188,7 @@ def run(program: Program, runner: Runner) -> tuple[str, Any]:
         why = judge(program)
         return f"unsound: {why}" if why else f"results differ: {error}", None
     except Exception as error:
-        # What a shuffle gives from a lane that does not exist is undefined in CUDA, and the lane's own value in weft.
+        # A shuffle from a lane that does not exist is undefined in CUDA, and returns the lane's own value in weft.
         kinds = {finding.kind for finding in getattr(error, "findings", ())}
         if kinds == {"shuffle from a missing lane"} and program.missing_lanes:
             return "passed", None

@@ -13,12 +13,12 @@ BOUNDARY = "a boundary is partitioned before the cut only in kernels in which th
 WARP = "a warp that is a block is planned without it"
 VERSION = "a kernel has one version of its whole body"
 
-# What a plan has only for kernels in which threads synchronize.
+# Features of plans only for kernels in which threads synchronize.
 SYNCHRONIZED = (
     "exit-value-sinking", "guard-normalization", "inlined-barrier-functions", "once-per-warp", "prefetch-next-block",
     "prefetch-next-iteration", "speculative-stores", "warp-as-block", "warp-leaders", "warp-operations",
 )  # fmt: skip
-# What it has only where threads share a block's memory, or where blocks are not merged.
+# Features only where threads share a block's memory, or where blocks are not merged.
 SHARED = ("access-prefetch",)
 NOT_OF_WARPS = (
     "access-prefetch", "axis-interchange", "block-merging", "excluded-range", "privatized-accumulators",

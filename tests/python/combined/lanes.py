@@ -76,7 +76,7 @@ class Lanes(RowsOfBlocks):
         self.settle(scope, v, 2000)
 
     def piece_named_flag(self, scope: Scope) -> None:
-        """A flag that a branch sets, and that is tested behind a barrier."""
+        """A flag that a branch sets, and that is tested after a barrier."""
         tile, flag, v = self.new("tile"), self.new("v"), self.new("v")
         t, threads = scope.tile, self.threads()
         self.use("flag", "barrier", "shared tile")

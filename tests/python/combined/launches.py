@@ -175,7 +175,7 @@ def extents_of(param: Param, dims: dict[str, int]) -> tuple[int, ...]:
     return tuple(found)
 
 
-ROOM = 20  # elements behind a row of an array with room
+ROOM = 20  # elements of padding after a row of an array
 
 
 def fill(

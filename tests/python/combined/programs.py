@@ -34,8 +34,8 @@ BLOCK = {
     "local_across": 4, "lanes_part": 5, "warp_loop": 6, "barrier_function": 5, "named_flag": 6, "sparse_block": 5,
     "flag_loop": 5, "stride_sum": 5, "reversed_block": 4,
 }  # fmt: skip
-BLOCK_2D = {"tile2": 10, "product_tiles": 8, "diagonal": 5}  # besides those of BLOCK that know one row of threads only
-# What each thread does with what is its own: threads that have returned are not missed.
+BLOCK_2D = {"tile2": 10, "product_tiles": 8, "diagonal": 5}  # besides those of BLOCK that assume a single thread loop
+# Work of a thread on its own data: threads that have returned are not missed.
 ALONE = {"count": 4, "local_across": 5, "vote": 3, "lanes_part": 3, "warp_loop": 3}
 BLOCKS = (1, 5, 16, 17, 32, 33, 48, 64, 96, 100, 128)
 BLOCKS_OF_TILES = ((16, 16), (8, 8), (16, 4), (8, 4), (32, 2), (4, 4), (16, 8), (5, 7), (17, 3))
@@ -65,10 +65,10 @@ class Writer(Lanes):
     asked: tuple[str, ...] = ()  # pieces that come first
     asked_block: tuple[str, ...] = ()
     alone = False  # some threads return before barriers
-    plain = False  # pieces stand one after the other
+    plain = False  # pieces follow one another
 
     def next_piece(self, names: tuple[str, ...]) -> str:
-        """The piece that is asked for, or one of those named."""
+        """The requested piece, or one of those named."""
         if self.asked:
             name, *rest = self.asked
             self.asked = tuple(rest)
@@ -229,7 +229,7 @@ class Writer(Lanes):
                 self.stores(scope)
                 self.put("i += step")
         else:
-            # What a thread finds in all its iterations goes to one element.
+            # A thread adds the values of all its iterations to one element.
             self.use("sum over a grid-stride loop")
             self.put("first = cuda.grid(1)", "total = 0")
             with self.block(f"for i in range(first, {n}, cuda.gridsize(1)):"):
@@ -284,7 +284,7 @@ class Writer(Lanes):
         self.stores(scope)
 
     def kernel_block(self, *, two: bool = False) -> None:
-        """Barriers: pieces of threads behind a guard, and pieces of the block between them."""
+        """Barriers: pieces of threads guarded by a condition, and pieces of the block between them."""
         if two:
             self.use("2-D block")
             width, height = self.rng.choice(BLOCKS_OF_TILES)

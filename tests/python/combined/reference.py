@@ -1,8 +1,8 @@
 """Runs a program's kernel by CPython: one thread after the other, or, where threads wait for each other, as generators.
 
-The kernel's tree is changed a little and compiled: an array is a list with strides, so that `a[i, j]` is
-`a[i * a__s0 + j]`; special registers are variables; a barrier is a `yield`. Numbers are Python's. Programs are written
-so that this is exact: integers stay far below 2**31, and floats are integers below 2**24.
+The kernel's tree is changed a little and compiled: an array is a list with strides, so that `a[i, j]` is `a[i * a__s0 +
+j]`; special registers are variables; a barrier is a `yield`. Numbers are Python's. Programs are written so that this is
+exact: integers are far below 2**31, and floats are integers below 2**24.
 
 With `checked` bounds, initialization and races are checked. That takes ten times as long, and judges the generator
 rather than weft.
@@ -511,7 +511,7 @@ LARGEST = 1 << 24
 
 
 def ordered(one: tuple[Any, ...], two: tuple[Any, ...]) -> bool:
-    """Whether nothing has to be said of two accesses: one thread's, or a barrier lies between them."""
+    """Whether two accesses are ordered: they are of one thread, or there is a barrier between them."""
     if one[0] != two[0]:
         return False
     if one[2] != two[2] or one[4] == two[4]:
@@ -527,7 +527,7 @@ class Array:
     ) -> None:
         self.flat, self.offset, self.shape, self.named = flat, offset, shape, named
         self.strides = strides or tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
-        # Arrays of a launch may share memory; those of a block do not, and nobody sees those of a thread.
+        # Arrays of a launch may share memory; those of a block do not, and those of a thread are private.
         self.accesses: dict[int, dict[str, list[tuple[Any, ...]]]] | None = (
             ACCESSES.setdefault(id(flat), {}) if named else {}
         )

@@ -142,7 +142,7 @@ class RowsOfBlocks(Tiles):
         self.settle(scope, v, 1200)
 
     def piece_reversed_block(self, scope: Scope) -> None:
-        """Loads a row of the block into a tile, and reads it in another order behind a barrier."""
+        """Loads a row of the block into a tile, and reads it in another order after a barrier."""
         x = self.ints_in("N")
         tile, v = self.new("tile"), self.new("v")
         t = scope.tile
@@ -160,7 +160,7 @@ class RowsOfBlocks(Tiles):
         return "axes exchanged" in self.features
 
     def piece_tile2(self, scope: Scope) -> None:
-        """A tile in two dimensions, with neighbors behind tests."""
+        """A tile in two dimensions, whose neighbors are read under conditions."""
         tile, v = self.new("tile"), self.new("v")
         w, h = self.width, self.height
         self.use("shared tile", "barrier", "tested border", "2-D tile")

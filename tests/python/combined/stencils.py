@@ -155,10 +155,10 @@ class Borders(Walks):
                 self.put(f"{total} += {self.read(x, f'min(max({i} + {table}[{k}], 0), {n} - 1)')}")
         self.settle(scope, total, 500)
 
-    # What single threads of a row do.
+    # Work of single threads of a row.
 
     def piece_every(self, scope: Scope) -> None:
-        """Every so many threads: in steps, or by multiples."""
+        """Every n-th thread: in steps, or by multiples."""
         i, n = scope.own, self.extent(scope.count)
         out = self.array("o", self.of("int32", "float32", "int64"), (scope.count,), ("ints", 0, 9))
         x = self.ints_in(scope.count)

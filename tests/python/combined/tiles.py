@@ -20,7 +20,7 @@ class Tiles(Values):
     """Writes them. They leave variables that all threads have."""
 
     limit = 64  # threads of a block
-    exact = False  # every block has just so many
+    exact = False  # every block has exactly this number
 
     def brought(self, scope: Scope) -> str:
         """A value that each thread has."""
@@ -28,7 +28,7 @@ class Tiles(Values):
         return text if bound < 300 else f"{text} % 97"
 
     def piece_tile(self, scope: Scope) -> None:
-        """Writes an element of a tile, and reads others behind a barrier."""
+        """Writes an element of a tile, and reads others after a barrier."""
         tile, v = self.new("tile"), self.new("v")
         t = scope.tile
         dtype = self.of("int32", "int64", "float32", "float64", "int16")

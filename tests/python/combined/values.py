@@ -135,7 +135,7 @@ class Values(Borders):
     # Atomic operations.
 
     def piece_histogram(self, scope: Scope) -> None:
-        """What many threads add to; nobody takes an old value."""
+        """Targets that many threads add to; old values are not used."""
         bins = int(self.rng.choice((1, 2, 7, 16, 64)))
         kind, dtype = self.pick(
             ("add", "int32"),
@@ -209,7 +209,7 @@ class Values(Borders):
         self.settle(scope, v, 700 * max(scope.work, 1))
 
     def piece_reserve(self, scope: Scope) -> None:
-        """A place that a thread takes by a counter: which one is not said, so all get the same."""
+        """A slot that a thread takes by a counter: the order is unspecified, so all slots get the same value."""
         counter = self.array("o", "int32", (1,), ("ints", 0, 0))
         v = self.new("v")
         self.use("atomic", "atomic with its old value", "ticket")

@@ -1,9 +1,9 @@
 """What a row of a wrong call or a wrong kernel is, the names that it can use, and how its exception is judged.
 
-A row says which exception classes fit, which pattern the text must have so that it names the argument or the
-value, and which so that it says what to do. A kernel that is not compiled must show its line with a caret, too.
-The verdicts: `good`; `weak`, if the text lacks something; `wrong`, if the class is another or the fault is
-weft's own; `silent`, if nothing is raised. A case that ends the interpreter is a `crash` to whoever runs it.
+A row says which exception classes fit, which pattern of the text names the argument or the value, and which pattern
+says how to fix it. A kernel that is not compiled must show its line with a caret, too. The verdicts: `good`; `weak`, if
+the text lacks something; `wrong`, if the class is another or the fault is weft's own; `silent`, if nothing is raised. A
+case that ends the interpreter is a `crash`; the process that runs the rows reports it.
 """
 
 from __future__ import annotations
@@ -120,5 +120,5 @@ def verdict(case: Case, number: int) -> tuple[str, str]:
 
 
 def is_at_a_line(text: str) -> bool:
-    """Whether a text shows a place."""
+    """Whether a text shows a source position."""
     return "^" in text and re.search(r"--> .*:\d+:\d+", text) is not None

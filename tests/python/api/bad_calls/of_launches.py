@@ -62,7 +62,7 @@ CASES = [
     call("inc.forall(8)()", "TypeError", "x"),
     call("inc.configure(1)", "TypeError|ValueError", "blockdim"),
     call("inc.configure(1, 8, steam=0)", "TypeError", "steam"),
-    # Functions in the wrong place.
+    # Functions in wrong positions.
     call("add(1, 2)", "RuntimeError|TypeError", "add", "py_func|kernel"),
     call("add[1, 1](1, 2)", "RuntimeError|TypeError", "add", "device"),
     call("add.forall(3)(1, 2)", "RuntimeError|TypeError", "add|device"),

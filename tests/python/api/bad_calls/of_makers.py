@@ -28,7 +28,7 @@ CASES = [
     call("cuda.jit(typing='numba2')(inc.py_func)", "ValueError|TypeError", "typing", "numpy"),
     call("cuda.jit(boundscheck='yes')(inc.py_func)", "ValueError|TypeError", "boundscheck"),
     call("cuda.jit(cache='yes')(inc.py_func)", "ValueError|TypeError", "cache"),
-    # What is decorated.
+    # Arguments of decorators.
     call("cuda.jit(type('K', (), {}))", "TypeError", "type|class", "function"),
     call("cuda.jit(len)", "TypeError", "len|builtin", "function"),
     call("cuda.jit([].append)", "TypeError", "method", "function"),

@@ -151,7 +151,7 @@ CASES = [
     kernel("cuda.inline_ptx('nop;', 5, 6)", "inline_ptx|5|6", ""),
     kernel("x[0] = cuda.atomic", "atomic", ""),
     kernel("x[0] = cuda", "cuda|module", ""),
-    # What the host is told of later.
+    # Errors that the host receives later.
     kernel("x[10**13] = 1", "k`|kernel", "boundscheck", raises="LaunchError|IndexError"),
     kernel(
         "p[0] = 1",

@@ -1,6 +1,6 @@
-"""Runs rows in this process: `python -m bad_calls.run MODULE FIRST`, with a line of JSON before and behind each.
+"""Runs rows in this process: `python -m bad_calls.run MODULE FIRST`, with a line of JSON before and after each.
 
-Who starts it sees from the lines which row ended the process, and starts it again behind that.
+The parent process sees from the lines which row ended the process, and continues with the row after it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def main(module: str, first: int) -> None:
     from bad_calls.cases import verdict
 
     rows = importlib.import_module(f"bad_calls.{module}").CASES
-    # What rows print goes nowhere.
+    # The output of rows is discarded.
     lines = os.fdopen(os.dup(1), "w", buffering=1)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)

@@ -220,7 +220,7 @@ def exchanges(count, most):
 
 
 def striped(x, count):
-    """What each thread has, one behind the other, if the items are dealt out in turns."""
+    """The items of each thread, concatenated, if the items are striped."""
     return x.reshape(count, -1).T.reshape(-1)
 
 

@@ -26,7 +26,7 @@ def numbers(dtype, size=1024):
 
 
 def expected(x, sizes, op):
-    """The reductions and scans of groups of so many threads, one behind the other."""
+    """The reductions and scans of groups of this number of threads, one after the other."""
     out, start = np.zeros((3, x.size), x.dtype), 0
     for size in sizes:
         part = op.accumulate(x[start : start + size], dtype=x.dtype)

@@ -1,4 +1,4 @@
-"""What lanes find out together and nobody reads: it must not part the lanes for what comes after it."""
+"""Collective results of lanes that are not used: they must not make the lanes diverge in the code after them."""
 
 from __future__ import annotations
 

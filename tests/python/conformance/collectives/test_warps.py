@@ -1,4 +1,5 @@
-"""What the lanes of a warp do together: shuffles, votes, matches, reductions; also apart, with masks, in partial warps.
+"""Collective operations of the lanes of a warp: shuffles, votes, matches, reductions; also divergent, with masks, in
+partial warps.
 
 The kernels do nothing that CUDA leaves undefined: every lane of a mask that has not returned comes to the same call
 with the same mask, and no lane reads another one that is not there.
@@ -63,7 +64,7 @@ def test_shuffles_keep_the_bits_of_halves(name):
             i = cuda.grid(1)
             out[i] = cuda.shfl_xor_sync(0xffffffff, x.view(weft.{name})[i], 5)
     """).kernel
-    # A float32 does not come between: payloads of NaN stay.
+    # No conversion to float32: payloads of NaN are preserved.
     bits = halves.BITS
     out = launch(kernel, 1 << 9, 128, bits, np.zeros(1 << 16, np.float32 if name == "bfloat16" else np.float16))[1]
     expected = bits.reshape(-1, 32)[:, np.arange(32) ^ 5].reshape(-1)
