@@ -121,10 +121,10 @@ out[2] = ((n > 1) and (k > 0)) + True
 out[3] = (n > 1 or x[1]) + True
 """,
     "and, or with a literal": """
-out[0] = ~((x[k] > 0) and False)
+out[0] = ~((x[k - 1] > 0) and False)
 out[1] = ~((x[k] > 0) or True)
 out[2] = ~((n > 1) and False)
-b = (x[1] > 5) and False
+b = (x[k] > 5) and False
 out[3] = ~b
 out[4] = 5 if b else 7
 """,
