@@ -1,7 +1,7 @@
-//! Code from elsewhere that kernels are linked with, and machine code that is kept for another time.
+//! External code that kernels are linked with, and cached machine code.
 //!
-//! The runtime writes no files: whoever has a cache for machine code keeps it. Keeping never fails: what is not found is
-//! made, and what cannot be kept is made again.
+//! The runtime writes no files: the caller passes a cache for machine code. Caching never causes an error: missing code
+//! is compiled, and code that cannot be stored is compiled again.
 
 use std::{
     fmt::{self, Debug},
@@ -12,7 +12,7 @@ use weft_artifact::MachineCode;
 
 use crate::toolkit::Toolkit;
 
-/// What a piece of code from elsewhere is.
+/// The format of external code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LinkedKind {
     /// CUDA C++.
@@ -63,9 +63,9 @@ impl LinkedKind {
 /// A piece of code from elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Linked {
-    /// What it is.
+    /// Its format.
     pub kind: LinkedKind,
-    /// What messages call it.
+    /// Its name in messages.
     pub name: String,
     /// The text or the bytes.
     pub data: Vec<u8>,
@@ -73,7 +73,7 @@ pub struct Linked {
     pub folder: Option<PathBuf>,
 }
 
-/// What a kernel is linked with, and how.
+/// The code that a kernel is linked with, and the linker's options.
 #[derive(Clone, Copy, Debug)]
 pub struct Linking<'a> {
     /// The code.
@@ -88,18 +88,18 @@ pub struct Linking<'a> {
     pub includes: &'a [PathBuf],
     /// Where the tools are.
     pub toolkit: &'a Toolkit,
-    /// Who keeps the machine code.
+    /// The cache for machine code.
     pub keeper: Option<&'a dyn CodeCache>,
 }
 
-/// A stage of loading code, for whoever measures.
+/// A stage of loading code, for measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadStage {
     /// The driver makes machine code.
     Link,
     /// The driver loads code.
     Load,
-    /// Machine code goes where it is kept.
+    /// Machine code is stored in the cache.
     Keep,
 }
 
@@ -117,13 +117,13 @@ impl fmt::Display for LoadStage {
 pub trait CodeCache: Debug + Sync {
     /// The entry for machine code that is made of these inputs. Equal inputs have one entry, different inputs different ones.
     fn entry<'a>(&'a self, of: &MachineCode<'_>) -> Box<dyn CachedCode + 'a>;
-    /// Is told that a stage begins, on the thread that loads.
+    /// Called when a stage begins, on the thread that loads.
     fn begin(&self, _stage: LoadStage) {}
 }
 
 /// An entry for machine code.
 pub trait CachedCode {
-    /// What is there, as it was kept.
+    /// The cached code.
     fn find(&self) -> Option<Vec<u8>>;
     /// Keeps code there.
     fn keep(&self, code: &[u8]);

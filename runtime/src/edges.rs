@@ -1,28 +1,29 @@
-//! Which steps of a recording come behind which: those of a stream behind each other, and what events carry from one to another.
+//! The edges of a recorded graph: nodes of one stream run in order, and events order nodes of different streams.
 //!
-//! The default stream is CUDA's legacy one: its steps come behind all that was recorded before, and all later ones behind them.
-//! (CUDA driver API, "Stream synchronization behavior".) That holds for every other stream here, also for those of other
-//! libraries that do not wait for it when they run.
+//! The default stream is CUDA's legacy one: its nodes run after everything recorded before, and all later nodes run
+//! after them. (CUDA driver API, "Stream synchronization behavior".) Here that holds for every other stream, also for
+//! non-blocking streams of other libraries.
 
 use std::collections::BTreeMap;
 
 /// The default stream's number: see `Stream::order`.
 const DEFAULT: u64 = 0;
 
-/// What the next step of each stream comes behind. Steps are numbered from 0.
+/// The predecessors of the next node of each stream. Nodes are numbered from 0.
 #[derive(Debug, Default)]
 pub struct Edges {
     n_steps: usize,
-    /// The steps that the default stream's last one, or its last event, leaves behind it: of streams that were not used since.
+    /// The predecessors that the default stream's last node, or its last event, sets for streams that were not used
+    /// since.
     base: Vec<usize>,
-    /// The same of each stream that was. All of them come behind `base`.
+    /// The same for each stream that was used since. All of them run after `base`.
     streams: BTreeMap<u64, Vec<usize>>,
-    /// What each event was recorded behind.
+    /// The predecessors of each event.
     events: BTreeMap<usize, Vec<usize>>,
 }
 
 impl Edges {
-    /// Adds a step to a stream, and gives those that it comes behind at once: each once, ascending.
+    /// Adds a node to a stream, and returns its direct predecessors: each once, ascending.
     pub fn step(&mut self, stream: u64) -> Vec<usize> {
         let behind = self.last(stream);
         self.set(stream, vec![self.n_steps]);

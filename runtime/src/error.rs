@@ -1,4 +1,4 @@
-//! What can go wrong at run time. Every message stands alone: it names the thing, the limit or the call.
+//! Errors at run time. Every message is self-contained: it names the object, the limit or the call.
 
 use std::fmt;
 
@@ -50,7 +50,7 @@ pub struct Error {
     pub driver_code: Option<u32>,
     /// The exception, if a kernel has raised one.
     pub raised: Option<Box<Raised>>,
-    /// What the sanitizer has found.
+    /// The sanitizer's findings.
     pub findings: Vec<Finding>,
 }
 
@@ -60,7 +60,7 @@ impl Error {
         Self { kind, message: message.into(), driver_code: None, raised: None, findings: Vec::new() }
     }
 
-    /// What the sanitizer has found in a launch of a kernel.
+    /// The error for the sanitizer's findings in a launch of a kernel.
     pub(crate) fn found(kernel: &str, findings: Vec<Finding>) -> Self {
         let message = format!("the sanitizer has found {} in `{kernel}`", findings.len());
         Self { findings, ..Self::new(ErrorKind::Sanitizer, message) }

@@ -12,12 +12,12 @@ use crate::{
     rows::Rows,
 };
 
-/// Whose memory an address is in.
+/// The kind of memory that an address is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryKind {
     /// The device's, of weft's own.
     Device,
-    /// What the device reaches by this address: memory that it shares with the host, or someone else's, of which nobody knows.
+    /// Memory that the device accesses by this address: shared with the host, or of an unknown owner.
     Shared,
     /// The host's, by its address there.
     Host,
@@ -32,7 +32,7 @@ pub struct MemoryLocation {
     pub memory: MemoryKind,
 }
 
-/// One piece of recorded work. Whoever replays it holds the memory that it uses.
+/// One piece of recorded work. The caller that replays it holds the memory that it uses.
 #[derive(Clone, Debug)]
 pub enum Step {
     /// A launch.
@@ -55,19 +55,19 @@ pub enum Step {
     },
 }
 
-/// A step, and those before it that it comes behind, by their numbers. Steps between which nothing leads may run at once.
+/// A step, and the numbers of its predecessors. Steps without a path between them may run concurrently.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// What is done.
+    /// The work.
     pub step: Step,
     /// Each of them once.
     pub after: Vec<usize>,
 }
 
-/// Steps that are done as often as wanted, each behind those that it comes behind. A replay that begins in one stream while another one is going on in
-/// another stream waits for that. Dropping it waits for the copies of the host's memory that are going on.
+/// Steps that are replayed any number of times, each after its predecessors. A replay that begins in one stream while
+/// another one is running in another stream waits for that. Dropping it waits for running copies of host memory.
 pub trait Graph: Debug + Send + Sync {
-    /// Queues all steps. Where they run before the call returns, it asks from time to time whether to go on.
+    /// Queues all steps. Where they run before the call returns, it regularly polls whether to continue.
     ///
     /// # Errors
     ///
@@ -96,13 +96,13 @@ pub(crate) fn cells_of<'a>(steps: &'a mut [Step], step: usize, cells: &[u64]) ->
 #[derive(Debug)]
 pub(crate) struct Replayed {
     executor: Arc<dyn Executor>,
-    /// Replaced as a whole: nobody holds the lock while steps run, which may be what sets cells.
+    /// Replaced as a whole: the lock is not held while steps run, which may set cells.
     steps: Mutex<Arc<Vec<Step>>>,
 }
 
 impl Replayed {
     pub(crate) fn new(executor: Arc<dyn Executor>, nodes: Vec<Node>) -> Self {
-        // A step comes behind earlier ones only, so their own order is one of those that they allow.
+        // A step has only earlier steps as predecessors, so their own order is a valid one.
         let steps = nodes.into_iter().map(|node| node.step).collect();
         Self { executor, steps: Mutex::new(Arc::new(steps)) }
     }

@@ -9,7 +9,7 @@ use crate::{
     executor::{DeviceAttributes, LaunchConfig},
 };
 
-/// What one kernel needs and allows.
+/// The requirements and limits of one kernel.
 #[derive(Clone, Debug)]
 pub(crate) struct KernelLimits {
     /// The Python function's name.
@@ -27,7 +27,7 @@ pub(crate) struct KernelLimits {
 }
 
 impl KernelLimits {
-    /// What the device is given of a launch that was checked: blocks and their threads by the factors.
+    /// The device's configuration for a checked launch: blocks and their threads divided by the factors.
     #[inline]
     pub(crate) fn on_device(&self, config: &LaunchConfig) -> LaunchConfig {
         if self.factors == Factors::NONE {
@@ -88,9 +88,9 @@ pub(crate) fn check(
     Err(explain(config, n_cells, device, kernel))
 }
 
-/// What a driver answers to a launch beyond the limits of the device, or of the kernel's launch bounds.
+/// The driver's error for a launch beyond the limits of the device, or of the kernel's launch bounds.
 const INVALID_VALUE: u32 = 1;
-/// What it answers to one for which there are not enough registers.
+/// The driver's error for a launch for which there are not enough registers.
 pub(crate) const OUT_OF_RESOURCES: u32 = 701;
 /// The registers of a block on every GPU that weft makes code for.
 const BLOCK_REGISTERS: u64 = 65536;

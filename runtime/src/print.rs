@@ -1,13 +1,13 @@
-//! What kernels print: collected while a launch runs on the CPU, or taken out of a GPU's [`PrintRing`](weft_artifact::PrintRing),
-//! and written when a launch or a wait ends, or when its caller looks up from it: to where the program has said ([`set_output`]),
-//! or else to the process's standard output.
+//! Kernels' output: collected while a launch runs on the CPU, or read from a GPU's
+//! [`PrintRing`](weft_artifact::PrintRing), and written when a launch or a wait ends, or when its caller polls: to the
+//! program's output ([`set_output`]), or else to the process's standard output.
 //!
-//! C's `snprintf` makes a conversion's text, so that it is what a GPU's driver makes. A call's text is added as a whole:
-//! no other thread's comes between.
+//! C's `snprintf` formats a conversion, so the text equals that of a GPU's driver. A call's text is added as a whole:
+//! output of other threads does not interleave with it.
 //!
-//! A lock is held while text is written to the standard output, which takes as long as whoever reads it wants. So a forked
-//! process has locks of its own, and text that waits there is its own: what its parent's kernels have printed, its parent
-//! writes. Nor does it ask for the lock of the standard library's output, which its parent may have held.
+//! A lock is held while text is written to the standard output, which takes as long as the reader blocks it. So a
+//! forked process has locks of its own, and pending text of its own: the parent writes the output of its own kernels.
+//! The child does not lock the standard library's output either, which its parent may have held.
 #![expect(unsafe_code, reason = "compiled code passes pointers, and C's library formats and writes")]
 
 use std::{
@@ -39,17 +39,17 @@ static SOME: AtomicBool = AtomicBool::new(false);
 /// From `Box::into_raw`, or null before the first text.
 static PRINTER: AtomicPtr<Printer> = AtomicPtr::new(ptr::null_mut());
 
-/// What waits to be written in one process.
+/// The pending output of one process.
 struct Printer {
     process: u32,
     waiting: Mutex<Vec<u8>>,
-    /// Held by whoever writes to the standard output, and taken before the other one.
+    /// Held by the thread that writes to the standard output, and locked before the other one.
     writing: Mutex<()>,
 }
 
 impl Printer {
-    /// That of this process. That of a process which it was forked off is left as it lies: a thread that does not exist
-    /// here may hold its locks.
+    /// The printer of this process. A printer of the parent process is leaked: a thread that does not exist here may
+    /// hold its locks.
     fn of_process() -> &'static Self {
         let process = process::id();
         let mut known = PRINTER.load(Ordering::Acquire);
@@ -152,18 +152,18 @@ pub(crate) fn flush() {
 
 fn write_all(mut left: &[u8]) {
     while !left.is_empty() {
-        // SAFETY: so many bytes are there.
+        // SAFETY: the slice has this many bytes.
         let written = unsafe { write(STANDARD_OUTPUT, left.as_ptr().cast(), left.len()) };
         match usize::try_from(written) {
             Ok(written) => left = left.get(written..).unwrap_or_default(),
             Err(_) if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
-            // Where nobody reads, nothing is to be done: no kernel is wrong because of that.
+            // A closed output is ignored: it is not a kernel's error.
             Err(_) => break,
         }
     }
 }
 
-/// Adds the text of an argument; a width may stand before it.
+/// Adds the text of an argument; a width may precede it.
 fn convert(conversion: &[u8], words: &[u64], text: &mut Vec<u8>) {
     let [width @ .., word] = words else { return };
     let word = *word;

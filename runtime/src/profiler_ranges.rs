@@ -1,7 +1,7 @@
-//! Ranges of time that a profiler shows: compilations, copies and launches, told to the profiler that watches this process.
+//! Time ranges for a profiler that is attached to this process: compilations, copies and launches.
 //!
-//! Where none does, a range is one load and one branch, and its message is never made. Ranges are a thread's own and end in
-//! the reverse order of their beginnings: one ends when it is dropped, on its thread.
+//! Without a profiler, a range is one load and one branch, and its message is never created. Ranges belong to a thread
+//! and nest: one ends when it is dropped, on its thread.
 
 use std::{
     fmt::Debug,
@@ -12,7 +12,7 @@ use std::{
     },
 };
 
-/// What a range is of.
+/// The kind of work in a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Category {
     /// A compilation.
@@ -46,7 +46,7 @@ impl Category {
     }
 }
 
-/// Who is told of ranges.
+/// A receiver of ranges.
 pub(crate) trait Profiler: Debug + Send + Sync {
     /// A range of this thread begins, in the one that began last, with a number that belongs to it: bytes.
     fn push(&self, category: Category, message: &str, payload: Option<u64>);
@@ -59,7 +59,7 @@ static PROFILER: OnceLock<Box<dyn Profiler>> = OnceLock::new();
 /// There is a profiler. Set after it, and never unset.
 static IS_WATCHED: AtomicBool = AtomicBool::new(false);
 
-/// Has a profiler told of all ranges from now on. The first one stays.
+/// Reports all ranges to a profiler from now on. Only the first call has an effect.
 pub(crate) fn tell(profiler: Box<dyn Profiler>) {
     if PROFILER.set(profiler).is_ok() {
         IS_WATCHED.store(true, Ordering::Relaxed);

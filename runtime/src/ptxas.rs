@@ -7,7 +7,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// What a kernel needs of a multiprocessor.
+/// A kernel's resource usage on a multiprocessor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resources {
     /// The symbol of the kernel, if `ptxas` reports it.
@@ -42,9 +42,9 @@ impl fmt::Display for Resources {
 /// Why there is no cubin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotAssembled {
-    /// What `ptxas` says of the PTX.
+    /// The errors of `ptxas` about the PTX.
     Rejected(String),
-    /// What is wrong with `ptxas`.
+    /// The reason that `ptxas` failed.
     Failed(String),
 }
 
@@ -72,7 +72,7 @@ fn calls_out(ptx: &[u8]) -> bool {
     text.split(".extern .func").skip(1).any(|declared| !declared.contains("vprintf"))
 }
 
-/// What it prints.
+/// The output of `ptxas`.
 fn run(ptxas: &Path, ptx: &[u8], target: &str, cubin: &Path, options: &[&str]) -> Result<String, NotAssembled> {
     let failed = |what: String| NotAssembled::Failed(format!("{} {what}", ptxas.display()));
     let cannot_run = |error: std::io::Error| failed(format!("cannot be run: {error}"));

@@ -16,7 +16,7 @@ use support::{
 use weft_artifact::{Artifact, CodeFormat, Kernel, SlotType};
 use weft_runtime::{BlockSize, ErrorKind, LaunchConfig, Settings, best_block, cuda};
 
-/// A folder that hides a machine's driver behind files which are no libraries.
+/// A folder that hides a machine's driver: its files are no libraries.
 fn no_driver() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("no-driver");
     if env::var(CHILD).is_err() {
@@ -257,7 +257,7 @@ fn functions_that_call_themselves_get_a_larger_stack() {
         };
         assert!(limits(false).is_empty());
         assert_eq!(limits(true), ["cuCtxGetLimit", "cuCtxSetLimit"]);
-        // What is large enough stays.
+        // A large enough value is preserved.
         assert_eq!(limits(true), ["cuCtxGetLimit"]);
     });
 }

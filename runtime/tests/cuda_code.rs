@@ -1,4 +1,4 @@
-//! Machine code that is kept, over the driver made of C: what it is kept for, and what happens where it is refused.
+//! Cached machine code, with the fake driver in C: the cache key, and refused code.
 
 mod support;
 
@@ -114,7 +114,7 @@ fn what_the_driver_refuses_is_removed() {
     with_driver("what_the_driver_refuses_is_removed", &variables, || {
         let (memory, artifact) = (Memory::default(), sum2());
         let device = device();
-        // Whatever is kept, and whenever it is refused: PTX is loaded, and nothing stays behind, nor loaded.
+        // Whatever is cached, and whenever it is refused: PTX is loaded, and nothing remains cached or loaded.
         for _ in 0..2 {
             let calls = loads(|| {
                 let module = device.load_kept(&artifact, &memory).expect("it is PTX");

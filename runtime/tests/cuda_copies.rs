@@ -12,7 +12,7 @@ use support::{
 use weft_runtime::{Executor, Settings, Stream, cuda};
 
 const MIB: usize = 1 << 20;
-/// What makes up for locking pages.
+/// The bytes that amortize locking pages.
 const MUCH: usize = 256 * MIB;
 
 fn bytes(n: usize, seed: usize) -> Vec<u8> {
@@ -134,7 +134,7 @@ fn without_page_locked_memory_the_driver_copies() {
         assert!(back == source);
         assert!(count(&calls, "cuMemHostAlloc") > 0, "{calls:?}");
         assert_eq!((count(&calls, "cuMemcpyHtoDAsync_v2"), count(&calls, "cuMemcpyDtoH_v2")), (0, 1), "{calls:?}");
-        // A thread that gets its second buffer or none: whoever has two copies.
+        // A thread that fails to allocate its second buffer or both: a thread with two buffers does the copy.
         for first in 1..8 {
             fail_allocations(first, 1);
             check_round_trip(&device, 9 * MIB, 3, None);
@@ -193,7 +193,7 @@ fn small_parts_travel_together() {
             }
             let mut backs: Vec<_> = sizes.iter().map(|n| vec![0xEE; *n]).collect();
             let calls = traced(|| {
-                // The first stays where it is.
+                // The first is not copied.
                 let parts = places.iter().zip(&mut backs).skip(1);
                 let mut parts: Vec<_> = parts.map(|(at, part)| (*at, &mut part[..])).collect();
                 device.copy_parts_to_host(&mut parts, buffer.address(), stream).expect("copies");
@@ -202,7 +202,7 @@ fn small_parts_travel_together() {
             assert_eq!(backs[0], [0xEE]);
             assert!(backs[1..] == expected[1..]);
         }
-        // What is large, or nothing, travels alone.
+        // Large or empty arrays are not packed.
         assert_eq!([0, 65537, MIB as u64].map(|n| device.room_in_pack(n)), [None; 3]);
         let large = bytes(MIB, 1);
         let buffer = device.allocate(2 * MIB as u64, None).expect("there is memory");

@@ -1,4 +1,4 @@
-//! What kernels raise on a GPU, over the driver made of C.
+//! Errors raised by kernels on a GPU, with the fake driver in C.
 
 mod support;
 
@@ -49,7 +49,7 @@ fn a_fault_is_told_at_a_wait_once_and_a_launch_makes_no_call_more() {
             assert_eq!((raised.thread, raised.block), ([3, 0, 0], [0, 2, 0]));
             assert_eq!(raised.message().as_deref(), Some("index -5 is out of bounds for axis 1 with size 4"));
             assert_eq!(raised.calls.iter().map(|location| location.line).collect::<Vec<_>>(), [9]);
-            // It was told, and what looks for the next takes no call.
+            // It was reported, and the check for the next fault takes no call.
             let calls = traced(|| device.synchronize().expect("there is no other"));
             assert_eq!(calls, ["cuCtxGetCurrent", "cuCtxSynchronize"]);
         }
@@ -142,7 +142,7 @@ fn a_fault_is_told_to_one_of_several_who_wait() {
     });
 }
 
-/// The driver ends the process when a word of a module is written that was unloaded.
+/// The fake driver aborts the process when a word of an unloaded module is written.
 #[test]
 fn a_module_is_not_unloaded_while_its_fault_is_told() {
     with_driver("a_module_is_not_unloaded_while_its_fault_is_told", &[("FAKE_SLOW", "300")], || {

@@ -1,5 +1,5 @@
-//! Where device memory comes from and goes, over the driver made of C: what is kept for the next, what happens when there is
-//! no more, memory of other allocators, other processes and other devices.
+//! Allocation and release of device memory, with the fake driver in C: the cache of freed memory, failing allocations,
+//! memory of other allocators, other processes and other devices.
 
 mod support;
 
@@ -66,7 +66,7 @@ fn memory_that_one_stream_used_costs_no_call_the_next_time() {
             }
         });
         assert_eq!(calls, [""; 0]);
-        // Other streams and sizes have blocks of their own, and so has who asks twice.
+        // Other streams and sizes have blocks of their own, and so has a second allocation.
         let others = [(MIB, Some(&own)), (MIB / 2, None), (2 * MIB, None), (MIB, None), (MIB, None)];
         let held: Vec<_> = others.map(|(bytes, stream)| allocate(&device, bytes, stream)).into_iter().collect();
         assert_eq!(held.iter().filter(|other| other.address() == address).count(), 1);
@@ -148,7 +148,7 @@ fn no_more_is_kept_than_a_setting_says() {
             traced(|| drop(held)).iter().filter(|call| *call == "cuMemFreeAsync").count()
         };
         assert_eq!(freed(&[MIB; 3], Some(3 * MIB)), 0);
-        // All that was kept makes room for what nobody has asked for yet.
+        // All cached blocks are freed for a size that was never requested.
         assert_eq!(freed(&[MIB; 4], Some(3 * MIB)), 3);
         assert_eq!(freed(&[MIB, 4 * MIB], Some(3 * MIB)), 1);
         assert_eq!(freed(&[MIB, 1], Some(0)), 2);
@@ -187,7 +187,7 @@ fn buffers_of_several_streams_in_every_order() {
             let pairs: Vec<_> = (0..9).map(|i| (&streams[i / 3], &streams[i % 3])).collect();
             for sequence in 0..9_usize.pow(3) * 8 {
                 if sequence % 5 == 0 {
-                    // What waits is given out again.
+                    // Memory that waits for its uses is allocated again.
                     device.synchronize().expect("waits");
                 }
                 let mut held = Vec::new();
@@ -197,7 +197,7 @@ fn buffers_of_several_streams_in_every_order() {
                     launch(&device, &*new, &buffer, own.as_ref());
                     launch(&device, &*sum, &buffer, other.as_ref());
                     held.push(buffer);
-                    // The oldest or the newest goes; before the last step one of them may stay.
+                    // The oldest or the newest is freed; before the last round one of them may remain.
                     let oldest = sequence >> step & 1 == 1;
                     if step > 0 || oldest {
                         drop(held.remove(if oldest { 0 } else { held.len() - 1 }));
@@ -248,7 +248,7 @@ fn out_of_memory_at_every_allocation_in_turn() {
             assert!(count(&calls) >= 7, "{calls:?}");
             for at in 1.. {
                 device.free_pending().expect("waits");
-                // Once: what is kept goes, and it is there.
+                // After one failure the cache is freed, and the allocation succeeds.
                 fail_allocations(at, 1);
                 let calls = traced(|| assert_eq!(allocations(&device), [], "{at}"));
                 let tried = count(&calls) as i32;
@@ -283,7 +283,7 @@ fn a_second_try_waits_and_trims() {
         let expected = ["cuMemAllocAsync", "cuMemFreeAsync", "cuCtxSynchronize", "cuMemPoolTrimTo", "cuMemAllocAsync"];
         let calls: Vec<_> = calls.iter().filter(|call| *call != "cuCtxGetCurrent").collect();
         assert_eq!(calls, expected);
-        // What fails for another reason is not tried again.
+        // A call that fails for another reason is not retried.
         let error = expect_error(device.open_shared(&[0; 64], 8));
         assert_eq!((error.kind, error.driver_code), (ErrorKind::Driver, Some(1)));
     });
@@ -388,7 +388,7 @@ fn memory_of_an_allocator_in_the_default_stream_of_another_thread() {
             });
             made.join().expect("it does not panic")
         });
-        // Nobody else can name that stream: all work is waited for.
+        // Only its own thread can name that stream: all work is waited for.
         drop(held);
         assert_eq!((giver.n_live.load(Ordering::Relaxed), device.n_pending()), (0, 0));
     });
@@ -437,7 +437,7 @@ fn memory_for_other_processes() {
             let calls = traced(|| drop(held));
             assert_eq!(calls, ["cuCtxGetCurrent", "cuCtxSynchronize", "cuMemFree_v2"]);
         }
-        // What was not shared is kept without a pool, too.
+        // Memory that was not shared is cached without a pool, too.
         let held = allocate(&plain, 64, None);
         assert_eq!(traced(|| drop(held)), [""; 0]);
     });

@@ -1,4 +1,4 @@
-//! What kernels print on a GPU, over the driver made of C.
+//! Kernels' output on a GPU, with the fake driver in C.
 
 mod support;
 
@@ -14,7 +14,7 @@ use support::{
 use weft_artifact::{Artifact, Kernel};
 use weft_runtime::{ErrorKind, Executor, LoadedKernel, set_output};
 
-/// What was written.
+/// The written text.
 static WRITTEN: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
 fn keep(text: &[u8]) -> bool {
@@ -22,13 +22,13 @@ fn keep(text: &[u8]) -> bool {
     true
 }
 
-/// What was written since the last call.
+/// The text written since the last call.
 fn written() -> String {
     let text = mem::take(&mut *WRITTEN.lock().unwrap_or_else(PoisonError::into_inner));
     String::from_utf8(text).expect("kernels print letters")
 }
 
-/// A line for each call of so many.
+/// A line for each of `count` calls.
 fn lines(count: u64) -> String {
     (0..count).map(|i| i.to_string() + " says hello to a host of letters\n").collect()
 }
@@ -63,7 +63,7 @@ fn text_is_written_at_a_wait_and_a_launch_makes_no_call_more() {
         let calls = traced(|| device.synchronize().expect("it is done"));
         assert_eq!(calls, ["cuCtxGetCurrent", "cuCtxSynchronize"]);
         assert_eq!(written(), lines(2));
-        // What was printed before is written before a launch.
+        // Earlier output is written before a launch.
         launch(&*kernel, 1);
         launch(&*kernel, 3);
         assert_eq!(written(), lines(1));

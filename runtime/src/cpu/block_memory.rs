@@ -1,4 +1,4 @@
-//! The memory of blocks whose threads have stacks, kept between launches.
+//! The memory of blocks whose threads have stacks, cached between launches.
 
 use std::{cell::RefCell, mem};
 
@@ -7,9 +7,9 @@ use super::{
     stacks::{BlockStack, Stacks},
 };
 
-/// Rooms of more than so many bytes of stacks are not kept: deep calls leave them used.
+/// Larger stacks, in bytes, are not cached: deep calls have touched their pages.
 const MOST_KEPT_BYTES: usize = 512 << 20;
-/// A thread of the system keeps the stacks of about so many threads for the next launch.
+/// A system thread caches the stacks of about this many threads for the next launch.
 pub(super) const MOST_KEPT: usize = 4096;
 
 /// The memory of one block. A block begins only after all of it was allocated.
@@ -18,7 +18,7 @@ pub(super) struct BlockMemory {
     pub(super) stacks: Vec<BlockStack>,
     /// Its shared memory and what lives across barriers.
     pub(super) scratch: Allocation,
-    /// What the stacks lie in.
+    /// The memory of the stacks.
     _memory: Stacks,
 }
 
@@ -36,7 +36,7 @@ thread_local! {
 }
 
 impl BlockMemories {
-    /// Those that this thread has kept, or none yet.
+    /// The memory that this thread has cached, or an empty one.
     pub(super) fn of(shape: (usize, usize, usize)) -> Self {
         let kept = ROOMS.try_with(|kept| mem::take(&mut *kept.borrow_mut()));
         kept.ok().filter(|kept| kept.shape == shape).unwrap_or(Self { shape, free: Vec::new() })
@@ -46,7 +46,7 @@ impl BlockMemories {
     pub(super) fn keep(mut self) {
         let each = self.shape.0.saturating_mul(self.shape.1).max(1);
         self.free.truncate((MOST_KEPT / self.shape.0.max(1)).max(1).min(MOST_KEPT_BYTES / each));
-        // A thread that ends has no place for them any more.
+        // A thread that ends has no cache any more.
         let _ends = ROOMS.try_with(|kept| *kept.borrow_mut() = self);
     }
 

@@ -11,9 +11,9 @@ use crate::error::{Error, ErrorKind};
 
 /// From here on threads share a copy.
 const LARGE: usize = 4 << 20;
-/// What a thread takes at once, at least.
+/// The least size of a chunk.
 const CHUNK: usize = 256 << 10;
-/// What it takes at once where there is enough for everyone: a huge page, so that two threads rarely touch the same
+/// The chunk size where there is enough work for all threads: a huge page, so that two threads rarely touch the same
 /// one for the first time. Both would clear it.
 const LARGE_CHUNK: usize = 2 << 20;
 
@@ -95,11 +95,11 @@ impl Transfer {
     ///
     /// # Safety
     ///
-    /// So many bytes can be read and written at the addresses, until it returns.
+    /// `bytes` bytes can be read and written at the addresses, until it returns.
     unsafe fn run(self, pool: &Pool) -> Result<(), Error> {
         if self.bytes >= LARGE && !self.from.overlaps(self.to, self.bytes) {
             let shared = Shared::new(self, pool.n_threads());
-            // Whoever has the threads may have them for long, and one thread copies well enough.
+            // A launch may use the threads for long, and one thread copies well enough.
             if pool.run_unless_busy(&shared, shared.n_chunks())? {
                 return Ok(());
             }
@@ -119,7 +119,7 @@ impl Transfer {
 struct Shared {
     transfer: Transfer,
     chunk: usize,
-    /// The part of the first chunk that lies before the first byte.
+    /// The part of the first chunk before the first byte.
     skipped: usize,
 }
 
@@ -152,10 +152,10 @@ impl Work for Shared {
             match self.transfer.from {
                 CopySource::Memory(from) => {
                     let from = from.wrapping_add(start);
-                    // SAFETY: the range lies within the memories, which do not overlap.
+                    // SAFETY: the range is within both memories, which do not overlap.
                     unsafe { ptr::copy_nonoverlapping(from, to, end - start) };
                 }
-                // SAFETY: the range lies within the memory.
+                // SAFETY: the range is within the memory.
                 CopySource::Value(value) => unsafe { ptr::write_bytes(to, value, end - start) },
             }
         }

@@ -1,19 +1,18 @@
-//! How deep the calls of kernels may go on a thread of the process.
+//! The limit of the call depth of kernels on a thread of the process.
 //!
-//! Functions that call themselves compare where they are with a lowest address, and a launch asks whether the calls of
-//! others have room above it. Below it is left what a handler of a signal
-//! takes, which may run Python there.
+//! Recursive functions compare their stack address with a lowest address, and a launch checks that the calls of others
+//! have room above it. Below it there is room for a signal handler, which may run Python.
 #![expect(unsafe_code, reason = "asks the system where a thread's stack lies")]
 
 use std::cell::Cell;
 
 /// Left at the end of a stack for what else runs on it.
 const RESERVE: usize = 256 << 10;
-/// What a launch may take of a stack whose bounds are not known.
+/// The stack bytes that a launch may use if the stack's bounds are not known.
 const UNKNOWN: usize = 128 << 10;
 
 thread_local! {
-    /// The lowest address of this thread's stack, once it was asked for; 0 where it is not known.
+    /// The lowest address of this thread's stack, queried on first use; 0 where it is not known.
     static BOTTOM: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
@@ -34,7 +33,7 @@ pub(super) fn lowest() -> u64 {
             bottom
         })
     });
-    // A stack of someone's own, such as a coroutine's, lies elsewhere.
+    // A stack that a library allocated, such as a coroutine's, is elsewhere.
     let known = bottom.ok().filter(|bottom| *bottom != 0 && (*bottom..=bottom.saturating_add(MOST)).contains(&here));
     let lowest = match known {
         // Of a small stack, a quarter is left.

@@ -42,7 +42,7 @@ pub(super) struct CpuExecutor {
     allocator: RwLock<Option<Arc<dyn Allocator>>>,
 }
 
-/// What a driver answers with `CUDA_ERROR_NOT_SUPPORTED`.
+/// The error that corresponds to a driver's `CUDA_ERROR_NOT_SUPPORTED`.
 #[cold]
 fn not_supported(message: &str) -> Error {
     Error { driver_code: Some(801), ..Error::new(ErrorKind::Driver, message) }
@@ -59,7 +59,7 @@ impl CpuExecutor {
     }
 }
 
-/// What is wrong with what the host has read.
+/// The error for findings about the host's reads.
 fn found(findings: Vec<Finding>) -> Result<(), Error> {
     let Some(first) = findings.first() else { return Ok(()) };
     let kernel = first.kernel.clone();
@@ -86,7 +86,7 @@ impl Executor for CpuExecutor {
         &self.shared.attributes
     }
 
-    /// Kept memory is free: whoever asks for it gets it.
+    /// Cached memory counts as free: allocations reuse it.
     fn memory_info(&self) -> Result<(u64, u64), Error> {
         let (free, total) = machine::memory_info();
         Ok((free.saturating_add(self.kept.bytes()).min(total), total))

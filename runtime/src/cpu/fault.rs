@@ -10,7 +10,7 @@ use weft_artifact::{FaultRecord, Faults, HostContext, Raised};
 
 use crate::error::Error;
 
-/// What a function's result says: the thread has ended, and, if so, its fault is the one that is reported.
+/// Bits of a function's result: the thread has ended, and its fault is the one that is reported.
 const ENDED: u32 = 1;
 const REPORTED: u32 = 2;
 /// The words that the code passes: the fault's number and all up to the extent.
@@ -28,7 +28,7 @@ impl Record {
         Self { claim: AtomicU32::new(0), words: [const { AtomicU64::new(0) }; FaultRecord::LEN] }
     }
 
-    /// What a context has of it.
+    /// The pointer to it for a context.
     pub(super) fn pointer(record: Option<&Self>) -> *const () {
         record.map_or(ptr::null(), |record| ptr::from_ref(record).cast())
     }
@@ -55,7 +55,7 @@ impl Record {
     }
 }
 
-/// An error that is told at the next wait: the first that came since the last. Without a lock, which a thread could hold
+/// An error that is reported at the next wait: the first since the last wait. Without a lock, which a thread could hold
 /// when the process is forked.
 #[derive(Debug, Default)]
 pub(super) struct Pending(AtomicPtr<Error>);
@@ -69,7 +69,7 @@ impl Pending {
         }
     }
 
-    /// Tells it, once.
+    /// Reports it, once.
     pub(super) fn tell(&self) -> Result<(), Error> {
         if self.0.load(Ordering::Relaxed).is_null() {
             return Ok(());
@@ -78,7 +78,7 @@ impl Pending {
         if error.is_null() {
             return Ok(());
         }
-        // SAFETY: it is from `into_raw`, and whoever swaps it out has it alone.
+        // SAFETY: it is from `into_raw`, and the thread that swaps it out owns it.
         Err(*unsafe { Box::from_raw(error) })
     }
 }
@@ -96,9 +96,9 @@ pub(super) extern "C" fn fault(context: *const HostContext, words: *const u64) -
     if record.claim.compare_exchange(0, 1, Ordering::Relaxed, Ordering::Relaxed).is_err() {
         return ENDED;
     }
-    // SAFETY: the code passes so many words.
+    // SAFETY: the code passes this many words.
     let words = unsafe { slice::from_raw_parts(words, PASSED) };
-    // Whoever launched reads them behind the end of the launch.
+    // The launching thread reads them after the end of the launch.
     for (place, word) in record.words.iter().skip(FaultRecord::FAULT).zip(words) {
         place.store(*word, Ordering::Relaxed);
     }

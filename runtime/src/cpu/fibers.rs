@@ -450,8 +450,8 @@ impl Block {
                 continue;
             }
             let (thread, stop) = self.resume(index)?;
-            // The threads up to the resumed one have ended: a thread that begins is followed only by threads that have
-            // not begun.
+            // The threads before `thread` ran to their end: none of them had begun, because all threads after one that
+            // begins have not begun.
             self.states[index..thread].fill(ThreadState::Done);
             turn.moved |= thread > index;
             index = thread + 1;

@@ -1,5 +1,5 @@
-//! What the threads of the system that run a launch know of each other: whether some thread gets on, why the launch is given
-//! up, and the barrier of all its blocks.
+//! State shared by the system threads that run a launch: whether any thread makes progress, why the launch is stopped,
+//! and the barrier of all its blocks.
 #![expect(unsafe_code, reason = "has a launch given up, whose watch it gets as a pointer")]
 
 use std::sync::{
@@ -20,10 +20,10 @@ pub(super) struct LaunchState {
     pub(super) full: AtomicBool,
     /// A thread has come to the end of its stack.
     deep: AtomicBool,
-    /// The first wild access.
+    /// The first invalid access.
     wild: OnceLock<Culprit>,
     grid: Mutex<Grid>,
-    /// [`Grid::turn`], for whoever only looks.
+    /// [`Grid::turn`], for readers without the lock.
     grid_turn: AtomicU64,
 }
 
@@ -33,14 +33,14 @@ struct Grid {
     blocks: u64,
     /// Blocks that have come to it.
     come: u64,
-    /// Blocks that have ended, for which nobody waits.
+    /// Blocks that have ended, which the barrier does not wait for.
     ended: u64,
     /// How often all have been there.
     turn: u64,
 }
 
 impl LaunchState {
-    /// For a launch of so many blocks.
+    /// For a launch of this many blocks.
     pub(super) fn of(blocks: u64) -> Self {
         Self { grid: Mutex::new(Grid { blocks, ..Grid::default() }), ..Self::default() }
     }
@@ -49,7 +49,7 @@ impl LaunchState {
         self.grid_turn.load(Ordering::Acquire)
     }
 
-    /// A block has come to the grid's barrier; gives the turn that it waits for to end.
+    /// A block arrives at the grid's barrier; returns the phase whose end it waits for.
     pub(super) fn come_to_grid(&self) -> u64 {
         let mut grid = self.grid.lock().unwrap_or_else(PoisonError::into_inner);
         let turn = grid.turn;
@@ -64,7 +64,7 @@ impl LaunchState {
         self.let_go(&mut grid);
     }
 
-    /// Ends the turn if all blocks that have not ended are there.
+    /// Ends the phase if all blocks that have not ended have arrived.
     fn let_go(&self, grid: &mut Grid) {
         if grid.come > 0 && grid.come + grid.ended == grid.blocks {
             grid.come = 0;
@@ -94,7 +94,7 @@ impl LaunchState {
         Self::leave(watch);
     }
 
-    /// The wild access for which the launch was given up.
+    /// The invalid access for which the launch was stopped.
     pub(super) fn wild(&self) -> Option<&Culprit> {
         self.wild.get()
     }

@@ -1,11 +1,11 @@
-//! What this machine's CPU is, in the words of a GPU.
+//! This machine's CPU, described by a GPU's attributes.
 
 use std::{fs, num::NonZeroUsize, thread};
 
 use crate::{executor::DeviceAttributes, settings::Settings};
 
-/// Shared memory of a block in bytes, with opting in, of the GPUs with these compute capabilities. The last row that
-/// is not newer than the asked one counts.
+/// Shared memory of a block in bytes, with opt-in, of the GPUs with these compute capabilities. The last row that is
+/// not newer than the requested one counts.
 const SHARED_MEMORY: &[((u32, u32), u32)] = &[
     ((5, 0), 48 << 10),
     ((7, 0), 96 << 10),
@@ -86,11 +86,11 @@ pub(super) fn attribute(attributes: &DeviceAttributes, number: u32) -> i32 {
         14 | 30 => 512,
         // TEXTURE_PITCH_ALIGNMENT
         51 => 32,
-        // What the CPU is and can: GPU_OVERLAP, INTEGRATED, CAN_MAP_HOST_MEMORY, CONCURRENT_KERNELS, ASYNC_ENGINE_COUNT,
+        // The CPU's capabilities: GPU_OVERLAP, INTEGRATED, CAN_MAP_HOST_MEMORY, CONCURRENT_KERNELS, ASYNC_ENGINE_COUNT,
         // UNIFIED_ADDRESSING, GLOBAL_L1_CACHE_SUPPORTED, LOCAL_L1_CACHE_SUPPORTED, MANAGED_MEMORY,
-        // HOST_NATIVE_ATOMIC_SUPPORTED, PAGEABLE_MEMORY_ACCESS, CONCURRENT_MANAGED_ACCESS, COMPUTE_PREEMPTION_SUPPORTED,
-        // CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, COOPERATIVE_LAUNCH, HOST_REGISTER_SUPPORTED,
-        // PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES, DIRECT_MANAGED_MEM_ACCESS_FROM_HOST,
+        // HOST_NATIVE_ATOMIC_SUPPORTED, PAGEABLE_MEMORY_ACCESS, CONCURRENT_MANAGED_ACCESS,
+        // COMPUTE_PREEMPTION_SUPPORTED, CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, COOPERATIVE_LAUNCH,
+        // HOST_REGISTER_SUPPORTED, PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES, DIRECT_MANAGED_MEM_ACCESS_FROM_HOST,
         // READ_ONLY_HOST_REGISTER_SUPPORTED, MEM_SYNC_DOMAIN_COUNT
         15 | 18 | 19 | 31 | 40 | 41 | 79 | 80 | 83 | 86 | 88 | 89 | 90 | 91 | 95 | 99 | 100 | 101 | 113 | 126 => 1,
         // LOCALITY_DOMAIN_COUNT, and the cores of one
@@ -98,8 +98,8 @@ pub(super) fn attribute(attributes: &DeviceAttributes, number: u32) -> i32 {
         157 => attributes.multiprocessor_count as i32,
         // CLUSTER_LAUNCH, as a GPU of this compute capability has it
         120 => i32::from(attributes.max_blocks_per_cluster > 0),
-        // MEMORY_CLOCK_RATE in kilohertz and GLOBAL_MEMORY_BUS_WIDTH in bits: the system tells them to nobody but root, so
-        // they are those of two channels of DDR4-3200.
+        // MEMORY_CLOCK_RATE in kilohertz and GLOBAL_MEMORY_BUS_WIDTH in bits: the system reports them only to root, so
+        // these are the values of two channels of DDR4-3200.
         36 => 1_600_000,
         37 => 128,
         // L2_CACHE_SIZE
@@ -118,14 +118,14 @@ pub(super) fn attribute(attributes: &DeviceAttributes, number: u32) -> i32 {
     }
 }
 
-/// The clock of the first core in kilohertz; a gigahertz where the system does not tell.
+/// The clock of the first core in kilohertz; a gigahertz if the system does not report it.
 fn clock_rate() -> i32 {
     let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let megahertz = field(&info, "cpu MHz").and_then(|text| text.parse::<f64>().ok());
     megahertz.map_or(1_000_000, |megahertz| (megahertz * 1000.0) as i32).max(1)
 }
 
-/// Bytes of the last cache before the memory, as a GPU's L2 is; a mebibyte where the system does not tell.
+/// Bytes of the last-level cache, the counterpart of a GPU's L2; a mebibyte if the system does not report it.
 fn cache_bytes() -> i32 {
     let size = |index| fs::read_to_string(format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size")).ok();
     let kib = |text: String| text.trim().strip_suffix('K')?.parse::<i32>().ok();
@@ -140,7 +140,7 @@ fn name() -> String {
     model.map_or_else(|| format!("{} CPU", std::env::consts::ARCH), str::to_owned)
 }
 
-/// Free and total memory of the machine in bytes. A system that does not tell counts as having all addresses.
+/// Free and total memory of the machine in bytes. The whole address space if the system does not report it.
 pub(super) fn memory_info() -> (u64, u64) {
     let info = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let bytes = |name| {

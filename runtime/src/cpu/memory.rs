@@ -22,10 +22,10 @@ pub(super) const ALIGN: usize = 64;
 /// From here on memory starts at a page.
 const LARGE: usize = 64 << 10;
 pub(super) const PAGE: usize = 4 << 10;
-/// From here on memory starts at a huge page, and the system is asked to use some.
+/// From this size on memory starts at a huge page, and the system is advised to use huge pages.
 const HUGE: usize = 4 << 20;
-/// Room behind every allocation. Nothing in a kernel checks bounds, and kernels without a guard, which run on a GPU
-/// because its allocations are rounded up, must not reach the memory of others here.
+/// Padding after every allocation. Kernels have no bounds checks, and a kernel without a guard, which works on a GPU
+/// because its allocations are rounded up, must not access other memory here.
 pub(super) const SLACK: usize = 32 << 10;
 const HUGE_PAGE: usize = 2 << 20;
 
@@ -42,7 +42,7 @@ unsafe impl Send for Allocation {}
 unsafe impl Sync for Allocation {}
 
 impl Allocation {
-    /// Allocates at least one byte, with undefined contents; `None` if there is not so much.
+    /// Allocates at least one byte, with undefined contents; `None` if memory is exhausted.
     pub(super) fn new(bytes: usize) -> Option<Self> {
         let align = match bytes {
             0..LARGE => ALIGN,
@@ -134,7 +134,7 @@ impl Drop for CpuBuffer {
     }
 }
 
-/// Memory that nobody uses: dropped, it is kept for who allocates next, or freed.
+/// Unused memory: dropping it caches it for later allocations, or frees it.
 struct Spare {
     allocation: Option<Allocation>,
     kept: Weak<FreeList>,

@@ -35,17 +35,17 @@ use crate::{
 /// The entry of a kernel; see `weft_artifact`.
 pub(super) type Entry = unsafe extern "C" fn(*mut HostContext);
 
-/// A launch of up to so many threads with stacks runs on one thread of the system: waking others takes longer.
+/// A launch of up to this many threads with stacks runs on one system thread: waking others takes longer.
 const MOST_ALONE: u64 = 4096;
 
-/// Calls that take no more of a stack than so many bytes are made without asking how much is left.
+/// Calls that use at most this many bytes of stack are made without checking the remaining stack.
 const LITTLE: usize = 16 << 10;
 
-/// What launches need from the executor.
+/// The executor's state that launches use.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) attributes: DeviceAttributes,
-    /// A fault that is told at the next wait.
+    /// A fault that is reported at the next wait.
     pub(super) pending: Pending,
     pub(super) pool: Pool,
 }
@@ -139,9 +139,9 @@ struct CpuKernel {
     limits: KernelLimits,
     local_bytes: u32,
     const_bytes: u32,
-    /// What a call of the entry takes of a stack.
+    /// The stack bytes that a call of the entry uses.
     call_bytes: usize,
-    /// What functions that call themselves take below the lowest address; 0 if there is none.
+    /// The stack bytes that recursive functions use below the lowest address; 0 if there is none.
     below_bytes: usize,
     /// The axis that is exchanged with `x`.
     x_axis: usize,
@@ -253,7 +253,7 @@ impl LoadedKernel for CpuKernel {
     }
 }
 
-/// What a launch begins with.
+/// The initial state of a launch.
 struct Start<'a> {
     config: [u32; 8],
     n_blocks: u64,
@@ -280,7 +280,7 @@ impl CpuKernel {
         }
     }
 
-    /// What the threads of a launch say has come of it.
+    /// The result of a launch's threads.
     fn conclude(&self, launch: &Launch<'_>, start: &Start<'_>, ran: &Result<(), Error>) -> Result<(), Error> {
         print::flush();
         if let Some(culprit) = launch.together.wild() {
@@ -322,7 +322,7 @@ impl CpuKernel {
         Ok(())
     }
 
-    /// An error of the pool's, with the kernel's name where that is told.
+    /// An error of the pool, with the kernel's name where that is reported.
     fn named(&self, ran: Result<(), Error>) -> Result<(), Error> {
         ran.map_err(|mut error| {
             if error.kind == ErrorKind::Interrupted {
@@ -348,14 +348,14 @@ impl Work for Alone<'_> {
 
 /// One launch, shared by the threads that run it.
 struct Launch<'a> {
-    /// Where sanitized code is told of.
+    /// The sanitizer's callbacks.
     checks: Checks<'a>,
     /// Where dynamic shared memory begins.
     dynamic: usize,
     /// Its name.
     kernel: &'a str,
     entry: Entry,
-    /// Where the first fault is kept, if the kernel reports faults.
+    /// The record of the first fault, if the kernel reports faults.
     record: Option<&'a Record>,
     slots: &'a [u64],
     config: [u32; 8],

@@ -1,10 +1,10 @@
-//! Room behind arrays of the program's that a kernel reads where they are.
+//! Readable memory past the end of arrays that a kernel reads in place.
 //!
-//! Nothing in a kernel checks bounds, and threads beyond the end of an array read what lies there: device memory has room
-//! behind it for that. Behind an array of NumPy's there is mostly other memory, which may be read as well. Where there is
-//! none, pages of zeros are mapped for as long as the kernel runs, page by page, and never over what is there. Several
-//! launches may need the same page: it goes with the last. The lock is taken by who has Python's interpreter, so that no
-//! fork comes meanwhile. What may not be there can be [read] by the system, too.
+//! A kernel without bounds checks may read past the end of an array: allocations of device memory have padding for
+//! that. A NumPy array is mostly followed by other memory, which is readable as well. Where it is not, pages of zeros
+//! are mapped as long as the kernel runs, page by page, and never over existing mappings. Several launches may need the
+//! same page: the last one unmaps it. The lock is taken with the GIL held, so that no fork happens meanwhile. Memory
+//! that may be unmapped can be [read] by a system call, too.
 #![expect(unsafe_code, reason = "asks the system what can be read, and maps pages")]
 
 use std::{
@@ -18,7 +18,7 @@ use super::memory::{PAGE, SLACK};
 /// Pages of ours, by their addresses, and how many launches need each.
 static OURS: Mutex<Option<HashMap<usize, usize>>> = Mutex::new(None);
 
-/// Memory after an address that stays readable while this lives.
+/// Memory after an address that remains readable while this lives.
 #[derive(Debug)]
 pub(super) struct ReadableMemory {
     /// Those of ours in it.
@@ -26,7 +26,7 @@ pub(super) struct ReadableMemory {
 }
 
 impl ReadableMemory {
-    /// The room behind an address; `None` if the system gives none.
+    /// The readable memory after an address; `None` if the system provides none.
     pub(super) fn behind(end: u64) -> Option<Self> {
         let first = end as usize & !(PAGE - 1);
         let last = (end as usize).checked_add(SLACK)?;
@@ -74,7 +74,8 @@ fn release(ours: &mut HashMap<usize, usize>, pages: &[usize]) {
     }
 }
 
-/// How many pages from one on can be read: the system reads a byte of each for us. Where it may not be asked, none.
+/// The number of consecutive readable pages from one on: a system call reads a byte of each. 0 where the call is not
+/// permitted.
 fn readable(first: usize, pages: usize) -> usize {
     let mut bytes = [0_u8; SLACK / PAGE + 2];
     let parts: Vec<system::IoVec> = (0..pages.min(bytes.len()))
@@ -84,7 +85,7 @@ fn readable(first: usize, pages: usize) -> usize {
     system::read(&to, &parts)
 }
 
-/// Reads what lies at an address; `false` if not all of it can be read.
+/// Reads memory at an address; `false` if not all of it can be read.
 pub(super) fn read(start: u64, bytes: &mut [u8]) -> bool {
     let Ok(start) = usize::try_from(start) else { return false };
     let to = system::IoVec { start: bytes.as_mut_ptr(), bytes: bytes.len() };
@@ -132,7 +133,8 @@ mod system {
     /// Maps pages of zeros where nothing is; whether it did.
     pub(super) fn map(start: usize, bytes: usize) -> bool {
         let wanted = super::address(start);
-        // SAFETY: it takes nothing that is mapped. A kernel before Linux 4.17 may map elsewhere, which is given back.
+        // SAFETY: it replaces no existing mapping. A kernel before Linux 4.17 may map elsewhere, which is unmapped
+        // again.
         let mapped = unsafe { mmap(wanted, bytes, PROT_READ, FLAGS, -1, 0) };
         if mapped == wanted {
             return true;
@@ -143,9 +145,9 @@ mod system {
         false
     }
 
-    /// Gives back pages that were mapped here.
+    /// Unmaps pages that were mapped here.
     pub(super) fn unmap(start: usize, bytes: usize) {
-        // SAFETY: they are ours, and nobody reads them any more.
+        // SAFETY: they are ours, and are no longer read.
         let _refused = unsafe { munmap(super::address(start), bytes) };
     }
 }

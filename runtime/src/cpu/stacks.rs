@@ -30,10 +30,10 @@ mod linux {
     /// The largest page of the systems that run here: a guard and a stack are multiples of it.
     const PAGE: usize = if cfg!(target_arch = "x86_64") { 4 << 10 } else { 64 << 10 };
 
-    /// Stacks begin so far apart from each other within a page, for as many as that makes: what threads use of theirs would
-    /// else be in a few places of the caches.
+    /// The offset between the starts of consecutive stacks within a page: without it the hot parts of all stacks would
+    /// map to few cache sets.
     const SHIFT: usize = 256;
-    /// Of so much.
+    /// The range of these offsets.
     const SHIFTS: usize = 4096;
 
     /// The memory of the stacks of a block's threads. Freed when dropped: no fiber is on one of them then.
@@ -50,8 +50,8 @@ mod linux {
         limit: NonZeroUsize,
     }
 
-    // SAFETY: the memory between the two is a stack with a guard page at its low end, which stays mapped as long as the
-    // `Stacks` that it came from, whose owner keeps them longer than the fibers.
+    // SAFETY: the memory between the two is a stack with a guard page at its low end, which is mapped as long as the
+    // `Stacks` that it came from, whose owner holds them longer than the fibers.
     unsafe impl Stack for BlockStack {
         fn base(&self) -> StackPointer {
             self.base
@@ -67,7 +67,7 @@ mod linux {
         pub(crate) fn new(n_stacks: usize, bytes: usize) -> Option<(Self, Vec<BlockStack>)> {
             let stride = bytes.checked_add(SHIFTS)?.checked_next_multiple_of(PAGE)?.checked_add(PAGE)?;
             let all = stride.checked_mul(n_stacks)?;
-            // SAFETY: asks for new memory.
+            // SAFETY: maps new memory.
             let start = unsafe { mmap(ptr::null_mut(), all, PROT_READ_WRITE, FLAGS, -1, 0) };
             if start.is_null() || start.addr() == usize::MAX {
                 return None;

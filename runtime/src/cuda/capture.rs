@@ -1,12 +1,13 @@
-//! Streams that somebody captures for a graph of their own, such as PyTorch's and CuPy's: what is queued there becomes a node, and
-//! runs when that graph does.
+//! Streams that another library captures into a graph of its own, such as PyTorch and CuPy: work queued there becomes a
+//! node, and runs when that graph is launched.
 //!
-//! - A launch and a copy on the device are captured. What would end the capture is an error before the driver is called: waiting,
-//!   allocating, copying from and to the host.
-//! - Memory that a captured launch uses is its user's to keep, as long as the graph is used: nothing tells of that.
-//! - What weft does on its own account, giving memory back above all, never ends a capture. So memory that would be freed in a
-//!   stream that is captured is kept until the device is waited for.
-//! - Only streams that are not weft's are asked about, and those of weft's only where the driver is called anyway.
+//! - A launch and a copy on the device are captured. A call that would invalidate the capture is an error before the
+//!   driver is called: waiting, allocating, copying from and to the host.
+//! - The capturing library must hold the memory that a captured launch uses as long as the graph is used: weft cannot
+//!   observe that.
+//! - weft's own calls, above all freeing memory, never invalidate a capture. So memory that would be freed in a
+//!   captured stream is held until the device is synchronized.
+//! - Only foreign streams are queried, and weft's own only where the driver is called anyway.
 #![expect(unsafe_code, reason = "calls into the CUDA driver")]
 
 use std::{
@@ -33,7 +34,7 @@ use crate::{
 
 /// `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED`.
 const NOT_ALLOWED: u32 = 900;
-/// `CUDA_ERROR_STREAM_CAPTURE_IMPLICIT`: asked about the default stream while one is captured that waits for it.
+/// `CUDA_ERROR_STREAM_CAPTURE_IMPLICIT`: a query of the default stream while a stream that waits for it is captured.
 const IMPLICIT: u32 = 906;
 /// `CUDA_ERROR_CAPTURED_EVENT`.
 const CAPTURED_EVENT: u32 = 907;
@@ -50,7 +51,7 @@ pub(super) fn is_captured(driver: &Driver, stream: sys::CUstream) -> bool {
     }
 }
 
-/// The same of a stream that is not weft's; of others it is not asked.
+/// The same for a foreign stream; weft's own are not queried.
 pub(super) fn is_captured_of_others(driver: &Driver, stream: Option<&CudaStream>) -> bool {
     stream.is_some_and(|stream| may_be_captured(stream) && is_captured(driver, stream.raw()))
 }
@@ -73,7 +74,7 @@ pub(super) fn refuse(driver: &Driver, stream: Option<&CudaStream>, what: &str) -
     if is_captured_of_others(driver, stream) { Err(not_allowed(what)) } else { Ok(()) }
 }
 
-/// Refuses to ask about an event that was recorded in a stream that was captured.
+/// Refuses to query an event that was recorded in a captured stream.
 #[cold]
 pub(super) fn captured_event() -> Error {
     let message = "the event was recorded in a stream that was being captured, and is reached when the graph runs: record an event \
@@ -91,8 +92,8 @@ pub(super) fn not_allowed(what: &str) -> Error {
     Error { driver_code: Some(NOT_ALLOWED), ..Error::new(ErrorKind::Driver, message) }
 }
 
-/// As long as it lives, what this thread asks of the driver ends no capture of another stream: weft's housekeeping, which has
-/// nothing to do with what is captured. (CUDA driver API, `cuThreadExchangeStreamCaptureMode`.)
+/// While it lives, this thread's driver calls do not invalidate captures of other streams: weft's own calls, which are
+/// unrelated to the captured work. (CUDA driver API, `cuThreadExchangeStreamCaptureMode`.)
 #[must_use]
 pub(super) struct Aside(&'static Driver, c_uint);
 
@@ -130,7 +131,8 @@ pub(super) enum Block {
 }
 
 impl DeferredFrees {
-    /// Whether freeing memory of a stream behind its uses would be captured, or end a capture. The context is current.
+    /// Whether freeing a stream's memory after its uses would be captured, or invalidate a capture. The context is
+    /// current.
     pub(super) fn must_hold(context: &Context, own: Option<&CudaStream>, uses: &[Use]) -> bool {
         let is_captured = |stream| is_captured(context.driver, stream);
         is_captured(own.map_or(ptr::null_mut(), CudaStream::raw))

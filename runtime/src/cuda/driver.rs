@@ -193,7 +193,7 @@ fn needed() -> String {
     format!("weft needs a driver for CUDA {major}.{minor} or newer")
 }
 
-/// An error with the way out.
+/// An error with a suggestion.
 pub(super) fn no_device(what: &str) -> Error {
     Error::new(ErrorKind::NoDevice, format!("{what}. Set WEFT_DEVICE=cpu to run kernels on the CPU"))
 }
@@ -234,7 +234,7 @@ pub(super) fn found() -> Option<Library> {
 /// `cuDriverGetVersion`.
 type VersionOf = unsafe extern "C" fn(*mut c_int) -> c_uint;
 
-/// The version of CUDA that a driver is for; `None` of a stub library, for linking, without a driver behind it.
+/// The CUDA version of a driver; `None` for a stub library, which is only for linking.
 fn version_by(version_of: VersionOf) -> Option<(u32, u32)> {
     let mut version = 0;
     // SAFETY: it may be called before cuInit and writes one int.
@@ -265,7 +265,7 @@ fn open_driver() -> Result<Opened, Error> {
     Ok(Opened { driver, n_devices: n_devices as u32, version: version.unwrap_or_default(), process: process::id() })
 }
 
-/// A failure of `cuInit`, with what usually is behind it.
+/// A failure of `cuInit`, with its usual cause.
 fn no_init(error: &Error) -> Error {
     let what = match error.driver_code {
         Some(34) => format!("{error}: this libcuda.so is a stub for linking, not NVIDIA's driver"),
@@ -330,7 +330,7 @@ pub(super) fn identity() -> Result<&'static str, Error> {
 /// The file that a function was loaded from.
 pub(super) fn file_of(function: *const c_void) -> Option<PathBuf> {
     let mut place = SymbolInfo { file: ptr::null(), base: ptr::null(), symbol: ptr::null(), address: ptr::null() };
-    // SAFETY: any address may be asked about; it writes the structure.
+    // SAFETY: any address may be queried; it writes the structure.
     let found = unsafe { dladdr(function, &raw mut place) };
     if found == 0 || place.file.is_null() {
         return None;
@@ -347,7 +347,7 @@ pub(super) fn is_forked() -> bool {
 }
 
 impl Driver {
-    /// What a failed call means. Slow; only for errors.
+    /// The error of a failed call. Slow; only for errors.
     #[cold]
     pub(super) fn error(&self, call: &str, code: c_uint) -> Error {
         let name = error_text(self.cuGetErrorName, code).unwrap_or_else(|| format!("error {code}"));
@@ -399,7 +399,7 @@ fn fault(code: c_uint) -> Option<&'static str> {
     })
 }
 
-/// What to do about a call that somebody's capture of a stream does not allow: the text behind the driver's.
+/// The suggestion for a call that a stream capture does not allow, appended to the driver's text.
 fn way_out_of_capture(code: c_uint) -> &'static str {
     match code {
         900 => {

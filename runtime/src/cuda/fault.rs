@@ -1,10 +1,11 @@
-//! The record that the first thread with a fault fills, in the host's memory: to see that none has come takes no call.
+//! The record that the first faulting thread fills, in host memory: checking for a fault takes no driver call.
 //!
 //! A module that reports faults has a record of its own, and two words in device memory: the claim, which that thread
-//! takes, and the record's address. When a fault was told the claim is given back, so that the next one is told, too.
+//! acquires, and the record's address. After a fault is reported the claim is released, so that the next fault is
+//! reported, too.
 //!
-//! The lock of the list is held while faults are looked for: each is told once, and a module whose record is looked at is
-//! not unloaded meanwhile.
+//! The lock of the list is held while records are checked: each fault is reported once, and a module whose record is
+//! being read is not unloaded meanwhile.
 #![expect(unsafe_code, reason = "calls into the CUDA driver")]
 
 use std::{
@@ -53,7 +54,7 @@ impl Page {
         // SAFETY: it writes one pointer.
         unsafe { driver.cuMemHostAlloc(&raw mut words, BYTES, FLAGS) }?;
         let this = Arc::new(Self { words: Handle(words.cast()), claim, faults, context: Arc::clone(context) });
-        // SAFETY: the memory was just allocated, with room for so many bytes.
+        // SAFETY: the memory was just allocated with this many bytes.
         unsafe { ptr::write_bytes(words.cast::<u8>(), 0, BYTES) };
         let mut address: sys::CUdeviceptr = 0;
         // SAFETY: it writes one address; the memory is the host's, and mapped.
@@ -79,7 +80,7 @@ impl Page {
     fn take(&self) -> Result<Option<Raised>, Error> {
         let Some(raised) = self.raised() else { return Ok(None) };
         for word in [FaultRecord::DONE, FaultRecord::N_CALLS] {
-            // SAFETY: the record has the word, and nobody writes it before the claim is free.
+            // SAFETY: the record has the word, and no thread writes it before the claim is free.
             unsafe { self.words.0.wrapping_add(word).write_volatile(0) };
         }
         let free = 0_u32;
@@ -108,7 +109,7 @@ impl Drop for Page {
 #[derive(Debug, Default)]
 pub(super) struct Pages {
     list: Vec<Arc<Page>>,
-    /// A fault that was not told before its module was unloaded.
+    /// A fault that was not reported before its module was unloaded.
     untold: Option<Raised>,
 }
 
@@ -117,12 +118,12 @@ impl Context {
         self.pages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a fault may come to be told.
+    /// Whether there may be faults to report.
     pub(super) fn has_pages(&self) -> bool {
         self.has_pages.load(Ordering::Acquire)
     }
 
-    /// Waits for a stream, in the context, and tells of the faults of its kernels.
+    /// Waits for a stream, in the context, and reports the faults of its kernels.
     #[cold]
     pub(super) fn wait_and_look(&self, stream: sys::CUstream) -> Result<(), Error> {
         // SAFETY: the stream is live.
@@ -130,7 +131,7 @@ impl Context {
         self.look()
     }
 
-    /// The error of a fault that a kernel has reported, once; for whoever has waited.
+    /// The error of a fault that a kernel has reported, once; called after a wait.
     pub(super) fn look_at_faults(&self) -> Result<(), Error> {
         if !self.has_pages() {
             return Ok(());
@@ -147,8 +148,8 @@ impl Context {
         Ok(())
     }
 
-    /// Unloads a module with a record, when its kernels have ended: a fault that was not told is kept. The context is
-    /// current.
+    /// Unloads a module with a record, when its kernels have ended, and saves a fault that was not reported. The
+    /// context is current.
     pub(super) fn unload_with(&self, page: &Arc<Page>, unload: impl FnOnce()) {
         // SAFETY: it takes no pointer.
         let _: Result<(), Error> = unsafe { self.driver.cuCtxSynchronize() };

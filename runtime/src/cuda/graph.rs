@@ -116,7 +116,7 @@ struct Built {
 impl Drop for Built {
     fn drop(&mut self) {
         if !driver::is_forked() {
-            // SAFETY: the graph is live, and nobody uses it any more.
+            // SAFETY: the graph is live, and has no other users.
             let _: Result<(), Error> = unsafe { self.functions.cuGraphDestroy(self.graph.0) };
         }
     }
@@ -127,9 +127,9 @@ struct CudaGraph {
     context: Arc<Context>,
     built: Built,
     exec: Handle<sys::CUgraphExec_st>,
-    /// What it does. The driver lets one thread at a time use a graph: the lock is held for each call.
+    /// Its steps. The driver lets one thread at a time use a graph: the lock is held for each call.
     steps: Mutex<Vec<Step>>,
-    /// Whoever launches it waits for its end: a kernel tells of its faults at launches.
+    /// A launch waits for its end: a kernel reports its faults at launches.
     waits: bool,
     /// Recorded after each launch, of which the driver runs one after the other, if there are copies of the host's memory:
     /// who holds that lets it go when the graph is dropped.
@@ -195,8 +195,8 @@ fn add(context: &Context, built: &Built, step: &mut Step, after: &[usize]) -> Re
         }
         Step::Copy { to, from, rows } => {
             let copy = described_copy(*to, *from, rows, shared_type(context.driver));
-            // SAFETY: it writes one handle; the graph and the nodes before are live, the description is copied. Who replays
-            // the graph holds both memories.
+            // SAFETY: it writes one handle; the graph and the nodes before are live, the description is copied. The
+            // caller that replays the graph holds both memories.
             context.blame(unsafe {
                 functions.cuGraphAddMemcpyNode(
                     &raw mut node,
@@ -236,8 +236,8 @@ fn described(
     }
 }
 
-/// A copy of rows, for a node or a stream, in which memory that is shared has this type. The driver asks for pitches of several
-/// rows only.
+/// A copy of rows, for a node or a stream, in which shared memory has this type. The driver requires pitches only for
+/// several rows.
 fn described_copy(to: MemoryLocation, from: MemoryLocation, rows: &Rows, shared: MemoryType) -> sys::CUDA_MEMCPY3D {
     let Rows { width, count, to_pitch, from_pitch } = *rows;
     let height = if count > 1 { count as usize } else { 0 };
@@ -271,7 +271,7 @@ fn described_copy(to: MemoryLocation, from: MemoryLocation, rows: &Rows, shared:
     }
 }
 
-/// A place as the driver's descriptions have it: its type, and the address of the host's or of the device's memory.
+/// A location as in the driver's descriptions: its type, and the address in host or device memory.
 fn side(place: MemoryLocation, shared: MemoryType) -> (MemoryType, *mut c_void, sys::CUdeviceptr) {
     match place.memory {
         MemoryKind::Device => (MemoryType::CU_MEMORYTYPE_DEVICE, ptr::null_mut(), place.address),
@@ -346,7 +346,7 @@ impl Graph for CudaGraph {
             && launched.is_ok()
             && end.record(&self.context, stream).is_err()
         {
-            // Without the event nobody could wait later for what reads and writes the host's memory.
+            // Without the event a later wait could not cover the accesses to host memory.
             // SAFETY: the stream is live.
             self.context.blame(unsafe { self.context.driver.cuStreamSynchronize(raw) })?;
         }
@@ -391,7 +391,7 @@ impl Drop for CudaGraph {
             if let Some(end) = &self.end {
                 end.wait();
             }
-            // SAFETY: the graph is live and nobody launches it any more; what is going on of it goes on to its end.
+            // SAFETY: the graph is live and is no longer launched; a running launch of it continues to its end.
             let _: Result<(), Error> = unsafe { self.built.functions.cuGraphExecDestroy(self.exec.0) };
         }
     }

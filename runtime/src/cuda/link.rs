@@ -27,10 +27,10 @@ use crate::{
     toolkit::Toolkit,
 };
 
-/// Sources whose code is kept: several kernels may call the same function.
+/// The most sources whose code is cached: several kernels may call the same function.
 const MOST_KEPT: usize = 32;
 
-/// What only the toolkit's library of the device has: groups of the whole grid ask for it.
+/// A function that only the toolkit's device runtime library has: grid groups require it.
 const OF_CUDADEVRT: &[u8] = b"cudaCGGetIntrinsicHandle";
 
 static NVRTC: Mutex<Option<Arc<Nvrtc>>> = Mutex::new(None);
@@ -89,7 +89,7 @@ pub(super) fn link(
     let registers = linking.max_registers.into_iter().chain(bound).min();
     let load = |cubin| CudaModule::load_linked(context, artifact, cubin);
     let module = if lto {
-        // Which nvJitLink has made it, none of its files says: that is not kept.
+        // The code does not record the version of nvJitLink that made it: so it is not cached.
         let linker = opened(&NVJITLINK, linking.toolkit, NvJitLink::open)?;
         let inputs: Vec<_> = inputs.iter().map(|input| (input.kind, &*input.data, input.name)).collect();
         load(linker.link(&inputs, sm, registers)?)?
@@ -147,7 +147,7 @@ struct CompiledSource {
     log: String,
 }
 
-/// Compiles CUDA C++. What includes no files, which may change, is compiled once.
+/// Compiles CUDA C++. A source without includes, whose files may change, is compiled once.
 fn compiled(nvrtc: &Nvrtc, code: &Linked, linking: &Linking<'_>, sm: u32, form: Form) -> Result<Compiled, Error> {
     static KEPT: Mutex<Vec<CompiledSource>> = Mutex::new(Vec::new());
     let alone = !code.data.windows(7).any(|part| part == b"include");
@@ -180,7 +180,7 @@ struct LinkState<'a> {
 
 impl Drop for LinkState<'_> {
     fn drop(&mut self) {
-        // SAFETY: the link is live, and nobody uses it any more.
+        // SAFETY: the link is live, and has no other users.
         let _: Result<(), Error> = unsafe { self.context.driver.cuLinkDestroy(self.state) };
     }
 }
@@ -193,11 +193,11 @@ pub(super) fn by_driver(context: &Context, inputs: &[Input<'_>], max_registers: 
     let (mut options, mut values) = logs.options();
     if let Some(count) = max_registers {
         options.push(JitOption::CU_JIT_MAX_REGISTERS as c_uint);
-        // A number travels in the place of a pointer.
+        // A number is passed in the pointer's bits.
         values.push(ptr::without_provenance_mut(count as usize));
     }
     let mut state = ptr::null_mut();
-    // SAFETY: each option has its value; the logs have the size that is told, and outlive the link.
+    // SAFETY: each option has its value; the logs have the given size, and outlive the link.
     let made = unsafe {
         context.driver.cuLinkCreate(options.len() as c_uint, options.as_mut_ptr(), values.as_mut_ptr(), &raw mut state)
     };
@@ -217,7 +217,7 @@ pub(super) fn by_driver(context: &Context, inputs: &[Input<'_>], max_registers: 
                 format!("{} was not compiled before it is linked", input.name),
             ));
         };
-        // SAFETY: the link is live; the data has the size that is told, and is copied; there are no options.
+        // SAFETY: the link is live; the data has the given size, and is copied; there are no options.
         let added = unsafe {
             context.driver.cuLinkAddData(
                 link.state,
@@ -239,7 +239,7 @@ pub(super) fn by_driver(context: &Context, inputs: &[Input<'_>], max_registers: 
     let linked = unsafe { context.driver.cuLinkComplete(link.state, &raw mut cubin, &raw mut size) };
     let name = inputs.first().map_or("", |input| input.name);
     context.blame(linked).map_err(|error| failed(&format!("the driver cannot link `{name}`"), error, &logs))?;
-    // SAFETY: the driver gave so many bytes, which are there as long as the link.
+    // SAFETY: the driver returned this many bytes, which live as long as the link.
     Ok(unsafe { slice::from_raw_parts(cubin.cast::<u8>(), size) }.to_vec())
 }
 
@@ -271,7 +271,7 @@ mod tests {
     fn registers_fit_the_launch_bounds() {
         let within = |threads, blocks| registers_within((threads, blocks), 65536);
         assert_eq!([within(1024, 1), within(256, 4), within(512, 4), within(256, 1)], [64, 64, 32, 255]);
-        // 28 warps have room, though 25 are asked for.
+        // There is room for 28 warps, though 25 are requested.
         assert_eq!([within(800, 1), within(1, 1), within(0, 0), within(1024, 64)], [72, 255, 255, 32]);
     }
 }

@@ -1,7 +1,8 @@
-//! Machine code by way of whoever keeps it: what is kept is loaded, and else the driver's linker makes it.
+//! Cached machine code: loads it from the cache, or links it with the driver's linker and stores it.
 //!
-//! Keeping is never a reason to fail. Code that the driver refuses is removed and made again; where the linker does not make
-//! any of PTX alone, or makes what the driver refuses, the PTX is loaded as without a keeper, and the errors are those.
+//! Caching never causes an error. Code that the driver refuses is removed and linked again; where the linker fails on
+//! PTX alone, or produces code that the driver refuses, the PTX is loaded as without a cache, and the errors are those
+//! of that load.
 
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ use crate::{
 /// `CONTEXT_IS_DESTROYED`.
 const GONE: [u32; 7] = [3, 4, 46, 100, 101, 201, 709];
 
-/// Loads PTX: its machine code that is kept, or that is made now and kept.
+/// Loads PTX: its cached machine code, or code that is linked now and cached.
 pub(super) fn load(context: &Arc<Context>, artifact: &Artifact, keeper: &dyn CodeCache) -> Result<CudaModule, Error> {
     if artifact.format != CodeFormat::Ptx {
         return CudaModule::load(context, artifact);
@@ -50,7 +51,7 @@ pub(super) fn load(context: &Arc<Context>, artifact: &Artifact, keeper: &dyn Cod
     }
 }
 
-/// Links pieces of code by the driver and loads what comes of it, unless that is kept. Errors of linking are told.
+/// Links pieces of code with the driver and loads the result, unless it is cached. Reports link errors.
 pub(super) fn link(
     context: &Arc<Context>,
     artifact: &Artifact,
@@ -72,7 +73,7 @@ pub(super) fn link(
     Ok(module)
 }
 
-/// Where the machine code of these pieces is kept.
+/// The cache entry for the machine code of these pieces.
 fn entry<'a>(
     context: &Context,
     inputs: &[Input<'_>],
@@ -84,7 +85,7 @@ fn entry<'a>(
     Ok(keeper.entry(&MachineCode { compute_capability, driver: driver::identity()?, max_registers, inputs: &inputs }))
 }
 
-/// What is kept, loaded; `None` if nothing is, or what the driver refuses, which is removed.
+/// Loads the cached code; `None` if there is none, or the driver refuses it, in which case it is removed.
 fn find(
     entry: &dyn CachedCode,
     load: impl Fn(Vec<u8>) -> Result<CudaModule, Error>,

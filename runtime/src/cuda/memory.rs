@@ -334,7 +334,7 @@ impl CudaBuffer {
                 return Ok(Self::of(context, stream, address, bytes, MemoryOrigin::Block(size)));
             }
         }
-        // Whole words: an atomic step on a byte is one on the word that it lies in.
+        // Whole words: an atomic operation on a byte is one on the word that contains it.
         let size = class.map_or(bytes.checked_next_multiple_of(4).unwrap_or(bytes), |(_, size)| size) as usize;
         let mut address = 0;
         let result = context.retried(|| {
@@ -353,7 +353,7 @@ impl CudaBuffer {
     }
 }
 
-/// The handle of a stream that is the same queue as long as blocks are kept for it: see `kept`.
+/// The handle of a stream, if it stays the same queue as long as blocks are cached for it: see `kept`.
 fn steady(context: &Arc<Context>, stream: Option<&CudaStream>) -> Option<u64> {
     match stream {
         None => Some(0),
@@ -362,7 +362,7 @@ fn steady(context: &Arc<Context>, stream: Option<&CudaStream>) -> Option<u64> {
     }
 }
 
-/// Says what was asked for and what there is.
+/// Adds the requested and the free bytes to the message.
 #[cold]
 fn explain_no_memory(context: &Context, bytes: u64, mut error: Error) -> Error {
     if error.kind == ErrorKind::Memory {
@@ -449,7 +449,8 @@ pub(super) fn copy_rows_to_device(
         WidthInBytes: width as usize,
         Height: count as usize,
     };
-    // SAFETY: every row lies in `from`; the caller holds the memory at `to`; what follows waits for the copy.
+    // SAFETY: every row is within `from`; the caller holds the memory at `to`; the wait that follows ends after the
+    // copy.
     let copied = unsafe { context.driver.cuMemcpy2DAsync(&raw const copy, raw) };
     // SAFETY: the stream is live.
     let waited = unsafe { context.driver.cuStreamSynchronize(raw) };
@@ -472,7 +473,7 @@ fn is_registered(context: &Context, address: *const c_void) -> bool {
     let mut memory_type = 0_u32;
     let to: *mut u32 = &raw mut memory_type;
     let which = PointerAttribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE as u32;
-    // SAFETY: it writes one 32-bit number; any address may be asked about, an unknown one is an error.
+    // SAFETY: it writes one 32-bit number; any address may be queried, an unknown one is an error.
     unsafe { context.driver.cuPointerGetAttribute(to.cast::<c_void>(), which, address.addr() as u64) }.is_ok()
 }
 
@@ -507,7 +508,7 @@ pub(super) fn copy_to_host(
         context.blame(unsafe { context.driver.cuMemcpyDtoH(target, from, to.len()) })?;
         return context.look();
     }
-    // SAFETY: as above; the wait that follows ends before `to` is given back.
+    // SAFETY: as above; the wait that follows ends before `to` is returned to the caller.
     let copied = unsafe { context.driver.cuMemcpyDtoHAsync(target, from, to.len(), stream) };
     // Waited for even if the call failed: a part of the copy may be on its way.
     // SAFETY: the stream is live.

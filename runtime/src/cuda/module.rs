@@ -55,9 +55,9 @@ impl fmt::Debug for Library {
 struct ModuleInner {
     context: Arc<Context>,
     handle: Handle<sys::CUmod_st>,
-    /// What it is part of; the driver unloads a module with its library.
+    /// The library that contains it; the driver unloads a module with its library.
     library: Option<Library>,
-    /// Where it reports faults. Freed behind the module, which writes to it.
+    /// The page to which it reports faults. Freed after the module, which writes to it.
     page: Option<Arc<Page>>,
 }
 
@@ -112,7 +112,7 @@ impl CudaModule {
         let (mut options, mut values) = logs.options();
         let mut handle = ptr::null_mut();
         let entered = context.enter()?;
-        // SAFETY: the image ends with a NUL; each option has its value; the logs have the size that is told.
+        // SAFETY: the image ends with a NUL; each option has its value; the logs have the given size.
         let loaded = unsafe {
             context.driver.cuModuleLoadDataEx(
                 &raw mut handle,
@@ -135,7 +135,7 @@ impl CudaModule {
         let (mut options, mut values) = logs.options();
         let entered = context.enter()?;
         let code = image.as_ptr().cast::<c_void>();
-        // SAFETY: the image ends with a NUL; each option has its value; the logs have the size that is told.
+        // SAFETY: the image ends with a NUL; each option has its value; the logs have the given size.
         let loaded = unsafe { functions.load(context.driver, code, &mut options, &mut values) };
         drop(entered);
         let handle = context.blame(loaded).map_err(|error| explain_no_load(context, artifact, &logs, error))?;
@@ -145,7 +145,7 @@ impl CudaModule {
         let module = unsafe { functions.module(context.driver, handle) };
         drop(entered);
         if module.is_err() {
-            // SAFETY: the library is live, and nobody has anything of it.
+            // SAFETY: the library is live, and nothing of it is in use.
             unsafe { functions.unload(handle) };
         }
         Self::ready(context, artifact, context.blame(module)?, Some(library))
@@ -170,8 +170,8 @@ impl CudaModule {
         Ok(Self(Arc::new(module)))
     }
 
-    /// The same, if all of the artifact's kernels are in it: a driver that loads lazily may refuse code only when it is asked
-    /// for them.
+    /// The same, if it contains all of the artifact's kernels: a driver that loads lazily may refuse code only when a
+    /// kernel is requested.
     pub(super) fn with_kernels(self, artifact: &Artifact) -> Result<Self, Error> {
         artifact.kernels.iter().try_for_each(|kernel| self.function(kernel).map(drop))?;
         Ok(self)
@@ -268,18 +268,18 @@ pub(super) struct CudaKernel {
     first_cells: Box<[u32]>,
     local_bytes: u32,
     const_bytes: u32,
-    /// Dynamic shared memory that the driver lets a launch ask for at present.
+    /// The dynamic shared memory that the driver allows for a launch at present.
     dynamic_limit: AtomicU32,
     last_launch: LastLaunch,
     /// Dynamic shared memory that a block size was looked for with, and the size.
     good_block: Mutex<Option<(u32, u32)>>,
-    /// The driver was told that a cluster may be larger than on every GPU.
+    /// The driver was configured to accept clusters above the portable size.
     takes_large_clusters: AtomicBool,
     /// Its number in the context, for the text of a fault.
     number: u32,
     /// All blocks of a launch run at a time.
     cooperative: bool,
-    /// Whoever launches it waits for its end, and is told of its faults.
+    /// A launch waits for its end, and reports its faults.
     waits: bool,
     function: Handle<sys::CUfunc_st>,
     module: Arc<ModuleInner>,
@@ -413,7 +413,7 @@ impl CudaKernel {
         self.cooperative
     }
 
-    /// Whoever launches it waits for its end.
+    /// Whether a launch waits for its end.
     pub(super) fn waits(&self) -> bool {
         self.waits
     }
@@ -434,7 +434,7 @@ impl CudaKernel {
         self.first_cells.iter().map(|first| cells.wrapping_add(*first as usize).cast()).collect()
     }
 
-    /// Asks for as much dynamic shared memory as a launch takes, in the context.
+    /// Raises the limit to the dynamic shared memory of a launch, in the context.
     #[inline]
     pub(super) fn allow_shared(&self, config: &LaunchConfig) -> Result<(), Error> {
         if config.shared_bytes > self.dynamic_limit.load(Ordering::Relaxed) {
@@ -444,7 +444,7 @@ impl CudaKernel {
         }
     }
 
-    /// What the device is given of a launch.
+    /// The launch configuration for the device.
     #[inline]
     pub(super) fn on_device(&self, config: &LaunchConfig) -> LaunchConfig {
         self.limits.on_device(config)
@@ -516,7 +516,7 @@ impl CudaKernel {
         }
     }
 
-    /// A launch that is captured runs when somebody runs the graph.
+    /// Refuses a captured launch: it would run only when the graph is launched.
     #[cold]
     fn check_waits(&self, stream: sys::CUstream) -> Result<(), Error> {
         if !stream.is_null() && capture::is_captured(self.module.context.driver, stream) {
@@ -526,14 +526,14 @@ impl CudaKernel {
         Ok(())
     }
 
-    /// Waits for the launch, and tells of its faults.
+    /// Waits for the launch, and reports its faults.
     #[cold]
     fn wait(&self, stream: sys::CUstream) -> Result<(), Error> {
         self.module.context.wait_and_look(stream)
     }
 
-    /// Asks the driver for more than the 48 KiB of dynamic shared memory that a launch may use without asking: for all
-    /// that the device has, at once, so that threads that ask at the same time ask for the same.
+    /// Raises the driver's limit of dynamic shared memory above the default of 48 KiB: to the device's maximum at once,
+    /// so that concurrent threads set the same value.
     #[cold]
     fn raise_dynamic_limit(&self) -> Result<(), Error> {
         let which = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES as c_uint;

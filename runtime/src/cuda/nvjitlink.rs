@@ -31,7 +31,7 @@ const WANTED: ToolkitLibrary = ToolkitLibrary {
     versions: &[".13", ".12", ""],
 };
 
-/// What its log says where there is nothing to optimize together: in 13.5, and in 13.0, of the same error by its number.
+/// The log's text where there is no LTO-IR: in 13.5, and in 13.0 for the same error by its number.
 const NO_LTO_IR: [&str; 2] = ["NVVM_ERROR_NO_MODULE_IN_PROGRAM", "ERROR 8 in nvvmCompileProgram"];
 
 /// A link of nvJitLink's.
@@ -82,7 +82,7 @@ struct Guard<'a>(&'a NvJitLink, Handle);
 
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
-        // SAFETY: the link is live, and nobody uses it any more.
+        // SAFETY: the link is live, and has no other users.
         unsafe { (self.0.functions.destroy)(&raw mut self.1) };
     }
 }
@@ -121,7 +121,7 @@ impl NvJitLink {
         max_registers: Option<u32>,
     ) -> Result<Vec<u8>, Error> {
         match self.link_with(inputs, sm, max_registers, true) {
-            // Whether objects hold LTO-IR, only a look into them tells.
+            // Only an inspection of the objects would show whether they contain LTO-IR.
             Err(error) if NO_LTO_IR.iter().any(|text| error.message.contains(text)) => {
                 self.link_with(inputs, sm, max_registers, false)
             }
@@ -143,7 +143,7 @@ impl NvJitLink {
         let options: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
         let functions = &self.functions;
         let mut handle = ptr::null_mut();
-        // SAFETY: the options are texts that end with a NUL.
+        // SAFETY: the options are strings that end with a NUL.
         let code = unsafe { (functions.create)(&raw mut handle, options.len() as c_uint, options.as_ptr()) };
         if code != 0 {
             return Err(Error::new(ErrorKind::Link, format!("nvJitLinkCreate failed for sm_{sm}: error {code}")));
@@ -151,7 +151,7 @@ impl NvJitLink {
         let guard = Guard(self, handle);
         for (kind, data, name) in inputs {
             let name_text = CString::new(*name).unwrap_or_default();
-            // Texts are told with the NUL behind them.
+            // The size of a string includes its NUL.
             let mut ended = Vec::new();
             let data = if *kind == LinkedKind::Ptx && data.last() != Some(&0) {
                 ended.extend_from_slice(data);
@@ -161,7 +161,7 @@ impl NvJitLink {
                 data
             };
             let (at, size) = (data.as_ptr().cast(), data.len());
-            // SAFETY: the link is live; the data has the size that is told, and is copied.
+            // SAFETY: the link is live; the data has the given size, and is copied.
             let code = unsafe { (functions.add)(handle, input_type(*kind), at, size, name_text.as_ptr()) };
             self.check(&guard, code, &format!("nvJitLink cannot take {name}"))?;
         }
@@ -202,7 +202,7 @@ fn input_type(kind: LinkedKind) -> c_int {
         LinkedKind::Fatbin => 4,
         LinkedKind::Object => 5,
         LinkedKind::Archive => 6,
-        // What it is itself, if it is none of CUDA C++.
+        // Its own number, if the code is not CUDA C++.
         LinkedKind::Cu => 10,
     }
 }

@@ -76,7 +76,7 @@ functions! {
 type Getters =
     (unsafe extern "C" fn(Program, *mut usize) -> c_int, unsafe extern "C" fn(Program, *mut c_char) -> c_int);
 
-/// What CUDA C++ becomes.
+/// The output format for CUDA C++.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// PTX.
@@ -92,17 +92,17 @@ pub(super) enum Form {
 pub(super) struct CudaSource<'a> {
     /// The text.
     pub(super) text: &'a [u8],
-    /// What messages call it.
+    /// Its name in messages.
     pub(super) name: &'a str,
     /// Where it includes files from, before all other folders.
     pub(super) folder: Option<&'a Path>,
 }
 
-/// What came of it.
+/// The result of a compilation.
 #[derive(Debug)]
 pub(super) struct Compiled {
     pub(super) code: Vec<u8>,
-    /// What the compiler said: warnings.
+    /// The compiler's log: warnings.
     pub(super) log: String,
 }
 
@@ -130,7 +130,7 @@ struct Guard<'a>(&'a Nvrtc, Program);
 
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
-        // SAFETY: the program is live, and nobody uses it any more.
+        // SAFETY: the program is live, and has no other users.
         unsafe { (self.0.functions.destroy)(&raw mut self.1) };
     }
 }
@@ -200,12 +200,12 @@ impl Nvrtc {
         let name = CString::new(source.name).map_err(|_| nul("the name"))?;
         let functions = &self.functions;
         let mut program = ptr::null_mut();
-        // SAFETY: the texts end with a NUL; there are no headers.
+        // SAFETY: the strings end with a NUL; there are no headers.
         let made =
             unsafe { (functions.create)(&raw mut program, code.as_ptr(), name.as_ptr(), 0, ptr::null(), ptr::null()) };
         check(functions, made, "nvrtcCreateProgram")?;
         let guard = Guard(self, program);
-        // SAFETY: the program is live; the options are texts that end with a NUL.
+        // SAFETY: the program is live; the options are strings that end with a NUL.
         let compiled = unsafe { (functions.compile)(program, options.len() as c_int, options.as_ptr()) };
         let log = text(&self.get(&guard, (functions.log_size, functions.log), "nvrtcGetProgramLog")?);
         if compiled != 0 {

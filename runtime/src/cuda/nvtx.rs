@@ -1,10 +1,10 @@
 //! NVTX: ranges for NVIDIA's profilers, such as Nsight Systems.
 //!
-//! A profiler names a library of its own in `NVTX_INJECTION64_PATH`, which programs open that tell it something. Its
-//! `InitializeInjectionNvtx2` gets a function that gives tables, and writes the addresses of its own functions into the slots
-//! that the tables point to. What a program then calls are these functions. That is all of NVTX, for which there is no library:
-//! NVIDIA's headers do the same (`nvtxDetail/nvtxTypes.h` and `nvToolsExt.h` of <https://github.com/NVIDIA/NVTX>, version 3,
-//! say what the tables, the numbers and the attributes of a range are).
+//! A profiler sets `NVTX_INJECTION64_PATH` to a library of its own, which instrumented programs open. Its
+//! `InitializeInjectionNvtx2` receives a function that returns tables, and writes the addresses of its own functions
+//! into the slots that the tables point to. The program then calls these functions. That is all of NVTX, for which
+//! there is no library: NVIDIA's headers do the same (`nvtxDetail/nvtxTypes.h` and `nvToolsExt.h` of
+//! <https://github.com/NVIDIA/NVTX>, version 3, specify the tables, the numbers and the attributes of a range).
 #![expect(unsafe_code, reason = "calls into a profiler's library")]
 
 use std::{
@@ -53,7 +53,7 @@ struct FunctionTable {
     pointers: [AtomicPtr<AtomicPtr<c_void>>; MOST + 1],
 }
 
-/// They stay in place for as long as the process runs: a profiler may write to them at any time.
+/// Their addresses are fixed as long as the process runs: a profiler may write to them at any time.
 static TABLES: [FunctionTable; COUNTS.len()] = [const {
     FunctionTable {
         slots: [const { AtomicPtr::new(ptr::null_mut()) }; MOST],
@@ -119,7 +119,7 @@ extern "C" fn get_module(module: c_uint, table: *mut *const AtomicPtr<AtomicPtr<
     let index = (module as usize).wrapping_sub(1);
     let (Some(found), Some(count)) = (TABLES.get(index), COUNTS.get(index)) else { return 0 };
     if !size.is_null() {
-        // SAFETY: the profiler gives a place for it, or null.
+        // SAFETY: the profiler passes an output pointer, or null.
         unsafe { size.write(*count as c_uint) };
     }
     if !table.is_null() {
@@ -129,7 +129,7 @@ extern "C" fn get_module(module: c_uint, table: *mut *const AtomicPtr<AtomicPtr<
     1
 }
 
-/// What a profiler has for ranges.
+/// A profiler's functions for ranges.
 #[derive(Debug)]
 struct Nvtx {
     /// Null is the domain that programs share which make none.
@@ -165,8 +165,8 @@ impl Profiler for Nvtx {
     }
 }
 
-/// Tells the profiler that watches this process of ranges, if one does: the library that `variable` answers for the
-/// environment variable. One that cannot be opened, or is none of a profiler's, is as none.
+/// Reports ranges to the profiler that is attached to this process, if any: the library that `variable` returns for the
+/// environment variable. A library that cannot be opened, or is not a profiler's, is ignored.
 pub(super) fn attach(settings: &Settings, variable: impl Fn(&str) -> Option<OsString>) {
     if !settings.nvtx {
         return;
@@ -178,7 +178,7 @@ pub(super) fn attach(settings: &Settings, variable: impl Fn(&str) -> Option<OsSt
 }
 
 fn open(path: &OsStr) -> Option<Nvtx> {
-    // SAFETY: whoever sets the variable wants the library to be opened.
+    // SAFETY: the user who sets the variable wants the library to be opened.
     let library = unsafe { Library::new(path) }.ok()?;
     // SAFETY: the function of a profiler that has this name is of this type.
     let initialize = unsafe { find::<Initialize>(&library, INITIALIZE) }.ok()?;
@@ -211,7 +211,7 @@ fn open(path: &OsStr) -> Option<Nvtx> {
     Some(Nvtx { domain: AtomicPtr::new(domain), push, pop })
 }
 
-/// What the profiler wrote into a slot of the module of domains.
+/// The profiler's entry in a slot of the module of domains.
 ///
 /// # Safety
 ///

@@ -50,7 +50,7 @@ impl Packing {
     }
 }
 
-/// The room of a piece of so many bytes among others, as if it had memory of its own; `None` if it is to have that.
+/// The size of a piece of `bytes` bytes among others, as if it had memory of its own; `None` if it must have that.
 pub(super) fn room(bytes: u64) -> Option<u64> {
     (1..=SMALL as u64).contains(&bytes).then(|| size_class(bytes)).flatten()
 }
@@ -62,8 +62,8 @@ fn extent(pieces: impl Iterator<Item = (u64, usize)>) -> Option<Range<u64>> {
     (all.end - all.start <= BYTES as u64).then_some(all)
 }
 
-/// Copies pieces from the host to their places behind an address; they are free to change when it returns. What is small goes to
-/// the device with the driver's commands: page-locked memory, which the device fetches, would be slower.
+/// Copies pieces from the host to their offsets from an address; they may change when it returns. Small copies are part
+/// of the driver's commands: fetching page-locked memory would take the device longer.
 pub(super) fn copy_to_device(
     context: &Context,
     to: u64,
@@ -84,7 +84,8 @@ pub(super) fn copy_to_device(
     memory::copy_to_device(context, to + start, &packed, stream)
 }
 
-/// Copies pieces behind an address to the host, and waits for them; `false` if they are for the driver, and nothing was done.
+/// Copies pieces at offsets from an address to the host, and waits for them; `false` if they are left to the driver,
+/// and nothing was done.
 pub(super) fn copy_to_host(
     context: &Context,
     parts: &mut [PartMut<'_>],
@@ -111,7 +112,7 @@ pub(super) fn copy_to_host(
     }
     for (at, bytes) in parts.iter_mut().filter(|(_, bytes)| !bytes.is_empty()) {
         let place = buffer.memory.0.wrapping_add((*at - start) as usize);
-        // SAFETY: the piece lies within the extent of all, which is in the buffer, and no copy uses the buffer.
+        // SAFETY: the piece is within the extent of all, which is in the buffer, and no copy uses the buffer.
         unsafe { ptr::copy_nonoverlapping(place.cast_const(), bytes.as_mut_ptr(), bytes.len()) };
     }
     context.packing.put(buffer);

@@ -22,7 +22,7 @@ use crate::{
     executor::{Lent, Stream},
 };
 
-/// How much is looked at a time: there may be very much that waits for one long kernel.
+/// The most entries that one call checks: very many may wait for one long kernel.
 const MOST: usize = 16;
 
 /// All such memory of a device.
@@ -31,7 +31,7 @@ pub(super) struct Pending(Mutex<Vec<PendingMemory>>);
 
 #[derive(Debug)]
 struct PendingMemory {
-    /// What must be done first.
+    /// The events to wait for.
     events: Vec<Arc<CudaEvent>>,
     _memory: Box<dyn Lent>,
 }
@@ -42,7 +42,7 @@ impl Pending {
         self.lock().len()
     }
 
-    /// Gives memory back behind all work in its own stream and the uses in others. The context is current.
+    /// Returns memory after all work in its own stream and the uses in others. The context is current.
     pub(super) fn give_back(
         &self,
         context: &Arc<Context>,
@@ -62,7 +62,7 @@ impl Pending {
         self.look();
     }
 
-    /// Gives back what no work uses any more, of what waits longest.
+    /// Returns memory that is no longer in use, among the oldest entries.
     pub(super) fn look(&self) {
         let is_done = |waiting: &mut PendingMemory| waiting.events.iter().all(|event| event.is_over());
         let mut list = self.lock();
@@ -86,7 +86,7 @@ impl Pending {
     }
 }
 
-/// Events behind what is not done yet.
+/// Events after unfinished work.
 fn unfinished(context: &Arc<Context>, own: Option<&CudaStream>, uses: &[Use]) -> Result<Vec<Arc<CudaEvent>>, Error> {
     let mut events = Vec::new();
     let raw = own.map_or(ptr::null_mut(), CudaStream::raw);

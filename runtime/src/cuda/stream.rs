@@ -34,24 +34,24 @@ const PER_THREAD: u64 = 2;
 /// The order of a buffer from a stream that is another one on each thread.
 pub(super) const NO_ORDER: u64 = u64::MAX;
 
-/// Whose a stream is.
+/// The owner of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
     /// Ours: it lives as long as this.
     Weft,
-    /// Someone else's, who may destroy it when the work that weft was asked for is queued.
+    /// Another library, which may destroy it once the work requested from weft is queued.
     Other,
     /// The driver's, another one for each thread, which no other thread can name.
     Thread,
 }
 
-/// What owns a stream of the driver.
+/// The owner of a driver stream.
 #[derive(Debug)]
 pub(super) struct StreamInner {
     context: Arc<Context>,
     handle: Handle<sys::CUstream_st>,
     owner: Owner,
-    /// Recorded behind the last use of a buffer in a stream of someone else's.
+    /// Recorded after the last use of a buffer in a foreign stream.
     mark: OnceLock<Arc<CudaEvent>>,
 }
 
@@ -113,12 +113,13 @@ impl CudaStream {
         self.0.handle.0
     }
 
-    /// Whether it is of this very context, which it tells before it goes, and not of one that was opened beside it.
+    /// Whether it belongs to this very context, which it notifies when it is destroyed, and not to another one of the
+    /// same device.
     pub(super) fn is_of(&self, context: &Arc<Context>) -> bool {
         Arc::ptr_eq(&self.0.context, context)
     }
 
-    /// Whose it is.
+    /// Its owner.
     pub(super) fn owner(&self) -> Owner {
         self.0.owner
     }
@@ -128,13 +129,13 @@ impl CudaStream {
         self.order() == 0
     }
 
-    /// Tells it from every other one that lives.
+    /// A key that is unique among live streams.
     pub(super) fn key(&self) -> u64 {
         Arc::as_ptr(&self.0).addr() as u64
     }
 
-    /// An event behind all that is in the stream now. Of someone else's stream there is one, recorded again each time:
-    /// what is behind it now is behind all that it was recorded for before.
+    /// An event after all current work of the stream. A foreign stream has one event, which is recorded again each
+    /// time: it then also follows all that it followed before.
     pub(super) fn marked(&self) -> Result<Arc<CudaEvent>, Error> {
         let event = match (self.0.owner, self.0.mark.get()) {
             (Owner::Other, Some(mark)) => Arc::clone(mark),
@@ -275,13 +276,13 @@ impl CudaEvent {
         self.query().is_ok_and(|done| done)
     }
 
-    /// Waits for it, in the context, and tells of nothing.
+    /// Waits for it, in the context, and reports nothing.
     pub(super) fn wait(&self) {
         // SAFETY: the handle is live.
         let _: Result<(), Error> = unsafe { self.context.driver.cuEventSynchronize(self.handle.0) };
     }
 
-    /// That it can be asked about: what is captured has no end yet.
+    /// Checks that it can be queried: an event of a capture has no completion yet.
     fn check_reachable(&self) -> Result<(), Error> {
         if self.captured.load(Ordering::Relaxed) { Err(capture::captured_event()) } else { Ok(()) }
     }

@@ -1,9 +1,9 @@
 //! The streams besides its own that have used a buffer.
 //!
-//! - What is noted once is found when the buffer is freed, unless its work was seen to be done after it was noted last.
-//! - A use is noted after its work is queued: whoever looks whether a stream's work is done then sees that work, or
-//!   has not begun to look when the note is made.
-//! - A stream that uses a buffer again and again takes no lock.
+//! - A recorded use is found when the buffer is freed, unless its work was seen to be done after the record.
+//! - A use is recorded after its work is queued: a thread that checks whether a stream's work is done then sees that
+//!   work, or has not begun to check when the use is recorded.
+//! - A stream that uses a buffer repeatedly takes no lock.
 
 use std::fmt;
 
@@ -56,8 +56,8 @@ impl<U> fmt::Debug for Uses<U> {
 impl<U: Clone> Uses<U> {
     /// Notes a use, whose work has been queued.
     pub(super) fn note(&self, key: u64, used: &U, is_done: impl FnMut(&U) -> bool) {
-        // The fence pairs with the one below: either this thread sees that the key was taken back, or whoever took it
-        // back sees the work that is queued here.
+        // The fence pairs with the one below: either this thread sees that the key was cleared, or the thread that
+        // cleared it sees the work that is queued here.
         fence(Ordering::SeqCst);
         if self.last.load(Ordering::Relaxed) != key {
             self.note_in_list(key, used, is_done);
@@ -167,7 +167,7 @@ mod tests {
             self.uses.note(stream as u64, &stream, is_done);
         }
 
-        /// What would be waited for.
+        /// The uses that freeing would wait for.
         fn end(streams: Arc<Self>) -> Vec<usize> {
             let mut uses = Arc::try_unwrap(streams).ok().expect("all threads are done").uses.take();
             uses.sort_unstable();
@@ -179,7 +179,7 @@ mod tests {
         Arc::new(Streams { busy: Default::default(), uses: Uses::default() })
     }
 
-    /// With at most so many switches from a thread that could go on.
+    /// With at most `switches` preemptions.
     fn run(launches: &'static [usize], switches: Option<usize>) {
         let mut model = Builder::new();
         model.preemption_bound = switches;

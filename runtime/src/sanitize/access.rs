@@ -15,7 +15,8 @@ use super::{
 };
 
 impl Launch {
-    /// An access of any kind; `now` reads what lies there. Code does by itself what this does at most of them.
+    /// An access of any kind; `now` reads the current value there. Compiled code handles most accesses by itself in the
+    /// same way.
     pub fn access(&mut self, who: LiveThread, told: AccessRecord, now: impl Fn() -> u64) -> Verdict {
         self.wake(who);
         if self.claims.is_some() && !self.claim(who, told) {
@@ -132,7 +133,8 @@ impl Launch {
         true
     }
 
-    /// Code looks at the page of an address by itself from here on, if nothing is known but what it looks for.
+    /// Lets compiled code inspect the page of an address by itself, if the page has no other state than compiled code
+    /// checks.
     fn show(&mut self, address: u64, in_scratch: bool) {
         let launch = self.shadow.launch;
         let Some(page) = self.shadow.page(address, 1) else { return };
@@ -141,7 +143,7 @@ impl Launch {
         self.shadow.show(address, is_checked);
     }
 
-    /// What an atomic step orders.
+    /// The ordering effect of an atomic operation.
     fn order(&mut self, who: LiveThread, address: u64, bits: u32) {
         let has = |bit: u32| bits & bit != 0;
         self.orders |= has(AccessBits::RELEASES);
@@ -162,8 +164,8 @@ impl Launch {
         }
     }
 
-    /// An access of memory of the device's in a page that has bytes which were freed or which nobody has written, as far as is
-    /// known.
+    /// An access to device memory in a page that has bytes which were freed, or may have bytes which were never
+    /// written.
     #[cold]
     fn look_at_memory(&mut self, who: LiveThread, spot: Spot, told: AccessRecord, bytes: u64) -> Verdict {
         let launch = self.shadow.launch;
@@ -205,12 +207,12 @@ impl Launch {
             page.carried = launch;
         }
         let count = i64::from(page.unwritten.1 & !HAS_FREED) + i64::from(through.more);
-        // What crosses into the next page is not counted exactly: it is looked at again.
+        // An access that extends into the next page is not counted exactly: the page is inspected again.
         let count = if crosses { 1 } else { count.clamp(0, PAGE.cast_signed()) as u32 };
         page.unwritten.1 = page.unwritten.1 & HAS_FREED | count;
         if let Some(copied) = through.carried {
             if memory.is_of_host() {
-                // What the host writes there later is not known.
+                // Later writes there by the host are not known.
                 memory.write(told.address, bytes, 0);
                 self.found_copied(who, (spot, told.address), copied);
             } else {
@@ -222,7 +224,7 @@ impl Launch {
         if through.used == 0 { Verdict::Goes } else { self.found_read(who, spot, told) }
     }
 
-    /// A thread has read what nobody has written: it is used now, or may be later.
+    /// A thread has read bytes that were never written: it uses them now, or may later.
     #[cold]
     fn found_read(&mut self, who: LiveThread, spot: Spot, told: AccessRecord) -> Verdict {
         if told.copy != HostChecks::FOLLOWED {
@@ -306,13 +308,13 @@ const fn is_copied(copy: u32) -> bool {
     copy != 0 && copy != HostChecks::FOLLOWED
 }
 
-/// What an access makes of bytes that it may write, a bit each.
+/// The effect of an access on bytes that it may write, a bit each.
 struct Through {
-    /// Nobody has written them, and they are used.
+    /// They were never written, and are used.
     used: u8,
-    /// What is written there has bytes that were never written.
+    /// The stored value has bytes that were never written.
     carried: Option<Copied>,
-    /// How many more of them than before nobody has written.
+    /// The change of the number of bytes that were never written.
     more: i32,
 }
 

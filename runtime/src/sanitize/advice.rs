@@ -6,10 +6,10 @@ use weft_artifact::{Site, SiteKind, Update};
 
 use super::{launch::Launch, record::Spot};
 
-/// A finding remembers so many different pairs. Advice for more of them is general.
+/// The most different pairs that a finding stores. Advice for more of them is general.
 const MOST_PAIRS: usize = 64;
 
-/// Who the threads of two accesses are, from near to far.
+/// The relation between the threads of two accesses, from near to far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Among {
     /// Lanes of a warp.
@@ -21,7 +21,7 @@ pub(super) enum Among {
 }
 
 impl Among {
-    /// What a race between them is called.
+    /// The name of a race between them.
     pub(super) const fn race(self) -> &'static str {
         match self {
             Self::Warp => "race within a warp",
@@ -31,7 +31,7 @@ impl Among {
     }
 }
 
-/// What an access does to the element.
+/// An access's effect on the element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Does {
     Read,
@@ -59,12 +59,13 @@ impl Pairs {
         Self { among, changes, all: BTreeSet::from([sorted(pair)]), more: false }
     }
 
-    /// What the finding is called.
+    /// The name of the finding.
     pub(super) const fn kind(&self) -> &'static str {
         if self.changes { self.among.race() } else { "benign race" }
     }
 
-    /// Whether this is to be shown in place of another one: it changes something, or its threads are farther apart.
+    /// Whether this is to be shown instead of another one: it changes something, or its threads are less closely
+    /// related.
     pub(super) fn is_worse(&self, other: &Self) -> bool {
         (self.changes, self.among) > (other.changes, other.among)
     }
@@ -88,7 +89,7 @@ fn sorted((a, b): (End, End)) -> (End, End) {
 }
 
 impl Launch {
-    /// What orders all pairs of a finding.
+    /// Advice that orders all pairs of a finding.
     pub(super) fn advice(&self, pairs: &Pairs) -> String {
         let all = |is: &dyn Fn(Does) -> bool| pairs.all.iter().all(|&((_, a), (_, b))| is(a) && is(b));
         if !pairs.changes {
@@ -164,7 +165,7 @@ impl Launch {
         Some(format!("{what}: use {calls}"))
     }
 
-    /// What orders two accesses within a block; `None` where nothing is known of them.
+    /// Advice that orders two accesses within a block; `None` where nothing is known of them.
     fn for_pair(&self, ((a, does_a), (b, does_b)): (End, End), barrier: &str) -> Option<String> {
         let (calls_a, calls_b) = (self.frames(a), self.frames(b));
         let is_same = |(a, b): &(&&Site, &&Site)| (&a.file, a.line, a.column) == (&b.file, b.line, b.column);
@@ -229,7 +230,7 @@ impl Launch {
     }
 }
 
-/// What an access does, by what kind of access its site is.
+/// The effect of an access, by the kind of its site.
 pub(super) const fn does(kind: SiteKind, writes: bool) -> Does {
     match kind {
         SiteKind::Atomic => Does::Atomic,

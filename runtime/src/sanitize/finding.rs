@@ -1,4 +1,4 @@
-//! What the sanitizer finds: one finding for each pair of lines, with a count.
+//! The sanitizer's findings: one for each pair of lines, with a count.
 
 use std::collections::HashMap;
 
@@ -11,17 +11,17 @@ use super::advice::Pairs;
 pub struct Finding {
     /// `memcheck`, `racecheck`, `initcheck` or `synccheck`.
     pub tool: &'static str,
-    /// What is wrong, in a word or two.
+    /// The kind of the error, in a word or two.
     pub kind: &'static str,
     /// The kernel.
     pub kernel: String,
-    /// What is wrong, in a sentence.
+    /// The error, in a sentence.
     pub message: String,
-    /// What would mend it.
+    /// The suggested fix.
     pub help: String,
     /// How often it was seen.
     pub count: u64,
-    /// The places, the one that was seen last first.
+    /// The locations, the most recent first.
     pub accesses: Vec<ThreadLocation>,
 }
 
@@ -40,7 +40,7 @@ impl Finding {
 pub struct ThreadLocation {
     /// Where.
     pub site: Site,
-    /// What it does there: "read", "write", "atomic", "barrier", ….
+    /// The operation there: "read", "write", "atomic", "barrier", ….
     pub what: &'static str,
     /// The index of the element, where it is known.
     pub index: Option<Vec<i64>>,
@@ -103,7 +103,7 @@ impl Findings {
         *self.known.entry((class, lines)).or_insert(at)
     }
 
-    /// Adds one, or counts it where its lines are known; `class` is what tells findings of the same lines apart.
+    /// Adds a finding, or counts it if there is one with its lines; `class` distinguishes findings of the same lines.
     pub(super) fn add(&mut self, class: &'static str, sites: &[&Site], make: impl FnOnce() -> Finding) {
         if sites.iter().any(|site| site.is_own) {
             return;

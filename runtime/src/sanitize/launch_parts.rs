@@ -1,12 +1,12 @@
-//! A launch in parts, each of which a thread of the system runs and tells of by itself.
+//! A launch in parts: a system thread runs each part and reports its accesses separately.
 //!
-//! What each part remembers of memory is its own, so that none waits for another. In the end the parts are compared: where two
-//! have met the same bytes, and not all have only read them, or only taken atomic steps there, it is not sure that nothing is to
-//! be found. Nor is it where a part has found something by itself. Then all is undone, and one thread runs the launch again: so
-//! what is found, and how it is told, never depends on which thread ran what.
+//! Each part has shadow memory of its own, so that none waits for another. In the end the parts are compared. If two
+//! have accessed the same bytes, and not all accesses were reads, or all were atomic operations, there may be a race.
+//! If so, or if a part has a finding of its own, all is undone, and one thread runs the launch again: so the findings,
+//! and how they are reported, never depend on which thread ran which blocks.
 //!
-//! Only kernels can be run so of which memory is all that is left, and whose blocks are ordered by nothing: those whose threads
-//! are loops.
+//! This requires that memory is the kernel's only effect, and that nothing orders its blocks: kernels whose threads are
+//! work-item loops.
 
 use std::{
     collections::HashMap,
@@ -43,7 +43,7 @@ pub struct LaunchParts {
 impl LaunchParts {
     /// Whether a launch can be run in parts, as far as that is known before it is.
     pub fn fit(sites: &Sites, shape: &Shape) -> bool {
-        // Whether bytes were written by another block before or behind, races say.
+        // The race check detects whether bytes were written by another block, before or after.
         shape.loops && sites.tools.has(Tools::RACECHECK)
     }
 
@@ -70,7 +70,7 @@ impl LaunchParts {
         thread::current().id() == self.caller
     }
 
-    /// Has this thread run blocks; what is told of them goes to what `run` is given.
+    /// Calls `run` with this thread's part of the launch, which records the accesses of the blocks that `run` runs.
     pub fn with<R>(&self, run: impl FnOnce(&mut Launch) -> R) -> R {
         self.with_part(thread::current().id(), run)
     }
@@ -103,8 +103,8 @@ impl LaunchParts {
         in_parallel(&overlaps, SHARDS) && !overlaps.found.load(Ordering::Relaxed)
     }
 
-    /// What the parts have remembered is of no more use; `in_parallel` calls [`FinishedParts::leave`] with each number below that which it
-    /// is given.
+    /// The parts' state is no longer needed; `in_parallel` calls [`FinishedParts::leave`] with each number below the
+    /// given one.
     pub fn leave(self, in_parallel: impl FnOnce(&FinishedParts, u64)) {
         let parts = self.running.into_inner().unwrap_or_else(PoisonError::into_inner);
         let leaving = FinishedParts(parts.into_values().map(|part| Mutex::new(Some(part))).collect());
@@ -181,7 +181,7 @@ impl<'a> Overlaps<'a> {
         }
     }
 
-    /// Looks at some of the pages.
+    /// Inspects some of the pages.
     pub fn look(&self, number: u64) {
         self.table.each_shared(number, |page, parts| {
             if self.found.load(Ordering::Relaxed) {

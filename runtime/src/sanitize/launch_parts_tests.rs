@@ -45,7 +45,7 @@ fn shape(blocks: u32) -> Shape {
 /// Where nothing is.
 const MISSING: u64 = 15 << 40;
 
-/// What lies in a page: a number that its address says.
+/// The contents of a page: numbers computed from the addresses.
 fn read(address: u64, _is_ours: bool, lines: &mut Lines) -> bool {
     lines.iter_mut().zip(address..).for_each(|(byte, at)| *byte = (at % 251) as u8);
     address != MISSING
@@ -68,7 +68,7 @@ fn is_clean(parts: &mut LaunchParts) -> bool {
     })
 }
 
-/// A block of which nothing is told but some accesses, with barriers between them: a thread, an address and bits, or a barrier.
+/// A block that reports only some accesses, with barriers between them: a thread, an address and bits, or a barrier.
 type Doing = Vec<Option<(usize, u64, u32)>>;
 
 fn run(launch: &mut Launch, block: u64, doing: &Doing) {
@@ -227,7 +227,7 @@ fn what_cannot_be_kept_is_not_met() {
             )
         };
         assert_eq!(access(MISSING - 8, WRITES | 4), Verdict::Goes);
-        // What crosses into it, and twice.
+        // Accesses that extend into it, and twice.
         assert_eq!(access(MISSING - 4, WRITES | 8), Verdict::Nowhere);
         assert_eq!(access(MISSING + 8, READS | 4), Verdict::Nowhere);
         assert_eq!(access(MISSING + 8, READS | 4), Verdict::Nowhere);

@@ -1,4 +1,4 @@
-//! What is wrong, in words: findings of memory and of races.
+//! The text of findings of memory and of races.
 
 use weft_artifact::{AccessBits, SharedArrayInfo, Site, SiteKind, Tools};
 
@@ -18,7 +18,7 @@ impl Launch {
         (split(who.thread as u64, self.plan.shape.block), split(block, self.plan.shape.grid))
     }
 
-    /// A thread at a place, for a finding.
+    /// A thread at a source location, for a finding.
     pub(super) fn location(&self, who: LiveThread, spot: Spot, address: Option<u64>) -> Option<ThreadLocation> {
         let element = address.and_then(|address| self.element(who.slot, address));
         self.place_of(spot, self.coordinates(who), element)
@@ -47,7 +47,7 @@ impl Launch {
         Some(ThreadLocation { site, what, index, thread, block, calls })
     }
 
-    /// The kernel's end, as a place; nothing if no site is in the kernel.
+    /// The kernel's end, as a location; nothing if no site is in the kernel.
     pub(super) fn end_site(&self) -> Option<Site> {
         self.plan.sites.sites.iter().rev().find(|site| site.kind == SiteKind::End).cloned()
     }
@@ -147,7 +147,7 @@ impl Launch {
         });
     }
 
-    /// The host will read what a thread has copied from where nobody has written.
+    /// The host will read bytes that a thread has copied from memory that was never written.
     pub(super) fn found_copied(&mut self, who: LiveThread, to: (Spot, u64), copied: Copied) {
         let Some(finding) = self.copied_finding(who, to, copied) else { return };
         let sites: Vec<Site> = finding.accesses.iter().map(|location| location.site.clone()).collect();
@@ -222,7 +222,7 @@ impl Launch {
     }
 }
 
-/// The index of what lies at an offset of a shared array.
+/// The index of the element at an offset of a shared array.
 fn index_in(shared: &SharedArrayInfo, offset: u64) -> Vec<i64> {
     let n: u64 = shared.shape.iter().product();
     if n == 0 {
@@ -252,7 +252,7 @@ fn element_name(location: &ThreadLocation) -> String {
     }
 }
 
-/// What was done to an element.
+/// The verb for an operation on an element.
 fn done(what: &str) -> &str {
     match what {
         "read" => "read",
@@ -262,7 +262,7 @@ fn done(what: &str) -> &str {
     }
 }
 
-/// The place of a linear number, in which `x` runs fastest.
+/// The coordinates of a linear number, in which `x` runs fastest.
 fn split(number: u64, [x, y, _]: [u32; 3]) -> [u32; 3] {
     let (x, y) = (u64::from(x.max(1)), u64::from(y.max(1)));
     [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32]

@@ -1,15 +1,15 @@
-//! The sanitizer: what a launch on the CPU tells of its accesses, judged by what CUDA promises and not by the order in
-//! which the CPU happens to run threads.
+//! The sanitizer: checks the accesses of a launch on the CPU by the guarantees of CUDA, not by the order in which the
+//! CPU happens to run threads.
 //!
-//! [`Launch`] is the state of one launch; whoever runs threads tells it of each access and of where they meet. It
-//! touches no memory of the program's, and knows neither a compiler nor an executor. [`memory`] has what lives longer
-//! than a launch: which bytes of the device's memory were ever written.
+//! [`Launch`] is the state of one launch; the code that runs threads reports each access and each barrier to it. It
+//! accesses no memory of the program, and depends on neither a compiler nor an executor. [`memory`] has the state that
+//! outlives a launch: which bytes of the device's memory were ever written.
 //!
-//! *What is ordered.* A thread's accesses are numbered by its *epoch*, the barriers of its block that it has passed, and
-//! its *clock*, which goes on where it gives others something to wait for: a `syncwarp`, a release. An access is before
-//! another one if the other's thread knows of it: it is its own, its block has passed a barrier since, its warp has met
-//! since, or an acquire has seen a release behind it ([`clock::Vector`]). All blocks run at a time. Shuffles and votes
-//! order nothing.
+//! *Happens-before.* A thread's accesses are numbered by its *epoch*, the barriers of its block that it has passed, and
+//! its *clock*, which advances where it releases: a `syncwarp`, a release. An access happens before another one if the
+//! other's thread knows of it: it is its own, its block has passed a barrier since, its warp has passed one since, or
+//! an acquire has seen a later release ([`clock::Vector`]). All blocks are concurrent. Shuffles and votes order
+//! nothing.
 
 mod access;
 mod advice;

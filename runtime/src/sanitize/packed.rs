@@ -1,12 +1,13 @@
-//! Cells of one and two bytes of memory, whose accesses are told once for all cells of a page that had the same.
+//! Packed cells for one or two bytes of memory: equal accesses are stored once for all cells of a page.
 //!
-//! What the lanes of a warp do at a place between two barriers is an *event*. A cell has the number of one in its page, and the lane,
-//! in 16 bits: most cells of an array of bytes differ in the lane alone. Reads of several lanes are events that say which. So a
-//! page takes two to six bytes for each cell, and 20 for each event, of which it has no more than fit into 16 bytes a byte: events
-//! that no cell has are forgotten where new ones need their room.
+//! The accesses of a warp's lanes at one source location between two barriers are an *event*. A cell stores the number
+//! of an event in its page and the lane, in 16 bits: most cells of an array of bytes differ in the lane alone. Reads by
+//! several lanes are events with a lane mask. So a page takes two to six bytes for each cell, and 20 for each event, of
+//! which it has at most as many as fit into 16 bytes per byte: events that no cell refers to are dropped when new ones
+//! need their room.
 //!
-//! Sanitized code reads and changes cells, too, where the event of an access is known: `quick.ll` of the compiler's host back end
-//! says the same.
+//! Sanitized code also reads and changes cells, where the event of an access is known: `quick.ll` of the compiler's
+//! host back end implements the same.
 
 use super::{
     page::PAGE,
@@ -19,7 +20,7 @@ const fn most_events(n_cells: usize) -> usize {
     (16 * PAGE as usize - 3 * size_of::<u16>() * n_cells - 600) / size_of::<Reads>()
 }
 
-/// Events that a page may have before it is looked at which of them it has no more.
+/// The number of events of a page at which unreferenced ones are searched for.
 const MANY_EVENTS: usize = 256;
 
 /// Events of a page in the beginning.
@@ -44,11 +45,11 @@ pub(super) struct Directory {
     /// How many there are, and how many have room.
     n_events: u32,
     room: u32,
-    /// The numbers of some of them; 0 is nobody's.
+    /// The numbers of some of them; 0 is an empty slot.
     slots: [u16; SLOTS],
 }
 
-/// What is remembered of a page.
+/// The state of a page.
 #[derive(Debug)]
 pub(super) struct Packed {
     directory: Directory,
@@ -61,7 +62,7 @@ pub(super) struct Packed {
     reads: Vec<u16>,
 }
 
-/// Where an event may stand in a directory: code knows the same of those of no lanes.
+/// The slot of an event in a directory: compiled code computes the same for events without a lane mask.
 #[inline]
 const fn slot(event: &Reads) -> usize {
     let spread = event.lanes.wrapping_mul(0x9e37_79b9) >> 25;
@@ -86,12 +87,12 @@ impl Packed {
         Some(self.writes.as_slice()).filter(|writes| !writes.is_empty())
     }
 
-    /// The reads of all cells, if there are any: the second ones come behind the first ones.
+    /// The reads of all cells, if there are any: the second ones follow the first ones.
     pub(super) fn all_reads(&self) -> Option<&[u16]> {
         Some(self.reads.as_slice()).filter(|reads| !reads.is_empty())
     }
 
-    /// What a cell says.
+    /// The event of a cell.
     #[inline]
     fn event(&self, cell: u16) -> Reads {
         let number = usize::from(cell >> LANE_BITS);
@@ -158,7 +159,7 @@ impl Packed {
         }
     }
 
-    /// What a cell is to say of accesses.
+    /// The cell for accesses.
     #[inline]
     fn cell(&mut self, reads: Reads, first: u32) -> Result<u16, Full> {
         let (event, lane) = if reads.lanes.is_power_of_two() {
@@ -235,7 +236,7 @@ impl Packed {
         (self.writes, self.reads) = (writes, reads);
     }
 
-    /// How far cells behind one say the same as it.
+    /// The number of cells after one that equal it.
     #[inline]
     pub(super) fn alike(&self, cells: std::ops::Range<usize>) -> usize {
         let said = |cell: usize| {
@@ -313,7 +314,7 @@ mod tests {
         }
         assert!((99_300..100_000).all(|turn| packed.write(turn as usize % 700) == Write::of(&when(turn, 40, turn))));
         assert!(packed.events.capacity() <= most_events(2048));
-        // Blocks that are done with are nobody's, or still there.
+        // Slots of finished blocks are empty, or still there.
         for turn in 100_000..200_000_u32 {
             assert_eq!(packed.set_write(turn as usize % 2048, Write::of(&when(turn, 40, turn)), turn - 600), Ok(()));
         }

@@ -1,8 +1,8 @@
-//! A page of memory: what is remembered of its elements, each of which has a cell.
+//! A page of shadow memory: the state of its elements, each of which has a cell.
 //!
-//! Cells have the size of the first access to the page, until one comes that is smaller or does not lie at a multiple of it. Those
-//! of four and eight bytes are [`Wide`]; smaller ones are [`Packed`], and wide if they are too different for that. Writes and
-//! reads lie apart, so that what is only read or only written takes no more than it needs.
+//! Cells have the size of the first access to the page, until a smaller or misaligned access occurs. Cells of four and
+//! eight bytes are [`Wide`]; smaller ones are [`Packed`], or wide if they differ too much for that. Writes and reads
+//! are stored separately, so that memory that is only read or only written takes no more than it needs.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ use super::{
 /// Bytes of memory of a page.
 pub(super) const PAGE: u64 = 2048;
 
-/// Cells that have all that is remembered of them. What has no cell yet has none at all.
+/// Cells with their full state. Elements without a cell have no state yet.
 #[derive(Debug, Default)]
 pub(super) struct Wide {
     pub(super) writes: Vec<Write>,
@@ -33,11 +33,11 @@ pub(super) enum Cells {
 pub(super) struct Page {
     /// Bytes of a cell, as a power of two.
     shift: u8,
-    /// Its bytes that nobody has written, as far as a launch has counted them: the launch, and how many.
+    /// The number of its bytes that were never written, and the launch that counted them.
     pub(super) unwritten: (u32, u32),
     /// Where code finds which these are; 0 if it cannot, and all are written.
     pub(super) bits: u64,
-    /// The last launch in which a write took there what nobody has written: code takes what was written for that.
+    /// The last launch that stored unwritten bytes there: compiled code takes those for written.
     pub(super) carried: u32,
     /// The last launch on several threads of the system in which it was [claimed](super::claims).
     pub(super) claimed: u32,
@@ -66,7 +66,7 @@ impl Page {
         (PAGE >> self.shift) as usize
     }
 
-    /// The cells of an access that lies in the page.
+    /// The cells of an access within the page.
     #[inline]
     pub(super) fn cells(&mut self, address: u64, bytes: u64) -> Range<usize> {
         let offset = address % PAGE;
@@ -82,7 +82,7 @@ impl Page {
         first..((offset + bytes).min(PAGE).div_ceil(1 << self.shift)) as usize
     }
 
-    /// The last write of a cell, of nobody if there is none.
+    /// The last write of a cell; an empty one if there is none.
     #[inline]
     pub(super) fn write(&self, cell: usize) -> Write {
         match &self.cells {
@@ -132,7 +132,7 @@ impl Page {
         }
     }
 
-    /// The first of some cells, with those behind it of which the same is remembered.
+    /// The first of some cells, with those after it that have the same state.
     #[inline]
     pub(super) fn alike(&self, cells: Range<usize>) -> Range<usize> {
         match &self.cells {
@@ -150,12 +150,12 @@ impl Page {
         }
         match &mut self.cells {
             Cells::Packed(packed) => packed.copy_first(cells),
-            // They were packed when that was asked.
+            // They were packed when `alike` was called, and were widened since.
             Cells::Wide(wide) => wide.copy_first(cells),
         }
     }
 
-    /// Adds how its bytes were met by blocks from one on, so many.
+    /// Adds the kinds of accesses to its bytes by `n_blocks` blocks, from the first one on.
     pub(super) fn add_kinds(&self, (first, n_blocks): (u32, u32), all: &mut Kinds) {
         let counts = |block: u32| block.wrapping_sub(first) < n_blocks;
         let of_reads = |reads: &Reads| if counts(reads.block) { kinds::of_reads(reads.how()) } else { 0 };

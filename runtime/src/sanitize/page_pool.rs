@@ -7,10 +7,10 @@ use std::sync::{
 
 use super::{page::Page, shadow::ByAddress};
 
-/// They are kept as long as they take no more than so many bytes.
+/// The most bytes of pages that are cached.
 const MOST_KEPT: usize = 512 << 20;
 
-/// They are looked up in so many maps, so that threads seldom meet at one.
+/// The number of maps over which they are distributed, to reduce lock contention.
 const SHARDS: usize = 256;
 
 /// By number, with the age of the blocks' numbers in them.
@@ -19,7 +19,7 @@ type Shard = Mutex<ByAddress<(u32, Box<Page>)>>;
 static IDLE: LazyLock<Box<[Shard]>> = LazyLock::new(|| (0..SHARDS).map(|_| Mutex::default()).collect());
 static BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// Which of so many maps is a page's.
+/// The index of a page's map among `n_shards`.
 pub(super) const fn shard_of(number: u64, n_shards: usize) -> usize {
     (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as usize % n_shards
 }
@@ -65,7 +65,7 @@ mod tests {
         let written = Write::of(&When { block: 1, ..When::default() });
         let mut shadow = Shadow::of(&numbers);
         shadow.page(place, 4).expect("a page is made").set_write(3, written, 0);
-        // Two launches at a time have a page each, of which one stays.
+        // Two concurrent launches have a page each, of which one is cached.
         let mut other = Shadow::of(&numbers);
         assert_ne!(other.page(place, 4).expect("a page is made").write(3), written);
         drop(other);

@@ -11,7 +11,7 @@ use super::{
 #[derive(Clone, Copy)]
 pub(super) struct Now<'a> {
     pub(super) thread: &'a Thread,
-    /// What was released in the launch.
+    /// The releases of the launch.
     pub(super) logs: &'a Logs,
     pub(super) when: When,
     /// The blocks whose accesses count: the first one's number, and how many there are. Others are before all of them.
@@ -20,7 +20,7 @@ pub(super) struct Now<'a> {
     pub(super) first: u32,
 }
 
-/// What is found of an element.
+/// A race on an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Race {
     /// The earlier access.
@@ -59,7 +59,7 @@ impl Now<'_> {
                 .is_some_and(|known| known.knows(self.logs, (block, thread as u16), (epoch, clock)))
     }
 
-    /// Whether both are atomic steps among threads that have both.
+    /// Whether both are atomic operations whose scope includes both threads.
     fn is_atomic_with(&self, how: u32, block: u32) -> bool {
         let me = &self.when;
         me.how & how & ATOMIC != 0 && ((me.how | how) & OF_BLOCK == 0 || me.block == block)
@@ -70,7 +70,7 @@ impl Now<'_> {
         !self.is_atomic_with(other.how, other.block) && !self.is_behind(other)
     }
 
-    /// What an access meets in a cell, which has it from then on: the last write, and others.
+    /// Stores an access in a cell, and returns its races with the cell's previous accesses: the last write, and others.
     #[inline]
     pub(super) fn meet(&self, page: &mut Page, cell: usize, writes: bool) -> Option<[Option<Race>; 2]> {
         let me = &self.when;
@@ -87,7 +87,7 @@ impl Now<'_> {
                 found[1] = reads.each().find(|&other| self.races_with(other));
             }
         }
-        // A step is kept beside the last plain write, which it does not hide.
+        // An atomic operation is stored beside the last plain write, which it does not replace.
         if writes && me.how & ATOMIC == 0 {
             page.set_write(cell, Write::of(me), self.first);
         } else {
@@ -145,7 +145,8 @@ impl Now<'_> {
         hides && (self.all_behind(reads) || reads.each().all(|other| self.is_behind(other)))
     }
 
-    /// Two warps are enough to find a writer that is ordered behind one of them only; those of different blocks more so.
+    /// Two warps suffice to find a writer that is ordered after only one of them, and those of different blocks even
+    /// more.
     fn replace(&self, page: &mut Page, cell: usize, read: Reads) {
         let (first, second) = (page.reads(0, cell), page.reads(1, cell));
         let is_near = |a: &Reads, b: &Reads| a.block == b.block && a.warp() == b.warp();

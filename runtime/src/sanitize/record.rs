@@ -1,14 +1,15 @@
-//! What is remembered of an access: who, when and where.
+//! The record of an access: thread, time and location.
 //!
-//! Sanitized code compares and writes these: their fields lie as `quick.ll` of the compiler's host back end says.
+//! Sanitized code compares and writes these: their fields have the layout that `quick.ll` of the compiler's host back
+//! end specifies.
 
 /// Of an access: it was atomic, and so among the threads of a block only.
 pub(super) const ATOMIC: u32 = 1;
 pub(super) const OF_BLOCK: u32 = 2;
-/// An atomic step that writes: it is kept among the reads.
+/// An atomic operation that writes: it is stored among the reads.
 pub(super) const STEP: u32 = 4;
 
-/// Clocks beyond this one are not told apart.
+/// Later clock values are not distinguished.
 pub(super) const MOST_CLOCK: u32 = (1 << 19) - 1;
 
 /// An access by itself.

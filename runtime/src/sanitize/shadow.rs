@@ -1,7 +1,7 @@
-//! What is remembered of memory, in [pages](Page): the last write and some reads of each element.
+//! Shadow memory, in [pages](Page): the last write and some reads of each element.
 //!
-//! Nothing is ever cleared: blocks have numbers that none had before, by which cells of blocks that are done with are known.
-//! Sanitized code reads and changes cells, too, where it finds them by [`HostPage`].
+//! Nothing is ever cleared: blocks have numbers that were never used before, which identify cells of finished blocks.
+//! Sanitized code also reads and changes cells, which it finds by [`HostPage`].
 
 use std::{
     collections::HashMap,
@@ -17,13 +17,14 @@ use super::{
     record::{Reads, Write},
 };
 
-/// Where code looks for what nobody has done: cells of a page that has none, bits of a page whose bytes are written.
+/// Memory that compiled code reads as the empty state: cells of a page that has none, bits of a page whose bytes are
+/// all written.
 #[repr(align(64))]
 struct Nothing([u64; PAGE as usize * size_of::<Write>() / 8]);
 
 static NOTHING: Nothing = Nothing([0; PAGE as usize * size_of::<Write>() / 8]);
 
-/// Pages that code finds where it is to ask about each access.
+/// The pages that compiled code sees where it must call the runtime for each access.
 static NO_PAGES: [HostPage; HostPage::NEAR] = [HostPage::NONE; HostPage::NEAR];
 
 /// Where a page is found at once: arrays often begin at multiples of large powers of two.
@@ -71,8 +72,8 @@ pub(super) type ByNumber<K, T> = HashMap<K, T, BuildHasherDefault<Spread>>;
 /// A map by addresses.
 pub(super) type ByAddress<T> = ByNumber<u64, T>;
 
-/// What a launch, or a part of one, remembers of memory. In the pages that it has met stands what launches before have
-/// remembered, too: it is never looked at.
+/// The shadow memory of a launch, or of a part of one. Its pages also contain the state of earlier launches, which is
+/// ignored.
 #[derive(Debug)]
 pub(super) struct Shadow {
     #[expect(clippy::vec_box, reason = "they are handed on from launch to launch")]
@@ -120,12 +121,13 @@ impl Shadow {
         }
     }
 
-    /// The address of the pages that code finds, which are none where it is to ask about each access.
+    /// The address of the pages that compiled code sees, which are empty where it must call the runtime for each
+    /// access.
     pub(super) fn near(&self, asks: bool) -> u64 {
         address_of(if asks { &NO_PAGES } else { &self.near })
     }
 
-    /// From here on code finds the page of an access; `is_checked` if it need not be asked whether memory was freed.
+    /// Lets compiled code find the page of an access from now on; `is_checked` if it need not check for freed memory.
     pub(super) fn show(&mut self, address: u64, is_checked: bool) {
         let near = &mut self.near[slot(address / PAGE)];
         let Some(page) = self.pages.get(near.at as usize).filter(|_| near.number == address / PAGE) else { return };
@@ -156,7 +158,7 @@ impl Shadow {
         };
     }
 
-    /// The page of an address, which an access of so many bytes meets first.
+    /// The page of an address, which an access of `bytes` bytes uses first.
     #[inline]
     pub(super) fn page(&mut self, address: u64, bytes: u64) -> Option<&mut Page> {
         let number = address / PAGE;
@@ -172,7 +174,7 @@ impl Shadow {
         self.pages.get_mut(at as usize).map(Box::as_mut)
     }
 
-    /// What code finds where it looks for the page of an address.
+    /// The result of compiled code's lookup of the page of an address.
     #[cfg(test)]
     pub(super) fn found(&self, address: u64) -> HostPage {
         let near = self.near[slot(address / PAGE)];
@@ -185,7 +187,7 @@ impl Shadow {
         bytes.min(PAGE - address % PAGE)
     }
 
-    /// Nothing is remembered of some bytes any more: what lies there now is something else.
+    /// Drops the state of some bytes: their memory is reused.
     pub(super) fn forget_bytes(&mut self, start: u64, bytes: u64) {
         let end = start.saturating_add(bytes);
         let mut at = start;

@@ -82,11 +82,11 @@ pub enum FileChoice {
 /// `WEFT_COARSEN` and `WEFT_COARSEN_BLOCKS`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CoarsenChoice {
-    /// What each kernel says.
+    /// The factors that each kernel sets.
     Kernel,
     /// An estimate, for those that do not say.
     Auto,
-    /// So many.
+    /// These factors.
     Factors(Factors),
 }
 
@@ -132,23 +132,24 @@ pub struct Settings {
     pub use_producer_stream: bool,
     /// `WEFT_MEMORY_POOL`: memory of GPUs comes from the driver's pool.
     pub memory_pool: bool,
-    /// `WEFT_MEMORY_CACHE`: bytes of a GPU's memory that are kept for who allocates next; `None` is a default of the device's.
+    /// `WEFT_MEMORY_CACHE`: the most bytes of freed GPU memory that are cached for later allocations; `None` is the
+    /// device's default.
     pub memory_cache: Option<u64>,
     /// `WEFT_MEMORY_MANAGER`: the module of Python's that has the memory manager; `None` is weft.
     pub memory_manager: Option<String>,
     /// `WEFT_COPY_THREADS`: threads that share a large copy between plain memory and a GPU; `None` is a default of the machine's.
     pub copy_threads: Option<NonZeroUsize>,
-    /// `WEFT_DEBUG`: what `debug` is where `cuda.jit` is not told.
+    /// `WEFT_DEBUG`: the default of `debug` in `cuda.jit`.
     pub debug: bool,
     /// `WEFT_DEBUG_THREAD`: the thread of a block in which a breakpoint of a kernel stops.
     pub debug_thread: DebugIndex,
     /// `WEFT_DEBUG_BLOCK`: the block in which it does.
     pub debug_block: DebugIndex,
-    /// `WEFT_BOUNDSCHECK`: what `boundscheck` is where `cuda.jit` is not told.
+    /// `WEFT_BOUNDSCHECK`: the default of `boundscheck` in `cuda.jit`.
     pub boundscheck: bool,
-    /// `WEFT_REPRODUCIBLE`: what `reproducible` is where `cuda.jit` is not told.
+    /// `WEFT_REPRODUCIBLE`: the default of `reproducible` in `cuda.jit`.
     pub reproducible: bool,
-    /// `WEFT_SANITIZE`: what is checked of kernels where `cuda.jit` is not told.
+    /// `WEFT_SANITIZE`: the default of `sanitize` in `cuda.jit`.
     pub sanitize: Tools,
     /// `WEFT_SANITIZE_ACTION`: a launch with findings raises an error; else it warns.
     pub sanitize_raises: bool,
@@ -158,11 +159,11 @@ pub struct Settings {
     pub sanitize_benign_races: bool,
     /// `WEFT_TIMING`: print how long the phases of each kernel's first launch take.
     pub timing: bool,
-    /// `WEFT_WARN_WIDENING`: where Numba's typing makes numbers wider is told as a warning.
+    /// `WEFT_WARN_WIDENING`: warn where Numba's typing widens numbers.
     pub warn_widening: bool,
     /// `WEFT_PROGRESS`: show how far long work is.
     pub progress: ProgressChoice,
-    /// `WEFT_NVTX`: tell a profiler that watches the process of compilations, copies and launches.
+    /// `WEFT_NVTX`: report compilations, copies and launches to an attached profiler.
     pub nvtx: bool,
     /// `WEFT_CACHE`: keep what was compiled on the disk.
     pub cache: bool,
@@ -181,11 +182,11 @@ pub struct Settings {
 pub struct Setting {
     /// The environment variable.
     pub name: &'static str,
-    /// What it is when absent, in the form in which a user would write it.
+    /// Its default, in the form in which a user would write it.
     pub default: &'static str,
     /// The values that it can have.
     pub allowed: &'static str,
-    /// What it does.
+    /// Its effect.
     pub doc: &'static str,
     /// Reads a value into the settings; `None` if it makes no sense.
     parse: fn(&mut Settings, &str) -> Option<()>,
@@ -210,7 +211,7 @@ impl Setting {
         let also = ALSO.iter().find(|(name, _)| *name == self.name).map(|(_, also)| *also);
         let names = [Some(self.name), also].into_iter().flatten();
         names.filter_map(|name| Some((name, variable(name)?))).find(|(_, value)| {
-            // What is not UTF-8 is not blank.
+            // A value that is not UTF-8 is not blank.
             value.to_str().is_none_or(|value| !value.trim().is_empty())
         })
     }
@@ -333,8 +334,8 @@ impl Settings {
         found
     }
 
-    /// Where what was compiled is kept, if it is: the folder of the settings, or else the one that is a user's own by the
-    /// XDG Base Directory Specification, of which `variable` answers the environment variables.
+    /// The folder of the disk cache, if there is one: the folder of the settings, or else the user's cache folder by
+    /// the XDG Base Directory Specification; `variable` looks up environment variables.
     pub fn cache_folder(&self, variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
         if !self.cache {
             return None;

@@ -1,5 +1,5 @@
 /* Graphs of the driver without a GPU: a launch does the nodes one by one, of those that may be next the one that was added
- * last, so that an edge that is missing is seen. `FAKE_TRACE` has the numbers of those that a node is behind.
+ * last, so that an edge that is missing is seen. `FAKE_TRACE` has the numbers of a node's predecessors.
  *
  * A graph that is used by two threads at once ends the process, as does one that is used after its end.
  */
@@ -11,7 +11,7 @@ struct node_params {
     void **params, **extra;
     void *kernel, *context;
 };
-/* Rows from and to the host (memory type 1), the device (2), or by an address that the driver looks at (4). */
+/* Rows from and to the host (memory type 1), the device (2), or by an address that the driver inspects (4). */
 struct copy_3d {
     size_t from_x, from_y, from_z, from_lod; int from_type; const char *from_host; uint64_t from_device;
     void *from_array, *reserved0; size_t from_pitch, from_height;
@@ -36,7 +36,7 @@ static void set_params(struct node *node, const struct node_params *params)
         node->slots[i] = *(uint64_t *)params->params[i];
 }
 
-/* Behind nodes that are there, each named once. */
+/* The predecessors exist, and each is named once. */
 static result add_node(struct node **made, struct graph *graph, struct node *const *behind, size_t n_behind)
 {
     if (graph->count == 64)
@@ -60,7 +60,7 @@ static result add_node(struct node **made, struct graph *graph, struct node *con
     return OK;
 }
 
-/* The last of the nodes that are behind none that is not done; -1 when all are done. */
+/* The last of the nodes without unfinished predecessors; -1 when all are done. */
 static long next_node(const struct exec *exec)
 {
     for (long i = (long)exec->graph.count - 1; i >= 0; i--) {
@@ -255,5 +255,5 @@ result cuGraphExecDestroy(struct exec *exec)
     hold(exec);
     exec->ended = 1;
     free(exec->own);
-    return OK;  /* the rest stays, so that a use after the end is seen */
+    return OK;  /* the rest is preserved, so that a use after the end is detected */
 }

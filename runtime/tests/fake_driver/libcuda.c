@@ -23,9 +23,9 @@
  *   FAKE_TIMES=32:5,64:9 launches of blocks of 32 threads take 5 milliseconds more, of 64 threads 9
  *   FAKE_PEERS=1         devices reach each other's memory
  *   FAKE_CONCURRENT=0    devices do not reach managed memory while the host does
- *   FAKE_TRACE=path      the name of each call but the error texts is appended there, one a line
+ *   FAKE_TRACE=path      the name of each call except those for error strings is appended there, one a line
  *
- * Work is done at once, but in which order a GPU might do it is kept track of: see "Order".
+ * Work is done at once, but the orders that a GPU may choose are tracked: see "Order".
  *
  * `fake_no_memory(at, times)` makes allocations fail: the one of this number from now on, counted from 1, and those after it.
  *
@@ -184,7 +184,7 @@ result cuDeviceGetAttribute(int *value, int attribute, int device)
 
 /* Order: a vector clock for each stream. Its entry i says up to which step of stream i its next step is known to come
  * after. Steps of a stream follow each other; the default stream follows all blocking streams and they follow it; an
- * event carries its stream's clock to whoever waits for it, and the host's clock is what all later steps follow. A
+ * event carries its stream's clock to the streams that wait for it, and all later steps follow the host's clock. A
  * handle that is not from here is someone else's stream that does not block; 2 is one for each thread. */
 enum { STREAMS = 256 };
 typedef struct { unsigned step[STREAMS]; } clocks;
@@ -249,7 +249,7 @@ static void host_waits_for_all(void)
 
 #include "captures.c"
 
-/* What is allocated: its size, and the latest use by each stream. */
+/* An allocation: its size, and the latest use by each stream. */
 struct memory { uint64_t start; size_t bytes; clocks used; void *context; int pooled, managed; struct memory *next; };
 static struct memory *memories;
 
@@ -292,7 +292,7 @@ static int check_freed(uint64_t address, const clocks *now)
             abort();
         }
     }
-    /* It goes behind the copies, too. */
+    /* It is freed after the copies, too. */
     make_late_copies(now);
     int pooled = memory->pooled;
     *at = memory->next;
@@ -350,7 +350,7 @@ static void synchronize(void *stream)
     host_waits_for(&now);
 }
 
-/* Words of a module in device memory. They are kept when it is unloaded, to see who writes them then. */
+/* Words of a module in device memory. They are preserved when it is unloaded, to detect later writes. */
 struct words { uint64_t at[3]; char *module; struct words *next; };
 static struct words *_Atomic all_words;
 

@@ -1,5 +1,5 @@
-//! What the tests of the CPU executor share: a loader whose code are functions of the test, and the reading and writing
-//! that those functions do.
+//! Shared code of the CPU executor's tests: a loader whose code consists of functions of the test, and the reads and
+//! writes of those functions.
 #![allow(dead_code, reason = "each test binary uses its part")]
 #![expect(unsafe_code, reason = "plays the part of compiled code, and of other libraries of the process")]
 
@@ -41,13 +41,13 @@ pub(crate) fn cpu() -> Arc<dyn Executor> {
     cpu::open(&Settings::default(), Arc::new(AddressLoader)).expect("the settings are good")
 }
 
-/// The CPU device with so many threads.
+/// The CPU device with this many threads.
 pub(crate) fn cpu_with(threads: usize) -> Arc<dyn Executor> {
     let settings = Settings { cpu_threads: threads.try_into().ok(), ..Settings::default() };
     cpu::open(&settings, Arc::new(AddressLoader)).expect("the settings are good")
 }
 
-/// A kernel `probe` with so many slots.
+/// A kernel `probe` with this many slots.
 pub(crate) fn probe(n_slots: usize, dynamic_offset: u64, shared_bytes: u64) -> Kernel {
     let source = SlotSource::Argument { param: 0, path: Vec::new(), field: SlotField::Value };
     let slot = Slot { source, ty: SlotType::Scalar(Scalar::U64) };
@@ -115,11 +115,11 @@ pub(crate) fn given(context: *mut HostContext) -> HostContext {
 
 /// A kernel's slot.
 pub(crate) fn slot(slots: *const u64, i: usize) -> u64 {
-    // SAFETY: the tests' kernels ask only for slots that they declare.
+    // SAFETY: the tests' kernels use only slots that they declare.
     unsafe { *slots.wrapping_add(i) }
 }
 
-/// A word of a kernel's configuration.
+/// One word of a kernel's configuration.
 pub(crate) fn config_word(config: *const HostConfig, i: usize) -> u32 {
     // SAFETY: the device calls kernels with a configuration.
     unsafe { (*config).words[i] }
@@ -131,13 +131,13 @@ pub(crate) fn leaves(config: *const HostConfig) -> bool {
     let watch = unsafe { (*config).watch };
     // SAFETY: it lives as long as the kernel runs.
     let HostWatch { flag, look, .. } = unsafe { *watch };
-    // SAFETY: as above; whoever writes it does so atomically.
+    // SAFETY: as above; it is only written atomically.
     let flag = unsafe { &*flag.cast::<std::sync::atomic::AtomicU32>() };
     // SAFETY: it is called on the thread's own stack.
     flag.load(std::sync::atomic::Ordering::Relaxed) != 0 && unsafe { look(watch) } != 0
 }
 
-/// What a slot with the address of something points to.
+/// The target of a slot that contains an address.
 pub(crate) fn reference<'a, T>(slots: *const u64, i: usize) -> &'a T {
     // SAFETY: the test passed a reference to a `T` that outlives the launch.
     unsafe { &*(slot(slots, i) as usize as *const T) }
@@ -145,7 +145,7 @@ pub(crate) fn reference<'a, T>(slots: *const u64, i: usize) -> &'a T {
 
 /// A kernel's scratch.
 pub(crate) fn scratch<'a>(start: *mut u8, bytes: usize) -> &'a mut [u8] {
-    // SAFETY: the executor gave so many bytes to this thread alone.
+    // SAFETY: the executor gave this many bytes to this thread alone.
     unsafe { slice::from_raw_parts_mut(start, bytes) }
 }
 
@@ -164,7 +164,7 @@ pub(crate) fn store(slots: *const u64, cell: usize, value: u64) {
     unsafe { *cells.wrapping_add(cell) = value };
 }
 
-/// What `child` answers in a forked process; `false` if that one hangs for ten seconds.
+/// The result of `child` in a forked process; `false` if that process hangs for ten seconds.
 #[cfg(target_os = "linux")]
 pub(crate) fn in_fork(child: impl FnOnce() -> bool) -> bool {
     unsafe extern "C" {
@@ -215,7 +215,7 @@ pub(crate) fn fail_allocations(at: i32, times: i32) {
     unsafe { fail(at, times) };
 }
 
-/// Makes a context current on this thread that is not weft's, behind its back, in the driver made of C.
+/// Makes a foreign context current on this thread, without weft's knowledge, in the fake driver.
 pub(crate) fn make_foreign_context_current() {
     let set_current = driver_function(c"cuCtxSetCurrent");
     // SAFETY: this is the function's type.

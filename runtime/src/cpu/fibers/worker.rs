@@ -1,13 +1,13 @@
-//! When further blocks begin: what a thread of the system makes of the turns of the threads that it runs.
+//! Decides when further blocks begin, from the progress of a system thread's fibers.
 
 use std::{sync::atomic::Ordering, thread, time::Instant};
 
 use super::{LaunchState, MOST_SLOW, PATIENCE, ResumeResult, SLOW};
 
-/// What a thread of the system makes of its turns.
+/// The progress of a system thread's rounds.
 #[derive(Default)]
 pub(super) struct Worker {
-    /// What it last saw of the others' progress.
+    /// The others' progress when it was last read.
     pub(super) seen: u64,
     /// Since when no thread of its own has come to a barrier or its end.
     pub(super) slow: Option<Instant>,
@@ -18,7 +18,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// After a turn of all threads of the blocks that live: how many further blocks are to begin.
+    /// After a round over all threads of the live blocks: the number of further blocks to begin.
     pub(super) fn look(
         &mut self,
         together: &LaunchState,
@@ -44,7 +44,7 @@ impl Worker {
         }
         let progress = together.progress.load(Ordering::Relaxed);
         if progress == self.seen && !self.all_begun {
-            // Twice as many, so that there are few turns in which all wait.
+            // Twice as many, so that there are few rounds in which all wait.
             return n_live;
         }
         if progress != self.seen {
@@ -56,7 +56,7 @@ impl Worker {
         0
     }
 
-    /// So many of the further blocks have begun.
+    /// `begun` of the further blocks have begun.
     pub(super) fn began(&mut self, together: &LaunchState, begun: usize, wanted: usize) {
         if begun > 0 || wanted == 0 || self.all_begun || self.slow.is_some() {
             return;

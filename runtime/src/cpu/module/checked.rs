@@ -26,11 +26,11 @@ use crate::{
     sanitize::{self, LaunchParts, LiveThread, Overlaps, Shape},
 };
 
-/// A launch that takes no longer than so much on one thread runs there: what lies in its pages need not be kept.
+/// A launch that takes at most this long on one thread runs there: its pages' contents need not be saved.
 const SHORT: Duration = Duration::from_micros(300);
 
 impl CpuKernel {
-    /// Runs a launch, and tells what was found.
+    /// Runs a launch, and reports the findings.
     pub(super) fn launch_checked(
         &self,
         sites: &Arc<Sites>,
@@ -54,7 +54,7 @@ impl CpuKernel {
             let done = AtomicU64::new(0);
             let launch = self.begin(start, Checks::Parts(&parts, &done));
             let ran = pool.run(&launch, n_blocks, &self.cost, poll);
-            // Blocks that nobody has taken because there was no use in it are no fault.
+            // Blocks that were skipped because the launch was given up are no fault.
             let is_left = |error: &Error| error.kind == ErrorKind::Memory && parts.is_over();
             let ran = if ran.as_ref().is_err_and(is_left) { Ok(()) } else { ran };
             self.conclude(&launch, start, &ran)?;
@@ -94,7 +94,7 @@ impl CpuKernel {
     }
 }
 
-/// What is done for each of some numbers.
+/// Calls a function for each of some numbers.
 struct Each<F>(F);
 
 impl<F: Fn(u64) + Sync> Work for Each<F> {
@@ -113,7 +113,8 @@ fn show(progress: &mut Option<Progress>, n_blocks: u64) {
 }
 
 impl Launch<'_> {
-    /// Runs blocks whose threads are loops and are told of; `None` where nobody is told, and `false` if no more are to be run.
+    /// Runs blocks whose threads are work-item loops and report accesses; `None` where there is no sanitizer, and
+    /// `false` if no more are to be run.
     pub(super) fn run_checked(
         &self,
         context: HostContext,
@@ -160,8 +161,8 @@ impl Launch<'_> {
             let context = HostContext { first_block: block, last_block: block + 1, checks: CHECKS, seen, ..context };
             let telling = SanitizedContext { context, watched: Watched::new(ptr::from_mut(&mut *checks), slot) };
             let mut running = Running { telling, together: &self.together };
-            // SAFETY: as of blocks that nobody checks; what the code tells of uses this sanitizer, which nobody else does
-            // meanwhile.
+            // SAFETY: as for unsanitized blocks; the code reports to this sanitizer, which no other thread uses
+            // concurrently.
             let called = unsafe {
                 invalid_access::call(seat, self.entry, (&raw mut running).cast::<HostContext>(), self.kernel)
             };
