@@ -60,7 +60,7 @@ pub(crate) fn diagnostics(py: Python<'_>, diagnostics: &[Diagnostic], sources: &
     } else {
         "CompileError"
     };
-    // Only a program that imports Numba, or the drop-in or a shim under its name, is told what Numba calls a fault.
+    // Only a program that imports Numba, or the drop-in or a shim under its name, gets Numba's error classes.
     let uses_numba = || py.import("sys")?.getattr("modules")?.contains("numba");
     let own: Vec<Diagnostic>;
     let diagnostics = if uses_numba().unwrap_or(false) {
@@ -98,7 +98,7 @@ pub(crate) fn no_attribute(owner: &Bound<'_, PyAny>, name: &str) -> PyErr {
         let (py, class) = (owner.py(), owner.get_type());
         let what = format!("'{}' object", class.fully_qualified_name()?);
         if name.starts_with('_') {
-            // Python and other libraries ask whether an object has a protocol of theirs.
+            // Python and other libraries query whether an object has a protocol of theirs.
             return Ok(PyAttributeError::new_err(format!("{what} has no attribute '{name}'")));
         }
         let path = format!("weft.cuda.Kernel.{name}");
@@ -109,7 +109,7 @@ pub(crate) fn no_attribute(owner: &Bound<'_, PyAny>, name: &str) -> PyErr {
 }
 
 thread_local! {
-    /// What was raised where a launch or a wait had kernels' text written.
+    /// The exception raised while a launch or a wait wrote kernels' output.
     static KEPT: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
@@ -118,14 +118,15 @@ pub(crate) fn keep(error: PyErr) {
     KEPT.with_borrow_mut(|kept| _ = kept.get_or_insert(error));
 }
 
-/// Moves what was kept to where the launch keeps what it raises.
+/// Moves that exception to the launch's.
 fn take_kept(raised: &RefCell<Option<PyErr>>) {
     if let Some(error) = KEPT.take() {
         raised.borrow_mut().get_or_insert(error);
     }
 }
 
-/// What a call gives that has waited for the device, or the exception of its error, or of where kernels' text went meanwhile.
+/// The result of a call that has waited for the device, or the exception of its error, or that of writing kernels'
+/// output meanwhile.
 pub(crate) fn waited<T>(py: Python<'_>, result: Result<T, Error>) -> PyResult<T> {
     let kept = KEPT.take();
     let done = result.map_err(|error| runtime(py, &error))?;
@@ -145,13 +146,14 @@ pub(crate) fn copied(
     waited(py, result)
 }
 
-/// What a launch raises when it is over.
+/// The exception that a launch raises when it is over.
 pub(crate) fn raised_meanwhile(raised: RefCell<Option<PyErr>>) -> Option<PyErr> {
     take_kept(&raised);
     raised.into_inner()
 }
 
-/// Runs the handlers of signals that came during a launch or a compilation: `true` if one has raised an exception, which is kept.
+/// Runs the handlers of signals that arrived during a launch or a compilation: `true` if one raised an exception, which
+/// is stored.
 pub(crate) fn handle_signals(raised: &RefCell<Option<PyErr>>) -> bool {
     take_kept(raised);
     // An interpreter that is ending answers nothing.
@@ -163,7 +165,7 @@ pub(crate) fn handle_signals(raised: &RefCell<Option<PyErr>>) -> bool {
 }
 
 thread_local! {
-    /// What code of Python's raised that the runtime has called, until its error is an exception again.
+    /// The exception of Python code that the runtime called, until the runtime's error is converted back.
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
@@ -180,7 +182,7 @@ pub(crate) fn runtime(py: Python<'_>, error: &Error) -> PyErr {
         ErrorKind::NoDevice => exception(py, "CudaSupportError", (message,)),
         ErrorKind::Driver => exception(py, "DriverError", (message, error.driver_code)),
         ErrorKind::Launch => {
-            // A launch that no driver was asked for says what one would.
+            // A launch that failed before the driver was called gets the driver's error name.
             let name = match error.driver_code {
                 Some(1) => "CUDA_ERROR_INVALID_VALUE",
                 Some(701) => "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
@@ -212,7 +214,7 @@ pub(crate) fn runtime(py: Python<'_>, error: &Error) -> PyErr {
     }
 }
 
-/// What becomes of what the sanitizer finds.
+/// The handling of the sanitizer's findings.
 pub(crate) struct Findings {
     /// It is an exception; else a warning.
     pub(crate) raise: bool,
@@ -220,7 +222,7 @@ pub(crate) struct Findings {
     pub(crate) folder: Option<PathBuf>,
 }
 
-/// What came of a launch: findings of the sanitizer are told in another way than by an exception, if they are not to raise one.
+/// The result of a launch: findings of the sanitizer are warnings unless they are to raise an exception.
 ///
 /// # Errors
 ///
@@ -240,7 +242,7 @@ pub(crate) fn launched(
     }
 }
 
-/// Tells what the sanitizer has found; gives the exception that the launch raises, if it raises one.
+/// Reports the sanitizer's findings; returns the exception that the launch raises, if it raises one.
 fn found(py: Python<'_>, error: &Error, findings: &Findings) -> PyResult<Option<PyErr>> {
     let all = PyList::empty(py);
     for finding in &error.findings {

@@ -1,9 +1,9 @@
-//! How an object is passed, by its type: found once for each type, then a look.
+//! How an object is passed, by its type: determined once for each type, then looked up.
 //!
-//! What is found out here hangs on the type alone. Types whose objects must be asked one by one (is there a buffer?) are
-//! [`Adapter::Other`], and are not kept; neither is what may yet change, before
-//! NumPy is imported. Kept types live on, so that an address always means the same one. They are NumPy's, weft's and a few
-//! of the program's: of a program that makes ever more types only the first are kept.
+//! The result depends on the type alone. Types whose objects must be inspected one by one (is there a buffer?) are
+//! [`Adapter::Other`], and are not cached; neither are results that may still change, before NumPy is imported. Cached
+//! types are held, so that an address always means the same type. They are NumPy's, weft's and a few of the program's:
+//! if a program creates more and more types, only the first are cached.
 
 use std::{
     cell::Cell,
@@ -51,7 +51,7 @@ pub(super) enum Adapter {
     Number(Number),
     /// Other scalars of NumPy's.
     Scalar(ScalarKind),
-    /// Texts: Python's and NumPy's.
+    /// Strings: Python's and NumPy's.
     Text,
     /// Named tuples, dataclasses, members of enums.
     Object(&'static KnownClass),
@@ -68,7 +68,7 @@ pub(super) enum Adapter {
     Other,
 }
 
-/// As many types as are kept.
+/// The most types that are cached.
 const MOST: usize = 1024;
 
 /// By the address of the type object, which the table keeps alive.
@@ -80,7 +80,7 @@ static TABLE: Mutex<Option<Table>> = Mutex::new(None);
 const AT_HAND: usize = 64;
 
 thread_local! {
-    /// Each at the place that its address says.
+    /// A direct-mapped cache, indexed by a hash of the address.
     static HAND: [Cell<(usize, Adapter)>; AT_HAND] = const { [const { Cell::new((0, Adapter::Other)) }; AT_HAND] };
 }
 
@@ -104,7 +104,7 @@ impl Adapter {
         })
     }
 
-    /// The adapter of an object's type, from the table or found out, and whether it is kept there.
+    /// The adapter of an object's type, cached or computed, and whether it is cached.
     fn find(arg: &Bound<'_, PyAny>) -> PyResult<(Self, bool)> {
         let class = &arg.get_type();
         let address = class.as_ptr() as usize;
@@ -190,7 +190,7 @@ impl Adapter {
         let is_foreign =
             class.hasattr(intern!(py, "__cuda_array_interface__"))? || class.hasattr(intern!(py, "__dlpack__"))?;
         if is_foreign {
-            // Where this object does not tell, the next one of its type is asked.
+            // If this object is inconclusive, the next one of its type is inspected.
             return Ok(Cupy::of(arg).map_or(Self::Other, |cupy| cupy.map_or(Self::Foreign, Self::Cupy)));
         }
         // An object of a dataclass may be an array of another library first.

@@ -56,7 +56,7 @@ impl CopyHint {
 }
 
 impl CopyHint {
-    /// Whether it is of something that can be copied back, if that is asked for.
+    /// Whether it is a view of something that can be copied back, if a copy back is requested.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         let value = self.array.bind(py);
         if self.copy_in || !scalar::is_number(value) {
@@ -83,8 +83,8 @@ pub(crate) struct HostArgument {
 }
 
 impl HostArgument {
-    /// Whether what is written there, or to what it shares memory with, is seen through both: `cuda.In` asks for a copy of
-    /// its own.
+    /// Whether writes to it, or to an array that shares memory with it, are visible through both: `cuda.In` requests a
+    /// copy of its own.
     pub(crate) fn shares_writes(&self) -> bool {
         self.hint.is_none_or(|(_, copy_out)| copy_out)
     }
@@ -114,7 +114,7 @@ impl InPlace {
     }
 }
 
-/// The arguments of one launch. Kept between launches, so that its memory is reused.
+/// The arguments of one launch. The struct is reused between launches to save allocations.
 #[derive(Default)]
 pub(crate) struct Arguments {
     pub(crate) key: Vec<u32>,
@@ -123,25 +123,26 @@ pub(crate) struct Arguments {
     pub(crate) in_place: Vec<InPlace>,
     /// Tensors of the host's memory that the kernel reaches where they are, which are in neither list: on the CPU only.
     pub(crate) tensors: Vec<HostTensor>,
-    /// What keeps tensors of the device's memory.
+    /// Owners of tensors in device memory.
     managed: Vec<Managed>,
     /// Streams that must be waited for before the launch: handles from `__cuda_array_interface__`.
     pub(crate) producers: Vec<u64>,
-    /// Streams whose work so far comes before the launch: handles, where 0 is the legacy default stream.
+    /// Streams whose work at this point precedes the launch: handles, where 0 is the legacy default stream.
     pub(crate) work_streams: Vec<u64>,
     /// The number of the launch's stream.
     pub(crate) order: u64,
     /// Its handle; `None` where nothing is launched.
     pub(crate) stream: Option<u64>,
-    /// There is an array whose work is ordered with the launch's own stream: ours, or one whose producer was told of it.
+    /// There is an array whose work is ordered with the launch's own stream: weft's, or one whose producer synchronized
+    /// with it.
     is_ordered: bool,
     /// Memory of ours that is freed in another stream's order.
     pub(crate) lent: Vec<Arc<dyn Buffer>>,
     /// The last question for a stream of `work_streams`, and whether CuPy's is among `producers`.
     asked: Option<ProducerStreamQuery>,
     has_cupys: bool,
-    /// The type of the last argument, by its address if its adapter is kept, so that the type is, and how it is passed. It
-    /// outlives the launch: many arguments are of one type.
+    /// The type of the last argument, by its address if its adapter is cached, so that the type is, and how it is
+    /// passed. It is preserved across launches: many arguments have the same type.
     last: (usize, Adapter),
     param: usize,
     hint: Option<(bool, bool)>,
@@ -194,15 +195,15 @@ impl Arguments {
         (!self.is_ordered && first > LEGACY && streams.all(|stream| *stream == first)).then_some(first)
     }
 
-    /// The facts that are likely to hold of the launch, whatever its kernel does with the arrays: for what is compiled now. That
-    /// it is small and that rows of a block are whole warps is always likely; whether its integers are `nonneg` is said.
+    /// The assumptions that are likely to hold for the launch, whatever its kernel does with the arrays: for a
+    /// compilation now. `small` and `warps` are always likely; the caller passes `nonneg`.
     pub(crate) fn likely(&self, nonneg: bool) -> Assumptions {
         let in_place = self.in_place.iter().map(|place| place.span(&self.cells));
         let mut spans: Vec<_> = in_place.chain(self.hosts.iter().map(|host| host.array.span())).collect();
         spans.retain(|span| !span.is_empty());
         spans.sort_by_key(|span| span.start);
         let disjoint = spans.iter().zip(spans.iter().skip(1)).all(|(one, next)| one.end <= next.start);
-        // What is copied is aligned there.
+        // A copied array is aligned in its buffer.
         let is_aligned = |place: &InPlace| self.cells.get(place.cell).is_some_and(|address| address % ALIGNED == 0);
         Assumptions { small: true, nonneg, disjoint, aligned: self.in_place.iter().all(is_aligned), warps: true }
     }
@@ -429,7 +430,8 @@ impl Arguments {
         })
     }
 
-    /// What is asked one by one: an array of another library, an object of a dataclass, a dtype, a buffer.
+    /// Arguments that are inspected one by one: an array of another library, an object of a dataclass, a dtype, a
+    /// buffer.
     fn push_other(&mut self, arg: &Bound<'_, PyAny>) -> PyResult<()> {
         if let Some(interface) = arg.getattr_opt(intern!(arg.py(), "__cuda_array_interface__"))? {
             return self.push_interface(arg, &interface);
@@ -488,8 +490,8 @@ impl Arguments {
         Ok(())
     }
 
-    /// Whether kernels of the current device reach an array of another one: access between the two was enabled. What is launched
-    /// later notes no use of its memory, and is refused.
+    /// Whether kernels of the current device can access an array of another one: peer access was enabled. A later
+    /// launch does not record its use of the memory, and is refused.
     fn reaches(&self, py: Python<'_>, array: &DeviceArray) -> PyResult<bool> {
         let executor = devices::current(py)?;
         Ok(self.order != NO_STREAM && executor.reaches(array.device) && array.is_open_to(&*executor))

@@ -1,10 +1,12 @@
-//! CuPy's arrays, read by their attributes: the dictionary of `__cuda_array_interface__` costs as much as three of them.
+//! CuPy's arrays, read by their attributes: the dictionary of `__cuda_array_interface__` costs as much as three of
+//! them.
 //!
-//! What is read means what version 3 of the interface says of the array: an address of 0 for one without elements, no strides
-//! where it is C-contiguous, and the stream that is current to the thread, where 1 is the null stream. Of the first array both
-//! ways are gone, and only if they give the same the attributes are believed from then on; an array of which they say
-//! something unusual is read by its dictionary. The version hangs on `CUPY_CUDA_ARRAY_INTERFACE_EXPORT_VERSION`, which CuPy
-//! reads when it is imported; version 2 names no stream, and is read by dictionaries.
+//! The attributes are read with the meaning of the interface's version 3: an address of 0 for an array without
+//! elements, no strides where it is C-contiguous, and the calling thread's current stream, where 1 is the null stream.
+//! The first array is read both ways, and only if the results are equal are the attributes used from then on; an array
+//! with unusual attributes is read by its dictionary. The version depends on
+//! `CUPY_CUDA_ARRAY_INTERFACE_EXPORT_VERSION`, which CuPy reads at import; version 2 names no stream, and is read by
+//! dictionaries.
 //! <https://docs.cupy.dev/en/stable/user_guide/interoperability.html>
 #![expect(unsafe_code, reason = "calls a C function of CuPy's")]
 
@@ -21,7 +23,7 @@ use weft_artifact::{ArrayType, Layout, MAX_NDIM};
 use super::{attribute::Attribute, interface::Interface, scalar, strides};
 use crate::{once::Once, types::numpy};
 
-/// The C function of CuPy's that its own interface asks, which Cython exports as a capsule named by its type.
+/// The C function of CuPy that its own interface calls. Cython exports it as a capsule named by its type.
 type CurrentStream = unsafe extern "C" fn() -> isize;
 const CURRENT_STREAM: &CStr = c"intptr_t (void)";
 
@@ -47,11 +49,11 @@ pub(crate) struct Cupy {
 static CUPY: Once<Cupy> = Once::new();
 
 impl Cupy {
-    /// How an object is read, if it is CuPy's array; `None` if it is by its interface alone.
+    /// The reader for an object, if it is CuPy's array; `None` if it is read by its interface alone.
     ///
     /// # Errors
     ///
-    /// Where this object does not tell.
+    /// This object is inconclusive.
     pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<&'static Self>> {
         let (py, class) = (object.py(), object.get_type());
         if class.fully_qualified_name()? != "cupy.ndarray" || !class.is(&module(py, "cupy")?.getattr("ndarray")?) {
@@ -92,11 +94,11 @@ impl Cupy {
         })
     }
 
-    /// Reads an array as [`Interface::read`] does, but for the stream. `None` where only its interface can tell, with `cells` as
-    /// before.
+    /// Reads an array as [`Interface::read`] does, except for the stream. `None` where only its interface can, with
+    /// `cells` unchanged.
     pub(crate) fn read(&self, array: &Bound<'_, PyAny>, cells: &mut Vec<u64>) -> Option<Interface> {
         let first = cells.len();
-        // What fails here fails in the interface, too, which is asked next.
+        // An error here also occurs in the interface, which is read next.
         let seen = self.see(array, cells).ok().flatten();
         if seen.is_none() {
             cells.truncate(first);
@@ -161,7 +163,7 @@ impl Cupy {
         Ok(Some(Interface { array: ArrayType { dtype, ndim: ndim as u8, layout, readonly }, stream: None, is_aligned }))
     }
 
-    /// The handle of the calling thread's current stream; `None` where CuPy cannot tell.
+    /// The handle of the calling thread's current stream; `None` where CuPy does not report it.
     pub(crate) fn stream(&self, py: Python<'_>) -> Option<u64> {
         // SAFETY: CuPy's function, with the interpreter.
         let handle = unsafe { (self.current_stream)() };
@@ -176,7 +178,7 @@ impl Cupy {
 fn current_stream(py: Python<'_>) -> PyResult<CurrentStream> {
     let functions = module(py, "cupy_backends.cuda.stream")?.getattr("__pyx_capi__")?;
     let capsule = functions.get_item("get_current_stream_ptr")?;
-    // SAFETY: any object may be asked.
+    // SAFETY: the function accepts any object.
     if unsafe { ffi::PyCapsule_IsValid(capsule.as_ptr(), CURRENT_STREAM.as_ptr()) } == 0 {
         return Err(PyLookupError::new_err("CuPy's `get_current_stream_ptr` is of another type"));
     }

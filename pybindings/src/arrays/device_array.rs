@@ -1,7 +1,7 @@
 //! Device memory, copies, and the part of a device array that a launch reads.
 //!
 //! `weft.cuda.DeviceNDArray` is a Python class on top of [`DeviceArray`]: the shape, strides, address and type key are
-//! fixed when the array is made, so that a launch copies a few words and asks no questions.
+//! fixed when the array is created, so that a launch copies a few words and checks nothing.
 
 use std::sync::{Arc, OnceLock};
 
@@ -119,7 +119,7 @@ pub(crate) struct DeviceArray {
     ndim: usize,
     /// The number of the device that the memory is on.
     pub(crate) device: u32,
-    /// The word of its type; `None` if no kernel can have it: see [`DeviceArray::no_key`].
+    /// Its type's key word; `None` if no kernel supports it: see [`DeviceArray::no_key`].
     pub(crate) key: Option<u32>,
     /// It is passed as a record, not as an array.
     is_record: bool,
@@ -129,11 +129,11 @@ pub(crate) struct DeviceArray {
     /// The memory, if work in streams whose number is not this must be noted. Let go before its owner, which keeps the
     /// stream that it is freed in.
     pub(crate) lent: Option<(u64, Arc<dyn Buffer>)>,
-    /// What memory it is, for copies of graphs.
+    /// The kind of memory, for copies of graphs.
     pub(super) memory: MemoryKind,
     /// Keeps the memory alive: a `Memory`, or the object whose memory it is.
     owner: Py<PyAny>,
-    /// Extents and strides as DLPack counts them, once somebody asks.
+    /// Extents and strides as DLPack counts them, computed on first use.
     pub(crate) numbers: OnceLock<Numbers>,
 }
 

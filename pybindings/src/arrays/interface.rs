@@ -16,10 +16,10 @@ use crate::types::{numpy, too_many_dimensions};
 /// The most dimensions that an array of NumPy's has.
 const NUMPY_NDIM: usize = 64;
 
-/// What [`read_array_interface`] gives.
+/// The result of [`read_array_interface`].
 type Parts<'py> = (u64, Bound<'py, PyTuple>, Bound<'py, PyTuple>, Bound<'py, PyAny>, bool, Option<u64>);
 
-/// What an interface says besides the cells.
+/// The contents of an interface besides the cells.
 #[derive(PartialEq, Eq)]
 pub(crate) struct Interface {
     pub(crate) array: ArrayType,
@@ -30,8 +30,8 @@ pub(crate) struct Interface {
 }
 
 impl Interface {
-    /// Reads an interface of at most so many dimensions and adds its address, extents and strides to `cells`, which are
-    /// as before on an error. The object that it is of says what elements are whose `typestr` gives their size alone.
+    /// Reads an interface of at most `max_ndim` dimensions and appends its address, extents and strides to `cells`,
+    /// which are unchanged on an error. If `typestr` gives only the element size, the owner's dtype decides.
     ///
     /// # Errors
     ///
@@ -132,10 +132,11 @@ fn tuple<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
     }
 }
 
-/// The dtype of a `typestr`; NumPy is asked only for those that are not written as it writes them.
+/// The dtype of a `typestr`; NumPy parses only those in another spelling than its own.
 ///
-/// One of kind `V` says how large elements are, not what they are: records have a `descr`
-/// (<https://numpy.org/doc/stable/reference/arrays.interface.html>), or the array has a dtype. bfloat16 is none of NumPy's.
+/// Kind `V` gives the size of elements, not their type: records have a `descr`
+/// (<https://numpy.org/doc/stable/reference/arrays.interface.html>), or the array has a dtype. bfloat16 is none of
+/// NumPy's.
 fn dtype_of<'py>(
     typestr: &Bound<'py, PyAny>,
     descr: Option<Bound<'py, PyAny>>,

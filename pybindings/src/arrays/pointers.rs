@@ -1,5 +1,5 @@
-//! What `cuda.current_context()` does with memory by its address: setting bytes, sharing it with other processes, reaching
-//! it from other devices.
+//! Memory operations by address for `cuda.current_context()`: setting bytes, sharing memory with other processes,
+//! accessing it from other devices.
 
 use pyo3::{prelude::*, types::PyBytes};
 
@@ -32,7 +32,7 @@ pub(crate) fn fill(
     Ok(())
 }
 
-/// Lets other processes open the allocation that an address lies in: the handle, where it starts, and its bytes.
+/// Lets other processes open the allocation that contains an address: the handle, its start, and its size in bytes.
 #[pyfunction]
 pub(crate) fn share_memory(py: Python<'_>, device: u32, address: u64) -> PyResult<(Bound<'_, PyBytes>, u64, u64)> {
     let executor = devices::by_id(py, device)?;
@@ -40,7 +40,7 @@ pub(crate) fn share_memory(py: Python<'_>, device: u32, address: u64) -> PyResul
     Ok((PyBytes::new(py, &shared.handle), shared.base, shared.bytes))
 }
 
-/// Where the allocation starts that an address lies in, and its bytes.
+/// The start and the size in bytes of the allocation that contains an address.
 #[pyfunction]
 pub(crate) fn memory_extents(py: Python<'_>, device: u32, address: u64) -> PyResult<(u64, u64)> {
     let executor = devices::by_id(py, device)?;
@@ -74,7 +74,7 @@ pub(crate) fn n_pending(py: Python<'_>, device: u32) -> PyResult<usize> {
     Ok(devices::by_id(py, device)?.n_pending())
 }
 
-/// Waits for the work that may use it and gives it back, with all memory that is kept for later arrays.
+/// Waits for the work that may use it and frees it, with all memory that is cached for later arrays.
 #[pyfunction]
 pub(crate) fn free_pending(py: Python<'_>, device: u32) -> PyResult<()> {
     let executor = devices::by_id(py, device)?;

@@ -51,7 +51,7 @@ pub(crate) fn cells(scalar: &Bound<'_, PyAny>, number: Number) -> (u64, u64) {
     let place = unsafe { scalar.as_ptr().add(1) };
     match number.size_bytes() {
         1 => {
-            // SAFETY: the number has so many bytes, which nobody writes once the scalar is made; so it is below.
+            // SAFETY: the number has this many bytes, which are never written after the scalar is created; also below.
             let byte = unsafe { place.cast::<u8>().read() };
             (if number == Number::I8 { byte as i8 as u64 } else { byte.into() }, 0)
         }
@@ -89,7 +89,7 @@ pub(crate) fn is_number(value: &Bound<'_, PyAny>) -> bool {
 #[inline]
 pub(crate) fn int(int: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
     let mut overflow = 0;
-    // SAFETY: any object may be asked; what is none sets an exception.
+    // SAFETY: the function accepts any object, and sets an exception for one that is no integer.
     let value = unsafe { ffi::PyLong_AsLongLongAndOverflow(int.as_ptr(), &raw mut overflow) };
     if value == -1
         && let Some(error) = PyErr::take(int.py())
@@ -102,6 +102,6 @@ pub(crate) fn int(int: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
 /// The value of a Python `float`, or of an object of a class that is one.
 #[inline]
 pub(crate) fn float(float: &Bound<'_, PyAny>) -> f64 {
-    // SAFETY: any object may be asked; no exception is set for one that is a `float`.
+    // SAFETY: the function accepts any object; it sets no exception for a `float`.
     unsafe { ffi::PyFloat_AsDouble(float.as_ptr()) }
 }

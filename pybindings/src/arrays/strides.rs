@@ -1,5 +1,5 @@
-//! Strides: what they say of an array's memory, and those that a new array has. All stride arithmetic of the host side
-//! is here; Python's part asks for it.
+//! Strides: their meaning for an array's memory, and the strides of a new array. All stride arithmetic of the host side
+//! is here; the Python code calls it.
 
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
@@ -76,8 +76,8 @@ pub(crate) fn is_aligned(
     shape.clone().any(|extent| extent == 0) || address & below == 0 && shape.zip(strides).all(each)
 }
 
-/// What extents and strides in bytes say of an array: its [`layout`], and whether it [`is_aligned`]; in two turns over both,
-/// as launches with other libraries' arrays ask.
+/// An array's [`layout`], and whether it [`is_aligned`], from its extents and strides in bytes; in two passes over
+/// both, since launches with other libraries' arrays call it.
 ///
 /// # Errors
 ///
@@ -183,7 +183,7 @@ pub(crate) fn dense_strides(shape: Vec<u64>, strides: Vec<i64>, itemsize: u64) -
     })
 }
 
-/// The bytes that the elements lie in, counted from the first element: from the lowest to behind the highest.
+/// The bytes of the elements as a half-open range of offsets from the first element.
 pub(crate) fn span(
     shape: impl Iterator<Item = u64> + Clone,
     strides: impl Iterator<Item = i64>,

@@ -1,9 +1,9 @@
-//! From a Python function to a [`FunctionDef`]: its text, and the values of the names that it reads.
+//! From a Python function to a [`FunctionDef`]: its source, and the values of the names that it reads.
 //!
-//! The text is read once. Names are read for each compilation, those of the functions that a kernel calls too, so that
-//! a compilation sees the values of its time and one that failed leaves nothing behind. They are looked up as Python
-//! does: closure cells, then globals, then builtins. A name that is nowhere is left out, so that the compiler reports
-//! it at its place.
+//! The source is read once. Names are read for each compilation, including those of the functions that a kernel calls,
+//! so that a compilation sees the current values and a failed one has no effect. They are looked up as in Python:
+//! closure cells, then globals, then builtins. A name that is not found is left out, so that the compiler reports it at
+//! its source location.
 
 mod objects;
 mod values;
@@ -25,7 +25,7 @@ use weft_compiler::{
 
 use crate::errors;
 
-/// What a function's text alone says.
+/// The part of a function that its source alone determines.
 pub(crate) struct Parsed {
     source: Arc<SourceFile>,
     ast: ast::Function,
@@ -50,22 +50,22 @@ impl Parsed {
     }
 }
 
-/// The class of jitted functions, as far as capturing one asks it.
+/// The class of jitted functions, as far as capturing uses it.
 pub(crate) trait Jitted: PyClass<Frozen = True> + Sync {
     /// The Python function.
     fn function<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny>;
 
-    /// The function's text as a tree, made when it is first asked for.
+    /// The function's syntax tree, parsed on first use.
     fn parsed(&self, py: Python<'_>) -> PyResult<Arc<Parsed>>;
 
-    /// What a caller in another kernel must know.
+    /// The properties that a caller in another kernel needs.
     fn declared(&self) -> Declared;
 
     /// Code that is linked with each kernel that leads to it; `None` if there is none.
     fn links<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>>;
 }
 
-/// What a device function's decorator says to its callers.
+/// The options of a device function's decorator that affect its callers.
 pub(crate) struct Declared {
     pub(crate) signatures: Vec<Signature>,
     pub(crate) inline: bool,
@@ -84,7 +84,7 @@ pub(crate) struct Capturer<'py, D> {
     count: u32,
     /// Device arrays whose addresses are in what was captured.
     pub(crate) kept: Vec<Py<PyAny>>,
-    /// What is linked with the kernel: paths and objects, as the functions name them.
+    /// Files linked with the kernel: paths and objects, as the functions name them.
     pub(crate) links: Vec<Py<PyAny>>,
     /// Those that were: a function that two others call is one definition.
     done: Vec<(Bound<'py, PyAny>, Arc<FunctionDef>)>,
@@ -109,7 +109,7 @@ impl<'py, D: Jitted> Capturer<'py, D> {
         Self { count: number, ..Self::new(py) }
     }
 
-    /// The definition behind a dispatcher, with the values that its names have now.
+    /// The definition of a dispatcher, with the current values of its names.
     pub(crate) fn dispatcher(&mut self, dispatcher: &Bound<'py, D>) -> PyResult<Arc<FunctionDef>> {
         if let Some((_, known)) = self.done.iter().find(|(done, _)| done.is(dispatcher)) {
             return Ok(Arc::clone(known));
@@ -266,8 +266,8 @@ pub(crate) fn free_names(py: Python<'_>, file: String, text: String) -> PyResult
     Ok(names)
 }
 
-/// What ends the sentence on a name that is not there, a whole path such as `weft.cuda.gird`: which of the names that are
-/// there is meant, or what to write instead.
+/// The end of the message about a missing name, a whole path such as `weft.cuda.gird`: the existing name that is
+/// probably meant, or a replacement.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 makes the list")]
 pub(crate) fn name_hint(path: &str, known: Vec<String>) -> String {

@@ -96,12 +96,12 @@ impl<'py, D: Jitted> Capturer<'py, D> {
         Ok(Some(Captured::Class(known.id, values)))
     }
 
-    /// What stands for a default that is not there.
+    /// The marker for a missing default.
     fn missing(&self) -> PyResult<Bound<'py, PyAny>> {
         self.py.import("dataclasses")?.getattr("MISSING")
     }
 
-    /// An array on the device, by its address. Whoever compiles keeps it.
+    /// An array on the device, by its address. The caller that compiles holds it.
     pub(super) fn device_array(&mut self, value: &Bound<'py, DeviceArray>) -> Captured {
         let array = value.get();
         let current = devices::current_id();
@@ -155,7 +155,7 @@ fn head(chain: &str) -> &str {
     chain.split_once('.').map_or(chain, |(head, _)| head)
 }
 
-/// What comes behind it.
+/// The rest of it.
 fn rest(chain: &str) -> Option<&str> {
     chain.split_once('.').map(|(_, rest)| rest)
 }

@@ -23,7 +23,7 @@ const KNOWN_MODULES: [&str; 8] = ["weft", "math", "cmath", "operator", "_operato
 const MAX_DEPTH: usize = 16;
 
 impl<'py, D: Jitted> Capturer<'py, D> {
-    /// What a value means to a kernel. `chains` are the attributes that the kernel reads from it: `["N", "inner.M"]`.
+    /// The captured form of a value. `chains` are the attributes that the kernel reads from it: `["N", "inner.M"]`.
     pub(super) fn value(&mut self, value: &Bound<'py, PyAny>, chains: &[&str], depth: usize) -> PyResult<Captured> {
         if depth > MAX_DEPTH {
             return Ok(Captured::Unsupported(Unsupported::Other, "value nested too deep".to_owned()));
@@ -108,7 +108,7 @@ impl<'py, D: Jitted> Capturer<'py, D> {
         if is_ffi(value)? {
             return Ok(Captured::Known("cffi.FFI".to_owned()));
         }
-        // An object's attributes are asked for by code of its own, whose errors say nothing about it.
+        // Code of the object's own computes its attributes; its errors say nothing about it.
         if matches!(value.getattr_opt(intern!(value.py(), "__cuda_array_interface__")), Ok(Some(_))) {
             return self.foreign_array(value);
         }
@@ -131,12 +131,12 @@ impl<'py, D: Jitted> Capturer<'py, D> {
         self.py.import("weft.cuda._jit")?.call_method1("take_over", (value,)).map(Some)
     }
 
-    /// A function that `weft.cuda.extending` was told about.
+    /// A function registered with `weft.cuda.extending`.
     fn extended(&mut self, value: &Bound<'py, PyAny>) -> PyResult<Option<Captured>> {
         if !value.is_callable() {
             return Ok(None);
         }
-        // Who has told it anything has imported it.
+        // A program that registered anything has imported it.
         let modules = self.py.import(intern!(self.py, "sys"))?.getattr(intern!(self.py, "modules"))?;
         let Ok(extending) = modules.get_item(intern!(self.py, "weft.cuda.extending")) else { return Ok(None) };
         let found = extending.call_method1(intern!(self.py, "_find"), (value,))?;
@@ -186,7 +186,7 @@ impl<'py, D: Jitted> Capturer<'py, D> {
 
 /// A value that kernels cannot have, by the name of its type.
 pub(crate) fn unsupported(value: &Bound<'_, PyAny>) -> Captured {
-    // An object's attributes are asked for by code of its own, whose errors say nothing about it.
+    // Code of the object's own computes its attributes; its errors say nothing about it.
     let has = |name: &str| matches!(value.getattr_opt(name), Ok(Some(_)));
     let kind = if has("py_func") {
         Unsupported::ForeignFunction
@@ -286,7 +286,7 @@ fn known_path(path: &str) -> Option<String> {
     }
     let (top, rest) = match (top, rest) {
         ("_operator", rest) => ("operator", rest),
-        // What numba has in several places is in one of weft's.
+        // weft has one module for several of numba's.
         ("numba", Some("core.types" | "cuda.types")) => ("weft", Some("types")),
         ("numba", Some("cuda.stubs" | "cuda.intrinsics" | "cuda.vector_types")) => ("weft", Some("cuda")),
         ("numba", rest) => ("weft", rest),

@@ -1,8 +1,8 @@
-//! What a fork waits for: work of other threads, without the interpreter, that has locks of the process or of LLVM.
+//! Delays a fork until other threads that work without the GIL have released locks of the process or of LLVM.
 //!
-//! The child has none of its parent's other threads, so locks that they hold would never be given back there: those of
-//! the compiler's and LLVM's tables, of the types that are interned, of devices that are being opened. What only runs with
-//! the interpreter is not counted: the thread that forks has it.
+//! The child has none of its parent's other threads, so locks that they hold would never be released there: those of
+//! the compiler's and LLVM's tables, of the interned types, of devices that are being opened. Work under the GIL is not
+//! counted: the forking thread holds it.
 
 use std::{
     cell::{Cell, RefCell},
@@ -18,7 +18,7 @@ struct ForkState {
 }
 
 static STATE: Mutex<ForkState> = Mutex::new(ForkState { at_work: 0, forks: 0 });
-/// Told when work has ended and when a fork has.
+/// Notified when work has ended and when a fork has.
 static CHANGED: Condvar = Condvar::new();
 
 thread_local! {
@@ -60,7 +60,7 @@ impl Drop for Work {
     }
 }
 
-/// Waits until no other thread is at work, and lets none begin. Called without the interpreter, which work may ask for.
+/// Waits until no other thread is at work, and lets none begin. Called without the GIL, which work may need.
 pub(crate) fn hold() {
     let mut state = lock();
     state.forks += 1;

@@ -1,5 +1,5 @@
-//! The devices of this process: which executor is used, which device is current, and the functions behind
-//! `weft.cuda.gpus` and its like.
+//! The devices of this process: the executor in use, the current device, and the functions that implement
+//! `weft.cuda.gpus` and similar names.
 //!
 //! Nothing here touches a driver before the first call that needs a device. The choice between GPU and CPU is made
 //! once, from `WEFT_DEVICE`. The current device is a thread's own, as in CUDA.
@@ -34,7 +34,7 @@ use weft_runtime::{
 
 use crate::errors;
 
-/// What this process computes on.
+/// The devices on which this process computes.
 struct Devices {
     settings: &'static Settings,
     /// The GPUs, or the CPU as the only device.
@@ -72,7 +72,7 @@ pub(crate) fn current(py: Python<'_>) -> PyResult<Arc<dyn Executor>> {
 /// A device by its number.
 pub(crate) fn by_id(py: Python<'_>, id: u32) -> PyResult<Arc<dyn Executor>> {
     check_fork(py)?;
-    // The interpreter is released first: whoever holds the lock may be waiting for it.
+    // Release the GIL first: a thread that holds the lock may be waiting for the GIL.
     let opened = py.detach(|| {
         let _work = fork::at_work();
         let devices = devices()?;
@@ -110,7 +110,7 @@ pub(crate) fn check_fork(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// What is left of the devices in the child of a fork.
+/// Resets the devices in the child of a fork.
 pub(crate) fn after_fork() {
     cpu::after_fork();
     if let Some(Ok(devices)) = DEVICES.get()
@@ -176,7 +176,7 @@ fn write(text: &str) {
         }
         Ok(())
     };
-    // What cannot be written is not needed.
+    // An error while writing is ignored.
     let _ = Python::try_attach(written);
 }
 
@@ -191,14 +191,14 @@ pub(crate) fn settings(py: Python<'_>) -> PyResult<&'static Settings> {
     read_settings().map_err(|error| errors::runtime(py, &error))
 }
 
-/// What becomes of what the sanitizer finds, as the settings say.
+/// The handling of the sanitizer's findings, as the settings say.
 pub(crate) fn findings(py: Python<'_>) -> PyResult<errors::Findings> {
     let settings = settings(py)?;
     Ok(errors::Findings { raise: settings.sanitize_raises, folder: settings.sanitize_report.clone() })
 }
 
-/// Where what was compiled is kept on the disk, and about the most bytes of it; `None` if it is not, or no setting can be
-/// read, of which whoever compiles is told.
+/// The folder of the disk cache, and about its largest size in bytes; `None` if there is no cache, or the settings are
+/// invalid, which a compilation reports.
 pub(crate) fn cache() -> Option<(PathBuf, u64)> {
     let settings = read_settings().ok()?;
     Some((settings.cache_folder(|name| std::env::var_os(name))?, settings.cache_bytes))
@@ -331,10 +331,10 @@ pub(crate) fn select_device(py: Python<'_>, id: u32) -> PyResult<()> {
     Ok(())
 }
 
-/// The device in whose memory an address of another library's lies, if it is not the current one and kernels of that one do
-/// not reach it there: a kernel that went there would end all work on the device.
+/// The device whose memory contains an address of another library's, if it is not the current one and its memory is not
+/// accessible to the current one's kernels: such an access would end all work on the device.
 pub(crate) fn out_of_reach(py: Python<'_>, address: u64) -> PyResult<Option<u32>> {
-    // Most machines have one device, where there is nothing to ask.
+    // Most machines have one device, and need no check.
     let several = matches!(DEVICES.get(), Some(Ok(devices)) if devices.executors.len() > 1);
     Ok(if several && address != 0 { current(py)?.out_of_reach(address) } else { None })
 }
@@ -374,7 +374,7 @@ pub(crate) fn device_attribute(py: Python<'_>, id: u32, number: u32) -> PyResult
     by_id(py, id)?.attribute(number).map_err(|error| errors::runtime(py, &error))
 }
 
-/// What a device is and can: the fields of `DeviceAttributes`, with CUDA's names where CUDA has one.
+/// A device's properties and limits: the fields of `DeviceAttributes`, with CUDA's names where CUDA has one.
 #[pyfunction]
 pub(crate) fn device_attributes(py: Python<'_>, id: u32) -> PyResult<Bound<'_, PyDict>> {
     let executor = by_id(py, id)?;

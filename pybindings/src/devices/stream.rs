@@ -22,8 +22,8 @@ enum Queue {
     Default(u64),
     /// A stream of weft's.
     Own(Arc<dyn runtime::Executor>, Arc<dyn runtime::Stream>),
-    /// Someone else's. The driver is asked about it when it is first used, not before: it ends the process for a
-    /// handle that no stream has.
+    /// A foreign stream. The driver is queried about it on first use, not before: it ends the process for an invalid
+    /// handle.
     Other(Arc<dyn runtime::Executor>, Arc<Foreign>),
 }
 
@@ -83,7 +83,7 @@ impl StreamArgument {
         }
     }
 
-    /// The same for a launch, whose device is the current one: it is asked for only where that matters.
+    /// The same for a launch, whose device is the current one: the device is looked up only where that matters.
     pub(crate) fn on_current(&self, py: Python<'_>) -> PyResult<Option<Arc<dyn runtime::Stream>>> {
         match self {
             Self::Default => Ok(None),

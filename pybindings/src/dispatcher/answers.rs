@@ -17,11 +17,11 @@ use crate::{
     types::Type,
 };
 
-/// So many times the compiler may ask: calls whose types grow with each call ask for ever.
+/// The limit of the compiler's requests: calls whose types grow with each call would request forever.
 const MOST_ROUNDS: usize = 200;
 
-/// Compiles a function for a target, with the implementations that its calls ask for. Where the options ask for the estimate, that
-/// may be [all that there is](weft_compiler::request::Options::choose).
+/// Compiles a function for a target, with the implementations that its calls request. Where the options request the
+/// estimate, the result may be [the estimate alone](weft_compiler::request::Options::choose).
 pub(crate) fn compile(
     py: Python<'_>,
     definition: &mut Definition,
@@ -38,8 +38,8 @@ pub(crate) fn compile(
     Ok(compiled)
 }
 
-/// The code as it is of a function of which the estimate has said that there are better variants. What the compiler warns about
-/// was told with the estimate.
+/// The uncoarsened code of a function for which the estimate has found better variants. The compiler's warnings were
+/// issued with the estimate.
 pub(crate) fn code(
     py: Python<'_>,
     definition: &Definition,
@@ -55,8 +55,8 @@ pub(crate) fn code(
     })
 }
 
-/// As [`compile`], and the code where that gives the estimate alone; to be looked at. For another target than the device's, and
-/// of a function, it is code for any launch.
+/// As [`compile`], but also generates the code where that returns the estimate alone, for inspection. For another
+/// target than the device's, and for a device function, it is code for any launch.
 pub(crate) fn compile_whole(
     py: Python<'_>,
     definition: &mut Definition,
@@ -73,8 +73,8 @@ pub(crate) fn compile_whole(
     if compiled.output.artifact.has_code() { Ok(compiled) } else { code(py, definition, args, target, &jit, keep) }
 }
 
-/// Does something with a function until that asks nothing more: the definition gets the implementations that are asked
-/// for, and `found` what these have captured.
+/// Repeats an operation on a function until it requests nothing more: adds the requested implementations to the
+/// definition, and their captures to `found`.
 pub(crate) fn with_answers<T>(
     py: Python<'_>,
     definition: &mut Definition,
@@ -110,7 +110,7 @@ pub(crate) fn with_answers<T>(
     ))
 }
 
-/// The module that is told of overloaded functions, if somebody has imported it.
+/// The module with the registered overloads, if the program has imported it.
 fn extending(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
     let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
     Ok(modules.get_item(intern!(py, "weft.cuda.extending")).ok())

@@ -1,4 +1,4 @@
-//! Which argument of a call is which parameter's: by place, by name, or its default.
+//! Binds a call's arguments to parameters: by position, by name, or by default.
 
 use pyo3::{
     exceptions::PyTypeError,
@@ -13,12 +13,12 @@ const CONFIGURATION: [&str; 10] =
     ["griddim", "grid", "blocks", "blockdim", "block", "threads", "stream", "sharedmem", "shared_mem", "cluster"];
 
 impl Dispatcher {
-    /// Whether a call gives each parameter a value by its place, or what is wrong with it is told later.
+    /// Whether a call gives each parameter a value by position, or its error is reported later.
     pub(super) fn is_complete(&self, args: &Bound<'_, PyTuple>) -> bool {
         args.len() >= self.params.len() && self.keyword_only == 0 || self.variadic.is_some()
     }
 
-    /// A call's arguments in the order of the parameters: those given by place, by name, and defaults.
+    /// A call's arguments in the order of the parameters: positional, by name, and defaults.
     pub(crate) fn complete<'py>(
         &self,
         args: &Bound<'py, PyTuple>,

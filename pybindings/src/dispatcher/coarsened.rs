@@ -85,8 +85,8 @@ impl<T> Variants<T> {
 }
 
 impl Dispatcher {
-    /// The options of the kernel itself, which on a GPU is for launches of which all [facts](super::small) hold, and which
-    /// factors its launches have.
+    /// The options of the kernel itself, which on a GPU is for launches for which all [assumptions](super::small) hold,
+    /// and the factors of its launches.
     ///
     /// # Errors
     ///
@@ -109,7 +109,7 @@ impl Dispatcher {
             CoarsenChoice::Kernel | CoarsenChoice::Auto if jit.says_factors => FactorChoice::Factors(own),
             CoarsenChoice::Kernel | CoarsenChoice::Auto if jit.tune || settings.tune => FactorChoice::Measure,
             CoarsenChoice::Kernel | CoarsenChoice::Auto if is_gpu && jit.code.choose => FactorChoice::Estimate,
-            // The estimate is one of GPUs. Who looks for a fault wants to see the threads of the program.
+            // The estimate is for GPUs. A user who debugs wants to see the program's threads.
             CoarsenChoice::Auto if is_gpu && jit.code.opt && !jit.code.debug => FactorChoice::Estimate,
             CoarsenChoice::Kernel | CoarsenChoice::Auto => FactorChoice::Factors(Factors::NONE),
         };
@@ -122,7 +122,7 @@ impl Dispatcher {
 }
 
 impl Resolved {
-    /// What a launch with such a shape runs that is not measured.
+    /// The variant that a launch of this shape runs if it is not measured.
     ///
     /// # Errors
     ///
@@ -146,7 +146,7 @@ impl Resolved {
         self.for_factors(owner, factors, config)
     }
 
-    /// What a launch in a stream runs, and how it is timed if it is measured.
+    /// The variant that a launch in a stream runs, and its timing if it is measured.
     ///
     /// # Errors
     ///
@@ -178,8 +178,8 @@ impl Resolved {
         Ok((chosen, timed))
     }
 
-    /// The factors that a launch has; in a stream that somebody captures for a graph those of code that is loaded, if some of it
-    /// can have the launch: a driver may refuse to load any more, which ends the capture.
+    /// The factors of a launch. In a captured stream, those of loaded code, if some of it fits the launch: a driver may
+    /// refuse to load code then, which ends the capture.
     fn loaded_in_a_capture(
         &self,
         py: Python<'_>,
@@ -202,7 +202,7 @@ impl Resolved {
         let Some(other) = others.find(|other| is_loaded(*other) && fitting(*other, config) == *other) else {
             return factors;
         };
-        // The driver is asked without the interpreter, which a thread in a call back of the driver's may need.
+        // Query the driver with the GIL released: a thread in a callback of the driver may need it.
         let is_captured = py.detach(|| self.overload.executor.is_captured(stream).unwrap_or(false));
         if is_captured { other } else { factors }
     }
@@ -284,7 +284,7 @@ impl Overload {
         })
     }
 
-    /// The same where there is a choice to be made: launches of kernels of which the estimate chooses nothing ask for none.
+    /// The same where there is a choice: a kernel for which the estimate chooses nothing is not coarsened.
     pub(super) fn settled(&self, wanted: FactorChoice) -> FactorChoice {
         match wanted {
             FactorChoice::Estimate if !self.kernel.coarsening.is_worth_it() => FactorChoice::Factors(Factors::NONE),
@@ -292,7 +292,7 @@ impl Overload {
         }
     }
 
-    /// What the estimate says of a launch: nothing of a small one.
+    /// The estimate's choice for a launch: no coarsening for a small one.
     fn estimated(&self, config: &LaunchConfig) -> Factors {
         let capability = self.executor.attributes().compute_capability;
         if !self.fills_device(config, 1, LEAST_WAVES * threads_at_once(capability)) {
@@ -306,7 +306,8 @@ impl Overload {
         best.map_or(Factors::NONE, |candidate| candidate.factors)
     }
 
-    /// Whether a launch has so many threads for each multiprocessor when so many of them are one.
+    /// Whether a launch has at least `at_once` threads for each multiprocessor after `copies` threads are merged into
+    /// one.
     fn fills_device(&self, config: &LaunchConfig, copies: u64, at_once: u64) -> bool {
         let wanted = u64::from(self.executor.attributes().multiprocessor_count) * at_once;
         blocks(config).saturating_mul(threads(config)) / copies >= wanted

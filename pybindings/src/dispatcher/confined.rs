@@ -1,7 +1,7 @@
-//! The variant of a kernel that writes nothing beside its arrays: large arrays of the host are written where they are by it.
+//! The variant of a kernel that bounds-checks its stores: it writes large host arrays in place.
 //!
-//! It is compiled when a launch first has such an array, so that who has none never waits for it, and belongs to the kernel
-//! that it is a variant of: nobody else sees it.
+//! It is compiled when a launch first has such an array, so that other programs never wait for it. It is private to the
+//! kernel that it is a variant of.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -42,7 +42,7 @@ impl<T> Later<T> {
     }
 }
 
-/// The memory of an array of the host's that a confined kernel writes where it is.
+/// The memory of a host array that a kernel with bounds-checked stores writes in place.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Written {
     /// The array's first cell.
@@ -73,13 +73,13 @@ impl Written {
 }
 
 impl Resolved {
-    /// Whether there is, or can be, a confined variant.
+    /// Whether there is, or can be, a variant with bounds-checked stores.
     pub(super) fn is_confinable(&self) -> bool {
         self.overload.kernel.can_bound_stores
     }
 
-    /// The confined variant, compiled if it is not there; `None` if there is none. Its types are known, so that it is also
-    /// compiled where no further ones are.
+    /// The variant with bounds-checked stores, compiled if it does not exist; `None` if there is none. Its types are
+    /// known, so it is compiled even where new types are refused.
     ///
     /// # Errors
     ///
@@ -129,10 +129,10 @@ pub(super) fn bounds(words: &[u32], overload: &Overload) -> Box<[BoundCell]> {
     key::bounds_of(&key::decode(words), &overload.args, &overload.kernel.slots)
 }
 
-/// What lets a kernel use memory of this process where it is.
+/// Guards that let a kernel use memory of this process in place.
 pub(super) type Rooms = Vec<Box<dyn std::any::Any>>;
 
-/// Room behind each of some arrays; `None` where one has none.
+/// Readable memory after each of some arrays; `None` where one has none.
 pub(super) fn rooms(executor: &dyn Executor, spans: impl Iterator<Item = std::ops::Range<u64>>) -> Option<Rooms> {
     spans.map(|span| executor.read_in_place(&span)).collect()
 }

@@ -38,11 +38,11 @@ impl Dispatcher {
 /// A variant's types, its assumptions, and the names of what its plan consists of.
 type VariantFeatures = (String, Vec<&'static str>, Vec<&'static str>);
 
-/// What the plans for the CPU consist of that the compiler has made of a kernel: for each of its specializations, and each of their
-/// variants, the types, the assumptions about launches, and the names (docs/design/cpu-plans.md lists them). Each is planned once
-/// more, and no code is made.
+/// The features of the CPU plans that the compiler has made of a kernel: for each of its specializations, and each of
+/// their variants, the types, the assumptions about launches, and the names (docs/design/cpu-plans.md lists them). Each
+/// is planned once more, without code generation.
 ///
-/// For tests, which count by them what they reach.
+/// For tests, which measure their coverage by them.
 #[pyfunction]
 pub(crate) fn plan_features(kernel: &Bound<'_, Dispatcher>) -> PyResult<Vec<VariantFeatures>> {
     let overloads = kernel.get().state().overloads.clone();
@@ -53,7 +53,7 @@ pub(crate) fn plan_features(kernel: &Bound<'_, Dispatcher>) -> PyResult<Vec<Vari
 }
 
 impl Overload {
-    /// What its plan consists of.
+    /// The features of its plan.
     fn plan_features(&self, py: Python<'_>) -> PyResult<VariantFeatures> {
         let mut definition = self.definition.clone();
         let names = answers::with_answers(py, &mut definition, &mut Found::default(), |definition| {
@@ -113,7 +113,7 @@ impl Overload {
         Ok(text)
     }
 
-    /// What each compiled variant needs of a multiprocessor.
+    /// The resources that each compiled variant uses of a multiprocessor.
     fn all_resources(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         if self.executor.kind() != "cuda" {
             let how = "`weft emit FILE --target sm_90 --resource-usage` reports them for a GPU";
@@ -167,7 +167,7 @@ impl Overload {
         Ok(Some(format!("{resources}; occupancy with {threads} threads a block ({which}): {occupancy}")))
     }
 
-    /// What `ptxas` says of spilled registers, if it is found: the driver reports local memory as a whole.
+    /// The spilled registers that `ptxas` reports, if it is found: the driver reports local memory as a whole.
     fn spills(&self, py: Python<'_>, code: &Code) -> PyResult<Option<(u32, u32)>> {
         let path = std::env::var_os("PATH");
         let Some(file) = devices::toolkit(py)?.ptxas(path.as_deref()) else { return Ok(None) };

@@ -1,8 +1,8 @@
-//! What a dispatcher tells of its kernels: texts of the code, and what the code needs of a device.
+//! Inspection of a dispatcher's kernels: the code as strings, and the code's resource usage.
 //!
-//! Texts are made when they are first asked for, by compiling once more: a launch makes none. They are those of the
-//! GPU that the device is or stands in for, so that a machine without one shows PTX too. A device function's are those of
-//! the function that code in C would call.
+//! Strings are created on first use, by compiling once more: a launch creates none. They are for the GPU that is the
+//! device or that the CPU emulates, so that a machine without one shows PTX too. A device function's strings are those
+//! of its C ABI function.
 
 use pyo3::{exceptions::PyRuntimeError, prelude::*, types::PyDict};
 use weft_artifact::{ArgType, Factors};
@@ -110,7 +110,7 @@ impl Dispatcher {
         })
     }
 
-    /// Texts by argument types, or the one of a signature.
+    /// Strings by argument types, or the one of a signature.
     pub(crate) fn texts<'py>(
         slf: &Bound<'py, Self>,
         what: &str,

@@ -35,11 +35,11 @@ thread_local! {
     static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
 }
 
-/// Who launches, which says which kernel it is.
+/// The caller of a launch, which determines the kernel.
 pub(super) enum By<'a, 'py> {
     /// The one for the arguments' types.
     Types,
-    /// The same, for a launch with a configuration that can be asked for while the kernel is compiled.
+    /// The same, for a launch whose configuration can be queried while the kernel is compiled.
     Launcher(&'a Bound<'py, Launcher>),
     /// This one.
     Kernel(&'a Arc<Overload>),
@@ -128,7 +128,7 @@ fn run(
     if !arguments.work_streams.is_empty() {
         tensors::wait_for_work(py, &arguments.work_streams, stream, executor)?;
     }
-    // Whoever launches on arrays of the host waits for the launch.
+    // A launch on host arrays is waited for.
     let waits = !arguments.hosts.is_empty() || !arguments.tensors.is_empty();
     let _rooms = tensors::settle(py, &resolved, arguments)?;
     let has_hosts = !arguments.hosts.is_empty();
@@ -153,7 +153,7 @@ fn run(
         }
         (launched, errors::raised_meanwhile(stopped))
     });
-    // What a handler raised is raised, even if the launch was over before it could be stopped.
+    // An exception from a signal handler is raised even if the launch had already finished.
     if let Some(raised) = stopped {
         return Err(raised);
     }
@@ -163,14 +163,14 @@ fn run(
     for item in staging.staged {
         finished = finished.and(item.finish(py, stream, &mut arguments.hosts, executor));
     }
-    // Whether the kernel writes its arrays of the host does not matter to when its faults are told.
+    // The time at which a kernel's faults are reported does not depend on whether it writes its host arrays.
     if waits && finished.is_ok() {
         return errors::waited(py, py.detach(|| executor.tell_faults(stream)));
     }
     finished
 }
 
-/// Has Python's interpreter run a launch; false for a kernel of weft's own, which runs as ever.
+/// Runs a launch in Python's interpreter; false for a kernel of weft's own, which runs normally.
 ///
 /// # Errors
 ///
@@ -213,7 +213,7 @@ pub(super) fn settle_cells(resolved: &Resolved, arguments: &mut Arguments) {
     arguments.cells.push(1);
 }
 
-/// Makes a launch's slots of cells that are [settled](settle_cells).
+/// Fills a launch's slots from [converted](settle_cells) cells.
 pub(super) fn make_slots(resolved: &Resolved, arguments: &Arguments, slots: &mut Vec<u64>) {
     slots.clear();
     slots.extend(resolved.cells.iter().map(|cell| arguments.cells.get(*cell as usize).copied().unwrap_or_default()));

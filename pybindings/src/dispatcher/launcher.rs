@@ -34,10 +34,10 @@ pub(crate) struct Launcher {
     stream: StreamArgument,
     /// The stream as given.
     stream_object: Option<Py<PyAny>>,
-    /// The size of its grid was looked at, or needs not be. Configuring alone chooses no device, so that it may be only the
-    /// launch that knows.
+    /// The size of its grid was checked, or needs no check. Configuring alone chooses no device, so only the launch may
+    /// know.
     launched: AtomicBool,
-    /// What is called before each launch. Made when somebody asks for it.
+    /// The callbacks before each launch. Created on first access.
     before: Once<Py<PyList>>,
 }
 
@@ -68,7 +68,7 @@ impl Launcher {
             }
     }
 
-    /// What is called before each launch, if there is anything.
+    /// The callbacks before each launch, if there are any.
     pub(super) fn callbacks<'py>(&self, py: Python<'py>) -> Option<&Bound<'py, PyList>> {
         self.before.get().map(|before| before.bind(py)).filter(|before| !before.is_empty())
     }
@@ -95,7 +95,7 @@ impl Dispatcher {
         self.kept_launchers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives a configuration again whenever it is asked for.
+    /// Returns the same configuration whenever it is requested again.
     fn keep_launcher(&self, launcher: &Bound<'_, Launcher>) {
         self.kept_launchers().push(launcher.clone().unbind());
     }
@@ -307,7 +307,7 @@ pub(crate) fn launch_config(
 /// `TypeError` and `ValueError`, which name what it is.
 pub(super) fn dimensions(value: &Bound<'_, PyAny>, name: &str) -> PyResult<[u32; 3]> {
     let mut dims = [1; 3];
-    // What fails is looked at a second time, for the message: making one costs more than a launch.
+    // A failure is examined a second time, for the message: creating an exception costs more than a launch.
     let good = if let Ok(tuple) = value.cast::<PyTuple>() {
         (1..=3).contains(&tuple.len())
             && dims.iter_mut().zip(tuple.iter_borrowed()).all(|(dim, item)| item.extract().map(|x| *dim = x).is_ok())
@@ -319,7 +319,7 @@ pub(super) fn dimensions(value: &Bound<'_, PyAny>, name: &str) -> PyResult<[u32;
     if good { Ok(dims) } else { Err(wrong_dimensions(value, name)) }
 }
 
-/// Numba's words for a grid or block that makes no sense.
+/// Numba's message for an invalid grid or block.
 fn wrong_dimensions(value: &Bound<'_, PyAny>, name: &str) -> PyErr {
     let items: Vec<Bound<'_, PyAny>> =
         value.cast::<PyTuple>().map_or_else(|_| vec![value.clone()], |tuple| tuple.iter().collect());

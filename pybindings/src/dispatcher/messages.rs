@@ -1,4 +1,4 @@
-//! What is said of a call that does not fit a kernel, and of a grid that does not fill a GPU.
+//! Messages for a call that does not fit a kernel, and for a grid that does not fill a GPU.
 
 use pyo3::{
     exceptions::{PyRuntimeError, PyTypeError, PyValueError},
@@ -11,19 +11,19 @@ use weft_runtime::LaunchConfig;
 use super::{Dispatcher, launch::setting};
 use crate::{devices, errors, types::signature};
 
-/// What is shown when a kernel is called without a launch configuration.
+/// The message for a kernel that is called without a launch configuration.
 pub(super) const UNCONFIGURED: &str = "Kernel launch configuration was not specified. Use the syntax:\n\n\
     kernel_function[blockspergrid, threadsperblock](arg0, arg1, ..., argn)\n";
 
-/// What is shown where the configuration has not two items.
+/// The message for a configuration without two items.
 pub(super) const TOO_FEW: &str = "must specify at least the griddim and blockdim: write `kernel[griddim, blockdim](…)`";
 
-/// Calls a jitted function directly, without a launch. A kernel that Python's interpreter runs may do so, however it reaches the
-/// function; for any other caller it is an error.
+/// Calls a jitted function directly, without a launch. Only a kernel that Python's interpreter runs may do so; for any
+/// other caller it is an error.
 ///
 /// # Errors
 ///
-/// What the function raises; `RuntimeError` or `ValueError` outside of such a kernel.
+/// The function's exception; `RuntimeError` or `ValueError` outside of such a kernel.
 pub(super) fn called<'py>(
     dispatcher: &Bound<'py, Dispatcher>,
     args: &Bound<'py, PyTuple>,

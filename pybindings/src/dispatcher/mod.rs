@@ -84,7 +84,7 @@ pub(crate) struct Dispatcher {
     state: Mutex<DispatcherState>,
     last: Mutex<Option<Arc<Resolved>>>,
     last_launcher: Mutex<Option<Py<Launcher>>>,
-    /// Configurations that were asked for what is called before their launches.
+    /// Configurations whose callback lists were requested.
     kept_launchers: Mutex<Vec<Py<Launcher>>>,
     /// What prepares the arguments of its launches.
     #[pyo3(get)]
@@ -105,7 +105,7 @@ impl Jitted for Dispatcher {
         self.py_func.bind(py).clone()
     }
 
-    /// The function's text as a tree, made when it is first asked for.
+    /// The function's syntax tree, parsed on first use.
     fn parsed(&self, py: Python<'_>) -> PyResult<Arc<Parsed>> {
         let known = self.state().parsed.clone();
         if let Some(known) = known {
@@ -209,7 +209,7 @@ impl Dispatcher {
         if items.len() < 2 {
             return Err(PyValueError::new_err(messages::TOO_FEW));
         }
-        // Asking for an item that is not there would make an exception, which takes longer than all the rest.
+        // Getting an item that is missing would create an exception, which takes longer than everything else.
         let optional = |index| if index < items.len() { items.get_item(index).map(Some) } else { Ok(None) };
         let (stream, shared, cluster) = (optional(2)?, optional(3)?, optional(4)?);
         let (grid, block) = (items.get_item(0)?, items.get_item(1)?);
@@ -391,7 +391,7 @@ impl Dispatcher {
         self.forget(device);
     }
 
-    /// What is linked with kernels that lead to it: paths and `LinkableCode`.
+    /// The code linked with kernels that lead to it: paths and `LinkableCode`.
     fn linked(slf: &Bound<'_, Self>) -> PyResult<Vec<Py<PyAny>>> {
         let mut capturer = Capturer::new(slf.py());
         capturer.dispatcher(slf)?;

@@ -41,7 +41,7 @@ pub(crate) struct DispatcherState {
     pub(super) frozen: bool,
     /// Numbers of blocks that were warned about.
     warned: HashSet<u64>,
-    /// What was looked for on the disk.
+    /// The lookups in the disk cache.
     pub(super) lookups: Vec<Lookups>,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct Lookups {
     pub(super) misses: u64,
 }
 
-/// What is likely to hold of the launches that a kernel is compiled for.
+/// The properties that the launches of a compiled kernel are likely to have.
 struct Likely {
     assumptions: Assumptions,
     /// By argument: the last extent of an array, where it is short.
@@ -96,7 +96,7 @@ impl Dispatcher {
         Self::resolve_for(slf, arguments, None)
     }
 
-    /// The same for a launch with a configuration and arguments, for which what is compiled is told to be.
+    /// The same for a launch with a configuration and arguments, which a compilation can query.
     pub(super) fn resolve_for(
         slf: &Bound<'_, Self>,
         arguments: &Arguments,
@@ -254,7 +254,7 @@ impl Dispatcher {
         Ok(compiled)
     }
 
-    /// One module for all threads: what is linked is told of each.
+    /// One module for all threads: linked code is notified of each.
     fn compile_alone(
         slf: &Bound<'_, Self>,
         function: &Arc<FunctionDef>,
@@ -280,7 +280,7 @@ impl Dispatcher {
         likely: &Likely,
     ) -> PyResult<Arc<Overload>> {
         let this = slf.get();
-        // Code of other languages may ask for its thread.
+        // Code of other languages may read its thread's index.
         let is_linked = !found.links.is_empty();
         let (mut jit, wanted) = this.plain(slf.py())?;
         let most = jit.code.assumptions;
@@ -331,7 +331,7 @@ impl Dispatcher {
             state.overloads = kept;
             (gone, resolved)
         };
-        // Behind the lock: what ends with them may run Python.
+        // After the lock is released: dropping these may run Python.
         drop((forgotten, self.set_last(None)));
     }
 

@@ -1,9 +1,8 @@
-//! What a kernel may take for granted of its launches, and the variants for those of which it does not hold.
+//! A kernel's assumptions about its launches, and the variants for launches that violate some.
 //!
-//! A kernel is compiled for launches of which all [`Assumptions`] hold: then most of what it computes with integers fits
-//! 32 bits, and what it reads is not what it writes. Each launch looks whether it is one. The variants for others, as
-//! [`Assumptions::LADDER`] has them, are compiled when there is a launch for them, and belong to the kernel that they are variants
-//! of.
+//! A kernel is compiled for launches for which all [`Assumptions`] hold: then most of its integer arithmetic fits 32
+//! bits, and its inputs do not alias its outputs. Each launch tests them. The variants for other launches, as
+//! [`Assumptions::LADDER`] lists them, are compiled on demand, and belong to the kernel that they are variants of.
 
 use std::sync::Arc;
 
@@ -97,7 +96,7 @@ pub(super) fn words(slots: &[Slot], cells: &[u32]) -> Box<[Word]> {
     with_cells(slots, cells).filter_map(word).collect()
 }
 
-/// What a kernel takes, each with the first of its cells: records have several.
+/// A kernel's slots, each with the first of its cells: records have several.
 fn with_cells<'a>(slots: &'a [Slot], cells: &'a [u32]) -> impl Iterator<Item = (&'a Slot, &'a u32)> {
     let mut first = 0;
     slots.iter().filter_map(move |slot| {
@@ -110,7 +109,7 @@ fn with_cells<'a>(slots: &'a [Slot], cells: &'a [u32]) -> impl Iterator<Item = (
 /// An array of a launch that must be small.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Array {
-    /// Its first cell: the address, behind which are the extents and then the strides.
+    /// Its first cell: the address, followed by the extents and then the strides.
     cell: u32,
     ndim: u8,
     /// Its layout is known: there are no gaps in it.
@@ -168,8 +167,8 @@ impl Resolved {
         self.signs.iter().all(|sign| cells.get(sign.cell as usize).is_some_and(|cell| cell & sign.bit == 0))
     }
 
-    /// The first of the facts that the kernel takes for granted and that do not hold of a launch, for people: what the
-    /// kernel takes instead.
+    /// The first of the kernel's assumptions that does not hold for a launch, as text: the fallback that the kernel
+    /// uses instead.
     pub(super) fn misfit(&self, config: &LaunchConfig, cells: &[u64]) -> &'static str {
         let Assumptions { small, nonneg, disjoint, aligned, warps: _ } = self.assumed;
         if small && !self.is_small(config, cells) {
@@ -220,8 +219,8 @@ impl Resolved {
         if is_enough { Ok(None) } else { self.variant(owner, best).map(Some) }
     }
 
-    /// The variant that takes such facts for granted, compiled if it is not there. Its types are known, so that it is also
-    /// compiled where no further ones are.
+    /// The variant with these assumptions, compiled if it does not exist. Its types are known, so it is compiled even
+    /// where new types are refused.
     ///
     /// # Errors
     ///
@@ -241,8 +240,7 @@ fn has_whole_warps(config: &LaunchConfig) -> bool {
     config.block[0].is_multiple_of(WARP)
 }
 
-/// The variants of a kernel by what they take for granted: one for each of [`Assumptions::LADDER`], where there has been a launch
-/// for it.
+/// The variants of a kernel by their assumptions: one for each of [`Assumptions::LADDER`] for which there was a launch.
 #[derive(Debug)]
 pub(super) struct Variants<T>([Later<T>; Assumptions::LADDER.len()]);
 

@@ -1,7 +1,7 @@
-//! Tensors of other libraries before a launch: those of the host's memory that the kernel uses where they are, and the
-//! streams that device memory comes from.
+//! Tensors of other libraries before a launch: host tensors that the kernel uses in place, and the streams with the
+//! work on device tensors.
 //!
-//! What a launch reaches there, every thread of the process does. Only the CPU has such tensors among its arguments.
+//! Every thread of the process can access host tensors. Only the CPU device has them among its arguments.
 
 use std::{any::Any, sync::Arc};
 
@@ -15,9 +15,9 @@ use super::{
 };
 use crate::{args::Arguments, devices, errors};
 
-/// Has the tensors of the host be used where they are. A tensor that shares memory with an array of the host, which has a
-/// copy, is copied with it. Large ones, which may lie at the end of what there is, have room behind that threads beyond the end
-/// may read, for as long as what is returned lives, or are copied; for small ones the question would cost more than the launch.
+/// Uses host tensors in place. A tensor that shares memory with a staged host array is copied with it. Large ones,
+/// which may be at the end of a mapping, either have readable memory after them, which threads past the end may read
+/// while the returned guards live, or are copied; for small ones the check would cost more than the launch.
 pub(super) fn settle(py: Python<'_>, resolved: &Resolved, arguments: &mut Arguments) -> PyResult<Vec<Box<dyn Any>>> {
     let executor = &*resolved.overload.executor;
     let mut rooms = Vec::with_capacity(arguments.tensors.len());
@@ -46,8 +46,8 @@ pub(super) fn settle(py: Python<'_>, resolved: &Resolved, arguments: &mut Argume
     Ok(rooms)
 }
 
-/// The stream of a launch for which none is given: that of other libraries, if all of its arrays are theirs and are worked on
-/// in one. What they do next comes behind the launch then, and a stream that is captured has the launch in it.
+/// The stream of a launch for which none is given: that of other libraries, if all of its arrays are theirs and their
+/// work is in one stream. Their later work then runs after the launch, and a captured stream captures the launch.
 pub(super) fn followed(
     py: Python<'_>,
     resolved: &Resolved,
@@ -62,8 +62,8 @@ pub(super) fn followed(
     py.detach(|| executor.external_stream(handle)).map(Some).map_err(|error| errors::runtime(py, &error))
 }
 
-/// Has a launch's stream wait for the work so far in other ones. Handles are the driver's; that of the legacy default stream
-/// is 0 or 1.
+/// Orders a launch's stream after the current work of other streams. Handles are the driver's; that of the legacy
+/// default stream is 0 or 1.
 pub(super) fn wait_for_work(
     py: Python<'_>,
     streams: &[u64],

@@ -39,7 +39,7 @@ thread_local! {
     static HELD: RefCell<Option<HeldEngine<'static>>> = const { RefCell::new(None) };
 }
 
-/// A function and what is known of the overloaded ones that it calls: what requests are made of.
+/// A function and the implementations of the overloaded functions that it calls: the input of requests.
 #[derive(Clone, Debug)]
 pub(crate) struct Definition {
     pub(crate) function: Arc<FunctionDef>,
@@ -61,20 +61,20 @@ impl Definition {
 /// A function that was compiled.
 #[derive(Clone, Debug)]
 pub(crate) struct Compiled {
-    /// What was made.
+    /// The result.
     pub(crate) output: Arc<Output>,
-    /// It was kept from another time, or process.
+    /// It was loaded from the disk cache.
     pub(crate) was_cached: bool,
     /// Another process may find it: no address of this one is in it.
     pub(crate) is_lasting: bool,
 }
 
 impl Compiled {
-    /// Tells the compiler's warnings. Of a variant they were told with the kernel itself.
+    /// Issues the compiler's warnings. Those of a variant were issued with the kernel itself.
     ///
     /// # Errors
     ///
-    /// What a filter of warnings makes of them.
+    /// The exception of a warnings filter.
     pub(crate) fn tell(&self, py: Python<'_>, jit: &JitOptions) -> PyResult<()> {
         let Output { warnings, sources, .. } = &*self.output;
         if warnings.is_empty() || jit.code.bounded_stores || jit.code.coarsen != Factors::NONE {
@@ -91,12 +91,13 @@ impl Compiled {
     }
 }
 
-/// Where what is compiled with these options is kept on the disk, if it is.
+/// The disk cache for code compiled with these options, if there is one.
 pub(crate) fn cache(jit: &JitOptions) -> Option<&'static DiskCache> {
     ENGINE.cache().filter(|_| !jit.no_cache)
 }
 
-/// Compiles a function for a target, with texts if they are wanted, and tells no warnings. What it asks `dispatcher::answers` answers.
+/// Compiles a function for a target, with the code as strings if requested, and issues no warnings.
+/// `dispatcher::answers` answers its requests.
 pub(crate) fn compile(
     py: Python<'_>,
     definition: &Definition,
@@ -174,8 +175,8 @@ fn shown(request: &Request) -> String {
     format!("{}({})", request.function.ast.name, args.join(", "))
 }
 
-/// Does the engine's work without the interpreter, and runs the handlers of signals meanwhile. What one raises ends the
-/// work, and is raised also where that was done by then.
+/// Runs the engine without the GIL, and runs signal handlers meanwhile. An exception from a handler stops the work, and
+/// is raised even if the work had already finished.
 fn interruptible<T: Send>(py: Python<'_>, work: impl Fn(Poll<'_>) -> Option<T> + Sync) -> PyResult<T> {
     py.detach(|| {
         let _work = fork::at_work();
@@ -227,7 +228,7 @@ pub(crate) fn expression_types(
 pub(crate) fn before_fork(py: Python<'_>) {
     py.detach(|| {
         fork::hold();
-        // What this thread compiles itself, whose signal's handler forks, goes on in the child.
+        // A compilation of this thread, whose signal handler forks, continues in the child.
         if !fork::is_at_work() {
             HELD.set(Some(ENGINE.hold()));
         }

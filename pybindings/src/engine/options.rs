@@ -1,4 +1,4 @@
-//! What `cuda.jit` was told, as the compiler takes it: its rows read the options (`weft_compiler::request::JIT_OPTIONS`).
+//! The options of `cuda.jit` in the compiler's form: `weft_compiler::request::JIT_OPTIONS` reads them.
 
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
@@ -72,10 +72,10 @@ pub(crate) fn jit_options() -> Vec<(&'static str, &'static str, &'static str, &'
     JIT_OPTIONS.iter().map(|option| (option.name, option.default, option.allowed, option.doc)).collect()
 }
 
-/// What says in a dispatcher's options what stands for it on GPUs.
+/// The keys of a dispatcher's options for its body on GPUs.
 const GPU_BODIES: [&str; 2] = ["ptx", "external"];
 
-/// What a device function is on GPUs, if it is something else than its statements.
+/// A device function's body on GPUs, if it is something else than its statements.
 fn gpu_body(options: &Bound<'_, PyDict>) -> PyResult<Option<GpuBody>> {
     let [ptx, external] = GPU_BODIES.map(|name| options.get_item(name));
     if let Some(ptx) = ptx? {

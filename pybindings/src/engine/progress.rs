@@ -1,7 +1,7 @@
-//! The line that is shown of a compilation that takes long: which kernel, which stage, how long.
+//! The progress line of a long compilation: the kernel, the stage, and the time.
 //!
-//! The compiler's thread says which stage has begun; whoever waits for it is asked often whether the result is still wanted, and
-//! draws the line then.
+//! The compiler's thread records the current stage; the waiting thread is polled often whether the result is still
+//! wanted, and draws the line then.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,7 +19,7 @@ struct ProgressState {
 /// The compilation that a thread waits for, if it is one.
 pub(super) struct Progress {
     state: Arc<Mutex<ProgressState>>,
-    /// Who is told of its stages, too.
+    /// Another observer of its stages.
     other: Option<Watch>,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Progress {
 pub(super) struct Begun(Arc<Mutex<ProgressState>>);
 
 impl Progress {
-    /// Nothing is compiled yet. `other` is told of stages, too.
+    /// Nothing is compiled yet. `other` observes the stages, too.
     pub(super) fn new(other: Option<Watch>) -> Self {
         Self { state: Arc::default(), other }
     }
@@ -39,7 +39,7 @@ impl Progress {
         Begun(Arc::clone(&self.state))
     }
 
-    /// Who is told of the stages.
+    /// The observer of the stages.
     pub(super) fn watch(&self) -> Watch {
         let (state, other) = (Arc::clone(&self.state), self.other.clone());
         Arc::new(move |told| {

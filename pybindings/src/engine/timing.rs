@@ -1,7 +1,8 @@
-//! How long each phase takes of making a kernel ready, for whoever sets `WEFT_TIMING=1`.
+//! The time of each phase of preparing a kernel, printed with `WEFT_TIMING=1`.
 //!
-//! A kernel's measurement belongs to the thread that makes it ready, so that no function in between hands it on. What Python
-//! runs meanwhile may make another kernel ready: then that one is measured, and its time is in the phase that it came in.
+//! A kernel's measurement belongs to the thread that prepares the kernel, so that no function passes it on. Python code
+//! that runs meanwhile may prepare another kernel: then that one is measured, and its time is part of the enclosing
+//! phase.
 
 use std::{
     cell::RefCell,
@@ -14,16 +15,16 @@ use weft_compiler::{Size, StageEvent, Watch};
 
 use crate::devices;
 
-/// What is known of a measurement.
+/// The state of a measurement.
 #[derive(Debug, Default)]
 struct Noted {
     /// Phases with the time at which each began, in order.
     phases: Vec<(String, Instant)>,
-    /// LLVM's module before its passes and behind them, if it was compiled.
+    /// The size of LLVM's module before and after its passes, if it was compiled.
     sizes: Vec<Size>,
 }
 
-/// What the thread that compiles notes, too.
+/// The measurement, shared with the compiling thread.
 type Phases = Arc<Mutex<Noted>>;
 
 thread_local! {
@@ -79,7 +80,7 @@ pub(crate) fn begin(phase: &str) {
     });
 }
 
-/// Who notes a compilation's stages, if this thread measures.
+/// An observer of a compilation's stages, if this thread measures.
 pub(crate) fn watch() -> Option<Watch> {
     let phases = MEASURED.with_borrow(|measured| measured.last().cloned())?;
     Some(Arc::new(move |told| match told {

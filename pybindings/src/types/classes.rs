@@ -1,9 +1,9 @@
-//! Python's classes whose objects kernels take apart, by their type objects: named tuples, dataclasses, enums.
+//! Python classes whose objects kernels unpack, by their type objects: named tuples, dataclasses, enums.
 //!
-//! A class is looked at when it is first met, and kept as long as the process lives, as its description is. Classes that
-//! are alike to a kernel (the same module, qualified name and fields, and the same members of an enum) are one class:
-//! a function that makes a class each time it is called compiles its kernels once. What a class is called is its content,
-//! and nothing of the order in which classes are met: it is the same in every process.
+//! A class is inspected on first use, and it and its description live as long as the process. Classes that are equal to
+//! a kernel (the same module, qualified name and fields, and the same members of an enum) are one class: a function
+//! that creates a class on each call compiles its kernels once. A class's identifier depends on its content, and not on
+//! the order in which classes are seen: it is the same in every process.
 
 use std::{
     collections::HashMap,
@@ -25,7 +25,7 @@ use crate::once::Once;
 
 /// A Python class that was inspected.
 pub(crate) struct KnownClass {
-    /// What the compiler calls it.
+    /// Its identifier in the compiler.
     pub(crate) id: ClassId,
     /// Its kind.
     pub(crate) kind: ClassKind,
@@ -37,10 +37,10 @@ pub(crate) struct KnownClass {
 /// By the address of the type object, which lives on.
 static KNOWN: RwLock<Option<HashMap<usize, &'static KnownClass>>> = RwLock::new(None);
 
-/// Whether there is one at all: most programs have none, and ask for each launch.
+/// Whether there is one at all: most programs have none, and this is tested for each launch.
 static ANY: AtomicBool = AtomicBool::new(false);
 
-/// A class that was looked at before.
+/// A class that was inspected before.
 pub(crate) fn known(class: &Bound<'_, PyType>) -> Option<&'static KnownClass> {
     if !ANY.load(Ordering::Acquire) {
         return None;
@@ -49,7 +49,7 @@ pub(crate) fn known(class: &Bound<'_, PyType>) -> Option<&'static KnownClass> {
     known.as_ref()?.get(&(class.as_ptr() as usize)).copied()
 }
 
-/// The class, if kernels take its objects apart.
+/// The class, if kernels unpack its objects.
 pub(crate) fn find(class: &Bound<'_, PyType>) -> PyResult<Option<&'static KnownClass>> {
     if let Some(known) = known(class) {
         return Ok(Some(known));
@@ -81,7 +81,7 @@ pub(crate) fn object_of(py: Python<'_>, id: ClassId) -> Option<Bound<'_, PyType>
     known.as_ref()?.values().find(|known| known.id == id).map(|known| known.class.bind(py).clone())
 }
 
-/// What a class is: its kind, its fields, and an enum's values.
+/// A class's kind, its fields, and an enum's values.
 fn examine(class: &Bound<'_, PyType>) -> PyResult<Option<(ClassKind, Vec<String>, String)>> {
     let py = class.py();
     if class.is_subclass_of::<PyTuple>()? {

@@ -55,7 +55,7 @@ impl Classes {
     fn new(module: &Bound<'_, PyAny>) -> PyResult<Self> {
         let class = |name| -> PyResult<Py<PyType>> { Ok(module.getattr(name)?.cast_into::<PyType>()?.unbind()) };
         let (dtype, generic) = (class("dtype")?, class("generic")?);
-        // Of NumPy's own names only: asking for one that has gone would warn.
+        // Only NumPy's own names: reading a removed one would warn.
         let members = module.getattr("__dict__")?.cast_into::<PyDict>()?;
         let mut scalars: Vec<(Py<PyType>, Number)> = Vec::new();
         for row in &NUMBERS {
@@ -91,7 +91,7 @@ impl Classes {
         Ok(class.is_subclass(ndarray)?.then_some(Subclass::Yes))
     }
 
-    /// What the scalars of a class are, if it is one of NumPy's scalars.
+    /// The kind of a class's scalars, if it is one of NumPy's scalar classes.
     pub(crate) fn scalar_class(&self, class: &Bound<'_, PyType>) -> PyResult<Option<ScalarKind>> {
         let py = class.py();
         if !class.is_subclass(self.generic.bind(py))? {
@@ -163,10 +163,10 @@ pub(crate) enum Subclass {
     Yes,
 }
 
-/// What NumPy's scalars are, besides numbers.
+/// The kinds of NumPy's scalars besides numbers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ScalarKind {
-    /// Texts and bytes.
+    /// Strings and bytes.
     Text,
     /// Those of `ml_dtypes`.
     BFloat16,
@@ -174,7 +174,7 @@ pub(crate) enum ScalarKind {
     Void,
     /// Dates and spans of time.
     Time,
-    /// What kernels cannot have.
+    /// Kinds that kernels do not support.
     Other,
 }
 
@@ -229,7 +229,7 @@ pub(crate) fn unsupported(dtype: &str) -> PyErr {
     PyTypeError::new_err(format!("arrays of dtype {dtype} are not supported; {SUPPORTED}"))
 }
 
-/// What to write where a dtype is not supported.
+/// The supported dtypes, for messages.
 pub(crate) const SUPPORTED: &str = "an element is a bool, an int or uint of 8 to 64 bits, a float16, bfloat16, float32, float64, \
                                     complex64, complex128, a date or span of time, a text of a fixed length, or a record of these";
 
@@ -258,12 +258,12 @@ pub(crate) fn of_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
     Ok(Number::from_kind(kind, size).map(DType::from))
 }
 
-/// Structured dtypes that were read, by the address of their objects, which live as long as they stand here.
+/// Structured dtypes that were read, by the address of their objects, which live as long as the entry.
 type Structured = HashMap<usize, (Py<PyAny>, Option<DType>)>;
 
 static STRUCTURED: Mutex<Option<Structured>> = Mutex::new(None);
 
-/// How many of them are kept: a program may make a dtype object for each array.
+/// The most entries: a program may create a dtype object for each array.
 const MAX_STRUCTURED: usize = 256;
 
 fn of_structured(dtype: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {

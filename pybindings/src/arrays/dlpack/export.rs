@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{arrays::device_array::DeviceArray, devices};
 
-/// What an exported structure is a part of. It is given away as a pointer, and taken back by the structure's deleter.
+/// The owner of an exported structure. It is passed as a pointer, and freed by the structure's deleter.
 #[repr(C)]
 struct Exported<T> {
     /// The first field, so that its address is that of the whole.
@@ -60,11 +60,11 @@ fn tensor(py: Python<'_>, array: &DeviceArray, of_host: bool) -> PyResult<RawTen
     })
 }
 
-/// An array's tensor, for as long as the array lives.
+/// An array's tensor, valid as long as the array lives.
 ///
 /// # Errors
 ///
-/// `BufferError` for what DLPack cannot tell.
+/// `BufferError` for an array that DLPack cannot describe.
 pub(super) fn borrowed(py: Python<'_>, array: &DeviceArray) -> PyResult<RawTensor> {
     let raw = tensor(py, array, false)?;
     let (shape, strides) = match array.numbers.get() {
@@ -87,16 +87,16 @@ fn keep<T>(
     let mut exported = Box::new(Exported { structure, shape, strides, array: Some(array.clone().unbind()) });
     let Exported { structure, shape, strides, array: _ } = &mut *exported;
     let tensor = tensor(structure);
-    // Boxes of numbers stay where they are while the whole is moved.
+    // Boxes of numbers keep their addresses when the whole is moved.
     (tensor.shape, tensor.strides) = (shape.as_mut_ptr(), strides.as_mut_ptr());
     Ok(Box::into_raw(exported).cast())
 }
 
-/// A structure of an array, for whoever calls its deleter.
+/// A structure for an array; the consumer calls its deleter.
 ///
 /// # Errors
 ///
-/// `BufferError` for what DLPack cannot tell.
+/// `BufferError` for an array that DLPack cannot describe.
 pub(super) fn versioned(
     array: &Bound<'_, DeviceArray>,
     is_copied: bool,
@@ -140,7 +140,7 @@ unsafe extern "C" fn delete<T>(structure: *mut T) {
     }
 }
 
-/// Gives back what no consumer took.
+/// Frees a structure that no consumer took.
 unsafe extern "C" fn destroy_versioned(capsule: *mut ffi::PyObject) {
     // SAFETY: the interpreter calls this with the capsule; a used one has another name.
     if unsafe { ffi::PyCapsule_IsValid(capsule, VERSIONED.fresh.as_ptr()) } == 0 {
@@ -148,7 +148,7 @@ unsafe extern "C" fn destroy_versioned(capsule: *mut ffi::PyObject) {
     }
     // SAFETY: it is a capsule of this name, with the pointer that it was made with.
     let structure = unsafe { ffi::PyCapsule_GetPointer(capsule, VERSIONED.fresh.as_ptr()) };
-    // SAFETY: a structure of `versioned`, which nobody else has.
+    // SAFETY: a structure of `versioned`, without other users.
     unsafe { delete::<VersionedTensor>(structure.cast()) };
 }
 
@@ -160,7 +160,7 @@ unsafe extern "C" fn destroy_old(capsule: *mut ffi::PyObject) {
     }
     // SAFETY: it is a capsule of this name, with the pointer that it was made with.
     let structure = unsafe { ffi::PyCapsule_GetPointer(capsule, OLD.fresh.as_ptr()) };
-    // SAFETY: a structure of `old`, which nobody else has.
+    // SAFETY: a structure of `old`, without other users.
     unsafe { delete::<OldTensor>(structure.cast()) };
 }
 

@@ -1,7 +1,8 @@
-//! The C functions of device arrays, for consumers that call no Python: the table behind `__dlpack_c_exchange_api__`.
+//! The C functions of device arrays, for consumers that call no Python: the table exported as
+//! `__dlpack_c_exchange_api__`.
 //!
-//! All of them are called with the interpreter, and leave an exception where they fail; none waits for anything. Work that
-//! names no stream goes to the legacy default stream.
+//! All of them are called with the GIL held, and set an exception where they fail; none waits for anything. Work
+//! without a stream goes to the legacy default stream.
 //! <https://dmlc.github.io/dlpack/latest/c_api.html>
 #![expect(unsafe_code, reason = "is called from C, with pointers")]
 
@@ -34,7 +35,7 @@ static TABLE: ExchangeTable = ExchangeTable {
     work_stream: Some(work_stream),
 };
 
-// SAFETY: nobody writes the table, and it points to nothing.
+// SAFETY: the table is never written, and it points to nothing.
 unsafe impl Sync for ExchangeTable {}
 
 /// The capsule with the table.
@@ -46,7 +47,7 @@ pub(crate) fn capsule(py: Python<'_>) -> PyResult<Py<PyAny>> {
     unsafe { Bound::from_owned_ptr_or_err(py, capsule) }.map(Bound::unbind)
 }
 
-/// What a function in C gives.
+/// The return value of a C function.
 fn status(py: Python<'_>, done: PyResult<()>) -> c_int {
     match done {
         Ok(()) => 0,
@@ -69,7 +70,7 @@ fn array(py: Python<'_>, object: *mut c_void) -> PyResult<Bound<'_, DeviceArray>
 unsafe extern "C" fn export_array(object: *mut c_void, out: *mut *mut VersionedTensor) -> c_int {
     Python::attach(|py| {
         let done = array(py, object).and_then(|array| export::versioned(&array, false, false)).map(|structure| {
-            // SAFETY: the caller's place for the pointer.
+            // SAFETY: the caller's output pointer.
             unsafe { out.write(structure) };
         });
         status(py, done)
@@ -87,7 +88,7 @@ unsafe extern "C" fn borrow(object: *mut c_void, out: *mut RawTensor) -> c_int {
             export::borrowed(py, array)
         });
         let done = borrowed.map(|tensor| {
-            // SAFETY: the caller's place for a tensor.
+            // SAFETY: the caller's output pointer for a tensor.
             unsafe { out.write(tensor) };
         });
         status(py, done)
@@ -107,15 +108,15 @@ unsafe extern "C" fn import_tensor(tensor: *mut VersionedTensor, out: *mut *mut 
             py.import(intern!(py, "weft.cuda._memory.interchange"))?.call_method1(intern!(py, "of_tensor"), (tensor,))
         };
         let done = import().map(|array| {
-            // SAFETY: the caller's place for a new reference.
+            // SAFETY: the caller's output pointer for a new reference.
             unsafe { out.write(array.into_ptr().cast()) };
         });
         status(py, done)
     })
 }
 
-/// `managed_tensor_allocator`: a new array of a prototype's dtype and extents, on its device. What fails is told to
-/// `set_error`, and no exception is left.
+/// `managed_tensor_allocator`: a new array of a prototype's dtype and extents, on its device. An error is reported to
+/// `set_error`, and no exception is set.
 unsafe extern "C" fn allocate(
     prototype: *mut RawTensor,
     out: *mut *mut VersionedTensor,
@@ -139,7 +140,7 @@ unsafe extern "C" fn allocate(
         };
         match allocate() {
             Ok(structure) => {
-                // SAFETY: the caller's place for the pointer.
+                // SAFETY: the caller's output pointer.
                 unsafe { out.write(structure) };
                 0
             }
@@ -148,7 +149,7 @@ unsafe extern "C" fn allocate(
                 let kind = CString::new(kind).unwrap_or_default();
                 let message = CString::new(error.value(py).to_string()).unwrap_or_default();
                 if let Some(set_error) = set_error {
-                    // SAFETY: the caller's function and its context; both texts live until it returns.
+                    // SAFETY: the caller's function and its context; both strings live until it returns.
                     unsafe { set_error(context, kind.as_ptr(), message.as_ptr()) };
                 }
                 -1
@@ -159,7 +160,7 @@ unsafe extern "C" fn allocate(
 
 /// `current_work_stream`: the legacy default stream, and none on the CPU.
 unsafe extern "C" fn work_stream(_kind: c_int, _device: i32, out: *mut *mut c_void) -> c_int {
-    // SAFETY: the caller's place for a handle.
+    // SAFETY: the caller's output pointer for a handle.
     unsafe { out.write(std::ptr::null_mut()) };
     0
 }
