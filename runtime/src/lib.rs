@@ -1,5 +1,5 @@
-//! weft's runtime: devices, buffers, streams and launches, behind one trait that the `cuda` and `cpu` executors
-//! implement. It knows no LLVM and no Python.
+//! weft's runtime: devices, buffers, streams and launches, with one trait that the `cuda` and `cpu` executors
+//! implement. It depends on neither LLVM nor Python.
 
 mod code;
 pub mod cpu;

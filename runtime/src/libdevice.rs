@@ -56,8 +56,8 @@ impl Libdevice {
     ///
     /// # Errors
     ///
-    /// `Value`, if the file that the setting names cannot be read or is not bitcode. A file that was only found and
-    /// turns out to be useless is passed over.
+    /// `Value`, if the file that the setting names cannot be read or is not bitcode. An invalid file that was found by
+    /// search is skipped.
     pub fn bytes(&self) -> Result<Option<Arc<Vec<u8>>>, Error> {
         self.bytes.get_or_init(|| self.read()).clone()
     }
@@ -87,7 +87,7 @@ impl Libdevice {
     }
 }
 
-/// Folders of CUDA toolkits in the usual place, the one without a version first, then the newest.
+/// Folders of CUDA toolkits in the default location, the one without a version first, then the newest.
 fn system_toolkits() -> impl Iterator<Item = PathBuf> {
     let mut versions: Vec<(Vec<u32>, PathBuf)> = fs::read_dir("/usr/local")
         .into_iter()

@@ -1,7 +1,8 @@
 //! The states of xoroshiro128+ generators whose sequences do not meet: each is 2^64 steps ahead of the one before it.
 //!
-//! A step is linear over the field of two elements, and so is a jump: a matrix of 128 by 128 bits. It is kept as what it
-//! makes of every value of each of the sixteen bytes of a state, so that a jump is sixteen reads and not 128 steps.
+//! A step is linear over the field of two elements, and so is a jump: a matrix of 128 by 128 bits. It is stored as a
+//! table of its results for every value of each of the sixteen bytes of a state, so that a jump is sixteen reads and
+//! not 128 steps.
 
 /// A state: the first word is the lower half.
 type XoroshiroState = u128;
@@ -110,7 +111,7 @@ mod tests {
         for start in [0, 1, 2, 3, 31, 64] {
             assert_eq!(states(6, 7, start as u64), all[start..start + 6], "{start}");
         }
-        // Jumps may be split: 2^63 - 1 and 2^63 of them are one apart.
+        // Jumps may be split: 2^63 - 1 and 2^63 of them differ by one.
         assert_eq!(states(2, 7, (1 << 63) - 1)[1], states(1, 7, 1 << 63)[0]);
         assert!(states(0, 7, 5).is_empty());
     }

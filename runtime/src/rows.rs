@@ -5,7 +5,7 @@ use crate::error::{Error, ErrorKind};
 /// The largest distance of rows that every GPU can copy at once.
 pub(crate) const MAX_PITCH: u64 = i32::MAX as u64;
 
-/// Rows of bytes that are copied, each to a place of its own.
+/// Rows of bytes to copy, with a pitch for each side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rows {
     /// Bytes of a row.
@@ -19,7 +19,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// So many bytes in a row.
+    /// One row of `bytes` bytes.
     pub fn one(bytes: u64) -> Self {
         Self { width: bytes, count: 1, to_pitch: bytes, from_pitch: bytes }
     }

@@ -29,7 +29,7 @@ const PTXAS_IN_SITE_PACKAGES: &[&str] = &["nvidia/cu13/bin", "nvidia/cuda_nvcc/b
 /// A library of the CUDA toolkit to search for.
 #[derive(Debug)]
 pub(crate) struct ToolkitLibrary {
-    /// What it is called: `NVRTC`.
+    /// Its name: `NVRTC`.
     pub(crate) name: &'static str,
     /// The start of its file's name: `libnvrtc.so`.
     pub(crate) file: &'static str,
@@ -41,7 +41,7 @@ pub(crate) struct ToolkitLibrary {
     pub(crate) package: &'static str,
     /// Folders of Python packages that have it, below `site-packages`.
     pub(crate) in_site_packages: &'static [&'static str],
-    /// The versions that the system's loader is asked for.
+    /// The versions that are requested from the system's loader.
     pub(crate) versions: &'static [&'static str],
 }
 
@@ -71,7 +71,8 @@ impl Toolkit {
         }
     }
 
-    /// All toolkits: those named, then those in the usual place, the one without a version first, then the newest.
+    /// All toolkits: the named ones, then those in the default folder, the one without a version first, then the
+    /// newest.
     fn all_toolkits(&self) -> Vec<PathBuf> {
         let mut versions: Vec<(Vec<u32>, PathBuf)> = fs::read_dir("/usr/local")
             .into_iter()

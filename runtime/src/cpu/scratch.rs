@@ -10,8 +10,8 @@ thread_local! {
 }
 
 /// Calls `run` with this thread's scratch of at least `bytes` bytes, 64-byte aligned, contents undefined; `None` if
-/// there is not so much memory, or if this thread is ending and its scratch is gone. A kernel cannot launch a kernel, but
-/// the handler of a signal can while one runs: its launch has memory of its own.
+/// memory is exhausted, or if this thread is ending and its scratch is gone. A kernel cannot launch a kernel, but a
+/// signal handler can while one runs: its launch has memory of its own.
 pub(super) fn with_scratch<R>(bytes: usize, run: impl FnOnce(*mut u8) -> R) -> Option<R> {
     let ran = SCRATCH.try_with(|scratch| {
         let size = bytes.checked_next_multiple_of(4096)?;

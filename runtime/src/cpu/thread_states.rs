@@ -1,4 +1,4 @@
-//! Where the threads of a block stand that have stacks, and which of them go on together.
+//! The states of a block's threads that have stacks, and the barriers at which they are resumed together.
 
 use crate::sanitize::Launch;
 
@@ -62,7 +62,7 @@ pub(super) fn release(block: &mut [ThreadState], mut checks: Option<(&mut Launch
     released
 }
 
-/// Tells of lanes that wait for others which do not come.
+/// Reports lanes that wait for others which do not arrive.
 fn give_up(block: &[ThreadState], checks: &mut Launch, slot: usize) {
     let elsewhere = threads_in(block, |state| !matches!(state, ThreadState::AtWarp(_) | ThreadState::Done));
     for (number, warp) in block.chunks(WARP).enumerate() {
@@ -80,7 +80,7 @@ pub(super) fn threads_in(block: &[ThreadState], is: impl Fn(ThreadState) -> bool
     block.iter().enumerate().filter(|(_, state)| is(**state)).map(|(thread, _)| thread).collect()
 }
 
-/// Lets threads go on that stand somewhere; `true` if there are some.
+/// Resumes threads in the given state; `true` if there are some.
 pub(super) fn go_on(threads: &mut [ThreadState], from: ThreadState) -> bool {
     let mut some = false;
     for state in threads.iter_mut().filter(|state| **state == from) {

@@ -68,8 +68,8 @@ pub(super) fn launch(
         attrs: attributes.as_mut_ptr(),
         numAttrs: if kernel.is_cooperative() { 2 } else { 1 },
     };
-    // SAFETY: the function is live, there is one address for each of its parameters, whose values the driver copies before it
-    // returns, and as many attributes as it is told.
+    // SAFETY: the function is live, there is one address for each of its parameters, whose values the driver copies
+    // before it returns, and the given number of attributes.
     let code = unsafe { launch_ex(&raw const described, kernel.function(), params, ptr::null_mut()) };
     if code == 0 { Ok(()) } else { Err(context.driver.error("cuLaunchKernelEx", code)) }
 }

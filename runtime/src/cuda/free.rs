@@ -31,7 +31,7 @@ pub(super) enum Use {
 }
 
 impl Use {
-    /// Whether nothing of it is left to wait for. What fails is not known to be done.
+    /// Whether all its work is done. A failed query counts as not done.
     pub(super) fn is_done(&self, context: &Context) -> bool {
         let _aside = Aside::new(context.driver);
         match self {
@@ -81,7 +81,7 @@ impl LastStream {
         self.wait_for_event(driver, self.event.0)
     }
 
-    /// Waits for what an event was recorded behind. That the event may be recorded again changes nothing.
+    /// Waits for the work before an event. Recording the event again later changes nothing.
     fn wait_for_event(&self, driver: &Driver, event: sys::CUevent) -> Result<(), Error> {
         // SAFETY: both handles are live.
         unsafe { driver.cuStreamWaitEvent(self.stream.0, event, 0) }

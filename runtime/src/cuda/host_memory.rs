@@ -1,4 +1,4 @@
-//! Memory of the host that the device reads and writes where it is: page-locked, managed, or locked where it lies.
+//! Host memory that the device accesses in place: page-locked, managed, or registered.
 #![expect(unsafe_code, reason = "calls into the CUDA driver")]
 
 use std::{ffi::c_void, ptr, sync::Arc};
@@ -19,7 +19,7 @@ const MAPPED: u32 = 3;
 const GLOBAL: u32 = 1;
 const HOST: u32 = 2;
 
-/// What becomes of the memory.
+/// The way to release the memory.
 #[derive(Clone, Copy, Debug)]
 enum Release {
     /// It was allocated page-locked.
@@ -69,7 +69,7 @@ impl CudaHostMemory {
     /// Locks memory of this process, which its owner keeps in place.
     pub(super) fn lock(context: &Arc<Context>, address: u64, bytes: u64) -> Result<Self, Error> {
         let (driver, entered) = (context.driver, context.enter()?);
-        // SAFETY: the driver looks at the pages and refuses what is not memory of this process.
+        // SAFETY: the driver checks the pages and refuses memory that is not this process's.
         context.blame(unsafe { driver.cuMemHostRegister(pointer(address), bytes as usize, MAPPED) })?;
         drop(entered);
         Self::of(context, address, bytes, Release::Unregister)

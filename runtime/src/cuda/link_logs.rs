@@ -1,4 +1,4 @@
-//! What the driver's compiler and linker say of code.
+//! Logs of the driver's compiler and linker.
 
 use std::{
     ffi::{c_uint, c_void},
@@ -19,7 +19,7 @@ const LOG_BYTES: usize = 8192;
 /// Lines of the JIT's log that an error shows.
 const LOG_LINES: usize = 12;
 
-/// What the driver's compiler and linker say.
+/// The logs of the driver's compiler and linker.
 pub(super) struct JitLogs {
     info: Box<[u8; LOG_BYTES]>,
     errors: Box<[u8; LOG_BYTES]>,
@@ -32,7 +32,7 @@ impl JitLogs {
 
     /// Options that make the driver write to them, and their values.
     pub(super) fn options(&mut self) -> (Vec<c_uint>, Vec<*mut c_void>) {
-        // A number travels in the place of a pointer.
+        // A number is passed in the pointer's bits.
         let size: *mut c_void = ptr::without_provenance_mut(LOG_BYTES);
         let options = [
             (JitOption::CU_JIT_INFO_LOG_BUFFER, self.info.as_mut_ptr().cast()),

@@ -1,5 +1,5 @@
-//! The CUDA executor: a GPU behind the driver, which is opened at run time. A machine without one is an answer, never a
-//! panic.
+//! The CUDA executor: a GPU, accessed through the driver, which is opened at run time. A machine without one is an
+//! error value, never a panic.
 
 mod capture;
 mod clusters;
@@ -60,8 +60,8 @@ pub fn open(settings: &Settings, ordinal: u32) -> Result<Arc<dyn Executor>, Erro
     Ok(Arc::new(executor::CudaExecutor::open(settings, ordinal)?))
 }
 
-/// Tells the profiler that watches this process, if one does and the settings want it, of compilations, copies and launches,
-/// whatever device they are for. `variable` answers environment variables, by which a profiler is found.
+/// Reports compilations, copies and launches on any device to the profiler that is attached to this process, if there
+/// is one and the settings allow it. `variable` looks up environment variables, by which a profiler is found.
 pub fn attach_profiler(settings: &Settings, variable: impl Fn(&str) -> Option<OsString>) {
     nvtx::attach(settings, variable);
 }

@@ -22,11 +22,11 @@ const LAZY: u32 = 1;
 /// `CUDA_ERROR_NOT_SUPPORTED`.
 const NOT_SUPPORTED: u32 = 801;
 
-/// Where the allocation starts that an address lies in, and its bytes.
+/// The start and the size in bytes of the allocation that contains an address.
 pub(super) fn extents_of(context: &Context, address: u64) -> Result<(u64, u64), Error> {
     let _entered = context.enter()?;
     let (mut base, mut bytes) = (0, 0);
-    // SAFETY: it writes an address and a size; any address may be asked about.
+    // SAFETY: it writes an address and a size; any address may be queried.
     unsafe { context.driver.cuMemGetAddressRange(&raw mut base, &raw mut bytes, address) }?;
     Ok((base, bytes as u64))
 }
@@ -38,7 +38,7 @@ pub(super) fn share(context: &Context, address: u64) -> Result<Shared, Error> {
     let mut capable: c_int = 1;
     let to: *mut c_int = &raw mut capable;
     let which = PointerAttribute::CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE as u32;
-    // SAFETY: it writes one int; any address may be asked about. A driver that does not know refuses the handle below.
+    // SAFETY: it writes one int; any address may be queried. A driver that does not know refuses the handle below.
     let _: Result<(), Error> = unsafe { context.driver.cuPointerGetAttribute(to.cast::<c_void>(), which, base) };
     if capable == 0 {
         let message = "no other process can open this memory: device arrays are in the driver's stream-ordered pool. \

@@ -26,7 +26,7 @@ pub(super) fn open(wanted: &ToolkitLibrary, choice: &FileChoice, toolkit: &Toolk
     let mut faults = Vec::new();
     for path in &files {
         let beside = wanted.beside.and_then(|beside| newest(path.parent()?, beside));
-        // SAFETY: as below. Once it is open, whoever asks for its name gets it.
+        // SAFETY: as below. Once it is open, later loads by name get it.
         if let Some(Ok(library)) = beside.map(|path| unsafe { Library::new(path) }) {
             // It stays open.
             std::mem::forget(library);

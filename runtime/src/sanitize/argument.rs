@@ -38,7 +38,7 @@ impl Argument {
         (self.start.saturating_sub(before), end)
     }
 
-    /// The index of the element that an address lies in.
+    /// The index of the element that contains an address.
     pub(super) fn index(&self, address: u64) -> Option<Vec<i64>> {
         let mut left = address.wrapping_sub(self.start).cast_signed();
         if self.shape.contains(&0) {

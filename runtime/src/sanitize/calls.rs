@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-/// So many chains have numbers; threads in others are taken to be in the one that they came from.
+/// The most chains with numbers; threads in others are taken to be in the chain that they came from.
 const MOST: u32 = (1 << 14) - 1;
 
 /// All chains that threads were in.

@@ -1,4 +1,4 @@
-//! A test: what is found does not depend on how large elements are, and so not on how their cells are kept.
+//! A test: the findings do not depend on the element size, and so not on the storage of cells.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ fn launch(blocks: u32, threads: u32) -> Launch {
     launch
 }
 
-/// What is found of each access of a random launch, and how many accesses there were.
+/// The findings for each access of a random launch, and the number of accesses.
 fn found(seed: u64, bytes: u64) -> (Vec<String>, usize) {
     let mut random = Random::of(seed);
     let (blocks, threads) = [(1, 64), (3, 96), (900, 1), (40, 33)][(seed % 4) as usize];

@@ -1,4 +1,4 @@
-//! What was done with each byte of a page in a launch, by kinds of accesses.
+//! The kinds of accesses to each byte of a page in a launch.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ pub(super) struct Kinds([u8; PAGE as usize]);
 /// Of a byte.
 const WRITE: u8 = 1;
 const READ: u8 = 2;
-/// Atomic steps that write, and such that read only.
+/// Atomic operations that write, and those that only read.
 const STEPS: u8 = 4;
 const ATOMIC_READ: u8 = 8;
 
@@ -54,7 +54,8 @@ impl Kinds {
         self.0.iter_mut().zip(&other.0).for_each(|(all, own)| *all |= own);
     }
 
-    /// Whether there may be a race between two parts: both have met a byte, and have not only read it, or only taken atomic steps.
+    /// Whether there may be a race between two parts: both have accessed a byte, and not only by reads, or only by
+    /// atomic operations.
     pub(super) fn conflict_with(&self, other: &Self) -> bool {
         let is_race = |(&one, &two): (&u8, &u8)| {
             let all = one | two;

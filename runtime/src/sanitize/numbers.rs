@@ -51,7 +51,7 @@ impl Numbers {
         Self { launch: last.launch, blocks, age: last.age }
     }
 
-    /// New ones for the blocks of a launch, which go on behind a barrier of the grid.
+    /// New ones for the blocks of a launch, which continue after a barrier of the grid.
     pub(super) fn of_blocks_anew(self) -> Self {
         let mut last = last();
         let blocks = last.blocks(self.blocks.1);

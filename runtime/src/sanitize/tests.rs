@@ -1,4 +1,4 @@
-//! The sanitizer by itself: launches that are told access by access.
+//! Unit tests of the sanitizer: launches given access by access.
 
 use std::sync::Arc;
 
@@ -364,7 +364,7 @@ fn arrays_that_are_only_read_are_quiet() {
 
 #[test]
 fn code_finds_what_was_looked_at() {
-    // What other tests have accessed is remembered.
+    // Accesses of other tests are still in the shadow memory.
     let (global, scratch) = (GLOBAL << 4, SCRATCH << 4);
     let mut run = launch(Tools::ALL, 64, 1);
     run.end(0);

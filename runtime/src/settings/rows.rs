@@ -435,7 +435,7 @@ fn file(value: &str) -> Option<FileChoice> {
     }
 }
 
-/// What a switch can be.
+/// The values of a switch.
 const SWITCH: &str = "0, 1, on or off";
 
 fn switch(setting: &mut bool, value: &str) -> Option<()> {
@@ -447,7 +447,7 @@ fn switch(setting: &mut bool, value: &str) -> Option<()> {
     Some(())
 }
 
-/// What the index of a thread or of a block can be.
+/// The forms of a thread's or a block's index.
 const PLACE: &str = "any, or x, y and z with commas between, such as 3,0,0 or 3";
 
 fn place(setting: &mut DebugIndex, text: &str) -> Option<()> {

@@ -1,8 +1,8 @@
-//! Wild accesses of kernels: to memory that is not there, or that may not be written.
+//! Invalid memory accesses of kernels: to unmapped memory, or stores to read-only memory.
 //!
-//! The system ends a process for one. Where it happens in a kernel's own code, that code is left instead, and the launch
-//! with an error; `docs/design/invalid-memory-accesses.md` says when that is sound. Elsewhere nothing changes: what handled the
-//! signal before handles it.
+//! The system ends a process for one. If it occurs in a kernel's own code, weft abandons that code instead, and the
+//! launch fails; `docs/design/invalid-memory-accesses.md` says when that is sound. Elsewhere nothing changes: the
+//! previous signal handler handles it.
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod linux;
@@ -52,7 +52,7 @@ pub(super) struct InvalidAccess {
     pub(super) on_stack: bool,
 }
 
-/// Who made it, as far as that is known.
+/// The accessing thread, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Culprit {
     pub(super) wild: InvalidAccess,

@@ -1,4 +1,4 @@
-//! Where wild accesses end the process, as the system has it.
+//! Systems on which invalid memory accesses end the process, as by default.
 #![expect(unsafe_code, reason = "calls code that was compiled at run time")]
 
 use std::rc::Rc;
