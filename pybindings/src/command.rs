@@ -1,4 +1,4 @@
-//! The `weft` command for the wheel: the library behind it, with this Python's packages to look for tools in.
+//! The `weft` command for the wheel: calls the CLI's library, which searches this Python's packages for tools.
 
 use std::{
     ffi::OsString,
@@ -19,7 +19,7 @@ pub(crate) fn run_command(py: Python<'_>, args: Vec<OsString>) -> PyResult<u8> {
     Ok(py.detach(|| weft_cli::run(args, &surroundings, &mut io::stdout(), &mut io::stderr())))
 }
 
-/// What this Python says of itself.
+/// This Python's paths and packages.
 fn python() -> weft_cli::Python {
     Python::attach(|py| {
         let asked = py.import("weft._cli").and_then(|module| module.call_method0("python")?.extract());

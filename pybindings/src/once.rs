@@ -1,7 +1,7 @@
-//! Values that are made when they are first needed, by a thread that holds the interpreter.
+//! Values that are created on first use, by a thread that holds the GIL.
 //!
-//! pyo3's own cells let the interpreter go while a value is made, and others wait for it: a process that is forked then
-//! has a child that waits for ever. Here nobody waits. Two threads may make a value at once, and the first one stays.
+//! pyo3's own cells release the GIL while a value is created, and other threads wait for it: the child of a fork could
+//! then wait forever. Here no thread waits. Two threads may create a value at once, and the first one is used.
 
 use std::sync::OnceLock;
 
@@ -25,7 +25,7 @@ impl<T> Once<T> {
     ///
     /// # Errors
     ///
-    /// Where it cannot be made; whoever needs it next tries again.
+    /// The value cannot be created; the next call tries again.
     pub(crate) fn get_or_make<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<&T, E> {
         if let Some(value) = self.0.get() {
             return Ok(value);

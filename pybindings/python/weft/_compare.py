@@ -172,7 +172,7 @@ def run(launcher: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], setting
     values = [_own(value) for value in (*args, *kwargs.values())]
     config = dispatcher, launcher.griddim, launcher.blockdim, launcher.sharedmem, launcher.cluster
     given = _pickled(config, values, names)
-    # What is launched here is a copy, too: the caller's arrays stay as they are.
+    # The launch here is of a copy, too: the caller's arrays are preserved.
     _, mine = pickle.loads(given)
     count = len(args)
     configured = dispatcher.configure(

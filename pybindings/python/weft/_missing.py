@@ -30,7 +30,7 @@ def missing(what: str, path: str, known: Iterable[str]) -> Exception:
         An `ImportError` where ``from … import`` asks a module: it says nothing of an `AttributeError`'s text.
     """
     owner, _, name = path.rpartition(".")
-    # Names of Python's own are asked for by those who want to know whether they are there.
+    # Names with a leading underscore are mostly read to test whether they exist.
     hint = "" if name.startswith("_") else name_hint(path, [other for other in known if not other.startswith("_")])
     if hint and _is_imported():
         return ImportError(f"cannot import name {name!r} from {owner!r}{hint}", name=owner)

@@ -40,7 +40,7 @@ _LARGEST = 1 << 20
 _made: weakref.WeakValueDictionary[str, Dispatcher] = weakref.WeakValueDictionary()
 _recent: deque[Dispatcher] = deque(maxlen=_KEPT)
 
-# To look whether a text is a function's takes milliseconds, and a pool asks with each task.
+# Checking whether a source is a function's takes milliseconds, and a pool does so with each task.
 _texts: weakref.WeakKeyDictionary[Any, tuple[str, str]] = weakref.WeakKeyDictionary()
 
 
@@ -201,13 +201,13 @@ def _values(dispatcher: Any) -> Iterator[tuple[str, Any]]:
     class_ = _source.enclosing_class(function.__code__)
     # The host can run more than weft reads.
     names = free_names(*_text(dispatcher)) if isinstance(dispatcher, Dispatcher) else _names_of(function.__code__)
-    # The copy stands in no class, so its text's private names are as written.
+    # The copy is defined in no class, so its source's private names are as written.
     for name in names:
         found = _source.mangled(name, class_)
         if name == function.__name__:
             continue
         if found in cells:
-            # A variable that was never assigned has an empty cell, and stays without a value.
+            # A variable that was never assigned has an empty cell, and remains without a value.
             with contextlib.suppress(ValueError):
                 yield name, cells[found].cell_contents
         elif found in function.__globals__:
@@ -318,7 +318,7 @@ def _content_of_function(dispatcher: Any, seen: dict[int, int]) -> Any:
     if id(dispatcher) in seen:
         return "again", seen[id(dispatcher)]
     seen[id(dispatcher)] = len(seen)
-    # What is linked are files and objects, whose content is not looked at.
+    # Linked files and objects are not compared by content.
     is_declared = isinstance(dispatcher, Dispatcher) and type(dispatcher) is not Dispatcher
     if is_declared or dispatcher.targetoptions.get("link"):
         raise _Incomparable

@@ -42,8 +42,8 @@ _LAMBDA = "lambda_"
 _LOADERS = ("_frozen_importlib_external", "zipimport")
 """Modules of the loaders that run a file's code as it is."""
 
-# `catch_warnings` swaps the process's filters: two threads that did so at once would leave wrong ones behind. A thread
-# that holds it may come again, in the handler of a signal.
+# `catch_warnings` swaps the process's filters: two threads that did so at once would leave wrong filters. The lock is
+# reentrant, because a signal handler may run on the thread that holds it.
 _lock = RLock()
 # A child of a fork has no other thread that would give it back.
 os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
@@ -69,7 +69,7 @@ def _decoded(content: bytes) -> str:
     """Decode a file as Python does; gives nothing if it is not in the encoding that it declares."""
     try:
         if not content.startswith(b"\xef\xbb\xbf") and b"coding" not in b"".join(content.split(b"\n", 2)[:2]):
-            # Nothing is declared. What knows all declarations takes long to import.
+            # Nothing is declared. The module that parses all declarations takes long to import.
             return content.decode().replace("\r\n", "\n").replace("\r", "\n")
         from importlib.util import decode_source
 
@@ -142,7 +142,7 @@ def _registered(function: Callable[..., object]) -> Text | None:
         import contextlib
         import inspect
 
-        # That is told apart by the code, since all of it has the same name.
+        # The code object distinguishes them, since all of it has the same name.
         with contextlib.suppress(OSError):
             lines = inspect.findsource(function)[0]
     return Text(None, lines) if lines else None

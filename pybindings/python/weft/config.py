@@ -23,7 +23,7 @@ CUDA_NVRTC_EXTRA_SEARCH_PATHS: str
 # The compute capability that code for other programs is compiled for where they say none (WEFT_DEFAULT_PTX_CC).
 CUDA_DEFAULT_PTX_CC: tuple[int, int]
 
-# What `debug` is where `cuda.jit` is not told (WEFT_DEBUG).
+# The default of `debug` in `cuda.jit` (WEFT_DEBUG).
 DEBUG: int
 
 # In which thread of a block breakpoints of kernels stop with WEFT_DEVICE=python (WEFT_DEBUG_THREAD); None for any.
@@ -32,10 +32,10 @@ DEBUG_THREAD: tuple[int, int, int] | None
 # In which block they do (WEFT_DEBUG_BLOCK); None for any.
 DEBUG_BLOCK: tuple[int, int, int] | None
 
-# What `boundscheck` is where `cuda.jit` is not told (WEFT_BOUNDSCHECK).
+# The default of `boundscheck` in `cuda.jit` (WEFT_BOUNDSCHECK).
 BOUNDSCHECK: int
 
-# What `reproducible` is where `cuda.jit` is not told (WEFT_REPRODUCIBLE).
+# The default of `reproducible` in `cuda.jit` (WEFT_REPRODUCIBLE).
 REPRODUCIBLE: int
 
 

@@ -27,7 +27,7 @@ pub(crate) struct Match {
 pub(crate) struct Mismatch {
     /// Which argument.
     pub(crate) param: usize,
-    /// What it is and what was declared.
+    /// The message: the given and the declared type.
     pub(crate) message: String,
 }
 
@@ -57,13 +57,13 @@ pub(crate) fn match_types(given: &[ArgType], declared: &[ArgType]) -> Result<Mat
     Ok(Match { casts, rank: conversions.into_iter().collect() })
 }
 
-/// What a launch converts: as Numba, which hands numbers to `ctypes`, no float becomes an integer or a bool.
+/// The conversions of a launch: as in Numba, which passes numbers to `ctypes`, no float becomes an integer or a bool.
 fn cost(from: Number, to: Number) -> Option<Conversion> {
     let refused = from.part().is_float() && !to.part().is_float();
     Conversion::of(from, to).filter(|_| !refused)
 }
 
-/// An integer is an address: as it lies in its cell.
+/// An integer is an address: its cell is passed unchanged.
 fn address(from: Number) -> Option<Conversion> {
     from.real().is_some_and(Scalar::is_int).then_some(Conversion::Unsafe)
 }

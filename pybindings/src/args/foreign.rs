@@ -79,7 +79,7 @@ impl Arguments {
         managed: Option<Managed>,
     ) -> PyResult<()> {
         let py = arg.py();
-        // Nobody would see what a kernel writes there.
+        // A kernel's writes to a copy would be lost.
         seen.array.readonly |= seen.is_copied;
         let on_cpu = !devices::is_cuda(py)?;
         let is_of_host = match seen.place {
@@ -87,7 +87,7 @@ impl Arguments {
             TensorMemory::PageLocked => on_cpu,
             TensorMemory::Gpu(_) | TensorMemory::Managed | TensorMemory::Elsewhere(_) => false,
         };
-        // A copy hint asks for the copies.
+        // A copy hint requests the copies.
         if is_of_host && (!on_cpu || self.hint.is_some()) {
             let cells = self.cells.split_off(first);
             return self.push_host_copy(arg, &seen, &cells, managed);
@@ -153,7 +153,7 @@ impl Arguments {
         check_shared(arg)?;
         let first = self.cells.len();
         let foreign = Interface::read(interface, Some(arg), MAX_NDIM, &mut self.cells)?;
-        // Of work in no stream that is named nobody knows the order.
+        // The order of work in an unnamed stream is unknown.
         self.is_ordered |= foreign.stream.is_none();
         self.producers.extend(foreign.stream);
         self.push_in_place(arg.py(), first, &foreign)

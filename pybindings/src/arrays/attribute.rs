@@ -22,7 +22,7 @@ impl Attribute {
     ///
     /// `AttributeError` if there is none, `TypeError` if it is not one of C's or a `property`.
     pub(super) fn of(class: &Bound<'_, PyType>, name: &Bound<'_, PyString>) -> PyResult<Self> {
-        // Asked of a type, these two kinds answer with themselves.
+        // Read from a type, these two kinds of descriptors return themselves.
         let descriptor = class.getattr(name)?;
         let kind = descriptor.get_type_ptr();
         let is_known = kind == &raw mut ffi::PyGetSetDescr_Type || kind == &raw mut ffi::PyProperty_Type;

@@ -1,4 +1,4 @@
-//! New device arrays without gaps, in one call: what `cuda.device_array` is asked for most often.
+//! New contiguous device arrays, in one call: the fast path of `cuda.device_array`.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -25,8 +25,8 @@ impl FreshArray {
     }
 }
 
-/// Makes an instance of a class of device arrays with undefined contents, in C order, on the current device. `None` for an
-/// extent or a dtype that must be looked at more closely, or is wrong.
+/// Creates an instance of a class of device arrays with undefined contents, in C order, on the current device. `None`
+/// for an extent or a dtype that needs the slow path, or is wrong.
 #[pyfunction]
 pub(crate) fn new_array<'py>(
     cls: &Bound<'py, PyType>,
@@ -36,7 +36,7 @@ pub(crate) fn new_array<'py>(
     let py = cls.py();
     let Some(shape) = extents(shape) else { return Ok(None) };
     let dtype = if dtype.is_none() { Ok(DType::F64) } else { dtype_of(dtype) };
-    // What is wrong is said by who looks more closely.
+    // The slow path reports errors.
     let Ok(dtype @ DType::Number(_)) = dtype else { return Ok(None) };
     let item = dtype.size_bytes();
     let bytes = shape.iter().try_fold(item, |bytes, extent| {

@@ -7,7 +7,7 @@ use weft_runtime::{HostKind, HostMemory as Shared};
 
 use crate::{devices, errors};
 
-/// Memory that host and device share; given back when nothing refers to it.
+/// Memory that host and device share; freed when nothing refers to it.
 #[pyclass(frozen, module = "weft._weft", name = "HostMemory")]
 #[derive(Debug)]
 pub(crate) struct HostMemory {

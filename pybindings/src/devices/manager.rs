@@ -1,7 +1,8 @@
 //! A memory manager in Python (`cuda.set_memory_manager`) as the allocator of the devices' executors.
 //!
-//! Python's side (`weft/cuda/_memory/manager.py`) has the managers and asks them; here is what executors call. A pointer that a
-//! manager gave is let go when no work uses its memory any more: its finalizer gives the memory back.
+//! The Python side (`weft/cuda/_memory/manager.py`) has the managers and calls them; here are the functions that
+//! executors call. A manager's pointer is dropped when no work uses its memory any more: its finalizer frees the
+//! memory.
 
 use std::{
     mem,
@@ -17,7 +18,7 @@ use weft_runtime::{Allocator, Error, Executor, Lent, Settings};
 use super::{DEVICES, fork};
 use crate::errors;
 
-/// Who allocates: as the setting says, a manager, or weft.
+/// The allocator in use: the one of the setting, a manager, or weft.
 static MANAGED: AtomicU8 = AtomicU8::new(AS_SET);
 const AS_SET: u8 = 0;
 const MANAGER: u8 = 1;

@@ -1,18 +1,19 @@
-//! Where the text goes that kernels print: to what the program has as `sys.stdout`, as Python's own does.
+//! The destination of kernels' output: the program's `sys.stdout`, as for Python's own output.
 //!
-//! The runtime calls on the thread that launches or waits: when that ends, and now and then before. If `sys.stdout` is still
-//! that of the process, what waits there is written, and the runtime writes behind it, without the interpreter.
+//! The runtime calls this on the thread that launches or waits: when that ends, and occasionally before. If
+//! `sys.stdout` is still that of the process, its buffer is flushed, and the runtime writes afterwards, with the GIL
+//! released.
 
 use pyo3::{prelude::*, types::PyString};
 
 use crate::errors;
 
-/// Has the runtime ask.
+/// Registers the function with the runtime.
 pub(super) fn set_up() {
     weft_runtime::set_output(write);
 }
 
-/// Writes it, if it is for an object of the program's. What that raises is raised by the launch or the wait.
+/// Writes it, if `sys.stdout` is an object of the program. The launch or the wait raises the exceptions of that object.
 fn write(text: &[u8]) -> bool {
     // An interpreter that is ending has no `sys.stdout`.
     let written = Python::try_attach(|py| match write_to_python(py, text) {

@@ -1,4 +1,4 @@
-//! What this thread records for a graph, in place of doing it: launches and copies.
+//! The launches and copies that this thread records for a graph instead of executing them.
 
 use std::{
     cell::{Cell, RefCell},
@@ -17,7 +17,7 @@ pub(crate) struct Recorded {
     pub(crate) order: u64,
     /// The memory of ours that it uses.
     pub(crate) buffers: Vec<Arc<dyn Buffer>>,
-    /// What keeps all of its memory, and says what it is.
+    /// The owner of all of its memory, which also describes it.
     pub(crate) keep: Py<PyAny>,
 }
 

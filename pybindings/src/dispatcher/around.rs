@@ -132,7 +132,7 @@ impl Extended<'_> {
 ///
 /// # Errors
 ///
-/// What an extension raises; `TypeError` for one that gives no pair.
+/// An extension's exception; `TypeError` for one that does not return a pair.
 pub(super) fn extend<'py>(
     dispatcher: &Bound<'py, Dispatcher>,
     args: &Bound<'py, PyTuple>,

@@ -87,8 +87,8 @@ impl ForAll {
             let resolved = Dispatcher::resolve(dispatcher, &arguments)?;
             let overload = &resolved.overload;
             if self.sharedmem == 0 && overload.made().is_none() {
-                // A block of so many threads has the registers for any code: a GPU has 2^16 for a block, and 255 a thread at
-                // most. Whatever the launch runs is then compiled for it alone.
+                // A block of this size has the registers for any code: a GPU has 2^16 for a block, and at most 255 for
+                // a thread. The variant that the launch runs is then the only one compiled.
                 overload.kernel.max_threads.unwrap_or(USUAL_BLOCK).clamp(1, USUAL_BLOCK)
             } else {
                 let loaded = overload.loaded(py)?;

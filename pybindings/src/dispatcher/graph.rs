@@ -124,7 +124,7 @@ struct RecordedGraph {
 struct StepResources {
     /// Memory of ours.
     buffers: Mutex<Vec<Arc<dyn Buffer>>>,
-    /// What keeps all memory: a [`RecordedLaunch`], or the arrays of a copy.
+    /// The owner of all memory: a [`RecordedLaunch`], or the arrays of a copy.
     keep: Py<PyAny>,
 }
 
@@ -184,7 +184,7 @@ impl Graph {
         recording::begin(py)
     }
 
-    /// Records no longer. What was recorded is the graph from now on, unless it is to be thrown away.
+    /// Ends the recording. The recorded work is the graph from now on, unless it is discarded.
     fn _end(&self, py: Python<'_>, discard: bool) -> PyResult<()> {
         let Some(recording) = recording::end() else {
             return Err(PyRuntimeError::new_err("this thread records no graph"));

@@ -157,10 +157,10 @@ impl Dispatcher {
     }
 }
 
-/// The functions that a launch with arguments of these types runs, and their expressions, as far as their types are found. A
-/// function is its file, the line that its text begins in, and the types of its arguments; an expression the number of its
-/// function, its place (lines and columns as Python's trees have them), its type, whether it takes the type of what it meets,
-/// and the name that gets it. For what runs kernels by Python's interpreter.
+/// The functions that a launch with arguments of these types runs, and their expressions, as far as their types are
+/// found. A function is its file, the line at which its source begins, and the types of its arguments; an expression is
+/// the number of its function, its location (lines and columns as in Python's trees), its type, whether it is a weakly
+/// typed literal, and the name that it is assigned to. For the Python interpreter of kernels.
 #[pyfunction]
 pub(crate) fn expression_types(
     dispatcher: &Bound<'_, Dispatcher>,

@@ -174,7 +174,7 @@ fn run(
 ///
 /// # Errors
 ///
-/// What the kernel raises; `LaunchError` for a launch that no device can run.
+/// The kernel's exception; `LaunchError` for a launch that no device can run.
 fn interpret(
     dispatcher: &Bound<'_, Dispatcher>,
     config: &LaunchConfig,

@@ -1,11 +1,12 @@
 //! `@cuda.jit`'s result: a Python function with the kernels that were compiled from it.
 //!
-//! Here is the class as Python sees it. [`resolve`] finds or compiles the kernel for a launch's types, [`overload`] is
-//! one that was compiled, of whose overloaded functions [`answers`] tells the compiler, [`inspect`] tells of them,
-//! [`foreign`] has code for other programs, [`graph`] launches that are recorded, [`prepared`] one that is, [`launcher`] and [`forall`] configure launches, [`launch`] makes one, [`around`] has what goes around it, [`staging`]
-//! brings its host arrays there and back, [`call`] gives each parameter its argument, [`messages`] says what is wrong with a
-//! call, [`confined`] has the variant of a kernel for arrays that it writes where they are, [`coarsened`] those of which a thread does the work of
-//! several, among which [`tune`] finds the quickest; [`explain`] tells of all that.
+//! Here is the class as Python sees it. [`resolve`] finds or compiles the kernel for a launch's types; [`overload`] is
+//! one compiled kernel, for which [`answers`] supplies the compiler with overloaded functions; [`inspect`] has its
+//! properties. [`foreign`] compiles code for other programs, [`graph`] records launches, [`prepared`] is a launch with
+//! fixed arguments, [`launcher`] and [`forall`] configure launches, [`launch`] executes one, [`around`] has its hooks,
+//! [`staging`] copies its host arrays, [`call`] binds its arguments to parameters, and [`messages`] has the errors of
+//! calls. [`confined`] has the variant with bounds-checked stores for arrays that are written in place, [`coarsened`]
+//! the coarsened variants, of which [`tune`] finds the fastest; [`explain`] reports all that.
 
 mod answers;
 pub(crate) mod around;

@@ -1,4 +1,4 @@
-//! Machine code that a driver has made, kept on the disk beside what was compiled.
+//! The driver's machine code, cached on disk beside the compiled kernels.
 
 use weft_artifact::{ArgType, Kernel, MachineCode};
 use weft_compiler::request::JitOptions;
@@ -15,9 +15,9 @@ pub(crate) struct KernelCodeCache {
 }
 
 impl KernelCodeCache {
-    /// The keeper of a kernel that was compiled with these options; `None` if its machine code is not kept: where the kernel
-    /// itself is not, or is for a debugger or a profiler. What they find in machine code is what the driver makes of PTX by
-    /// itself. `is_lasting` is that of what was compiled.
+    /// The machine code cache for a kernel compiled with these options; `None` if its machine code is not cached: where
+    /// the kernel itself is not, or is for a debugger or a profiler, which need the code that the driver generates from
+    /// PTX by itself. `is_lasting` is that of the compiled kernel.
     pub(crate) fn of(
         jit: &JitOptions,
         is_lasting: bool,

@@ -6,7 +6,7 @@ use weft_artifact::{ArrayType, Chars, Compound, DType, Layout, Number, Record, S
 use super::Type;
 
 impl Type {
-    /// What an integer type's values are; an attribute of other types is an error that names it.
+    /// The scalar of an integer type; other types have no such attribute, which the error names.
     pub(super) fn integer(&self, attribute: &str) -> PyResult<Scalar> {
         match self.number() {
             Some(Number::Real(scalar)) if scalar.is_int() => Ok(scalar),
@@ -16,7 +16,7 @@ impl Type {
         }
     }
 
-    /// What the letters or bytes of a string's type are.
+    /// The kind of a string type's characters.
     pub(super) fn chars(&self) -> Option<Chars> {
         self.dtype_itself().and_then(DType::chars)
     }

@@ -244,7 +244,7 @@ __all__ = [
 ]
 
 
-# What few programs name, by the modules that have it: they are imported when it is asked for.
+# Rarely used names, by the modules that define them: they are imported on first access.
 _LATER = {
     "BaseCUDAMemoryManager": "weft.cuda._memory.manager",
     "GetIpcHandleMixin": "weft.cuda._memory.manager",

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, Literal
 
-# What stands for one signature; a list stands for several.
+# The types that denote one signature; a list denotes several.
 _SIGNATURES = (str, Signature, Type, tuple)
 
 
@@ -102,7 +102,7 @@ def jit(
     options["boundscheck"] = bool(config.BOUNDSCHECK) if boundscheck is None else boundscheck
     options["reproducible"] = bool(config.REPRODUCIBLE) if reproducible is None else reproducible
     if callable(inline):
-        # Numba asks a function of it whether to put code into its callers; here LLVM decides that.
+        # Numba passes a callable that decides on inlining at each call; here LLVM decides.
         options["inline"] = "never"
     check_options(options)
     if options["debug"]:

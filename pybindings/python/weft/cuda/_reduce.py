@@ -186,7 +186,7 @@ def _pieces(core: Dispatcher, dtype: Any) -> Dispatcher:
 
     def reduce_pieces(count, array, partials, start, ends, lanes):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
         block, blocks = cuda.blockIdx.x, cuda.gridDim.x
-        # Indices into parts count from 0: they are known not to be negative, which else is asked of each.
+        # Indices into slices count from 0: they are known to be nonnegative, which otherwise each access tests.
         value = reduced(array[count * block // blocks : count * (block + 1) // blocks], lanes)
         partials[block] = core(value, start) if ends else value
 

@@ -38,7 +38,7 @@ class Stream(StreamBase):
     ...     scale[1, 32, stream](x, 2.0)
     """
 
-    # Another library's stream, kept alive.
+    # A reference to another library's stream.
     _of: Any = None
 
     if not TYPE_CHECKING:
@@ -112,7 +112,7 @@ class Stream(StreamBase):
                 future.set_exception(error)
 
         def call(error: Exception | None) -> None:
-            # A loop that was closed meanwhile has nobody who waits.
+            # A loop that was closed meanwhile has no waiters.
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(resolve, error)
 

@@ -52,7 +52,7 @@ def main(args: list[str]) -> int:
     weft.numba.install()
     try:
         if first == "-m":
-            # The module's file comes in the place of "-m" once it is found.
+            # The module's file replaces "-m" once it is found.
             sys.argv[:] = ["-m", *rest[1:]]
             _run_module(rest[0], is_named=True)
         elif first == "-c":

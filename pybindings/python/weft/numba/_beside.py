@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# numba's values where nobody has said anything: they are not to undo what weft is told by its own variables.
+# numba's defaults: they must not override weft's own variables.
 _DEFAULTS: dict[str, Any] = {
     "CUDA_WARN_ON_IMPLICIT_COPY": 1,
     "CUDA_LOW_OCCUPANCY_WARNINGS": 1,

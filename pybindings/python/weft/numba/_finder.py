@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-# What processes have in their PYTHONPATH to be led to weft, too.
+# The folder for PYTHONPATH by which child processes use weft, too.
 SITE = str(Path(__file__).with_name("_site"))
 
-# numba-cuda's finder. It asks each finder again for what it is asked, and so itself once there is another numba.cuda.
+# numba-cuda's finder. It calls each finder again for the same name, and so itself once there is another numba.cuda.
 _REDIRECTOR = "_numba_cuda_redirector"
 
 
@@ -125,7 +125,7 @@ class Installed:
         for _, finder in self._redirectors:
             sys.meta_path.remove(finder)
         has_numba = "numba" in sys.modules or _find_numba()
-        # numba.cuda that is loaded already: whoever imports it from now on gets weft.
+        # A numba.cuda that is already loaded: later imports get weft.
         self._modules = {name: sys.modules.pop(name) for name in list(sys.modules) if is_cuda(name)}
         numba = sys.modules.get("numba")
         if numba is not None:

@@ -111,7 +111,7 @@ MODULES = {
     **{f"numba.cuda.{name}".rstrip("."): sources for name, sources in _OF_CUDA.items()},
 }
 
-# The modules that are settings: what is written to them weft is told.
+# The modules that are settings: writes to them are forwarded to weft.
 CONFIGS = frozenset({"numba.config", "numba.core.config", "numba.cuda.config", "numba.cuda.core.config"})
 
 # Names that are weft's under another one.
@@ -134,7 +134,7 @@ _NAMES = {
     "numba.cuda.misc.special.literal_unroll": "weft.cuda:literal_unroll",
 }
 
-# What has to do with llvmlite, in numba.cuda and in numba.core.
+# Modules about llvmlite, in numba.cuda and in numba.core.
 _LLVMLITE = frozenset(
     (
         *("base", "callconv", "cgutils", "codegen", "cudadecl", "cudaimpl", "cudamath", "datamodel", "debuginfo"),
@@ -152,7 +152,7 @@ _LLVMLITE = frozenset(
     )
 )
 
-# What numba compiles for the host.
+# Modules that numba compiles for the host.
 _HOSTS = frozenset(("cfunc", "experimental", "generated_jit", "jitclass", "objmode", "stencil", "typed"))
 
 _WAYS = {
@@ -164,7 +164,7 @@ _WAYS = {
     "numba.cuda.memory_management": "weft has no runtime of numba's (NRT) in kernels: there is nothing to count",
 }
 
-# What is in modules of weft and is no name of numba's.
+# Names in weft's modules that are no names of numba's.
 _NOT_NAMES = frozenset({"annotations", "TYPE_CHECKING"})
 
 

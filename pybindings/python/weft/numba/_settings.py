@@ -25,7 +25,7 @@ _LED: tuple[tuple[str, str, str | None], ...] = (
     ("NUMBA_CACHE_DIR", "WEFT_CACHE_DIR", None),
 )
 
-# What would change a program and has no setting of weft's, with numba's default and what to do.
+# Settings that would change a program and have no counterpart in weft, with numba's default and a replacement.
 _WITHOUT = {
     "NUMBA_OPT": (("3", "max"), "write `opt=False` at `cuda.jit`"),
     "NUMBA_DISABLE_JIT": (("0", ""), "kernels are always compiled"),

@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# Texts of a fixed length, with NumPy's letter for them.
+# Strings of a fixed length, with NumPy's letter for them.
 _TEXTS = {"CharSeq": "S", "UnicodeCharSeq": "U"}
 
 # Dates and durations, with NumPy's code for them.

@@ -262,7 +262,7 @@ class NumbaSystemWarning(NumbaWarning):
 
 __all__ = [name for name, value in globals().items() if isinstance(value, type) and name[0] != "_"]
 
-# What `join` gave its bases to, with those that it had.
+# The classes to which `join` has added bases, with their previous bases.
 _joined: dict[type, tuple[type, ...]] = {}
 
 

@@ -19,13 +19,13 @@ use weft_artifact::{Complex, DType, Number, Scalar};
 
 use crate::types::numpy;
 
-/// The version that is asked for and given. Structures of one major version are alike.
+/// The version that is requested and returned. Structures of one major version are compatible.
 const VERSION: Version = Version { major: 1, minor: 3 };
 
 const READ_ONLY: u64 = 1;
 const IS_COPIED: u64 = 2;
 
-/// What capsules are called, and what once they are used up.
+/// The names of capsules, before and after they are consumed.
 const OLD: Names = Names { fresh: c"dltensor", used: c"used_dltensor" };
 const VERSIONED: Names = Names { fresh: c"dltensor_versioned", used: c"used_dltensor_versioned" };
 
@@ -115,7 +115,7 @@ pub(crate) enum TensorMemory {
     Gpu(i32),
     /// Memory that moves to where it is used.
     Managed,
-    /// What neither executor reaches, by DLPack's number of the kind.
+    /// Memory that neither executor can access, by DLPack's number of the kind.
     Elsewhere(i32),
 }
 

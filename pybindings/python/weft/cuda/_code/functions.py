@@ -64,7 +64,7 @@ def compile_device(dispatcher: Dispatcher, args: Any, return_type: Any = None) -
     returned = function.result_type(types) if declared_type == none else declared_type
     signature = Signature(none if returned is None else returned, types)
     library = CodeLibrary(dispatcher.__name__, function, types)
-    # Its code is made, so that what is wrong with it is told now.
+    # Compile its code now, so that errors are reported now.
     library.get_asm_str()
     # Another thread may have been quicker.
     return known.setdefault(types, CompileResult(signature, library, {"name": dispatcher.__name__, "device": True}))

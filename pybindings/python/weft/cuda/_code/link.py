@@ -24,7 +24,8 @@ _ABIS = ("numba", "c")
 
 # Held while a kernel is compiled and loaded that something is linked with.
 LOCK = RLock()
-# A child of a fork has no other thread that would give it back. Who holds it compiles: a fork takes it before all else.
+# A child of a fork has no other thread that would release the lock. Its holder compiles: a fork acquires it before all
+# others.
 os.register_at_fork(before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release)
 
 
@@ -364,9 +365,9 @@ class _Life:
     __slots__ = ("__weakref__", "device", "dispatcher", "end")
 
     device: int
-    # What has the kernel, as a weak reference.
+    # A weak reference to the kernel's dispatcher.
     dispatcher: Any
-    # Tells that the code is unloaded, if nobody has yet.
+    # Notifies the linked code that it is unloaded, at most once.
     end: Any
 
 

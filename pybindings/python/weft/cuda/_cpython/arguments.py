@@ -46,7 +46,7 @@ def argument(value: Any) -> Any:
     if hasattr(value, "__dlpack__"):
         return array(np.from_dlpack(value))
     if _weft.typeof_value(value).kind == "array":
-        # What has a buffer, or NumPy's interface.
+        # An object with a buffer, or NumPy's interface.
         return array(np.asarray(value if hasattr(value, "__array_interface__") else memoryview(value)))
     from weft.cuda._cpython.scope import meaning
 

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 else:
     _NDArray = np.ndarray
 
-# What is called where a kernel's threads may wait for each other: a loop that reads lets the others go on.
+# Called where a kernel's threads may wait for each other: a loop that loads yields to the others.
 on_load: list[Callable[[], None]] = []
 
-# What casts of kernels are the names of as dtypes.
+# The dtype names of kernels' casts.
 _CASTS: dict[Any, str] = {cls: "bool" if name == "boolean" else name for name, cls in SCALARS.items()}
 
 _REDUCTIONS = ("sum", "prod", "mean", "var", "std", "min", "max", "argmin", "argmax", "all", "any", "item")

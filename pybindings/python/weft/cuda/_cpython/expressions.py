@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     _Kind = tuple[_weft.Type, bool]
     _Row = tuple[int, _weft.Type, bool]
 
-# What only gives one of the values that were computed for it, of whatever type.
+# Expressions that only select one of their operands, of whatever type.
 _MEETINGS = (ast.Name, ast.IfExp, ast.BoolOp, ast.Call)
 _CONVERTERS: dict[tuple[str, bool, bool], Any] = {}
 
@@ -44,7 +44,7 @@ class Expressions:
             with contextlib.suppress(CompileError, SourceError, TypeError, ValueError):
                 instances, rows = _weft.expression_types(dispatcher, args)
         self.instances = instances
-        # By the place of the function's text: by the expression's place: by instance.
+        # By the function's source location: by the expression's location: by instance.
         self._types: dict[tuple[str, int], dict[_Place, list[_Row]]] = {}
         self._names: dict[tuple[str, int], dict[str, set[str]]] = {}
         self.weak: dict[int, list[bool]] = {}

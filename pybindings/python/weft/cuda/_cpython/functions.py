@@ -173,7 +173,7 @@ def _extreme(name: str, numpy: bool) -> Callable[..., Any]:
 
     def extreme(*args: Any, **kwargs: Any) -> Any:
         if len(args) == 1 and isinstance(args[0], (Array, _Range)) and len(args[0]) and not kwargs:
-            # As Python has it: what is no number stays where it is the first.
+            # As in Python: a NaN is returned if it is the first.
             return getattr(builtins, name)(iter(args[0]))
         values = list(args[0]) if len(args) == 1 else list(args)
         if kwargs:

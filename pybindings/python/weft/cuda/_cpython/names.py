@@ -32,7 +32,7 @@ REGISTERS: dict[str, Callable[[], Any]] = {
     "weft.cuda.laneid": lambda: INT32(threads.current().lane),
     "weft.cuda.warpsize": lambda: INT32(WARP),
 }
-# Memory that nobody has written holds this in every byte, so that a use of it is seen.
+# Uninitialized memory has this value in every byte, so that its use is visible.
 _GARBAGE = 0xCD
 
 
@@ -283,7 +283,7 @@ def _bytes(value: Any) -> bytes:
     return np.asarray(plain(value)).tobytes()
 
 
-# What an element becomes: of the old one and of the values, all of the element's type.
+# The new value of an element, from the old one and the operands, all of the element's type.
 _STEPS: dict[str, Callable[..., Any]] = {
     "add": lambda old, item: old + item,
     "sub": lambda old, item: old - item,
@@ -299,7 +299,7 @@ _STEPS: dict[str, Callable[..., Any]] = {
     "exch": lambda _old, item: item,
     "cas": lambda old, compare, item: item if _bytes(old) == _bytes(compare) else old,
 }
-# A thread that takes so many steps in a row that change nothing waits for another one, which never comes.
+# A thread that takes this many consecutive steps without a change waits for another thread, which never arrives.
 _IDLE = 1_000_000
 
 
@@ -321,7 +321,7 @@ def _step(name: str, target: Any, index: Any, items: tuple[Any, ...]) -> Any:
     changed = _bytes(kind(new)) != _bytes(old)
     thread.idle = 0 if changed else thread.idle + 1
     if thread.launch.scheduler is not None:
-        # Who changes nothing may be waiting.
+        # A thread that changes nothing may be waiting.
         if not changed:
             thread.launch.scheduler.pause(thread)
     elif thread.idle > _IDLE:

@@ -9,7 +9,7 @@ import functools
 
 _INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 _HALVES = ("float16", "bfloat16")
-# What stays `float32` beside one: where an operator computes, and where values meet.
+# Types that give `float32` when combined with one: in operators, and where values of several types merge.
 _BESIDE_FLOAT32 = {*_HALVES, "float32", "boolean", "int8", "uint8", "int16"}
 _IN_FLOAT32 = {*_HALVES, "float32", "int8", "uint8", "int16", "uint16"}
 _BESIDE_HALF = {"float16": {"boolean", "int8"}, "bfloat16": {"boolean", "int8", "uint8"}}

@@ -57,7 +57,7 @@ _WORD = 1 << 64
 _OBJECT = "\0weft "
 # The variable of an inner function that is called with several types which has its arguments.
 _ARGUMENTS = "weft arguments"
-# Before 3.12 what stands in an f-string has other places than those of the text.
+# Before 3.12, expressions in an f-string have locations that differ from those of the source.
 _PLACES_IN_FSTRINGS = sys.version_info >= (3, 12)
 
 
@@ -202,7 +202,7 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def visit_Lambda(self, node: ast.Lambda) -> Any:
-        # What it is called with is not known by a name: there are no statements.
+        # The callee has no name here: there are no statements.
         before, self.inner = self.inner, []
         try:
             return self.generic_visit(node)
@@ -349,7 +349,7 @@ def rewritten(
     ast.increment_lineno(definition, code.co_firstlineno - starts)
     inner: ast.stmt = definition
     outside: list[ast.stmt] = []
-    # What the function reads by its own name, or by that of the class, is no variable of the function around it here.
+    # A function that reads its own name, or that of the class, does not read a variable of the enclosing function here.
     definition.name = f"weft {definition.name}"
     if around is not None:  # it decides what names that begin with two underscores are
         outside = [_placed(ast.Global([around]), definition)]

@@ -96,7 +96,7 @@ class Operators:
 
     compute: Callable[[str, Any, Any], Any]
     compare: Callable[[str, Any, Any], Any]
-    # What is in an array behind `target operator= value`.
+    # The array's new element after `target operator= value`.
     update: Callable[[str, Any, Any], Any]
 
 

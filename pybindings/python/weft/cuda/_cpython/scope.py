@@ -87,7 +87,7 @@ class _Module:
         return repr(self.__dict__["_module"])
 
 
-# What rounds nothing: NumPy gives the very same.
+# Exact functions: NumPy's results are identical.
 _EXACT = {"sqrt", "fabs", "floor", "ceil", "trunc", "copysign", "isnan", "isinf", "isfinite"}
 
 
@@ -117,7 +117,7 @@ def _real(value: Any) -> Any:
 
 def _native(function: Any, what: str, numpy: bool, *args: Any, **kwargs: Any) -> Any:
     if numpy and len(args) > 1 and any(type_name(arg) is not None and not is_weak(arg) for arg in args):
-        # What has no type of its own takes that of the others.
+        # Untyped operands take the type of the others.
         common = RULES[numpy].common(list(args))
         if common is not None:
             args = tuple(RULES[numpy].converted(arg, common[0], weak=False) if is_weak(arg) else arg for arg in args)
@@ -132,7 +132,7 @@ def _of_numpy(name: str, *, numpy: bool) -> Any:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if args and not kwargs and all(type_name(arg) is not None for arg in args):
-            # What compiled code has no such function of, NumPy computes.
+            # NumPy computes functions that compiled code does not have.
             with contextlib.suppress(CompileError):
                 return _native(function, f"np.{name}", numpy, *args)
         values = [_unwrapped(arg) for arg in args]
@@ -187,7 +187,7 @@ def _module(module: types.ModuleType, *, numpy: bool) -> _Module:
 
 _NUMPY_TYPES: dict[Any, Any] = {getattr(np, name): cls for name, cls in SCALARS.items() if hasattr(np, name)}
 _NUMPY_TYPES[np.bool_] = SCALARS["boolean"]
-# What is the same in a kernel.
+# Types whose values are the same in a kernel.
 _PLAIN = {int, float, complex, bool, str, bytes, type(None), *SCALARS.values(), Array, Record, Vector}
 
 
@@ -301,7 +301,7 @@ class _Scope(_Names):
 
     def __init__(self, module: dict[str, Any], *, numpy: bool) -> None:
         super().__init__(module)
-        # What debuggers evaluate does not go by __getitem__: names of weft's and of modules are looked up here.
+        # Debuggers evaluate without __getitem__: names of weft and of modules are looked up here.
         for name, value in module.items():
             if not name.startswith("__") and isinstance(value, (KernelName, types.ModuleType, _weft.Type, np.ndarray)):
                 self[name] = meaning(value, numpy=numpy)
@@ -309,7 +309,7 @@ class _Scope(_Names):
         self._module, self._numpy = module, numpy
 
     def __getitem__(self, name: str) -> Any:
-        # What a debugger has put here is its own.
+        # A name that a debugger has stored here takes precedence.
         if name in self._module:
             return meaning(self._module[name], numpy=self._numpy)
         return super().__getitem__(name)
@@ -318,10 +318,11 @@ class _Scope(_Names):
 # By the identity of the globals and of the functions, and by their rules, as of the present launch.
 _SCOPES: dict[tuple[int, bool], tuple[dict[str, Any], _Scope]] = {}
 _FUNCTIONS: dict[tuple[int, bool], tuple[Any, Any]] = {}
-# What the compiler knows of the present launch.
+# The compiler's expression types for the present launch.
 _KNOWN: list[Expressions] = [Expressions()]
 _NUMPY = [False]
-# By the identity of a function's code, which stays: its text, and what was made of that for types of expressions.
+# By the identity of a function's code, which is held: its source, and the code compiled from it for given expression
+# types.
 _TEXTS: dict[int, tuple[types.CodeType, tuple[str, int, str | None] | None]] = {}
 _CODES: dict[tuple[int, Any], types.CodeType] = {}
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from weft.cuda._cpython.threads import Thread
 
-    # What a thread gets: of its rank in the group, and of what all brought, in their order.
+    # A thread's result, from its rank in the group and the values of all members, in their order.
     Combine = Callable[[int, dict[int, Any]], Any]
 
 WARP = 32

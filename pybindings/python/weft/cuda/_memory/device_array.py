@@ -537,7 +537,7 @@ def read(array: DeviceNDArray, stream: Any) -> np.ndarray[Any, Any]:
         from weft.cuda._memory import copies
         from weft.cuda._memory.ordering import ordered
 
-        # What lies between the elements stays where it is: a column does not bring its matrix.
+        # Elements between those of the array are not copied: a column does not copy its matrix.
         with ordered([array], stream) as chosen:
             array = copies.compact(array, "K", chosen)
         low, high, contiguous = 0, array.nbytes, True
@@ -569,7 +569,7 @@ def write(array: DeviceNDArray, value: Any, stream: Any) -> None:
         host = np.asarray(value, order="C" if array.is_c_contiguous() else "F")
         _weft.copy_to_device(array, _bytes_of(host), stream)
         return
-    # What lies between the elements is not touched. They are taken in the order in which they lie in memory.
+    # Memory between the elements is not touched. The elements are copied in their order in memory.
     upwards = tuple(slice(None, None, -1 if stride < 0 else None) for stride in array.strides)
     axes = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
     host = np.ascontiguousarray(value[upwards].transpose(axes))

@@ -114,7 +114,7 @@ def add_at_indices() -> Dispatcher:
     return made
 
 
-# --- Sums of all before: each thread has a piece of its own, one behind the other ---
+# --- Prefix sums: each thread has a contiguous chunk ---
 
 
 @functools.cache

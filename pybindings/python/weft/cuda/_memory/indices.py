@@ -51,7 +51,7 @@ class Parts:
     shape: list[int]
     strides: list[int]
     indices: list[Index]
-    # How many of the axes that stay come before those of the indices.
+    # The number of remaining axes before those of the indices.
     before: int
 
 
@@ -75,13 +75,13 @@ def split_key(target: DeviceNDArray, key: Any) -> Parts:
     """Take apart a key in which there is an array; bounds of the arrays are not checked yet."""
     items = list(key) if isinstance(key, tuple) else [key]
     items = [as_index(item) if is_array_index(item) else item for item in items]
-    # Where `...` stands for no axis at all: it still parts the arrays before it from those behind it.
+    # Where `...` expands to no axis at all, it still separates the arrays before it from those after it.
     gap = next((at for at, item in enumerate(items) if item is Ellipsis), len(items))
     named = len(items)
     items = target.without_ellipsis(items)
     gap = gap if len(items) < named else len(items)
     start, axis, shape, strides, indices = 0, 0, [], [], []
-    # Places of the arrays among the items; an integer beside arrays counts as one.
+    # Positions of the arrays among the items; an integer beside arrays counts as one.
     places: list[int] = []
     before = 0
     for place, item in enumerate(items):

@@ -353,7 +353,7 @@ def mapped(*arylist: np.ndarray[Any, Any], stream: Any = 0) -> Iterator[DeviceND
     owners: list[list[Any]] = []
     for array in arylist:
         memory = _lock(array, mapped=True)
-        # The names that the block gave stay behind it: the memory is let go by its owner.
+        # The names that the block bound outlive it: the owner releases the memory.
         owners.append([memory, array])
         device = array_at(
             owners[-1], memory.device_address, array.shape, array.strides, array.dtype, memory.device,

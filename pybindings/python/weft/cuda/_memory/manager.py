@@ -92,7 +92,7 @@ class HostOnlyCUDAMemoryManager(BaseCUDAMemoryManager):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.allocations: dict[Any, Any] = {}
-        # Whether a class can be a manager is asked of an instance without a context.
+        # The check whether a class can be a manager uses an instance without a context.
         self.deallocations: Any = None if self.context is None else self.context.deallocations
 
     def memhostalloc(self, size: int, mapped: bool = False, portable: bool = False, wc: bool = False) -> Any:  # noqa: ARG002

@@ -69,7 +69,7 @@ def _apply(name: str, *operands: Any, out: Any = None) -> Any:
 
     from weft.cuda._ufunc import numpy_ufuncs
 
-    # Of texts everything is an operand: what is none of others would compare as unequal, without a word.
+    # For strings every object is an operand: otherwise such objects would silently compare as unequal.
     of_texts = any(getattr(operand, "dtype", np.dtype(bool)).kind in "SU" for operand in operands)
     if not of_texts and not all(map(numpy_ufuncs.is_operand, operands)):
         return NotImplemented
@@ -173,7 +173,7 @@ class Operators(Array[Element]):
         return index
 
     def __str__(self) -> str:
-        # As of NumPy's, the number; the elements of other arrays stay where they are.
+        # As in NumPy, the number of a 0-d array; the elements of other arrays are not copied.
         if self.ndim or self.dtype.names is not None or _weft.is_recording():
             return repr(self)
         return str(self.copy_to_host()[()])

@@ -38,7 +38,7 @@ def ordered(arrays: Sequence[Any], stream: Any = 0) -> Iterator[Any]:
     found = [array for array in every if array is not None]
     before = _weft.current_device_id()
     device = found[0].device if found else before
-    # What is on another device is copied through the host, in its own stream.
+    # An array on another device is copied through the host, in its own stream.
     given = [array.stream for array in found if array.device == device]
     if device != before:
         _weft.select_device(device)
@@ -46,7 +46,7 @@ def ordered(arrays: Sequence[Any], stream: Any = 0) -> Iterator[Any]:
     try:
         others = _others(given, chosen)
         if others and isinstance(chosen, StreamBase) and chosen.is_capturing():
-            # What another library captures waits for nothing outside of its graph, and nothing for it.
+            # Work that another library captures waits for nothing outside of its graph, and nothing waits for it.
             others = []
         for other in others:
             _follow(chosen, other)

@@ -212,7 +212,7 @@ class _HostBytes:
         """Give the bytes, from Python 3.12 on."""
         import ctypes
 
-        # Whoever has it keeps the object that it was asked of.
+        # The view holds the object that created it.
         return memoryview((ctypes.c_ubyte * self.size).from_address(int(self.host_pointer))).cast("B")
 
 
@@ -243,7 +243,7 @@ class MappedMemory(_HostBytes, AutoFreePointer):
             on_device = _weft.mapped_address(context.device.id, host)
         super().__init__(context, on_device, size, owner, finalizer)
         self.host_pointer = Handle(host)
-        # What `mempin` was told that the memory is of.
+        # The owner of the memory that `mempin` was given.
         self.pinned: Any = None
 
 
@@ -276,7 +276,7 @@ class PinnedMemory(_HostBytes):
         self.host_pointer = Handle(address_of(pointer))
         self.size = size
         self._owner = owner
-        # What `mempin` was told that the memory is of.
+        # The owner of the memory that `mempin` was given.
         self.pinned: Any = None
         self.is_managed = finalizer is not None or isinstance(owner, _weft.HostMemory)
         self._finalizer = None if finalizer is None else weakref.finalize(self, finalizer)

@@ -34,7 +34,7 @@ class Shapes(Array[Element]):
         def __getattr__(self, name: str) -> Any:
             what = f"{type(self).__name__!r} object"
             if name.startswith("_"):
-                # Other libraries ask often whether an array has a protocol of theirs.
+                # Other libraries often test whether an array has a protocol of theirs.
                 msg = f"{what} has no attribute {name!r}"
                 raise AttributeError(msg)
             from weft._missing import missing
@@ -534,7 +534,7 @@ def _reshaped(array: Any, shape: Sequence[int], order: str) -> Sequence[int] | N
     for axis in axes:
         if shape[axis] == 1:
             continue
-        # What is left of the axis of the array at hand, with as many of those behind it as go on where it ends.
+        # The rest of the current source axis, merged with the following axes that are contiguous with it.
         extent, stride = given[at]
         while extent % shape[axis] and at + 1 < len(given) and given[at + 1][1] == stride * extent:
             at += 1

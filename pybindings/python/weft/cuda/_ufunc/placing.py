@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 
-# What numbers of Python's classes are where nothing else says it.
+# The dtypes of numbers of Python's classes where no other operand decides.
 WEAK: dict[type, np.dtype[Any]] = {
     bool: np.dtype(np.bool_),
     int: np.dtype(np.int64),

@@ -334,7 +334,7 @@ def _rows_of(
     """Give an array whose last axis is all of those that are reduced."""
     moved = array.transpose([*kept, *axes])
     if config.REPRODUCIBLE and isinstance(moved, np.ndarray):
-        # What a GPU copies a CPU reads where it is: of the steps in memory the order of a reduction depends.
+        # The CPU copies too, as a GPU does: the order of a reduction depends on the strides in memory.
         moved = np.ascontiguousarray(moved)
     if len(axes) == 1:
         return moved

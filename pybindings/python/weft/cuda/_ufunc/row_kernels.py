@@ -74,7 +74,7 @@ def along(core: Dispatcher, dtype: Any, lanes: int, deep: int) -> Dispatcher:
         x, number = cuda.threadIdx.x, cuda.blockIdx.y
         width = cuda.blockDim.x if lanes == WARP else lanes
         own = type(count)(type(count)(cuda.blockIdx.x) * type(count)(cuda.blockDim.y) + type(count)(cuda.threadIdx.y))
-        # Threads behind the last row go along it too, since all of a warp meet.
+        # Threads past the last row process it too, since all threads of a warp meet at barriers.
         index = outer_index(min(own, type(count)(count - type(count)(1))), steps, extents)
         row = array[index]
         first, end = part(number, cuda.gridDim.y, share, more, np.uint64(WARP), row.size)

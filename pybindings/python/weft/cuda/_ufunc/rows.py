@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from weft._weft import Dispatcher, Type
 
-# On a GPU, as measured on an H200: threads of a block with several rows; most warps of a row, and turns of each that
-# are worth twice as many; blocks of rows and of columns for each multiprocessor that are enough; elements that deserve
-# a block; elements between those of a row that lie apart and still share lines of memory.
+# For GPUs, as measured on an H200: threads of a block with several rows; the most warps of a row, and the iterations of
+# each that are worth twice as many; the blocks of rows and of columns per multiprocessor that suffice; the elements
+# that justify a block; the stride in elements at which a row's elements still share cache lines.
 _THREADS = 256
 _WARPS = 8
 _TURNS = 4
