@@ -55,7 +55,7 @@ mod tests {
             let page = explain(code);
             let title = format!("# {}: {}\n", code.number(), code.title());
             assert!(page.starts_with(&title), "{}: the title is not `{}`", code.number(), title.trim_end());
-            // What the command says of itself has its code in JSON only.
+            // The command's own diagnostics show their code in JSON only.
             let own = code == Code::Usage;
             let severity = if code == Code::Widened {
                 "note"

@@ -1,8 +1,8 @@
-//! What to write instead of a name that is not there: one table, for kernels and for the host.
+//! Suggestions for names that do not exist: one table, for kernels and for the host.
 //!
-//! A row is here because people write the name: it is another library's, an older CUDA's, or it is there, but on the
-//! other side of a launch. Misspelt names are found by [`closest`](super::closest), and what numba-cuda alone has in
-//! kernels is a row of `intrinsics/numba.rs`.
+//! A row is in the table because people write the name: another library or an older CUDA has it, or it exists only on
+//! the other side of a launch. [`closest`](super::closest) finds misspelt names; names that only numba-cuda has in
+//! kernels are rows of `intrinsics/numba.rs`.
 
 /// The code in which a name occurs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -259,8 +259,8 @@ const OPTIONS: &[(&str, &str)] = &[
     ("target", "leave it out: kernels run on the current device, and WEFT_DEVICE=cpu runs them on the CPU"),
 ];
 
-/// What to write instead of a name that is not there, by its whole path such as `weft.cuda.shfl`; `None` if no row
-/// knows it.
+/// The suggestion for a name that does not exist, given its whole path such as `weft.cuda.shfl`; `None` if the table
+/// has no row for it.
 pub fn instead(place: NameContext, path: &str) -> Option<&'static str> {
     let fits = |row: &Row| {
         row.0.is_none_or(|only| only == place)
@@ -273,7 +273,7 @@ pub fn instead(place: NameContext, path: &str) -> Option<&'static str> {
     ROWS.iter().find(|row| fits(row)).map(|row| row.2)
 }
 
-/// What is said of an option that `cuda.jit` does not have, of which these are known.
+/// The message for an option that `cuda.jit` does not have; `known` lists those that it has.
 pub fn unexpected_option<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let message = format!("cuda.jit() got an unexpected option '{name}'");
     if let Some((_, instead)) = OPTIONS.iter().find(|(option, _)| *option == name) {

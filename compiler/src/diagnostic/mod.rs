@@ -1,7 +1,7 @@
-//! What is wrong with a program: data first, the sentence last.
+//! Errors, warnings and notes about a program, as data that is rendered last.
 //!
-//! A diagnostic has a code (a row of [`codes`]), a span, labels, notes and, where one exists, a way out. [`render`] is
-//! the only place that turns diagnostics into text or JSON; [`explain`] holds a page for each code.
+//! A diagnostic has a code (a row of [`codes`]), a span, labels, notes and, where one exists, a suggestion. Only
+//! [`render`] formats diagnostics as text or JSON; [`explain`] holds a page for each code.
 
 pub mod codes;
 mod explain;
@@ -26,7 +26,7 @@ pub enum Severity {
     Error,
     /// The program is compiled; something in it is likely not meant.
     Warning,
-    /// The program is compiled; somebody asked what it makes of something.
+    /// The program compiles; the user requested information about it.
     Note,
 }
 
@@ -39,22 +39,22 @@ pub struct Diagnostic {
     pub severity: Severity,
     /// One sentence, no full stop: what is wrong, with the names and types in question.
     pub message: String,
-    /// The place that is shown with carets.
+    /// The main span, shown with carets.
     pub span: Span,
-    /// What stands under the carets; may be empty.
+    /// The label below the carets; may be empty.
     pub label: String,
-    /// More places that explain it ("`acc` became float64 here").
+    /// Secondary spans with their labels ("`acc` became float64 here").
     pub labels: Vec<(Span, String)>,
-    /// Facts.
+    /// Additional remarks.
     pub notes: Vec<String>,
-    /// What Numba says of the same fault, for those who know it by these words; may have several lines.
+    /// Numba's message for the same error, for users who know it; may have several lines.
     pub numba: Option<String>,
-    /// What to write instead.
+    /// The suggested fix.
     pub help: Option<String>,
 }
 
 impl Diagnostic {
-    /// An error with a message at a place; the builder methods add the rest.
+    /// An error with a message at a span; the builder methods add the rest.
     pub fn error(code: Code, span: Span, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -69,12 +69,12 @@ impl Diagnostic {
         }
     }
 
-    /// A warning with a message at a place.
+    /// A warning with a message at a span.
     pub fn warning(code: Code, span: Span, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(code, span, message) }
     }
 
-    /// A note with a message at a place.
+    /// A note with a message at a span.
     pub fn note_at(code: Code, span: Span, message: impl Into<String>) -> Self {
         Self { severity: Severity::Note, ..Self::error(code, span, message) }
     }
@@ -86,14 +86,14 @@ impl Diagnostic {
         self
     }
 
-    /// Adds another place.
+    /// Adds a secondary span.
     #[must_use]
     pub fn also(mut self, span: Span, text: impl Into<String>) -> Self {
         self.labels.push((span, text.into()));
         self
     }
 
-    /// Adds a fact.
+    /// Adds a note.
     #[must_use]
     pub fn note(mut self, text: impl Into<String>) -> Self {
         self.notes.push(text.into());
@@ -107,12 +107,12 @@ impl Diagnostic {
         self
     }
 
-    /// What Numba says, as it is shown.
+    /// Numba's message, as it is shown.
     fn words(&self) -> Option<String> {
         self.numba.as_ref().map(|words| format!("in Numba's words: {words}"))
     }
 
-    /// Sets the way out.
+    /// Sets the suggestion.
     #[must_use]
     pub fn help(mut self, text: impl Into<String>) -> Self {
         self.help = Some(text.into());

@@ -1,6 +1,6 @@
-//! Diagnostics as text and as JSON: the only place that does so, and the only user of annotate-snippets.
+//! Renders diagnostics as text and as JSON. No other module does so or uses annotate-snippets.
 //!
-//! Lines and columns are those of the user's own file, whatever part of it was parsed.
+//! Lines and columns are those of the user's own file, even if only a part of it was parsed.
 
 use std::fmt::Write as _;
 
@@ -9,8 +9,8 @@ use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Renderer, Snip
 use super::{Diagnostic, Severity};
 use crate::source::{SourceFile, SourceMap, Span};
 
-/// The text that a user reads: code, message, file and line, the line with carets, labels, notes, way out. After
-/// several diagnostics a last line counts them.
+/// The text for the user: code, message, file and line, the line with carets, labels, notes, suggestion. After several
+/// diagnostics a last line counts them.
 pub fn render_text(diagnostics: &[Diagnostic], sources: &SourceMap, color: bool) -> String {
     let renderer = if color { Renderer::styled() } else { Renderer::plain() };
     let mut parts: Vec<String> =
@@ -41,7 +41,7 @@ fn render_one(diagnostic: &Diagnostic, sources: &SourceMap, renderer: &Renderer)
     diagnostic.words().map_or_else(|| own.clone(), |words| format!("{own}\n\n{words}"))
 }
 
-/// What weft says itself.
+/// Renders weft's part of a diagnostic, without Numba's message.
 fn render_own(diagnostic: &Diagnostic, sources: &SourceMap, renderer: &Renderer) -> String {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
@@ -73,7 +73,7 @@ struct AnnotatedFile<'a> {
     index: u32,
     /// The file's text with the columns that were cut off back in front of each line.
     text: String,
-    /// Place, text, and whether it is the main one.
+    /// Span, label, and whether it is the main one.
     places: Vec<(Span, &'a str, bool)>,
 }
 
@@ -125,9 +125,9 @@ fn uncut(file: &SourceFile) -> String {
     format!("{indent}{}", file.text.replace('\n', &format!("\n{indent}")))
 }
 
-/// A JSON array with one object a diagnostic: `code`, `severity`, `message`, the place (`file`, `line`, `column`,
-/// `end_line`, `end_column`: counted from 1, columns in characters, the end is one past the last character; null where
-/// there is no place), `label`, `labels` (objects with a place and `label`), `notes`, `help` (a string or null).
+/// A JSON array with one object per diagnostic: `code`, `severity`, `message`, the location (`file`, `line`, `column`,
+/// `end_line`, `end_column`: counted from 1, columns in characters, the end is one past the last character; null if
+/// there is no location), `label`, `labels` (objects with a location and `label`), `notes`, `help` (a string or null).
 pub fn render_json(diagnostics: &[Diagnostic], sources: &SourceMap) -> String {
     let objects: Vec<String> = diagnostics.iter().map(|diagnostic| json_one(diagnostic, sources)).collect();
     if objects.is_empty() {

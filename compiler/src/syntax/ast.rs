@@ -1,8 +1,8 @@
-//! weft's own tree of the Python that it reads.
+//! weft's syntax tree of Python.
 //!
-//! Every node has a span. Statements and expressions that no kernel can have are kept as `Unsupported`, so that the
-//! front end can name them and go on. Constants are as the text gives them, constant expressions as Python's
-//! compiler folds them (`fold.rs`).
+//! Every node has a span. Statements and expressions that no kernel can contain become `Unsupported`, so that the front
+//! end can name them and continue. Constants are as written; constant expressions are folded as Python's compiler folds
+//! them (`fold.rs`).
 
 use num_bigint::BigInt;
 
@@ -21,7 +21,7 @@ pub struct Function {
     pub decorators: Vec<Expr>,
     /// `-> T`.
     pub returns: Option<Expr>,
-    /// The place of the name in `def name`.
+    /// The span of the name in `def name`.
     pub name_span: Span,
     /// From `def` (after the decorators) to the end of the body.
     pub span: Span,
@@ -38,7 +38,7 @@ pub struct Param {
     pub default: Option<Expr>,
     /// Plain, `*args` or `**kwargs`.
     pub kind: ParamKind,
-    /// The name's place.
+    /// The name's span.
     pub span: Span,
 }
 
@@ -53,7 +53,7 @@ impl Param {
     }
 }
 
-/// What sort of parameter.
+/// The kind of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParamKind {
     /// By position or keyword.
@@ -68,10 +68,10 @@ pub enum ParamKind {
     VarKeywords,
 }
 
-/// A statement and its place.
+/// A statement and its span.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stmt {
-    /// What it is.
+    /// The kind of statement.
     pub kind: StmtKind,
     /// Where.
     pub span: Span,
@@ -129,7 +129,7 @@ pub enum StmtKind {
     For {
         /// The loop variable, or a tuple of them.
         target: Expr,
-        /// What is iterated.
+        /// The iterable.
         iter: Expr,
         /// The body.
         body: Vec<Stmt>,
@@ -165,10 +165,10 @@ pub enum StmtKind {
     Unsupported(&'static str),
 }
 
-/// An expression and its place.
+/// An expression and its span.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expr {
-    /// What it is.
+    /// The kind of expression.
     pub kind: ExprKind,
     /// Where.
     pub span: Span,
@@ -256,7 +256,7 @@ pub enum ExprKind {
     },
     /// `func(args, name=value)`.
     Call {
-        /// What is called.
+        /// The callee.
         func: Box<Expr>,
         /// Positional arguments; a `*args` is a `Starred`.
         args: Vec<Expr>,
@@ -294,7 +294,7 @@ pub enum ExprKind {
     Starred(Box<Expr>),
     /// `name := value`.
     Named {
-        /// The name and its place.
+        /// The name and its span.
         target: Box<Expr>,
         /// The value.
         value: Box<Expr>,
@@ -303,7 +303,7 @@ pub enum ExprKind {
     Lambda(Box<Function>),
     /// `element for target in iter if test …`, as an argument or in brackets.
     Comprehension {
-        /// What each turn gives.
+        /// The value of each iteration.
         element: Box<Expr>,
         /// The loops, outermost first.
         loops: Vec<ComprehensionLoop>,
@@ -317,9 +317,9 @@ pub enum ExprKind {
 pub struct ComprehensionLoop {
     /// The loop variable, or a tuple of them.
     pub target: Expr,
-    /// What is iterated.
+    /// The iterable.
     pub iter: Expr,
-    /// Conditions: turns in which one is false give nothing.
+    /// Conditions: an iteration in which one is false yields nothing.
     pub tests: Vec<Expr>,
 }
 
@@ -440,7 +440,7 @@ pub enum ModuleItem {
     Class {
         /// Its name.
         name: String,
-        /// What it is derived from; nothing is known of one that is decorated or has a metaclass.
+        /// The base classes; `None` for a class that is decorated or has a metaclass.
         bases: Option<Vec<Expr>>,
         /// Where.
         span: Span,
@@ -474,16 +474,16 @@ pub enum ModuleItem {
         /// Carried out if all are false.
         orelse: Vec<ModuleItem>,
     },
-    /// `try`: what stands in `finally` follows it.
+    /// `try`; the statements of its `finally` follow it.
     Try {
         /// The block, and the one of `else`.
         body: Vec<ModuleItem>,
         /// The handlers' blocks, without those that raise.
         handlers: Vec<Vec<ModuleItem>>,
     },
-    /// What is carried out not at all, once, or several times: the blocks of loops and of `match`.
+    /// Statements that are executed not at all, once, or several times: the blocks of loops and of `match`.
     Maybe(Vec<ModuleItem>),
-    /// A name gets a value that the text does not tell, or loses its own.
+    /// A name gets a value that cannot be determined from the source, or is unbound.
     Binds {
         /// The name.
         name: String,
@@ -500,9 +500,9 @@ pub enum ModuleItem {
         name: String,
         /// Its decorators.
         decorators: Vec<Expr>,
-        /// What it stands in: ``the function `make` ``.
+        /// The enclosing definition: ``the function `make` ``.
         inside: String,
-        /// Where its name stands.
+        /// The span of its name.
         span: Span,
     },
     /// Any other statement.
@@ -511,7 +511,7 @@ pub enum ModuleItem {
     Unparsed {
         /// The parser's message.
         message: String,
-        /// The place of the fault.
+        /// The span of the error.
         at: Span,
         /// The statement's lines.
         span: Span,

@@ -1,9 +1,10 @@
-//! Constant expressions: what CPython's compiler computes of literals is the value that a kernel means.
+//! Constant expressions, folded as CPython's compiler folds them.
 //!
-//! Numba compiles what CPython's compiler left: there, `2**-4` is 0.0625 and `(1 << 64) - 1` a `uint64`. So nothing behind
-//! the parser sees other constants either. Each expression is folded as it is made, from the operands outwards; it keeps its
-//! place. What CPython folds, and up to which size, is in its `Python/ast_opt.c` (from 3.14 on in `Python/flowgraph.c`):
-//! neither comparisons nor `and` and `or`, nothing that raises an exception.
+//! Numba compiles the result of CPython's compiler: there, `2**-4` is 0.0625 and `(1 << 64) - 1` a `uint64`. So the
+//! code after the parser sees the same constants. The parser folds each expression when it builds it, from the operands
+//! outwards; the result has the expression's span. CPython defines what is folded, and up to which size, in its
+//! `Python/ast_opt.c` (from 3.14 on in `Python/flowgraph.c`): neither comparisons nor `and` and `or`, nothing that
+//! raises an exception.
 
 use num_bigint::{BigInt, Sign};
 

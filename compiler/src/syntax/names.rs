@@ -7,14 +7,14 @@ use std::collections::BTreeSet;
 use super::ast::{Expr, ExprKind, Function, Stmt, StmtKind};
 
 /// The dotted chains that a function reads and does not bind itself: `["cuda.grid", "TPB", "config.N", "math.pi"]`,
-/// sorted, each once. A chain is as long as the text gives it (`cuda.threadIdx.x`); decorators, annotations and
-/// defaults do not count. Names bound anywhere in the function (parameters, assignments, loop variables) are local,
-/// as in Python. What a nested function reads and nobody binds counts too.
+/// sorted, each once. A chain is as long as the source has it (`cuda.threadIdx.x`); decorators, annotations and
+/// defaults do not count. Names bound anywhere in the function (parameters, assignments, loop variables) are local, as
+/// in Python. Free names of nested functions count too.
 pub fn free_chains(function: &Function) -> Vec<String> {
     free(function).into_iter().collect()
 }
 
-/// Behind the name of Python's own function, whatever the text calls so: what a `match` becomes calls these.
+/// The suffix of a Python builtin's name that the source cannot shadow: the desugaring of `match` calls these.
 pub const OWN_BUILTIN: &str = "@builtins";
 
 fn free(function: &Function) -> BTreeSet<String> {
@@ -84,11 +84,11 @@ fn root(chain: &str) -> &str {
 #[derive(Default)]
 struct Names {
     bound: BTreeSet<String>,
-    /// What is bound in more than one place.
+    /// Names with more than one binding.
     again: BTreeSet<String>,
     read: BTreeSet<String>,
     shapes: BTreeSet<String>,
-    /// What is assigned to and belongs to a function around this one.
+    /// Names that are assigned to and belong to an enclosing function.
     outer: BTreeSet<String>,
 }
 

@@ -12,7 +12,7 @@ use super::ast::{BinOp, UnaryOp};
 /// Integers that are longer are not computed.
 const MOST_BITS: u64 = 4096;
 
-/// Digits behind the point of a decimal quotient that no two neighboring floats, nor the middle between them, share.
+/// Digits after the decimal point of a quotient, enough to differ from every float and every midpoint of two floats.
 const DIGITS: usize = 1100;
 
 /// A number of Python's.

@@ -5,14 +5,14 @@ use super::{
     names::{bound_once, free_names},
 };
 
-/// Whether a function binds a name by one assignment and reads it in one place, to which each turn of the assignment
-/// leads once at most: behind it in its block, in no loop and no inner function of its own.
+/// Whether a function binds a name by one assignment and reads it by one expression, which each execution of the
+/// assignment reaches at most once: after it in the same block, in no loop and no inner function of its own.
 pub fn is_read_once(function: &Function, name: &str) -> bool {
     let all: usize = function.body.iter().map(|stmt| reads(stmt, name, true)).sum();
     all == 1 && bound_once(function).contains(name) && read_behind(&function.body, name)
 }
 
-/// Whether the name is read behind its assignment, wherever in the block that is.
+/// Whether the name is read after its assignment, anywhere in the block.
 fn read_behind(block: &[Stmt], name: &str) -> bool {
     block.iter().enumerate().any(|(at, stmt)| match &stmt.kind {
         StmtKind::Assign { targets, .. } => {

@@ -33,7 +33,7 @@ pub(super) struct Converter<'a> {
     pub(super) file: u32,
     /// The class around the text, whose name goes into its private names.
     class: Option<&'a str>,
-    /// What the strings were that are plain ones to the parser.
+    /// The formatted strings that the parser sees as plain ones.
     pub(super) formatted: &'a Formatteds,
     depth: u32,
     too_deep: bool,
@@ -156,7 +156,7 @@ impl<'a> Converter<'a> {
         Ok(params)
     }
 
-    /// The place of a function's name: the first time that it stands as a word after `def`.
+    /// The span of a function's name: its first occurrence as a word after `def`.
     pub(super) fn name_span(&self, name: &str, def: Span) -> Span {
         let from = def.start as usize + "def".len();
         let found = self.text.get(from..).and_then(|rest| rest.find(name));
@@ -185,8 +185,8 @@ impl<'a> Converter<'a> {
         Ok(Stmt { kind, span })
     }
 
-    /// An `if` with all its `elif`s, of which each stands in the `orelse` of the one before: they are not nested to
-    /// whoever wrote them.
+    /// An `if` with all its `elif`s. In Python's tree each is in the `orelse` of the one before, but in the source they
+    /// are not nested.
     fn if_chain(&mut self, first: &py::StmtIf) -> Result<StmtKind> {
         let mut chain = vec![first];
         let mut last = first;
@@ -322,8 +322,8 @@ impl<'a> Converter<'a> {
         exprs.iter().map(|expr| self.expr(expr)).collect()
     }
 
-    /// What only its items are taken of: nobody can tell a list that is written there from a tuple, and Python's own
-    /// compiler makes one of it.
+    /// A list literal that is only iterated over. It cannot be distinguished from a tuple, and CPython's compiler makes
+    /// one of it too.
     fn items(&mut self, expr: &py::Expr) -> Result<Expr> {
         let mut items = self.expr(expr)?;
         if let ExprKind::List(list) = items.kind {

@@ -1,6 +1,6 @@
-//! The parser's errors as diagnostics: one sentence, at the place of the fault.
+//! The parser's errors as diagnostics: one sentence, at the span of the error.
 //!
-//! The parser gives one byte offset and the token that it did not expect; what is said here looks at the line too.
+//! The parser returns one byte offset and the unexpected token; the message depends on the line too.
 
 use rustpython_parser::{ParseError, ParseErrorType, Tok, lexer::LexicalErrorType};
 
@@ -24,7 +24,7 @@ pub(super) fn diagnose(error: &ParseError, text: &str, shift: u32, file: u32) ->
     }
 }
 
-/// The line of a fault: what stands before it and the first word.
+/// The line of an error: the text before it and the first word.
 struct Line<'a> {
     word: &'a str,
 }
@@ -125,8 +125,8 @@ fn token_text(tok: &Tok, text: &str, span: Span) -> String {
     }
 }
 
-/// The token that starts at an offset: a word, a number or one character. At a line's end it is the place after its
-/// last character.
+/// The token that starts at an offset: a word, a number or one character. At a line's end it is the empty span after
+/// its last character.
 pub(super) fn token_at(text: &str, offset: u32, file: u32) -> Span {
     let mut start = offset as usize;
     while !text.is_char_boundary(start) {

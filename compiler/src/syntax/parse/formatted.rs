@@ -1,9 +1,9 @@
 //! f-strings and t-strings, as Python 3.12 (PEP 701) and 3.14 (PEP 750) have them: with any expression in their fields,
 //! their own quotes, backslashes, comments and lines too.
 //!
-//! rustpython-parser reads those of Python 3.11 only. So [`newer`](super::newer) leaves a plain string of the same
-//! length where one stands, and what is read here is kept under the place where it begins: its texts, and its fields,
-//! parsed at their places in the user's own text. The converter makes a call of `format` of them.
+//! rustpython-parser reads those of Python 3.11 only. So [`newer`](super::newer) replaces each by a plain string of the
+//! same length. This module parses them itself and stores them by their start offset: their literal parts, and their
+//! fields with spans in the user's own source. The converter makes a call of `format` of them.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -26,7 +26,7 @@ pub(super) type Formatteds = BTreeMap<usize, Formatted>;
 /// One formatted string, without those beside it that make one literal with it.
 #[derive(Debug)]
 pub(super) struct Formatted {
-    /// Behind its last quote.
+    /// The offset after its last quote.
     end: usize,
     /// A t-string: no text.
     template: bool,
@@ -38,14 +38,14 @@ enum FStringPart {
     Text(String),
     Field {
         value: Box<py::Expr>,
-        /// The letter behind `!`.
+        /// The letter after `!`.
         conversion: Option<char>,
-        /// What stands behind `:`.
+        /// The format specification after `:`.
         format: Vec<FStringPart>,
     },
 }
 
-/// What is wrong with a formatted string.
+/// An error in a formatted string.
 pub(super) struct Fault {
     /// Where the outermost one begins.
     pub(super) within: usize,
@@ -54,7 +54,7 @@ pub(super) struct Fault {
 
 /// Why reading ended.
 pub(super) enum Stop {
-    /// A plain string has no end: the parser says so, and better where it stands in no field.
+    /// A plain string is not terminated: the parser reports it, with a better message if it is in no field.
     Open(usize),
     Fault(Box<Diagnostic>),
 }
@@ -78,7 +78,7 @@ impl Scanner<'_> {
             return Err(self.wrong(start, "formatted strings are nested too deeply here"));
         }
         let (parts, end) = self.parts(opening, depth)?;
-        // The quotes come first, where the prefix was: what stands in column 0 stays there.
+        // The quotes come first, in place of the prefix, so that a token in column 0 stays in column 0.
         let quotes = if opening.triple { 3 } else { 1 };
         self.replace(start..start + quotes, opening.quote);
         self.replace(start + quotes..end - quotes, b'x');
@@ -104,7 +104,7 @@ impl Scanner<'_> {
         self.wrong(end, if opening.triple { "a string does not end" } else { "a string does not end on its line" })
     }
 
-    /// The texts and fields of a string, to behind its last quote.
+    /// The literal parts and fields of a string, up to and including its last quote.
     fn parts(&mut self, opening: &Opening, depth: usize) -> Read<(Vec<FStringPart>, usize)> {
         let mut at = opening.inside;
         let (mut parts, mut piece) = (Vec::new(), Piece { start: at, raw: String::new() });
@@ -191,7 +191,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// `{expression=!r:format}`, to behind its last brace.
+    /// `{expression=!r:format}`, including its last brace.
     fn field(
         &mut self,
         brace: usize,
@@ -285,7 +285,7 @@ impl Scanner<'_> {
         Ok(at + 1)
     }
 
-    /// Behind blanks, line ends and comments.
+    /// The offset after blanks, line ends and comments.
     fn comments_end(&self, start: usize, comments: &mut Vec<Range<usize>>) -> usize {
         let mut at = self.space_end(start);
         while self.at(at) == b'#' {
@@ -295,7 +295,7 @@ impl Scanner<'_> {
         at
     }
 
-    /// Behind the colon of a field, to the brace that ends it.
+    /// A field's format specification, from after the colon to the brace that ends it.
     fn format(
         &mut self,
         start: usize,
@@ -372,7 +372,7 @@ fn plain(text: &str) -> std::result::Result<String, ParseError> {
     match rustpython_parser::parse(text, Mode::Expression, "")? {
         py::Mod::Expression(module) => Ok(match *module.body {
             py::Expr::Constant(py::ExprConstant { value: py::Constant::Str(value), .. }) => value,
-            // Quotes and what stands between them are a string.
+            // Quotes and the text between them are a string.
             _ => String::new(),
         }),
         _ => Ok(String::new()),
@@ -380,7 +380,7 @@ fn plain(text: &str) -> std::result::Result<String, ParseError> {
 }
 
 impl Converter<'_> {
-    /// Whether a formatted string is part of the literal that stands here.
+    /// Whether the literal at this span contains a formatted string.
     pub(super) fn is_formatted(&self, span: Span) -> bool {
         self.formatted.range(span.start as usize..span.end as usize).next().is_some()
     }

@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// What a pattern says of the subject.
+/// The tests and bindings that a pattern makes.
 #[derive(Default)]
 struct Pattern {
     /// The conditions under which it matches.
@@ -73,7 +73,7 @@ impl Converter<'_> {
         Ok(StmtKind::If { test: yes(span), body: orelse, orelse: Vec::new() })
     }
 
-    /// What a pattern says of the subject; false if it is none that kernels have.
+    /// Collects the tests and bindings of a pattern; false if kernels do not support it.
     fn pattern(&mut self, pattern: &py::Pattern, subject: &Expr, out: &mut Pattern) -> Result<bool> {
         let span = self.span(pattern);
         let equal = |op: CmpOp, value: Expr| Expr {
@@ -140,7 +140,7 @@ impl Converter<'_> {
         let given = patterns.len() - usize::from(star.is_some());
         let name = |name: &str| at(ExprKind::Name(format!("{name}{OWN_BUILTIN}")));
         let call = |function, args| at(ExprKind::Call { func: Box::new(name(function)), args, keywords: Vec::new() });
-        // What is no sequence does not match; an array is none to Python.
+        // A subject that is no sequence does not match; Python does not count an array as one.
         out.tests.push(call("isinstance", vec![subject.clone(), name("tuple")]));
         let length = call("len", vec![subject.clone()]);
         let op = if star.is_some() { CmpOp::GtE } else { CmpOp::Eq };

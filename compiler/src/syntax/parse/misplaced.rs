@@ -1,7 +1,7 @@
-//! What the grammar takes and Python does not, of statements: `return` outside a function, `break` and `continue`
-//! outside a loop, `await` and `yield` in the wrong place, targets that cannot be assigned to.
+//! Errors in statements that the grammar accepts and Python does not: `return` outside a function, `break` and
+//! `continue` outside a loop, misplaced `await` and `yield`, targets that cannot be assigned to.
 //!
-//! It goes over all statements of a file, those of classes too, whatever a kernel needs of them, without recursion:
+//! It visits all statements of a file, those of classes too, whether a kernel needs them or not, without recursion:
 //! they may be nested deeply.
 
 use rustpython_parser::ast::{self as py, Ranged};
@@ -19,7 +19,7 @@ struct StatementContext {
     in_loop: bool,
 }
 
-/// Whose statement it is.
+/// The definition that directly contains the statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Of {
     /// A file's or a class's.
@@ -55,7 +55,7 @@ pub(super) fn faults(suite: &Suite, text: &str, file: u32) -> Vec<Diagnostic> {
     faults
 }
 
-/// What `from __future__` has.
+/// The features of `from __future__`.
 const FUTURES: [&str; 10] = [
     "nested_scopes",
     "generators",
@@ -131,7 +131,7 @@ fn misplaced_value(value: &py::Expr, place: StatementContext) -> Option<(Code, p
     Some((Code::Syntax, value.range(), message.to_owned()))
 }
 
-/// What a statement assigns to or deletes.
+/// The targets that a statement assigns to or deletes.
 fn targets(stmt: &py::Stmt) -> Vec<&py::Expr> {
     match stmt {
         py::Stmt::Assign(node) => node.targets.iter().collect(),
@@ -146,7 +146,7 @@ fn targets(stmt: &py::Stmt) -> Vec<&py::Expr> {
     }
 }
 
-/// The blocks of a statement, with where they stand.
+/// The blocks of a statement, with their contexts.
 fn blocks<'a>(stmt: &'a py::Stmt, place: StatementContext, pending: &mut Vec<(&'a [py::Stmt], StatementContext)>) {
     let looped = StatementContext { in_loop: true, ..place };
     let mut add = |block: &'a [py::Stmt], place: StatementContext| pending.push((block, place));

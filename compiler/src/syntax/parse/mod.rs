@@ -33,16 +33,16 @@ use crate::{
     source::{SourceFile, Span},
 };
 
-/// What is put in front of an indented function so that it parses. (Taking the indentation away instead would change
-/// strings that go over several lines, and fails where a comment stands further left.)
+/// The prefix that makes an indented function parse. (Removing the indentation instead would change strings that span
+/// several lines, and fails where a comment is indented less.)
 const INDENTED: &str = "if 1:\n";
 
-/// Parses a text that holds one function definition, decorated or not, indented or not (as
-/// `inspect.getsource` gives it). Spans have file index `file`; `class` is the class that the text stands in.
+/// Parses the source of one function definition, decorated or not, indented or not (as `inspect.getsource` returns it).
+/// Spans have file index `file`; `class` is the enclosing class.
 ///
 /// # Errors
 ///
-/// `E0101` at the place of the fault; `E0102` where the function is one that no kernel can be (`async def`).
+/// `E0101` at the error's span; `E0102` where the function is one that no kernel can be (`async def`).
 pub fn parse_function(source: &SourceFile, file: u32, class: Option<&str>) -> Result<Function, Diagnostic> {
     let indented = starts_indented(&source.text);
     let suite = parse_suite(&source.text, if indented { INDENTED } else { "" }, file)?;
@@ -58,7 +58,7 @@ pub fn parse_function(source: &SourceFile, file: u32, class: Option<&str>) -> Re
 pub struct Parsed {
     /// Its top level.
     pub items: Vec<ModuleItem>,
-    /// What is wrong with single statements: they stand where Python does not take them, or assign to what cannot be
+    /// Errors in single statements: Python does not allow them there, or they assign to something that cannot be
     /// assigned to.
     pub faults: Vec<Diagnostic>,
 }
@@ -68,7 +68,7 @@ pub struct Parsed {
 ///
 /// # Errors
 ///
-/// `E0101` where the file is not Python: what stands around the fault may then be anything, so nothing is given.
+/// `E0101` where the file is not Python: the code around the error may mean anything, so there is no partial result.
 pub fn parse_module(source: &SourceFile, file: u32) -> Result<Parsed, Diagnostic> {
     let text = source.text.as_str();
     if let Some(at) = text.find('\0') {
@@ -114,7 +114,7 @@ fn statements(suite: &[py::Stmt], text: &str) -> Vec<Range<usize>> {
 ///
 /// # Errors
 ///
-/// `E0101` at the place of the fault.
+/// `E0101` at the error's span.
 pub fn parse_expression(source: &SourceFile, file: u32) -> Result<Expr, Diagnostic> {
     let (older, fault) = newer::older_expression(&source.text, file);
     let body = older.text.trim_start();
@@ -151,7 +151,7 @@ fn parse_suite(text: &str, front: &str, file: u32) -> Result<Suite, Diagnostic> 
     Ok(Suite { stmts, shift, strings: older.strings })
 }
 
-/// What was parsed, or the first fault of a text: the parser's, or that of a formatted string.
+/// The parsed tree, or the first error: the parser's, or that of a formatted string.
 fn checked(
     parsed: Result<py::Mod, ParseError>,
     fault: Option<Fault>,

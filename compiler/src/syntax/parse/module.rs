@@ -1,7 +1,8 @@
-//! A module's top level: what its statements define and bind, for the command, which reads files without running them.
+//! A module's top level: the definitions and bindings of its statements, for the command, which reads files without
+//! running them.
 //!
-//! Nothing that binds a name is lost: where a statement has no place in weft's tree (`with … as`, `del`, `match`), the
-//! names that it binds have; and so have those that a function, wherever it stands, binds with `global`.
+//! No binding is lost: if weft's tree cannot represent a statement (`with … as`, `del`, `match`), it still has the
+//! names that the statement binds. It also has the names that any function, however nested, binds with `global`.
 
 use rustpython_parser::ast::{self as py, Ranged};
 
@@ -53,7 +54,8 @@ impl Converter<'_> {
                 }));
             }
             py::Stmt::If(node) => {
-                // `elif`s stand in each other's `orelse`, and are not nested to whoever wrote them.
+                // In Python's tree each `elif` is in the `orelse` of the one before, but in the source they are not
+                // nested.
                 let (mut branches, mut last) = (Vec::new(), node);
                 loop {
                     branches.push((self.expr(&last.test)?, self.module_block(&last.body, span)?));
@@ -130,7 +132,7 @@ impl Converter<'_> {
         body.extend(self.module_block(orelse, span)?);
         let mut instead = Vec::new();
         for py::ExceptHandler::ExceptHandler(handler) in handlers {
-            // A handler that raises does not come to what stands below.
+            // A handler that ends in `raise` does not reach the code below.
             if !matches!(handler.body.last(), Some(py::Stmt::Raise(_))) {
                 instead.push(self.module_block(&handler.body, span)?);
             }
@@ -139,7 +141,7 @@ impl Converter<'_> {
         Ok(())
     }
 
-    /// The names that a statement binds itself (not those in its blocks), with a reason why no text tells their values.
+    /// The names that a statement binds itself (not those in its blocks), with the reason why their values are unknown.
     fn bindings(&self, stmt: &py::Stmt, why: &str, items: &mut Vec<ModuleItem>) {
         let mut names = Vec::new();
         bound(stmt, &mut names);
@@ -149,8 +151,8 @@ impl Converter<'_> {
         }
     }
 
-    /// What a function or a class has for its module: the names that it binds with `global`, the decorated functions
-    /// in it.
+    /// The parts of a function or a class that matter to its module: the names that it binds with `global`, and the
+    /// decorated functions in it.
     fn inner(&mut self, body: &[py::Stmt], outer: &Outer, items: &mut Vec<ModuleItem>) -> Result<()> {
         let stmts = flatten(body);
         let globals: Vec<String> = stmts
@@ -223,7 +225,7 @@ fn imported(alias: &py::Alias) -> String {
     alias.asname.as_ref().map_or_else(|| root(&alias.name), identifier)
 }
 
-/// A place in the text, for [`Converter::span`].
+/// A range in the source, for [`Converter::span`].
 struct BareRange(py::text_size::TextRange);
 
 impl Ranged for BareRange {

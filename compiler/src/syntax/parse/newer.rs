@@ -20,8 +20,8 @@ pub(super) struct Older {
     pub(super) strings: Formatteds,
 }
 
-/// Rewrites a text, in front of which the parser will have `shift` bytes. What is wrong with a formatted string, or
-/// with the default of a type parameter or the indentation of a line, comes beside a text that is rewritten up to there.
+/// Rewrites a source, before which the parser will have `shift` bytes. On an error in a formatted string, in the
+/// default of a type parameter or in the indentation of a line, returns it and the source rewritten up to there.
 pub(super) fn older(text: &str, file: u32, shift: u32) -> (Older, Option<Fault>) {
     let mut scanner = Scanner::new(text, file, shift);
     let fault = scanner.code(Some(Blocks::default()));
@@ -55,7 +55,7 @@ pub(super) struct Opening {
     kind: Kind,
 }
 
-/// What a string is.
+/// The kind of a string.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Plain,
@@ -156,7 +156,7 @@ impl<'a> Scanner<'a> {
         Ok(end)
     }
 
-    /// `except A, B:`, from behind `except`; one with `as` needs parentheses.
+    /// `except A, B:`, from after `except`; one with `as` needs parentheses.
     fn exceptions(&mut self, start: usize) {
         let (mut at, mut depth, mut commas) = (start, 0_u32, Vec::new());
         while at < self.text.len() {
@@ -303,7 +303,7 @@ impl<'a> Scanner<'a> {
         at + rest.iter().position(|byte| !matches!(byte, b' ' | b'\t')).unwrap_or(rest.len())
     }
 
-    /// Behind blanks and line ends.
+    /// The offset after blanks and line ends.
     pub(super) fn space_end(&self, at: usize) -> usize {
         let rest = self.text.get(at..).unwrap_or_default();
         at + rest.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(rest.len())

@@ -1,4 +1,4 @@
-//! What `inspect.getsource` gives, and files that newer Pythons can read, become trees with the right places.
+//! Sources from `inspect.getsource`, and files in the syntax of newer Pythons, become trees with the right spans.
 
 use super::*;
 use crate::syntax::ast::{Constant, ExprKind, StmtKind};
@@ -245,7 +245,7 @@ fn what_is_newer_than_the_parser_is_read() {
     }
 }
 
-/// What is nearly such a statement, and no Python of any version.
+/// Near misses of such statements, invalid in every version of Python.
 #[test]
 fn what_is_no_python_is_an_error_beside_newer_statements() {
     let wrong = [
@@ -297,7 +297,7 @@ fn what_is_no_python_is_an_error_beside_newer_statements() {
     }
 }
 
-/// A formatted string is a call of `format`: the template, and the places of its arguments.
+/// A formatted string is a call of `format`: the template, and the spans of its arguments.
 #[test]
 fn formatted_strings_are_calls_of_format() {
     let cases: [(&str, &str, &[&str]); 23] = [
@@ -365,9 +365,9 @@ fn faults_of_formatted_strings_are_at_their_place() {
             "{text}"
         );
     }
-    // What stands above is said first.
+    // The first error in the source is reported.
     assert_eq!(fault("def f(x):\n    y = = 1\n    z = f'{}'\n").1, "=");
-    // A template string is none, and its place is told.
+    // A template string is unsupported, and its span is reported.
     let text = "def f(x):\n    y = t'{x['a']}' t\"\"\n";
     let StmtKind::Assign { value, .. } = &function(text).body[0].kind else { panic!("an assignment") };
     assert_eq!(value.kind, ExprKind::Unsupported("template string"));
@@ -396,7 +396,7 @@ fn windows_line_ends_are_line_ends() {
     assert_eq!(at(text, parsed.body[1].span), "x[0] = \\\r\n            1");
 }
 
-/// Whatever is typed on the way to a kernel is an error with a place in the text, and never a panic.
+/// Every prefix of a kernel's source gives an error with a span, and never a panic.
 #[test]
 fn cut_and_damaged_texts_are_errors() {
     let text = r#"  @cuda.jit('void(f4[:])', a=1)
@@ -475,7 +475,7 @@ fn expressions_of_literals_are_the_constants_that_cpython_folds() {
     }
     let whole = "1 + 2 * 3";
     assert_eq!(at(whole, parse_expression(&file(whole), 0).expect("parses").span), whole);
-    // What raises an exception, what is too long, what CPython's compiler leaves.
+    // Expressions that raise an exception, that are too long, and that CPython's compiler does not fold.
     for text in [
         "1 // 0",
         "1.0 % 0",
