@@ -1,9 +1,9 @@
-//! Arrays that a call makes anew each time that it is executed: `np.zeros` and its like, copies, and the product of `@`.
+//! Arrays that a call allocates each time that it is executed: `np.zeros` and its like, copies, and the product of `@`.
 //!
-//! Each such call has one piece of the thread's local memory, which every execution uses again. That is invisible as long as
-//! nothing reads the array of an earlier execution. So the type of an array has the calls that it may come from
-//! ([`Sites`]), and when a call is executed, the variables with an array of that call have no value any more: reading one is an
-//! error. What is held while an expression or a loop's body is evaluated is checked before.
+//! Each such call has one array in the thread's local memory, which every execution reuses. That is invisible as long
+//! as nothing reads the array of an earlier execution. So the type of an array has the calls that it may come from
+//! ([`Sites`]), and executing a call invalidates the variables with an array of that call: reading one is an error.
+//! Temporary values that are live while an expression or a loop's body is evaluated are checked before.
 
 use weft_artifact::{DType, Layout};
 

@@ -2,7 +2,7 @@
 
 use crate::intrinsics;
 
-/// What a name of CUDA C++, or one that `weft.cuda` has, is called in a kernel: `cuda.syncthreads`.
+/// The kernel's name for a name of CUDA C++, or for one that `weft.cuda` has: `cuda.syncthreads`.
 pub(super) fn of_cuda(name: &str) -> Option<String> {
     let bare = name.trim_start_matches('_');
     let has = |path: &str| intrinsics::is_known(&format!("weft.cuda.{path}"));
@@ -22,7 +22,7 @@ pub(super) fn of_cuda(name: &str) -> Option<String> {
     has(bare).then(|| shown(bare.to_owned()))
 }
 
-/// What a vector type of CUDA C++ is called, `float32x4` for `float4`.
+/// The kernel's name for a vector type of CUDA C++: `float32x4` for `float4`.
 fn of_vector(name: &str) -> Option<String> {
     const TYPES: [(&str, &str); 12] = [
         ("char", "int8"),
@@ -43,7 +43,7 @@ fn of_vector(name: &str) -> Option<String> {
     ["1", "2", "3", "4"].contains(&lanes).then(|| format!("{own}x{lanes}"))
 }
 
-/// What a function of C's math library is called in a kernel: `math.sqrt` for `sqrtf` and `sqrt`.
+/// The kernel's name for a function of C's math library: `math.sqrt` for `sqrtf` and `sqrt`.
 pub(super) fn of_math(name: &str) -> Option<String> {
     [Some(name), name.strip_suffix('f')]
         .into_iter()

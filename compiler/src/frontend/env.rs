@@ -130,7 +130,7 @@ impl FnLowerer<'_> {
     /// A variable's value now.
     pub(super) fn read_var(&mut self, name: &str, var: &Var, span: Span) -> Value {
         if let Ty::Conflict(conflict) = &var.ty {
-            // What a pattern binds in one of several ways has a name with a place behind it.
+            // The name of a variable that several alternatives of a pattern bind has a suffix.
             let name = name.split('@').next().unwrap_or(name);
             if conflict.kind == ConflictKind::Remade {
                 let message =
@@ -178,7 +178,7 @@ impl FnLowerer<'_> {
         self.rebuild(&var.ty, &mut locals.into_iter(), span)
     }
 
-    /// Notes which of a variable's locals point to texts: those that have no value are empty.
+    /// Records which of a variable's locals point to strings; one without a value is initialized to the empty string.
     fn note_texts(&mut self, ty: &Ty, locals: &[LocalId], at: &mut usize) {
         match ty {
             Ty::Object(kind, items) => {

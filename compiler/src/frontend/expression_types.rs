@@ -24,16 +24,17 @@ pub struct Instance {
     def: Arc<FunctionDef>,
     /// Where its name is.
     pub name: Span,
-    /// The types of its arguments, and behind them of the variables that it captures; `None` for one that no launch could pass.
+    /// The types of its arguments, and then of the variables that it captures; `None` for one that no launch could
+    /// pass.
     pub args: Vec<Option<ArgType>>,
 }
 
 /// An expression, or a name that gets a value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExprType {
-    /// Which of the instances it is in.
+    /// The instance that it is in.
     pub instance: usize,
-    /// Its place.
+    /// Its span.
     pub span: Span,
     /// The type of its value; of a number without a type of its own, the one that it has alone.
     pub ty: ArgType,
@@ -63,7 +64,7 @@ impl ExprTypes {
 }
 
 impl FnLowerer<'_> {
-    /// Keeps what an expression is, or what a name gets, if somebody asks.
+    /// Records the type of an expression or of an assigned name, if the request requires it.
     pub(super) fn note_type(&mut self, ty: &Ty, span: Span, assigned: Option<&str>) {
         if self.cx.expressions.is_none() || self.is_dry() || self.b.fixed_span().is_some() || prelude::is_own(&self.def)
         {
@@ -115,8 +116,8 @@ fn has_weak(ty: &Ty) -> bool {
     }
 }
 
-/// The types of the expressions of a request's kernel and of the functions that it calls, as far as they are found, and the files
-/// that their places are in.
+/// The types of the expressions of a request's kernel and of the functions that it calls, as far as they are found, and
+/// the files of their spans.
 pub fn expression_types(request: &Request) -> Outcome<(ExprTypes, SourceMap)> {
     let Lowerer { expressions, sources, asks, .. } =
         super::lowered_for(request, super::RecordedInfo { variables: false, expressions: true });

@@ -318,7 +318,7 @@ impl FnLowerer<'_> {
     }
 }
 
-/// What Numba says of arrays of such a shape.
+/// Numba's message for arrays of such a shape.
 fn no_implementation(row: &Intrinsic, shape: &Value, dtype: DType) -> String {
     let path = shown_path(row.path);
     let name = path.strip_prefix("cuda.").unwrap_or(path);
@@ -329,7 +329,7 @@ fn no_implementation(row: &Intrinsic, shape: &Value, dtype: DType) -> String {
     )
 }
 
-/// A value's type as Numba writes it, with what is known of its value.
+/// A value's type as Numba writes it, with the value if it is a compile-time constant.
 fn in_numba(value: &Value) -> String {
     match value {
         Value::Int(known) => format!("Literal[int]({known})"),

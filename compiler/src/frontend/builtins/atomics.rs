@@ -1,4 +1,4 @@
-//! Operations on elements of arrays: the steps of `cuda.atomic`, loads and stores with a word to the caches.
+//! Operations on elements of arrays: the atomic operations of `cuda.atomic`, loads and stores with a cache operator.
 
 use weft_artifact::{Number, Scalar};
 
@@ -20,11 +20,11 @@ use crate::{
 
 /// An element that an operation is on.
 pub(super) struct Element {
-    /// Where it lies.
+    /// The element's address.
     pub(super) pointer: ExprId,
     /// The array that it is of.
     pub(super) of: ArrayTy,
-    /// The arguments behind the index.
+    /// The arguments after the index.
     pub(super) values: Vec<Value>,
 }
 

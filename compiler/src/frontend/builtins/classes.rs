@@ -1,4 +1,4 @@
-//! What is asked of types, and known when the kernel is compiled: `isinstance`, `type`, `hasattr`, `getattr`, `callable`.
+//! Queries about types, which are evaluated at compile time: `isinstance`, `type`, `hasattr`, `getattr`, `callable`.
 
 use weft_artifact::{DType, Number, Scalar};
 

@@ -1,9 +1,9 @@
-//! What the threads of a block or of a warp compute together (`cuda.coop`): calls of the prelude's functions, and what
-//! those have beside Python.
+//! Collective operations of a block or of a warp (`cuda.coop`): calls of the prelude's functions, and the primitives
+//! that those use.
 //!
-//! All calls of a kernel share two pieces of shared memory: the *scratch*, as large as the call that needs most, and the
-//! *cells*. A call may write the scratch when it begins, and does not touch it behind its last barrier; it writes cells
-//! behind its first barrier only, and reads them behind the next.
+//! All calls of a kernel share two buffers in shared memory: the *scratch*, as large as the call that needs most, and
+//! the *cells*. A call may write the scratch from its beginning, and does not touch it after its last barrier; it
+//! writes cells only after its first barrier, and reads them after the next.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ const WARPS: i64 = 32;
 /// Threads of the largest block whose values the lanes of a warp go over, and one place more for every 32.
 const RAKED: i64 = 264;
 
-/// What a parameter must be, where a value is not that.
+/// The required kind of argument, for the message; `None` if the value fits.
 fn wanted(param: CoopParam, value: &Value) -> Option<String> {
     let fits = match (param, value) {
         (CoopParam::Items | CoopParam::Plain | CoopParam::Count, _) => true,
@@ -53,7 +53,7 @@ fn wanted(param: CoopParam, value: &Value) -> Option<String> {
     (!fits).then(|| format!("{} or {last}", before.join(", ")))
 }
 
-/// Values in a piece, one behind the other; of tuples, so many of each part.
+/// An array of values in a buffer; of tuples, one such array for each part.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
     piece: Piece,
@@ -129,7 +129,7 @@ impl FnLowerer<'_> {
         let value = self.call_with_literals(def, args, literals, span);
         let errors = self.cx.diagnostics.split_off(before);
         let Some(error) = errors.into_iter().next() else { return value };
-        // A fault in a function of the user's is told where it is, but not how weft came there.
+        // An error in a user's function is reported there, without the call chain through the prelude.
         let is_own = |this: &Self, at: Span| this.cx.sources.file(at).is_none_or(|file| file.origin == Origin::Prelude);
         if !is_own(self, error.span) {
             let call = self.at(span);
@@ -146,8 +146,8 @@ impl FnLowerer<'_> {
         self.report(diagnostic)
     }
 
-    /// How many items a thread has: the extent of the first array, or one. What a call gives for the parameter counts
-    /// for nothing: it is the last one.
+    /// The number of items of a thread: the extent of the first array, or one. The argument for the parameter itself is
+    /// not considered: it is the last one.
     fn count_of(&mut self, row: &Intrinsic, values: &[Value], span: Span) -> Option<Value> {
         let mut arrays = values.iter().filter_map(|value| match value {
             Value::Array(array) => Some(array.shape.as_slice()),
@@ -174,11 +174,11 @@ impl FnLowerer<'_> {
         None
     }
 
-    /// `slot(k, x)`, the value of the type of `x` in a place of a stretch; `put_slot(k, x)`; the same of `rake`, `cell`
-    /// and `kept`; `buffer(n, x, m, y, …)`, the scratch behind `m` numbers like `y` as an array of `n` numbers of the type
-    /// of `x`; `like(y, x)`, a value as the type of `x`; `most_threads()`, which no block of the kernel exceeds;
-    /// `vectors(a, n)`, an array as one of vectors, which `is_aligned` of it, or not; `vector(a, x, y, …)`, an element of
-    /// it; and `zero(x)`.
+    /// The primitives: `slot(k, x)`, the value of the type of `x` in slot `k`; `put_slot(k, x)`; the same of `rake`,
+    /// `cell` and `kept`; `buffer(n, x, m, y, …)`, the scratch after `m` numbers like `y` as an array of `n` numbers of
+    /// the type of `x`; `like(y, x)`, a value converted to the type of `x`; `most_threads()`, an upper bound of the
+    /// threads of a block; `vectors(a, n)`, a view of an array as vectors, which `is_aligned` tests for alignment;
+    /// `vector(a, x, y, …)`, an element of it; and `zero(x)`.
     pub(super) fn coop_primitive(&mut self, name: &str, values: &[Value], span: Span) -> Option<Value> {
         if let [number, x] = values
             && let Some(stretch) = Stretch::of(name.strip_prefix("put_").unwrap_or(name))
@@ -259,7 +259,7 @@ impl FnLowerer<'_> {
         let (extent, lanes) = (self.use_atom(*extent, span), self.b.i64(i64::from(lanes), span));
         let extent = self.b.binary(BinaryOp::DivNonneg, extent, lanes, span);
         let extent = self.nonneg_atom(extent, span);
-        // Whoever asks for vectors sees first whether they lie where they can be loaded.
+        // The caller of `vectors` tests the alignment first.
         let ty = ArrayTy { dtype, packed: false, ..array.ty };
         let data = self.use_atom(array.data, span);
         let data = self.b.convert(data, ty.pointer(), span);
@@ -297,7 +297,7 @@ impl FnLowerer<'_> {
         ArrayValue { ty, data, shape: vec![Atom::Int(count)], strides: Vec::new() }
     }
 
-    /// The places of a number in a stretch, behind those of the numbers before it.
+    /// The slots for one number of a value, after those of the numbers before it.
     fn places(&mut self, stretch: Stretch, number: Number, start: &mut u64, span: Span) -> ArrayValue {
         let array = self.scratch(stretch.piece, number, *start, stretch.places, span);
         *start += stretch.places.unsigned_abs() * DType::from(number).size_bytes();

@@ -1,4 +1,4 @@
-//! What the prelude has beside Python: elements of arrays by their number in C order.
+//! Primitives of the prelude that Python lacks: elements of arrays by their linear index in C order.
 
 use weft_artifact::{Layout, Scalar};
 

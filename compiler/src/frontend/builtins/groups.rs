@@ -1,8 +1,8 @@
-//! Cooperative groups: the threads that do something together, as values with methods.
+//! Cooperative groups: sets of threads as values with methods.
 //!
-//! What a group is is known when the kernel is compiled, but for the lanes of a coalesced one. Its methods are functions of
-//! the prelude (`prelude/groups.py`), over barriers, registers and the operations of warps; what its threads compute
-//! together (`prelude/groups_collective.py`) is over those of `cuda.coop`.
+//! The kind of a group is a compile-time constant; so are its members, except the lanes of a coalesced group. Its
+//! methods are functions of the prelude (`prelude/groups.py`), over barriers, registers and warp operations; its
+//! collective operations (`prelude/groups_collective.py`) are over those of `cuda.coop`.
 
 use weft_artifact::Scalar;
 
@@ -172,10 +172,10 @@ impl FnLowerer<'_> {
     }
 }
 
-/// What the rows' paths begin with.
+/// The common prefix of the rows' paths.
 const CG: &str = "weft.cuda.cg.";
 
-/// What reduces integers of a warp as a function of `cg` does, and whether that changes nothing that it is given twice.
+/// The warp reduction for integers that is equivalent to a function of `cg`, and whether the function is idempotent.
 fn across(op: &Value) -> Option<(&'static str, bool)> {
     let Value::Static(Static::Known(known)) = op else { return None };
     Some(match known.path().strip_prefix(CG)? {

@@ -50,7 +50,7 @@ impl FnLowerer<'_> {
         let ty = range_type(&values.iter().map(|(_, scalar, _)| *scalar).collect::<Vec<_>>());
         let mut items = Vec::new();
         for (position, (value, _, at)) in values.into_iter().enumerate() {
-            // What a literal is in the range's type: from 2^63 on, a negative `int64`.
+            // A literal wraps to the range's type: from 2^63 on, it is a negative `int64`.
             items.push(if let Value::Int(known) = value {
                 Value::Int(wrap_int(known, ty))
             } else {
@@ -201,7 +201,7 @@ impl FnLowerer<'_> {
         self.next_item(over, position, span)
     }
 
-    /// The first item of a generator that nobody else takes from.
+    /// The first item of a generator that has no other reader.
     fn first_generated(&mut self, generator: Value, default: Option<Value>, span: Span) -> Value {
         let Some(mut source) = self.source(generator, span) else { return Value::Poison };
         match (self.pull(&mut source, span), default) {
@@ -290,7 +290,7 @@ impl FnLowerer<'_> {
     }
 }
 
-/// What has a last item: as in Python, no `enumerate` and no `zip`.
+/// Whether `reversed` accepts the value: as in Python, no `enumerate` and no `zip`.
 fn is_reversible(value: &Value) -> bool {
     !matches!(value, Value::Object(ObjectKind::Enumerate | ObjectKind::Zip | ObjectKind::Reversed, _))
 }

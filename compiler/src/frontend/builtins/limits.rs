@@ -1,6 +1,6 @@
-//! `np.iinfo(T)` and `np.finfo(T)`: what they say is known when the kernel is compiled.
+//! `np.iinfo(T)` and `np.finfo(T)`: their attributes are compile-time constants.
 //!
-//! What a call gives is the path of the function with the type's name behind it, so that it can be kept in a variable.
+//! The result of a call is the path of the function followed by the type's name, so that a variable can hold it.
 
 use weft_artifact::{Number, Scalar};
 
@@ -112,7 +112,7 @@ impl Format {
         2 - (1 << (self.exponent - 1))
     }
 
-    /// Decimal digits that every number of so many keeps.
+    /// The number of decimal digits that the type represents exactly.
     fn precision(self) -> i32 {
         (f64::from(self.fraction) * std::f64::consts::LOG10_2) as i32
     }

@@ -29,19 +29,19 @@ const MOST_BYTES: u64 = 16 << 10;
 /// The most bytes of an array of a shape that is not.
 const MOST_BYTES_LIKE: u64 = 4 << 10;
 
-/// What a new array has in it.
+/// The initial content of a new array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content {
     /// Whatever was there.
     Nothing,
     /// A number everywhere.
     Number(i128),
-    /// What an argument says.
+    /// The value of an argument.
     Given,
 }
 
 impl FnLowerer<'_> {
-    /// `np.zeros(shape, dtype=float, order="C")` and its like; `np.full` has the content behind the shape.
+    /// `np.zeros(shape, dtype=float, order="C")` and its like; `np.full` has the content after the shape.
     pub(super) fn made_of_shape(&mut self, row: &'static Intrinsic, content: Content, args: Args, span: Span) -> Value {
         let name = self.hint.take().unwrap_or_else(|| "array".to_owned());
         let (shape, given, dtype, order) = if content == Content::Given {
@@ -169,7 +169,7 @@ impl FnLowerer<'_> {
         ArrayValue { ty, data: array.data, shape: vec![size], strides: Vec::new() }
     }
 
-    /// What an array that is made like another one is made of. The thread ends where there is no memory for it.
+    /// The shape and size of an array like another one. The thread ends if it does not fit in local memory.
     fn like(
         &mut self,
         row: &Intrinsic,

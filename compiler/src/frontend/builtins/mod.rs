@@ -1,4 +1,4 @@
-//! What a call of a row of the intrinsic table becomes.
+//! Lowers calls of rows of the intrinsic table.
 
 mod arrays;
 mod atomics;
@@ -55,7 +55,7 @@ impl FnLowerer<'_> {
         let numbers = args.positional.iter().all(|(value, _)| value.is_weak()) && !args.positional.is_empty();
         let range = matches!(args.positional.first(), Some((Value::Object(ObjectKind::Range(_), _), _)));
         let of_range = matches!(row.lowering, Lowering::Custom(Custom::Max | Custom::Min | Custom::Sum | Custom::Prod));
-        // What these give is a Python number, whatever they are given.
+        // The result of these is a Python number, for any argument.
         let always = matches!(
             row.lowering,
             Lowering::Custom(
@@ -82,8 +82,8 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// Arguments with the default types that Python's numbers have where nothing that computes looks at what they are: in
-    /// all that threads do together and with memory, and complex ones but in operators.
+    /// Converts weak numbers to their default types for calls that do not promote types: collective and memory
+    /// operations, and complex numbers outside operators.
     fn with_types(row: &Intrinsic, args: Args) -> Args {
         let takes_all = matches!(
             row.lowering,

@@ -62,7 +62,7 @@ impl FnLowerer<'_> {
             | Value::Static(_)
             | Value::Poison) => match value.ty().scalar() {
                 Some(scalar) => {
-                    // The type stays, and the minimum of a signed type wraps; a bool counts as int8.
+                    // The result has the operand's type, and the minimum of a signed type wraps; a bool counts as int8.
                     let ty = if scalar == Scalar::Bool { Scalar::I8 } else { scalar };
                     let Some(expr) = self.number(&value, ty, span) else { return Value::Poison };
                     let expr = if ty.is_unsigned_int() { expr } else { self.b.unary(UnaryOp::Abs, expr, span) };
@@ -194,7 +194,7 @@ impl FnLowerer<'_> {
             return self.no_overload(row, &types, span);
         };
         let result = if ty.is_float() { ty } else { Scalar::F64 };
-        // NumPy's integers stay what they are.
+        // NumPy's integers are returned unchanged.
         let given = if self.is_numpy() && ty.is_int() { ty } else { result };
         let is_weak = matches!(value, Value::Object(ObjectKind::Weak, _) | Value::Int(_));
         // As Numba, with digits even a float32 is scaled as a float64.

@@ -11,7 +11,7 @@ use crate::{
     syntax::ast::{BinOp, CmpOp, UnaryOp},
 };
 
-/// What a symbol does.
+/// The operation of a symbol.
 #[derive(Clone, Copy, Debug)]
 enum Operator {
     Binary(BinOp),

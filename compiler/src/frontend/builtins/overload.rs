@@ -66,7 +66,7 @@ impl FnLowerer<'_> {
             Arg::Complex(complex) => Some(Number::Complex(*complex)),
             Arg::Array(_) | Arg::Records(_) | Arg::Index | Arg::Const(_) | Arg::DType(_) | Arg::Text(_) => None,
         };
-        // What differs from overload to overload is what they are chosen by.
+        // Overloads are chosen by the parameters in which they differ.
         let chosen_by = |place: &usize| {
             let mut numbers = overloads.iter().filter_map(|sig| number(sig.args.get(*place)?));
             numbers.next().is_some_and(|first| numbers.any(|other| other != first))

@@ -1,4 +1,4 @@
-//! Rows that the prelude's functions are behind, and ufuncs over arrays.
+//! Rows that are implemented by functions of the prelude, and ufuncs over arrays.
 
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ impl FnLowerer<'_> {
         found.map_or(Value::Poison, |(value, _)| value)
     }
 
-    /// What a function of the prelude gives, as the type that the row declares.
+    /// Converts the result of a prelude function to the type that the row declares.
     pub(super) fn own_result(
         &mut self,
         row: &'static Intrinsic,
@@ -89,8 +89,8 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// Calls a function of the prelude as a device function. An error in it is no error of the user's: its message is
-    /// for whoever knows what it means.
+    /// Calls a function of the prelude as a device function. An error in it is not the user's: the caller replaces the
+    /// message.
     pub(in crate::frontend) fn call_own(
         &mut self,
         def: &Arc<FunctionDef>,
@@ -177,7 +177,7 @@ impl FnLowerer<'_> {
         Some(values)
     }
 
-    /// A value of the type that a row declares, for a dry walk.
+    /// A value of the type that a row declares, for a dry pass.
     fn placeholder(&mut self, returns: Returns, span: Span) -> Value {
         match returns {
             Returns::Nothing => Value::NONE,
@@ -216,7 +216,7 @@ impl FnLowerer<'_> {
         })
     }
 
-    /// A ufunc: of numbers, or of arrays, broadcast as NumPy does, with arrays for the results behind them.
+    /// A ufunc: of numbers, or of arrays, broadcast as NumPy does, with arrays for the results after the arguments.
     pub(super) fn ufunc(&mut self, row: &'static Intrinsic, of: Lowering, mut args: Args, span: Span) -> Value {
         if let Some(index) = args.keywords.iter().position(|(name, ..)| name == "out") {
             let (_, value, at) = args.keywords.remove(index);

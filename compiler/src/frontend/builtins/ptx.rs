@@ -23,7 +23,7 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Register {
     letter: char,
-    /// What it is in words.
+    /// Its description in messages.
     words: &'static str,
     /// The types whose values it holds as they are.
     holds: &'static [Scalar],
@@ -56,7 +56,7 @@ enum Constraint {
     Changed(Register),
     /// `r`
     Read(Register),
-    /// `n`: a number that stands in the text.
+    /// `n`: a literal number in the assembly text.
     Number,
 }
 
@@ -73,7 +73,7 @@ enum Placeholder {
 struct PtxCall {
     shown: Vec<Placeholder>,
     results: Vec<Scalar>,
-    /// What is read, with its constraint: a letter, or the result that lies in the same register.
+    /// The operands that are read, each with its constraint: a letter, or the result that shares its register.
     operands: Vec<(ExprId, Type, String)>,
     constraints: Vec<String>,
 }

@@ -279,7 +279,7 @@ impl FnLowerer<'_> {
             (Value::Array(of), Some(number))
                 if of.ty.dtype.number().is_some_and(Number::is_complex) || !number.is_complex() =>
             {
-                // Nothing to wait for in a dry walk, and nothing comes back.
+                // A dry pass emits nothing and has no result.
                 if !self.is_dry() {
                     self.own_of_array(row, "fill", vec![array, value], span);
                 }

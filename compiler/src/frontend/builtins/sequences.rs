@@ -104,7 +104,7 @@ impl FnLowerer<'_> {
         Value::Scalar(self.b.binary(BinaryOp::Add, counted, sure, span), Scalar::I64)
     }
 
-    /// What a function of the prelude gives for the parts of a range, in its type, and a number.
+    /// Calls a function of the prelude with the parts of a range, in its type, and a number.
     fn in_range(&mut self, row: &Intrinsic, name: &str, range: Value, item: Value, span: Span) -> Value {
         let types = [range.ty(), item.ty()];
         let Value::Object(ObjectKind::Range(ty), parts) = range else { return Value::Poison };

@@ -1,7 +1,8 @@
-//! Functions of dates and durations: NumPy's ufuncs and functions of whole arrays, Python's `abs`, `min`, `max` and `int`.
+//! Functions of dates and durations: NumPy's ufuncs and functions of whole arrays, Python's `abs`, `min`, `max` and
+//! `int`.
 //!
-//! They compute with counts of units. What has two times takes them in the shorter unit, as operators do. `NaT` is the lowest
-//! count, and is in each of them what NumPy has it.
+//! They compute with counts of units. A function of two times converts both to the finer unit, as operators do. `NaT`
+//! is the lowest count; each function treats it as NumPy does.
 
 use weft_artifact::{Compound, DType, Number, Scalar, Time};
 
@@ -19,7 +20,7 @@ use crate::{
     syntax::ast::{BinOp, CmpOp, UnaryOp},
 };
 
-/// What a function gives of times.
+/// The kind of result of a function of times.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Gives {
     /// One of them.

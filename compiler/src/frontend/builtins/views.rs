@@ -31,7 +31,7 @@ impl FnLowerer<'_> {
         None
     }
 
-    /// Reports an array whose elements do not lie one behind the other in C order.
+    /// Reports an array that is not contiguous in C order.
     fn needs_c(&mut self, row: &Intrinsic, array: &ArrayValue, span: Span) -> Option<()> {
         if array.ty.layout == Layout::C {
             return Some(());
@@ -130,7 +130,7 @@ impl FnLowerer<'_> {
         Value::Array(ArrayValue { ty, data: array.data, shape, strides: Vec::new() })
     }
 
-    /// Makes extents of a shape, which are negative where they are not known, what is left of the array's elements.
+    /// Computes the inferred extents of a shape, which are given as negative numbers, from the array's element count.
     fn infer_given(&mut self, array: &[Atom], shape: &mut [Option<Atom>], given: &[(usize, LocalId)], span: Span) {
         if given.is_empty() {
             return;
@@ -233,7 +233,7 @@ impl FnLowerer<'_> {
                     let extent = self.b.binary(BinaryOp::DivNonneg, bytes, size, span);
                     let extent = self.nonneg_atom(extent, span);
                     if last > 0 {
-                        // The rows behind the first would begin elsewhere.
+                        // With another size, the rows after the first would start at other addresses.
                         self.end_unless_refits(own, old as i64, extent, new as i64, span);
                     }
                     extent

@@ -1,4 +1,4 @@
-//! What the lanes of a warp do together: shuffles of any value, matches, and the warp's barrier.
+//! Warp operations: shuffles of any value, matches, and the warp's barrier.
 
 use weft_artifact::Scalar;
 
@@ -137,7 +137,7 @@ impl FnLowerer<'_> {
                 Some(Value::Scalar(expr, Scalar::Bool))
             }
             Value::Complex(real, imag, of) => {
-                // What the second shuffle waits for must not be worked out behind the first.
+                // The operand of the second shuffle must be computed before the first shuffle.
                 let imag = self.atom(imag, span);
                 let real = self.shuffled_number(way, real, of.part(), span);
                 let imag = self.use_atom(imag, span);

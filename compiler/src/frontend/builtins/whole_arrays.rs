@@ -77,7 +77,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// What a function gives of an array, or along an axis of it, goes into another array; `None` where that is reported.
+    /// Stores the results of a function, of a whole array or along an axis, in another array; `None` after an error.
     #[expect(clippy::too_many_arguments, reason = "all parts of one call")]
     pub(super) fn stored_results(
         &mut self,
@@ -172,7 +172,7 @@ impl FnLowerer<'_> {
         self.call_own(&each, first.into_iter().chain(more).collect(), span).map(drop)
     }
 
-    /// What the prelude's function takes behind the array.
+    /// The arguments that the prelude's function takes after the array.
     fn more(
         &mut self,
         array: &ArrayValue,
@@ -267,7 +267,7 @@ impl FnLowerer<'_> {
         Some((array, given))
     }
 
-    /// One argument behind the array.
+    /// One argument after the array.
     fn give(
         &mut self,
         row: &Intrinsic,
@@ -322,7 +322,7 @@ impl FnLowerer<'_> {
         self.report(Diagnostic::error(Code::NoMatchingOverload, span, message).help(help))
     }
 
-    /// A view with one of the dimensions behind all others.
+    /// A view with one of the dimensions moved to the end.
     fn with_last(&mut self, array: &ArrayValue, axis: usize, span: Span) -> ArrayValue {
         if axis + 1 == array.ty.ndim {
             return array.clone();

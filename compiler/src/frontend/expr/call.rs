@@ -28,7 +28,7 @@ use crate::{
 /// Evaluated arguments of a call.
 #[derive(Debug)]
 pub(in crate::frontend) struct Args {
-    /// By position, with their places.
+    /// Positional arguments, with their spans.
     pub(in crate::frontend) positional: Vec<(Value, Span)>,
     /// By name.
     pub(in crate::frontend) keywords: Vec<(String, Value, Span)>,
@@ -37,8 +37,8 @@ pub(in crate::frontend) struct Args {
 /// Calls that an error in a device function shows, from the innermost on.
 const MOST_CALLS_SHOWN: usize = 12;
 
-/// The types of arguments: of the last ones, and of those that a shape is made of in the function, with what is known of
-/// their values.
+/// The types of arguments. The last `literals` ones, and those that the function uses as a shape, keep their constant
+/// values.
 fn argument_types(def: &FunctionDef, values: &[Value], literals: usize) -> Vec<Ty> {
     let typing = def.typing.unwrap_or_default();
     let passed = |ty: Ty| match typing {
@@ -238,7 +238,7 @@ impl FnLowerer<'_> {
         self.call_with_literals(def, args, 0, span)
     }
 
-    /// A call whose last arguments keep what is known of their values.
+    /// A call whose last arguments keep their constant values.
     pub(in crate::frontend) fn call_with_literals(
         &mut self,
         def: &Arc<FunctionDef>,
@@ -482,7 +482,7 @@ fn where_it_is(given: &Ty, declared: Ty) -> Ty {
             Ty::Object(ObjectKind::Optional, items.into_iter().enumerate().map(known).collect())
         }
         (Ty::Object(ObjectKind::Pointer | ObjectKind::VoidPointer, _), _) => given.clone(),
-        // What tuples hold, and where records and strings are.
+        // The items of tuples, and the address spaces of records and strings.
         (Ty::Object(kind, given), Ty::Object(declared, items)) if *kind == declared && given.len() == items.len() => {
             Ty::Object(declared, given.iter().zip(items).map(|(given, item)| where_it_is(given, item)).collect())
         }

@@ -1,11 +1,11 @@
 //! `lambda`s and inner functions.
 //!
-//! One is a device function with one more parameter for each variable of the function around it that it reads: where it
-//! is called, they are passed as they are then, as Python reads them. Where it leaves that function, as an argument or a
-//! result, it takes their values along. One that calls itself is one of the variables that it reads: it is passed to itself
+//! A closure is a device function with one more parameter for each variable of the enclosing function that it reads. A
+//! call passes their current values, as Python reads them. If the closure escapes that function, as an argument or a
+//! result, it captures their values. A recursive closure is one of the variables that it reads: it is passed to itself
 //! without values, and finds them in its own parameters.
 //!
-//! What it declares `nonlocal` it returns behind its result, and the call assigns it.
+//! It returns its `nonlocal` variables after its result, and the call assigns them.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ impl FnLowerer<'_> {
         Value::Object(ObjectKind::Closure(closure), items)
     }
 
-    /// The closure of a definition, which is one however often it is walked.
+    /// The closure of a definition; the same one in each pass over the function.
     fn closure_of(&mut self, function: &Function) -> Arc<Closure> {
         let here = |known: &&Arc<Closure>| Arc::ptr_eq(&known.outer, &self.def) && known.def.ast.span == function.span;
         if let Some(known) = self.cx.closures.iter().find(here) {
@@ -50,7 +50,7 @@ impl FnLowerer<'_> {
             free_names(function).into_iter().filter(|name| self.names.bound.contains(name)).collect();
         let writes: Vec<String> =
             nonlocal_names(function).into_iter().filter(|name| self.names.bound.contains(name)).collect();
-        // What is known of the others is known in it.
+        // Captures that it does not assign keep their constant values.
         captures.sort_by_key(|name| !writes.contains(name));
         let mut ast = function.clone();
         let defaults = ast.params.iter().filter(|param| param.default.is_some()).map(|param| param.name.clone());
@@ -114,8 +114,7 @@ impl FnLowerer<'_> {
         self.assign_written(closure, result, span)
     }
 
-    /// What an inner function returns: its result, and behind it the variables of the function around it that it assigns
-    /// to.
+    /// The results of an inner function: its own, and then the variables of the enclosing function that it assigns.
     pub(in crate::frontend) fn with_written(&mut self, value: Value, span: Span) -> Value {
         if self.names.writes.is_empty() {
             return value;

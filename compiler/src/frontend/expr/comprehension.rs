@@ -1,9 +1,9 @@
 //! `element for target in iter if test`: a generator, whose items are computed as they are taken.
 //!
-//! The first iterable is evaluated where the expression stands, all else in turns. How many turns there are, and whether
-//! a turn's conditions hold, must be known, so a turn is code where an item is taken: each has a copy of the element's. A
-//! generator that is taken from in one place only is a value that no walk needs to remember anything of. One in a
-//! variable that is read elsewhere, too, has a local that says how far it has come, as `iter`'s have (`stmt/generated.rs`).
+//! The first iterable is evaluated where the expression occurs, all else in iterations. The trip count and the
+//! conditions must be compile-time constants, and each item that is taken has its own copy of the element's code. A
+//! generator with one consumer is a value without state between passes. One in a variable with other readers has a
+//! local with its position, as `iter`'s have (`stmt/generated.rs`).
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -93,14 +93,14 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// Reports a generator of more turns than a tuple has values.
+    /// Reports a generator with more iterations than a tuple has values.
     pub(in crate::frontend) fn too_many_turns(&mut self, span: Span) -> Value {
         let message = format!("a generator of more than {MAX_LEAVES} turns");
         let diagnostic = Diagnostic::error(Code::UnsupportedValue, span, message);
         self.report(diagnostic.note("each has a copy of the code").help("write a `for` loop"))
     }
 
-    /// What items are taken from, none so far.
+    /// An item source at its first item.
     pub(in crate::frontend) fn source(&mut self, value: Value, span: Span) -> Option<ItemSource> {
         match value {
             Value::Object(ObjectKind::Generator(of), items) => {
@@ -157,7 +157,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// The next item, computed here, settled; `Some(None)` behind the last one, `None` where an error was reported.
+    /// The next item, computed here, materialized; `Some(None)` after the last one, `None` after an error.
     pub(in crate::frontend) fn pull(&mut self, source: &mut ItemSource, span: Span) -> Option<Option<Value>> {
         match source {
             ItemSource::Items(_, length, taken) if *taken >= *length => Some(None),
@@ -189,7 +189,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// The next item of a generator, in the scope that it stands in.
+    /// The next item of a generator, evaluated in the scope of its definition.
     fn pull_turn(&mut self, of: &Generator, frames: &mut Vec<Frame>) -> Option<Option<Value>> {
         loop {
             let Some(depth) = frames.len().checked_sub(1) else { return Some(None) };
@@ -208,7 +208,7 @@ impl FnLowerer<'_> {
                 continue;
             };
             let inner = of.loops.get(depth + 1);
-            // Turns of an inner loop read it, wherever the code of this one stands.
+            // Iterations of an inner loop read it, and their code may be in another block.
             let item = if inner.is_some() { self.kept(item, at) } else { item };
             frames.last_mut()?.item = item;
             let turn = self.in_scope(of, frames, |this| {
@@ -244,7 +244,7 @@ impl FnLowerer<'_> {
         result
     }
 
-    /// Whether a turn's conditions hold; they must be known.
+    /// Whether an iteration's conditions hold; they must be compile-time constants.
     fn tests(&mut self, tests: &[Expr]) -> Option<bool> {
         for test in tests {
             let value = self.expr_or_none(test);
@@ -263,7 +263,7 @@ impl FnLowerer<'_> {
         Some(true)
     }
 
-    /// A value in locals that are read elsewhere than behind their assignment, too.
+    /// Stores a value in locals that can be read in blocks that its assignment does not dominate.
     fn kept(&mut self, value: Value, span: Span) -> Value {
         let mut keep = |expr: ExprId| {
             let ty = self.b.ty(expr);
@@ -312,7 +312,7 @@ impl FnLowerer<'_> {
         is_generated(value).then(|| (value.clone(), None))
     }
 
-    /// The type that items of several turns have together; `None` if that is none.
+    /// The common type of the items of several iterations; `None` if there is none.
     pub(in crate::frontend) fn joined_type(&self, values: &[Value], span: Span) -> Option<Ty> {
         let typing = self.typing();
         let mut types = values.iter().map(|value| self.ty_of(value));

@@ -86,7 +86,7 @@ impl FnLowerer<'_> {
                 let no = self.b.bool(false, span);
                 self.flag(no, span)
             });
-            // A guard that was made before the flag is read behind its first assignment.
+            // A guard that was built before the flag is evaluated after the flag's first assignment.
             found = Some(flag);
             let taken = self.when(guard, span, |this| {
                 let taken = take(this);
@@ -100,8 +100,8 @@ impl FnLowerer<'_> {
             });
             match taken {
                 None | Some(Some(Truth::Poison)) => return Value::Poison,
-                // No turn behind this one is taken: there is none, or, of a generator that nobody has taken from, this
-                // one decides.
+                // No later iteration is taken: there is none, or this one decides and the generator was at its first
+                // item.
                 Some(None) => break,
                 Some(Some(Truth::Known(true))) if position.is_none() => break,
                 Some(Some(Truth::Known(_) | Truth::Expr(_))) => {}
@@ -123,7 +123,7 @@ impl FnLowerer<'_> {
         flag
     }
 
-    /// Whether an iterator has come so far.
+    /// Whether an iterator is at a position.
     pub(in crate::frontend) fn is_at(&mut self, position: LocalId, turn: i64, span: Span) -> ExprId {
         let (now, turn) = (self.b.read(position, span), self.b.i64(turn, span));
         self.b.compare(CompareOp::Eq, now, turn, span)

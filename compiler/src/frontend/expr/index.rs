@@ -1,4 +1,4 @@
-//! What stands between the brackets.
+//! Indices: the expressions between square brackets.
 
 use weft_artifact::Scalar;
 
@@ -240,7 +240,7 @@ impl FnLowerer<'_> {
         indices.into_iter().map(|index| self.map_index(index, span, &mut Self::settle_bound)).collect()
     }
 
-    /// Settled indices for another use.
+    /// Rereads materialized indices for another use.
     pub(in crate::frontend) fn reread_indices(&mut self, indices: &[Index], span: Span) -> Vec<Index> {
         indices.iter().map(|index| self.map_index(index.clone(), span, &mut Self::reread_bound)).collect()
     }

@@ -33,7 +33,7 @@ impl FnLowerer<'_> {
         value
     }
 
-    /// What is left of a chain, whose operand `of` has the value `left`.
+    /// The rest of a chain, whose operand `of` has the value `left`.
     fn bool_rest(&mut self, and: bool, left: Value, of: &Expr, rest: &[Expr], span: Span) -> Value {
         let Some((right, more)) = rest.split_first() else { return left };
         let at = of.span;
@@ -67,7 +67,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// An operand of a chain and what is left of it.
+    /// An operand of a chain and the operands after it.
     fn operand_and_rest(&mut self, and: bool, operand: &Expr, rest: &[Expr], span: Span) -> Value {
         let value = self.expr_or_none(operand);
         self.where_true.clear();
@@ -132,7 +132,7 @@ impl FnLowerer<'_> {
                 return bool_of(self.b.binary(op, cond, expr, span), weak && other);
             }
         }
-        // cond stands before the right operand's statements.
+        // The condition is evaluated before the right operand's statements.
         let left = |this: &mut Self| bool_of(this.b.bool(!and, span), weak);
         if and {
             self.merge(cond, (block, value), unchanged, left, span)
@@ -142,8 +142,8 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// Notes the variables that have another type where an `and` is true than behind it: whoever goes on there only has
-    /// them with the type that its right operand gave them. Gives the environment in which they have it.
+    /// Records the variables whose type differs between the true path of an `and` and the code after it: on the true
+    /// path they have the type that the right operand gave them. Returns the environment of the true path.
     fn bound_where_true(&mut self, after: &Env, joined: &Env) -> Option<Env> {
         let (Some(after), Some(joined)) = (after, joined) else { return None };
         let mut bound = after.clone();
@@ -276,7 +276,7 @@ impl FnLowerer<'_> {
             | Ty::Object(..)
             | Ty::Static(_) => {}
         }
-        // In a dry walk one of the two may not be known yet, and the other is what there is.
+        // In a dry pass the type of one of the two may not be known yet; then the other one decides.
         let known = !matches!((&a, &b), (Value::Poison, _) | (_, Value::Poison));
         let real = match &ty {
             Ty::Scalar(scalar) => Some((*scalar, false)),

@@ -164,7 +164,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// A tuple, unless it has so many items that its code would have no end.
+    /// A tuple; reports one with too many items to compile.
     pub(in crate::frontend) fn tuple(&mut self, items: Vec<Value>, span: Span) -> Value {
         fn leaves(items: &[Value]) -> usize {
             items.iter().map(|item| if let Value::Object(_, items) = item { leaves(items) } else { 1 }).sum()
@@ -302,7 +302,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// The same settled value for another use.
+    /// Rereads a materialized value for another use.
     pub(super) fn reread(&mut self, value: &Value, span: Span) -> Value {
         match value {
             Value::Scalar(expr, ty) => Value::Scalar(self.b.again(*expr, span), *ty),

@@ -45,7 +45,7 @@ impl FnLowerer<'_> {
         }
         let (mut left, mut right) = (left.strong(), right.strong());
         if let Some(half) = result.number.real().filter(|scalar| scalar.is_half()) {
-            // What is computed as a `float32` is a number of 16 bits.
+            // A result that is computed as a `float32` is a 16-bit float.
             for value in [&mut left, &mut right] {
                 let Some(expr) = self.number(value, half, span) else { return Value::Poison };
                 *value = if let Value::Int(_) = value { value.clone() } else { Value::Scalar(expr, half) };
@@ -200,7 +200,7 @@ impl FnLowerer<'_> {
                 if let Some(expr) = self.compare_mixed(ir, x, a, y, b, span) {
                     return Some(expr);
                 }
-                // What a weak integer is at run time may be more than the other type holds.
+                // The run-time value of a weak integer may not fit the other type.
                 let exact = crate::frontend::promote::arith_real(a, b);
                 let work = if a == b && a != Scalar::Bool { a } else { exact };
                 let (x, y) = (self.number(x, work, span)?, self.number(y, work, span)?);

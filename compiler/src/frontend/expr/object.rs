@@ -127,7 +127,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// A field of the record at a place.
+    /// Loads a field of the record at an address.
     pub(in crate::frontend) fn field(&mut self, place: &ArrayValue, number: usize, span: Span) -> Value {
         let Some((pointer, of)) = self.field_pointer(place, number, span) else { return Value::Poison };
         self.load(pointer, of, span)
@@ -195,7 +195,7 @@ impl FnLowerer<'_> {
         (0..count).map(|number| self.field(place, number, span)).collect()
     }
 
-    /// `records.name`: a view of one field of all records, with the dimensions of an array in the record behind them.
+    /// `records.name`: a view of one field of all records; the dimensions of an array field come after theirs.
     pub(in crate::frontend) fn field_view(&mut self, records: &ArrayValue, name: &str, span: Span) -> Option<Value> {
         let number = records.ty.find_field(name)?;
         let (pointer, of) = self.field_pointer(records, number, span)?;
@@ -259,7 +259,7 @@ impl FnLowerer<'_> {
                 }
             }
         }
-        // What may be `None` in a tuple is computed with here.
+        // An optional value in a tuple is used as a number here.
         lanes = lanes.into_iter().map(|lane| self.not_none(lane, span)).collect();
         let wanted = usize::from(vector.lanes());
         if let ([one], 1) = (lanes.as_slice(), args.positional.len()) {
@@ -300,14 +300,15 @@ impl FnLowerer<'_> {
         let mut out = Vec::new();
         for (a, b) in left.into_iter().zip(right) {
             let result = self.binary(op, a, b, span);
-            // Lane by lane a vector's type stays: a float32 vector times 2 is one still.
+            // An operation on a vector's lanes preserves its element type: a float32 vector times 2 is a float32
+            // vector.
             let Some(expr) = self.number(&result, vector.scalar(), span) else { return Some(Value::Poison) };
             out.push(Value::Scalar(expr, vector.scalar()));
         }
         Some(Value::Object(ObjectKind::Vector(vector), out))
     }
 
-    /// A value as so many lanes; `None` for what is no vector and no number.
+    /// A value as `lanes` lanes; `None` for a value that is no vector and no number.
     fn spread(&mut self, value: &Value, lanes: usize, span: Span) -> Option<Vec<Value>> {
         match value {
             Value::Object(ObjectKind::Vector(_), items) => Some(items.clone()),
@@ -389,7 +390,7 @@ impl FnLowerer<'_> {
     }
 }
 
-/// What selects a field of a record.
+/// The selector of a field of a record.
 #[derive(Debug)]
 pub(in crate::frontend) enum FieldIndex {
     /// Its name.

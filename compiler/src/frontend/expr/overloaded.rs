@@ -1,8 +1,8 @@
 //! Calls of functions whose implementations the compiler does not know: `extending.overload`.
 //!
-//! Which implementation a call has is said by a function of the user's, of the arguments' types. The compiler runs no
-//! Python: a call whose answer the request does not have is noted ([`OverloadQuery`]), and the compilation gives what it asks in
-//! place of code. The dry walks ask too, also for types that a loop widens later.
+//! A user's Python function selects the implementation by the arguments' types. The compiler runs no Python: it records
+//! each call whose answer the request lacks ([`OverloadQuery`]), and the compilation returns these queries instead of
+//! code. Dry passes record queries too, also for types that a loop widens later.
 
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ impl FnLowerer<'_> {
         self.cx.overloads.members.keys().any(inside)
     }
 
-    /// An overloaded method of a value: who is asked says whether its class has it.
+    /// An overloaded method of a value; the answer to the query says whether its class has it.
     pub(super) fn overloaded_method(&self, object: &Value, name: &str) -> Option<Overloaded> {
         if matches!(object, Value::Static(_) | Value::Poison) {
             return None;
@@ -82,7 +82,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// What a call asks; an argument that has no type of its own is reported.
+    /// The query of a call; reports an argument that has no type of its own.
     fn ask(&mut self, function: &Overloaded, args: &Args) -> Option<OverloadQuery> {
         match Self::asked(function, args) {
             Ok(ask) => Some(ask),
@@ -96,7 +96,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// What a call asks, or the argument that has no type of its own.
+    /// The query of a call, or the argument that has no type of its own.
     fn asked(function: &Overloaded, args: &Args) -> Result<OverloadQuery, (Ty, Span)> {
         let positional = args.positional.iter().map(|(value, at)| (None, value, *at));
         let named = args.keywords.iter().map(|(name, value, at)| (Some(name.clone()), value, *at));
@@ -113,7 +113,7 @@ impl FnLowerer<'_> {
         Ok(OverloadQuery { function: function.number, args: given })
     }
 
-    /// What the request says of a call.
+    /// The request's answer to a query.
     fn answer(&self, ask: &OverloadQuery) -> Option<Result<Arc<FunctionDef>, Option<String>>> {
         let known = |answer: &&Answer| answer.ask == *ask;
         self.cx.overloads.answers.iter().find(known).map(|answer| answer.chosen.clone())

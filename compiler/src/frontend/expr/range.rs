@@ -68,7 +68,7 @@ impl FnLowerer<'_> {
         self.own(span, "same_ranges", vec![a, b]).unwrap_or(Value::Poison)
     }
 
-    /// What a function of the prelude gives that takes whatever is passed here.
+    /// Calls a function of the prelude that accepts any of the arguments passed here.
     fn own(&mut self, span: Span, name: &str, args: Vec<Value>) -> Option<Value> {
         let found = prelude::function(name).and_then(|function| self.call_own(&function, args, span).ok());
         if found.is_none() {

@@ -1,5 +1,5 @@
-//! Scopes of generators in a function: names that are theirs hide those of the function while one of their turns is
-//! lowered, but for what was made outside of them, such as a lambda that the turn calls.
+//! Scopes of generators in a function. While an iteration of a generator is lowered, its names hide those of the
+//! function. They do not hide names in values made outside of it, such as a lambda that the iteration calls.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::super::{
 };
 
 impl FnLowerer<'_> {
-    /// Names get a meaning of their own, none so far.
+    /// Enters a scope in which the names are unbound.
     pub(super) fn enter_scope(&mut self, names: &BTreeSet<String>) {
         let hidden = |name: &String| Hidden { name: name.clone(), var: None, storage: None, bound: true };
         let mut scope = Scope { names: names.iter().map(hidden).collect() };

@@ -163,8 +163,8 @@ impl FnLowerer<'_> {
         self.put_each(view, op, &value, &mut Vec::new(), span);
     }
 
-    /// An array of as many dimensions or fewer, which are the last ones. One of extent 1 serves all places of a
-    /// dimension, as NumPy broadcasts.
+    /// Stores an array of as many dimensions or fewer, which are the last ones. An extent of 1 is broadcast, as in
+    /// NumPy.
     fn put_array(&mut self, view: &ArrayValue, op: Option<BinOp>, source: ArrayValue, span: Span) {
         let whole: Vec<Atom> =
             view.shape[view.ty.ndim - source.ty.ndim..].iter().map(|extent| self.fixed(*extent)).collect();
@@ -197,7 +197,7 @@ impl FnLowerer<'_> {
         };
         let cond = self.b.temp(cond, span);
         self.b.open();
-        // Where all extents are equal, which is looked at once, nothing else is.
+        // A single test whether all extents are equal guards all others.
         let fits = spreads.into_iter().try_for_each(|(own, extent)| self.end_unless_broadcast(own, extent, span));
         debug_assert!(fits.is_some(), "what is known is reported above");
         let spread = self.broadcast(&source, &whole, span);
@@ -210,7 +210,7 @@ impl FnLowerer<'_> {
         self.stmt(Ir::If { cond, then, otherwise }, span);
     }
 
-    /// A view of an array with these extents: where its own is 1, its one element is at all places.
+    /// A view of an array with these extents: a dimension of extent 1 is broadcast.
     pub(in crate::frontend) fn broadcast(&mut self, source: &ArrayValue, shape: &[Atom], span: Span) -> ArrayValue {
         let new = shape.len().saturating_sub(source.ty.ndim);
         let mut strides = vec![Atom::Int(0); new];
@@ -233,7 +233,7 @@ impl FnLowerer<'_> {
         ArrayValue { ty, data: source.data, shape: shape.to_vec(), strides }
     }
 
-    /// Item by item; one item serves all places.
+    /// Stores item by item; a single item is broadcast.
     fn put_tuple(&mut self, view: &ArrayValue, op: Option<BinOp>, items: Vec<Value>, span: Span) {
         // All are complete before the first is stored: `a[0:2] = (a[1], a[0])`.
         let items: Vec<_> = items.into_iter().map(|item| self.settle(item, span)).collect();
@@ -282,7 +282,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// The place in the first dimension that a counter says.
+    /// The element or row at a counter in the first dimension.
     fn row(&mut self, view: &ArrayValue, counter: LocalId, span: Span) -> Option<Selected> {
         let index = Index::at(self.b.read(counter, span));
         self.selected(view, &[index], span)
@@ -350,7 +350,7 @@ impl FnLowerer<'_> {
         });
     }
 
-    /// A loop of so many turns; `body` gets the counter, from 0 on.
+    /// A loop with the trip count `extent`; `body` gets the counter, from 0 on.
     pub(in crate::frontend) fn repeat(&mut self, extent: Atom, span: Span, body: impl FnOnce(&mut Self, LocalId)) {
         let counter = self.b.local("counter", Type::I64);
         self.b.function.locals[counter].nonneg = true;
@@ -394,7 +394,7 @@ fn is_row(kind: &ObjectKind, items: &[Value], of: ArrayTy) -> bool {
     is_element(kind, of) && !items.iter().any(|item| item.as_tuple().is_some())
 }
 
-/// Whether the elements are texts.
+/// Whether the elements are strings.
 fn holds_texts(of: ArrayTy) -> bool {
     of.dtype.chars().is_some()
 }

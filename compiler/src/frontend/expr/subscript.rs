@@ -99,8 +99,8 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// The element so many behind the one at a place: C's `&pointer[index]`. No index counts from an end, and none is
-    /// checked: a pointer has no extent.
+    /// The element `index` elements past an address: C's `&pointer[index]`. A negative index goes backwards, and none
+    /// is bounds-checked: a pointer has no extent.
     pub(in crate::frontend) fn pointed_to(
         &mut self,
         place: &ArrayValue,
@@ -556,7 +556,7 @@ impl FnLowerer<'_> {
     }
 }
 
-/// The first position that a slice of so many items selects, and the one at which it ends: Python's clipping.
+/// The start and end positions of a slice of `len` items: Python's clipping.
 pub(super) fn in_slice(len: i128, lower: Option<i128>, upper: Option<i128>, step: i128) -> (i128, i128) {
     let (least, most) = if step > 0 { (0, len) } else { (-1, len - 1) };
     let clip = |at: i128| if at < 0 { (at + len).max(least) } else { at.min(most) };
@@ -564,14 +564,14 @@ pub(super) fn in_slice(len: i128, lower: Option<i128>, upper: Option<i128>, step
     (lower.map_or(first, clip), upper.map_or(end, clip))
 }
 
-/// What indices select.
+/// The result of indexing.
 pub(super) enum Selected {
     Element(ExprId),
     View(ArrayValue),
 }
 
-/// The layout of a view. C stays C where all indices are integers except the last one, which may be a slice without a
-/// step; F mirrors this from the right (Numba's rule). One contiguous dimension is C.
+/// The layout of a view. A C array's view is C if all indices are integers except the last one, which may be a slice
+/// without a step; F mirrors this from the right (Numba's rule). One contiguous dimension is C.
 fn view_layout(layout: Layout, ndim: usize, indices: &[Index], result: usize) -> Layout {
     // A dimension of extent 1 changes nothing, wherever it is.
     let mut all: Vec<Option<&Index>> =

@@ -1,8 +1,8 @@
-//! Texts: `str` and `bytes` that are known when the kernel is compiled, and characters in arrays.
+//! Strings: `str` and `bytes` that are compile-time constants, and characters in arrays.
 //!
-//! A known text is computed with when the kernel is compiled. An element of an array of texts is a reference to its
-//! characters, with the zeros behind them, which are no part of it; a variable gets a copy. Where one of each meets, the
-//! known one is a constant array.
+//! The compiler evaluates operations on constant strings. An element of an array of strings is a reference to its
+//! characters, followed by zeros, which are not part of it; a variable gets a copy. Where both kinds are joined, the
+//! constant becomes a constant array.
 
 use std::sync::Arc;
 
@@ -86,11 +86,11 @@ pub(in crate::frontend) fn by_letters(value: Value) -> Value {
     }
 }
 
-/// A text that is computed when the kernel is compiled has at most so many letters.
+/// The maximum length of a string that is computed at compile time.
 const MOST_LETTERS: usize = 1 << 20;
 
 impl FnLowerer<'_> {
-    /// `a + b`, `a * n` and `n * a` of known texts; `None` for anything else.
+    /// `a + b`, `a * n` and `n * a` of constant strings; `None` for anything else.
     pub(super) fn text_binary(&mut self, op: BinOp, left: &Value, right: &Value, span: Span) -> Option<Value> {
         let (letters, wide, length) = match (op, Text::of(left), Text::of(right)) {
             (BinOp::Add, Some(Text::Known(a, wide)), Some(Text::Known(b, other))) if wide == other => {
@@ -224,7 +224,7 @@ impl FnLowerer<'_> {
             }
             (text @ (Text::Known(..) | Text::Buffer(..)), index @ Index::At { .. }) => {
                 let wraps = matches!(index, Index::At { wraps: true, .. });
-                // From the end is from the last letter, not from the zeros behind it.
+                // A negative index counts from the last character, not from the zeros after it.
                 let length = if wraps { self.text_length(value, span) } else { Some(Value::Int(0)) };
                 let length = length.map(|length| self.settle(length, span));
                 let Some(length) = length.and_then(|length| self.number(&length, Scalar::I64, span)) else {
@@ -299,7 +299,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// The letters as an array of numbers, with the zeros behind them.
+    /// The characters as an array of numbers, with the zeros after them.
     pub(in crate::frontend) fn letters(&mut self, text: &Text, span: Span) -> Value {
         match text {
             Text::Buffer(place, chars) => {
@@ -328,7 +328,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// What a function of the prelude gives for texts.
+    /// Calls a function of the prelude with strings.
     pub(in crate::frontend) fn of_texts(&mut self, name: &str, args: Vec<Value>, span: Span) -> Value {
         match prelude::function(name).map(|function| self.call_own(&function, args, span)) {
             Some(Ok(value)) => value,
@@ -339,7 +339,8 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// Stores a text into a place for texts: what does not fit is cut off, what is left of the place becomes zeros.
+    /// Stores a string in a buffer: characters that do not fit are cut off, the rest of the buffer is filled with
+    /// zeros.
     pub(in crate::frontend) fn store_text(&mut self, to: &ArrayValue, value: &Value, span: Span) {
         let (Some(text), Some(chars)) = (Text::of(value), to.ty.dtype.chars()) else {
             return self.cannot_store(value, to.ty.dtype, span);
@@ -360,7 +361,7 @@ impl FnLowerer<'_> {
         self.of_texts("text_put", vec![to, from], span);
     }
 
-    /// The address of a place for a text, which is empty.
+    /// The address of a buffer for a string, which is empty.
     pub(in crate::frontend) fn empty_text(&mut self, place: ArrayTy, span: Span) -> ExprId {
         let own = self.local_array(place.dtype, Vec::new(), "text", span);
         let (Value::Array(own), Some(chars)) = (own, place.dtype.chars()) else {
@@ -398,7 +399,7 @@ impl FnLowerer<'_> {
         Some(Value::Object(ObjectKind::Chars, vec![Value::Array(self.generalize(own, *place, span))]))
     }
 
-    /// A value that has texts of its own: what is in an array may change.
+    /// Copies the strings of a value, because the array that they are in may change.
     pub(in crate::frontend) fn with_own_texts(&mut self, value: Value, span: Span) -> Value {
         match Text::of(&value) {
             Some(Text::Buffer(place, _)) => {

@@ -1,4 +1,4 @@
-//! Indices as the sanitizer is told of them: of the very view that they go through.
+//! Out-of-bounds records for the sanitizer: indices of the very view that they access.
 
 use weft_artifact::{HostChecks, Scalar};
 
@@ -10,7 +10,8 @@ use crate::{
 };
 
 impl FnLowerer<'_> {
-    /// Indices of which the sanitizer is told that are out of bounds, and whether none is, if it is to be told.
+    /// Emits the test whether indices are within bounds, for the sanitizer. Returns the indices and the local with the
+    /// result; `None` without the sanitizer.
     pub(super) fn told(
         &mut self,
         array: &ArrayValue,
