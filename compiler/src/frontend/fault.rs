@@ -1,9 +1,9 @@
-//! What ends a thread with an exception: `raise`, `assert`, and what Python raises one for.
+//! Exceptions that end a thread: `raise`, `assert`, and operations for which Python raises one.
 //!
 //! As in numba-cuda without `debug=True`, a thread that raises ends at once, unless the request wants it reported. In a
-//! kernel that is a return. A device function that can end its thread has one more result that says so, and whoever
-//! calls it then ends the thread in turn: a `Bool`, or, where faults are reported, an `I32` that says too whether this
-//! thread's is the one that is reported ([`Op::Fault`]), to which each caller adds its call.
+//! kernel that is a return. A device function that can end its thread has one more result that says so, and its caller
+//! then ends the thread in turn. The result is a `Bool`, or, where exceptions are reported, an `I32` that also says
+//! whether this thread's exception is the reported one ([`Op::Fault`]), to which each caller adds its call.
 
 use weft_artifact::{FaultArg, Numbers, Scalar};
 
@@ -23,7 +23,7 @@ use crate::{
 };
 
 impl FnLowerer<'_> {
-    /// What is reported of the code that is being lowered: nothing of the prelude's.
+    /// The exceptions to report in the code that is being lowered: none in the prelude.
     pub(super) fn reports(&self) -> Reports {
         if is_own(&self.def) { Reports::default() } else { self.cx.reports }
     }
@@ -33,7 +33,7 @@ impl FnLowerer<'_> {
         if self.cx.reports.any() { Type::I32 } else { Type::BOOL }
     }
 
-    /// What that result is where the thread goes on.
+    /// That result if the thread continues.
     pub(super) fn no_end(&mut self, span: Span) -> ExprId {
         let ty = self.end_type();
         self.b.zero(ty, span)
@@ -58,7 +58,7 @@ impl FnLowerer<'_> {
         self.stmt(Ir::If { cond, then, otherwise: Vec::new() }, span);
     }
 
-    /// Behind a call of a function that may end the thread.
+    /// Emits the test after a call of a function that may end the thread.
     pub(super) fn end_behind_call(&mut self, ended: LocalId, span: Span) {
         let code = self.b.read(ended, span);
         let cond = self.b.convert(code, Type::BOOL, span);
@@ -79,7 +79,7 @@ impl FnLowerer<'_> {
         self.stmt(Ir::If { cond, then, otherwise: Vec::new() }, span);
     }
 
-    /// What says that the thread ends, and that nobody hears of it.
+    /// The result that ends the thread without a report.
     fn silent_end(&mut self, span: Span) -> ExprId {
         if self.cx.reports.any() { self.b.int(Scalar::I32, 1, span) } else { self.b.bool(true, span) }
     }
@@ -89,7 +89,7 @@ impl FnLowerer<'_> {
         self.ends_thread = true;
         let mut values = Vec::new();
         if let Some(returns) = &self.returns {
-            // What the caller does not read.
+            // Zeros for the results that the caller does not read.
             let parts = returns.expected.as_ref().map(Ty::parts).unwrap_or_default();
             values.extend(parts.into_iter().map(|(_, ty)| self.b.zero(ty, span)));
             values.push(code);

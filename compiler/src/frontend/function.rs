@@ -127,7 +127,7 @@ pub(super) fn count(n: usize, noun: &str) -> String {
 }
 
 impl<'a> FnLowerer<'a> {
-    /// A walk of a function, with what is known of its loops.
+    /// A lowerer for one pass over a function, with the loop types known so far.
     pub(super) fn new(cx: &'a mut Lowerer, def: Arc<FunctionDef>, mut b: Builder, known_loops: LoopTable) -> Self {
         let file = cx.sources.add(&def.source);
         b.function.inline = def.inline;
@@ -176,8 +176,8 @@ impl<'a> FnLowerer<'a> {
         self.declare_param(param, ty, locals);
     }
 
-    /// Makes a parameter a variable. One that is assigned in the body gets locals of its own, so that array values
-    /// that hold the parameter's locals stay as they are.
+    /// Makes a parameter a variable. One that is assigned in the body gets locals of its own, so that array values that
+    /// hold the parameter's locals do not change.
     fn declare_param(&mut self, param: &ast::Param, ty: Ty, locals: Vec<crate::ir::LocalId>) {
         self.tell_type(&param.name, &ty, param.span);
         self.note_type(&ty, param.span, Some(&param.name));
@@ -240,7 +240,7 @@ impl<'a> FnLowerer<'a> {
         if let Some(open) =
             self.cx.functions.lowering.iter_mut().find(|open| Arc::ptr_eq(&open.def, def) && open.args == args)
         {
-            // Its place is kept for it.
+            // Reserve its index.
             let functions = &mut self.cx.module.functions;
             let empty = || functions.push(Function::new("", FunctionKind::Device, def.ast.span));
             compiled.func = Some(*open.func.get_or_insert_with(empty));
@@ -315,7 +315,7 @@ pub(super) fn declared_result(def: &FunctionDef, args: &[Ty]) -> Option<Ty> {
     signature.returns.as_ref().map(Ty::of_arg)
 }
 
-/// Walks a device function: its parameters, its body, the `None` at its end. Gives the types of its `return`s.
+/// Lowers a device function: its parameters, its body, the `None` at its end. Returns the types of its `return`s.
 pub(super) fn walk_device(
     lowerer: &mut FnLowerer<'_>,
     args: &[Ty],
@@ -382,7 +382,7 @@ fn lower_device(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> Option
         .help("return values of one type on every path");
         lowerer.report(diagnostic);
     } else {
-        // What a function that calls itself returns may have become more general before its types were stable.
+        // The result types of a recursive function may have become more general before they were stable.
         let here = def.ast.name_span;
         let holds = joined == returns
             || (called_back && promote::join(&returns, here, &joined, here, def.typing.unwrap_or_default()) == returns);

@@ -1,7 +1,8 @@
-//! What a loop goes over: arrays, tuples, ranges, and `enumerate`, `zip` and `reversed` of them, by position.
+//! Sequences that a loop iterates over: arrays, tuples, ranges, and `enumerate`, `zip` and `reversed` of them, by
+//! position.
 //!
-//! Each has a length and an item at a position. A loop over a plain `range` counts by itself (`stmt/for.rs`); all others
-//! count positions from zero.
+//! Each has a length and an item at a position. A loop over a plain `range` has its own counter (`stmt/for.rs`); all
+//! others count positions from zero.
 
 use weft_artifact::Scalar;
 
@@ -47,7 +48,7 @@ enum TripCount {
 }
 
 impl<'v> Sequence<'v> {
-    /// What a loop that goes over a value goes over; `None` if none can.
+    /// The sequence of a value; `None` if a loop cannot iterate over it.
     pub(super) fn of(value: &'v Value) -> Option<Self> {
         match value {
             Value::Array(array) => (array.ty.ndim > 0).then_some(Self::Array(array)),
@@ -86,7 +87,7 @@ impl<'v> Sequence<'v> {
                     | ObjectKind::Range(_)
                     | ObjectKind::Enumerate
                     | ObjectKind::Reversed
-                    // What a loop goes over changes what is left of it: `for` and `next` see to that.
+                    // Iterating consumes its items: `for` and `next` handle these.
                     | ObjectKind::Iterator(_)
                 | ObjectKind::Generator(_),
                     _,
@@ -128,7 +129,7 @@ impl FnLowerer<'_> {
         good
     }
 
-    /// How many items a settled value has; an extent that is not negative.
+    /// The number of items of a materialized value; an extent that is not negative.
     pub(super) fn length(&mut self, value: &Value, span: Span) -> Option<Atom> {
         match Sequence::of(value)? {
             Sequence::Array(array) => array.shape.first().copied(),
@@ -259,7 +260,7 @@ impl FnLowerer<'_> {
         self.b.select(zero, none, count, span)
     }
 
-    /// Extents that are not negative, of settled integers.
+    /// Non-negative extents, from materialized integers.
     fn extents(&mut self, values: &[Value], span: Span) -> Option<Vec<Atom>> {
         let mut out = Vec::new();
         for value in values {
@@ -296,7 +297,7 @@ impl FnLowerer<'_> {
         out
     }
 
-    /// The item of a settled value at a position from 0 on that is less than its length.
+    /// The item of a materialized value at a position that is at least 0 and less than its length.
     pub(super) fn item_at(&mut self, value: &Value, position: Atom, span: Span) -> Value {
         match Sequence::of(value) {
             None => Value::Poison,

@@ -1,7 +1,7 @@
-//! Elements in memory: what is read and written of an element of each dtype.
+//! Loads and stores of array elements of each dtype.
 //!
-//! An element of numbers is loaded at once. A record is not: its value refers to where it lies, as in NumPy and Numba,
-//! and a field is read when it is asked for. An array in a record is a view.
+//! An element that is a number is loaded at once. A record is not: its value refers to its address, as in NumPy and
+//! Numba, and a field is loaded when it is accessed. An array in a record is a view.
 
 use weft_artifact::{Compound, DType, Layout, Number, Scalar, Vector};
 
@@ -281,7 +281,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// The pointer to a field of the record at a place, and the type of a place there.
+    /// The pointer to a field of a record, and the type that it points to.
     pub(super) fn field_pointer(
         &mut self,
         record: &ArrayValue,
@@ -324,12 +324,12 @@ impl FnLowerer<'_> {
 }
 
 impl ArrayTy {
-    /// Its elements lie at multiples of so many bytes.
+    /// The alignment of its elements at an offset in bytes.
     pub(super) fn known_align(self, offset: u64) -> u64 {
         if self.packed { 1 } else { known(self.dtype.access_align(), offset) }
     }
 
-    /// What is known of the address so many bytes into an element, for an access to one of its numbers.
+    /// The known alignment at an offset in bytes into an element, for an access to one of its numbers.
     pub(super) fn element_align(self, offset: u64) -> Align {
         let (scalar, _) = self.dtype.access();
         let align = self.known_align(offset);
@@ -362,12 +362,12 @@ impl ArrayTy {
     }
 }
 
-/// What a multiple of `align` and an offset from it are both multiples of.
+/// The greatest power of two that divides `align` and an offset from it.
 fn known(align: u64, offset: u64) -> u64 {
     if offset == 0 { align } else { align.min(1 << offset.trailing_zeros().min(32)) }
 }
 
-/// The unsigned integer of so many bytes: 1, 2, 4 or 8.
+/// The unsigned integer of a size in bytes: 1, 2, 4 or 8.
 fn word_of(bytes: u64) -> Scalar {
     match bytes {
         8 => Scalar::U64,

@@ -1,9 +1,9 @@
 //! From syntax to IR: names, types and Python's rules.
 //!
-//! [`lower`] walks a kernel's syntax tree (`lowerer.rs`): dry, each loop until its types are stable (`typing.rs`), and then
-//! once for real, which builds the code. A statement is one file in `stmt/`, an expression one in `expr/`, what a call
-//! of a builtin means one in `builtins/`; what is shorter in Python stands in `prelude/`. What the walk keeps is in `state/`,
-//! a file for each part of it. Number types follow `promote.rs`; variables `env.rs`.
+//! [`lower`] traverses a kernel's syntax tree (`lowerer.rs`) several times. Dry passes infer types, each loop until its
+//! types reach a fixpoint (`typing.rs`); a last pass builds the code. Each statement has a file in `stmt/`, each
+//! expression one in `expr/`, each kind of builtin one in `builtins/`; code that is shorter in Python is in `prelude/`.
+//! The traversal's state is in `state/`, one file per part. Number types follow `promote.rs`; variables `env.rs`.
 
 #![expect(clippy::needless_pass_by_value, reason = "a value is for one use; taking it says so")]
 #![expect(clippy::option_option, reason = "a slice's bound may be absent, and reading it may fail")]
@@ -51,7 +51,7 @@ use crate::{
     source::SourceMap,
 };
 
-/// What the front end hands to the passes.
+/// The front end's result, for the passes.
 #[derive(Debug)]
 pub struct Lowered {
     /// The kernel and its callees.
@@ -88,9 +88,9 @@ pub fn lower(request: &Request) -> Result<Outcome<Lowered>, Failure> {
 /// The information that a lowering records besides its module.
 #[derive(Clone, Copy, Debug, Default)]
 struct RecordedInfo {
-    /// What variables are.
+    /// The types of variables.
     variables: bool,
-    /// What expressions are.
+    /// The types of expressions.
     expressions: bool,
 }
 
@@ -110,7 +110,7 @@ fn lowered_for(request: &Request, wanted: RecordedInfo) -> lowerer::Lowerer {
     let sanitize = !ptx && !request.options.sanitize.is_empty();
     let mut lowerer = lowerer::Lowerer {
         ptx,
-        // Whoever runs code for other programs may have any debugger.
+        // A foreign program that runs the code may have any debugger.
         stops: match request.target {
             Target::Sm(..) => request.options.debug || matches!(request.options.entry, Entry::Foreign(_)),
             Target::Host(_) => request.options.interpreted,
@@ -144,14 +144,14 @@ fn lowered_for(request: &Request, wanted: RecordedInfo) -> lowerer::Lowerer {
 /// As [`lower`].
 pub fn result_type(request: &Request) -> Result<Outcome<Option<ArgType>>, Failure> {
     let overloads = request.overloads.clone();
-    // What a function returns does not depend on where it runs.
+    // A function's result types do not depend on the target.
     let interpreted = request.options.interpreted;
     let mut lowerer = lowerer::Lowerer { overloads, stops: true, interpreted, ..lowerer::Lowerer::default() };
     let found = function::lower_result(&mut lowerer, request);
     finished(lowerer).map(|outcome| outcome.map(|_| found))
 }
 
-/// What a lowerer holds at the end.
+/// The result of a finished lowerer.
 fn finished(lowerer: lowerer::Lowerer) -> Result<Outcome<Lowered>, Failure> {
     let lowerer::Lowerer { mut module, sources, mut diagnostics, undefined, faults, asks, .. } = lowerer;
     if !asks.is_empty() {

@@ -23,7 +23,7 @@ use crate::{
     source::{SourceMap, Span},
 };
 
-/// What an operator computes.
+/// An operator with its operand and result types.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Computed {
     span: Span,
@@ -43,7 +43,7 @@ impl Computed {
 }
 
 impl FnLowerer<'_> {
-    /// Keeps what an operator of the user's gives, if somebody asks.
+    /// Records the result type of an operator in the user's code, if the request requires it.
     pub(super) fn note_types(
         &mut self,
         symbol: &'static str,
@@ -97,7 +97,7 @@ pub(super) fn notes(
     found
 }
 
-/// What there is to say of an operator, which NumPy's typing gives a type, if it takes it.
+/// The note for an operator whose type differs from NumPy's, given NumPy's type if NumPy has the operator.
 fn note(computed: &Computed, numpy: Option<Number>) -> Option<Diagnostic> {
     let Computed { span, symbol, operands: [left, right], result } = *computed;
     let message = format!("`{symbol}` of {left} and {right} computes as {result}");

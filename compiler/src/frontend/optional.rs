@@ -1,8 +1,8 @@
-//! Values that are `None` on some paths: whether there is one, and the value, which is zero where there is none.
+//! Optional values: a flag whether there is a value, and the value, which is zero if there is none.
 //!
-//! A join of `None` with another type makes one. A test of it is made at run time; behind the test the variable is what
-//! the test says. Whatever computes with one takes its value, and a thread in which it is `None` ends there, as where
-//! an assertion fails.
+//! A join of `None` with another type makes one. A test for `None` is made at run time; in the code dominated by the
+//! test the variable has the narrowed type. An operation on an optional takes its value, and a thread in which it is
+//! `None` ends there, as where an assertion fails.
 
 use weft_artifact::Scalar;
 
@@ -23,7 +23,7 @@ use crate::{
     },
 };
 
-/// What a test implies for a variable.
+/// A test's implication for a variable.
 #[derive(Clone, Debug)]
 pub(super) struct Narrowing {
     name: String,
@@ -74,7 +74,7 @@ fn parts(value: Value) -> Result<(Value, Value), Value> {
 }
 
 impl FnLowerer<'_> {
-    /// The value of an expression, for whoever computes with it: where that is `None`, the thread ends.
+    /// The value of an expression, for an operation: where that is `None`, the thread ends.
     pub(super) fn expr(&mut self, expr: &Expr) -> Value {
         let value = self.expr_or_none(expr);
         self.not_none(value, expr.span)
@@ -86,7 +86,7 @@ impl FnLowerer<'_> {
             Ok(parts) => parts,
             Err(value) => return value,
         };
-        // What it is made of is read now.
+        // Its parts are read now.
         let inner = self.settle(inner, span);
         if let Some(given) = self.number(&given, Scalar::Bool, span) {
             let missing = self.b.unary(UnaryOp::Not, given, span);
@@ -166,7 +166,7 @@ impl FnLowerer<'_> {
             let (p, q) = (read(self, one), read(self, other));
             let any = self.b.binary(BinaryOp::Or, p, q, span);
             let equal = if op == CmpOp::NotEq || op == CmpOp::Eq { CmpOp::Eq } else { CmpOp::Is };
-            // What is missing is not looked at: it may be an address.
+            // A missing value is not read: it may be an address.
             let equal = self.if_given(both, |this| this.compare(equal, x, y, span), span);
             let equal = self.number(&equal, Scalar::Bool, span)?;
             let neither = self.b.unary(UnaryOp::Not, any, span);
@@ -183,7 +183,7 @@ impl FnLowerer<'_> {
     /// Takes the variables as what a test says of them.
     pub(super) fn narrow(&mut self, narrowings: &[Narrowing]) {
         for Narrowing { name, is_none } in narrowings {
-            // A call of an inner function may have assigned it behind the test.
+            // A call of an inner function may have assigned it after the test.
             let writes = |name: &String| self.cx.closures.iter().any(|closure| closure.writes.contains(name));
             if writes(name) {
                 continue;
@@ -200,7 +200,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// Evaluates what only runs where a test has said something of variables; behind it they are what they were.
+    /// Evaluates code that a test guards, with the variables narrowed; then restores them.
     pub(super) fn narrowed<T>(
         &mut self,
         narrowings: &[Narrowing],
@@ -238,7 +238,7 @@ fn is_own_isinstance(func: &Expr) -> bool {
     name.strip_suffix(OWN_BUILTIN) == Some("isinstance")
 }
 
-/// What holds of variables where a test turns out so.
+/// The narrowings that hold if a test has the result `holds`.
 pub(super) fn narrowings(test: &Expr, holds: bool) -> Vec<Narrowing> {
     let of_name = |expr: &Expr, is_none| {
         let name = if let ExprKind::Named { target, .. } = &expr.kind { &target.kind } else { &expr.kind };
@@ -252,7 +252,7 @@ pub(super) fn narrowings(test: &Expr, holds: bool) -> Vec<Narrowing> {
             let mut all: Vec<Narrowing> = Vec::new();
             for value in values {
                 let mut own = narrowings(value, holds);
-                // What it binds is something else from here on.
+                // The name that it binds may be one of those narrowed so far.
                 if binds(value) {
                     all.clear();
                 }

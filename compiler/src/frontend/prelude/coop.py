@@ -1,15 +1,15 @@
-"""What the threads of a block compute together: `cuda.coop`.
+"""Collective operations of the threads of a block: `cuda.coop`.
 
 A function `coop_block_sum` is the row `weft.cuda.coop.block.sum`. Threads count in the order of their numbers, and
 lanes are reduced and scanned by shuffles over 1, 2, 4, 8 and 16 of them, so that functions need not commute.
 
-Warps meet in two pieces of shared memory, which all calls share. The scratch may be written when a call begins, and is
-not touched behind its last barrier; the cells are written behind the first barrier of a call and read behind the next.
-So two calls in a row need no barrier between them. `slot(k, x)`, `put_slot(k, x)` and `cell(k, x)`, `put_cell(k, x)`
-are 32 values in them, `rake(k, x)`, `put_rake(k, x)` and `kept(k, x)`, `put_kept(k, x)` 264.
+Warps exchange values through two buffers in shared memory, which all calls share. A call may write the scratch from its
+beginning, and does not touch it after its last barrier; it writes the cells after its first barrier and reads them
+after the next. So two calls in a row need no barrier between them. `slot(k, x)`, `put_slot(k, x)` and `cell(k, x)`,
+`put_cell(k, x)` are 32 values in them, `rake(k, x)`, `put_rake(k, x)` and `kept(k, x)`, `put_kept(k, x)` 264.
 
-What a thread has is a number, a tuple or the like, or an array, which is several items that lie one after the other in
-the order of the threads. `like(y, x)` is a value as the type of `x`.
+A thread's value is a number, a tuple or the like, or an array, which is several items that are consecutive in the order
+of the threads. `like(y, x)` is a value converted to the type of `x`.
 """
 
 import numpy as np
@@ -32,12 +32,12 @@ def coop_larger(a, b):
 
 
 def coop_zero(x):
-    """What changes no sum."""
+    """The identity of a sum."""
     return type(x)(0)
 
 
 def coop_same(x):
-    """What changes neither the smallest nor the largest of several values that it is one of."""
+    """The identity of a minimum or maximum over values that include `x`."""
     return x
 
 
@@ -78,7 +78,7 @@ def coop_counted(x):
 
 
 def coop_down1(x, op, left, step):
-    """With the value of so many lanes, that of as many above, of the `left` from the thread's own on that count."""
+    """Combine the value of `step` lanes with that of the next `step`; `left` counts the lanes from the own one."""
     other = cuda.shfl_down_sync(0xFFFFFFFF, x, step)
     if step < left:
         x = like(op(x, other), x)
@@ -109,7 +109,7 @@ def coop_is_exact():
 
 
 def coop_up1(x, op, lane, step):
-    """With the value of so many lanes, that of as many below."""
+    """Combine the value of `step` lanes with that of the `step` lanes below."""
     other = cuda.shfl_up_sync(0xFFFFFFFF, x, step)
     if lane >= step:
         x = like(op(other, x), x)
@@ -133,7 +133,7 @@ def coop_pair(a, b, op, both):
 
 
 def coop_first(x, op, count: known):
-    """What the first slots hold together, one to eight of them, side by side."""
+    """Reduce the first slots, one to eight of them, as a tree within one thread."""
     low = coop_pair(slot(0, x), slot(1, x), op, count > 1)
     if most_threads() <= 64:
         return low
@@ -146,7 +146,7 @@ def coop_first(x, op, count: known):
 
 
 def coop_slots(x, op, lane, warps):
-    """What the slots hold together, one each of a warp: by the lanes of the first, 32 if there are several."""
+    """Reduce the slots, one per warp, across the lanes of the first warp, 32 if there are several."""
     left = np.int32(warps - lane)
     x = slot(min(lane, np.int32(warps - 1)), x)
     x = coop_down1(x, op, left, 1)
@@ -283,7 +283,7 @@ def coop_climb(x, op):
 
 
 def coop_place(first, k):
-    """Where the value of a thread lies."""
+    """The index of a thread's value in the padded buffer."""
     return first + k + (first + k >> 5)
 
 
@@ -295,7 +295,7 @@ def coop_keep_behind(before, x, place, op, lane):
 
 
 def coop_rake_lane(x, op, aggregate):
-    """What a lane of the first warp does with the values of its threads, up to eight, as many as every lane has."""
+    """Scan the values of a lane's threads, up to eight, as many as every lane of the first warp has."""
     lane = np.int32(block_thread_rank())
     each = most_threads() // 32
     first = lane * each
@@ -344,7 +344,7 @@ def coop_rake_lane(x, op, aggregate):
 
 
 def coop_rake(x, op, aggregate):
-    """The values before the thread's own, and all if asked for: by the lanes of the first warp, for all threads."""
+    """The values before the thread's own, and all if requested: by the lanes of the first warp, for all threads."""
     rank = block_thread_rank()
     place = rank + (rank >> 5)
     put_rake(place, x)
@@ -358,7 +358,7 @@ def coop_rake(x, op, aggregate):
 
 
 def coop_preceding(x, op, aggregate):
-    """The values before the thread's own, of which the first thread has none, and all if asked for."""
+    """The values before the thread's own, of which the first thread has none, and all if requested."""
     if most_threads() <= 32:
         here = coop_up(x, op, np.int32(block_thread_rank()))
         total = cuda.shfl_sync(0xFFFFFFFF, here, block_num_threads() - 1)
@@ -375,7 +375,7 @@ def coop_preceding(x, op, aggregate):
 
 
 def coop_inclusive(x, op, aggregate):
-    """The values up to the thread's own, and all if asked for."""
+    """The values up to the thread's own, and all if requested."""
     before, total = coop_preceding(x, op, aggregate)
     if block_thread_rank() > 0:
         x = like(op(before, x), x)
@@ -383,7 +383,7 @@ def coop_inclusive(x, op, aggregate):
 
 
 def coop_exclusive(x, op, initial, aggregate):
-    """What all begins with and the values before the thread's own, and all without that if asked for."""
+    """The initial value and the values before the thread's own, and all without the initial one if requested."""
     before, total = coop_preceding(x, op, aggregate)
     start = like(initial, x)
     if block_thread_rank() > 0:
@@ -392,7 +392,7 @@ def coop_exclusive(x, op, initial, aggregate):
 
 
 def coop_exclusive_sum_of(x, aggregate):
-    """The sum of the values before the thread's own, and that of all if asked for."""
+    """The sum of the values before the thread's own, and that of all if requested."""
     before, total = coop_preceding(x, coop_add, aggregate)
     if block_thread_rank() == 0:
         before = coop_zero(x)
@@ -400,7 +400,7 @@ def coop_exclusive_sum_of(x, aggregate):
 
 
 def coop_run(items, op, before, rank):
-    """Puts the values up to each item into its place, behind those of the threads before it, if there are some."""
+    """Inclusive scan of the items in place, starting from the values of the threads before, if there are some."""
     running = items[0]
     if rank > 0:
         running = like(op(before, running), running)
@@ -411,7 +411,7 @@ def coop_run(items, op, before, rank):
 
 
 def coop_run_behind(items, op, start):
-    """Puts the values before each item into its place."""
+    """Exclusive scan of the items in place."""
     running = like(start, items[0])
     for k in range(len(items)):
         item = items[k]
@@ -434,7 +434,7 @@ def coop_block_inclusive_scan(x, op, aggregate=False):
 
 
 def coop_block_exclusive_scan(x, op, initial, aggregate=False):
-    """The values before the thread's own, behind an initial one."""
+    """The initial value and the values before the thread's own."""
     start, total = coop_exclusive(coop_one(x, op), op, initial, aggregate)
     if isinstance(x, np.ndarray):
         coop_run_behind(x, op, start)

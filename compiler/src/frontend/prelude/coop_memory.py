@@ -17,7 +17,7 @@ def coop_limit(valid, count: known):
 
 
 def coop_take(source, items, first, step, valid, default, count: known):
-    """Loads items, each some elements behind the one before; what does not count gets the default, if there is one."""
+    """Load items at the stride `step`; one that is not valid gets the default, if there is one."""
     for k in range(count):
         at = first + k * step
         if valid is None:
@@ -29,7 +29,7 @@ def coop_take(source, items, first, step, valid, default, count: known):
 
 
 def coop_give(target, items, first, step, valid, count: known):
-    """Stores items, each some elements behind the one before, if they count."""
+    """Store items at the stride `step`, if they are valid."""
     for k in range(count):
         at = first + k * step
         if valid is None:

@@ -22,7 +22,7 @@ def coop_wait(lanes):
 
 
 def coop_padded(k, count: known):
-    """Where an item lies, so that threads which read a power of two apart do not meet in a bank of memory."""
+    """The padded index of an item: threads that read at a stride of a power of two have no bank conflicts."""
     if count > 4:
         return k + (k >> 5)
     return k
@@ -36,7 +36,7 @@ def coop_room(count: known):
 
 
 def coop_put(memory, items, first, step, count: known):
-    """Stores a thread's items, each some places behind the one before."""
+    """Store a thread's items at the stride `step`."""
     for k in range(count):
         memory[coop_padded(np.uint32(first + k * step), count)] = items[k]
 
@@ -149,9 +149,9 @@ def coop_change_places(keys, values, less, k):
 
 
 def coop_sort_own(keys, values, less, valid, own, count: known):
-    """Sorts a thread's first items, by neighbors that change places: equal ones stay in order.
+    """Sort a thread's first items by odd-even transposition, which is stable.
 
-    The loop over pairs of turns stays one; those in it have constant numbers, so that items stay in registers.
+    The loop over pairs of rounds is not unrolled; those in it have constant indices, so that items stay in registers.
     """
     if count == 1:
         return
@@ -165,7 +165,7 @@ def coop_sort_own(keys, values, less, valid, own, count: known):
 
 
 def coop_split(memory, a, n_a, b, n_b, diagonal, less, count: known):
-    """Of the first so many of two sorted lists together, how many are of the first list."""
+    """Of the first `diagonal` items of two merged lists, the number of items from the first list."""
     low, high = max(np.int32(diagonal - n_b), np.int32(0)), min(diagonal, n_a)
     last = np.int32(b + diagonal - 1)
     while low < high:
@@ -179,17 +179,17 @@ def coop_split(memory, a, n_a, b, n_b, diagonal, less, count: known):
 
 
 def coop_next(memory, at, end, lanes, count: known):
-    """The item at a place of a list, or any where the list has ended: of a block's, or else of the same list."""
+    """The item at an index of a list, clamped to the list for a group; for a block it may be past the end."""
     if lanes is not None:
         at = max(min(at, np.int32(end - 1)), np.int32(0))
     return memory[coop_padded(np.uint32(at), count)]
 
 
 def coop_merge(keys, values, less, valid, total, rank, base, memory, more, lanes, count: known):
-    """Sorts the first items of a block or of a group: each thread its own, then lists of twice as many in each turn.
+    """Sort the first items of a block or of a group: each thread its own, then merge lists of doubling length.
 
-    A thread finds where its items of the merged list begin in the two, and takes them from there: the next of each list
-    is at hand, and the one that was taken is loaded anew. All items count if `valid` is None.
+    A thread finds where its part of the merged list begins in the two lists, and merges from there. It holds the next
+    item of each list, and loads another where it took one. All items are valid if `valid` is None.
     """
     zero, first = np.int32(0), np.int32(rank * count)
     coop_sort_own(keys, values, less, valid, np.int32(total - first), count)
@@ -416,7 +416,7 @@ def coop_radix(keys, values, descending, begin, end, count: known):
 
 
 def coop_last_bit(x, end_bit):
-    """The bit behind the last that counts."""
+    """The index after the last bit that is compared."""
     if end_bit is None:
         return coop_width(x)
     return end_bit

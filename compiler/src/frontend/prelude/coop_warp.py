@@ -1,6 +1,6 @@
-"""What the lanes of a warp, or of groups of so many, compute together: `cuda.coop`.
+"""Collective operations of the lanes of a warp, or of groups of `threads` lanes: `cuda.coop`.
 
-As in `coop.py`, by shuffles alone. A group's lanes are a mask, of which the block may have some only.
+As in `coop.py`, by shuffles alone. A group's lanes are a mask; a block may have only some of them.
 """
 
 import numpy as np
@@ -8,7 +8,7 @@ from weft import cuda
 
 
 def coop_group(threads):
-    """The lanes of the group of so many of the thread's warp, and its number among them."""
+    """The mask of the lane's group of `threads` lanes, and the lane's number in it."""
     lane = np.int32(block_thread_rank() & 31)
     own = np.int32(lane & (threads - 1))
     if threads == 32:
@@ -107,7 +107,7 @@ def coop_warp_inclusive_scan(x, op, threads=32, aggregate=False):
 
 
 def coop_warp_exclusive_scan(x, op, initial, threads=32, aggregate=False):
-    """The values before the thread's own, behind an initial one."""
+    """The initial value and the values before the thread's own."""
     here, before, total, lane = coop_warp_scan(coop_one(x, op), op, threads)
     start = like(initial, here)
     if lane > 0:

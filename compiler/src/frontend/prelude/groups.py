@@ -128,12 +128,12 @@ def tile_shfl(size, value, rank):
 
 
 def tile_shfl_up(size, value, delta):
-    """The value of the thread so many below."""
+    """The value of the thread `delta` below."""
     return cuda.shfl_up_sync(tile_mask(size), value, delta, size)
 
 
 def tile_shfl_down(size, value, delta):
-    """The value of the thread so many above."""
+    """The value of the thread `delta` above."""
     return cuda.shfl_down_sync(tile_mask(size), value, delta, size)
 
 
@@ -229,7 +229,7 @@ def coalesced_shfl(lanes, value, rank):
 
 
 def coalesced_shfl_up(lanes, value, delta):
-    """The value of the lane whose number is so much smaller."""
+    """The value of the lane whose rank is smaller by `delta`."""
     rank = coalesced_thread_rank(lanes) - delta
     lane = np.int64(cuda.laneid)
     if 0 <= rank < 32:
@@ -238,7 +238,7 @@ def coalesced_shfl_up(lanes, value, delta):
 
 
 def coalesced_shfl_down(lanes, value, delta):
-    """The value of the lane whose number is so much larger."""
+    """The value of the lane whose rank is larger by `delta`."""
     rank = coalesced_thread_rank(lanes) + delta
     lane = np.int64(cuda.laneid)
     if 0 <= rank < coalesced_num_threads(lanes):

@@ -76,7 +76,7 @@ def cg_below(lanes):
 
 
 def cg_coalesced_reduce(lanes, x, op, across=None, same=True):
-    """Of the lanes of a group: what each has with as many behind it, found by the lane that lies so far behind."""
+    """Reduce over the lanes of a group by pointer doubling: each iteration doubles the number of combined lanes."""
     del same
     if across is not None and cg_is_word(x):
         if np.iinfo(type(x)).bits == 32:

@@ -1,6 +1,6 @@
 """`cuda.fp16` and `cuda.bf16`: one function for both types, but where a number of one of them is made.
 
-What a function gives becomes the type that its row declares.
+The result of a function is converted to the type that its row declares.
 """
 
 import math
@@ -215,7 +215,7 @@ def short_as_bfloat16(a):
 
 
 def half_exact(x):
-    """A float64 that lies between the same two halves as a number, or is the same one."""
+    """A float64 between the same two halves as a number, or equal to the same half."""
     if isinstance(x, float):
         return np.float64(x)
     # Of a large integer, what is beyond 53 bits leaves its mark on the last of them.
@@ -226,7 +226,7 @@ def half_exact(x):
 
 
 def half_stepped(found, near, exact, upward):
-    """The bits of a half, or of its neighbor where it lies on the wrong side of a number."""
+    """The bits of a half, or of its neighbor if it was rounded in the wrong direction."""
     if upward and near < exact:
         return found - np.uint16(1) if found & np.uint16(0x8000) else found + np.uint16(1)
     if not upward and near > exact:

@@ -1,6 +1,6 @@
 """`cuda.libdevice`: what CUDA's library of the device has and no back end, but for the special functions.
 
-Unsigned numbers come as signed ones, as in Numba. What a function gives becomes the type that its row declares.
+Unsigned numbers come as signed ones, as in Numba. The result of a function is converted to the type of its row.
 """
 
 import math
@@ -422,7 +422,7 @@ def cosine_of_pi(t):
 
 
 def libdevice_sinpi(x):
-    """`sinpi`: exact quarters of turns are taken away first."""
+    """`sinpi`: reduced by exact multiples of a half first."""
     x = np.float64(x)
     if not math.isfinite(x):
         return math.nan

@@ -94,6 +94,6 @@ def math_comb(n, k):
         factor = np.uint64(n) - done
         done += np.uint64(1)
         common = math_gcd(product, done)
-        # What is left of the divisor divides the factor.
+        # The rest of the divisor divides the factor.
         product = (product // common) * (factor // (done // common))
     return type(n)(product)

@@ -1,10 +1,10 @@
-//! Device functions of weft's own, in kernel Python: one file a subject. A function is parsed when it is first used, and
-//! those that it calls with it.
+//! Device functions of weft's own, in kernel Python: one file per subject. A function is parsed when it is first used,
+//! together with those that it calls.
 //!
 //! They are typed and lowered as a user's are. Most are called as device functions that are always inlined, by rows of
-//! the intrinsic table, whose overloads say for which types (`builtins/prelude_rows.rs`): what is wrong with a call is
-//! said of the row, so that no message points into their text. What operators become (`operators.py`) is lowered within the body
-//! of whoever uses it, and all that is built has the place of the user's expression.
+//! the intrinsic table, whose overloads give the types (`builtins/prelude_rows.rs`). Errors are reported for the row,
+//! so that no message points into the prelude's source. The functions for operators (`operators.py`) are lowered within
+//! the body of the caller, and all of their code has the span of the user's expression.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -44,7 +44,7 @@ impl Definition {
 // `FUNCTIONS`, all of them in the order of their names, which `build.rs` finds in the files.
 include!(concat!(env!("OUT_DIR"), "/prelude.rs"));
 
-/// What the files import, and what they have beside Python (`builtins/elements.rs`).
+/// The modules that the files import, and the primitives that Python lacks (`builtins/elements.rs`).
 const NAMES: &[(&str, &str)] = &[
     ("cmath", "cmath"),
     ("cuda", "weft.cuda"),
@@ -97,14 +97,14 @@ const NAMES: &[(&str, &str)] = &[
     ("float16_of_bits", "weft.cuda.fp16.__ushort_as_half"),
 ];
 
-/// What a free name of the prelude means; `None` for a builtin of Python's.
+/// The meaning of a free name of the prelude; `None` for a builtin of Python's.
 enum Meaning {
     Known(&'static str),
     Own(&'static Definition),
     Builtin,
 }
 
-/// What a free name means. There is nothing that it could mean besides if this gives nothing.
+/// The meaning of a free name. No other source has a meaning for it if this returns none.
 fn meaning(name: &str) -> Option<Meaning> {
     if let Some((_, path)) = NAMES.iter().find(|(known, _)| *known == name) {
         return Some(Meaning::Known(path));
@@ -180,7 +180,7 @@ pub(super) fn function(name: &str) -> Option<Arc<FunctionDef>> {
     definition(name).and_then(defined)
 }
 
-/// What is the user's function's own while one of the prelude is lowered in it.
+/// The state of the user's function, saved while a function of the prelude is lowered in it.
 struct Outer {
     def: Arc<FunctionDef>,
     env: Env,
@@ -190,7 +190,7 @@ struct Outer {
 }
 
 impl FnLowerer<'_> {
-    /// What a function of the prelude gives for some values.
+    /// The result of a function of the prelude.
     pub(super) fn prelude(&mut self, name: &str, args: Vec<Value>, span: Span) -> Value {
         let Some(def) = function(name) else {
             self.cx.fault(self.at(span), "the prelude lacks a function");
@@ -268,7 +268,8 @@ mod tests {
             let def = function(of.function).expect("the row's function is in the prelude");
             assert_eq!(def.ast.params.len(), of.params.len(), "{}", row.path);
             for (place, (param, ast)) in of.params.iter().zip(&def.ast.params).enumerate() {
-                // What is checked to be known is known to the function: its default makes it so.
+                // An argument that is checked to be a compile-time constant has a default, which makes the parameter
+                // constant.
                 let checked = !matches!(param, CoopParam::Items | CoopParam::Plain);
                 assert!(!checked || ast.default.is_some(), "{} of {}", ast.name, row.path);
                 let is_last = place + 1 == of.params.len();

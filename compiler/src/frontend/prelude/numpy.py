@@ -11,21 +11,21 @@ def np_fabs(x):
 
 
 def np_floor(x):
-    """`np.floor`: integers stay as they are."""
+    """`np.floor`: integers are returned unchanged."""
     if isinstance(x, int):
         return x
     return math.floor(x)
 
 
 def np_ceil(x):
-    """`np.ceil`: integers stay as they are."""
+    """`np.ceil`: integers are returned unchanged."""
     if isinstance(x, int):
         return x
     return math.ceil(x)
 
 
 def np_trunc(x):
-    """`np.trunc`: integers stay as they are."""
+    """`np.trunc`: integers are returned unchanged."""
     if isinstance(x, int):
         return x
     return math.trunc(x)

@@ -1,7 +1,7 @@
-"""Device functions of weft's own: what operators on complex numbers become.
+"""Device functions of weft's own: operators on complex numbers.
 
 Each is a body without loops that ends in its one `return`. Numbers keep the type of the operands as long as no float
-literal stands beside them.
+literal is an operand too.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Texts for `print`, as bytes with a zero behind them, where C's `printf` has no conversion for them."""
+"""Formatting for `print` that C's `printf` lacks: strings as bytes, terminated by a zero."""
 
 import math
 
@@ -58,9 +58,9 @@ def last_of_letter(code):
 
 
 def print_zeros(to, x, width, sign):
-    """What stands before a float in a field that zeros fill up.
+    """The prefix of a float in a field that is filled with zeros.
 
-    That is `sign` unless it is negative, and of one that is not finite all but its letters: C's `printf` has spaces.
+    That is `sign` unless the float is negative; of an infinity or NaN, all but its letters: C's `printf` has spaces.
     """
     at = 0
     if x < 0 and not math.isfinite(x):
@@ -77,19 +77,19 @@ def print_zeros(to, x, width, sign):
 
 
 def print_width(x, width, sign):
-    """The width of what stands behind that."""
+    """The width of the field after the prefix."""
     if not math.isfinite(x):
         return 0
     return width - 1 if sign != 0 and math.copysign(1.0, x) > 0 else width
 
 
 def print_rest(x):
-    """The float behind that: the sign of an infinity stands before."""
+    """The float after the prefix, which has the sign of an infinity."""
     return math.inf if x < 0 and not math.isfinite(x) else x
 
 
 def print_bytes(to, letters):
-    """What is between the quotes of bytes."""
+    """The characters between the quotes of a bytes literal."""
     at = 0
     for k in range(text_len(letters)):
         code = int(letters[k])
@@ -120,10 +120,10 @@ def print_bytes(to, letters):
 
 
 def print_int(to, value, base, sign, prefix, ten, group, fill, align, width):
-    """An integer in a field, at its left (1), right (2), middle (3), or with the filling behind its sign (4).
+    """An integer in a field: left (1), right (2), centered (3), or with the filling after its sign (4).
 
-    `sign` is the letter before one that is not negative, `prefix` that behind the `0` of a prefix, `group` what is
-    between groups of digits, each 0 for none; `ten` is the letter of the digit for ten.
+    `sign` is the letter before a number that is not negative, `prefix` the letter after the `0` of a prefix, `group`
+    the separator of groups of digits, each 0 for none; `ten` is the letter of the digit for ten.
     """
     rest = np.uint64(value)
     if value < 0:

@@ -180,7 +180,7 @@ def normals_float32(x, y):
 
 
 def normals_float64(w0, w1, w2, w3):
-    """The same of four words; the angle is in half turns, from which whole ones are taken before it is rounded."""
+    """The same of four words; the angle is in units of pi, and is reduced before it is rounded."""
     halves = 2.0 * unit_float64(w2, w3)
     radius = math.sqrt(-2.0 * math.log(unit_float64(w0, w1)))
     sign = radius

@@ -6,7 +6,7 @@ import numpy as np
 
 
 def total_of(a, start):
-    """What a sum starts from: in the type of the elements, but for 16-bit floats, which are added as float32."""
+    """The start of a sum: in the type of the elements, but for 16-bit floats, which are added as float32."""
     total = a.dtype.type(start)
     if isinstance(total, float):
         if np.finfo(type(total)).bits < 32:
@@ -394,7 +394,7 @@ def np_allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
 
 
 def sorts_before(a, b):
-    """Whether `a` stands before `b` in a sorted array: NaNs are at its end."""
+    """Whether `a` is before `b` in a sorted array: NaNs are at its end."""
     return a < b or (b != b and a == a)
 
 
@@ -453,7 +453,7 @@ def any_of(a):
 
 
 def smallest(a):
-    """`min(a)`, as Python compares: what is not less stays out."""
+    """`min(a)`, with Python's comparison: a value that is not less is ignored."""
     best = first_of(a)
     for k in range(1, len(a)):
         x = a[k]
@@ -462,7 +462,7 @@ def smallest(a):
 
 
 def largest(a):
-    """`max(a)`, as Python compares: what is not greater stays out."""
+    """`max(a)`, with Python's comparison: a value that is not greater is ignored."""
     best = first_of(a)
     for k in range(1, len(a)):
         x = a[k]
@@ -536,7 +536,7 @@ def range_slice(start, step, n, lower, upper, by):
     begin = start + first * step
     end = start + last * step
     if some:
-        # Behind the last value, a step may lead out of the type.
+        # A step past the last value may overflow the type.
         before = end - step if by > 0 else end + step
         if (step > 0) == (by > 0):
             if end <= before:

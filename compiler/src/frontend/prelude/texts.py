@@ -1,4 +1,4 @@
-"""Texts as arrays of their letters: what is behind the last letter is zeros, which are no part of the text."""
+"""Strings as arrays of their characters: the zeros after the last character are not part of the string."""
 
 
 def text_len(a):
@@ -10,7 +10,7 @@ def text_len(a):
 
 
 def text_order(a, b):
-    """Below, equal to or above 0 as `a` is before, the same as or behind `b`."""
+    """Below, equal to or above 0 as `a` is before, the same as or after `b`."""
     for k in range(max(len(a), len(b))):
         x = int(a[k]) if k < len(a) else 0
         y = int(b[k]) if k < len(b) else 0
@@ -42,6 +42,6 @@ def text_holds(a, value):
 
 
 def text_put(to, source):
-    """Store a text, with zeros behind it."""
+    """Store a string, padded with zeros."""
     for k in range(len(to)):
         to[k] = source[k] if k < len(source) else 0

@@ -1,14 +1,14 @@
-"""Device functions of weft's own: what operators on dates and spans of time become.
+"""Device functions of weft's own: operators on dates and time spans.
 
-They are counts in one unit; the lowest count is no time at all (NumPy's NaT), which stays what it is and is equal to
-nothing. Each is a body without loops that ends in its one `return`.
+They are counts in one unit; the lowest count is NumPy's NaT, which propagates and is equal to nothing. Each is a body
+without loops that ends in its one `return`.
 """
 
 import math
 
 
 def time_days(a, months):
-    """Give the first day, from 1970 on, of a date in units of so many months."""
+    """Give the first day, from 1970 on, of a date in units of `months` months."""
     none = -9223372036854775807 - 1
     month = a * months % 12
     # Years and months from March on: a leap day is the last of its year.
@@ -76,7 +76,7 @@ def time_whole_ratio(a, b):
 
 
 def time_mod(a, b):
-    """Give what is left of a span after whole times another."""
+    """Give the remainder of a span divided by another."""
     none = -9223372036854775807 - 1
     return none if a == none or b == none or b == 0 else a % b
 
