@@ -127,7 +127,7 @@ pub(super) fn count(n: usize, noun: &str) -> String {
 }
 
 impl<'a> FnLowerer<'a> {
-    /// A lowerer for one pass over a function, with the loop types known so far.
+    /// A lowerer for one pass over a function, with the loop types that earlier passes found.
     pub(super) fn new(cx: &'a mut Lowerer, def: Arc<FunctionDef>, mut b: Builder, known_loops: LoopTable) -> Self {
         let file = cx.sources.add(&def.source);
         b.function.inline = def.inline;

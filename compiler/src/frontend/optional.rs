@@ -252,7 +252,7 @@ pub(super) fn narrowings(test: &Expr, holds: bool) -> Vec<Narrowing> {
             let mut all: Vec<Narrowing> = Vec::new();
             for value in values {
                 let mut own = narrowings(value, holds);
-                // The name that it binds may be one of those narrowed so far.
+                // The name that it binds may be one of those narrowed before.
                 if binds(value) {
                     all.clear();
                 }

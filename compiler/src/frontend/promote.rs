@@ -95,7 +95,8 @@ fn keeps_f32(scalar: Scalar) -> bool {
     scalar.is_half() || matches!(scalar, Scalar::F32 | Scalar::Bool | Scalar::I8 | Scalar::U8 | Scalar::I16)
 }
 
-/// Types that stay a 16-bit float beside one. Numba's `uint8` becomes a `bfloat16`, but no `float16`.
+/// Whether a type and a 16-bit float promote to that float. Numba's `uint8` promotes to `bfloat16`, but not to
+/// `float16`.
 fn keeps_half(scalar: Scalar, half: Scalar) -> bool {
     scalar == half || matches!(scalar, Scalar::Bool | Scalar::I8) || (scalar == Scalar::U8 && half == Scalar::BF16)
 }
@@ -216,7 +217,7 @@ pub(super) fn join(first: &Ty, first_span: Span, second: &Ty, second_span: Span,
     }
 }
 
-/// Two texts of different lengths: a place of a thread's own for the longer one.
+/// Joins two string types of different lengths: a local buffer for the longer one.
 fn join_texts(first: &Ty, second: &Ty) -> Option<Ty> {
     let (a, b) = (first.chars()?, second.chars()?);
     let both = matches!((first, second), (Ty::Object(..), Ty::Object(..)));
@@ -343,7 +344,7 @@ mod tests {
         }
     }
 
-    /// What a loop's types grow by: a join is no less than either side, or they would not settle.
+    /// Widening of a loop's types terminates: a join is no less than either side.
     #[test]
     fn a_join_holds_both_sides() {
         for left in Number::all() {

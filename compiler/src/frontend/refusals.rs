@@ -1,4 +1,4 @@
-//! What to write instead of what no kernel can have, for the `help` of the message.
+//! Suggestions for the `help` of errors about Python that kernels do not support.
 
 use std::fmt::Display;
 
@@ -78,15 +78,15 @@ pub(super) fn readonly(shown: impl Display, span: Span) -> Diagnostic {
 /// Indices and extents with three parts.
 const AXES: [&str; 4] = ["cuda.threadIdx", "cuda.blockIdx", "cuda.blockDim", "cuda.gridDim"];
 
-/// What to write where one of them stands for a part of it.
+/// The suggestion where a value with three parts is used as one of them.
 const AXIS: &str = "write `.x`, `.y` or `.z`";
 
-/// What to write where an index or extent with three parts stands for one of them.
+/// The suggestion where an index or extent with three parts is used as one of them.
 pub(super) fn instead_of_parts(ty: &Ty) -> Option<&'static str> {
     AXES.contains(&ty.to_string().as_str()).then_some(AXIS)
 }
 
-/// What to do with an operand that is no number, if that is known.
+/// The suggestion for an operand that is no number, if there is one.
 pub(super) fn instead_of_operand(value: &Value) -> Option<&'static str> {
     match value {
         Value::Array(_) => Some(ELEMENTS),
@@ -118,14 +118,14 @@ pub(super) fn types_of(module: &str) -> Vec<&'static str> {
     names
 }
 
-/// What else a kernel has of a library of which it does not have a name.
+/// The names that kernels do have of a library, for an error about one that they lack.
 pub(super) fn rest_of(module: &str) -> Option<&'static str> {
     ["numpy", "math", "cmath", "operator"]
         .contains(&module)
         .then_some("call it on the host, or write it as a loop over the elements")
 }
 
-/// What there is, in words: "`x`, `y` and `z`"; nothing of many.
+/// A list of names as a phrase: "`x`, `y` and `z`"; `None` if there are too many.
 pub(super) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
     match names.as_slice() {
@@ -136,7 +136,7 @@ pub(super) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<Str
     }
 }
 
-/// What to do with a value that cannot be indexed, if that is known.
+/// The suggestion for a value that cannot be indexed, if there is one.
 pub(super) fn instead_of_index(value: &Value) -> Option<&'static str> {
     match value {
         Value::Static(Static::Function(_)) => {
@@ -153,7 +153,7 @@ pub(super) fn instead_of_index(value: &Value) -> Option<&'static str> {
     }
 }
 
-/// What to write instead of a statement or an expression.
+/// The suggestion for an unsupported statement or expression.
 pub(super) fn way_out(what: &str) -> &'static str {
     let known = WAYS_OUT.iter().find(|(name, _)| *name == what);
     known.map_or("do it on the host, and pass what comes of it", |(_, way_out)| way_out)
@@ -163,7 +163,7 @@ pub(super) fn way_out(what: &str) -> &'static str {
 mod tests {
     use super::*;
 
-    /// Whatever the parser refuses has a way out of its own, and there is none for what it takes.
+    /// Each construct that the parser refuses has its own suggestion, and no suggestion is unused.
     #[test]
     fn each_refusal_has_a_way_out() {
         let parser = concat!(

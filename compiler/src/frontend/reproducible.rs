@@ -1,7 +1,7 @@
-//! What of a kernel cannot give the same bits everywhere, although it is to: a warning at its line.
+//! Warnings for operations in a reproducible kernel that do not give the same bits everywhere.
 //!
-//! Two kinds: what a step gives that depends on which thread was first, and what only its device knows. Races are no
-//! concern of this file: no sound kernel has one.
+//! There are two kinds: operations whose result depends on the order of threads, and those whose result depends on the
+//! device. Races are not considered: a correct kernel has none.
 
 use std::collections::BTreeSet;
 

@@ -1,8 +1,8 @@
-//! Whether the extents of arrays fit each other, where one is copied into another, computed with it, or gets another
-//! shape.
+//! Tests that the extents of arrays match, where one is copied into another, is an operand beside it, or is reshaped.
 //!
-//! What is known is a diagnostic. Else the thread ends with a `ValueError` before anything is touched: of a launch it is
-//! reported whatever its options say, since one comparison costs nothing beside the elements behind it.
+//! A mismatch of constants is a compile-time error. Otherwise the thread ends with a `ValueError` before it writes
+//! anything. The error is reported whatever the launch's options are, since one comparison is cheap beside the loop
+//! over the elements.
 
 use weft_artifact::{Numbers, Scalar};
 
@@ -27,7 +27,7 @@ impl FnLowerer<'_> {
         self.stmt(Ir::If { cond, then, otherwise: Vec::new() }, span);
     }
 
-    /// The thread ends where an extent is not another; what is known to be so is reported here.
+    /// The thread ends if the extents differ; a mismatch of constants is reported here.
     pub(super) fn end_unless_same(&mut self, own: Atom, extent: Atom, span: Span) -> Option<()> {
         let (own, extent) = (self.fixed(own), self.fixed(extent));
         match (own, extent) {
@@ -121,7 +121,7 @@ impl FnLowerer<'_> {
         self.bad_extents_if(bad, Numbers::Elements, [size, elements], span);
     }
 
-    /// The thread ends where so many elements of one size are not so many of another.
+    /// The thread ends unless the elements of the old size fill the same bytes as those of the new size.
     pub(super) fn end_unless_refits(&mut self, own: Atom, old: i64, extent: Atom, new: i64, span: Span) {
         let mut bytes = |extent: Atom, size: i64| {
             let (extent, size) = (self.use_atom(extent, span), self.b.i64(size, span));
@@ -134,7 +134,7 @@ impl FnLowerer<'_> {
         self.bad_extents_if(differ, Numbers::Elements, [own, extent], span);
     }
 
-    /// A product times a number, and the bits of any product so far that are beyond its 64.
+    /// Multiplies a product by a number, and ORs the bits that overflow 64 bits into those of the products before.
     fn times(
         &mut self,
         product: Option<LocalId>,

@@ -1,5 +1,5 @@
-//! Records for the sanitizer where the statements of a function stand: in which loops and branches, and which of them read
-//! an element and write it.
+//! Records for the sanitizer the loops and branches that enclose each statement of a function, and the statements that
+//! read an element and write it.
 
 use weft_artifact::Number;
 

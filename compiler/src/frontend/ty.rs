@@ -29,14 +29,14 @@ pub(super) enum Ty {
     Bool(bool),
     /// An array. (There is no slice: a slice is only ever an index.)
     Array(ArrayTy),
-    /// What is made of other values.
+    /// A value composed of other values.
     Object(ObjectKind, Vec<Ty>),
-    /// What is known when the kernel is compiled.
+    /// A compile-time constant.
     Static(Static),
     /// Types that met at a join and cannot be joined; an error once it is used.
     Conflict(Box<Conflict>),
-    /// Not known yet: what a variable has in a dry walk while only paths that did not give it a value were walked.
-    /// The least type: it adds nothing to a join.
+    /// Not known yet: the type of a variable in a dry pass if only paths that do not assign it have been visited. The
+    /// least type: it adds nothing to a join.
     Bottom,
     /// Stands for a value whose expression was already reported. The greatest type: it absorbs all others.
     Poison,
@@ -57,7 +57,7 @@ pub(super) struct Conflict {
 pub(super) enum ConflictKind {
     /// The two types cannot be joined.
     Types,
-    /// The array is that of a call which has been executed again since: the second place.
+    /// The call that made the array has been executed again since: the second span.
     Remade,
 }
 
@@ -89,13 +89,13 @@ pub(super) struct ArrayTy {
     /// Its elements may lie at any address, as fields of packed records do; else at multiples of what
     /// [`DType::access_align`] says.
     pub(super) packed: bool,
-    /// It lies in local memory of this very function, which ends with it: no caller may get it.
+    /// It is in local memory of this very function, whose lifetime ends with it: no caller may get it.
     pub(super) own: bool,
     /// The calls of this very function that may have made it.
     pub(super) sites: Sites,
 }
 
-/// Where the two types came from is for the message alone: a loop whose types are the same has settled.
+/// Only messages use the spans of the two types: a loop whose types are equal has reached its fixpoint.
 impl PartialEq for Conflict {
     fn eq(&self, other: &Self) -> bool {
         let Self { first, first_span: _, second, second_span: _, kind } = self;
@@ -277,7 +277,7 @@ impl Ty {
         }
     }
 
-    /// Whether something in it lies in local memory of the function that has it.
+    /// Whether a part of it is in local memory of the function that has it.
     pub(super) fn is_own(&self) -> bool {
         match self {
             Self::Array(array) => array.own,
@@ -332,7 +332,7 @@ impl Ty {
         }
     }
 
-    /// What a text has room for; `None` for what is no text.
+    /// The capacity of a string; `None` for other types.
     pub(super) fn chars(&self) -> Option<Chars> {
         let room = |len: usize| u32::try_from(len.max(1)).ok();
         match self {

@@ -10,21 +10,21 @@ use crate::{
     source::{SourceMap, Span},
 };
 
-/// A place at which a variable is read or gets a value.
+/// A read or an assignment of a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variable {
     /// Its name.
     pub name: String,
-    /// The place of the name.
+    /// The span of the name.
     pub span: Span,
     /// Its type there, as messages write it.
     pub ty: String,
 }
 
 impl FnLowerer<'_> {
-    /// Keeps what a name of the user's is, if somebody asks.
+    /// Records the type of a name in the user's code, if the request requires it.
     pub(super) fn tell_type(&mut self, name: &str, ty: &Ty, span: Span) {
-        // What a pattern binds in one of several ways has a name with a place behind it.
+        // The name of a variable that several alternatives of a pattern bind has a suffix.
         let is_own = self.b.fixed_span().is_none() && !name.contains('@') && !prelude::is_own(&self.def);
         if self.cx.variables.is_none() || self.is_dry() || !is_own || ty.is_poison() || *ty == Ty::Bottom {
             return;
@@ -38,8 +38,8 @@ impl FnLowerer<'_> {
     }
 }
 
-/// The variables of a request's kernel and of the functions that it calls, as far as their types are found, and the files
-/// that their places are in.
+/// The variables of a request's kernel and of the functions that it calls, as far as their types are found, and the
+/// files of their spans.
 pub fn variables(request: &Request) -> (Vec<Variable>, SourceMap) {
     let Lowerer { variables, sources, .. } =
         super::lowered_for(request, super::RecordedInfo { variables: true, expressions: false });

@@ -1,10 +1,11 @@
 //! The types of `typing="numpy"`: NumPy 2's promotion (NEP 50), and numbers that have no type of their own.
 //!
-//! A Python number is *weak*: it takes the type of the typed number that it meets, and is a bool, an `int64`, a `float64` or
-//! a `complex128` where it meets none. A literal is one, and so is what is computed of weak numbers alone, such as a
-//! variable that has only met literals. A known int is a [`Value::Int`] as everywhere, a known bool a [`Value::Bool`]; what is
-//! known at run time only is an [`ObjectKind::Weak`] with the number of the default type in it. Functions with Numba's
-//! typing have no such objects: what they are passed, and what they get, is [`strong`](Value::strong).
+//! A Python number is *weak*: it takes the type of the typed number that it is combined with; otherwise it is a bool,
+//! an `int64`, a `float64` or a `complex128`. A literal is weak, and so is the result of weak operands only, such as a
+//! variable that has only been combined with literals. A constant int is a [`Value::Int`] as everywhere, a constant
+//! bool a [`Value::Bool`]; a run-time value is an [`ObjectKind::Weak`] with the number of the default type in it.
+//! Functions with Numba's typing have no such objects: their arguments and the results that they get are
+//! [`strong`](Value::strong).
 //!
 //! Source: <https://numpy.org/neps/nep-0050-scalar-promotion.html>, and NumPy 2 itself, which
 //! `tests/python/conformance/test_numpy_types.py` compares.
@@ -37,7 +38,7 @@ pub(super) struct Operand {
     pub(super) weak: bool,
 }
 
-/// What an operator computes.
+/// The operation and result type of an operator.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Promoted {
     /// The type that both operands are converted to.
@@ -109,7 +110,7 @@ fn meeting(weak: Number, typed: Number) -> Number {
     }
 }
 
-/// What an operator computes of two numbers; `None` where NumPy's does not take them.
+/// The promotion of a binary operator's operands; `None` where NumPy's operator does not accept them.
 pub(super) fn binary(op: BinOp, left: Operand, right: Operand) -> Option<Promoted> {
     let common = left.with(right);
     let weak = common.weak;
@@ -191,7 +192,7 @@ fn casts_safely_real(from: Scalar, to: Scalar) -> bool {
             to.is_signed_int() && small < large
         }
     } else if from.is_int() {
-        // What is not exact in a float64 is safe nevertheless.
+        // NumPy's safe casts to float64 include inexact ones.
         to == Scalar::F64 || small < large
     } else {
         to.is_float() && small < large
@@ -221,7 +222,7 @@ pub(super) fn join(first: &Ty, second: &Ty) -> Option<Joined> {
     Some(Joined::Number(Ty::of_operand(joined)))
 }
 
-/// What a join with a weak number gives.
+/// The result of a join with a weak number.
 pub(super) enum Joined {
     /// A number.
     Number(Ty),

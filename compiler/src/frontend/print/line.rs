@@ -1,8 +1,8 @@
-//! A line that is printed: the format of C's `printf`, and its arguments.
+//! A printed line: the format of C's `printf`, and its arguments.
 //!
-//! Every argument is a word of eight bytes. What C has no conversion for (another base than 10 of a signed integer, groups
-//! of digits, fillings, texts in arrays) is written into bytes of the thread's own before (`prelude/print.py`), and printed
-//! as a text.
+//! Every argument is a word of eight bytes. Values for which C has no conversion (signed integers in other bases than
+//! 10, digit groups, fill characters, strings in arrays) are formatted into a local byte buffer first
+//! (`prelude/print.py`), and printed as strings.
 
 use std::fmt::Write;
 
@@ -20,12 +20,12 @@ use crate::{
     source::Span,
 };
 
-/// A line so far.
+/// A line under construction.
 #[derive(Default)]
 pub(super) struct Line {
     format: String,
     args: Vec<ExprId>,
-    /// Places of arguments that are a zero byte, which no format holds.
+    /// Positions of arguments that are a zero byte, which a format cannot contain.
     zeros: Vec<usize>,
 }
 
@@ -50,7 +50,7 @@ impl Line {
     }
 }
 
-/// Letters of an integer's text without its field: 64 digits, groups, a sign, a prefix, and a zero behind them.
+/// The maximum length of an integer without its field: 64 digits, groups, a sign, a prefix, and a terminating zero.
 const LONGEST_INT: usize = 96;
 
 /// A text as Python's `repr` has it.
@@ -370,7 +370,7 @@ impl FnLowerer<'_> {
         if spec.fill == '0'
             && let Some(digits) = spec.precision
         {
-            // A prefix and a sign stand before the zeros.
+            // The zeros come after a prefix and a sign.
             if spec.width > digits + if spec.alternate { 2 } else { 0 } {
                 spec.precision = None;
             } else {
@@ -485,7 +485,7 @@ impl FnLowerer<'_> {
         line.text(if spec.quoted { "'" } else { "" });
     }
 
-    /// What a function of the prelude writes into so many bytes.
+    /// Adds the bytes, at most `room`, that a function of the prelude writes.
     fn put_written(&mut self, line: &mut Line, name: &str, args: Vec<Value>, room: usize, span: Span) {
         let place = self.local_array(Scalar::U8.into(), vec![room as i64], "text", span);
         let Value::Array(array) = &place else { return };
@@ -496,7 +496,7 @@ impl FnLowerer<'_> {
         line.arg("%s", self.b.convert(pointer, Type::Ptr(Scalar::U8, Space::Generic), span));
     }
 
-    /// A text of the module, with a zero behind it.
+    /// A string constant of the module, terminated by a zero.
     fn text_constant(&mut self, text: &str, span: Span) -> ConstantId {
         if self.is_dry() {
             return ConstantId::new(u32::MAX);

@@ -1,8 +1,8 @@
-//! `print`, and texts that are formatted for it: `str.format`, `%`, and formatted string literals, which the parser makes
+//! `print`, and string formatting for it: `str.format`, `%`, and formatted string literals, which the parser makes
 //! calls of `format`.
 //!
-//! A formatted text is an object: the values, and what stands between them. It can be kept and passed on; only `print`
-//! makes letters of it, by a format of C's `printf` (`line.rs`). One whose values are all known is a known text.
+//! A formatted string is an object: the values, and the literal parts between them. It can be stored and passed; only
+//! `print` formats it, by C's `printf` (`line.rs`). One whose values are all constant is a constant string.
 
 mod line;
 pub(super) mod spec;
@@ -35,7 +35,7 @@ enum PrintPart {
     Value(Value, Spec),
 }
 
-/// The text of a value that is known, if that is easily told.
+/// The string for a constant value, if it is simple to format.
 fn known_text(value: &Value) -> Option<String> {
     match value {
         Value::Int(value) => Some(value.to_string()),
@@ -84,7 +84,7 @@ impl FnLowerer<'_> {
         Value::NONE
     }
 
-    /// The parts with those of formatted texts among them.
+    /// The parts, with nested formatted strings flattened.
     fn flat(&mut self, parts: Vec<PrintPart>, span: Span) -> Vec<PrintPart> {
         let mut all = Vec::new();
         for part in parts {
@@ -112,7 +112,7 @@ impl FnLowerer<'_> {
         let may_be_none =
             |part: &PrintPart| matches!(part, PrintPart::Value(Value::Object(ObjectKind::Optional, _), _));
         let Some(at) = parts.iter().position(may_be_none) else { return self.print_line(parts, span) };
-        // What is read is read once, before it is known which way is taken.
+        // Each value is read once, before the branch.
         for part in &mut parts {
             if let PrintPart::Value(value, _) = part {
                 let now = std::mem::replace(value, Value::Poison);
@@ -217,7 +217,7 @@ impl FnLowerer<'_> {
         };
         let Some(value) = value else { return Ok(Value::Poison) };
         if given.read.insert(place) {
-            // It may be asked for again.
+            // It may be read again.
             let now = std::mem::replace(value, Value::Poison);
             *value = self.settle(now, span);
         }
@@ -294,6 +294,6 @@ impl FnLowerer<'_> {
 struct FormatArgs {
     args: Vec<Value>,
     keywords: Vec<(String, Value)>,
-    /// Those that are read already, keywords behind the others.
+    /// Arguments that are already read; keywords come after positional ones.
     read: BTreeSet<usize>,
 }

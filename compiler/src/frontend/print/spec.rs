@@ -4,9 +4,9 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of Python's")]
 pub(in crate::frontend) struct Spec {
-    /// What a field is filled up with.
+    /// The fill character of a field.
     pub(super) fill: char,
-    /// Where the value is in its field: `<`, `>`, `^`, or `=` with the filling behind the sign.
+    /// The alignment in the field: `<`, `>`, `^`, or `=` with the fill after the sign.
     pub(super) align: Option<char>,
     /// `-`, `+` or a space.
     pub(super) sign: char,
@@ -18,7 +18,7 @@ pub(in crate::frontend) struct Spec {
     pub(super) width: usize,
     /// `,` or `_` between groups of digits.
     pub(super) group: Option<char>,
-    /// Digits behind the point, or letters of a text at most.
+    /// Digits after the decimal point, or the maximum number of characters of a string.
     pub(super) precision: Option<usize>,
     /// The presentation type.
     pub(super) ty: Option<char>,
@@ -28,25 +28,25 @@ pub(in crate::frontend) struct Spec {
     pub(super) quoted: bool,
     /// It is one of `%`: a float is truncated by `d`, and a precision of an integer is its digits.
     pub(super) percent: bool,
-    /// A `0` before the width says where zeros go: behind the sign of a number, behind a text.
+    /// Whether a `0` precedes the width: zeros then fill after the sign of a number, or after a string.
     pub(super) zeros: bool,
 }
 
-/// What a specification is of.
+/// The kind of value that a specification formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Int,
     Float,
     /// Also the text of something else.
     Text,
-    /// What Python gives no format of its own: `None`, bytes.
+    /// A value without a format of its own in Python: `None`, bytes.
     Other,
 }
 
 /// A part of a formatted text, without the values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::frontend) enum FormatPart {
-    /// Text as it stands.
+    /// Literal text.
     Text(String),
     /// The next value.
     Value(Spec),
@@ -105,7 +105,7 @@ impl Spec {
             spec.signed = true;
         }
         spec.alternate = take("#").is_some();
-        // Behind a filling that is given, it is a digit of the width.
+        // After a fill character, it is a digit of the width.
         if !filled && take("0").is_some() {
             spec.fill = '0';
             spec.zeros = spec.align.is_none();
@@ -123,7 +123,7 @@ impl Spec {
         }
     }
 
-    /// Reads a conversion of `%`, behind that sign; gives how many letters it takes.
+    /// Parses a conversion of `%`, after that sign; returns the number of characters that it takes.
     pub(super) fn of_percent(letters: &[char]) -> Result<(Self, usize), String> {
         let mut spec = Self { percent: true, ..Self::PLAIN };
         let mut at = 0;
@@ -167,7 +167,8 @@ impl Spec {
         Ok((spec, at))
     }
 
-    /// What Python says against it for a value; what kernels lack is said where it is printed.
+    /// Python's error for a value with this specification. Formats that kernels lack are reported where the value is
+    /// printed.
     pub(super) fn fault(&self, kind: Kind) -> Option<String> {
         let kind = if self.text { Kind::Text } else { kind };
         let ty = self.ty;

@@ -1,28 +1,28 @@
-//! Texts with places for values: what `str.format` takes (formatted string literals become calls of it), and `%`.
+//! Format strings: those of `str.format` (formatted string literals become calls of it), and those of `%`.
 
 use super::spec::Spec;
 
 /// A part of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Piece {
-    /// Text as it stands.
+    /// Literal text.
     Text(String),
     /// A value.
     Field(Field),
 }
 
-/// A place for a value.
+/// A replacement field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Field {
     /// The argument: a position, or a name.
     pub(super) name: Name,
     /// `!s`, `!r` or `!a`.
     pub(super) conversion: Option<char>,
-    /// Behind the `:`, with places for values of its own.
+    /// The format specification after the `:`, which may have nested fields.
     pub(super) spec: Vec<Piece>,
 }
 
-/// Which argument a place is for.
+/// The argument that a field refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Name {
     /// By position.
@@ -31,7 +31,7 @@ pub(super) enum Name {
     Keyword(String),
 }
 
-/// Takes a template of `str.format` apart.
+/// Splits a template of `str.format` into its parts.
 pub(super) fn pieces(text: &str) -> Result<Vec<Piece>, String> {
     let letters: Vec<char> = text.chars().collect();
     let mut reader = Reader { letters: &letters, at: 0, next: 0 };
@@ -57,7 +57,7 @@ impl Reader<'_> {
         found
     }
 
-    /// Up to the end, or, within a place, to its `}`.
+    /// Parses up to the end, or, within a field, to its `}`.
     fn pieces(&mut self, within: bool) -> Result<Vec<Piece>, String> {
         let (mut pieces, mut text) = (Vec::new(), String::new());
         while let Some(letter) = self.peek() {
@@ -84,7 +84,7 @@ impl Reader<'_> {
         Ok(pieces)
     }
 
-    /// Behind the `{`.
+    /// Parses a field, after the `{`.
     fn field(&mut self, within: bool) -> Result<Field, String> {
         let mut name = String::new();
         while let Some(letter) = self.peek().filter(|letter| !"!:}".contains(*letter)) {
@@ -117,16 +117,16 @@ impl Reader<'_> {
     }
 }
 
-/// A part of what stands before `%`.
+/// A part of a `%` format string.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Conversion {
-    /// Text as it stands.
+    /// Literal text.
     Text(String),
     /// The next value.
     Next(Spec),
 }
 
-/// Takes what stands before `%` apart.
+/// Splits a `%` format string into its parts.
 pub(super) fn conversions(text: &str) -> Result<Vec<Conversion>, String> {
     let letters: Vec<char> = text.chars().collect();
     let (mut parts, mut text, mut at) = (Vec::new(), String::new(), 0);

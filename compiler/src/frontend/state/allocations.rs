@@ -5,8 +5,8 @@ use crate::frontend::{object::Site, ty::Sites};
 /// A function's text: its file in the source map, and where it begins there.
 pub(in crate::frontend) type Text = (u32, u32);
 
-/// Those calls of each function, by the text that they are in, in the order in which they were met first: the walks for types
-/// and the one for real give them the same numbers.
+/// The allocating calls of each function, by its source, in the order of the first visit: dry passes and the final pass
+/// number them alike.
 #[derive(Debug, Default)]
 pub(in crate::frontend) struct Allocations(Vec<(Text, Vec<Site>)>);
 

@@ -14,8 +14,8 @@ use crate::{
 pub(in crate::frontend) enum Piece {
     Scratch,
     Cells,
-    /// What each thread has a part of, and its group of lanes touches when it likes to. Calls whose parts are equal have
-    /// one; those of others lie elsewhere, since a group may be ahead of the others.
+    /// One part per thread, which its group of lanes accesses without a block barrier. Calls whose parts have equal
+    /// sizes share one; others have disjoint ones, since a group may be ahead of the others.
     Warps,
 }
 
@@ -26,12 +26,12 @@ pub(in crate::frontend) struct CoopMemory {
     cells: Option<SharedId>,
     /// That of groups of lanes, by its bytes and those of an item.
     warps: BTreeMap<(u64, u64), SharedId>,
-    /// The place of the last call.
+    /// The span of the last call.
     pub(in crate::frontend) call: Option<Span>,
 }
 
 impl CoopMemory {
-    /// The array of a piece, of so many bytes at least; `size` is that of an item, and `here` where it is needed.
+    /// The array of a buffer, with at least the given bytes; `size` is that of an item, and `here` the span of the use.
     pub(in crate::frontend) fn array(
         &mut self,
         shared: &mut Arena<SharedArray>,

@@ -13,8 +13,7 @@ pub(in crate::frontend) struct LoopTypes {
     pub(in crate::frontend) exit: Env,
 }
 
-/// The types of a function's loops, by their places, and by the items that the bodies around them are for where tuples
-/// are unrolled.
+/// The types of a function's loops, by span and by the iterations of the unrolled loops around them.
 pub(in crate::frontend) type LoopTable = BTreeMap<(Span, Vec<usize>), LoopTypes>;
 
 /// A loop that is being lowered.
@@ -22,13 +21,13 @@ pub(in crate::frontend) type LoopTable = BTreeMap<(Span, Vec<usize>), LoopTypes>
 pub(in crate::frontend) struct LoopState {
     /// The types at the head, to which `continue` converts.
     pub(in crate::frontend) header: Env,
-    /// The types after the loop, to which `break` converts; in a dry walk, as far as known.
+    /// The types after the loop, to which `break` converts; in a dry pass, those found up to now.
     pub(in crate::frontend) exit: Env,
     /// Environments of the `continue`s.
     pub(in crate::frontend) continues: Vec<Env>,
     /// Environments of the `break`s.
     pub(in crate::frontend) breaks: Vec<Env>,
-    /// The environment where there is no next turn, if the loop has an `else`; otherwise that is a `break`, too.
+    /// The environment after the last iteration, if the loop has an `else`; otherwise exhaustion is a `break`, too.
     pub(in crate::frontend) exhausted: Env,
 }
 
@@ -44,12 +43,12 @@ pub(in crate::frontend) struct Loops {
 }
 
 impl Loops {
-    /// What is known of the loop at a place.
+    /// The known types of the loop at a span.
     pub(in crate::frontend) fn types(&self, place: Span) -> Option<&LoopTypes> {
         self.known.get(&(place, self.unrolled.clone()))
     }
 
-    /// Notes what a walk has found.
+    /// Records the types that a pass has found.
     pub(in crate::frontend) fn note(&mut self, place: Span, found: LoopTypes) {
         self.known.insert((place, self.unrolled.clone()), found);
     }

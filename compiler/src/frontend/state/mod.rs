@@ -1,5 +1,5 @@
-//! What a lowering keeps: one file for each part of it that keeps something of its own. It is data, and knows nothing of
-//! the walk, so that the walk's files need each other for what they do only.
+//! The state of a lowering: one file for each part. It is data without traversal logic, so that the files of the
+//! traversal depend on each other only for their functions.
 
 mod allocations;
 mod coop;

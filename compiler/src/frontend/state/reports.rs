@@ -2,11 +2,11 @@
 
 use crate::request::{Entry, Options};
 
-/// What is reported.
+/// The kinds of exceptions that are reported.
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a rule of its own")]
 pub(in crate::frontend) struct Reports {
-    /// What raises an exception.
+    /// Exceptions of `raise` and `assert`.
     pub(in crate::frontend) raises: bool,
     /// Divisions by zero, and indices of tuples: Python's rules in place of NumPy's.
     pub(in crate::frontend) python: bool,
@@ -21,7 +21,7 @@ pub(in crate::frontend) struct Reports {
 impl Reports {
     pub(in crate::frontend) fn of(options: &Options) -> Self {
         if matches!(options.entry, Entry::Foreign(_)) {
-            // Whoever runs the code does not know of the record.
+            // The foreign program that runs the code does not read the record.
             return Self::default();
         }
         let Options { exceptions, debug, boundscheck, fastmath, .. } = options;
@@ -29,8 +29,8 @@ impl Reports {
         Self { raises, python, floats, bounds: *boundscheck, shapes: true }
     }
 
-    /// Whether functions say that what ended a thread is reported, and calls add themselves. Where extents alone are, a
-    /// fault is reported without the calls, so that code which was asked for nothing does not pay for them.
+    /// Whether functions return that the exception that ended a thread is reported, and calls add themselves. If only
+    /// extents are reported, a report has no calls, so that code without these options does not pay for them.
     pub(in crate::frontend) fn any(self) -> bool {
         self.raises || self.python || self.bounds
     }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use crate::request::FunctionDef;
 
-/// The function that a request asks for.
+/// The function that a request compiles.
 #[derive(Debug, Default)]
 pub(in crate::frontend) struct Root {
     /// Nothing before its lowering begins.
@@ -13,7 +13,7 @@ pub(in crate::frontend) struct Root {
     pub(in crate::frontend) symbol: String,
     /// It is a kernel, which nothing calls.
     pub(in crate::frontend) is_kernel: bool,
-    /// The functions that were captured as numbers, so far.
+    /// The functions that were captured as numbers.
     pub(in crate::frontend) numbered: BTreeMap<u32, Arc<FunctionDef>>,
 }
 

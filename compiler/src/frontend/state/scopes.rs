@@ -2,7 +2,7 @@
 
 use super::{env::Var, variables::Stored};
 
-/// The names of a generator, and what they are outside of it; while that is looked at, what they are in it.
+/// The names of a generator, with their outer meanings; while the scope is suspended, with their inner ones.
 #[derive(Debug)]
 pub(in crate::frontend) struct Scope {
     pub(in crate::frontend) names: Vec<Hidden>,

@@ -21,21 +21,21 @@ pub(in crate::frontend) struct Variables {
     pub(in crate::frontend) extents: BTreeMap<LocalId, Option<i64>>,
     /// Locals that may be read before they are assigned.
     pub(in crate::frontend) zeroed: BTreeSet<LocalId>,
-    /// Those of them that point to texts.
+    /// Those of them that point to strings.
     pub(in crate::frontend) zeroed_texts: BTreeMap<LocalId, ArrayTy>,
 }
 
-/// What a function's names are.
+/// The names of a function.
 #[derive(Debug)]
 pub(in crate::frontend) struct Names {
     /// Names that the body binds.
     pub(in crate::frontend) assigned: BTreeSet<String>,
     /// Names that the function binds: those, and its parameters.
     pub(in crate::frontend) bound: BTreeSet<String>,
-    /// Variables that some assignment so far gave a value.
+    /// Variables that an assignment visited before gave a value.
     pub(in crate::frontend) given: BTreeSet<String>,
-    /// Names of the function around it that an inner function assigns to: it takes them as parameters, and returns them
-    /// behind its result.
+    /// Names of the enclosing function that an inner function assigns: they are parameters of it, and it returns them
+    /// after its result.
     pub(in crate::frontend) writes: Vec<String>,
     /// Whether a call can assign to a name of this function: an inner function's `nonlocal`.
     pub(in crate::frontend) calls_bind: bool,

@@ -33,7 +33,8 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// Assigns a value to one target. A value in several parts that is stored in several places must be settled.
+    /// Assigns a value to one target. A value in several parts that is assigned to several targets must be
+    /// materialized.
     pub(in crate::frontend) fn assign_to(&mut self, target: &Expr, value: Value, span: Span) {
         match &target.kind {
             ExprKind::Name(name) => self.assign_var(name, value, target.span),
@@ -202,7 +203,7 @@ impl FnLowerer<'_> {
             ExprKind::Name(_) => {
                 let left = self.expr(target);
                 if let Value::Array(array) = left {
-                    // An array is changed where it lies; its name stays what it is.
+                    // An array is updated in place; its name still refers to it.
                     self.check_held(&Value::Array(array.clone()), value.span, target.span);
                     let right = self.expr(value);
                     return self.update_view(&array, op, right, target.span);
@@ -248,7 +249,7 @@ impl FnLowerer<'_> {
                 }
                 self.record_element(target.span, &left);
                 if left.ty().is_poison() {
-                    // What is wrong with the target is said; the value may have faults of its own.
+                    // The target's error is reported; the value may have errors of its own.
                     self.expr(value);
                     return;
                 }

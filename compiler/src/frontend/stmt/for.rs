@@ -16,10 +16,11 @@ use crate::{
     syntax::ast::{Expr, Stmt},
 };
 
-/// The most bodies of a loop over unlike items. LLVM takes some ten seconds for so many, with the square of their number.
+/// The most bodies of a loop over items of different types. LLVM takes some ten seconds for that many; its time is
+/// quadratic.
 const MOST_BODIES: i64 = 2048;
 
-/// Of so many unlike items one is chosen in turn.
+/// Up to this number of items of different types, a chain of tests selects the item; beyond it, a binary search.
 const MOST_IN_TURN: i64 = 16;
 
 /// A counted loop: where it starts, stops, and its step.
@@ -81,7 +82,7 @@ impl FnLowerer<'_> {
             | Value::Poison) => {
                 let value = self.settle(value, span);
                 if value.as_tuple().is_some_and(<[Value]>::is_empty) {
-                    // No turn: the body has no types.
+                    // No iteration: the body has no types.
                     self.skipped(body);
                     return self.stmts(orelse);
                 }
@@ -166,7 +167,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// A counted loop; `body` gets the counter and lowers a turn.
+    /// A counted loop; `body` gets the counter and lowers an iteration.
     fn counted(&mut self, range: Range, orelse: &[Stmt], span: Span, body: impl Fn(&mut Self, LocalId)) {
         let Range { ty, start, stop, step, may_overflow, .. } = range;
         let counter = self.b.local("counter", Type::Scalar(ty));
@@ -192,7 +193,7 @@ impl FnLowerer<'_> {
         );
     }
 
-    /// Whether there is a next turn. A step of zero, which Python rejects, gives none.
+    /// Whether there is a next iteration. A step of zero, which Python rejects, gives none.
     fn range_test(&mut self, ty: Scalar, counter: LocalId, stop: LocalId, step: Step, span: Span) -> ExprId {
         let compare = |this: &mut Self, op: CompareOp| {
             let now = this.b.read(counter, span);
@@ -238,7 +239,7 @@ impl FnLowerer<'_> {
         });
     }
 
-    /// Over what is left of an iterator.
+    /// A loop over the remaining items of an iterator.
     fn for_rest(&mut self, target: &Expr, site: &Site, items: Vec<Value>, body: &[Stmt], orelse: &[Stmt], span: Span) {
         let (Some(over), Some(position)) = (items.into_iter().next(), self.iterators.position(site)) else { return };
         let over = self.settle(over, span);
@@ -260,7 +261,7 @@ impl FnLowerer<'_> {
         );
     }
 
-    /// Over so many items that differ: a turn's body is a choice among the bodies for each item.
+    /// A loop over items of different types: an iteration selects among the bodies for each item.
     fn for_each_item(
         &mut self,
         target: &Expr,

@@ -1,7 +1,7 @@
-//! Items of generators where how many were taken is not known: in `for` loops, and by `next` of one in a variable.
+//! Items of generators whose position is a run-time value: in `for` loops, and by `next` of one in a variable.
 //!
-//! A local says how far the generator has come. The code that takes an item is a choice among those of its turns, the
-//! last of which is that there is none.
+//! A local holds the generator's position. The code that takes an item selects among the iterations' code; the last
+//! case is that there is no item.
 
 use weft_artifact::MAX_LEAVES;
 
@@ -19,7 +19,7 @@ use crate::{
     syntax::ast::{Expr, Stmt},
 };
 
-/// The code of a turn, what the variables are behind it, and the item; none behind the last one.
+/// The code of an iteration, the variables after it, and the item; no item in the case after the last one.
 struct Case {
     block: Block,
     env: Env,
@@ -124,7 +124,7 @@ impl FnLowerer<'_> {
         self.rebuild(&ty, &mut locals.into_iter(), span)
     }
 
-    /// The turns of a generator, and what comes behind the last one.
+    /// The cases for the iterations of a generator, and the one after the last iteration.
     fn cases(&mut self, value: Value, position: LocalId, span: Span) -> Option<Vec<Case>> {
         let entry = self.env.clone();
         let mut source = self.source(value, span)?;
@@ -154,7 +154,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// Lowers more code of a turn.
+    /// Lowers more code of an iteration.
     fn go_on(&mut self, case: &mut Case, more: impl FnOnce(&mut Self)) {
         case.env = self.in_block(case.env.take(), more);
         case.block.extend(self.b.close());
@@ -178,7 +178,8 @@ impl FnLowerer<'_> {
         locals
     }
 
-    /// The code of the turn that a generator has come to; behind it, the variables are what all turns make of them.
+    /// Selects the code of the iteration at the generator's position; after it, the variables are the join over all
+    /// iterations.
     fn choose_case(&mut self, cases: Vec<Case>, position: LocalId, span: Span) {
         let joined = state::join(&cases.iter().map(|case| &case.env).collect::<Vec<_>>(), self.typing());
         let mut rest: Option<Block> = None;

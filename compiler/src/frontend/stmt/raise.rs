@@ -35,7 +35,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// What an assertion raises. Nobody reads the message where it is not reported.
+    /// The exception of an assertion. The message is not evaluated unless it is reported.
     fn assertion(&mut self, message: Option<&Expr>) -> Exception {
         let class = Exception { class: "builtins.AssertionError".to_owned(), args: None };
         let Some(message) = message.filter(|_| self.reports().raises) else { return class };
@@ -55,13 +55,13 @@ impl FnLowerer<'_> {
                 self.report(diagnostic.help("a kernel catches no exceptions: name the one to raise"));
                 None
             }
-            // What is no exception whatever its parts are.
+            // A value that is no exception, whatever its parts are.
             Some(value) if is_plain(value) => {
                 let diagnostic = Diagnostic::error(Code::BadOperand, value.span, "what is raised here is no exception");
                 self.report(diagnostic.help("raise an exception class, or a call of one"));
                 None
             }
-            // Nobody hears of it: what it is made of is not evaluated.
+            // It is not reported, so its arguments are not evaluated.
             Some(_) if !self.reports().raises => Some(Exception { class: String::new(), args: None }),
             Some(value) => {
                 let raised = self.expr_or_none(value);
@@ -77,7 +77,7 @@ impl FnLowerer<'_> {
         if let Some(exception) = exception {
             self.end_thread(exception, span);
         } else {
-            // In a dry walk, what has no value may have one in the next.
+            // In a dry pass, a value that is undefined now may be defined in the next.
             self.end_thread(Exception { class: String::new(), args: Some(vec![FaultArg::None]) }, span);
         }
         self.env = None;

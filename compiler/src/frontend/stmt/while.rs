@@ -55,7 +55,7 @@ impl FnLowerer<'_> {
         self.stmt(Ir::If { cond: stop, then, otherwise: Vec::new() }, span);
     }
 
-    /// Leaves the loop because there is no next turn.
+    /// Leaves the loop because there is no next iteration.
     pub(super) fn exhausted(&mut self, exhausted: Option<LocalId>, span: Span) {
         if let Some(flag) = exhausted {
             let yes = self.b.bool(true, span);
@@ -65,7 +65,7 @@ impl FnLowerer<'_> {
         let mut exit = None;
         if let Some(state) = self.loops.open.last_mut() {
             if exhausted.is_some() {
-                // The `else` comes next, with the types of this place: not those of the `break`s.
+                // The `else` follows, with the types at this point: not those of the `break`s.
                 state.exhausted = env;
             } else {
                 state.breaks.push(env);
@@ -77,8 +77,9 @@ impl FnLowerer<'_> {
         self.env = None;
     }
 
-    /// A loop: `body` lowers one turn, its test first; `step` what comes between turns. With an `orelse`, `body` gets a
-    /// flag to set on exhaustion. A dry walk repeats it until the types at its head are what its turns give.
+    /// A loop: `body` lowers one iteration, its test first; `step` is the code between iterations. With an `orelse`,
+    /// `body` gets a flag to set on exhaustion. A dry pass repeats the body until the types at the loop's head reach a
+    /// fixpoint.
     pub(super) fn loop_statement(
         &mut self,
         span: Span,
@@ -139,7 +140,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// The `else` of a loop, from where there was no next turn: run when the loop was not left by `break`.
+    /// The `else` of a loop, from the exhaustion exit: run when the loop was not left by `break`.
     fn else_branch(&mut self, flag: LocalId, end_of_turns: Env, orelse: &[Stmt], span: Span) {
         let left = self.env.take();
         if left.is_none() {
