@@ -126,7 +126,7 @@ def orders(rows: list[dict[str, Any]]) -> None:
 
 
 def divisors(extents: tuple[int, ...], most: int, least: int) -> list[Axes]:
-    """Divisors of extents, for this remainder."""
+    """Factors that divide extents and leave at least `least` threads."""
     extents = (*extents, 1, 1)[:3]
     return [
         factors
@@ -138,7 +138,7 @@ def divisors(extents: tuple[int, ...], most: int, least: int) -> list[Axes]:
 
 
 def all_factors(work: Any, least: int) -> dict[str, dict[str, Any]]:
-    """Divisors of a launch: of its blocks, if this number of threads is left in each, of its grid, or of both."""
+    """Factors of a launch: of its blocks, if `least` threads are left in each, of its grid, or of both."""
     threads, blocks = divisors(work.block, MOST_COPIES, least), divisors(work.grid, MOST_MERGED, 1)[1:]
     one = (1, 1, 1)
     both = [

@@ -53,7 +53,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def chosen_devices(config: pytest.Config) -> list[str]:
-    """The devices that the command line asks for, in order, each once."""
+    """The devices of the command line, in order, each once."""
     asked = config.getoption("--device")
     if not asked:
         return ["cpu"] if gpu_fault() else list(DEVICES)

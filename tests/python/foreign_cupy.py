@@ -1,7 +1,8 @@
-"""A stand-in for CuPy: `cupy.ndarray` over any address, whose attributes and interface count how often they are read.
+"""A replacement for CuPy: `cupy.ndarray` over any address, whose attributes and interface count how often they are
+read.
 
-`install` puts `cupy` and `cupy_backends.cuda.stream` among the imported modules, as far as weft looks at them, so it is
-for a process of its own. `use` makes a stream the calling thread's current one, as `with cupy.cuda.Stream()` does.
+`install` puts `cupy` and `cupy_backends.cuda.stream` among the imported modules, as far as weft uses them, so it is for
+a process of its own. `use` makes a stream the calling thread's current one, as `with cupy.cuda.Stream()` does.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ READS: Counter[str] = Counter()
 INTERFACE = "__cuda_array_interface__"
 
 _CURRENT = threading.local()
-# What the interface says of its version: `CUPY_CUDA_ARRAY_INTERFACE_EXPORT_VERSION`.
+# The version of the interface: `CUPY_CUDA_ARRAY_INTERFACE_EXPORT_VERSION`.
 VERSION = [3]
 
 

@@ -1,8 +1,8 @@
-"""A stand-in for another library's arrays: DLPack's structures by `ctypes`, over NumPy's memory or any address.
+"""A replacement for another library's arrays: DLPack's structures by `ctypes`, over NumPy's memory or any address.
 
 An `Array` exports by `__dlpack__`; a class that `exchanging` makes has the C functions of DLPack 1.3, too, which a
-launch prefers. What was asked of an array stands in its `asked`, and how often its structure was given back in
-`deleted`.
+launch prefers. An array's `asked` records the calls of its methods, and `deleted` counts how often its structure was
+released.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ new_capsule = _function("PyCapsule_New", py_object, c_void_p, c_char_p, c_void_p
 capsule_name = _function("PyCapsule_GetName", c_char_p, py_object)
 capsule_pointer = _function("PyCapsule_GetPointer", c_void_p, py_object, c_char_p)
 
-# Structures and capsules' names live on: nobody here knows when the last pointer to them is gone.
+# Structures and capsules' names are never freed: the last pointer to them is unknown here.
 _KEPT: list[Any] = []
 
 

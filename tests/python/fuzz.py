@@ -12,9 +12,9 @@
 A program fails if its results differ from the oracle's, if weft rejects it, if it ends the process, or if it does not
 end within `--timeout` seconds. Failures are printed with seed and program as they come; the last line counts.
 
-With `--device python` Python's interpreter runs the programs. What it does otherwise on purpose
-(docs/how-to/debug.md) proves nothing: a variable that has no value on a path raises an exception there, and
-overloaded functions are not there.
+With `--device python` Python's interpreter runs the programs. Intended differences of the interpreter
+(docs/how-to/debug.md) are not failures: a variable that has no value on a path raises an exception there, and
+overloaded functions do not exist.
 
 With `--keep` programs are compiled with `WEFT_REPRODUCIBLE=1`, and a file gets a digest of the bits of each; a run with
 `--against` computes those of the same programs, on another device, and a program fails whose bits are others.
@@ -119,7 +119,7 @@ def run(program: object, *, optimized: bool = True) -> str:
     except UnboundLocalError:
         return "meaningless"  # by Python's interpreter; a compiled kernel reads zero
     except Exception as error:
-        # What a shuffle gives from a lane that there is not is undefined in CUDA, and the lane's own value in weft.
+        # A shuffle from a lane that does not exist is undefined in CUDA, and returns the lane's own value in weft.
         kinds = {finding.kind for finding in getattr(error, "findings", ())}
         if kinds != {"shuffle from a missing lane"}:
             return f"{type(error).__name__}: {error}"
@@ -171,7 +171,7 @@ def work(
 ) -> None:
     """A process: takes seeds until there are none and answers each; with digests, by the one that it leaves."""
     warnings.simplefilter("ignore")
-    gc.set_threshold(200_000, 20, 20)  # trees are many and do not stay
+    gc.set_threshold(200_000, 20, 20)  # trees are many and are not kept alive
     import linecache
 
     from generators import random_numpy
@@ -324,7 +324,7 @@ def source(seed: int, chosen: tuple[str, ...], typing: str) -> str:
 
 
 def main() -> int:
-    """Runs what the command line asks for."""
+    """Runs the command of the command line."""
     asked = options()
     os.environ["WEFT_DEVICE"] = asked.device
     if asked.device == "cpu" and asked.jobs > 1:

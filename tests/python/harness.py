@@ -78,7 +78,7 @@ def like_python(kernel, *args):
     for position, (got, expected) in enumerate(zip(mine, theirs, strict=True)):
         if isinstance(got, (np.ndarray, np.void)):
             assert got.dtype == expected.dtype
-            # What lies between the fields of a record is nobody's, and NaN is not equal to itself.
+            # The padding between fields of a record is unspecified, and NaN is not equal to itself.
             got, expected = np.asarray(got), np.asarray(expected)
             if got.dtype.names:
                 assert (got == expected).all(), f"argument {position}: {got}, in Python {expected}"

@@ -12,7 +12,8 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-# Where the system places nothing by itself: what a test takes away here no thread's stack takes before the test ends.
+# Where the system maps nothing by itself: no thread's stack may be mapped into the memory that a test unmaps before the
+# test ends.
 APART = 1 << 44
 FIXED_NOREPLACE, READ_WRITE, PRIVATE_ANONYMOUS = 0x100000, 3, 0x22
 
@@ -21,9 +22,11 @@ BEHIND = 64 * mmap.PAGESIZE
 
 @contextlib.contextmanager
 def at_an_end(elements: int) -> Iterator[tuple[Any, Callable[[bool], None]]]:
-    """An array of float64 with `BEHIND` bytes behind it, and what gives those back to the system, or protects them.
+    """An array of float64 followed by `BEHIND` bytes, and a function that returns those to the system, or protects
+    them.
 
-    The protecting may come after the giving back. `elements` fill whole pages, or what lies behind starts amid one.
+    The memory may be protected after it was returned. `elements` fill whole pages, or the memory after them starts
+    within one.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
@@ -46,7 +49,7 @@ def at_an_end(elements: int) -> Iterator[tuple[Any, Callable[[bool], None]]]:
 
 
 class AtTheEnd:
-    """An array whose last element is the last one before memory that nobody may read or write."""
+    """An array whose last element is the last one before inaccessible memory."""
 
     def __init__(self, array: np.ndarray) -> None:
         libc = ctypes.CDLL(None, use_errno=True)

@@ -3,15 +3,14 @@
     pytest tests/python/conformance --device cpu --keep-bits BITS.json
     pytest tests/python/conformance --device cuda --against-bits BITS.json
 
-Of each test it notes, in order, what each launch, ufunc and reduction that the test makes leaves in arrays of the host,
-and what is copied from the device. Generators of random numbers begin anew with each test. What is noted is told as
-part of the test's report, so that processes of pytest-xdist can make it. With `--against-bits` what differs is listed
-at the end, and the run fails.
+It records of each test, in order, the host arrays after each launch, ufunc and reduction, and the copies from the
+device. Generators of random numbers begin anew with each test. The records are part of the test's report, so that
+processes of pytest-xdist can write them. With `--against-bits` differences are listed at the end, and the run fails.
 
-The mode warns where results depend on the order of threads or on the device. Such warnings are counted; behind the
+The mode warns where results depend on the order of threads or on the device. Such warnings are counted; after the
 launch of a kernel for which there was one, a test's bits may differ, and that is counted, too. `OTHERWISE` has the
-tests that expect what the mode does not do: they may fail. `DEPENDS` has those whose results depend on the device in a
-way of which the mode does not warn.
+tests that expect results which the mode does not give: they may fail. `DEPENDS` has those whose results depend on the
+device in a way of which the mode does not warn.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 PROPERTY = "bits that weft's kernels left"
-# Arrays of so many bytes are kept as they are, others as a digest.
+# Arrays up to this number of bytes are saved as they are, others as a digest.
 SHORT = 64
 
 NAN = "a NaN that was computed is NumPy's where it is stored, and the test looks at its bits"
@@ -94,7 +93,7 @@ def token(array: np.ndarray[Any, Any]) -> str:
 
 
 def arrays_of(value: object, at: str) -> Iterator[tuple[str, str]]:
-    """The arrays of the host in a value, field by field: what lies between fields is nobody's."""
+    """The arrays of the host in a value, field by field: padding between fields is unspecified."""
     if isinstance(value, (tuple, list)):
         for position, item in enumerate(value):
             yield from arrays_of(item, f"{at}.{position}")
@@ -154,12 +153,13 @@ class Record:
 
 
 def caller_is_a_test() -> bool:
-    """Whether what called the function that asks is not weft itself."""
+    """Whether the caller of the calling function is code outside weft."""
     return str(sys._getframe(2).f_globals.get("__name__", "")).partition(".")[0] != "weft"
 
 
 def watch(record: Record) -> None:
-    """Make launches, ufuncs, reductions and copies tell of what they leave, and NumPy's new memory always the same."""
+    """Make launches, ufuncs, reductions and copies record their results, and fill NumPy's new memory with the same
+    bytes."""
     from weft import cuda
     from weft.cuda._memory.device_array import DeviceNDArray
     from weft.cuda._reduce import Reduce
@@ -186,7 +186,7 @@ def watch(record: Record) -> None:
     np.empty = zeroed(np.empty)
     np.empty_like = zeroed(np.empty_like)
 
-    show = warnings._showwarnmsg  # what Python calls whoever else has replaced `showwarning`
+    show = warnings._showwarnmsg  # the function that Python calls if `showwarning` was replaced
 
     def shown(message: Any) -> None:
         if issubclass(message.category, ReproducibilityWarning):
@@ -198,7 +198,7 @@ def watch(record: Record) -> None:
 
 
 def watch_calls(record: Record, kind: type[Any], name: str, function_of: Callable[[Any], Any]) -> None:
-    """Make a method tell of what it leaves where a test calls it."""
+    """Make a method record its results where a test calls it."""
     original = vars(kind)[name]
 
     @functools.wraps(original)
@@ -334,7 +334,7 @@ class KeptBits:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def compare(self, kept: dict[str, Any]) -> None:
-        """Hold the bits of this run against kept ones."""
+        """Compare the bits of this run with saved ones."""
         theirs = {name: [Entry(*entry) for entry in entries] for name, entries in kept["tests"].items()}
         both = {name for name in self.found.keys() & theirs.keys() if self.found[name] or theirs[name]}
         self.counts["here only"] = len(self.found.keys() - theirs.keys())

@@ -1,4 +1,4 @@
-"""Every example runs as it stands, and says that its result is right."""
+"""Every example runs without changes, and says that its result is right."""
 
 import importlib.util
 import os
@@ -57,7 +57,7 @@ def test_several_processes_of_mpi(processes):
     if mpiexec is None:
         pytest.skip("there is no mpiexec")
     path = next(path for path in EXAMPLES if path.stem == "14_mpi_monte_carlo")
-    # Open MPI says no to root and to more processes than cores unless it is told so; others do not read these.
+    # Open MPI refuses root and more processes than cores unless these are set; other MPIs do not read them.
     allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     allowed |= {"OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
     assert f"in {processes} processes: ok" in check(mpiexec, "-n", processes, sys.executable, path, **allowed)

@@ -63,7 +63,7 @@ def test_types_of_a_loop_that_become_less_general_again():
     (out,) = expected(made)
     assert "a = np.int64(a)" in typed(
         made
-    )  # not float64, what int64 and the uint64 of the first two turns have in common
+    )  # not float64, which int64 and the uint64 of the first two iterations unify to
     assert out.tolist() == [3, 3, 3, 3]
 
 
@@ -156,7 +156,7 @@ def test_a_small_constant_power_is_exact(monkeypatch):
 def test_no_loop_is_known_to_have_no_turn():
     assert "while n1 < 1 and" in generate(700096, NUMBERS).source  # the type of what is assigned in it would go, too
     earlier = tuple(name for name in FEATURES if name not in LATER + OPERATIONS + LIBRARY)
-    assert "if n7 > 1:\n            " in generate(50974, earlier).source  # it would have one turn
+    assert "if n7 > 1:\n            " in generate(50974, earlier).source  # it would have one iteration
 
 
 def definitions(text):

@@ -1,6 +1,6 @@
 //! Every wrong program of `tests/diagnostics` gets the errors that its comments announce, on their lines, and no others.
 //!
-//! A comment `# error: [E0203] "text"` stands on the line of the error; the text is a part of the message. The rendered
+//! A comment `# error: [E0203] "text"` is on the line of the error; the text is a part of the message. The rendered
 //! errors are a snapshot, with the source above.
 
 use std::collections::BTreeSet;

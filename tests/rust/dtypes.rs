@@ -1,4 +1,4 @@
-//! Dtypes that are made of others: arrays of them are arguments; by value they are not, and whoever asks is told.
+//! Dtypes that are made of others: arrays of them are arguments; by value they are not, and the error says so.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -10,7 +10,7 @@ use weft_compiler::{
     syntax::{ast::ModuleItem, parse_module},
 };
 
-/// What a kernel of parameters `a` and `b` becomes for `sm_90`, or what is wrong with it.
+/// The code of a kernel with parameters `a` and `b` for `sm_90`, or its error.
 fn compiled(text: &str, args: Vec<ArgType>) -> Result<String, Vec<String>> {
     let source = Arc::new(SourceFile::new("kernel.py", text));
     let ast = parse_module(&source, 0)

@@ -1,10 +1,11 @@
 //! The first line of a test's Python file: `# weft: sig = "void(float32[:])", targets = ["sm_75"], show = ["ir"]`.
 //!
 //! Every key may be missing. `sig`: the signature to compile for, else the decorator's. `targets`: which targets a test
-//! looks at, `sm_80` if none is named. `show`: the stages that are a snapshot. `without`: what it does not compile for:
-//! `host`. `assume`: the assumptions of what is shown, as `weft emit --assume` takes them. `abi`: what other programs see of it, which is `c` or `numba` for a device function and `kernel` for a kernel.
+//! compiles for, `sm_80` if none is named. `show`: the stages that are a snapshot. `without`: what it does not compile
+//! for: `host`. `assume`: the assumptions of what is shown, as `weft emit --assume` takes them. `abi`: what other
+//! programs see of it, which is `c` or `numba` for a device function and `kernel` for a kernel.
 
-/// What the line says.
+/// The key and value of the line.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Header {
     pub(crate) sig: Option<String>,

@@ -55,7 +55,7 @@ fn call(
         let ty = match arg {
             Arg::Scalar(scalar) => scalar.name().to_owned(),
             Arg::Complex(complex) => complex.to_string(),
-            // What takes two dimensions says so.
+            // Functions for two dimensions are marked.
             Arg::Array(number) if row.path == "numpy.trace" => format!("{}[:, ::1]", number.name()),
             Arg::Array(number) => format!("{}[::1]", number.name()),
             Arg::Records(fields) => {
@@ -81,7 +81,7 @@ fn call(
         args.push(format!("a{number}_{index}"));
     }
     let attribute = matches!(row.lowering, Lowering::Register(_));
-    // What has as many results as elements puts them into an array.
+    // Functions with as many results as elements write them to an array.
     let running = matches!(row.lowering, Lowering::Whole(of) if matches!(of.more, More::Running(_)));
     if running {
         args.push(format!("out=r{number}_0"));
@@ -104,7 +104,7 @@ fn call(
             let targets: Vec<_> = (0..scalars.len()).map(|index| format!("{}[0]", result(index))).collect();
             body.push(format!("{} = {call}", targets.join(", ")));
         }
-        // What is stored depends on the thread, so that the array stays.
+        // The stored value depends on the thread, so that the array is not removed.
         Returns::Array(of) => {
             results.push(of);
             body.push(format!("array = {call}"));

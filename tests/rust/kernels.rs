@@ -45,8 +45,8 @@ fn kernels_compile_and_look_as_before() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// What a header shows, as (target, stage). The host's code is this machine's own and no snapshot; weft's IR is the same
-/// for every target and shown once.
+/// The listings that a header requests, as (target, stage). The host's code is this machine's own and no snapshot;
+/// weft's IR is the same for every target and shown once.
 fn shown(header: &Header) -> Vec<(&str, &str)> {
     let gpus = || header.targets.iter().map(String::as_str).filter(|target| *target != "host");
     let mut shown = Vec::new();

@@ -275,7 +275,7 @@ fn name(row: &Intrinsic) -> &str {
     row.path.strip_prefix(prefix).unwrap_or(row.path)
 }
 
-/// What a row's name does, its types and its PTX: a line each.
+/// The description of a row's name, its types and its PTX: a line each.
 fn describe(row: &'static Intrinsic) -> String {
     let ptx: Vec<_> = row.mnemonics().iter().map(|name| format!("`{}`", name.trim_end_matches('.'))).collect();
     let mut lines = vec![row.doc.to_owned()];

@@ -47,7 +47,7 @@ const ISAS: [(u32, u32); 22] = [
 
 /// Forms for which weft wants a newer ISA than ptxas 13.5 does.
 const STRICTER: &[(&str, &str)] = &[
-    // A register with a size cannot be told from a predicate, which came later.
+    // A register with a size cannot be distinguished from a predicate, a later form.
     ("cp.async.ca.shared.global [r0], [d0], 4, r1;", "the fourth operand"),
     // No SM has them from ISA 6.4 on.
     ("shfl.bfly.b32 r0, r1, 2, 3;", "no `.sync`"),

@@ -1,4 +1,4 @@
-//! What weft emits is PTX that NVIDIA's assembler takes: every kernel of `tests/kernels`, for four SMs.
+//! NVIDIA's assembler accepts the PTX that weft emits: every kernel of `tests/kernels`, for four SMs.
 //!
 //! `ptxas` is the one of `WEFT_PTXAS`, or the one that `./weft-dev` puts into `.venv`. A machine without one fails, unless
 //! `WEFT_SKIP_PTXAS=1` says that this is meant.
@@ -90,7 +90,7 @@ fn assemble(ptxas: &Path, folder: &Path, path: &str, sm: &str) -> Result<(), Str
     let name = path.trim_end_matches(".py").replace('/', "_");
     let (input, cubin) = (folder.join(format!("{name}.{sm}.ptx")), folder.join(format!("{name}.{sm}.cubin")));
     fs::write(&input, &ptx).map_err(|error| error.to_string())?;
-    // What calls functions of other languages is linked with them later.
+    // Kernels that call functions of other languages are linked with them later.
     let calls_out = ptx.split(".extern .func").skip(1).any(|declared| !declared.contains("vprintf"));
     let result = Command::new(ptxas)
         .arg(format!("-arch={sm}"))

@@ -1,8 +1,8 @@
 //! The stubs of the names that kernels use are fresh: what type checkers and editors know of `weft.cuda.libdevice` and
 //! the like is what the table of intrinsics says.
 //!
-//! Numbers are Python's and NumPy's: an `int32` takes an integer of either, a `float32` any real number. What an array has
-//! elements of is not said, so what is read of one is `Any`.
+//! Numbers are Python's and NumPy's: an `int32` takes an integer of either, a `float32` any real number. An array's
+//! element type is not given, so an element of one is `Any`.
 
 use std::fmt::Write;
 
@@ -22,7 +22,7 @@ const STUBS: &[(&str, &str, &str)] = &[
     ("_random_names", "weft.cuda.random", ""),
 ];
 
-/// What functions without signatures give.
+/// Return types of functions without signatures.
 const GIVES: &[(&str, &str)] = &[
     ("weft.cuda.cg.coalesced_threads", "CoalescedGroup"),
     ("weft.cuda.cg.this_grid", "GridGroup"),
@@ -146,7 +146,7 @@ fn untyped(named: Option<&[String]>) -> String {
     params.collect::<Vec<_>>().join(", ").replace("= plus", "= ...")
 }
 
-/// What a function without signatures gives.
+/// The return type of a function without signatures.
 fn given(row: &Intrinsic) -> String {
     if let Some((_, gives)) = GIVES.iter().find(|(path, _)| *path == row.path) {
         return (*gives).to_owned();
@@ -197,7 +197,7 @@ fn shapes(row: &Intrinsic, named: Option<&[String]>) -> Vec<(String, String)> {
     shapes.into_iter().map(shown).collect()
 }
 
-/// What a parameter takes; what takes more is larger.
+/// The types that a parameter takes; one that takes more types is larger.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Int,
@@ -246,7 +246,7 @@ impl Kind {
     }
 }
 
-/// What an overload gives.
+/// The return type of an overload.
 fn returned(signature: &Signature) -> String {
     let of_array = signature.args.iter().any(|arg| matches!(arg, Arg::Array(_)));
     let number = |scalar: Scalar| {

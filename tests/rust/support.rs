@@ -1,4 +1,4 @@
-//! What several tests need: the repository's files, the command, and snapshots.
+//! Helpers of several tests: the repository's files, the command, and snapshots.
 
 use std::{
     fs,
@@ -17,8 +17,8 @@ pub(crate) fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The files below some folders of the repository with an extension, as paths from the root with `/`, sorted. What is
-/// built or installed does not count.
+/// The files below some folders of the repository with an extension, as paths from the root with `/`, sorted. Built or
+/// installed files do not count.
 pub(crate) fn files(folders: &[&str], extension: &str) -> Vec<String> {
     let mut found = Vec::new();
     for folder in folders {
@@ -50,7 +50,7 @@ fn collect(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// What a call of the command gave.
+/// The result of a call of the command.
 #[derive(Debug)]
 pub(crate) struct Ran {
     /// The exit code.

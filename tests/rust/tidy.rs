@@ -47,7 +47,7 @@ const FACES: &[(&str, &[&str])] = &[
     ("lib", &["command", "types", "devices", "arrays", "args", "engine", "capture", "dispatcher"]),
 ];
 
-/// Crates from outside, and the only places that may name them.
+/// Crates from outside, and the only files that may name them.
 const SOLE_USERS: &[(&str, &[&str])] = &[
     ("annotate_snippets", &["compiler/src/diagnostic/"]),
     ("rustpython_parser", &["compiler/src/syntax/parse"]),
@@ -81,7 +81,7 @@ const CRATES: &[(&str, &[&str])] = &[
 
 const MAX_LINES: usize = 600;
 
-/// Where `unsafe` may stand.
+/// Files that may contain `unsafe`.
 const UNSAFE: [&str; 6] = [
     "runtime/src/cuda/",
     "runtime/src/cpu/",
@@ -106,7 +106,7 @@ fn code(path: &str) -> String {
     read(path).lines().map(code_of).collect::<Vec<_>>().join("\n")
 }
 
-/// Whether a word stands in a text, not as a part of a longer one.
+/// Whether a word occurs in a text, not as a part of a longer one.
 fn has_word(text: &str, word: &str) -> bool {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word).any(|(start, _)| {
@@ -116,7 +116,7 @@ fn has_word(text: &str, word: &str) -> bool {
     })
 }
 
-/// The first names behind every `crate::` of a text: `a` and `b` of `use crate::{a::X, b};`.
+/// The first names after every `crate::` of a text: `a` and `b` of `use crate::{a::X, b};`.
 fn crate_names(text: &str) -> Vec<String> {
     let mut names = Vec::new();
     for (start, prefix) in text.match_indices("crate::") {
@@ -126,7 +126,7 @@ fn crate_names(text: &str) -> Vec<String> {
         let rest = &text[start + prefix.len()..];
         let mut depth = 0;
         let mut name = String::new();
-        // A name counts at the start, or in the outermost braces behind `{` and `,`.
+        // A name counts at the start, or in the outermost braces after `{` and `,`.
         let mut wanted = true;
         for c in rest.chars() {
             match c {
@@ -293,7 +293,7 @@ fn unsafe_has_its_places_and_reasons() {
     assert_none(&faults, "see the house rules in docs/contributing.md");
 }
 
-/// Whether a `// SAFETY:` comment stands above a line, attributes and the rest of its statement apart.
+/// Whether there is a `// SAFETY:` comment above a line; attributes and the rest of its statement may come between.
 fn has_reason(lines: &[&str], index: usize) -> bool {
     if lines[index].contains("// SAFETY:") {
         return true;
@@ -303,7 +303,7 @@ fn has_reason(lines: &[&str], index: usize) -> bool {
         if line.starts_with("// SAFETY:") {
             return true;
         }
-        // The block may stand in the middle of a statement: the comment is then above its first line.
+        // The block may be in the middle of a statement: the comment is then above its first line.
         let ends = line.is_empty() || line.ends_with([';', '}']) && !line.starts_with("//");
         if ends {
             return false;
@@ -391,7 +391,7 @@ fn the_table_names_units_that_exist() {
                 assert!(units.iter().any(|(other, _)| other == name), "{unit}: there is no {name}");
             }
         }
-        // Who stands further down may use who stands above: there are no circles.
+        // A unit may use only units listed before it, so there are no cycles.
         if folder == "pybindings/src" {
             for (index, (unit, allowed)) in units.iter().enumerate() {
                 let above = |name: &&str| units.iter().take(index).any(|(other, _)| *other == *name);

@@ -82,7 +82,7 @@ def test_what_may_be_none() -> None:
     code, returns = cuda.compile(first, float32(float32, types.Optional(int8)), abi="c")
     assert prototype(code) == ".func (.param .b32 ) first( .param .b32 , .param .b32 , .param .b32 )"
     assert returns == float32
-    # A thread in which it is None ends: C sees none of that.
+    # A thread in which it is None ends; C gets no error.
     assert "exit;" in code
 
     def tuples(x):
@@ -185,7 +185,7 @@ def test_exceptions() -> None:
     assert "exit;" in cuda.compile(positive, (int32,))[0]
     code, _ = cuda.compile(positive, (int32,), abi="numba", debug=True, opt=False)
     assert "exit;" not in code
-    # Their output would not be read.
+    # The record of exceptions would not be read.
     assert ".global" not in code
 
 

@@ -83,7 +83,7 @@ LAUNCHES = [
     # Elements between each other.
     ("shift", ["buffer[::2], buffer[1::2]"], [SMALL]),
     ("shift", ["buffer[:0], buffer"], [["small", "disjoint"]]),
-    # It is one load and one store that are not merged.
+    # A single load and a single store cannot be merged.
     ("shift", ["buffer[1:], other[1:]"], [SMALL]),
     ("shift", ["buffer, other", "buffer[1:], other[1:]"], [["small", "disjoint"]]),
     # Each has its own, whichever comes first.
@@ -123,7 +123,7 @@ LAUNCHES = [
     ("of_tuple", ["buffer, (2, 1)"], [["small", "nonneg"]]),
     ("of_tuple", ["buffer, (2, np.int16(-1))"], [SMALL]),
     ("of_tuple", ["buffer, (2, 1)", "buffer, (2, -1)"], [SMALL, ["small", "nonneg"]]),
-    # A fence orders accesses of other threads.
+    # Accesses that a fence orders may be to data of other threads.
     ("ordered", ["buffer, other", "buffer, buffer"], [["small", "aligned"]]),
 ]
 

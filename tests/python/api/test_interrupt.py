@@ -47,7 +47,7 @@ def test_a_launch_of_many_blocks_can_be_interrupted(alarm) -> None:
     out = np.zeros(1 << 20)
     device = cuda.to_device(out)
     count[1, 1](device, 1)
-    # A large array is written in place unless a copy is requested, and copies are not copied back.
+    # A large array is written in place unless a copy is requested; an interrupted launch does not copy back.
     for target in (cuda.InOut(out), device, device):
         alarm(handler, 0.3)
         begin = time.monotonic()

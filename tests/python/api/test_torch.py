@@ -84,7 +84,7 @@ def test_classes_of_tensors() -> None:
 
 
 class Asked(torch.Tensor):
-    """It answers by its own attributes: they are read as those of any library."""
+    """It overrides attributes: they are read as those of any library."""
 
     asked: list[str]
     gradient = False
@@ -124,7 +124,7 @@ def test_classes_with_attributes_of_their_own() -> None:
 
 
 class Watched(torch.Tensor):
-    """It answers all queries."""
+    """It intercepts all operations."""
 
     asked: ClassVar[list[str]] = []
 
@@ -170,7 +170,7 @@ def test_negatives_are_refused_whatever_view_they_are() -> None:
         with pytest.raises(BufferError, match="the negative bit is set"):
             weft.typeof(view)
         weft.typeof(view.resolve_neg())
-    # Instead of data in memory there may be elements with unusual strides.
+    # Resolved tensors have their elements in memory, with unusual strides.
     for view in (whole.clone().resolve_neg(), whole.contiguous().resolve_neg(), -whole, whole + 0, whole.double()):
         out = torch.zeros(tuple(view.T.shape), dtype=view.dtype)
         transpose[1, (8, 8)](view.resolve_neg(), out)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from weft import cuda
 
-# These pass what the settings would say otherwise.
+# The settings would override what these tests expect.
 pytestmark = pytest.mark.skipif(
     bool(os.environ.get("WEFT_COARSEN") or os.environ.get("WEFT_TUNE")), reason="a setting says how to coarsen"
 )

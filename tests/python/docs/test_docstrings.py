@@ -1,6 +1,6 @@
 """Docstrings of what programs call say what they take, give and raise, and their examples do what they show.
 
-What programs call is what docs/_site/api.py puts on the pages of the API.
+Public functions are those that docs/_site/api.py puts on the pages of the API.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def examples() -> list[doctest.DocTest]:
 
 
 @pytest.mark.parametrize("example", examples(), ids=lambda example: example.name)
-# Examples are short, and let warnings be: of arrays that a launch copies, and of a device that stands in.
+# Examples are short, and ignore warnings: of arrays that a launch copies, and of the CPU executor.
 @pytest.mark.filterwarnings("ignore")
 def test_an_example_does_what_it_shows(example: doctest.DocTest, tmp_path: Path) -> None:
     said = io.StringIO()

@@ -16,7 +16,7 @@ try:
 finally:
     sys.path.remove(str(BENCHMARKS))
 
-# Two loops, one in the other, and behind the end what fills it.
+# Two loops, one in the other, and padding after the end.
 CODE = """
 	.target	sm_90
 	.section	.nv.info,"",@"SHT_CUDA_INFO"

@@ -1,4 +1,4 @@
-"""The programs in README.md and docs/ run as they stand and print what the page says, and README's commands work.
+"""The programs in README.md and docs/ run without changes and print what the page says, and README's commands work.
 
 The ```python blocks of a page are one program; what a block prints is in the ```output block that follows it.
 """
@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 ROOT_PAGES = [ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")]
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
-MARK = "\x1e"  # printed before each block, so that the outputs can be told apart
+MARK = "\x1e"  # printed before each block, to separate the outputs
 
 
 def program(page: str) -> tuple[str, list[str]]:

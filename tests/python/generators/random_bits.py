@@ -28,7 +28,7 @@ class Unordered(Exception):
 
 
 def digest(program: Program) -> str:
-    """What is in the arguments behind a launch, and whether something was raised: which thread is told of may vary."""
+    """The arguments after a launch, and whether it raised: which thread's exception is reported may vary."""
     module = module_of(program.source)
     kept = [twin(arg) for arg in program.args]
     args = [instantiate(arg, vars(module)) for arg in kept]

@@ -80,7 +80,7 @@ def exact_quotient(a, b, dtype):
     return result
 
 
-# What random programs raise, and what a value that is None and an iterator without an item do.
+# Exceptions that random programs raise, also for a value that is None and an iterator without an item.
 FAULTS = (AssertionError, ValueError, KeyError, RuntimeError, IndexError, ArithmeticError, TypeError, StopIteration)
 
 bfloat16.REFUSED[:] = [Inexact]

@@ -103,7 +103,7 @@ class CollectiveWriter(OperationWriter):
             return self.of_lanes(scope)
         return self.together(scope, "block", "")
 
-    # What is put together.
+    # Operands of collective operations.
 
     def brought(self, scope: Scope) -> tuple[str, Type]:
         """A value and its type."""

@@ -31,7 +31,7 @@ def parsed(text: str) -> tuple[ast.expr, tuple[str, ...]]:
 
 
 class Scope:
-    """What the statements of one function can use, and its types so far."""
+    """Data that the statements of one function can use, and its types at this point."""
 
     def __init__(self, functions: Functions, env: dict[str, Type]) -> None:
         self.typer = Typer(functions, env)
@@ -40,11 +40,11 @@ class Scope:
         self.uniform: list[str] = []  # those of them that are the same for all threads
         self.rows: list[str] = []  # expressions of writable rows of WIDTH elements
         self.planes: list[tuple[str, int]] = []  # of writable planes of some rows of WIDTH elements
-        self.sources: list[str] = []  # of rows of WIDTH elements that nobody writes
+        self.sources: list[str] = []  # of rows of WIDTH elements that are never written
         self.counters: list[tuple[str, tuple[int, ...]]] = []  # arrays of integers that all threads add to, and shapes
         self.fixed: set[str] = set()  # names that are not assigned
         self.kernel = False
-        self.exits: list[str] = []  # statements that leave the innermost loop's turn
+        self.exits: list[str] = []  # statements that leave the current iteration of the innermost loop
 
     def type_of(self, text: str) -> Type:
         """The type of an expression; what it binds is forgotten."""
@@ -146,7 +146,7 @@ class ExpressionWriter:
         return self.constant()
 
     def index(self, scope: Scope, extent: int = WIDTH) -> str:
-        """An index of so many elements: from either end, known or not."""
+        """An index into this number of elements: from either end, constant or not."""
         if self.maybe(0.6) or self.in_index:
             return str(self.random.randint(-extent, extent - 1))
         self.in_index = True

@@ -121,7 +121,7 @@ class FunctionWriter(ArrayWriter):
                 if other == name and len(names) > 1:
                     other = names[1 - names.index(name)]
                 text = f"{other}(n - {less}, np.{name_of(types['a'])}({self.expr(scope, 1)}){more})"
-                # What two that call each other return would depend on which of them is typed first.
+                # The return types of two that call each other would depend on which is typed first: convert them.
                 return f"{result}({text})" if len(names) > 1 else text
 
             if scope.typer.env is None:
@@ -154,7 +154,7 @@ class FunctionWriter(ArrayWriter):
         return f"np.{name_of(types['a'])}"
 
     def typed_block(self, scope: Scope, first: str) -> list[str]:
-        """Statements behind one."""
+        """Statements that follow one."""
         self.accept(scope, [first])
         return self.block(scope, 1, 2)
 
@@ -177,7 +177,8 @@ class FunctionWriter(ArrayWriter):
     # Inner functions that assign to variables around them.
 
     def nonlocal_statement(self, scope: Scope, depth: int) -> list[str]:
-        """One, and calls of it. What it assigns is never known, and nobody else assigns it."""
+        """One, and calls of it. The variables that it assigns are never constant, and no other function assigns
+        them."""
         if self.inside or not scope.inputs or depth < 0:
             return self.assignment(scope)
         name, g, a = self.fresh("nl"), self.fresh("g"), self.fresh("a")

@@ -2,7 +2,7 @@
 
 Constants beyond 2^63 and operators on them; bounds and steps of slices and ranges that are huge, unsigned or have
 wrapped around; indices that are in bounds only since they overflowed; guards on a sum that wraps; assertions; and code
-behind the return of all of a block's threads, which must not run.
+after the return of all of a block's threads, which must not run.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class EdgeWriter(CarriedWriter):
     def __init__(self, seed: int, features: tuple[str, ...] = FEATURES) -> None:
         super().__init__(seed)
         self.seed = seed
-        # The draws do not depend on what is left out, so that most of the program stays the same.
+        # The draws do not depend on which parts are left out, so that most of the program is the same.
         self.chosen = [name for name in NUMBERS if self.maybe(0.3) and name in features]
         more = random.Random(~seed)  # of its own, so that programs without them stay the same
         self.chosen += [name for name in STATEMENTS if more.random() < 0.3 and name in features]
@@ -178,7 +178,7 @@ class EdgeWriter(CarriedWriter):
         return [f"{part} = {view}", f"if len({part}) > 0:", f"    {target} = {part}[{self.pick('0', '-1')}]"]
 
     def huge_range(self, scope: Scope) -> list[str]:
-        """A range with huge bounds or steps; the loop is left after a few turns."""
+        """A range with huge bounds or steps; the loop is left after a few iterations."""
         a, b, k, count = self.far_bound(scope), self.far_bound(scope), self.fresh("k"), self.fresh("n")
         step = self.far(scope) if self.maybe(0.5) else self.pick("1", "-1", "3", "-2")
         if self.maybe(0.2):  # all unsigned
@@ -249,7 +249,7 @@ class EdgeWriter(CarriedWriter):
         return place, self.pick("0", "0", limit, limit, limit, f"-{far}", str(far))
 
     def front_condition(self, scope: Scope) -> str:
-        """A condition on where a thread is, which may stand before all else."""
+        """A condition on the thread's position, which may come before all other code."""
         if "guards" in self.chosen and self.maybe(0.6):
             place, limit = self.guarded_place()
             return f"{place} {self.pick('<', '<=', '>', '>=')} {limit}"

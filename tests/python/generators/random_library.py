@@ -98,7 +98,7 @@ class LibraryWriter(CollectiveWriter):
         return [*(line for line in lines if line != "pass"), f"return {self.expr(scope, 2)}"]
 
     def choice(self, name: str, head: str, arms: dict[str, dict[str, Type]], last: dict[str, Type]) -> list[str]:
-        """A function that chooses, in which it is kept how."""
+        """A function that returns the implementation for its argument types; `arms` has their conditions."""
         lines = [f"def {name}({head}):"]
         for test, types in arms.items():
             lines += [f"    if {test}:", "", f"        def of_it({head}):"]

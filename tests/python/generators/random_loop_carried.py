@@ -21,7 +21,7 @@ class CarriedWriter(StatementWriter):
     # Variables that are first assigned in a loop: those in `functions.kept`.
 
     def carried_statement(self, scope: Scope, depth: int) -> list[str]:
-        """A loop whose first turn gives a variable its first value and whose later turns use it."""
+        """A loop whose first iteration gives a variable its first value and whose later iterations use it."""
         name = self.fresh("r")
         self.functions.kept.add(name)
         first, later, use = self.carried_values(scope, name)
@@ -36,7 +36,7 @@ class CarriedWriter(StatementWriter):
         if flagged:
             give.insert(self.random.randint(0, 1), f"{seen} = True")
         lines = self.chosen_turn(scope, is_first, give, again)
-        # The rest of the turn reads and writes the variable as any other.
+        # The rest of the iteration reads and writes the variable as any other.
         scope.typer.env |= {name: scope.type_of(first), **{text.split()[1]: np.dtype("int64") for text in heads}}
         if flagged:
             scope.typer.env[seen] = np.dtype("bool")
@@ -65,7 +65,7 @@ class CarriedWriter(StatementWriter):
         return [*before, *lines, *after]
 
     def chosen_turn(self, scope: Scope, is_first: str, give: list[str], again: list[str]) -> list[str]:
-        """What a turn begins with: one of two blocks, by whether it is the first."""
+        """The start of an iteration: one of two blocks, depending on whether it is the first."""
 
         def block(lines):
             return [f"    {line}" for line in lines]
@@ -103,7 +103,7 @@ class CarriedWriter(StatementWriter):
         return first, later, name
 
     def carried_head(self, scope: Scope) -> tuple[list[str], list[str], str, bool]:
-        """What stands before loops, their heads, a test for the very first turn, and whether there surely is one."""
+        """The code before loops, their heads, a test for the very first iteration, and whether there surely is one."""
         k, sure = self.fresh("k"), self.maybe(0.6)
         turns = str(self.random.randint(1, 4)) if sure else self.bound(scope, uniform=False)
         if turns == "0":  # known, it drops the loop and with it all of the variable

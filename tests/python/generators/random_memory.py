@@ -1,7 +1,7 @@
 """Random accesses to memory for `random_programs.py`: views, copies of views, atomics, and exchanges between threads.
 
-What all threads add to is read by nobody, or after a barrier; between two barriers a thread writes its own cell of a
-shared array, or reads those of others.
+Sums that all threads add to are read by no thread, or after a barrier; between two barriers a thread writes its own
+cell of a shared array, or reads those of others.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class MemoryWriter(ValueWriter):
         index = ", ".join(self.index(scope, extent) for extent in shape)
         return [f"cuda.atomic.add({name}, {f'({index})' if len(shape) > 1 else index}, {self.expr(scope, 2)})"]
 
-    # Loops that the CPU may run for a row of threads together.
+    # Loops that the CPU may interchange with a thread loop.
 
     def strided_statement(self, scope: Scope) -> list[str]:
         """Goes through `ob` by the size of the grid: an element belongs to one thread."""
@@ -230,7 +230,7 @@ class MemoryWriter(ValueWriter):
         return [*lines, "cuda.syncthreads()", read, "cuda.syncthreads()"]
 
     def call_exchanger(self, scope: Scope) -> list[str]:
-        """Calls a device function with barriers, at a place that all threads reach."""
+        """Calls a device function with barriers, where all threads reach it."""
         name, kinds = self.pick(*self.exchangers.items())
         args = [kind if kind != "number" else self.expr(scope, 1) for kind in kinds]
         args = [self.bound(scope, uniform=True) if arg == "turns" else arg for arg in args]

@@ -24,7 +24,7 @@ GOOD = ("passed", "inexact", "meaningless")
 
 
 def answer(pipe: object, program: Program) -> None:
-    """In a process of its own: how a program fails, by the first word of it."""
+    """In a process of its own: how a program fails, by the first word of the message."""
     warnings.simplefilter("ignore")
     from fuzz import run
     from oracle import numeric
@@ -76,7 +76,8 @@ class Attempt:
 
 
 def kind_of(found: str) -> str:
-    """What of a failure must stay: the kind of exception, or that results differ and not in what the host is told."""
+    """The part of a failure that must be preserved: the kind of exception, or that results differ, and whether the
+    host's errors do."""
     return " ".join(found.split()[:2])[:40] + " told" * ("the host was told" in found)
 
 
@@ -137,13 +138,13 @@ def with_change(tree: ast.Module, place: int, field: str, value: object) -> ast.
 
 
 def races(text: str, before: str) -> bool:
-    """Whether a barrier went and shared memory stayed."""
+    """Whether a barrier was removed and shared memory was not."""
     wait = "cuda.syncthreads()"
     return "cuda.shared" in text and text.count(wait) < before.count(wait)
 
 
 def attempts(tree: ast.Module, program: Program, at: int) -> Iterator[tuple[int, ast.Module, Program]]:
-    """Smaller programs from a number on, with the number behind each."""
+    """Smaller programs from a number on, each with the number of the next."""
     for number, change in enumerate(itertools.islice(smaller(tree), at, None), at + 1):
         less = with_change(tree, *change)
         try:
@@ -168,7 +169,7 @@ def minimize(seed: int, chosen: tuple[str, ...], timeout: float, jobs: int) -> i
         return 1
     kind, tried, kept = kind_of(found), 0, 0
     tree, start, shown = ast.parse(program.source), time.monotonic(), 0
-    at, since = 0, 0  # the next attempt, and how many there were since the last that was kept
+    at, since = 0, 0  # the next attempt, and the number of successes at the last restart
     while True:
         more = list(itertools.islice(attempts(tree, program, at), jobs))
         if not more:
@@ -183,7 +184,7 @@ def minimize(seed: int, chosen: tuple[str, ...], timeout: float, jobs: int) -> i
             at = number
             if kind_of(now) == kind:
                 program, tree, found, kept = attempt, less, now, kept + 1
-                at = number - 1  # what stands there now is another
+                at = number - 1  # the node at this position is another one now
                 break
         for process in running:
             process.stop()

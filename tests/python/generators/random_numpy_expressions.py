@@ -58,7 +58,7 @@ class Node:
 
 @dataclass
 class Var:
-    """What is known of a variable."""
+    """The known value of a variable."""
 
     kind: str
     low: int = 0

@@ -129,7 +129,7 @@ class ObjectWriter(RecordWriter):
         return args
 
     def start_features(self, scope: Scope, args: dict[str, object]) -> list[str]:
-        """What stands at the start of a kernel with these features."""
+        """The start of a kernel with these features."""
         lines: list[str] = []
         if "records" in self.chosen:
             lines += self.start_records(scope, args)
@@ -185,7 +185,7 @@ class ObjectWriter(RecordWriter):
             other = self.expr(scope, 1)
             same = [each for each in self.vectors(scope) if len(scope.typer.env[each]) == len(ty)]
             if same and self.maybe(0.6):
-                # The type is the left one's, which has to stay that of `name`.
+                # The type is the left one's, which must remain that of `name`.
                 other = self.pick(*same)
                 return f"({one} {self.pick(*ops)} {other})"
             if self.maybe(0.2):

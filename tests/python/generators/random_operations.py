@@ -1,7 +1,7 @@
-"""Random atomic steps, random numbers, and what the lanes of a warp do together, for `random_programs.py`.
+"""Random atomic operations, random numbers, and collective operations of a warp, for `random_programs.py`.
 
-What threads share is stepped in one way only, whose result does not depend on their order; old values are used where a
-thread steps on what is its own. Lanes read lanes that are there.
+Threads apply only one kind of atomic operation to shared data, so that the result does not depend on their order; old
+values are used only of a thread's own data. Lanes read only lanes that exist.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class OperationWriter(TextWriter):
                 shape = self.pick((5,), (2, 3))
                 name = f"as{number}"
                 args[name] = self.laid_out(self.array(dtype, shape))
-                if dtype.startswith("float"):  # which of two zeros comes first is nobody's to say
+                if dtype.startswith("float"):  # which of two zeros comes first is unspecified
                     args[name][...] += np.asarray(0.0625, args[name].dtype)
                 self.stepped[name] = kind, shape
             args["ao"] = self.laid_out(
@@ -69,7 +69,7 @@ class OperationWriter(TextWriter):
             args["rk"] = self.pick(7, -3, 2**40 + 5, np.uint64(2**63 + 11))
         return args
 
-    # Atomic steps.
+    # Atomic operations.
 
     def how(self) -> str:
         """Words for order and scope."""
@@ -151,7 +151,7 @@ class OperationWriter(TextWriter):
             return [f"if {self.draw(scope)} > 1:", f"    {self.target(scope)} = {self.expr(scope, 1)}"]
         return [f"{self.target(scope)} = {self.draw(scope)} {self.pick('+', '-')} {self.expr(scope, 1)}"]
 
-    # Functions of bits and numbers, and words to the caches.
+    # Functions of bits and numbers, and cache operators.
 
     def bits_statement(self, scope: Scope) -> list[str]:
         kind = self.random.random()
@@ -178,13 +178,13 @@ class OperationWriter(TextWriter):
         op = self.pick("+", "-", "^") if kind >= 0.4 else "-"
         return [f"{self.target(scope)} = {call} {op} {self.expr(scope, 0, ints=kind >= 0.4)}"]
 
-    # What threads raise.
+    # Exceptions of threads.
 
     def options(self) -> str:
         """What of it the host hears: nothing, or all. No index is out of bounds, whether that is checked or not."""
         if "faults" not in self.chosen:
             return ""
-        # A variable without a value is zero if nobody asks.
+        # A variable without a value reads as zero unless a test for it is enabled.
         able = ["", "boundscheck=True"] + ["exceptions=True", "exceptions=True, boundscheck=True"] * (
             not self.functions.kept
         )

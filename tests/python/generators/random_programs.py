@@ -1,9 +1,9 @@
 """Random kernels: source text, arguments and a launch shape, all from a seed.
 
-What is random is the program, not whether it has a meaning: loops end, indices are in bounds, threads write to elements
-of their own and read shared memory between barriers, what all add to is an integer, floats are small multiples of 1/8
-and are multiplied by powers of two or by one another once, so that a fused multiply-add changes nothing. Conditions
-mostly depend on an argument, since what is known at compile time drops a branch and its types.
+Programs are random, but always valid: loops end, indices are in bounds, threads write to elements of their own and read
+shared memory between barriers, sums of all threads are integers, floats are small multiples of 1/8 and are multiplied
+by powers of two or by one another once, so that a fused multiply-add changes nothing. Conditions mostly depend on an
+argument, since a constant condition drops a branch and its types.
 
 The generator types what it writes with `typed_rewrite.Typer` and throws away what has no type. Its parts:
 `random_expressions.py`, `random_values.py` (complex numbers, tuples), `random_memory.py` (views, atomics, barriers),
@@ -48,7 +48,7 @@ class Program:
     grid: tuple[int, ...]
     block: tuple[int, ...]
     args: list[object]
-    kept: set[str]  # variables that have no value at some places
+    kept: set[str]  # variables that have no value at some points
     features: list[str]
     named: tuple[str, ...] = ()  # the parameters that a launch names: the last of the arguments
     faults: int = 0  # threads that ended with a fault when the oracle last ran it
@@ -484,7 +484,7 @@ class Generator(LibraryWriter):
 
 def generate(seed: int, features: tuple[str, ...] = FEATURES) -> Program:
     """The program of a seed, with the rare features that are named."""
-    for attempt in range(5):  # what stands at the start may have no type
+    for attempt in range(5):  # the code at the start may have no type
         try:
             return Generator(seed + (attempt << 40), features).program()
         except TypeError:

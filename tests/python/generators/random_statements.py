@@ -39,7 +39,7 @@ class StatementWriter(MemoryWriter):
             rows, exits = list(scope.rows), list(scope.exits)
             try:
                 lines = write(scope) if write else self.any_statement(scope, depth, uniform)
-                # What was written was typed piece by piece; this types it as a whole, with its loops.
+                # The statements were typed one by one; this types them as a whole, with their loops.
                 scope.typer.env = dict(before)
                 scope.rows, scope.exits = rows, exits
                 self.accept(scope, lines)
@@ -312,7 +312,7 @@ class StatementWriter(MemoryWriter):
         bind(scope.typer.env, name, np.dtype("int64" if ".0" not in start else "float64"))
         if self.maybe(0.25):  # left by a break at either end
             limit = self.bound(scope, uniform=False)
-            if (start, limit) == (f"{name} = 0", "0"):  # known to be left in the first turn, as below
+            if (start, limit) == (f"{name} = 0", "0"):  # known to be left in the first iteration, as below
                 limit = "1"
             leave = [f"    if {name} > {limit}:", "        break"]
             lines = self.loop(

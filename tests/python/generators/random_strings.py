@@ -1,6 +1,6 @@
-"""Random texts, and times in the fields of records, for `random_programs.py`.
+"""Random strings, and times in the fields of records, for `random_programs.py`.
 
-Two texts of which both are known are never compared: whether that is known would depend on what weft knows of them.
+Two constant strings are never compared: the type would depend on weft's knowledge of constants.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LETTERS = "abc"
 class TextWriter(FunctionWriter):
     """Writes what is said above."""
 
-    bytes_: bool = False  # whether the program's texts are `bytes`
+    bytes_: bool = False  # whether the program's strings are `bytes`
 
     def writers(self, scope: Scope, depth: int) -> dict[str, Callable[[], list[str]]]:
         return super().writers(scope, depth) | {
@@ -73,7 +73,7 @@ class TextWriter(FunctionWriter):
             lines += more
         return lines
 
-    # Texts.
+    # Strings.
 
     def text_literal(self) -> str:
         text = "".join(self.pick(*LETTERS) for _ in range(self.random.randint(0, 4)))

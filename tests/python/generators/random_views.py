@@ -148,7 +148,7 @@ class ViewWriter(ObjectWriter):
         )
         if name == "any" and self.maybe(0.3):
             call = f"np.count_nonzero({whole})"
-        # Which of two zeros is the least is left open.
+        # Which of two zeros is the least is unspecified.
         zero = " + 0.0" if dtype.kind == "f" else self.pick("", f" + {self.expr(scope, 0)}")
         return [f"{self.target(scope)} = {call}{zero}"]
 
@@ -176,7 +176,7 @@ class ViewWriter(ObjectWriter):
         return self.pick(f"range({high})", f"range({low}, {high})", f"range({high}, {low}, -2)"), name, [name]
 
     def lazy_statement(self, scope: Scope) -> list[str]:
-        """A generator whose turns change a variable: no more of them run than items are taken."""
+        """A generator whose iterations change a variable: no more of them run than items are taken."""
         inputs = [text for text in scope.inputs if scope.is_int(text)]
         if not inputs:
             return self.assignment(scope)

@@ -81,7 +81,7 @@ class ArrayTyper:
         return ast.Expr(own("update", place, ast.Constant(op), value))
 
     def reduced(self, name: str, ty: Type, value: ast.expr, node: ast.Call, args: list) -> tuple[Type, ast.expr]:
-        """`np.sum(a, axis=0, out=b)` and its like; `args` are those behind the array."""
+        """`np.sum(a, axis=0, out=b)` and similar calls; `args` are the arguments after the array."""
         if not isinstance(ty, Array) or not isinstance(ty.dtype, np.dtype) or ty.dtype.kind not in "iufbc":
             raise TypeError(f"{name} of {ty}")
         if ty.dtype.kind == "c" and name not in ("sum", "cumsum", "any", "all", "mean"):

@@ -63,7 +63,7 @@ def bind(env: dict, name: str, ty: object, value: Value = None) -> None:
 
 
 def common(first: Value, second: Value) -> Value:
-    """What is known where two paths meet."""
+    """The constants that are known where two paths meet."""
     if isinstance(first, tuple) and isinstance(second, tuple) and len(first) == len(second):
         return tuple(common(*pair) for pair in zip(first, second, strict=True))
     return first if type(first) is type(second) and first == second else None
@@ -133,7 +133,7 @@ def called(node: ast.Call) -> Value:
 
 
 def tuple_value(items: list[ast.expr]) -> Value:
-    """What is known of a tuple's items."""
+    """The known constants of a tuple's items."""
     values: list[Value] = []
     for item in items:
         if not isinstance(item, ast.Starred):

@@ -29,7 +29,7 @@ class Library:
         self.declared: dict[str, tuple[Type, ...]] = {}  # what it gives, and its parameters
 
     def takes(self, node: ast.FunctionDef) -> bool:
-        """Whether a definition is one that chooses; it is kept."""
+        """Whether a definition chooses an implementation, as `overload` does; records it if so."""
         for each in node.decorator_list:
             if not isinstance(each, ast.Call):
                 continue

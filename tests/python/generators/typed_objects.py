@@ -1,7 +1,7 @@
 """Named tuples, dataclasses, enums, `None`, records, vectors, bfloat16 and times, for `typed_rewrite.py`.
 
 Most are made into less: an object and a vector into a tuple, a member of an enum into its value, an array of vectors
-into an array with one more dimension. A record stays a reference into NumPy's memory, its fields are subscripts. A
+into an array with one more dimension. A record remains a reference into NumPy's memory, its fields are subscripts. A
 bfloat16 is a float32 that is rounded wherever it is made (`cuda.bfloat16`, which is the oracle's own).
 """
 
@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from generators.typed_values import Type
 
 LANES = ("x", "y", "z", "w")
-BRAIN_KEEPS = (BRAIN, BOOL, np.dtype("int8"), np.dtype("uint8"))  # what stays bfloat16 beside one
+# operations that remain bfloat16 with a bfloat16 operand
+BRAIN_KEEPS = (BRAIN, BOOL, np.dtype("int8"), np.dtype("uint8"))
 ARRAY_SUMS = ("sum", "prod")
 REDUCTIONS = {f"np.{name}" for name in ("sum", "min", "max", "argmin", "argmax", "any", "all", "count_nonzero")}
 ARRAY_METHODS = (*ARRAY_SUMS, "min", "max", "argmin", "argmax", "any", "all")
@@ -139,7 +140,7 @@ class ObjectTyper:
         if isinstance(ty, (Array, Record)):
             raise TypeError("a captured array")
         node = constant(plain(item))
-        self.expr(node)  # what is known of its parts
+        self.expr(node)  # known constants of its parts
         return ty, node
 
     # Operators.
@@ -160,7 +161,7 @@ class ObjectTyper:
         return None
 
     def vector_binary(self, node: ast.BinOp, left: tuple, right: tuple) -> tuple[Type, ast.expr]:
-        """Number by number; the type stays the first vector's."""
+        """Number by number; the result has the first vector's type."""
         vector = next(ty for ty, _ in (left, right) if isinstance(ty, Named))
         held, lanes = [], []
         for ty, value in (left, right):

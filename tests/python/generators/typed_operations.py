@@ -1,4 +1,5 @@
-"""Types operations of a GPU, for `typed_rewrite.py`: atomic steps, random numbers, what a warp does together."""
+"""Types operations of a GPU, for `typed_rewrite.py`: atomic operations, random numbers, collective operations of a
+warp."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from generators.typed_values import Type
 
 UINT32 = np.dtype("uint32")
-# The kinds of elements that each atomic step takes.
+# The kinds of elements that each atomic operation takes.
 STEPS = {
     "add": "iufc", "sub": "iufc", "max": "iuf", "min": "iuf", "nanmax": "iuf", "nanmin": "iuf", "and_": "iub",
     "or_": "iub", "xor": "iub", "inc": "u", "dec": "u", "exch": "iufb", "cas": "iufb", "compare_and_swap": "iufb",
@@ -96,7 +97,7 @@ class OperationTyper:
         return UINT32
 
     def cached(self, name: str, node: ast.Call) -> tuple[Type, ast.expr]:
-        """A load or a store with a word to the caches."""
+        """A load or a store with a cache operator."""
         array, place = self.expr(node.args[0])
         if not isinstance(array, Array) or not isinstance(array.dtype, np.dtype) or array.dtype.kind not in "iuf":
             raise TypeError(f"{name} of {array}")

@@ -21,7 +21,7 @@ SAMENESS = (ast.Is, ast.IsNot, ast.Eq, ast.NotEq)
 
 
 def facts_of(test: ast.expr, holds: bool) -> list[tuple[str, bool]]:
-    """The variables of which a test says, where it turns out so, that they are None (True) or are not."""
+    """The variables that are None (True) or are not (False) if a test has this result."""
 
     def of_name(node: ast.expr, is_none: bool) -> list[tuple[str, bool]]:
         node = node.target if isinstance(node, ast.NamedExpr) else node
@@ -73,7 +73,7 @@ class OptionalTyper:
         return ty, new
 
     def compared_operand(self, node: ast.Compare, operand: ast.expr) -> tuple[Type, ast.expr]:
-        """An operand of a comparison, which may be None if it is asked whether two are the same."""
+        """An operand of a comparison, which may be None if the operator is `is` or compares for equality."""
         alone = len(node.ops) == 1 and isinstance(node.ops[0], SAMENESS)
         return self.expr_or_none(operand) if alone else self.expr(operand)
 

@@ -1,6 +1,6 @@
 """Writes a kernel's types down in its source: each value that a join converts is converted by a call.
 
-The oracle sees values, not types. `elaborate` infers the type that each variable has at each place by Numba's rules
+The oracle sees values, not types. `elaborate` infers the type that each variable has at each point by Numba's rules
 (promotion for operators, unification where paths meet) and gives an equal module in which every path converts its
 variables itself: at the ends of branches, before and at the end of loops, at `break` and `continue`, in conditional
 expressions and at `return`. Device functions get a copy for each set of argument types. The oracle runs that text with
@@ -91,7 +91,7 @@ class Typer(
     def __init__(self, functions: Functions, env: Env) -> None:
         self.functions = functions
         self.env: Env = env
-        self.loops: list[tuple[list, list]] = []  # (environment, place for conversions) of each break and continue
+        self.loops: list[tuple[list, list]] = []  # (environment, list for conversions) of each break and continue
         self.returns: list[tuple[Type, ast.Return]] = []
         self.exits: list[tuple[Env, ast.Return]] = []  # and the variables there
         self.unknown = False  # whether something was left out, since a variable has no type yet
@@ -219,7 +219,7 @@ class Typer(
         return BOOL, ast.Compare(left, ops, operands)
 
     def links(self, node: ast.Compare, at: int, left: ast.expr, left_type: Type, operands: list) -> bool | None:
-        """The rest of a chain of comparisons, and whether it is known; what stands behind a known false link goes."""
+        """The rest of a chain of comparisons, and whether it is known; links after a known false link are dropped."""
         op, right = node.ops[at], node.comparators[at]
         ty, operand = self.compared_operand(node, right)
         operands.append(operand)
@@ -247,7 +247,7 @@ class Typer(
 
     @staticmethod
     def right_decides(decides: bool, value: bool, same: bool, nodes: list[ast.expr]) -> bool | None:
-        """What is known of `x and right`, `x or right` if `right` alone decides it; the left is a bool not known."""
+        """The known value of `x and right`, `x or right` if `right` alone decides it; the left is a bool not known."""
         if not decides or not same:
             return None
         if not plain(nodes):
@@ -260,7 +260,7 @@ class Typer(
         return ty, ast.NamedExpr(node.target, value)
 
     def way(self, function):
-        """What `function` gives, which may not be evaluated, and the variables after it; they stay as they were.
+        """The result of `function`, which may not be evaluated, and the variables after it; they are not changed.
 
         A `:=` in it must not change the type of a variable.
         """
@@ -473,7 +473,7 @@ class Functions:
         self.sources = sources
         self.names: dict[str, object] = {}  # classes and objects of the module
         self.library = Library()
-        self.kept: set[str] = set()  # variables that may have no value at some places
+        self.kept: set[str] = set()  # variables that may have no value at some points
         self.special: dict[tuple, tuple[str, Type]] = {}
         self.written: list[ast.FunctionDef] = []
         self.temporaries = itertools.count()
@@ -532,9 +532,9 @@ class Functions:
     def lift(
         self, function: Closure, names: list[str], types: tuple[Type, ...], values: tuple[Value, ...]
     ) -> tuple[str, Type, list[Type]]:
-        """The same of a function that was inside of another, by what is known of its arguments, too.
+        """The same of a function that was nested in another, also by known values of its arguments.
 
-        Also the types of the variables around it that it assigns: it returns their values behind its result.
+        Also the types of the variables around it that it assigns: it returns their values after its result.
         """
         source = function.source.node
         at = source.name, types, repr(values)
@@ -569,7 +569,7 @@ def elaborate(
 
     `names` are the classes and objects that the module defines.
 
-    Its nodes have no places, and some stand at several.
+    Its nodes have no source positions, and some occur several times.
     """
     tree = ast.parse(text)
     definitions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}

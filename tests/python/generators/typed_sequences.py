@@ -1,9 +1,9 @@
 """Types what loops go over, and functions inside of functions, for `typed_rewrite.py`.
 
 `range`, `enumerate`, `zip` and `reversed` are values. A loop over a tuple of several types is a loop over the numbers
-of its items, with a body for each of them. A comprehension is a tuple of its turns. `match` is a chain of `if`. A
-`lambda` or an inner function is a device function that takes what it reads of the function around it as further
-arguments, with their values as far as those are known; its defaults are evaluated where it is defined.
+of its items, with a body for each of them. A comprehension is a tuple of the values of its iterations. `match` is a
+chain of `if`. A `lambda` or an inner function is a device function that takes what it reads of the function around it
+as further arguments, with their values as far as those are known; its defaults are evaluated where it is defined.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def assigned(name: str, value: ast.expr) -> ast.stmt:
 
 
 def item_type(ty: Type) -> Type | None:
-    """What a loop over a value of this type gives; None if its turns differ in type."""
+    """The items of a loop over a value of this type; None if they differ in type."""
     if isinstance(ty, Array):
         return Array(ty.dtype, ty.ndim - 1) if ty.ndim > 1 else ty.dtype
     if isinstance(ty, Text):
@@ -85,7 +85,7 @@ class SequenceTyper:
     def temporary(self, stem: str) -> str:
         return f"_{stem}{next(self.functions.temporaries)}"
 
-    # What loops go over.
+    # Iterables of loops.
 
     def range_call(self, node: ast.Call) -> tuple[Type, ast.expr]:
         types, args = zip(*(self.real(arg) for arg in node.args), strict=True)
@@ -116,7 +116,7 @@ class SequenceTyper:
     def stmt_For(self, node):
         if isinstance(node.iter, ast.GeneratorExp):
             return self.for_generated(node)
-        # What it goes through is evaluated before variables get the types of the loop's head.
+        # The iterable is evaluated before variables get the types of the loop's head.
         before = dict(self.env)
         many, value = self.expr(node.iter)
         if many == ():
@@ -134,7 +134,7 @@ class SequenceTyper:
         return [assigned(name, value), self.loop(node, start)]
 
     def for_each(self, node: ast.For) -> list:
-        """A loop whose items differ in type: a turn is a choice among bodies."""
+        """A loop whose items differ in type: an iteration is a choice among bodies."""
         out: list = []
         items = self.items(node.iter, out)
         if items.count > MOST_TURNS:
@@ -234,7 +234,7 @@ class SequenceTyper:
         return ast.Tuple(parts, ast.Store())
 
     def comprehension(self, node: ast.GeneratorExp) -> tuple[Type, ast.expr]:
-        """A tuple of what the turns give: how many there are, and their conditions, are known."""
+        """A tuple of the values of the iterations: their number and their conditions are known."""
         types, items = [], []
         for each in self.turns(node.generators, node.elt):
             ty, item = self.expr(each)
@@ -243,7 +243,7 @@ class SequenceTyper:
         return tuple(types), ast.Tuple(items, ast.Load())
 
     def first_that(self, node: ast.GeneratorExp, test: Callable, *, ends: bool) -> tuple[Type, ast.expr]:
-        """Whether a test holds of an item, or of all: a chain of `or` or `and`, since no item behind is taken."""
+        """Whether a test holds of an item, or of all: a chain of `or` or `and`, since no further item is taken."""
         parts = [ast.Call(load("bool"), [test(each)], []) for each in self.turns(node.generators, node.elt)]
         if not parts:
             return np.dtype("bool"), ast.Constant(not ends)
@@ -261,7 +261,7 @@ class SequenceTyper:
         return ty, found if isinstance(node.ops[0], ast.In) else ast.UnaryOp(ast.Not(), found)
 
     def for_generated(self, node: ast.For) -> list:
-        """A loop over a generator whose items have one type: a turn computes its item, and runs the body."""
+        """A loop over a generator whose items have one type: an iteration computes its item, and runs the body."""
         turns = self.turns(node.iter.generators, node.iter.elt)
         if not turns:
             raise TypeError("a loop of no turns")
@@ -281,7 +281,7 @@ class SequenceTyper:
         return out
 
     def turns(self, loops: list[ast.comprehension], inner: ast.expr) -> list[ast.expr]:
-        """The expression of each turn, in which loop variables have become what they stand for."""
+        """The expression of each iteration, with loop variables replaced by their values."""
         if not loops:
             return [inner]
         loop, found = loops[0], []
@@ -447,7 +447,7 @@ class SequenceTyper:
             test = tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests) if tests else ast.Constant(True)
             orelse = [ast.If(test, case.body, orelse)]
         out += self.block(orelse)
-        # Names are bound here before the pattern is known to match: what they hold behind it is nobody's.
+        # Names are bound here before the pattern is known to match: after a failed match their values are unspecified.
         names = [each.name for each in ast.walk(node) if isinstance(each, (ast.MatchAs, ast.MatchStar)) and each.name]
         if self.env is not None:
             for each in (name, *names):

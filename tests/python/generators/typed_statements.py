@@ -26,7 +26,8 @@ from generators.typed_values import (
     sometimes,
 )
 
-# So many walks of a loop may also make types less general: promotion is not monotone. From then on they only grow.
+# The first iterations of inference over a loop may also make types less general: promotion is not monotone. After this
+# number of iterations types only grow.
 FREE_WALKS = 24
 
 
@@ -175,7 +176,7 @@ class StatementTyper:
         return ast.If(test, body, orelse)
 
     def loop(self, node: ast.For | ast.While, start) -> list:
-        """A loop; `start` types what stands before each turn and gives the test of a while, with its known value."""
+        """A loop; `start` types the code before each iteration and gives the test of a while, with its known value."""
         before = dict(self.env)
         head = dict(before)
         returns, exits, unknown = len(self.returns), len(self.exits), self.unknown

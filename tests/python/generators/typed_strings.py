@@ -1,4 +1,4 @@
-"""Types texts, for `typed_rewrite.py`: elements of arrays of characters, parts of them, letters, literals."""
+"""Types strings, for `typed_rewrite.py`: elements of arrays of characters, slices, letters, literals."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TextTyper:
         return letter(ty), ast.Subscript(value, index, ast.Load())
 
     def text_links(self, op: ast.cmpop, one: Type, two: Type) -> list | None:
-        """Nothing more to look at where texts are compared; None for what are no texts."""
+        """The comparison of strings, which needs no further typing; None if these are no strings."""
         if not (isinstance(one, Text) or isinstance(two, Text)):
             return None
         inside = isinstance(op, (ast.In, ast.NotIn))

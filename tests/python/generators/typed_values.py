@@ -161,14 +161,14 @@ class Maybe:
 
 
 class Unknown(TypeError):
-    """What is read has no type yet: a later turn of a loop gives it one."""
+    """The variable has no type yet: a later iteration of a loop gives it one."""
 
 
 UNKNOWN = Maybe(None)  # the type of what is computed from such a variable
 Type: TypeAlias = (
     "np.dtype | Array | Record | Member | Only | Sequence | Closure | Maybe | Optional | Text | tuple[Type, ...]"
 )
-# None: this place is not reached. The variables' values stand beside their types, under `typed_known.key`.
+# None: this point is not reached. The variables' values are stored with their types, under `typed_known.key`.
 Env: TypeAlias = "dict[str, Type] | None"
 
 
@@ -211,7 +211,7 @@ def unify(*types: Type) -> Type:
 
 
 def merge(*types: Type) -> Type:
-    """The type of a variable after paths that give it these types. What is not known yet adds nothing."""
+    """The type of a variable after paths that give it these types. Unknown types add nothing."""
     first = types[0]
     for ty in types:
         if ty is not first:
@@ -229,7 +229,7 @@ def merge(*types: Type) -> Type:
 
 
 def join(kept: set[str], *envs: Env) -> Env:
-    """The variables that every reached place has, with their common types; of those in `kept`, any place's."""
+    """The variables that every reached point has, with their common types; of those in `kept`, those of any point."""
     reached = [env for env in envs if env is not None]
     if not reached:
         return None
@@ -239,7 +239,7 @@ def join(kept: set[str], *envs: Env) -> Env:
 
 
 def sometimes(names: set[str], envs: list[dict[str, Type]]) -> dict[str, Type]:
-    """Those of some variables that some of the places have."""
+    """Those of some variables that some of the points have."""
     if not names:
         return {}
     found = {name: [env[name] for env in envs if name in env] for name in sorted(names)}

@@ -3,8 +3,8 @@
     WEFT_DEVICE=python python every_expression.py FILE numpy 0 10
     WEFT_DEVICE=cpu python every_expression.py FILE numba 0 1
 
-A kernel is for two types: every tenth pair of them, from the first on, or all. What a type does not have is no part
-of it: so says the compiler, which also says what type each result has.
+A kernel is for two types: every tenth pair of them, from the first on, or all. Operations that a type does not have are
+left out: the compiler decides that, and the type of each result.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class Terminal:
         return self.read().partition("\n")[2].replace("(Pdb) ", "").rstrip()
 
     def stopped(self) -> str:
-        """What comes up to the line behind the breakpoint, at which pdb stops itself from Python 3.13 on."""
+        """The output up to the line after the breakpoint, at which pdb stops itself from Python 3.13 on."""
         text = self.read()
         return text + self.say("n") if "-> breakpoint()" in text else text
 
@@ -118,7 +118,7 @@ def test_one_thread_is_stepped_through(terminal):
     assert "square()->36" in pdb.say("n")
     assert "-> x[i] = y + 1" in pdb.say("n")
     assert "alone()->None" in pdb.say("n")
-    # Behind the kernel's end comes the program, not the next thread.
+    # The program follows the kernel's end, not the next thread.
     assert "-> assert (x ==" in pdb.say("n")
     os.write(pdb.ours, b"c\n")
     pdb.end()

@@ -171,7 +171,8 @@ def test_a_graph_is_refused_at_once(tmp_path):
 
 
 def test_nobody_is_told_what_he_has_done(tmp_path):
-    """Code that is only looked at may have breakpoints; what it cannot have is not said to need the interpreter."""
+    """Code that is only inspected may have breakpoints; code that it cannot contain is not reported to need the
+    interpreter."""
     program = """
         kernel.compile("void(float64[::1])")
 

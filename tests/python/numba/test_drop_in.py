@@ -190,7 +190,7 @@ def test_names_that_weft_lacks(env, statement, error, words):
 
 
 def test_programs_without_a_device(env):
-    """What they put in the place of functions that need one."""
+    """Replacements for functions that need a device."""
     text = """
 from numba.cuda.cudadrv.driver import _raise_driver_not_found
 from numba.cuda.cudadrv.error import CudaSupportError
@@ -328,7 +328,7 @@ print(numba.cuda.errors.KernelRuntimeError is errors.KernelRuntimeError)
 
 
 def test_errors_of_the_driver_are_cuda_cores(env):
-    """numba-cuda launches by `cuda.core`, so programs catch its class, which is loaded before or behind weft."""
+    """numba-cuda launches by `cuda.core`, so programs catch its class, which is loaded before or after weft."""
     loaded = """
 import sys, types
 module = types.ModuleType("cuda.core._utils.cuda_utils")

@@ -116,14 +116,14 @@ def folder(tmp_path_factory):
             for file in sorted((folder / source).iterdir()):
                 if file.is_file():
                     made.write(file, file.name)
-    # As `zipapp` makes them: an archive behind a line that names its interpreter.
+    # As `zipapp` makes them: an archive after a line that names its interpreter.
     (folder / "executable_tool").write_bytes(b"#!/usr/bin/env python3\n" + (folder / "tool").read_bytes())
     return folder
 
 
 def run(folder, *args, options=(), text=None):
     env = {name: value for name, value in os.environ.items() if name not in ("PYTHONSAFEPATH", "PYTHONPATH")}
-    # What a run has compiled would change the next one's `__cached__`.
+    # Files that a run has compiled would change the next one's `__cached__`.
     env["PYTHONDONTWRITEBYTECODE"] = "1"
     command = [sys.executable, *options, *args]
     return subprocess.run(command, cwd=folder, env=env, input=text, capture_output=True, text=True, timeout=300)

@@ -5,10 +5,10 @@ arguments after the launch. The source is rewritten (`rewrite.py`) so that each 
 goes through `numeric.py` and `emulate.py`. A block's threads are generators that run in turn between barriers; blocks
 run one after the other.
 
-What it cannot do, by its nature: it sees values, not types, so a variable has the type of the value it holds and not
-the type that all paths together give it (`x if c else 0.0` is float32 where `c` is true). Values agree; roundings of
-later float32 arithmetic may not. Data races come out in thread order. Barriers must be called by a name or attribute
-that can be resolved when the function is read (`cuda.syncthreads()`), not through a local variable.
+Limits: it sees values, not types, so a variable has the type of the value it holds and not the type that all paths
+together give it (`x if c else 0.0` is float32 where `c` is true). Values agree; roundings of later float32 arithmetic
+may not. Data races come out in thread order. Barriers must be called by a name or attribute that can be resolved when
+the function is read (`cuda.syncthreads()`), not through a local variable.
 """
 
 from oracle.launch import launch

@@ -72,7 +72,7 @@ def load(array: np.ndarray, index: object) -> object:
 
 
 def count(item: np.integer, which: str) -> np.integer:
-    """Of the bits: those that are set, zeros before the first, the place of the last."""
+    """Functions of bits: the number of set bits, zeros before the first, the position of the last."""
     text = bits(item)
     found = {"popc": text.count("1"), "clz": (text + "1").index("1"), "ffs": text[::-1].find("1") + 1}[which]
     return np.uint32(found) if which == "ffs" else item.dtype.type(found)

@@ -136,7 +136,7 @@ def is_nan(item: object) -> bool:
 
 
 def each_part(items: list) -> list[list]:
-    """The floats in numbers, real and imaginary parts apart."""
+    """The floats in numbers, real and imaginary parts separate."""
     if items[0].dtype.kind == "c":
         return [[item.real for item in items], [item.imag for item in items]]
     return [items] if items[0].dtype.kind == "f" else []

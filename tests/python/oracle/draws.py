@@ -28,7 +28,7 @@ def philox_words(seed: object, sequence: object, offset: object, count: int) -> 
 
 
 def xoroshiro(states: np.ndarray, index: object) -> int:
-    """The next word of a state of xoroshiro128+, which is moved on."""
+    """The next output of a state of xoroshiro128+, which advances."""
     first, second = (int(word) for word in states[int(index)].item())
 
     def turned(word: int, by: int) -> int:
@@ -45,7 +45,7 @@ def unit(word: int) -> float:
 
 
 def single(word: int) -> np.float32:
-    """A number above 0 of a word of 32 bits."""
+    """A number above 0 from 32 bits."""
     return np.float32(word) * np.float32(2.0**-32) + np.float32(2.0**-33)
 
 

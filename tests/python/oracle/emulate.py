@@ -147,7 +147,7 @@ def _nan(item):
     return item.dtype.kind == "f" and np.isnan(item)
 
 
-# What an element becomes, by the name of the step: of the old one and of the values, all of the element's type.
+# The new element, by the name of the operation: from the old one and the values, all of the element's type.
 _STEPS = {
     "add": lambda old, item: old + item,
     "sub": lambda old, item: old - item,

@@ -18,7 +18,7 @@ COMPLEX64, COMPLEX128, BOOL = (np.dtype(name) for name in ("complex64", "complex
 
 # Integers that a float32 or complex64 partner does not widen (`+`, api 4.3).
 FLOAT16 = np.dtype("float16")
-HALF = {np.dtype(name) for name in ("float16", "bool", "int8")}  # what stays float16
+HALF = {np.dtype(name) for name in ("float16", "bool", "int8")}  # operations that remain float16
 NARROW = {np.dtype(name) for name in ("bool", "int8", "uint8", "int16")}
 
 
@@ -101,8 +101,8 @@ def binary(op: str, left: object, right: object) -> object:
         return _BINARY[op](cast(left, dtype), cast(right, dtype), dtype)
 
 
-# What `binary`, `compare` and `unary` find out about types, for scalars: the quick ways below look here. Whoever calls
-# those has NumPy's warnings off.
+# Type rules of `binary`, `compare` and `unary` for scalars, cached for the quick functions below. Their callers have
+# disabled NumPy's warnings.
 _PLANS: dict[tuple, tuple] = {}
 
 

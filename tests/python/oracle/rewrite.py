@@ -114,9 +114,7 @@ class Rewriter(ast.NodeTransformer):
         return parts[0] if len(parts) == 1 else ast.BoolOp(ast.And(), parts)
 
     def visit_Tuple(self, node: ast.Tuple) -> ast.expr:
-        return ast.Tuple(
-            [self.visit(item) for item in node.elts], node.ctx
-        )  # a new one: a shape may stand at two places
+        return ast.Tuple([self.visit(item) for item in node.elts], node.ctx)  # a new one: a shape may occur twice
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         return runtime_call("attribute", self.visit(node.value), ast.Constant(node.attr))
@@ -252,7 +250,7 @@ class Function:
 
 
 def place(node: ast.AST) -> None:
-    """Gives nodes without a place in the source one."""
+    """Gives nodes without a source position the position of one."""
     rest = [node]
     while rest:
         node = rest.pop()
@@ -273,12 +271,12 @@ _PLACED = (ast.expr, ast.stmt, ast.arguments, ast.arg, ast.keyword, ast.comprehe
 def kernel_of(tree: ast.Module, names: dict[str, object]) -> Function:
     """The last function of a module's tree, which is used up; `names` has the modules that it imports.
 
-    What `as_function` makes of the kernel, without its source being written and read again.
+    The result of `as_function` for the kernel, without its source being written and read again.
     """
     known = {**vars(builtins), **names}
     made: Function | None = None
     for definition in tree.body:
-        if isinstance(definition, ast.FunctionDef):  # functions call those behind them where they call each other
+        if isinstance(definition, ast.FunctionDef):  # functions call later ones if they call each other
             known[definition.name] = Function.__new__(Function)
             known[definition.name].waits = False
     for definition in tree.body:

@@ -115,7 +115,7 @@ def iterate(item: object) -> object:
 
 
 def call(site: int, function: object, *args: object, **kwargs: object) -> object:
-    """`function(*args)` at a numbered place of the source."""
+    """`function(*args)` at a numbered source position."""
     if isinstance(function, type) and issubclass(function, np.generic):
         return numeric.cast(*args, function)
     if isinstance(function, Function):

@@ -21,7 +21,7 @@ class Meeting:
     """A lane's stop at a call."""
 
     def __init__(self, site: object, mask: int | None, combine: Callable, brought: tuple) -> None:
-        """A mask of None: whoever is here when nobody of the warp can go on otherwise."""
+        """A mask of None: the lanes that have arrived when no other lane of the warp can continue."""
         self.site, self.mask, self.combine, self.brought = site, mask, combine, brought
         self.result: object = None
 
@@ -53,7 +53,7 @@ def groups(waiting: dict[int, Meeting], alive: set[int]) -> list[dict[int, Meeti
 
 
 def stranded(waiting: dict[int, Meeting]) -> list[dict[int, Meeting]]:
-    """The lanes at each call, where no mask has all its lanes: those that ask who is here, or else all."""
+    """The lanes at each call, if no mask has all its lanes: those with a mask of None, or else all."""
     asking = {lane: meeting for lane, meeting in waiting.items() if meeting.mask is None} or waiting
     sites: dict[object, dict[int, Meeting]] = {}
     for lane, meeting in asking.items():
@@ -69,7 +69,7 @@ def _part(width: object) -> int:
 
 
 def shuffled(source: Callable[[int, int, int], int]) -> Callable:
-    """A shuffle: `source(lane, by, width)` is the lane whose value it gives, its own if that lies outside."""
+    """A shuffle: `source(lane, by, width)` is the lane whose value it gives, its own if that is out of range."""
 
     def combine(lane: int, brought: dict[int, tuple]) -> object:
         own, by, *width = brought[lane]

@@ -1,4 +1,5 @@
-"""The source archive has all that a build needs. That takes minutes, so cargo is only asked what the archive is of."""
+"""The source archive has all files that a build needs. A build takes minutes, so cargo only lists the archive's
+files."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
     WEFT_DEVICE=cpu python tests/python/reproducible RESULTS.npz
     WEFT_DEVICE=cuda python tests/python/reproducible --compare RESULTS.npz
 
-With `--only NAME` the cases whose name begins so. `--compare` keeps nothing: it tells which results differ from those
-that were kept, and ends with 1 if some do.
+With `--only NAME` the cases whose name begins so. `--compare` saves nothing: it reports which results differ from the
+saved ones, and ends with 1 if some do.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 
 def main() -> int:
-    """Runs what the command line asks for."""
+    """Runs the command of the command line."""
     parser = argparse.ArgumentParser(description="bits of results on one device")
     parser.add_argument("results", help="the file of the results")
     parser.add_argument("--compare", action="store_true", help="compare with the file")

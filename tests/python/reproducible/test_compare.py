@@ -1,4 +1,4 @@
-"""`kernel[grid, block].compare(…)`: a launch on two devices, and what is told of it.
+"""`kernel[grid, block].compare(…)`: a launch on two devices, and its report.
 
 Without a GPU the other side is this CPU without fused products, which rounds another way.
 """
@@ -71,7 +71,7 @@ def test_what_differs_is_told():
     assert f"out[{first.index[0]}]" in text
     assert f"{first.gpu}" in text
     assert "reproducible=True" in text
-    # What was passed is as it was.
+    # The arguments are unchanged.
     for array, before in zip((*args[0], args[1], args[3]), kept, strict=True):
         assert np.array_equal(array, before)
 

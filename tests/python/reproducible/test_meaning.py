@@ -54,7 +54,7 @@ NUMBERS = np.random.default_rng(7).normal(size=(2, 300))
     ],
 )
 def test_a_product_is_fused_with_the_sum_that_it_stands_in(call, exact):
-    """The left one of two; and what the program takes apart is rounded in between."""
+    """The left one of two; and values that the program unpacks are rounded in between."""
     xs, ys = NUMBERS
     got = run(call, xs, ys)
     pairs = [(Fraction(float(x)), Fraction(float(y))) for x, y in zip(xs, ys, strict=True)]
@@ -87,7 +87,7 @@ def test_a_product_in_a_variable_is_rounded():
 
 
 def test_operators_are_those_of_ieee_754():
-    """Quotients and roots are rounded once and denormals kept."""
+    """Quotients and roots are rounded once and denormals preserved."""
     random = np.random.default_rng(8)
     for dtype in (np.float32, np.float64):
         tiny = np.finfo(dtype).tiny

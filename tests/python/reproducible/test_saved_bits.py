@@ -1,4 +1,5 @@
-"""The bits that tests leave are kept and compared: a bit that is turned is told, and so is what cannot be the same."""
+"""The bits that tests leave are saved and compared: a flipped bit is reported, and so are results that cannot be the
+same."""
 
 from __future__ import annotations
 

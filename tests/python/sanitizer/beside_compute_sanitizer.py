@@ -7,12 +7,12 @@
 
 Each kernel of `planted_*.py` is compiled with `lineinfo=True`, and runs on the GPU in processes of its own under
 compute-sanitizer: first with the tool that weft's is named after, and with the three others where that one reports
-nothing. It is found if any of them reports an error, or a hazard. weft looks at the same kernels on the CPU. With
+nothing. It is found if any of them reports an error, or a hazard. weft checks the same kernels on the CPU. With
 `--clean` those run, too, in which there is nothing to find.
 
 A table in Markdown goes to the standard output: the kinds of faults as weft calls them, then case by case. The program
-ends with 1 if weft does not find a planted fault, and with 2 if compute-sanitizer does not work here. What the time did
-not suffice for is told, and not counted.
+ends with 1 if weft does not find a planted fault, and with 2 if compute-sanitizer does not work here. Cases for which
+the time did not suffice are reported, and not counted.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def look(parts: list[str]) -> int:
 
 
 def environment(device: str) -> dict[str, str]:
-    """What a process gets. No memory is kept, which would hide the ends of arrays."""
+    """The environment of a process. Freed memory is not cached, since that would hide the ends of arrays."""
     env = {key: value for key, value in os.environ.items() if not key.startswith("WEFT_")}
     return env | {"WEFT_DEVICE": device, "WEFT_CACHE": "off", "WEFT_MEMORY_CACHE": "0", "PYTHONDONTWRITEBYTECODE": "1"}
 

@@ -80,5 +80,5 @@ def count(n: int) -> np.ndarray[Any, Any]:
 
 
 def new(*shape: int, dtype: Any = np.float32) -> Any:
-    """Memory of the device that nobody has written."""
+    """Memory of the device that was never written."""
     return cuda.device_array(shape, dtype)

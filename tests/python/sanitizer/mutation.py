@@ -136,7 +136,7 @@ class Cut:
     def function(self, function: ast.FunctionDef) -> None:
         inner = [each for each in ast.walk(function) if isinstance(each, ast.FunctionDef) and each is not function]
         if any(map(is_kernel, inner)):
-            return  # a factory: the kernel in it has its turn
+            return  # a factory: its kernel is mutated next
         arrays = own_arrays(function)
         for node in ast.walk(function):
             self.seen.add(id(node))

@@ -1,4 +1,4 @@
-"""Kernels that leave an array's end, and kernels that use memory which nobody has written."""
+"""Kernels that access memory past an array's end, and kernels that use uninitialized memory."""
 
 import numpy as np
 from cases import count, f32, i32, new, planted

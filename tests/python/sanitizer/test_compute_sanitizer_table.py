@@ -1,4 +1,5 @@
-"""The comparison with compute-sanitizer counts what a stand-in for it reports, and tells what did not run."""
+"""The comparison with compute-sanitizer counts the reports of a replacement for it, and lists cases that did not
+run."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ esac
 
 
 def run(folder: Path, text: str, *options: str) -> subprocess.CompletedProcess[str]:
-    """Runs the comparison with a stand-in."""
+    """Runs the comparison with a replacement."""
     program = folder / "compute-sanitizer"
     program.write_text(text, encoding="utf-8")
     program.chmod(0o755)

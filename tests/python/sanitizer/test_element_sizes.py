@@ -41,7 +41,7 @@ def transposed(a, misses):
 
 @cuda.jit(sanitize="all")
 def pixels(a, misses):
-    """Bytes of a word are written by one thread at four places."""
+    """Bytes of a word are written by one thread at four source positions."""
     i = cuda.threadIdx.x * 4
     a[i] = 1
     a[i + 1] = a[i] + 2
@@ -53,7 +53,7 @@ def pixels(a, misses):
 
 @cuda.jit(sanitize="all")
 def blocks_of_a_thread(a, misses):
-    """More threads of blocks of their own than a page tells apart cheaply."""
+    """More threads of separate blocks than a page distinguishes cheaply."""
     i = cuda.blockIdx.x
     a[i] = i
     if misses and i == 700:
@@ -100,7 +100,7 @@ def tiles(a, misses):
 
 @cuda.jit(sanitize="all")
 def first_and_last(a, misses):
-    """A writer is behind the reads of one warp, and not behind those of another one."""
+    """A write is ordered after the reads of one warp, and not after those of another one."""
     i = cuda.threadIdx.x
     v = a[5]
     if misses or i < 32:

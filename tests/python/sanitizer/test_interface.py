@@ -1,4 +1,4 @@
-"""How the sanitizer is asked, and how it answers: options, settings, exceptions, the command and pytest's plugin."""
+"""Interfaces of the sanitizer: options, settings, exceptions, the command and pytest's plugin."""
 
 from __future__ import annotations
 
@@ -274,7 +274,7 @@ def test_memory_that_was_freed(n: int) -> None:
     with pytest.raises(weft.errors.SanitizerError, match="lies in memory that was freed") as caught:
         add[1, 8](view)
     assert {finding.kind for finding in caught.value.findings} == {"use after free"}
-    # What comes into its place later is something else.
+    # A later object at the same address is a different one.
     others = [cuda.to_device(np.ones(n)) for _ in range(8)]
     for other in others:
         add[1, 8](other)

@@ -18,7 +18,7 @@ FUZZ = Path(__file__).parents[1] / "fuzz.py"
 
 
 def test_nothing_is_found_in_random_programs() -> None:
-    # LLVM's passes take most of the time, and change nothing of what the sanitizer is told.
+    # LLVM's passes take most of the time, and do not change what the sanitizer records.
     options = ["--sanitize", "--first", "10", "--count", "40", "--jobs", "2", "--optimize", "1000"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("WEFT_SANITIZE")}
     ran = subprocess.run(

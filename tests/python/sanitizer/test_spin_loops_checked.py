@@ -57,7 +57,7 @@ def chain(flags, data, step, fences):
 
 @cuda.jit(sanitize="all")
 def gives_up(flag, out):
-    """Nobody sets the flag: each looks at it for long, and goes on."""
+    """The flag is never set: each thread polls it for long, and continues."""
     i = cuda.threadIdx.x
     n = 0
     while cuda.atomic.add(flag, 0, 0) == 0 and n < 50_000:
@@ -67,7 +67,7 @@ def gives_up(flag, out):
 
 @cuda.jit(sanitize="all")
 def waits_while_others_work(flag, data, out):
-    """One computes for long by turns of a loop, all others wait for it."""
+    """One thread computes for long in a loop, all others wait for it."""
     i = cuda.threadIdx.x
     if i == 0:
         k = 0

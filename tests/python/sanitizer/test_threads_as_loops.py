@@ -1,4 +1,4 @@
-"""Kernels whose barriers all threads come to together: what code asks before a block goes on, and atomic steps."""
+"""Kernels whose barriers all threads reach converged: tests before a block continues, and atomic operations."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_tile_that_is_partly_written() -> None:
     assert found(lambda: partly[1, N](out, N)) == []
     np.testing.assert_array_equal(out.copy_to_host()[:N], np.arange(N)[::-1].cumsum()[::-1])
     assert found(lambda: partly[1, N](out, N - 1)) == ["uninitialized"]
-    # Every block begins with a tile that nobody has written.
+    # Every block begins with an uninitialized tile.
     assert found(lambda: partly[3, N](out, N - 1)) == ["uninitialized"]
 
 

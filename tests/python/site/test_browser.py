@@ -13,7 +13,7 @@ PARTS = ["Learn", "Coming from elsewhere", "How to", "Reference", "Measured", "H
 
 
 WIDTHS = (1280, 390)  # a laptop, and a phone
-# What of a page does not fit its width. Code may be scrolled; the page and its tables may not.
+# Parts of a page that exceed its width. Code may scroll; the page and its tables may not.
 TOO_WIDE = """() => {
     const faults = [];
     if (document.documentElement.scrollWidth > innerWidth + 1)

@@ -1,4 +1,5 @@
-"""Links between pages of the built site lead to a file, and to a place in it; the inventory has what programs name."""
+"""Links between pages of the built site lead to a file, and to an anchor in it; the inventory has the names that
+programs use."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Page(HTMLParser):
-    """The places of a page and what it links to."""
+    """The anchors of a page and its links."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

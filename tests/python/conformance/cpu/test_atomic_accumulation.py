@@ -1,5 +1,5 @@
-"""Atomic steps whose old values nobody takes: counts, sums and extrema in global memory, which a CPU's workers may
-take in copies of their own. Arrays longer than a copy, arrays that share memory, elements that a kernel reads, too."""
+"""Atomic operations whose old values are not used: counts, sums and extrema in global memory, which a CPU's workers may
+apply to private copies. Arrays longer than a copy, arrays that share memory, elements that a kernel reads, too."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from weft import cuda
 INTS = [np.int32, np.uint32, np.int64, np.uint64]
 N = 5000
 
-# No copy has so many elements.
+# No copy has this number of elements.
 FAR = 9000
 
 

@@ -1,4 +1,4 @@
-"""Blocks with barriers whose next block is asked for: rows that end with the array, and arrays of nothing."""
+"""Blocks with barriers whose next block is prefetched: rows that end with the array, and empty arrays."""
 
 import numpy as np
 import pytest
@@ -114,7 +114,7 @@ def test_several_counts_at_a_time(n, block):
 
 
 def many_barriers(n):
-    """A kernel of so many barriers, each of whose parts finds the block's first element again."""
+    """A kernel with this number of barriers; after each, it computes the block's first element again."""
     lines = [
         "from weft import cuda",
         "import numpy as np",

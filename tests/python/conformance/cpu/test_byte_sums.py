@@ -6,7 +6,7 @@ from weft import cuda
 
 SIZES = [3, 17, 64, 65, 200, 1000]
 
-# Both ends of what a byte is, and what lies next to them, beside any others.
+# Both ends of the range of a byte, and the values next to them, beside any others.
 ENDS = {np.uint8: [0, 1, 254, 255], np.int8: [-128, -127, 0, 126, 127]}
 
 

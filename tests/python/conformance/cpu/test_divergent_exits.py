@@ -1,4 +1,5 @@
-"""Loops that threads leave in different turns, by `break`, `while` or a number of turns of their own; beside NumPy."""
+"""Loops that threads leave in different iterations, by `break`, `while` or a trip count of their own; compared with
+NumPy."""
 
 import numpy as np
 import pytest
@@ -79,7 +80,7 @@ def test_each_thread_has_its_own_number_of_turns(dtype, n, block):
 
 @cuda.jit
 def of_column(table, lengths, out):
-    """The last turn reads the last element: nothing behind it may be read."""
+    """The last iteration reads the last element: nothing after it may be read."""
     i = cuda.grid(1)
     if i < out.size:
         total = 0
@@ -165,7 +166,7 @@ def test_escapes(shape, block):
 
 @cuda.jit
 def twice(a, out):
-    """A loop that threads leave in a loop that they do not, and the variables behind both."""
+    """A loop with divergent exits inside a uniform loop, and the variables after both."""
     i = cuda.grid(1)
     if i < out.size:
         last = -1
@@ -236,7 +237,7 @@ def test_few_threads_go_on(number, dtype, n, block):
 
 @cuda.jit
 def left_at(table, limit, n, where, counts):
-    """The numbers of turns are read behind the loops, and what was assigned on the way out."""
+    """The trip counts are read after the loops, and so are values assigned before the exit."""
     i = cuda.grid(1)
     if i < where.size:
         most = limit[i]
@@ -358,7 +359,7 @@ def test_down_columns(dtype, n, block):
 
 @cuda.jit
 def by_pairs(a, lengths, out):
-    """In a loop that all take, and behind a barrier, with rows along two axes."""
+    """Inside a uniform loop, and after a barrier, with rows along two axes."""
     shared = cuda.shared.array(64, np.int64)
     x, y = cuda.grid(2)
     t = cuda.threadIdx.y * cuda.blockDim.x + cuda.threadIdx.x

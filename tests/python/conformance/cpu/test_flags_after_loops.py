@@ -1,5 +1,5 @@
-"""Flags that a loop with barriers sets in each turn, and that are asked for behind it: after any number of turns, where
-threads leave the loop early, and where what they say changes."""
+"""Flags that a loop with barriers sets in each iteration, and that are tested after it: after any number of iterations,
+where threads leave the loop early, and where the condition changes."""
 
 import numpy as np
 import pytest
@@ -51,7 +51,8 @@ def test_the_last_turn_decides(turns):
 
 @cuda.jit
 def several(turns, limit, out):
-    """Two flags; turns that are skipped before they come to them, and a loop that ends before its last turn does."""
+    """Two flags; iterations that are skipped before the flags are set, and a loop that ends before its last
+    iteration."""
     tile = cuda.shared.array(WIDE, np.int32)
     tx = cuda.threadIdx.x
     tile[tx] = 0
@@ -93,7 +94,8 @@ def test_turns_that_do_not_come_there(turns, limit):
 
 @cuda.jit
 def other_flags(turns, start, out):
-    """Flags that are true before the loop, of what each thread has, that one turn sets only, and that turns ask for."""
+    """Flags that are true before the loop, that depend on the thread's data, that one iteration sets, and that
+    iterations test."""
     tile = cuda.shared.array(WIDE, np.int32)
     tx = cuda.threadIdx.x
     tile[tx] = 0

@@ -1,4 +1,4 @@
-"""Conditions on a row of threads, of which indices need no second look; and those that say less than it seems."""
+"""Conditions on a thread loop that make tests of indices redundant, and conditions that seem to but do not."""
 
 import numpy as np
 import pytest

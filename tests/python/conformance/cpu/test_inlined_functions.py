@@ -1,5 +1,5 @@
-"""Small device functions stand in place of their calls on the CPU: clamps of neighbors, loops and branches that return,
-arrays of their own, counts of what they add up, and those that are left as calls."""
+"""Small device functions are inlined on the CPU: clamps of neighbors, loops and branches that return, arrays of their
+own, counters of their sums, and functions that are not inlined."""
 
 import numpy as np
 import pytest

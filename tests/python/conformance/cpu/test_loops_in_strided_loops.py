@@ -1,4 +1,5 @@
-"""Loops inside of strided loops: a block's threads take those together, too, as many of them as have a turn left."""
+"""Loops inside strided loops: the CPU interchanges those, too, with the threads of a block that have an iteration
+left."""
 
 import math
 
@@ -67,7 +68,7 @@ def test_rows_and_columns_by_division(shape, launch):
 
 @cuda.jit
 def steps_of(start, most, out):
-    """Threads leave the inner loop in different turns."""
+    """Threads leave the inner loop in different iterations."""
     for i in range(cuda.grid(1), start.size, cuda.gridsize(1)):
         n = start[i]
         turns = 0
@@ -97,7 +98,7 @@ def test_loops_that_threads_leave(n, launch):
 
 @cuda.jit
 def tiles(a, rounds, out):
-    """As kernels by boxes do: tiles in shared memory, and turns by the size of the block."""
+    """As in kernels that work in boxes: tiles in shared memory, and iterations by the size of the block."""
     tile = cuda.shared.array(100, np.int64)
     t = cuda.threadIdx.x
     kept = t
@@ -190,7 +191,7 @@ def test_indices_near_the_largest_integer(threads):
 
 @cuda.jit
 def within(a, out):
-    """What only some threads of a turn do."""
+    """Code that only some threads of an iteration run."""
     for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
         if i < out.size - 5:
             total = 0

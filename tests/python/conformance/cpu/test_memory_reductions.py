@@ -1,4 +1,4 @@
-"""Totals in memory: elements that a loop loads and stores in each turn, beside those that only look like it."""
+"""Totals in memory: elements that a loop loads and stores in each iteration, and loops that only look similar."""
 
 import math
 
@@ -151,7 +151,7 @@ def sums_up_to(a, first, last, out):
 @pytest.mark.parametrize("bounds", [(0, 0), (3, 3), (5, 2), (0, 1), (2, 9)])
 def test_nobody_touches_an_element_without_a_turn(bounds):
     a, out = values(12, 9), np.zeros(40, np.float32)
-    # Without a turn no thread has an element, and there is none for most of them.
+    # Without an iteration no thread has an element, and most of them have none.
     if bounds[0] < bounds[1]:
         sums_up_to[5, 8](a, *bounds, out)
         np.testing.assert_array_equal(out, np.full(40, a[bounds[0] : bounds[1]].sum()))

@@ -18,7 +18,7 @@ from weft import _weft, cuda
 PLANS = ["x86-64-v2", "x86-64-v3", "x86-64-v4"]
 MOST, COLUMNS = 130, 45
 
-# What each thread does until it leaves, and what it does along its row. Every name is the kernel's.
+# The code of each thread until it leaves, and the code along its row. Every name is the kernel's.
 EXITS = {
     "while": """
     v = i + 1
@@ -109,7 +109,7 @@ def expected(function, arguments: list, n: int) -> list:
 
 
 def check(plan: str) -> None:
-    """Runs every pair for every number of threads, with all arrays before memory that nobody may touch."""
+    """Runs every pair for every number of threads, with all arrays before inaccessible memory."""
     columns, rng = np.arange(COLUMNS * 1.0), np.random.default_rng(1)
     for number, (exits, rows) in enumerate((exits, rows) for exits in EXITS for rows in ROWS):
         function, kernel = kernel_of(exits, rows, number % 2 == 1)

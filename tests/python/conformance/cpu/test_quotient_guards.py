@@ -1,4 +1,4 @@
-"""Rows of warps (`cuda.grid(1) // 32 < n`) and rows of many joined blocks: where they end."""
+"""Rows that are warps (`cuda.grid(1) // 32 < n`) and rows of many joined blocks: where they end."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def test_a_warp_a_row(rows, block):
 
 
 def make(condition):
-    """A kernel of a condition on a quotient, with a barrier behind it."""
+    """A kernel of a condition on a quotient, followed by a barrier."""
 
     @cuda.jit
     def kernel(out, n):

@@ -1,4 +1,5 @@
-"""Loops of a thread: turns that some threads skip, windows that begin below zero or go backwards; beside NumPy."""
+"""Loops of a thread: iterations that some threads skip, windows that begin below zero or go backwards; compared with
+NumPy."""
 
 import numpy as np
 import pytest

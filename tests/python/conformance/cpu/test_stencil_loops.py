@@ -1,4 +1,4 @@
-"""Loops that look at neighbors: the CPU takes them together for the threads near no border, and apart for the others.
+"""Loops that read neighbors: the CPU interchanges them in the steady state, and not for threads near a boundary.
 
 So rows end everywhere: before the first border, on it, between the two, and where windows are wider than the row.
 """
@@ -105,7 +105,7 @@ def window_of_those_inside(a, weights, radius, out):
 
 @cuda.jit
 def window_as_large_as_its_weights(a, weights, radius, out):
-    """Both loops end where an array does; what lies outside is counted."""
+    """Both loops end where an array does; neighbors outside are counted."""
     y, x = cuda.grid(2)[::-1]
     if y >= a.shape[0] or x >= a.shape[1]:
         return

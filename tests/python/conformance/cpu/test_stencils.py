@@ -1,7 +1,7 @@
 """Kernels whose threads do something else beside a border: clamps, tests of neighbors, and indices that run around.
 
-The CPU runs what lies between the borders of a row as a copy without these. So rows end everywhere: before the first
-border, on it, between the two, and where integers wrap.
+The CPU runs the steady state between the boundaries of a row as a copy without these conditions. So rows end
+everywhere: before the first boundary, on it, between the two, and where integers wrap.
 """
 
 import numpy as np

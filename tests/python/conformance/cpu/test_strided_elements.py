@@ -1,4 +1,5 @@
-"""Threads whose elements lie apart: trees by `2 * stride * tid`, `(tid + 1) * stride * 2 - 1`, and guards of these."""
+"""Threads whose elements are strided: trees by `2 * stride * tid`, `(tid + 1) * stride * 2 - 1`, and guards of
+these."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Rows of threads that take a strided loop together, with a last turn that only some of them have: a warp a row."""
+"""Interchanged strided loops whose last iteration only some threads have: a warp per row."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Loops by strides that read global memory and change shared memory: several turns are done at once, loads first."""
+"""Strided loops that read global memory and change shared memory: several iterations run at once, loads first."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def test_histograms(n):
 
 @cuda.jit
 def carried(x, out):
-    """What one turn leaves to the next one, be it by a local, by shared memory or by neither."""
+    """Values that an iteration passes to the next one: by a local, by shared memory or by neither."""
     own = cuda.local.array(4, np.int32)
     for k in range(4):
         own[k] = k
@@ -66,7 +66,7 @@ def test_what_turns_leave_to_each_other(n):
 
 @cuda.jit
 def reads_first(x, out):
-    """A variable that is read before a turn sets it has the value of the turn before."""
+    """A variable that is read before an iteration sets it has the value of the previous iteration."""
     own = cuda.local.array(2, np.int64)
     own[0] = own[1] = 0
     value = 5
@@ -162,7 +162,7 @@ def gathered(indices, x, out):
 
 @cuda.jit
 def moved(x, by, turns):
-    """Each turn reads what one before it wrote."""
+    """Each iteration reads elements that a previous one wrote."""
     for i in range(cuda.threadIdx.x, turns, 4):
         x[i + by] = x[i] + 1
 
@@ -193,11 +193,11 @@ def test_loops_that_read_what_they_write(by):
 
 
 def test_arrays_that_share_memory():
-    """Turns that read through one array what turns before them wrote through another one."""
+    """Iterations that read through one array what earlier iterations wrote through another one."""
     for by in (1, 4, 5, 32, 33, 64):
         memory = np.arange(400, dtype=np.float32)
         expected = memory.copy()
-        for i in range(0, 300, 32):  # the only thread's turns, in order
+        for i in range(0, 300, 32):  # the only thread's iterations, in order
             expected[i + by] = expected[i] * np.float32(2) + expected[i + by]
         given = cuda.to_device(memory)
         scaled_in_order[1, 1](given[:300], given[by : by + 300], np.float32(2))

@@ -61,7 +61,8 @@ def test_steps_in_a_tile(block, shape):
 
 @cuda.jit
 def bounded(a, low, high, start, out):
-    """Bounds on rows: of arguments, turned around, of large numbers, and with what is no bound beside them."""
+    """Bounds on rows: of arguments, with operands swapped, of large numbers, and beside conditions that are no
+    bounds."""
     tile = cuda.shared.array((16, 16), np.float32)
     tx, ty = cuda.threadIdx.x, cuda.threadIdx.y
     y = start + ty

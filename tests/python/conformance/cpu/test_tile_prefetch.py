@@ -1,5 +1,5 @@
-"""Tiles of matrices in shared memory, of which the next turn's are asked for ahead: blocks of all shapes, rows that end
-within a tile, loops that count in other ways, and arrays that are read and written at once."""
+"""Tiles of matrices in shared memory, with the tiles of the next iteration prefetched: blocks of all shapes, rows that
+end within a tile, loops that count in other ways, and arrays that are read and written at once."""
 
 import numpy as np
 import pytest
@@ -90,7 +90,7 @@ def test_blocks_of_all_shapes(block):
 
 @cuda.jit
 def rows_in_planes(a, b, out):
-    """A product whose blocks have planes: each takes every so many tiles."""
+    """A product whose blocks have planes: each plane takes every n-th tile."""
     left = cuda.shared.array((2, TILE, TILE), np.float32)
     right = cuda.shared.array((2, TILE, TILE), np.float32)
     tx, ty, tz = cuda.threadIdx.x, cuda.threadIdx.y, cuda.threadIdx.z
@@ -160,7 +160,7 @@ def test_rows_that_go_backwards():
 
 @cuda.jit
 def running_sums(a, turns):
-    """Each turn reads rows that the turn before has written: the array is both input and output."""
+    """Each iteration reads rows that the previous one has written: the array is both input and output."""
     tile = cuda.shared.array((TILE, TILE), np.float32)
     tx, ty = cuda.threadIdx.x, cuda.threadIdx.y
     column = cuda.blockIdx.x * TILE + tx
@@ -182,7 +182,7 @@ def test_an_array_that_is_read_and_written():
 
 @cuda.jit
 def until_it_is_zero(a, b, counts, out):
-    """How many turns there are is loaded, and a step is divided by what may be zero in the turn that does not come."""
+    """The trip count is loaded, and a step is divided by a value that may be zero after the last iteration."""
     tile = cuda.shared.array((TILE, TILE), np.float32)
     tx, ty = cuda.threadIdx.x, cuda.threadIdx.y
     total = np.float32(0)

@@ -1,4 +1,4 @@
-"""Blocks with barriers and arrays indexed `[x, y]`: rows of threads may run along `y`; a corner that returns."""
+"""Blocks with barriers and arrays indexed `[x, y]`: thread loops may run along `y`; a corner that returns."""
 
 import numpy as np
 import pytest
@@ -68,7 +68,7 @@ def test_neighbors_in_a_tile(block, shape):
 
 @cuda.jit
 def linear(a, out):
-    """Threads numbered as CUDA numbers them, in memory of the block and in sums by atomic steps."""
+    """Threads numbered as in CUDA, in memory of the block and in sums by atomic operations."""
     counts = cuda.shared.array(4, np.int32)
     order = cuda.shared.array(64, np.int32)
     tx, ty = cuda.threadIdx.x, cuda.threadIdx.y

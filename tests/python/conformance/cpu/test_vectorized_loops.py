@@ -1,4 +1,4 @@
-"""Loops that a few neighboring threads go through together: whole strips, what is left of a row, what they carry."""
+"""Vectorized loops of a few neighboring threads: whole strips, the remainder of a row, loop-carried values."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A thread whose assertion fails ends, wherever the assertion stands."""
+"""A thread whose assertion fails ends, wherever the assertion occurs."""
 
 import numpy as np
 from harness import assert_exact, launch

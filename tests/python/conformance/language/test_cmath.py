@@ -92,7 +92,7 @@ def test_special_values(name, dtype):
 def test_ends_of_the_range(name):
     z = grid(ENDS)
     if name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "exp"):
-        # What overflows is an error in CPython; sines of very large numbers are the math library's.
+        # An overflow is an error in CPython; sines of very large numbers are the math library's.
         z = z[(abs(z.real) <= 709.7) & (abs(z.imag) <= 709.7)]
     expected = references(getattr(cmath, name), z)
     assert_parts(computed(name, z, dtype="complex128"), expected, 4, z, name)

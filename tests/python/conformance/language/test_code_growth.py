@@ -43,7 +43,7 @@ def test_a_loop_over_many_unlike_items():
     ir = kernel.inspect_ir(kernel.signatures[0])
     deepest = max(len(line) - len(line.lstrip()) for line in ir.splitlines()) // 4
     assert deepest < 40, deepest
-    # Nothing is read of an item but in its turn.
+    # An item is read only in its own iteration.
     assert ir.count("\n") < 600 * 20
 
 

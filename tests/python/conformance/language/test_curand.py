@@ -15,7 +15,7 @@ pytestmark = pytest.mark.cuda
 DRAWS = 1_000_000
 SEED = 0x123456789ABCDEF0
 
-# What cuRAND calls it, what it gives, the dtype, how many, and how far apart the two may be. cuRAND takes the fast,
+# Its name in cuRAND, the function, the dtype, the number of values, and the largest difference. cuRAND takes the fast,
 # rough sine for float32.
 FUNCTIONS = {
     "philox_uint32": ("curand", "unsigned", "u4", 1, 0),

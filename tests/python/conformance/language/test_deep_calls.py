@@ -1,4 +1,4 @@
-"""Chains of calls that take much of a stack, and what threads do that have not so much."""
+"""Deep call chains that need much stack, and threads whose stack is too small for them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def plain(x, out):
 
 
 def source() -> str:
-    """Unoptimized, each value of a function has a place of its own on the stack."""
+    """Unoptimized, each value of a function has its own slot on the stack."""
     lines = "".join(f"    v{j} = x[(t + {j}) % 64] * {j}.5\n" for j in range(VALUES))
     total = "".join(f" + v{j}" for j in range(VALUES))
     functions = "@cuda.jit(device=True, opt=False)\ndef f0(x, t):\n    return x[t]\n"

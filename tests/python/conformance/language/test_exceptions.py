@@ -1,4 +1,5 @@
-"""What kernels raise: as the exception that it is, where the host next waits, with its place and the calls to it."""
+"""Exceptions that kernels raise: the host raises the same exception at its next wait, with its source position and
+calls."""
 
 # ruff: noqa: PT012
 
@@ -80,7 +81,7 @@ def test_every_wait_tells_it(wait):
             event.record(stream)
             event.synchronize()
         else:
-            # What may have been written is copied back.
+            # Arrays that may have been written are copied back.
             @cuda.jit(exceptions=True)
             def writes(x):
                 x[0] += 1
@@ -142,7 +143,7 @@ def test_a_launch_with_an_array_of_the_host_tells_whatever_the_kernel_does_with_
         with pytest.raises(KeyError):
             raising()
         cuda.synchronize()
-    # One of another kernel that nobody has waited for since.
+    # An exception of another kernel since which the host has not waited.
     check[1, 4](on_device)
     with pytest.raises(KeyError):
         total[1, 1](bad, cuda.device_array(1))
@@ -298,7 +299,7 @@ def test_division_by_zero(dtype, debug):
 def test_fast_divisions_of_floats_raise_nothing(dtype):
     @cuda.jit(debug=True, opt=False, fastmath=True)
     def k(x, i, out):
-        # What it gives is not said: fast code knows no infinity.
+        # The result is not specified: fast code assumes no infinities.
         out[0] = x[0] / x[1]
         out[1] = 1
         out[2] = i[0] // i[1]

@@ -123,7 +123,7 @@ def test_integers(dtype):
     near = [tie + step for tie in ties for step in (-1, 0, 1, tie >> 20)]
     numbers = sorted({n for each in near for n in (each, -each) if info.min <= n <= info.max} | {info.min, info.max, 0})
     x = np.array(numbers, dtype)
-    # What does not fit a float64 leaves its mark, so that no tie is made.
+    # Bits that do not fit a float64 set its last bit, so that no tie arises.
     exact = []
     for n in numbers:
         excess = max(n.bit_length() - 53, 0)
@@ -161,7 +161,7 @@ def kernel(x, out):
 def test_integers_of_few_digits_overflow(dtype, wide):
     bits = 8 * np.dtype(dtype).itemsize
     shifts = (5, 12, 13, 14, 15, 16, 17, 20, 24, bits - 9, bits - 1)
-    # LLVM sees how many digits are not zero, and between which numbers the value lies.
+    # LLVM infers which digits may be nonzero, and the range of the value.
     forms = [
         *(f"{{}}(x[i] << {{}}({shift}))" for shift in shifts),
         *(f"({{}}(x[i]) & {{}}(7)) << {{}}({shift})" for shift in shifts),
@@ -229,7 +229,7 @@ def test_which_type_operators_give(name, other):
             kernel = module(MIXED.format(left=name, right=spelled, expression=text)).kernel
             got = launch(kernel, 1, 1, third, one, np.zeros(1))[2]
             np.testing.assert_array_equal(got, expected.astype(np.float64), err_msg=text)
-    # What variables unify to: the type in which the value is divided by three.
+    # The type that variables unify to, in which the value is divided by three.
     kernel = module(MIXED.format(left=name, right=spelled, expression="max(a, b) / weft.int8(3)")).kernel
     got = launch(kernel, 1, 1, third, one, np.zeros(1))[2]
     np.testing.assert_array_equal(got, as_type(UNIFIED[other][column], np.array([1 / 3])).astype(np.float64))
@@ -396,7 +396,7 @@ def reduced(x, out):
 
 
 def test_reductions_of_arrays():
-    """Sums are kept in float32: in float16, 2048 and 1 are 2048."""
+    """Sums are computed in float32: in float16, 2048 and 1 are 2048."""
     x = np.ones(5000, np.float16)
     x[77] = 3
     out = launch(reduced, 1, 1, x, np.zeros(8))[1]

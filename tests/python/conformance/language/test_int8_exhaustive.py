@@ -1,7 +1,7 @@
 """Every operator on every pair of 8-bit integers, against CPython's integers. Nothing is sampled.
 
 The result types are Numba's: int64, or uint64 where both are unsigned; shifts follow the left operand; `/` is float64;
-comparisons are bool; min and max are of the joined type. What CPython raises for is what weft defines: a division by
+comparisons are bool; min and max are of the joined type. Where CPython raises, weft defines a result: a division by
 zero gives 0, a shift goes by the amount modulo 64, an integer to a negative power is an integer.
 """
 

@@ -206,6 +206,6 @@ def indexed_by_differences(x, y, out):
 
 @pytest.mark.parametrize("dtype", [np.int16, np.uint16, np.int8, np.uint8])
 def test_a_difference_of_few_bits_is_an_index(dtype):
-    """As `sub.u16` ptxas 13.0 takes it apart, and what wraps is then the index without its largest part."""
+    """As `sub.u16` ptxas 13.0 splits it, and the part that wraps is then the index without its largest part."""
     x, y = np.arange(40, dtype=dtype), np.arange(40, dtype=dtype)[::-1].copy()
     run(indexed_by_differences, 1, 40, x, y, np.zeros((40, 2), np.int64))

@@ -1,4 +1,4 @@
-"""Functions of bits and numbers, clocks, and loads and stores with a word to the caches."""
+"""Functions of bits and numbers, clocks, and loads and stores with a cache operator."""
 
 from fractions import Fraction
 
@@ -155,7 +155,7 @@ def test_clocks_run():
     out = launch(times, 2, 3, np.zeros((6, 5), np.int64))[0]
     assert (out[:, :3] > 0).all()
     assert (out[:, 3] == 1).all()
-    # The device's time is the system's, in nanoseconds; the turns above take a part of a second at most.
+    # The device's time is the system's, in nanoseconds; the kernel above takes a second at most.
     assert (out[:, 2] < 10_000_000_000).all()
     assert (np.abs(out[:, 4] - np.int64(__import__("time").time_ns())) < 86_400_000_000_000).all()
 

@@ -97,7 +97,7 @@ SPECIAL = {
 def test_special_values(name, dtype):
     pairs = np.array(SPECIAL[name], np.float64)
     if dtype is np.float32:
-        # What float32 has.
+        # The functions of float32.
         kept = (
             np.isnan(pairs[:, 0])
             | np.isinf(pairs[:, 0])

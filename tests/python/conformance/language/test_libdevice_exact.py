@@ -1,7 +1,7 @@
 """`cuda.libdevice`: what the page of its accuracy says of each function that is not measured.
 
-Some are others, bit for bit; some are exact, and held here to models of NumPy and of Python's integers; those that
-round as they are told are held to rational numbers by test_rounding.py.
+Some equal others, bit for bit; some are exact, and compared here with models of NumPy and of Python's integers; those
+with a rounding mode are compared with rational numbers by test_rounding.py.
 """
 
 import math

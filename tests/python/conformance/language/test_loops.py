@@ -69,7 +69,7 @@ def strided_reads(x, cases, out):
     total = 0
     last = -1
     for k in range(cases[i, 0], x.size, cases[i, 1]):
-        # The order of the turns shows in the sum.
+        # The sum depends on the order of the iterations.
         total = total * 3 + x[k]
         last = k
     out[i, 0] = total
@@ -83,11 +83,11 @@ def strided_reads(x, cases, out):
 
 @pytest.mark.parametrize("size", [0, 1, 3, 4, 5, 31, 64, 101])
 def test_strided_loops_take_every_turn_once_and_in_order(size):
-    """Such loops are unrolled on a GPU: all numbers of turns up to several times four, and strides beyond reason."""
+    """Such loops are unrolled on a GPU: all trip counts up to several times four, and huge strides."""
     x = np.random.default_rng(size).integers(-100, 100, size)
     starts = [0, 1, 2, 3, 5, size, size + 1]
     steps = [1, 2, 3, 4, 5, 7, 8, 25, 10**6, 2**60, 2**61, 2**62, -1, -(2**62)]
-    # Downwards a range from beyond the end has a turn, which would read there.
+    # Downwards a range from beyond the end has an iteration, which would read there.
     cases = np.array([(start, step) for start in starts for step in steps if step > 0 or start <= size], np.int64)
     out = launch(strided_reads, 1, len(cases), x, cases, np.zeros((len(cases), 3), np.int64))[2]
     for row, (start, step) in zip(out, cases.tolist(), strict=True):

@@ -1,6 +1,6 @@
 """Loops whose counter steps away from the bound, starts far beyond it, or takes large steps end as in Python.
 
-ptxas takes several turns of a loop in one, and trusts that the counter steps towards the bound.
+ptxas combines several iterations of a loop, and assumes that the counter steps towards the bound.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TURN = "total = total if keep else v; turns += 1"
 WHILE = f"while True:\n        {TURN}"
 FAR = 2**62 + 2**61
 
-# What the counter is, the loop, the values that it starts from, and the bound.
+# The counter, the loop, its start values, and the bound.
 AWAY = {
     "range that may wrap": ("int", f"for k in range(np.int16(k) % 5, -3, -2):\n        {TURN}", range(40), 0),
     "range of bytes that may wrap": ("int", f"for k in range(np.int8(k) % 5, -2, -1):\n        {TURN}", range(40), 0),

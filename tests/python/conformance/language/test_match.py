@@ -237,7 +237,7 @@ def typed_before_its_guard(x, out):
             case (_, 3) | (3, _) as both:
                 out[i] = both[0] + 0.25
             case _:
-                # What the pattern whose guard was false has bound is there.
+                # Names that a pattern has bound before its guard was false are bound.
                 out[i] = v + 0.5
 
 

@@ -1,9 +1,9 @@
 """Every function of `math` at the values where formulas break, and functions of two arguments at all pairs of them.
 
 The values are zeros of both signs, infinities, NaN, subnormals, one and its neighbors, halves, integers around the ends
-of mantissas and of integer types, and huge numbers. What C's Annex F (IEEE 754) defines is expected: NaN where CPython
-raises ValueError, infinity where it raises OverflowError, and zeros and infinities with their signs; NaN has none.
-Where a result is an ordinary number it need only be near: `test_math.py` measures accuracy.
+of mantissas and of integer types, and huge numbers. The expected results are those of C's Annex F (IEEE 754): NaN where
+CPython raises ValueError, infinity where it raises OverflowError, and zeros and infinities with their signs; NaN has
+none. Where a result is an ordinary number it need only be near: `test_math.py` measures accuracy.
 """
 
 import math
@@ -127,7 +127,7 @@ def test_classes(name, dtype):
 
 @pytest.mark.parametrize("name", ["fmod", "remainder"])
 def test_remainders_of_the_largest_numbers(name):
-    """A multiple of the divisor that lies just above the dividend is no float."""
+    """A multiple of the divisor that is just above the dividend is not a float."""
     rng = np.random.default_rng(12)
     count = 20000
     most = np.finfo(np.float64).max

@@ -82,7 +82,7 @@ def lacks(spec, kind, text):
         width = int(found["width"] or 0)
         sides = (("<", " "), (">", " "), ("=", "0"))
         return width > 0 and ((align, fill) not in sides or (letter == "%" and align == "<"))
-    # Zeros behind the sign have no groups.
+    # Zeros after the sign have no groups.
     return kind in "ib" and group is not None and align == "="
 
 
@@ -157,7 +157,8 @@ def test_random_formats(printed):
     for case in parameters():
         texts = [expected(case, value) for value in VALUES[case[1]]]
         good = [text for text in texts if isinstance(text, str)]
-        # What Python refuses for some values only is refused when the program runs: letters, and ints of no number.
+        # Formats that Python rejects for some values only are rejected when the program runs: letters, and ints that
+        # are not code points.
         if good and not is_lacking(case):
             kept.append(case)
             continue

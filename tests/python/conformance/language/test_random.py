@@ -148,7 +148,7 @@ class Xoroshiro:
 
 
 def generators(count: int, seed: int) -> list[Xoroshiro]:
-    """Generators that are a jump apart."""
+    """Generators that differ by a jump."""
     found = []
     state = Xoroshiro.seeded(seed & MASK)
     for _ in range(count):

@@ -1,4 +1,4 @@
-"""Ranges near the ends of their integer type: every turn is taken, and none follows the last."""
+"""Ranges near the ends of their integer type: every iteration runs, and none follows the last."""
 
 import os
 

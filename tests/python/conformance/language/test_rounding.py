@@ -1,4 +1,4 @@
-"""`libdevice`'s arithmetic and conversions that round as they are told, against exact rational numbers."""
+"""`libdevice`'s arithmetic and conversions with a rounding mode, against exact rational numbers."""
 
 import math
 import re
@@ -57,7 +57,7 @@ def rounded(exact, mode, dtype):
         return high
     if mode == "rz":
         return low if exact > 0 else high
-    # To nearest: an infinity lies where the next number would.
+    # To nearest: an infinity is where the next number would be.
     beyond = Fraction(2) ** int(np.ceil(np.log2(float(info.max)) if dtype != np.float64 else 1024))
 
     def value(number):
@@ -106,7 +106,7 @@ def root(exact, mode, dtype):
     scaled = (exact.numerator << shift) // exact.denominator
     whole = math.isqrt(scaled)
     inexact = whole * whole != scaled or (exact.numerator << shift) % exact.denominator
-    # What is lost lies far below the last digit.
+    # The error is far below the last digit.
     close = Fraction(2 * whole + bool(inexact), 2 << (shift // 2))
     return rounded(close, mode, dtype)
 

@@ -1,4 +1,5 @@
-"""Divisions that a GPU makes without dividing, or in 32 bits, and floats behind branches, at the ends of what is known.
+"""Divisions that a GPU computes without dividing, or in 32 bits, and floats after branches, at the ends of their
+ranges.
 
 By zero quotient and remainder are 0, and so are they of the minimum by -1.
 """

@@ -1,4 +1,4 @@
-"""Texts: characters in arrays, `str` and `bytes` that are known, chosen at run time, and passed."""
+"""Strings: arrays of characters, constants of `str` and `bytes`, strings chosen at run time, and arguments."""
 
 import enum
 

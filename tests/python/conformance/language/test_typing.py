@@ -1,4 +1,4 @@
-"""Types that take several walks over a function to settle, and variables that have no value on some path."""
+"""Types that take several iterations of inference over a function, and variables that have no value on some path."""
 
 import numpy as np
 import pytest

@@ -65,7 +65,7 @@ def computed(name, *args, results=None):
     return launch(kernel, -(-args[0].size // 64), 64, *args, *outs)[len(args) :]
 
 
-# What IEEE 754 or the integers define: name, types.
+# Results that IEEE 754 or the integers define: name, types.
 EXACT = {
     **dict.fromkeys(["abs", "absolute"], REAL),
     **dict.fromkeys(["negative", "positive", "conjugate", "conj"], [*INTS, *ALL_FLOATS, *COMPLEX]),

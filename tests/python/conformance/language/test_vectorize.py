@@ -1,4 +1,4 @@
-"""`vectorize`: what ufuncs give, for which shapes, dtypes and places, against NumPy's."""
+"""`vectorize`: results of ufuncs, for shapes, dtypes and devices, against NumPy's."""
 
 import math
 import pickle
@@ -120,7 +120,7 @@ def test_random_shapes_strides_and_places(seed):
         assert got.dtype == expected.dtype
         np.testing.assert_array_equal(got, expected)
         out = any_view(rng, expected.shape).astype(expected.dtype)
-        # What is read lies where the result goes, in another order.
+        # The inputs are in the memory of the result, in another order.
         turned = out[tuple(slice(None, None, int(step)) for step in rng.choice([1, -1], out.ndim))]
         expected = turned + x
         if expected.dtype == out.dtype and expected.shape == out.shape:
@@ -168,7 +168,7 @@ def test_numbers_of_python_take_the_dtype_of_the_arrays():
     assert sub(x.astype(np.int32), 0.5).dtype == np.float64
     assert sub(x, np.float64(0.5)).dtype == np.float64
     np.testing.assert_array_equal(both(sub, 3.0, x), 3 - x)
-    # What one loop alone takes, numbers are converted to.
+    # Numbers are converted to the types of a single loop.
     only = vectorize(["float32(float32, float32)"])(lambda a, b: a + b)
     assert only(x, np.float64(0.5)).dtype == np.float32
     assert only(x, np.int64(2)).dtype == np.float32

@@ -1,5 +1,5 @@
-"""`typing="numpy"`: Python's numbers, which have no type of their own, in every place that takes a value. CPython and
-NumPy run the same text and say what it gives."""
+"""`typing="numpy"`: Python's numbers, which have no type of their own, wherever a value may occur. CPython and NumPy
+run the same text and compute the expected result."""
 
 import numpy as np
 import pytest

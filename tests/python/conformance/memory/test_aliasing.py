@@ -9,7 +9,7 @@ from weft import cuda
 
 @cuda.jit
 def prefix(x, y, n):
-    """What is stored is loaded again in the next turn, where the two share it."""
+    """A stored value is loaded again in the next iteration if the two arrays overlap."""
     for i in range(n):
         y[i + 1] = x[i] + y[i] * 2
     y[0] = x[0] + x[n - 1]
@@ -17,7 +17,7 @@ def prefix(x, y, n):
 
 @cuda.jit
 def invariant(x, y, n):
-    """Loads that are the same in all turns, if nothing changes them."""
+    """Loads that are the same in all iterations, if nothing changes them."""
     for i in range(n):
         y[i] = y[i] + x[0] * 3 + x[1]
 

@@ -41,7 +41,7 @@ def same(kernel: Any, *args: Any) -> list[Any]:
     for got, expected in zip(mine, theirs, strict=True):
         if isinstance(got, (np.ndarray, np.void)):
             assert got.dtype == expected.dtype
-            # What lies between the fields is nobody's.
+            # The padding between fields is unspecified.
             assert (np.asarray(got) == np.asarray(expected)).all()
     return list(mine)
 
@@ -138,7 +138,7 @@ def only_read(record, out):
 def test_records_as_arguments(dtype) -> None:
     array = sample(dtype).view(np.recarray)
     same(update, array[3], np.zeros(1))
-    # What the kernel wrote is in the array that the record is of.
+    # The array of the record has the values that the kernel wrote.
     update[1, 1](array[1], np.zeros(1))
     assert array[1].b == 7.5
     assert array[2].b == 0

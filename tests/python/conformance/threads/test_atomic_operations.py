@@ -1,4 +1,5 @@
-"""Every atomic step on every type, in every memory; orders and scopes; steps of many threads on one element."""
+"""Every atomic operation on every type, in every memory; orders and scopes; operations of many threads on one
+element."""
 
 import numpy as np
 import oracle
@@ -124,7 +125,7 @@ def test_memories(name, dtype):
 
 
 def by_neighbors(name, dtype):
-    """Threads of all blocks on few elements: adjacent ones, which narrow types share a word of memory with."""
+    """Threads of all blocks on few elements: adjacent ones, so that narrow types share a 32-bit word."""
     return module(f"""
         from weft import cuda
 

@@ -44,7 +44,7 @@ def flag_in_shared_memory(out):
 
 @cuda.jit
 def ticket_lock(lock, data):
-    """`lock[0]` gives tickets, `lock[1]` says whose turn it is."""
+    """`lock[0]` gives tickets, `lock[1]` has the ticket that may enter."""
     ticket = cuda.atomic.add(lock, 0, 1)
     while cuda.atomic.add(lock, 1, 0) != ticket:
         pass
@@ -84,7 +84,7 @@ def look_back(x, sums, ready, out):
 
 @cuda.jit
 def grid_barrier(bar, a, n):
-    """A barrier of the whole grid, by hand, between turns in which blocks exchange elements."""
+    """A barrier of the whole grid, by hand, between iterations in which blocks exchange elements."""
     i = cuda.grid(1)
     for turn in range(n):
         v = a[(i + cuda.blockDim.x) % a.size]
@@ -103,7 +103,7 @@ def grid_barrier(bar, a, n):
 
 @cuda.jit
 def handed_down(ready, steps):
-    """Each thread does a step when the thread after it has done that one: a turn of the loop may bring none."""
+    """Each thread does a step after the next thread has done it: an iteration may make no progress."""
     i = cuda.threadIdx.x
     last = cuda.blockDim.x - 1
     step = steps.shape[0] - 1
@@ -124,7 +124,7 @@ def handed_down(ready, steps):
 
 @cuda.jit
 def flag_at_a_computed_place(flags, out):
-    """The place of the flag is computed in each turn, and is the same in all."""
+    """The address of the flag is computed in each iteration, and is the same in all."""
     i = cuda.threadIdx.x
     if i == cuda.blockDim.x - 1:
         cuda.atomic.exch(flags, 2, 1)

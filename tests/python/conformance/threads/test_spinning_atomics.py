@@ -82,7 +82,7 @@ def test_other_operations_on_64_bits_end(dtype, operation, expected):
 @pytest.mark.parametrize("options", ["", "(opt=False)"])
 @pytest.mark.parametrize(("element", "bits"), [("float32", 32), ("float64", 64), ("uint64", 64)])
 def test_the_loop_begins_with_a_volatile_load(element, bits, options):
-    """Without it ptxas counts one turn for each lane that leaves the inner loop alone."""
+    """Without it ptxas counts one iteration for each lane that leaves the inner loop alone."""
     text = FOR.format(operation="cuda.atomic.add(cells, 1, mine)")
     kernel = module(SOURCE.format(loop=text, options=options)).kernel
     ptx = kernel.inspect_asm(f"void({element}[::1], int64, int64, {element}[:, ::1])", target="sm_90")

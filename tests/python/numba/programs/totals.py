@@ -39,7 +39,7 @@ device = cuda.to_device(host)
 total = np.sum(device, dtype=np.int64)
 print(isinstance(total, np.int64), f"{total} {total / 4:.1f} {np.abs(total / -4.0)}")
 
-# What stays on the device: axes that are left, results that have an array, what a graph records.
+# Data that remains on the device: axes that are left, results that have an array, operations that a graph records.
 print(type(np.sum(device, axis=0)).__name__, type(np.sum(device, keepdims=True)).__name__)
 out = cuda.device_array((), np.int64)
 print(np.sum(device, out=out) is out, np.add.reduce(device, axis=None, out=out) is out, out)
