@@ -127,6 +127,6 @@ pub trait CachedCode {
     fn find(&self) -> Option<Vec<u8>>;
     /// Keeps code there.
     fn keep(&self, code: &[u8]);
-    /// Removes what is there, which the driver refuses.
+    /// Removes the cached code, which the driver refused.
     fn remove(&self);
 }

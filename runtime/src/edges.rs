@@ -111,7 +111,7 @@ mod tests {
         assert!(edges.wait(1, 6));
         assert_eq!(edges.step(6), [0, 2]);
         assert_eq!(edges.step(7), []);
-        // Recorded again: what it was before is forgotten.
+        // Recorded again: the earlier record is replaced.
         edges.record(1, 7);
         assert!(edges.wait(1, 8));
         assert_eq!(edges.step(8), [4]);

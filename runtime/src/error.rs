@@ -17,7 +17,7 @@ pub enum ErrorKind {
     Launch,
     /// Out of device memory.
     Memory,
-    /// The allocator that was set has failed, and who set it knows how.
+    /// The allocator that was set has failed; its author's error has details.
     Allocator,
     /// The time between events that have none: not recorded, not reached yet, or made without timing.
     Event,

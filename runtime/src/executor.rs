@@ -213,7 +213,7 @@ pub trait LoadedKernel: Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// As `launch`, for what it finds before it calls the device.
+    /// As `launch`, for errors that it finds before it calls the device.
     fn check(&self, config: &LaunchConfig, n_cells: usize) -> Result<(), Error>;
     /// Queues a launch. `cells` has the cells of the kernel's slots, one slot after the other, as
     /// [`weft_artifact::SlotType`] says: one of 8 bytes for most, the value in its low bytes.
@@ -311,7 +311,7 @@ pub trait Executor: Debug + Send + Sync {
     fn n_pending(&self) -> usize {
         0
     }
-    /// Waits for that work, and gives the memory back; what the executor keeps for later buffers, too.
+    /// Waits for that work, and frees the memory, including the executor's cache.
     ///
     /// # Errors
     ///
@@ -373,7 +373,7 @@ pub trait Executor: Debug + Send + Sync {
     ///
     /// `Memory`.
     fn allocate_host(&self, bytes: u64, kind: HostKind) -> Result<Arc<dyn HostMemory>, Error>;
-    /// Locks the pages of memory of this process, which the caller keeps in place until what this gives is dropped.
+    /// Locks the pages of memory of this process, which the caller must not free or move until the result is dropped.
     ///
     /// # Errors
     ///

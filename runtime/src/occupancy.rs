@@ -1,4 +1,4 @@
-//! Which blocks fill a device: the same search for every executor, over what it says of one block size.
+//! The block sizes that fill a device: the same search for every executor, using its occupancy of one block size.
 
 use crate::executor::DeviceAttributes;
 

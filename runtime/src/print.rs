@@ -91,7 +91,7 @@ impl Printer {
     }
 }
 
-/// Has what kernels print go elsewhere. The first call counts.
+/// Redirects kernels' output. Only the first call has an effect.
 pub fn set_output(output: Output) {
     let _known = OUTPUT.set(output);
 }
@@ -135,7 +135,7 @@ pub(crate) fn put(text: &[u8]) {
     }
 }
 
-/// Writes what waits.
+/// Writes the pending output.
 pub(crate) fn flush() {
     if !SOME.load(Ordering::Relaxed) {
         return;

@@ -43,7 +43,7 @@ pub fn set_up(output: ProgressOutput) {
     let _ = OUTPUT.set(output);
 }
 
-/// Sets what counts as long and as large: for tests.
+/// Sets the thresholds for long and large work: for tests.
 pub fn set_limits(after_ms: u64, from_bytes: u64) {
     AFTER_MS.store(after_ms, Ordering::Relaxed);
     FROM_BYTES.store(from_bytes, Ordering::Relaxed);
@@ -125,7 +125,7 @@ impl Progress {
         Self { output, what, end, start: Instant::now(), after, shown: Display::NotYet }
     }
 
-    /// To be called often, with what the work does now.
+    /// To be called often, with the current stage of the work.
     pub fn look(&mut self, detail: &str) {
         if matches!(self.shown, Display::NotYet) && self.start.elapsed() >= self.after {
             self.shown = self.appear(detail);

@@ -1,4 +1,4 @@
-//! NVIDIA's `ptxas`: makes machine code of PTX, and reports what resources each kernel needs.
+//! NVIDIA's `ptxas`: assembles PTX to machine code, and reports each kernel's resource usage.
 
 use std::{
     fmt, fs,
@@ -66,7 +66,7 @@ pub fn assemble(ptxas: &Path, ptx: &[u8], target: &str, lineinfo: bool) -> Resul
     bytes
 }
 
-/// Whether PTX calls functions of other languages, but for what prints, which `ptxas` knows.
+/// Whether PTX calls functions of other languages, except `vprintf`, which `ptxas` knows.
 fn calls_out(ptx: &[u8]) -> bool {
     let text = String::from_utf8_lossy(ptx);
     text.split(".extern .func").skip(1).any(|declared| !declared.contains("vprintf"))
@@ -110,7 +110,7 @@ pub fn resources(ptxas: &Path, ptx: &[u8], target: &str) -> Result<Vec<Resources
     run(ptxas, ptx, target, Path::new("/dev/null"), &["-v"]).map(|said| read(&said))
 }
 
-/// Reads what `ptxas -v` prints.
+/// Parses the output of `ptxas -v`.
 fn read(said: &str) -> Vec<Resources> {
     let mut kernels: Vec<Resources> = Vec::new();
     let mut is_own = false;

@@ -1,4 +1,4 @@
-//! Rows of bytes: what the driver copies in one call, and one node of a graph copies.
+//! Rows of bytes: the unit of one copy call of the driver, and of one copy node of a graph.
 
 use crate::error::{Error, ErrorKind};
 

@@ -45,7 +45,7 @@ pub(crate) struct ToolkitLibrary {
     pub(crate) versions: &'static [&'static str],
 }
 
-/// Where toolkits may be, and what the settings want of them.
+/// The folders of toolkits, and the settings for them.
 #[derive(Clone, Debug)]
 pub struct Toolkit {
     /// NVRTC, as the settings choose it.

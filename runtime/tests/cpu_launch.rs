@@ -1,4 +1,4 @@
-//! Launches on the CPU executor, with kernels that are functions of this test behind a loader that knows no LLVM.
+//! Launches on the CPU executor, with kernels that are functions of this test, passed by a loader without LLVM.
 #![expect(unsafe_code, reason = "plays the part of compiled code")]
 
 mod support;
@@ -44,7 +44,7 @@ unsafe extern "C" fn note(context: *mut HostContext) {
     }
 }
 
-/// Copies the cells behind the first to where slot 0 points.
+/// Copies the cells after the first to the address in slot 0.
 unsafe extern "C" fn note_cells(context: *mut HostContext) {
     let slots = support::given(context).slots;
     for i in 0..4 {
@@ -310,7 +310,7 @@ fn blocks_whose_stacks_cannot_be_had_are_an_error() {
     }
 }
 
-/// What a fork of a process with a busy pool does: its launches neither hang nor lose blocks.
+/// A fork of a process with a busy pool: the child's launches neither hang nor lose blocks.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_forked_process_has_threads_of_its_own() {

@@ -46,7 +46,7 @@ fn the_driver_sees_memory_that_goes_too_early() {
         let kernel = kernel(&device, "sum1", 1);
         let (first, second) = (stream(&device), stream(&device));
         let new = &support::fake::kernel(&device, "new1", 1);
-        // What is kept is given out again, the rest goes back to the driver: either is seen.
+        // Cached memory is allocated again, other memory is returned to the driver: the test distinguishes the two.
         let raced = |finish: &dyn Fn(&Arc<dyn Buffer>)| {
             let held = buffer(&device, Some(&*first));
             kernel.launch(&config([1; 3], [1; 3]), Some(&*second), &mut [held.address()]).expect("launches");
@@ -108,7 +108,8 @@ fn a_use_in_the_own_stream_costs_nothing() {
             });
             assert_eq!(calls, ["cuCtxGetCurrent", "cuLaunchKernel"]);
         }
-        // Nor does noting a stream of ours, until the memory is freed: behind both, in a stream of its own.
+        // Nor does recording a use by one of weft's streams, until the memory is freed: after both, in a stream of its
+        // own.
         let held = buffer(&device, Some(&*first));
         let calls = traced(|| launch(&device, &*kernel, &held, Some(&*second)));
         assert_eq!(calls, ["cuCtxGetCurrent", "cuLaunchKernel"]);
@@ -132,7 +133,7 @@ fn someone_elses_stream_may_be_gone_when_memory_is_freed() {
         assert!(calls.contains(&"cuEventRecord".to_owned()), "{calls:?}");
         drop(theirs);
         let calls = traced(|| drop(held));
-        // Its own stream is recorded, the other one is not asked for anything.
+        // Its own stream is recorded, the other one is not queried.
         assert_eq!(calls.iter().filter(|call| *call == "cuEventRecord").count(), 1, "{calls:?}");
         assert_eq!(calls.iter().filter(|call| *call == "cuStreamWaitEvent").count(), 2, "{calls:?}");
     });

@@ -16,7 +16,7 @@ pub(super) const MOST_KEPT: usize = 4096;
 pub(super) struct BlockMemory {
     /// One for each thread, but while its fibers are on them.
     pub(super) stacks: Vec<BlockStack>,
-    /// Its shared memory and what lives across barriers.
+    /// Its shared memory and its contexts across barriers.
     pub(super) scratch: Allocation,
     /// The memory of the stacks.
     _memory: Stacks,

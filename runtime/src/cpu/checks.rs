@@ -27,7 +27,7 @@ const WAITS: u32 = QUIET + 4;
 #[repr(C, align(64))]
 struct Nowhere(UnsafeCell<[u8; 64]>);
 
-// SAFETY: what is written there is never meant.
+// SAFETY: stores there are never read.
 unsafe impl Sync for Nowhere {}
 
 static NOWHERE: Nowhere = Nowhere(UnsafeCell::new([0; 64]));
@@ -126,7 +126,7 @@ pub(super) fn read_page(address: u64, is_ours: bool, lines: &mut Lines) -> bool 
     true
 }
 
-/// Writes back what lay in the program's memory before a launch.
+/// Restores the contents of the program's memory before a launch.
 pub(super) fn write_back(address: u64, bytes: &[u8]) {
     let place = ptr::with_exposed_provenance_mut::<u8>(usize::try_from(address).unwrap_or(0));
     for (at, &byte) in bytes.iter().enumerate() {

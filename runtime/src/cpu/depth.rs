@@ -6,7 +6,7 @@
 
 use std::cell::Cell;
 
-/// Left at the end of a stack for what else runs on it.
+/// Reserved at the end of a stack for other code that runs on it.
 const RESERVE: usize = 256 << 10;
 /// The stack bytes that a launch may use if the stack's bounds are not known.
 const UNKNOWN: usize = 128 << 10;

@@ -89,7 +89,7 @@ impl Drop for Pending {
     }
 }
 
-/// Called by compiled code with the words of a fault; gives what the function's result says of it.
+/// Called by compiled code with the words of a fault; returns the bits of the function's result.
 pub(super) extern "C" fn fault(context: *const HostContext, words: *const u64) -> u32 {
     // SAFETY: the code passes the context that it got.
     let Some(record) = (unsafe { Record::of(context) }) else { return ENDED };

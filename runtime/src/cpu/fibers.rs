@@ -37,7 +37,7 @@ use worker::Worker;
 
 /// Loop iterations between two yields of a thread that reaches no barrier.
 const ITERATIONS: u64 = 64;
-/// Bytes at the end of a stack, its guard among them, that are left to signals and to what calls back.
+/// Bytes at the end of a stack, including its guard, for signal handlers and callbacks.
 const RESERVE: usize = 96 << 10;
 /// The estimated use of a thread's stack in bytes, besides local arrays, and of its context.
 const USED_BYTES: u64 = 9 << 10;
@@ -61,7 +61,7 @@ pub(super) fn blocks_in_memory(n_threads: u32, stack_bytes: u64, scratch_bytes: 
 
 /// Why a thread stops.
 enum Stop {
-    /// To let others go on; in a loop that waits for them, or in one that may end by itself.
+    /// It yields to others; in a loop that waits for them, or in one that may end by itself.
     Pause { waits: bool },
     /// At the block's barrier.
     Block,
@@ -192,7 +192,7 @@ struct Block {
     number: u64,
     /// Its slot in the launch's sanitizer.
     slot: usize,
-    /// Of each thread that waits: what it runs on.
+    /// The stack of each thread that waits.
     fibers: Vec<Option<Fiber>>,
     runner: Runner,
     queue: Box<Queue>,
@@ -226,7 +226,7 @@ pub(super) struct Fibers<'a> {
     pub(super) scratch_bytes: usize,
     /// Of a thread.
     pub(super) stack_bytes: usize,
-    /// Of that, what functions that call themselves take below the lowest address, if there are some.
+    /// The part of that which recursive functions use below the lowest address, if there are some.
     pub(super) below_bytes: Option<usize>,
     pub(super) together: &'a LaunchState,
     /// The sanitizer's callbacks.
@@ -431,7 +431,7 @@ impl Fibers<'_> {
 }
 
 impl Block {
-    /// Resumes each thread that can go on, once. `None` if the launch was given up.
+    /// Resumes each ready thread once. `None` if the launch was stopped.
     fn turn(&mut self, watch: *const HostWatch, together: &LaunchState, checks: *mut Launch) -> Option<ResumeResult> {
         let mut turn = ResumeResult::default();
         let mut asked = false;

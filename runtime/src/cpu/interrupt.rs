@@ -222,7 +222,7 @@ impl Running {
         let outermost = !RUNS.replace(true);
         if outermost {
             seat.flag.store(0, Ordering::Relaxed);
-            // In one order with what `raise_flags` does before it ends: it sees this, or this sees that it ends.
+            // Sequentially consistent with the store of `raise_flags` before it ends: one of the two sees the other.
             seat.serial.fetch_add(1, Ordering::SeqCst);
             if !AWAKE.load(Ordering::SeqCst) {
                 wake();

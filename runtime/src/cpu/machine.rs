@@ -31,7 +31,7 @@ pub(super) fn cores() -> usize {
     thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
-/// The limits are a GPU's, so that what launches here launches there.
+/// The limits are a GPU's, so that a launch that is valid here is valid there.
 pub(super) fn attributes(settings: &Settings) -> DeviceAttributes {
     let compute_capability = settings.cpu_compute_capability;
     let shared = SHARED_MEMORY.iter().rev().find(|(since, _)| *since <= compute_capability);

@@ -147,7 +147,7 @@ struct CpuKernel {
     x_axis: usize,
     /// The faults that it reports.
     faults: Option<Arc<Faults>>,
-    /// The sites of sanitized code, and what it is called with.
+    /// The sites of sanitized code, and its callbacks.
     sanitized: Option<Box<(Arc<Sites>, Kernel)>>,
     cost: Cost,
     /// Sanitized code may be run in parts: no launch has shown that this is of no use.
@@ -192,7 +192,7 @@ impl LoadedKernel for CpuKernel {
         Ok(self.limits.max_threads_per_block.clamp(1, USUAL_BLOCK))
     }
 
-    /// As many as there is the memory for: of the threads' stacks what they use.
+    /// The number of live threads is limited by memory: the used parts of their stacks count.
     fn most_blocks_at_once(&self, block_threads: u32, shared_bytes: u32) -> Result<u64, Error> {
         let stack_bytes = self.stack_bytes.map_or(0, |bytes| bytes as u64);
         let scratch_bytes = (self.fixed_scratch as u64).saturating_add(shared_bytes as u64);

@@ -295,7 +295,7 @@ impl Pool {
     ) -> Result<(), Error> {
         let n_blocks = range.end - range.start;
         let shares = cost.blocks_in(SHARE).map_or(n_blocks, |share| n_blocks.div_ceil(share.max(1)));
-        // Mostly as many as the last time, although costs vary: what a thread has in its cache then is in its share again.
+        // Mostly the same number as the last time, although costs vary: then a thread's share is still in its cache.
         let n_threads = self
             .n_threads
             .min(shares.checked_next_power_of_two().and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX));

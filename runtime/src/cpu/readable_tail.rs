@@ -125,7 +125,7 @@ mod system {
     /// How many bytes of the parts could be read, up to the first that cannot.
     pub(super) fn read(to: &IoVec, parts: &[IoVec]) -> usize {
         let process = std::process::id().cast_signed();
-        // SAFETY: it writes to `to`, as many bytes as there are parts; what cannot be read is an error and no fault.
+        // SAFETY: it writes to `to`, as many bytes as there are parts; unreadable memory is an error and no fault.
         let read = unsafe { process_vm_readv(process, to, 1, parts.as_ptr(), parts.len(), 0) };
         usize::try_from(read).unwrap_or(0)
     }

@@ -56,7 +56,7 @@ pub(super) fn is_captured_of_others(driver: &Driver, stream: Option<&CudaStream>
     stream.is_some_and(|stream| may_be_captured(stream) && is_captured(driver, stream.raw()))
 }
 
-/// Whether it is someone else's; the default stream cannot be captured.
+/// Whether it is a foreign stream; the default stream cannot be captured.
 fn may_be_captured(stream: &CudaStream) -> bool {
     match stream.owner() {
         Owner::Weft => false,
@@ -65,7 +65,7 @@ fn may_be_captured(stream: &CudaStream) -> bool {
     }
 }
 
-/// Refuses what would end a capture of a stream that is not weft's. The context is current.
+/// Refuses a call that would invalidate a capture of a foreign stream. The context is current.
 ///
 /// # Errors
 ///

@@ -79,7 +79,7 @@ pub(super) struct Context {
     /// The records of modules that report faults, and whether there has been one.
     pub(super) pages: Mutex<Pages>,
     pub(super) has_pages: AtomicBool,
-    /// Where kernels print, if some do, and a lock for who makes it.
+    /// The print ring of kernels, if some print, and a lock for its creation.
     pub(super) ring: OnceLock<Ring>,
     pub(super) makes_ring: Mutex<()>,
 }
@@ -94,7 +94,7 @@ impl Drop for Entered {
     fn drop(&mut self) {
         if let Some(driver) = self.driver {
             let mut popped = ptr::null_mut();
-            // SAFETY: it writes one handle. `enter` pushed what this pops.
+            // SAFETY: it writes one handle. `enter` pushed the context that this pops.
             let _: Result<(), Error> = unsafe { driver.cuCtxPopCurrent(&raw mut popped) };
         }
     }
@@ -203,7 +203,7 @@ impl Context {
         self.allocator.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Changes who does.
+    /// Sets the allocator.
     pub(super) fn set_allocator(&self, allocator: Option<Arc<dyn Allocator>>) {
         let before = mem::replace(&mut *self.allocator.write().unwrap_or_else(PoisonError::into_inner), allocator);
         // It is not ours: no lock is held when it ends.
@@ -315,7 +315,7 @@ impl Context {
         self.handle.0
     }
 
-    /// Adds to a fault which kernel was launched last, and writes what kernels had printed before it.
+    /// Adds the kernel that was launched last to a fault, and writes kernels' output before it.
     pub(super) fn blame<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
         result.map_err(|mut error| {
             if driver::is_fault(&error) {

@@ -77,7 +77,7 @@ macro_rules! driver_table {
                 ///
                 /// # Safety
                 ///
-                /// As the driver's manual says: pointers are valid for what it reads and writes, handles are live.
+                /// As the driver's manual specifies: pointers are valid for its reads and writes, handles are live.
                 #[inline]
                 pub(super) unsafe fn $name(&self, $($arg: $ty),*) -> Result<(), Error> {
                     // SAFETY: the caller promises it.

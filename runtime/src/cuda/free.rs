@@ -26,7 +26,7 @@ pub(super) enum Use {
     Default,
     /// The same of a stream of ours.
     Stream(CudaStream),
-    /// Of someone else's stream, which may be gone by then: all before an event.
+    /// A foreign stream, which may be destroyed by then: the work before an event.
     Event(Arc<CudaEvent>),
 }
 
@@ -66,7 +66,7 @@ impl LastStream {
         Ok(Self { stream: Handle(stream), event: Handle(event) })
     }
 
-    /// Gives the handles back. Work in the stream goes on.
+    /// Destroys the handles. Work in the stream continues.
     pub(super) fn close(self, driver: &Driver) {
         // SAFETY: the handle is live and no one else has it.
         let _: Result<(), Error> = unsafe { driver.cuStreamDestroy(self.stream.0) };

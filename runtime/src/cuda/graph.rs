@@ -48,7 +48,7 @@ macro_rules! graph_table {
                 ///
                 /// # Safety
                 ///
-                /// As the driver's manual says: pointers are valid for what it reads and writes, handles are live.
+                /// As the driver's manual specifies: pointers are valid for its reads and writes, handles are live.
                 unsafe fn $name(&self, $($arg: $ty),*) -> Result<(), Error> {
                     // SAFETY: the caller promises it.
                     let code = unsafe { (self.$name)($($arg),*) };

@@ -26,7 +26,7 @@ enum Release {
     FreeHost,
     /// It is managed.
     Free,
-    /// It is someone else's, and was locked.
+    /// It belongs to another owner, and was registered.
     Unregister,
 }
 
@@ -116,7 +116,7 @@ impl Drop for CudaHostMemory {
         let _aside = Aside::new(driver);
         // SAFETY: it takes no pointer.
         let _: Result<(), Error> = unsafe { driver.cuCtxSynchronize() };
-        // SAFETY: nothing on the device uses the memory any more, and who held it on the host has let go.
+        // SAFETY: nothing on the device uses the memory any more, and its owner on the host has released it.
         let _: Result<(), Error> = unsafe {
             match self.release {
                 Release::FreeHost => driver.cuMemFreeHost(pointer(self.address)),

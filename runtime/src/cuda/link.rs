@@ -66,7 +66,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Links a kernel's PTX with code from elsewhere and loads it. Gives what the tools said that is no error.
+/// Links a kernel's PTX with external code and loads it. Returns the tools' warnings.
 pub(super) fn link(
     context: &Arc<Context>,
     artifact: &Artifact,

@@ -38,7 +38,7 @@ pub(super) fn load(context: &Arc<Context>, artifact: &Artifact, keeper: &dyn Cod
     keeper.begin(LoadStage::Link);
     let made = by_driver(context, &inputs, None);
     keeper.begin(LoadStage::Load);
-    // The driver's own compiler says what is wrong with PTX.
+    // The driver's own compiler reports the errors of PTX.
     let Ok(code) = made else { return CudaModule::load(context, artifact) };
     match load(code.clone()) {
         Ok(module) => {

@@ -403,7 +403,7 @@ pub(super) fn copy_to_device(
         // SAFETY: `from` is readable; the caller holds the memory at `to`.
         return context.blame(unsafe { context.driver.cuMemcpyHtoD(to, source, from.len()) });
     }
-    // SAFETY: as above; what follows makes sure that `from` is not read after the return.
+    // SAFETY: as above; the code below makes sure that `from` is not read after the return.
     context.blame(unsafe { context.driver.cuMemcpyHtoDAsync(to, source, from.len(), stream) })?;
     if context.reads_host_memory || is_registered(context, source) {
         // SAFETY: the stream is live.

@@ -80,7 +80,7 @@ pub fn driver() -> Option<Library> {
 ///
 /// # Errors
 ///
-/// `NoTool`, with what was looked for.
+/// `NoTool`, with the names that were searched for.
 pub fn nvrtc(toolkit: &Toolkit) -> Result<Library, Error> {
     nvrtc::Nvrtc::open(toolkit).map(|found| Library { version: Some(found.version), file: found.file() })
 }
@@ -89,7 +89,7 @@ pub fn nvrtc(toolkit: &Toolkit) -> Result<Library, Error> {
 ///
 /// # Errors
 ///
-/// `NoTool`, with what was looked for.
+/// `NoTool`, with the names that were searched for.
 pub fn nvjitlink(toolkit: &Toolkit) -> Result<Library, Error> {
     nvjitlink::NvJitLink::open(toolkit).map(|found| Library { version: found.version(), file: found.file() })
 }

@@ -151,7 +151,7 @@ impl CudaModule {
         Self::ready(context, artifact, context.blame(module)?, Some(library))
     }
 
-    /// A module with what its kernels need.
+    /// A module with the state that its kernels need.
     fn ready(
         context: &Arc<Context>,
         artifact: &Artifact,

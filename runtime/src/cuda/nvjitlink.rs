@@ -1,4 +1,4 @@
-//! nvJitLink, which links LTO-IR and optimizes what it links, opened at run time.
+//! nvJitLink, which links and optimizes LTO-IR, opened at run time.
 
 #![expect(unsafe_code, reason = "calls into nvJitLink")]
 

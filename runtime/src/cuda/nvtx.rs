@@ -47,7 +47,8 @@ const ASCII: i32 = 1;
 const COUNTS: [usize; 6] = [16, 9, 15, 7, 16, 7];
 const MOST: usize = 16;
 
-/// The functions of a module: `pointers` is what a profiler gets, a list of the slots' addresses with a null at its end.
+/// The functions of a module: `pointers` is passed to a profiler, a list of the slots' addresses with a null at its
+/// end.
 struct FunctionTable {
     slots: [AtomicPtr<c_void>; MOST],
     pointers: [AtomicPtr<AtomicPtr<c_void>>; MOST + 1],
@@ -154,7 +155,7 @@ impl Profiler for Nvtx {
             message: message.as_ptr(),
         };
         let domain = self.domain.load(Ordering::Relaxed);
-        // SAFETY: the domain is the profiler's, which copies what it wants of the attributes.
+        // SAFETY: the domain is the profiler's, which copies the attributes.
         unsafe { (self.push)(domain, &raw const attributes) };
     }
 
@@ -187,7 +188,7 @@ fn open(path: &OsStr) -> Option<Nvtx> {
             pointer.store(ptr::from_ref(slot).cast_mut(), Ordering::Relaxed);
         }
     }
-    // SAFETY: the function is the profiler's, and what it is given is valid for as long as the process runs.
+    // SAFETY: the function is the profiler's, and its argument is valid as long as the process runs.
     let is_ready = unsafe { initialize(get_table) } != 0;
     if !is_ready {
         return None;

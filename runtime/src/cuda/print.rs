@@ -122,7 +122,7 @@ impl Ring {
         PrintRing::FIRST + (word & (self.room - 1))
     }
 
-    /// Adds all text that has come to what is to be written.
+    /// Appends all records in the ring to the pending output.
     fn read(&self) {
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         while !reader.is_broken {
@@ -169,7 +169,7 @@ impl Ring {
     }
 }
 
-/// Adds a record's text to what is to be written; `None` if it is none.
+/// Appends a record's text to the pending output; `None` if it is not a record.
 fn add(record: &[u64]) -> Option<()> {
     let &[_, counts, ..] = record else { return None };
     let (n_format, n_args) = ((counts as u32) as usize, (counts >> PrintRing::COUNT_SHIFT) as usize);
@@ -233,7 +233,7 @@ impl Context {
         Ok(self.ring.get_or_init(|| made))
     }
 
-    /// Writes what kernels have printed.
+    /// Writes kernels' output.
     #[inline]
     pub(super) fn look_at_prints(&self) {
         // A forked process has no such memory.

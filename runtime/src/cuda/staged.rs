@@ -276,7 +276,7 @@ impl Work for Transfer<'_> {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         // The remaining chunks are not copied: a partial copy is of no use.
         while next().is_some() {}
-        // Freeing locked memory waits for what uses it.
+        // Freeing page-locked memory waits for its uses.
         lane.free(self.context.driver);
         true
     }

@@ -62,7 +62,7 @@ impl Drop for StreamInner {
         }
         if let Ok(_entered) = self.context.enter() {
             self.context.kept.free_of_stream(&self.context, self.handle.0.expose_provenance() as u64);
-            // SAFETY: the handle is live and no one else has it. Work in it goes on and releases it when done.
+            // SAFETY: the handle is live and has no other users. Its work continues and releases it when done.
             let _: Result<(), Error> = unsafe { self.context.driver.cuStreamDestroy(self.handle.0) };
         }
     }
@@ -82,7 +82,7 @@ impl CudaStream {
         Ok(Self::of(context, handle, Owner::Weft))
     }
 
-    /// Someone else's stream, which must be of the same context.
+    /// A foreign stream, which must be of the same context.
     pub(super) fn external(context: &Arc<Context>, handle: u64) -> Result<Self, Error> {
         let raw = ptr::with_exposed_provenance_mut(handle as usize);
         if handle > PER_THREAD {
@@ -205,7 +205,7 @@ fn other_device(what: &str, of: &Context, here: &Context) -> Error {
 pub(super) struct CudaEvent {
     context: Arc<Context>,
     handle: Handle<sys::CUevent_st>,
-    /// It was recorded last in a stream of someone else's that was captured then.
+    /// It was recorded last in a foreign stream that was captured then.
     captured: AtomicBool,
 }
 
@@ -270,7 +270,7 @@ impl CudaEvent {
         self.context.blame(unsafe { self.context.driver.cuEventRecord(self.handle.0, stream) })
     }
 
-    /// Whether it is reached, for weft's own sake: what is captured meanwhile is no business of this.
+    /// Whether it is reached, for weft's own use: independent of concurrent captures.
     pub(super) fn is_over(&self) -> bool {
         let _aside = Aside::new(self.context.driver);
         self.query().is_ok_and(|done| done)

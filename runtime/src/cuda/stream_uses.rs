@@ -185,7 +185,7 @@ mod tests {
         model.preemption_bound = switches;
         model.check(move || {
             let streams = streams();
-            // Noted before, and done by now: it is what the others may drop.
+            // Recorded before, and done by now: the other threads may drop it.
             streams.note(1);
             let threads: Vec<_> = launches
                 .iter()

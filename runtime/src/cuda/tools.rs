@@ -14,7 +14,7 @@ use crate::{
 ///
 /// # Errors
 ///
-/// `NoTool`, with what was looked for.
+/// `NoTool`, with the names that were searched for.
 pub(super) fn open(wanted: &ToolkitLibrary, choice: &FileChoice, toolkit: &Toolkit) -> Result<Library, Error> {
     let ToolkitLibrary { name, file, setting, package, .. } = wanted;
     let no_tool = |message: String| Err(Error::new(ErrorKind::NoTool, message));

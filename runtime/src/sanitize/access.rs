@@ -1,4 +1,4 @@
-//! Accesses: what is to become of each, and what is remembered of it.
+//! Accesses: the sanitizer's decision about each, and its record in the shadow memory.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Advice for a race: what orders every pair of accesses that one finding stands for.
+//! Advice for a race: a way to order every pair of accesses of one finding.
 
 use std::collections::BTreeSet;
 
@@ -143,7 +143,7 @@ impl Launch {
             }
         }
         let (first, others) = updates.split_first()?;
-        // Different operations may come in any order, with different results: that is hardly what is wanted.
+        // Different operations may occur in any order, with different results: that is hardly intended.
         if others.iter().any(|update| update.operation != first.operation) {
             return None;
         }

@@ -1,4 +1,4 @@
-//! Where threads meet: barriers, and what the lanes of a warp do together.
+//! Barriers, and operations on the lanes of a warp.
 
 use weft_artifact::{Site, SiteKind};
 
@@ -148,7 +148,7 @@ impl Launch {
             let end = self.end_site();
             self.found_absent((who(one), site), (who(gone), end), mask);
         }
-        // Weft's own functions do not use what they get from lanes that are not there.
+        // weft's own functions do not use the values of absent lanes.
         if kind != SiteKind::Shuffle || self.site(site.site()).is_some_and(|site| site.is_own) {
             return;
         }
@@ -344,7 +344,7 @@ impl Launch {
         self.add_meeting("shuffle from a missing lane", message, help, vec![location]);
     }
 
-    /// The mask of a call leaves out who calls.
+    /// The mask of a call does not include the calling lane.
     pub(super) fn found_not_in_mask(&mut self, who: LiveThread, site: Spot, mask: u32) {
         if !self.checks_meetings() {
             return;

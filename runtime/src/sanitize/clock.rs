@@ -89,7 +89,7 @@ pub(super) struct Thread {
     pub(super) block: u32,
     /// Barriers of the block that it has passed.
     pub(super) epoch: u32,
-    /// Goes on where it releases something, up to [`MOST_CLOCK`].
+    /// Its clock, which advances where it releases something, up to [`MOST_CLOCK`].
     pub(super) clock: u32,
     /// The function that it is in.
     pub(super) depth: Depth,
@@ -97,7 +97,7 @@ pub(super) struct Thread {
     pub(super) lanes: Option<Box<[u32; WARP]>>,
     /// The acquired knowledge.
     pub(super) known: Option<Arc<Vector>>,
-    /// Its last access to memory that others see before it last let others go on.
+    /// Its last access to shared memory before it last yielded.
     pub(super) before: Option<Spot>,
     /// It has left by a `return`.
     pub(super) returned: bool,
@@ -106,7 +106,7 @@ pub(super) struct Thread {
     /// The vector that atomic operations release: its knowledge at its last fence, for all threads and for its block.
     pub(super) released: Option<Arc<Vector>>,
     pub(super) released_to_block: Option<Arc<Vector>>,
-    /// Where its last step left these, and whether among its block: who waits leaves them again and again.
+    /// The location and the scope of the last operation that released these: a waiting thread releases them repeatedly.
     pub(super) left: Option<(u64, bool)>,
     /// The logs that its atomic operations have seen, which its next fence acquires. Releases of its own block are
     /// separate.
@@ -243,7 +243,8 @@ impl Thread {
         vector
     }
 
-    /// A fence, for all or for its block: what it has seen is known, and what it knows is what it releases from here on.
+    /// A fence, for all threads or for its block: acquires the logs that it has seen, and makes its knowledge the
+    /// vector that later operations release.
     pub(super) fn fence(&mut self, logs: &Logs, (block, thread): (u32, u16), to_block: bool) {
         self.acquire(logs, to_block);
         let vector = Arc::new(self.snapshot(block, thread));

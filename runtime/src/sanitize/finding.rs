@@ -52,7 +52,7 @@ pub struct ThreadLocation {
     pub calls: Vec<Site>,
 }
 
-/// By what findings are one: the class, and the lines.
+/// The key by which findings are merged: the class, and the lines.
 type Key = (&'static str, Vec<(String, u32)>);
 
 /// All findings of a launch.

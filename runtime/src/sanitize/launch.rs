@@ -67,7 +67,7 @@ pub struct AccessRecord {
 pub enum Verdict {
     /// It goes where it would.
     Goes,
-    /// The same, and what it reads is unwritten: the number by which the thread will say that it is used.
+    /// The same, and the value that it reads is unwritten: the number by which the thread will report its use.
     Unwritten(u32),
     /// It must touch no memory of the program's.
     Nowhere,
@@ -120,7 +120,7 @@ pub struct Launch {
     /// A thread has released something.
     pub(super) orders: bool,
     pub(super) findings: Findings,
-    /// Goes on whenever something is not as it was.
+    /// A counter that advances with every change.
     pub(super) changes: u64,
     /// All accesses are inspected for changes; otherwise only threads that reach a barrier or an end count.
     pub(super) looks: bool,
@@ -240,7 +240,8 @@ impl Launch {
         thread.epoch = block.epoch;
     }
 
-    /// The code of the block's threads, which are loops, sees what has changed of one of them.
+    /// Refreshes the values that the code of the block's threads, which are iterations of a work-item loop, compares
+    /// with after a change of one of them.
     #[inline]
     pub(super) fn show_changes(&mut self, who: LiveThread) {
         let Some(block) = self.blocks.get_mut(who.slot) else { return };
@@ -286,7 +287,7 @@ impl Launch {
         (block.number, block.epoch, block.id) =
             (Some(number), 0, self.plan.numbers.blocks.0.wrapping_add(number as u32));
         (block.start, block.len, block.dynamic) = (scratch, bytes, dynamic);
-        // Code may know its pages with what another block has written there.
+        // Compiled code may have the page with the accesses of another block.
         for page in scratch / PAGE..(scratch.saturating_add(bytes)).div_ceil(PAGE) {
             self.shadow.forget_page(page * PAGE);
         }

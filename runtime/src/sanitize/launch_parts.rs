@@ -111,7 +111,7 @@ impl LaunchParts {
         in_parallel(&leaving, leaving.0.len() as u64);
     }
 
-    /// Undoes what all parts have done. `write` writes bytes of the program's memory.
+    /// Undoes the stores of all parts. `write` writes bytes of the program's memory.
     pub fn undo(&mut self, write: impl Fn(u64, &[u8])) {
         let parts = self.running.get_mut().unwrap_or_else(PoisonError::into_inner);
         let overlaps = Overlaps::of(parts, self.table);
@@ -174,7 +174,7 @@ impl<'a> Overlaps<'a> {
         Self { parts: by_number, table, launch, blocks, found: AtomicBool::new(false) }
     }
 
-    /// Adds what a part has done in a page.
+    /// Adds the accesses of a part to a page.
     fn add(&self, part: &Launch, page: u64, kinds: &mut Kinds) {
         if let Some(page) = part.shadow.known(page).filter(|page| page.claimed == self.launch) {
             page.add_kinds(self.blocks, kinds);

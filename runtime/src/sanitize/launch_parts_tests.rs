@@ -1,4 +1,4 @@
-//! Launches in parts: what is sure to be clean, and how all is undone.
+//! Launches in parts: proofs that a launch is clean, and undoing all stores.
 
 use std::{
     collections::BTreeMap,
@@ -123,7 +123,7 @@ fn parts_that_meet_no_common_byte_or_only_read_it_are_clean() {
         assert!(!two(start, (0, by(READS)), (0, by(WRITES))));
         assert!(!two(start, (0, by(WRITES)), (0, by(WRITES))));
         assert!(!two(start, (0, by(of_block)), (0, by(of_block))));
-        // Cells of another size, and what crosses into the next page.
+        // Cells of another size, and accesses that extend into the next page.
         assert!(!two(start, (0, WRITES | 8), (next - 1, READS | 1)));
         assert!(!two(start, (PAGE - 4, WRITES | 8), (PAGE + 3, READS | 1)));
         assert!(two(start, (PAGE - 4, WRITES | 8), (PAGE + 4, READS | 1)));

@@ -32,7 +32,7 @@ pub struct Bytes {
     base: u64,
     /// A bit a byte of all its pages: it is one of these, and was not.
     unwritten: Vec<AtomicU64>,
-    /// The same: a kernel has copied there what was never written. Only counts where `unwritten` says so, too.
+    /// The same: a kernel has copied unwritten bytes there. Only counts where `unwritten` says so, too.
     carried: OnceLock<Vec<AtomicU64>>,
     /// Of these, by page.
     origins: Mutex<BTreeMap<u64, Origin>>,
@@ -95,7 +95,7 @@ impl Bytes {
         }
     }
 
-    /// Of a range that the host reads: what kernels have copied there that was never written, each once.
+    /// The origins of unwritten bytes that kernels have copied to a range that the host reads, each once.
     fn take_carried(&self, start: u64, bytes: u64) -> Vec<Finding> {
         let mut found: Vec<Finding> = Vec::new();
         let Some(carried) = self.carried.get() else { return found };
@@ -378,7 +378,7 @@ pub fn of_host(start: u64, bytes: u64) {
     }
 }
 
-/// The host reads bytes; gives what is wrong with that.
+/// The host reads bytes; returns the errors of that read.
 #[must_use]
 pub fn read_by_host(start: u64, bytes: u64) -> Vec<Finding> {
     if !is_watched() {

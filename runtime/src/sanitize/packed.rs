@@ -15,7 +15,7 @@ use super::{
     shadow::{ByNumber, address_of},
 };
 
-/// How many events a page may have: with its cells and what else there is of a page they take 16 bytes a byte.
+/// The most events of a page: with its cells and other state they take 16 bytes per byte.
 const fn most_events(n_cells: usize) -> usize {
     (16 * PAGE as usize - 3 * size_of::<u16>() * n_cells - 600) / size_of::<Reads>()
 }
@@ -247,7 +247,7 @@ impl Packed {
         cells.clone().find(|&cell| said(cell) != first).unwrap_or(cells.end)
     }
 
-    /// They say what the first of them says.
+    /// Stores the value of the first cell in all of them.
     #[inline]
     pub(super) fn copy_first(&mut self, cells: std::ops::Range<usize>) {
         let Self { writes, reads, n_cells, .. } = self;

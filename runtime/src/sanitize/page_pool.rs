@@ -1,4 +1,4 @@
-//! Pages that no launch uses: what has been set up for one serves the next, whichever thread of the system meets the page then.
+//! Unused pages of shadow memory: a page that one launch has set up serves the next, on any system thread.
 
 use std::sync::{
     LazyLock, Mutex, MutexGuard, PoisonError,

@@ -80,7 +80,7 @@ pub struct Pause {
 }
 
 impl Launch {
-    /// An access of a thread that has a stack; `read` gives what is there before.
+    /// An access of a thread that has a stack; `read` returns the value before it.
     #[inline]
     pub(super) fn note_look(&mut self, who: LiveThread, told: AccessRecord, read: impl Fn() -> u64) {
         let AccessRecord { address, bits, value, .. } = told;

@@ -134,7 +134,7 @@ impl Logs {
         }
     }
 
-    /// A log up to a version is known from here on, with what it knows of others.
+    /// Adds a log up to a version, with its knowledge of other logs, to the known versions.
     pub(super) fn acquire(&self, known: &mut Versions, (log, version): (u32, u32)) {
         if !known.raise(log, version) {
             return;

@@ -101,7 +101,7 @@ impl Shadow {
         shadow
     }
 
-    /// The launch goes on with other numbers.
+    /// The launch continues with other numbers.
     pub(super) fn go_on(&mut self, numbers: &Numbers) {
         if self.age != numbers.age {
             // No block has had one of these.

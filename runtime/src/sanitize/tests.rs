@@ -240,7 +240,7 @@ fn shared_memory_is_unwritten_at_first() {
     access(&mut run, 0, 0, WRITE, SCRATCH, WRITES);
     access(&mut run, 0, 0, READ, SCRATCH, READS);
     assert!(!run.has_found());
-    // A copy is no use; what was copied is as unwritten as what it was copied from.
+    // A copy is not a use; copied bytes are unwritten if their source was.
     let copy = |run: &mut Launch, site, address, bits| {
         let told = AccessRecord { site, address, bits, value: 0, copy: 7 };
         run.access(LiveThread { slot: 0, thread: 0 }, told, || 0);

@@ -49,7 +49,7 @@ pub type DebugIndex = Option<(u32, u32, u32)>;
 /// `WEFT_CPU_STRATEGY`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CpuStrategy {
-    /// Loops, or stacks where a thread may wait for what another one writes.
+    /// Work-item loops, or stacks where a thread may wait for another thread's store.
     Auto,
     /// Loops that end at barriers.
     Loops,
@@ -90,7 +90,7 @@ pub enum CoarsenChoice {
     Factors(Factors),
 }
 
-/// All settings. [`Settings::default`] is what an empty environment means.
+/// All settings. [`Settings::default`] is that of an empty environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct Settings {
@@ -165,11 +165,11 @@ pub struct Settings {
     pub progress: ProgressChoice,
     /// `WEFT_NVTX`: report compilations, copies and launches to an attached profiler.
     pub nvtx: bool,
-    /// `WEFT_CACHE`: keep what was compiled on the disk.
+    /// `WEFT_CACHE`: cache compiled code on disk.
     pub cache: bool,
-    /// `WEFT_SPECIALIZE`: kernels are compiled for what launches mostly have.
+    /// `WEFT_SPECIALIZE`: specialize kernels for the usual properties of launches.
     pub specialize: bool,
-    /// `WEFT_CACHE_MACHINE_CODE`: keep what a GPU's driver makes of that, too.
+    /// `WEFT_CACHE_MACHINE_CODE`: cache the GPU driver's machine code, too.
     pub cache_machine_code: bool,
     /// `WEFT_CACHE_DIR`: where; `None` is the user's own folder for caches ([`Settings::cache_folder`]).
     pub cache_dir: Option<PathBuf>,
@@ -290,7 +290,7 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// `Value`, naming the variable, its value and what it could be.
+    /// `Value`, naming the variable, its value and the allowed values.
     pub fn from_env(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, Error> {
         let mut settings = Self::default();
         for setting in SETTINGS {

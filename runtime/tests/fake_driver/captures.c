@@ -28,7 +28,7 @@ static result default_stream(void *handle)
     return OK;
 }
 
-/* What may have to do with any stream: not while one is captured, unless the thread says that it knows. */
+/* A call that may affect any stream: an error while one is captured, unless the thread has relaxed its capture mode. */
 static result unsafe_call(void)
 {
     for (int i = 0; i < n_streams; i++) {
@@ -41,7 +41,7 @@ static result unsafe_call(void)
     return OK;
 }
 
-/* What waits for the whole device. */
+/* A call that waits for the whole device. */
 static result device_call(void)
 {
     for (int i = 0; i < n_streams; i++)
@@ -59,7 +59,7 @@ static struct stream *captured(void *handle)
     return stream->captured ? stream : NULL;
 }
 
-/* What is never captured. */
+/* A call that is never captured. */
 static result stream_call(void *handle)
 {
     struct stream *stream = captured(handle);

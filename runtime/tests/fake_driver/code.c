@@ -1,6 +1,6 @@
 /* Modules, libraries and links. Part of libcuda.c. */
 
-/* What a link gives begins so. Loading it is a call and a line "cubin". */
+/* The prefix of linked code. Loading it is a call and a line "cubin". */
 static const char cubin_mark[] = "cubin of ";
 static int is_cubin(const char *image) { return !strncmp(image, cubin_mark, sizeof cubin_mark - 1); }
 
@@ -31,10 +31,10 @@ result cuModuleLoadDataEx(void **module, const char *image, unsigned n, const in
     return OK;
 }
 
-/* NVRTC asks for it where a driver is there, and goes on without. */
+/* NVRTC queries it where there is a driver, and works without. */
 result cuGetExportTable(const void **table, const void *id) { (void)id; *table = NULL; return INVALID; }
 
-/* A link gives its inputs, one after the other, behind a mark. What has "wrong" in it does not link. */
+/* A link concatenates its inputs after a mark. Input that contains "wrong" does not link. */
 struct link { char *log; size_t room; size_t *used; char *image; size_t size; };
 
 result cuLinkCreate_v2(unsigned n, const int *options, void **values, struct link **link)

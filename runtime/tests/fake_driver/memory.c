@@ -113,7 +113,7 @@ result cuMemAllocAsync(uint64_t *address, size_t bytes, void *stream) { ENTER();
 #endif
 result cuMemFreeAsync(uint64_t address, void *stream) { ENTER(); REFUSE(stream_call(stream)); clocks now = step(stream); return give(address, &now); }
 
-/* What the pool keeps is not free. */
+/* Memory that the pool caches is not free. */
 result cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
 {
     ENTER();

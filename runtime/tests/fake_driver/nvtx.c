@@ -1,6 +1,6 @@
-/* The library of a profiler, as NVTX finds it by NVTX_INJECTION64_PATH: it writes the ranges that it is told of to the file that
-   FAKE_NVTX names, a line each with a tab between the fields. FAKE_NVTX_REFUSES makes it one that does not want to watch.
-   What the structures are is of version 3 of NVTX (nvtxDetail/nvtxTypes.h, nvToolsExt.h). */
+/* The library of a profiler, as NVTX finds it by NVTX_INJECTION64_PATH: it writes the ranges that it receives to the file
+   that FAKE_NVTX names, a line each with a tab between the fields. With FAKE_NVTX_REFUSES it refuses to attach.
+   The structures are those of version 3 of NVTX (nvtxDetail/nvtxTypes.h, nvToolsExt.h). */
 
 #include <stddef.h>
 #include <stdint.h>

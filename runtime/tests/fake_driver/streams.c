@@ -43,7 +43,7 @@ result cuStreamQuery(void *stream)
     return OK;
 }
 
-/* An event is the number of records so far, which are a millisecond apart, and what it was recorded behind. */
+/* An event is the number of earlier records, at intervals of a millisecond, and the work that it follows. */
 struct event { int record, timed; clocks at; struct stream *captured; };
 static _Atomic int records;
 result cuEventCreate(struct event **event, unsigned flags) { ENTER(); *event = calloc(1, sizeof **event); (*event)->timed = !(flags & 2); return OK; }

@@ -71,7 +71,7 @@ pub(crate) fn kernel(device: &Arc<dyn Executor>, symbol: &str, n_slots: usize) -
     module.kernel(&named(symbol, n_slots)).expect("it is there")
 }
 
-/// What follows a kernel's launch: the calls of the driver.
+/// The driver calls that follow a kernel's launch.
 pub(crate) fn traced(body: impl FnOnce()) -> Vec<String> {
     let path = env::var("FAKE_TRACE").expect("the test sets it");
     let calls = || fs::read_to_string(&path).unwrap_or_default().lines().map(str::to_owned).collect::<Vec<_>>();

@@ -51,7 +51,7 @@ impl Worker {
             self.seen = progress;
             self.stuck = None;
         }
-        // All wait for what another thread of the system writes.
+        // All wait for stores of another system thread.
         thread::yield_now();
         0
     }

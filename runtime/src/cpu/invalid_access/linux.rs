@@ -74,7 +74,7 @@ struct Call {
 pub(crate) struct ThreadSlot {
     /// The kernel's call that it is in, or null.
     call: AtomicPtr<Call>,
-    /// The kernel has called back: what runs is not its code.
+    /// The kernel is in a callback: the running code is not its own.
     is_outside: AtomicBool,
     /// The handler's result.
     address: AtomicUsize,
@@ -92,7 +92,7 @@ const HAS_ADDRESS: u32 = 1 << 16;
 const ON_STACK: u32 = 1 << 17;
 
 impl ThreadSlot {
-    /// The thread goes elsewhere: to what else runs on this thread of the system.
+    /// The thread leaves the kernel for other code on this system thread.
     pub(crate) fn leave(&self) -> Frame {
         // Only this thread and its handlers, which return here, access its slot: two separate stores suffice.
         let frame = Frame(self.call.load(Ordering::Relaxed), self.is_outside.load(Ordering::Relaxed));
@@ -165,7 +165,7 @@ fn take() -> Option<ThreadSlotRef> {
     (set == 0).then_some(ThreadSlotRef(seat))
 }
 
-/// Runs what a kernel has called, and what may run code of others.
+/// Runs a kernel's callback, which may run foreign code.
 pub(crate) fn outside<R>(run: impl FnOnce() -> R) -> R {
     let Some(seat) = mine() else { return run() };
     let was = seat.is_outside.swap(true, Ordering::Relaxed);
@@ -264,7 +264,7 @@ fn install() -> bool {
         let mut ours = no_action();
         ours.sa_sigaction = handle as extern "C" fn(c_int, *mut siginfo_t, *mut c_void) as usize;
         ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
-        // SAFETY: the handler is a function for signals with their information, and finds what was there before.
+        // SAFETY: the handler has the signature for `SA_SIGINFO`, and finds the previous handlers.
         installed = installed && unsafe { sigaction(signal, &raw const ours, ptr::null_mut()) } == 0;
     }
     INSTALLED.store(if installed { DONE } else { FAILED }, Ordering::Release);
@@ -324,7 +324,7 @@ fn is_own(registers: &[i64; 23]) -> bool {
     !is_in_library(back)
 }
 
-/// Whether there is code of a library, or of the program, at an address: what is compiled at run time is in none.
+/// Whether an address is in code of a library or of the program: code compiled at run time is in neither.
 fn is_in_library(address: usize) -> bool {
     struct LibraryQuery {
         address: usize,
@@ -352,7 +352,7 @@ fn is_in_library(address: usize) -> bool {
     asked.is_there
 }
 
-/// Notes what was met, for [`ThreadSlot::wild`].
+/// Records the access, for [`ThreadSlot::wild`].
 fn note(seat: &ThreadSlot, signal: c_int, code: c_int, address: usize, registers: &[i64; 23]) {
     let error = registers[REG_ERR as usize];
     // The system does not report a non-canonical address, nor whether the access was a write.
