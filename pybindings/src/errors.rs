@@ -9,13 +9,13 @@
 //! | `ErrorKind::Driver` | `DriverError` (`.code` is the driver's number) |
 //! | `ErrorKind::Launch` | `LaunchError` |
 //! | `ErrorKind::Memory` | `DeviceMemoryError` |
-//! | `ErrorKind::Allocator` | what a memory manager has raised |
+//! | `ErrorKind::Allocator` | the exception of a memory manager |
 //! | `ErrorKind::Event` | `EventError` |
 //! | `ErrorKind::Link` | `LinkerError` |
 //! | `ErrorKind::Compile` | `NvrtcCompilationError` |
 //! | `ErrorKind::NoTool` | `NvrtcSupportError` |
 //! | `ErrorKind::Value` | `ValueError` |
-//! | `ErrorKind::Raised` | what a kernel has raised |
+//! | `ErrorKind::Raised` | the exception of a kernel |
 //! | `ErrorKind::Sanitizer` | `SanitizerError`, or a warning |
 //! | `ErrorKind::Interrupted` | `KeyboardInterrupt` (where a signal's handler raised something else, that) |
 //! | `ErrorKind::Internal` | `InternalError` |
@@ -92,7 +92,7 @@ pub(crate) fn not_an_argument(arg: &Bound<'_, PyAny>) -> PyErr {
     ))
 }
 
-/// The exception of an attribute that a kernel or its configuration does not have, with what is meant where that is known.
+/// The exception for a missing attribute of a kernel or its configuration, with a suggestion where one is known.
 pub(crate) fn no_attribute(owner: &Bound<'_, PyAny>, name: &str) -> PyErr {
     let made = || {
         let (py, class) = (owner.py(), owner.get_type());
@@ -113,7 +113,7 @@ thread_local! {
     static KEPT: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
-/// Keeps an exception for the launch or the wait that goes on on this thread.
+/// Stores an exception for the current launch or wait of this thread.
 pub(crate) fn keep(error: PyErr) {
     KEPT.with_borrow_mut(|kept| _ = kept.get_or_insert(error));
 }
@@ -303,7 +303,7 @@ pub(crate) fn internal(py: Python<'_>, message: &str) -> PyErr {
     exception(py, "InternalError", (message,))
 }
 
-/// The same error with words before its message that say of what it is.
+/// The same error with a prefix that names its subject.
 pub(crate) fn prefixed(py: Python<'_>, of: &str, error: &PyErr) -> PyErr {
     let message = format!("{of}: {}", error.value(py));
     let named = error.get_type(py).call1((message,)).map_or_else(|error| error, PyErr::from_value);

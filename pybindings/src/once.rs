@@ -36,7 +36,7 @@ impl<T> Once<T> {
 }
 
 impl<T> Once<Py<T>> {
-    /// An object of Python's that is made by what cannot fail.
+    /// A Python object whose creation cannot fail.
     pub(crate) fn object<'py>(&self, py: Python<'py>, make: impl FnOnce() -> Py<T>) -> &pyo3::Bound<'py, T> {
         match self.get_or_make(|| Ok::<_, std::convert::Infallible>(make())) {
             Ok(object) => object.bind(py),

@@ -1,4 +1,4 @@
-/* What the extension takes of glibc, by names that glibc 2.28 has, so that the wheel is manylinux_2_28.
+/* The extension's glibc functions, by names that glibc 2.28 has, so that the wheel is manylinux_2_28.
 
    The machine that builds has a newer glibc, whose headers and linker give the newest version of each name. A hidden
    definition of our own comes before those: `old(f)` calls the version of 2.2.5, which all later ones still have. In glibc
@@ -94,7 +94,7 @@ hidden int mknod(const char *file, mode_t mode, dev_t device) {
   return old_mknod(MKNOD_VERSION, file, mode, &device);
 }
 
-/* 2.33: LLVM's statistics ask for it. */
+/* 2.33: LLVM's statistics call it. */
 hidden struct mallinfo2 mallinfo2(void) {
   struct mallinfo2 nothing = {0};
   return nothing;

@@ -339,7 +339,7 @@ def _check_given(function: Callable[..., object], source: str) -> None:
     try:
         tree = ast.parse("if 1:\n" + source if source[:1].isspace() else source)
     except (SyntaxError, ValueError):
-        return  # The compiler shows the place.
+        return  # The compiler reports the location.
     body = tree.body[0].body if source[:1].isspace() and isinstance(tree.body[0], ast.If) else tree.body
     names = [node.name for node in body if isinstance(node, ast.FunctionDef)]
     wanted = function.__code__.co_name
@@ -411,7 +411,7 @@ def _block(lines: list[str], first: int) -> str | None:
 
 def _is_of(code: CodeType, text: str, lines: list[str]) -> bool:
     """Whether Python makes a function's code of a text, which is part of these lines."""
-    # Whether `a.f()` loads a method depends on whether the module imports `a`. The whole file tells, but takes long.
+    # Whether `a.f()` loads a method depends on whether the module imports `a`. The whole file shows it, but takes long.
     # Where warnings are errors, Python leaves expressions that it warns of as they are written: `~True` from 3.12 on.
     for imports in (code.co_names, ()):
         if any(_same(code, _compile(text, code, imports=imports, warns=warns)) for warns in ("ignore", "error")):

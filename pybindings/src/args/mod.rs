@@ -42,7 +42,7 @@ pub(crate) struct CopyHint {
     /// The kernel sees the array's elements.
     #[pyo3(get)]
     copy_in: bool,
-    /// The array gets what the kernel wrote.
+    /// The kernel's stores are copied back to the array.
     #[pyo3(get)]
     copy_out: bool,
 }

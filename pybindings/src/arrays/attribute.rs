@@ -9,7 +9,8 @@ use pyo3::{
     types::{PyString, PyType},
 };
 
-/// A data descriptor of a type: what an object has by that name, whatever its own dictionary says.
+/// A data descriptor of a type: it determines an object's attribute of that name, regardless of the object's
+/// `__dict__`.
 pub(super) struct Attribute {
     descriptor: Py<PyAny>,
     get: ffi::descrgetfunc,
@@ -34,7 +35,7 @@ impl Attribute {
         if slot.is_null() {
             return Err(PyTypeError::new_err(format!("{name} has no `__get__`")));
         }
-        // SAFETY: what this slot of a type holds, if anything, is a function of this kind.
+        // SAFETY: this slot of a type is null or a function of this signature.
         let get = unsafe { std::mem::transmute::<*mut std::ffi::c_void, ffi::descrgetfunc>(slot) };
         Ok(Self { descriptor: descriptor.unbind(), get })
     }

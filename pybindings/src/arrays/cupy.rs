@@ -40,7 +40,7 @@ pub(crate) struct Cupy {
     size: Attribute,
     shape: Attribute,
     strides: Attribute,
-    /// Of what `data` gives, and the type of that.
+    /// The type of `data`, and that of its attribute.
     address: Attribute,
     memory: Py<PyType>,
     current_stream: CurrentStream,

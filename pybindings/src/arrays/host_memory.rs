@@ -1,4 +1,4 @@
-//! Memory of the host that the device uses where it is: what `cuda.mapped_array` and its relatives are made in.
+//! Host memory that the device accesses in place: the memory of `cuda.mapped_array` and similar functions.
 
 use std::sync::Arc;
 

@@ -35,7 +35,7 @@ impl Interface {
     ///
     /// # Errors
     ///
-    /// `TypeError` and `ValueError` for what a kernel cannot take.
+    /// `TypeError` and `ValueError` for arrays that kernels do not support.
     pub(crate) fn read(
         interface: &Bound<'_, PyAny>,
         owner: Option<&Bound<'_, PyAny>>,

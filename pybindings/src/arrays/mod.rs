@@ -1,4 +1,4 @@
-//! Arrays: in device memory, in this process, of other libraries; and what their extents and strides mean.
+//! Arrays: in device memory, in this process, of other libraries; and the meaning of their extents and strides.
 
 mod attribute;
 pub(crate) mod cupy;

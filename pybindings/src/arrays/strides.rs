@@ -63,7 +63,7 @@ pub(crate) fn layout(
     }
 }
 
-/// Whether all elements lie at multiples of what kernels take their dtype's to be.
+/// Whether all elements are aligned as kernels assume for their dtype.
 pub(crate) fn is_aligned(
     address: u64,
     shape: impl Iterator<Item = u64> + Clone,

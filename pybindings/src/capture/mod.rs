@@ -82,7 +82,7 @@ pub(crate) struct Capturer<'py, D> {
     path: Vec<(Bound<'py, PyAny>, u32)>,
     /// How many there were: the next one's number.
     count: u32,
-    /// Device arrays whose addresses are in what was captured.
+    /// Device arrays whose addresses were captured.
     pub(crate) kept: Vec<Py<PyAny>>,
     /// Files linked with the kernel: paths and objects, as the functions name them.
     pub(crate) links: Vec<Py<PyAny>>,
@@ -249,7 +249,7 @@ impl<'py> Scope<'py> {
     }
 }
 
-/// The names that a function's text reads and does not bind: what a copy of the function must bring along.
+/// The free names of a function's source: a copy of the function must include them.
 #[pyfunction]
 pub(crate) fn free_names(py: Python<'_>, file: String, text: String) -> PyResult<Vec<String>> {
     let source = Arc::new(SourceFile::new(file, text));

@@ -1,4 +1,4 @@
-//! From the value of a captured name to what the compiler knows of it ([`Captured`]).
+//! From the value of a captured name to the compiler's form of it ([`Captured`]).
 
 use std::collections::BTreeMap;
 

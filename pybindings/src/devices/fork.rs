@@ -11,7 +11,7 @@ use std::{
 
 #[derive(Default)]
 struct ForkState {
-    /// How many pieces of work go on.
+    /// The number of running pieces of work.
     at_work: usize,
     /// How many threads wait to fork: no work begins meanwhile, or they might wait for ever.
     forks: usize,
@@ -22,13 +22,13 @@ static STATE: Mutex<ForkState> = Mutex::new(ForkState { at_work: 0, forks: 0 });
 static CHANGED: Condvar = Condvar::new();
 
 thread_local! {
-    /// Those of this thread: a handler of a signal may fork in the midst of one, and the child goes on with it.
+    /// Those of this thread: a signal handler may fork during one, and the child continues it.
     static OWN: Cell<usize> = const { Cell::new(0) };
     /// The lock, held by the thread that forks.
     static HELD: RefCell<Option<MutexGuard<'static, ForkState>>> = const { RefCell::new(None) };
 }
 
-/// A piece of work goes on.
+/// A running piece of work.
 #[must_use]
 pub(crate) struct Work(());
 
@@ -43,7 +43,7 @@ fn wait(state: MutexGuard<'static, ForkState>) -> MutexGuard<'static, ForkState>
 /// Begins a piece of work, which waits for a fork that is under way. Called without the interpreter.
 pub(crate) fn at_work() -> Work {
     let mut state = lock();
-    // Work inside of work is what a fork waits for.
+    // A fork waits for the outermost work only.
     while state.forks > 0 && !is_at_work() {
         state = wait(state);
     }

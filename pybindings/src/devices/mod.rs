@@ -137,7 +137,7 @@ fn choose() -> Result<Devices, Error> {
     let is_sanitized = settings.device == DeviceChoice::Auto && !settings.sanitize.is_empty();
     let count = if settings.device.is_host() || is_sanitized { 0 } else { cuda::device_count() };
     if settings.device == DeviceChoice::Cuda && count == 0 {
-        // Opening says what is missing: the driver or a device.
+        // Opening reports what is missing: the driver or a device.
         cuda::open(settings, 0)?;
     }
     let executors = (0..count.max(1)).map(|_| Mutex::new(None)).collect();

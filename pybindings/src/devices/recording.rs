@@ -10,7 +10,7 @@ use weft_runtime::{Buffer, Edges, Event, Executor, Node, Step, Stream};
 
 use crate::devices;
 
-/// A step with what it needs as long as the graph lives.
+/// A step with the objects that it needs as long as the graph lives.
 pub(crate) struct Recorded {
     pub(crate) step: Step,
     /// Its stream, as [`Stream::order`] numbers it.
@@ -35,7 +35,7 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    /// The steps with what they come after, and what they use.
+    /// The steps with their predecessors, and the objects that they use.
     pub(crate) fn nodes(self) -> impl Iterator<Item = (Node, Vec<Arc<dyn Buffer>>, Py<PyAny>)> {
         let nodes = self.steps.into_iter().zip(self.after);
         nodes.map(|(Recorded { step, buffers, keep, .. }, after)| (Node { step, after }, buffers, keep))
@@ -76,7 +76,7 @@ pub(crate) fn begin(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// Records no longer, and gives what was recorded.
+/// Ends the recording, and returns it.
 pub(crate) fn end() -> Option<Recording> {
     RECORDS.set(false);
     RECORDING.take()
@@ -141,7 +141,7 @@ pub(crate) fn is_recording() -> bool {
     is_active()
 }
 
-/// Refuses what cannot be recorded.
+/// Refuses a call that cannot be recorded.
 ///
 /// # Errors
 ///
@@ -150,7 +150,7 @@ pub(crate) fn refuse(what: &str) -> PyResult<()> {
     refuse_but(what, "")
 }
 
-/// The same, and says what can be.
+/// The same, with the calls that can be recorded.
 ///
 /// # Errors
 ///

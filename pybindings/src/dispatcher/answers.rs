@@ -1,5 +1,5 @@
 //! Implementations of overloaded functions (`weft.cuda.extending`): the compiler says which calls it has met, the package
-//! chooses an implementation for each, and the compiler goes on.
+//! chooses an implementation for each, and the compiler continues.
 
 use pyo3::{
     prelude::*,

@@ -153,7 +153,7 @@ pub(super) fn extend<'py>(
 ///
 /// # Errors
 ///
-/// As those of a launch, and what callbacks raise.
+/// As those of a launch, and the exceptions of callbacks.
 pub(super) fn run(launcher: &Bound<'_, Launcher>, extended: &Extended<'_>) -> PyResult<()> {
     let (py, this) = (launcher.py(), launcher.get());
     if recording::is_active() {

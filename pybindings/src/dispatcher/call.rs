@@ -8,7 +8,7 @@ use pyo3::{
 
 use super::Dispatcher;
 
-/// Names of what is a part of the configuration, here and in other libraries.
+/// Names of configuration items, here and in other libraries.
 const CONFIGURATION: [&str; 10] =
     ["griddim", "grid", "blocks", "blockdim", "block", "threads", "stream", "sharedmem", "shared_mem", "cluster"];
 

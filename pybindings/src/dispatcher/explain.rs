@@ -1,4 +1,5 @@
-//! Which variants of a kernel launches run, and why, as a text for people; and what their plans for the CPU consist of, for tests.
+//! The variants of a kernel that launches run, and the reasons, as text; and the features of their plans for the CPU,
+//! for tests.
 
 use pyo3::prelude::*;
 use weft_artifact::Factors;
@@ -35,7 +36,7 @@ impl Dispatcher {
     }
 }
 
-/// A variant's types, its assumptions, and the names of what its plan consists of.
+/// A variant's types, its assumptions, and the names of its plan's features.
 type VariantFeatures = (String, Vec<&'static str>, Vec<&'static str>);
 
 /// The features of the CPU plans that the compiler has made of a kernel: for each of its specializations, and each of

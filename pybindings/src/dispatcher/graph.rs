@@ -38,7 +38,7 @@ pub(crate) struct RecordedLaunch {
 ///
 /// # Errors
 ///
-/// `TypeError` for an argument in host memory; what the recording says.
+/// `TypeError` for an argument in host memory; the errors of the recording.
 pub(super) fn record(
     dispatcher: &Bound<'_, Dispatcher>,
     resolved: &Arc<Resolved>,
@@ -115,7 +115,7 @@ impl RecordedLaunch {
 /// A recorded graph. A launch holds a reference to it.
 struct RecordedGraph {
     executor: Arc<dyn Executor>,
-    /// Dropped before what its steps use: where they use memory of the host, that waits for them.
+    /// Dropped before the memory that its steps use: where they use host memory, dropping waits for them.
     graph: Box<dyn runtime::Graph>,
     steps: Vec<StepResources>,
 }
@@ -150,7 +150,7 @@ impl Graph {
 }
 
 impl RecordedGraph {
-    /// The recorded launch of a number, with its step's and what that uses.
+    /// The recorded launch with this number, its step, and the memory that it uses.
     fn recorded<'py>(
         &self,
         py: Python<'py>,

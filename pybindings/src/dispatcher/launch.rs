@@ -49,7 +49,7 @@ pub(super) enum By<'a, 'py> {
 ///
 /// # Errors
 ///
-/// `TypeError` for arguments that do not fit, `CompileError`, and what the device says.
+/// `TypeError` for arguments that do not fit, `CompileError`, and the device's errors.
 pub(super) fn launch(
     dispatcher: &Bound<'_, Dispatcher>,
     config: &LaunchConfig,
@@ -158,7 +158,7 @@ fn run(
         return Err(raised);
     }
     errors::launched(py, launched, || devices::findings(py))?;
-    // Where the first copy says what a kernel has raised, the others are made all the same.
+    // If the first copy reports a kernel's exception, the others are made all the same.
     let mut finished = Ok(());
     for item in staging.staged {
         finished = finished.and(item.finish(py, stream, &mut arguments.hosts, executor));
@@ -231,7 +231,7 @@ fn wait_for_producers(py: Python<'_>, producers: &[u64], stream: Option<&dyn Str
     if producers.iter().all(|producer| *producer == own) || !setting(py, "CUDA_ARRAY_INTERFACE_SYNC")? {
         return Ok(());
     }
-    // By the method that a program calls, so that who watches or replaces it sees this, too.
+    // By the method that a program calls, so that a replaced or wrapped method sees this, too.
     let streams = py.import("weft.cuda._streams")?;
     for producer in producers.iter().filter(|producer| **producer != own) {
         streams.call_method1("external_stream", (*producer,))?.call_method0("synchronize")?;

@@ -267,7 +267,7 @@ impl Launcher {
     }
 }
 
-/// Checks grid, block, shared memory and cluster as Numba does what it has of them.
+/// Checks grid, block, shared memory and cluster; those that Numba has are checked as in Numba.
 pub(crate) fn launch_config(
     griddim: &Bound<'_, PyAny>,
     blockdim: &Bound<'_, PyAny>,
@@ -304,7 +304,7 @@ pub(crate) fn launch_config(
 ///
 /// # Errors
 ///
-/// `TypeError` and `ValueError`, which name what it is.
+/// `TypeError` and `ValueError`, which name the item.
 pub(super) fn dimensions(value: &Bound<'_, PyAny>, name: &str) -> PyResult<[u32; 3]> {
     let mut dims = [1; 3];
     // A failure is examined a second time, for the message: creating an exception costs more than a launch.

@@ -57,7 +57,7 @@ impl Dispatcher {
         if blocks >= FEW_BLOCKS || !self.is_new_grid(blocks) {
             return Ok(());
         }
-        // Without a device the launch is what fails.
+        // Without a device the launch fails.
         if devices::device_kind(py).is_ok_and(|kind| kind == "cuda") && setting(py, "CUDA_LOW_OCCUPANCY_WARNINGS")? {
             let text = format!("Grid size {blocks} will likely result in GPU under-utilization due to low occupancy.");
             errors::advise(py, "PerformanceWarning", &text)?;

@@ -141,7 +141,7 @@ pub(crate) struct Found {
     pub(crate) links: Vec<Py<PyAny>>,
 }
 
-/// Links a kernel's code with what its functions name, and loads it.
+/// Links a kernel's code with the files that its functions name, and loads it.
 fn link(
     py: Python<'_>,
     links: &[Py<PyAny>],
@@ -200,7 +200,7 @@ impl Code {
         &self.output.artifact.code
     }
 
-    /// Loads what was compiled on a device.
+    /// Loads compiled code on a device.
     fn load(
         owner: Option<&Bound<'_, Dispatcher>>,
         py: Python<'_>,
@@ -332,7 +332,7 @@ impl Overload {
         &self.target
     }
 
-    /// Its name with the types of its arguments, and what it is for.
+    /// Its name with the types of its arguments, and its target.
     pub(crate) fn shown(&self) -> String {
         let args: Vec<String> = self.args.iter().map(ToString::to_string).collect();
         format!("{}({}) for {}", self.kernel.name, args.join(", "), self.target)
@@ -370,7 +370,7 @@ impl Overload {
     }
 }
 
-/// A kernel's code as it was loaded, for the callbacks of what is linked with it.
+/// A kernel's loaded code, for the callbacks of linked code.
 #[pyclass(frozen, module = "weft._weft", name = "ObjectCode")]
 #[derive(Debug)]
 pub(crate) struct LoadedCode {

@@ -37,7 +37,7 @@ pub(super) struct Word {
 pub(super) struct Sign {
     /// The argument's cell.
     cell: u32,
-    /// Where the cell has it; what is above that is not the integer's.
+    /// Its index in the cells; bits above its width are not the integer's.
     bit: u64,
 }
 
@@ -81,7 +81,7 @@ pub(super) fn short_extents(given: &[ArgType], cells: &[u64]) -> Vec<(u32, u8)> 
     found
 }
 
-/// The integers of 64 bits among what a kernel takes, `cells` being where each of its slots is taken from.
+/// The 64-bit integers among a kernel's slots; `cells` has the cell of each slot.
 pub(super) fn words(slots: &[Slot], cells: &[u32]) -> Box<[Word]> {
     let word = |(slot, &cell): (&Slot, &u32)| match (slot.ty, &slot.source) {
         (SlotType::Scalar(Scalar::I64), SlotSource::Argument { field: SlotField::Shape(_), .. }) => {
@@ -131,7 +131,7 @@ impl Array {
     }
 }
 
-/// The arrays among what a kernel takes that its words do not say to be small.
+/// The arrays among a kernel's slots that its key words do not declare to be small.
 pub(super) fn arrays(given: &[ArgType], overload: &Overload, words: &[Word]) -> Box<[Array]> {
     let arrays = key::arrays_of(given, &overload.args, &overload.kernel.slots);
     let is_known = |cell: u32, array: ArrayType| {

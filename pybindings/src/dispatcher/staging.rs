@@ -94,7 +94,7 @@ struct Need {
     is_only_read: bool,
     copy_in: bool,
     copy_out: bool,
-    /// The addresses that its elements lie between; empty for what is a copy of its own in any case.
+    /// The address range of its elements; empty if it is a copy of its own in any case.
     span: Range<u64>,
 }
 
@@ -419,7 +419,7 @@ fn askew(dispatcher: &Dispatcher, members: &[&HostArgument]) -> PyErr {
 }
 
 impl Staged {
-    /// Brings back what the kernel wrote.
+    /// Copies the kernel's stores back.
     pub(super) fn finish(
         self,
         py: Python<'_>,
@@ -442,7 +442,7 @@ impl Staged {
     }
 }
 
-/// Brings back what the kernel wrote of arrays that travel together.
+/// Copies the kernel's stores to arrays that share a buffer back.
 fn unpack(
     py: Python<'_>,
     stream: Option<&dyn Stream>,

@@ -66,7 +66,7 @@ impl Tunings {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes what a launch runs.
+    /// Records the variant that a launch runs.
     pub(super) fn use_now(&self, factors: Factors) {
         self.lock().in_use = Some(factors);
     }

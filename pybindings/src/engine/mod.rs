@@ -127,7 +127,7 @@ pub(crate) fn compile(
     Ok(outcome.map(|output| Compiled { output, was_cached, is_lasting }))
 }
 
-/// The request for a function: the options of a dispatcher, and what settings add to them.
+/// The request for a function: the options of a dispatcher, and those of the settings.
 fn request(
     py: Python<'_>,
     definition: &Definition,
@@ -154,7 +154,7 @@ fn request(
     Ok(definition.request(args, target, options, keep))
 }
 
-/// Finds the names of what a kernel's plan for the host consists of.
+/// Finds the names of the features of a kernel's plan for the host.
 pub(crate) fn plan_features(
     py: Python<'_>,
     definition: &Definition,
@@ -194,7 +194,7 @@ fn interruptible<T: Send>(py: Python<'_>, work: impl Fn(Poll<'_>) -> Option<T> +
     })
 }
 
-/// Finds the type of what a function returns to kernels that call it with arguments of these types.
+/// Finds the type that a function returns to kernels that call it with arguments of these types.
 pub(crate) fn result_type(
     py: Python<'_>,
     definition: &Definition,

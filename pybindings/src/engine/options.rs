@@ -15,7 +15,7 @@ use weft_runtime::sanitize::memory;
 
 use crate::{devices, errors};
 
-/// Reads the options of a dispatcher: those of `cuda.jit` that are given, and what stands for its function on GPUs.
+/// Reads the options of a dispatcher: those of `cuda.jit` that are given, and its body on GPUs.
 pub(crate) fn read(options: &Bound<'_, PyDict>) -> PyResult<JitOptions> {
     let mut given = Vec::with_capacity(options.len());
     for (name, value) in options.iter() {
@@ -60,13 +60,13 @@ fn option_value(value: &Bound<'_, PyAny>) -> PyResult<OptionValue> {
     Ok(OptionValue::Other { truth: value.is_truthy()?, shown: value.repr()?.extract()? })
 }
 
-/// Raises what a wrong option raises, before there is a function to decorate.
+/// Raises the error of a wrong option, before there is a function to decorate.
 #[pyfunction]
 pub(crate) fn check_options(options: &Bound<'_, PyDict>) -> PyResult<()> {
     read(options).map(drop)
 }
 
-/// The options of `cuda.jit`: their names, defaults, values and what they do.
+/// The options of `cuda.jit`: their names, defaults, values and effects.
 #[pyfunction]
 pub(crate) fn jit_options() -> Vec<(&'static str, &'static str, &'static str, &'static str)> {
     JIT_OPTIONS.iter().map(|option| (option.name, option.default, option.allowed, option.doc)).collect()

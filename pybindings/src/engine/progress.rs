@@ -12,7 +12,7 @@ use weft_runtime::progress;
 #[derive(Default)]
 struct ProgressState {
     stage: Option<Stage>,
-    /// While it goes on, if it may be shown.
+    /// The current work, if it may be shown.
     shown: Option<progress::Progress>,
 }
 
@@ -32,7 +32,7 @@ impl Progress {
         Self { state: Arc::default(), other }
     }
 
-    /// It is compiled from now on, until what this gives is dropped.
+    /// Shows the compilation from now on, until the result is dropped.
     pub(super) fn begin(&self, kernel: impl FnOnce() -> String) -> Begun {
         let shown = progress::Progress::of_work(|| format!("compiling {}", kernel()));
         *lock(&self.state) = ProgressState { stage: None, shown };

@@ -13,7 +13,7 @@ const ARRAY: u32 = 1 << 30;
 const READONLY: u32 = 1 << 29;
 const LAYOUT: u32 = 27;
 const NDIM: u32 = 24;
-/// Where neither bit is set: what the lower bits are the code of.
+/// Where neither bit is set: the meaning of the lower bits.
 const KIND: u32 = 24;
 const VALUE: u32 = 0;
 const NONE: u32 = 1;
@@ -123,7 +123,7 @@ fn one_behind(given: &[ArgType]) -> usize {
     given.iter().map(ArgType::cells).sum()
 }
 
-/// Where a field of a declared argument is in what is given for it.
+/// The position of a field of a declared argument among the given cells.
 fn source_of(given: &ArgType, declared: &ArgType, path: &[u32], field: SlotField) -> Option<CellSource> {
     match (given, declared, path) {
         (ArgType::None, ArgType::Optional(_), _) => Some(CellSource::Missing),

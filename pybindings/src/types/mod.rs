@@ -125,14 +125,14 @@ impl Type {
         Ok(Self::of(ArgType::Pointer(Some(pointed))))
     }
 
-    /// The type of what is of a type or `None`.
+    /// The type of a value that is of a type or `None`.
     #[staticmethod]
     fn make_optional(of: &Self) -> PyResult<Self> {
         let made = of.arg.clone().or_none().map(Self::of);
         made.ok_or_else(|| PyTypeError::new_err("what is None or None is `none`"))
     }
 
-    /// What a value is that may be `None`, where it is not.
+    /// The type of an optional value where it is not `None`.
     #[getter]
     fn r#type(&self) -> PyResult<Self> {
         if let ArgType::Optional(of) = &self.arg {
@@ -499,7 +499,7 @@ fn args_of(types: Vec<Bound<'_, Type>>) -> Vec<ArgType> {
     types.into_iter().map(|ty| ty.get().arg.clone()).collect()
 }
 
-/// NumPy's dtype of a weft type; of anything else, what NumPy makes of it.
+/// NumPy's dtype of a weft type; for any other object, NumPy's conversion.
 #[pyfunction]
 pub(crate) fn as_dtype<'py>(ty: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let Ok(weft) = ty.cast::<Type>() else {
@@ -517,7 +517,7 @@ pub(crate) fn from_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<Type> {
     Ok(Type::of_dtype(dtype_of(dtype)?))
 }
 
-/// The dtype that anything usable as one means: a weft type, or what NumPy takes for one.
+/// The dtype of an object that denotes one: a weft type, or an object that NumPy accepts.
 pub(crate) fn dtype_of(obj: &Bound<'_, PyAny>) -> PyResult<DType> {
     let Ok(ty) = obj.cast::<Type>() else { return numpy::dtype_of(obj) };
     let dtype = ty.get().dtype_itself();

@@ -33,7 +33,7 @@ pub(crate) struct Classes {
 
 static CLASSES: Once<Classes> = Once::new();
 
-/// NumPy's classes if someone has imported it.
+/// NumPy's classes, if NumPy was imported.
 pub(crate) fn loaded(py: Python<'_>) -> Option<&'static Classes> {
     if let Some(classes) = CLASSES.get() {
         return Some(classes);

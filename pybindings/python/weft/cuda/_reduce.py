@@ -226,7 +226,7 @@ class Reduce:
         if kernel is None:
             ty = _weft.from_dtype(dtype)
             core = jit([Signature(ty, (ty, ty))], device=True, inline=True)(self._functor)
-            core.result_type((ty, ty))  # What is wrong with the function is said of it alone.
+            core.result_type((ty, ty))  # reports the function's errors before the kernel's
             if pieces:
                 kernel = _tiles_by_one(core, ty) if reproducible else _pieces(core, ty)
             else:

@@ -81,7 +81,7 @@ class Stream(StreamBase):
         def call(error: Exception | None) -> None:
             try:
                 callback(self, _status(error), arg)
-            except Exception as raised:  # there is nobody else to tell
+            except Exception as raised:  # no caller can receive it
                 import warnings
 
                 warnings.warn(f"a callback of {self!r} has raised {raised!r}", DeviceWarning, stacklevel=1)

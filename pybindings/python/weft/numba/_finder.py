@@ -1,8 +1,8 @@
 """How `numba.cuda` comes to be weft: a finder of Python's import system, and the modules that it gives.
 
-https://docs.python.org/3/reference/import.html#finders-and-loaders has the rules. The finder stands before all others
-and answers for `numba.cuda` and what is below it; where numba is not installed, for `numba` and all below it. Each
-module is a `Facade`, whose names are looked up in weft's modules when they are asked for (`_modules` has the table).
+https://docs.python.org/3/reference/import.html#finders-and-loaders has the rules. The finder is the first in
+`sys.meta_path`, and answers for `numba.cuda` and its submodules; where numba is not installed, for `numba` and all its
+submodules. Each module is a `Facade`, which looks names up in weft's modules on access (`_modules` has the table).
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ impl Exchange {
         Ok(is_complex && conjugate && object.call_method0(intern!(py, "is_conj"))?.is_truthy()?)
     }
 
-    /// Reads an object's tensor as [`Seen`] does, and gives what keeps it, if it is not the object.
+    /// Reads an object's tensor as [`Seen`] does, and returns its owner, if that is not the object.
     ///
     /// # Errors
     ///

@@ -77,7 +77,7 @@ unsafe extern "C" fn export_array(object: *mut c_void, out: *mut *mut VersionedT
     })
 }
 
-/// `dltensor_from_py_object_no_sync`: what it points to is the array's.
+/// `dltensor_from_py_object_no_sync`: the array owns the memory that it points to.
 unsafe extern "C" fn borrow(object: *mut c_void, out: *mut RawTensor) -> c_int {
     Python::attach(|py| {
         let borrowed = array(py, object).and_then(|array| {

@@ -145,7 +145,7 @@ impl Seen {
     ///
     /// # Errors
     ///
-    /// `TypeError`, `ValueError` and `BufferError` for what a kernel cannot take.
+    /// `TypeError`, `ValueError` and `BufferError` for tensors that kernels do not support.
     pub(super) fn of(raw: &RawTensor, flags: u64, max_ndim: usize, cells: &mut Vec<u64>) -> PyResult<Self> {
         let first = cells.len();
         let seen = see(raw, flags, max_ndim, cells);
@@ -236,7 +236,7 @@ impl Consumer {
 ///
 /// # Errors
 ///
-/// The object's own; `TypeError`, `ValueError` and `BufferError` for what a kernel cannot take.
+/// The object's own; `TypeError`, `ValueError` and `BufferError` for tensors that kernels do not support.
 pub(crate) fn ask(
     object: &Bound<'_, PyAny>,
     method: &Bound<'_, PyAny>,
@@ -305,7 +305,7 @@ pub(crate) struct Tensor {
 }
 
 impl Tensor {
-    /// A tensor of what was read.
+    /// A tensor with the cells that were read.
     pub(crate) fn new(seen: &Seen, cells: &[u64], keeper: Keeper) -> Self {
         let Seen { place, array, is_copied, is_aligned: _ } = *seen;
         Self { cells: cells.into(), array, place, is_copied, _keeper: keeper }

@@ -60,7 +60,7 @@ def _ask(function: Callable[..., Any]) -> str:
 
 def _is_empty(cell: Any) -> bool:
     try:
-        cell.cell_contents  # noqa: B018  # asking is the test
+        cell.cell_contents  # noqa: B018  # the access is the test
     except ValueError:
         return True
     return False
@@ -78,8 +78,8 @@ def _type(annotation: Any, names: dict[str, Any]) -> Any:
 def _evaluated(text: str, names: dict[str, Any]) -> Any:
     """Give what a text means where the function stands, or else as a type in a signature."""
     try:
-        return eval(text, names)  # Python's own way of reading annotations that are texts
-    except Exception:  # whatever it raises, it means nothing there
+        return eval(text, names)  # Python's own way of evaluating string annotations
+    except Exception:  # an annotation that cannot be evaluated is unknown
         pass
     try:
         (ty,) = parse_signature(f"({text},)").args

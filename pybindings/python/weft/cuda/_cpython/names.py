@@ -272,7 +272,7 @@ NAMES["weft.cuda.clock"] = lambda: UINT32(time.perf_counter_ns())
 NAMES["weft.cuda.clock64"] = NAMES["weft.cuda.globaltimer"] = lambda: INT64(time.perf_counter_ns())
 
 
-# ---- atomic steps --------------------------------------------------------------------------------------------------
+# ---- atomic operations ---------------------------------------------------------------------------------------------
 
 
 def _nan(value: Any) -> bool:

@@ -53,7 +53,7 @@ _FUTURES = 0x1FF0000
 # Products, powers and shifts of literals with more bits are left to run time by CPython's compiler.
 _LONGEST = 128
 _WORD = 1 << 64
-# What a constant begins with in the place of which an object comes.
+# The prefix of a constant that is replaced by an object.
 _OBJECT = "\0weft "
 # The variable of an inner function that is called with several types which has its arguments.
 _ARGUMENTS = "weft arguments"

@@ -44,7 +44,7 @@ class Loop(Elements):
         self.signature = Signature(returns, args)
         super().__init__(jit([self.signature], device=True, inline=True)(function))
         if declared:
-            self.core.result_type(args)  # What is wrong with the function is said now, as of kernels with signatures.
+            self.core.result_type(args)  # reports errors now, as for kernels with signatures
 
 
 def _items(ty: Type) -> list[Type]:
