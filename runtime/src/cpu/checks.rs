@@ -23,7 +23,7 @@ const QUIET: u32 = 16;
 /// Rounds after which threads in loops are taken to wait.
 const WAITS: u32 = QUIET + 4;
 
-/// Where accesses go that must touch no memory of the program's.
+/// The target of accesses that must not touch memory of the program.
 #[repr(C, align(64))]
 struct Nowhere(UnsafeCell<[u8; 64]>);
 
@@ -148,7 +148,7 @@ pub(super) fn paused(launch: *mut Launch, slot: usize, thread: usize) -> Option<
     Some(launch.paused(LiveThread { slot, thread }))
 }
 
-/// Looks whether a launch gets on.
+/// Checks whether a launch makes progress.
 #[derive(Debug, Default)]
 pub(super) struct Patience {
     changes: u64,
@@ -185,14 +185,14 @@ pub(super) type Checked = Mutex<Launch>;
 #[derive(Clone, Copy)]
 pub(super) enum Checks<'a> {
     Nobody,
-    /// Of a launch that one thread of the system runs.
+    /// For a launch that one system thread runs.
     Alone(&'a Checked),
-    /// Of one that several run, and how many of its blocks are done.
+    /// For a launch that several run, and the number of its finished blocks.
     Parts(&'a LaunchParts, &'a AtomicU64),
 }
 
 impl<'a> Checks<'a> {
-    /// Of a launch that one thread of the system runs.
+    /// For a launch that one system thread runs.
     pub(super) const fn alone(self) -> Option<&'a Checked> {
         match self {
             Self::Alone(checked) => Some(checked),
@@ -249,7 +249,7 @@ pub(super) fn arguments(kernel: &Kernel, cells: &[u64]) -> Vec<Argument> {
     all
 }
 
-/// The strides of an array without gaps.
+/// The strides of a contiguous array.
 fn packed(shape: &[u64], item: u64, first_fastest: bool) -> Vec<i64> {
     let mut strides = vec![0; shape.len()];
     let mut next = item.cast_signed();

@@ -9,7 +9,7 @@ use weft_artifact::HostWatch;
 use super::pool::{Pool, Work};
 use crate::error::{Error, ErrorKind};
 
-/// From here on threads share a copy.
+/// The size in bytes from which threads share a copy.
 const LARGE: usize = 4 << 20;
 /// The least size of a chunk.
 const CHUNK: usize = 256 << 10;
@@ -240,7 +240,7 @@ mod tests {
         }
     }
 
-    /// Copies from inside of a launch, which therefore has the threads.
+    /// Copies from inside of a launch, which therefore uses the threads.
     struct CopyInside<'a>(&'a Pool, &'a [u8]);
 
     impl Work for CopyInside<'_> {

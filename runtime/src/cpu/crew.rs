@@ -30,12 +30,12 @@ use super::{
 /// The time that a thread polls for the next launch before it sleeps, and a caller for the end of its own: longer than
 /// the interval between two launches in a Python loop, and than waking a thread takes.
 const LOOKING: Duration = Duration::from_micros(200);
-/// How often it looks between two glances at the clock.
+/// The number of polls between two reads of the clock.
 const LOOKS: u32 = 50;
 /// Stack of a thread, as large as a main thread's. Memory is only taken as it is used.
 const STACK_BYTES: usize = 8 << 20;
 
-/// A launch as the threads see it: on the stack of its caller, who waits until no thread has it any more.
+/// A launch as the threads see it: on the stack of its caller, who waits until no thread refers to it any more.
 #[derive(Clone, Copy)]
 pub(super) struct Job {
     pub(super) work: NonNull<dyn Work>,
@@ -104,7 +104,7 @@ struct WorkerSlot {
     /// The call that the thread works for, or [`IDLE`].
     works_for: AtomicU64,
     asleep: AtomicBool,
-    /// The thread, once it has come.
+    /// The thread, once it has started.
     thread: OnceLock<Thread>,
 }
 
@@ -121,7 +121,7 @@ struct CrewQueue {
 /// The threads of one process.
 pub(super) struct Crew {
     pub(super) process: u32,
-    /// How long a thread looks: not at all if there are more of them than cores.
+    /// The time that a thread polls: 0 if there are more threads than cores.
     looking: Duration,
     queue: Mutex<CrewQueue>,
     free: Condvar,
@@ -175,12 +175,12 @@ impl Crew {
         Call(self.call.load(Ordering::SeqCst))
     }
 
-    /// Whether threads look for work at the moment: they are there at once.
+    /// Whether threads are polling for work: they start immediately.
     pub(super) fn any_looks(&self) -> bool {
         self.started.load(Ordering::SeqCst) > self.asleep.load(Ordering::SeqCst)
     }
 
-    /// Waits until no other launch has the threads; `None` if the caller gives up.
+    /// Waits until no other launch uses the threads; `None` if the caller stops waiting.
     pub(super) fn turn(self: &Arc<Self>, caller: &Caller<'_>) -> Option<CrewGuard<'_>> {
         let mut queue = self.queue();
         while queue.taken {
@@ -204,7 +204,7 @@ impl Crew {
         Some(CrewGuard::of(self, &mut queue))
     }
 
-    /// The same without waiting: `None` if another launch has them.
+    /// The same without waiting: `None` if another launch uses them.
     pub(super) fn try_turn(self: &Arc<Self>) -> Option<CrewGuard<'_>> {
         let mut queue = self.queue.try_lock().ok().filter(|queue| !queue.taken)?;
         Some(CrewGuard::of(self, &mut queue))
@@ -267,7 +267,8 @@ impl Crew {
     }
 
     fn work_for(&self, call: Call, number: usize, seat: &WorkerSlot) {
-        // First this, then a second look: if the caller has not seen this when it waited, its launch was over, which the look shows.
+        // Set this first, then check again: if the caller has not seen it when it waited, its launch was over, which
+        // the check sees.
         seat.works_for.store(call.0, Ordering::SeqCst);
         if self.call() == call {
             // SAFETY: the caller waits for this thread, so the cell is not written, and its job is there.
@@ -306,7 +307,7 @@ impl Crew {
     }
 }
 
-/// Looks whether something is so, for a time; whether it was.
+/// Polls a condition for a time; whether it was true.
 fn within(time: Duration, is_so: impl Fn() -> bool) -> bool {
     let start = Instant::now();
     loop {
@@ -323,7 +324,7 @@ fn within(time: Duration, is_so: impl Fn() -> bool) -> bool {
 }
 
 thread_local! {
-    /// This thread's launch has the threads: one inside of it, in the handler of a signal, does without.
+    /// This thread's launch uses the threads: a launch inside of it, in a signal handler, does without.
     static HAS_CREW: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -353,7 +354,7 @@ impl<'a> CrewGuard<'a> {
             let mate = Arc::clone(crew);
             let builder = thread::Builder::new().name(format!("weft-cpu-{}", number + 1)).stack_size(STACK_BYTES);
             if builder.spawn(move || mate.work(number + 1)).is_err() {
-                // No more threads to be had: those that there are do the work.
+                // No more threads can be started: the existing ones do the work.
                 break;
             }
             crew.started.store(number + 1, Ordering::SeqCst);
@@ -380,7 +381,7 @@ impl<'a> CrewGuard<'a> {
             bed = held;
             if waited.timed_out() && crew.is_worked_for(call) {
                 drop(bed);
-                // Whatever the answer, the threads are waited for: they leave when they see that it is to stop.
+                // Whatever the result, wait for the threads: they leave when they see the stop flag.
                 caller.asks();
                 bed = crew.bed();
             }

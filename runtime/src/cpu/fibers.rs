@@ -41,11 +41,11 @@ const ITERATIONS: u64 = 64;
 const RESERVE: usize = 96 << 10;
 /// The estimated use of a thread's stack in bytes, besides local arrays, and of its context.
 const USED_BYTES: u64 = 9 << 10;
-/// Loops that are not known to wait, and in which no thread has come to a barrier or its end for so long, may wait.
+/// A loop that is not known to wait, and in which no thread has reached a barrier or its end for this long, may wait.
 const SLOW: Duration = Duration::from_millis(50);
 /// The most threads that are live for these.
 const MOST_SLOW: usize = 16 << 10;
-/// A launch fails in which all threads have waited for so long, and no memory is left for more of them.
+/// A launch fails if all threads have waited for this long, and there is no memory for more of them.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Memory that a block takes while it is alive.
@@ -82,7 +82,7 @@ enum Stop {
 struct Thread {
     telling: SanitizedContext,
     yielder: *const Yielder<(), Stop>,
-    /// Of the thread of the system, or null.
+    /// The system thread's slot, or null.
     seat: *const ThreadSlot,
 }
 
@@ -258,7 +258,7 @@ impl Fibers<'_> {
         };
         let mut n_done = 0;
         let seat = invalid_access::seat();
-        // The handler of a signal launches inside of another launch.
+        // A signal handler may launch inside of another launch.
         let outer = seat.as_deref().map(ThreadSlot::leave);
         let mut rooms = BlockMemories::of((self.n_threads(), self.stack_bytes, self.scratch_bytes));
         let mut taken = 0..0;
@@ -348,9 +348,9 @@ impl Fibers<'_> {
         had_room
     }
 
-    /// Whether there is memory for the threads of further blocks, which is taken as they use it.
+    /// Whether there is memory for the threads of further blocks; pages are committed on first use.
     fn has_memory(&self, n_live: usize, n_blocks: usize) -> bool {
-        // A few are always had.
+        // There is always memory for a few.
         if (n_live + n_blocks) * self.n_threads() <= MOST_KEPT {
             return true;
         }
@@ -563,7 +563,7 @@ impl Block {
         self.n_ready == 0 && self.states.iter().all(|state| *state == ThreadState::Done)
     }
 
-    /// Ends it, whether its threads have ended or not; gives its memory back.
+    /// Ends it, whether its threads have ended or not; frees its memory.
     fn end(mut self) -> BlockMemory {
         for mut fiber in self.fibers.into_iter().flatten() {
             if !fiber.done() {

@@ -58,7 +58,7 @@ pub(super) struct CpuModule {
 }
 
 impl CpuModule {
-    /// Has the loader load an object.
+    /// Loads an object with the loader.
     pub(super) fn load(shared: &Arc<Shared>, loader: &dyn HostLoader, artifact: &Artifact) -> Result<Self, Error> {
         if artifact.format != CodeFormat::HostObject {
             return Err(Error::new(
@@ -150,7 +150,7 @@ struct CpuKernel {
     /// The sites of sanitized code, and its callbacks.
     sanitized: Option<Box<(Arc<Sites>, Kernel)>>,
     cost: Cost,
-    /// Sanitized code may be run in parts: no launch has shown that this is of no use.
+    /// Sanitized code may run in parts: no launch has shown that this is useless.
     in_parts: AtomicBool,
     shared: Arc<Shared>,
     /// Keeps the code loaded.
@@ -223,7 +223,7 @@ impl LoadedKernel for CpuKernel {
         self.check(config, cells.len())?;
         check_stream(stream)?;
         let _range = profiler_ranges::launch(&self.limits.name);
-        // The blocks of a cluster run as others do: nothing that a kernel can call shows clusters.
+        // The blocks of a cluster run like others: no function that a kernel can call reveals clusters.
         let LaunchConfig { mut grid, mut block, shared_bytes, cluster: _ } = self.limits.on_device(config);
         grid.swap(0, self.x_axis);
         block.swap(0, self.x_axis);
@@ -244,7 +244,7 @@ impl LoadedKernel for CpuKernel {
             Some(_) if n_threads <= MOST_ALONE => {
                 pool.run(&Alone { launch: &launch, n_blocks }, 1, &Cost::default(), poll)
             }
-            // Blocks may wait for later ones: no thread stops after some, whatever the last launch has cost.
+            // Blocks may wait for later ones: a thread may not stop after some, whatever the last launch has cost.
             Some(_) => pool.run(&launch, n_blocks, &Cost::default(), poll),
             None => pool.run(&launch, n_blocks, &self.cost, poll),
         };
@@ -417,7 +417,7 @@ impl Launch<'_> {
 }
 
 impl Work for Launch<'_> {
-    /// A block that others wait for must not lie with a thread that has not come to it yet.
+    /// A block that others wait for must not be in the share of a thread that has not reached it yet.
     fn at_once(&self) -> u64 {
         if self.stack_bytes.is_some() { 1 } else { u64::MAX }
     }

@@ -38,7 +38,7 @@ use crate::{
 
 /// A launch that should be over within this time runs on the calling thread: waking others takes longer.
 const ALONE: Duration = Duration::from_micros(20);
-/// The same while threads look for work, which are there at once.
+/// The same while threads are polling for work and start immediately.
 const ALONE_BESIDE: Duration = Duration::from_micros(5);
 /// The least work per thread of a launch.
 const SHARE: Duration = Duration::from_micros(3);
@@ -48,9 +48,9 @@ const CHUNK: Duration = Duration::from_micros(1);
 const FIRST: Duration = Duration::from_micros(20);
 /// The interval at which the calling thread reads the clock while it works alone.
 const LOOK: Duration = Duration::from_micros(10);
-/// A calling thread that has worked alone for so long wakes others for the rest.
+/// A calling thread that has worked alone for this long wakes others for the rest.
 const ENOUGH: Duration = Duration::from_micros(40);
-/// About so long a thread works without looking whether the launch goes on.
+/// The time that a thread works before it checks whether the launch was stopped.
 const GLANCE: Duration = Duration::from_millis(10);
 /// Each chunk is this fraction of a share's remaining blocks.
 const CHUNKS_PER_SHARE: u64 = 4;
@@ -61,8 +61,9 @@ pub(crate) trait Work: Sync {
         u64::MAX
     }
 
-    /// Runs the ranges of blocks that `next` gives until it gives none, on this thread. `false` if this thread has
-    /// not the memory for it; it has then taken no range. `watch` is for code inside of a range that may run for long.
+    /// Runs the ranges of blocks that `next` returns, on this thread, until it returns none. `false` if this thread
+    /// lacks the memory for it; it has then taken no range. `watch` is for code inside of a range that may run for
+    /// long.
     fn run(&self, next: &mut dyn FnMut() -> Option<Range<u64>>, watch: *const HostWatch) -> bool;
 }
 
@@ -86,7 +87,7 @@ impl Cost {
     }
 }
 
-/// The blocks of a launch that are left in one thread's share.
+/// The remaining blocks of one thread's share.
 #[derive(Debug)]
 #[repr(align(128))] // a cache line of its own, since its thread writes to it, and at the end others
 struct Share {
@@ -122,7 +123,7 @@ impl Share {
 #[derive(Debug)]
 pub(super) struct Blocks {
     shares: Vec<Share>,
-    /// Shares that are handed out. One thread's last look at all of them would take as long as a small launch.
+    /// The number of exhausted shares. A check of all shares by the last thread would take as long as a small launch.
     done: AtomicUsize,
     /// How many blocks a chunk should have.
     least: u64,
@@ -271,7 +272,8 @@ impl Pool {
         self.run_together(turn, work, first..n_blocks, cost, &caller, &stop)
     }
 
-    /// Runs blocks on all threads now. `false` if there is only this one, or if others have them; nothing has then run.
+    /// Runs blocks on all threads now. `false` if there is only this one, or if another launch uses them; nothing has
+    /// then run.
     pub(crate) fn run_unless_busy(&self, work: &dyn Work, n_blocks: u64) -> Result<bool, Error> {
         if self.n_threads == 1 {
             return Ok(false);
@@ -338,7 +340,7 @@ impl Pool {
         if blocks.left() > 0 { Err(no_memory()) } else { Ok(()) }
     }
 
-    /// Whether threads of this process look for work.
+    /// Whether threads of this process are polling for work.
     fn any_looks(&self) -> bool {
         // SAFETY: it is null or from `Arc::into_raw`, and only dropped with `self`.
         let crew = unsafe { self.crew.load(Ordering::Acquire).as_ref() };
@@ -364,7 +366,7 @@ impl Pool {
         if self.crew.compare_exchange(known, ours, Ordering::AcqRel, Ordering::Acquire).is_ok() {
             return crew;
         }
-        // Another thread of this process was quicker.
+        // Another thread of this process was faster.
         // SAFETY: it was just made by `into_raw` and no one else has it.
         drop(unsafe { Arc::from_raw(ours) });
         self.crew()

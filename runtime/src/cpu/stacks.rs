@@ -23,11 +23,11 @@ mod linux {
     }
     const PROT_NONE: i32 = 0;
     const PROT_READ_WRITE: i32 = 3;
-    /// Private, of no file, not counted before it is used.
+    /// Flags for private, anonymous memory without reserved swap space.
     const FLAGS: i32 = 0x2 | 0x20 | 0x4000;
     const MADV_NOHUGEPAGE: i32 = 15;
     const MADV_GUARD_INSTALL: i32 = 102;
-    /// The largest page of the systems that run here: a guard and a stack are multiples of it.
+    /// The largest page size of the supported systems: a guard and a stack are multiples of it.
     const PAGE: usize = if cfg!(target_arch = "x86_64") { 4 << 10 } else { 64 << 10 };
 
     /// The offset between the starts of consecutive stacks within a page: without it the hot parts of all stacks would

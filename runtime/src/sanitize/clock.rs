@@ -93,7 +93,7 @@ pub(super) struct Thread {
     pub(super) clock: u32,
     /// The function that it is in.
     pub(super) depth: Depth,
-    /// Of each lane of its warp: the clock up to which its accesses are known.
+    /// The known clock of each lane of its warp.
     pub(super) lanes: Option<Box<[u32; WARP]>>,
     /// The acquired knowledge.
     pub(super) known: Option<Arc<Vector>>,
@@ -101,7 +101,7 @@ pub(super) struct Thread {
     pub(super) before: Option<Spot>,
     /// It has left by a `return`.
     pub(super) returned: bool,
-    /// Where it meets others, or last has.
+    /// The location of its current or last barrier.
     pub(super) meeting: CollectiveCall,
     /// The vector that atomic operations release: its knowledge at its last fence, for all threads and for its block.
     pub(super) released: Option<Arc<Vector>>,
@@ -116,7 +116,7 @@ pub(super) struct Thread {
     pub(super) copies: Vec<Copied>,
     /// Its permitted reads of bytes that were never written: source location and address.
     pub(super) unwritten: Vec<(Spot, u64)>,
-    /// Its local arrays. A thread of a later block takes them over, and clears them when they begin.
+    /// Its local arrays. A thread of a later block reuses them, and clears them when they begin.
     pub(super) locals: Vec<super::memory::Bytes>,
     /// Whether it waits, as far as that can be seen.
     pub(super) look: Look,
@@ -193,7 +193,7 @@ impl Thread {
         };
     }
 
-    /// The same, where only the calls have changed that led to where it is.
+    /// The same, where only the call chain has changed.
     pub(super) fn see_calls(&mut self) {
         let chain = Spot::new(0, self.depth.chain).bits();
         (self.seen.chain, self.seen.chain_too) = (chain, chain);

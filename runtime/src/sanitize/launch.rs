@@ -34,7 +34,7 @@ pub struct Shape {
     pub block: [u32; 3],
     /// Benign races are reported: those in which both threads write the same value.
     pub benign_races: bool,
-    /// The threads of a block are loops, which come to its barriers together.
+    /// The threads of a block are iterations of work-item loops, which reach its barriers together.
     pub loops: bool,
 }
 
@@ -65,11 +65,11 @@ pub struct AccessRecord {
 /// The sanitizer's decision about an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It goes where it would.
+    /// It proceeds.
     Goes,
     /// The same, and the value that it reads is unwritten: the number by which the thread will report its use.
     Unwritten(u32),
-    /// It must touch no memory of the program's.
+    /// It must not access memory of the program.
     Nowhere,
 }
 
@@ -87,7 +87,7 @@ pub(super) struct Block {
     pub(super) len: u64,
     /// Where dynamic shared memory begins in it.
     pub(super) dynamic: u64,
-    /// Its number among all that there were.
+    /// Its unique number.
     pub(super) id: u32,
     /// The values that the code of all its threads compares with, if they are iterations of a work-item loop.
     pub(super) seen: Option<Box<HostSeen>>,
@@ -103,7 +103,7 @@ pub(super) struct Plan {
     pub(super) numbers: Numbers,
     pub(super) memory: Arc<[Arc<Bytes>]>,
     pub(super) freed: Arc<BTreeMap<u64, u64>>,
-    /// By the bits of parameters: of accesses to its array nothing is to be remembered, and it is written.
+    /// A bit for each parameter: accesses to its array need no state, and it is written.
     pub(super) quiet: u64,
 }
 
@@ -114,7 +114,7 @@ pub struct Launch {
     pub(super) blocks: Vec<Block>,
     pub(super) calls: Calls,
     pub(super) shadow: Shadow,
-    /// Some of the scratch memory is not the program's.
+    /// Some cells of scratch memory do not belong to the program.
     pub(super) has_cells: bool,
     pub(super) released: Logs,
     /// A thread has released something.
@@ -126,7 +126,7 @@ pub struct Launch {
     pub(super) looks: bool,
     /// The last values that atomic operations saw, if all accesses are inspected.
     pub(super) seen: ByAddress<u64>,
-    /// Of a part: which pages it has met.
+    /// The pages that a part has claimed.
     pub(super) claims: Option<Claims>,
 }
 
@@ -159,7 +159,7 @@ impl Plan {
             let is_freed = || self.has(Tools::MEMCHECK) && memory::has(&self.freed, start, end - start);
             let has_unwritten =
                 || self.has(Tools::INITCHECK) && memory::unwritten(&self.memory, start, end - start) > 0;
-            // Code takes it for granted of elements that are parts of items.
+            // Compiled code assumes this for elements that are parts of items.
             let align = 1_u64 << argument.item.trailing_zeros().min(3);
             let is_aligned = start.is_multiple_of(align)
                 && argument.strides.iter().all(|stride| stride.unsigned_abs().is_multiple_of(align));
@@ -251,7 +251,7 @@ impl Launch {
         }
     }
 
-    /// Gives its blocks numbers that none had before.
+    /// Assigns its blocks new numbers.
     pub(super) fn take_numbers(&mut self) {
         self.plan.numbers = self.plan.numbers.of_blocks_anew();
         self.shadow.go_on(&self.plan.numbers);
@@ -262,7 +262,8 @@ impl Launch {
         (0..self.blocks.len()).for_each(|slot| self.show_block(slot));
     }
 
-    /// A block begins in a piece of scratch memory, in which dynamic shared memory begins at `dynamic`; gives its slot.
+    /// A block begins with a piece of scratch memory, in which dynamic shared memory begins at `dynamic`; returns its
+    /// slot.
     pub fn begin(&mut self, number: u64, scratch: u64, bytes: u64, dynamic: u64) -> usize {
         self.changes += 1;
         let n_threads = self.plan.shape.block.iter().map(|&extent| extent as usize).product();
@@ -410,7 +411,7 @@ impl Launch {
         self.blocks.get_mut(who.slot)?.threads.get_mut(who.thread)
     }
 
-    /// The number of a block among all that there were.
+    /// The unique number of a block.
     pub(super) fn number(&self, slot: usize) -> u32 {
         self.blocks.get(slot).map_or(self.plan.numbers.blocks.0, |block| block.id)
     }

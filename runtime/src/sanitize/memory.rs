@@ -18,7 +18,7 @@ use super::{finding::Finding, page::PAGE};
 #[derive(Clone, Debug)]
 struct Origin {
     launch: u32,
-    /// Of an access of the kernel's.
+    /// The size of the access of the kernel.
     bytes: u32,
     finding: Finding,
 }
@@ -30,18 +30,18 @@ pub struct Bytes {
     len: u64,
     /// The start of the page that contains its first byte.
     base: u64,
-    /// A bit a byte of all its pages: it is one of these, and was not.
+    /// A bit for each byte of all its pages: set if the byte is in the range and was never written.
     unwritten: Vec<AtomicU64>,
     /// The same: a kernel has copied unwritten bytes there. Only counts where `unwritten` says so, too.
     carried: OnceLock<Vec<AtomicU64>>,
-    /// Of these, by page.
+    /// The origins of these, by page.
     origins: Mutex<BTreeMap<u64, Origin>>,
     /// The host reads it as it is.
     of_host: AtomicBool,
 }
 
 impl Bytes {
-    /// Bytes of which none was written.
+    /// Bytes that are all unwritten.
     pub(super) fn unwritten(start: u64, len: u64) -> Self {
         let base = start / PAGE * PAGE;
         let words = (start.saturating_add(len) - base).div_ceil(PAGE) * (PAGE / 64);

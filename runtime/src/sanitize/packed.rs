@@ -23,10 +23,10 @@ const fn most_events(n_cells: usize) -> usize {
 /// The number of events of a page at which unreferenced ones are searched for.
 const MANY_EVENTS: usize = 256;
 
-/// Events of a page in the beginning.
+/// The initial capacity for a page's events.
 const FEW_EVENTS: usize = 32;
 
-/// Where the last event is looked for of a site, a warp and lanes.
+/// The directory slot of the last event of a site, a warp and lanes.
 const SLOTS: usize = 128;
 
 /// Bits of a lane in a cell.
@@ -36,13 +36,13 @@ const LANE_BITS: u32 = 5;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Full;
 
-/// How code finds the number of an event, and adds one.
+/// The part of a page by which compiled code finds the number of an event, and adds one.
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct Directory {
     /// The address of the events.
     events: u64,
-    /// How many there are, and how many have room.
+    /// The number of events, and the capacity.
     n_events: u32,
     room: u32,
     /// The numbers of some of them; 0 is an empty slot.
@@ -53,7 +53,7 @@ pub(super) struct Directory {
 #[derive(Debug)]
 pub(super) struct Packed {
     directory: Directory,
-    /// By number, and room for more. Those of no lanes are of the lane that a cell says.
+    /// By number, with spare capacity. An event without a lane mask is of the lane in the cell.
     events: Vec<Reads>,
     n_cells: usize,
     /// Empty, or a number and a lane for each cell.
@@ -70,7 +70,7 @@ const fn slot(event: &Reads) -> usize {
 }
 
 impl Packed {
-    /// Cells of which nothing is remembered.
+    /// Cells without state.
     pub(super) fn of(n_cells: usize) -> Self {
         let directory = Directory { events: 0, n_events: 1, room: 0, slots: [0; SLOTS] };
         let mut packed = Self { directory, events: Vec::new(), n_cells, writes: Vec::new(), reads: Vec::new() };
@@ -109,7 +109,7 @@ impl Packed {
         self.event(self.reads.get(which * self.n_cells + cell).copied().unwrap_or(0))
     }
 
-    /// Each access that is remembered of a cell, and whether it is the last write. Of lanes it is not said which they are.
+    /// Each access in a cell, and whether it is the last write. Lanes are not identified.
     pub(super) fn each(&self, mut each: impl FnMut(usize, &Reads, bool)) {
         let mut tell = |cell: usize, said: u16, is_write: bool| {
             let number = usize::from(said >> LANE_BITS);
@@ -200,7 +200,7 @@ impl Packed {
         (self.directory.events, self.directory.room) = (address_of(&self.events), n_events as u32);
     }
 
-    /// Makes room for some more events.
+    /// Grows the capacity for events.
     #[cold]
     fn make_room(&mut self, first: u32) -> Result<(), Full> {
         if self.events.len() >= MANY_EVENTS {
@@ -218,7 +218,7 @@ impl Packed {
         Ok(())
     }
 
-    /// Forgets events that no cell has, and those of blocks that are done with; none is there twice.
+    /// Drops events that no cell refers to, and those of finished blocks; the rest remain unique.
     fn collect(&mut self, first: u32) {
         let before = self.events.clone();
         let (mut writes, mut reads) = (std::mem::take(&mut self.writes), std::mem::take(&mut self.reads));

@@ -45,7 +45,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// A page that an access of some bytes meets first.
+    /// The page with the first byte of an access.
     pub(super) fn of(address: u64, bytes: u64) -> Self {
         let shift = shift_of(address, bytes);
         Self { shift, unwritten: (0, 0), bits: 0, carried: 0, claimed: 0, cells: Cells::of(shift) }
@@ -91,7 +91,7 @@ impl Page {
         }
     }
 
-    /// The first or second reads of a cell, of no lanes if there are none.
+    /// The first or second reads of a cell; without lanes if there are none.
     #[inline]
     pub(super) fn reads(&self, which: usize, cell: usize) -> Reads {
         match &self.cells {
@@ -100,7 +100,7 @@ impl Page {
         }
     }
 
-    /// Keeps a write, and forgets the reads before it. Blocks before `first` are done with.
+    /// Stores a write, and drops the reads before it. Blocks before `first` have finished.
     #[inline]
     pub(super) fn set_write(&mut self, cell: usize, write: Write, first: u32) {
         let len = self.len();
@@ -116,7 +116,7 @@ impl Page {
         }
     }
 
-    /// Keeps reads as the first or second ones.
+    /// Stores reads as the first or second ones.
     #[inline]
     pub(super) fn set_reads(&mut self, which: usize, cell: usize, reads: Reads, first: u32) {
         let len = self.len();
@@ -142,7 +142,7 @@ impl Page {
         }
     }
 
-    /// The same is remembered of cells as of the first of them, if it was so before.
+    /// Copies the state of the first cell to the others, if all had the same state before.
     #[inline]
     pub(super) fn copy_first(&mut self, cells: Range<usize>) {
         if cells.len() == 1 {
@@ -179,7 +179,7 @@ impl Page {
         }
     }
 
-    /// Nothing is remembered of some bytes any more.
+    /// Drops the state of some bytes.
     pub(super) fn forget(&mut self, address: u64, bytes: u64) {
         for cell in self.cells(address, bytes) {
             match &mut self.cells {
@@ -189,7 +189,7 @@ impl Page {
         }
     }
 
-    /// Makes smaller cells.
+    /// Splits the cells into smaller ones.
     #[cold]
     fn split(&mut self, shift: u8) {
         let each = 1 << (self.shift - shift);
@@ -230,7 +230,7 @@ impl Page {
     }
 }
 
-/// The size of cells that an access of some bytes is made of, as a power of two.
+/// The cell size for an access, as a power of two.
 fn shift_of(address: u64, bytes: u64) -> u8 {
     (address | bytes).trailing_zeros().min(3) as u8
 }
@@ -273,7 +273,7 @@ impl Wide {
     }
 
     fn set_reads(&mut self, which: usize, cell: usize, reads: Reads, len: usize) {
-        // Code takes it that there are first ones where there are second ones.
+        // Compiled code assumes that there are first reads where there are second ones.
         for kept in self.reads.iter_mut().take(which + 1).filter(|kept| kept.is_empty()) {
             *kept = vec![Reads::default(); len];
         }

@@ -27,7 +27,7 @@ static NOTHING: Nothing = Nothing([0; PAGE as usize * size_of::<Write>() / 8]);
 /// The pages that compiled code sees where it must call the runtime for each access.
 static NO_PAGES: [HostPage; HostPage::NEAR] = [HostPage::NONE; HostPage::NEAR];
 
-/// Where a page is found at once: arrays often begin at multiples of large powers of two.
+/// The slot of a page in the cache: a hash, since arrays often begin at multiples of large powers of two.
 #[inline]
 const fn slot(number: u64) -> usize {
     (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 55) as usize % HostPage::NEAR
@@ -82,7 +82,7 @@ pub(super) struct Shadow {
     near: Box<[HostPage]>,
     /// The number of the last launch.
     pub(super) launch: u32,
-    /// Of its numbers: others are of no use.
+    /// The generation of its numbers: the state of other generations is stale.
     age: u32,
 }
 
@@ -94,7 +94,7 @@ impl Default for Shadow {
 }
 
 impl Shadow {
-    /// That of a launch that begins.
+    /// The shadow memory of a launch that begins.
     pub(super) fn of(numbers: &Numbers) -> Self {
         let mut shadow = Self::default();
         (shadow.launch, shadow.age) = (numbers.launch, numbers.age);
@@ -104,7 +104,7 @@ impl Shadow {
     /// The launch continues with other numbers.
     pub(super) fn go_on(&mut self, numbers: &Numbers) {
         if self.age != numbers.age {
-            // No block has had one of these.
+            // No earlier block had one of these numbers.
             self.pages.clear();
             self.places.clear();
             self.near.fill(HostPage::NONE);
@@ -112,7 +112,7 @@ impl Shadow {
         }
     }
 
-    /// The page of an address is not found at once.
+    /// The slow path of the lookup of an address's page.
     pub(super) fn forget_page(&mut self, address: u64) {
         let number = address / PAGE;
         let near = &mut self.near[slot(number)];
@@ -143,7 +143,7 @@ impl Shadow {
                 (packed.writes().map_or(0, address_of), packed.all_reads().map_or(0, address_of), directory)
             }
         };
-        // Of small cells code knows the packed ones.
+        // Compiled code handles small cells only if they are packed.
         let is_known = is_checked && (page.shift() > 1) == matches!(page.kept(), Cells::Wide(_));
         let key = HostPage::key(address / PAGE * PAGE, page.shift());
         let key = |at: u64| if at != 0 && is_known { key } else { HostPage::NO_KEY };
@@ -181,7 +181,7 @@ impl Shadow {
         if near.number == address / PAGE { near } else { HostPage::NONE }
     }
 
-    /// How many of an access's bytes lie in the page of its first.
+    /// The number of an access's bytes in the page of its first byte.
     #[inline]
     pub(super) fn in_page(address: u64, bytes: u64) -> u64 {
         bytes.min(PAGE - address % PAGE)
