@@ -29,12 +29,12 @@ const LIBCLC: &[(&str, &[&str])] = &[
 /// What LLVM's C interface has not. They are compiled together, so names in their anonymous namespaces differ.
 const CPP: &[&str] = &[
     "src/backend/llvm/gate.cpp",
-    "src/backend/llvm/gathers.cpp",
-    "src/backend/llvm/bytes.cpp",
-    "src/backend/llvm/lanes.cpp",
-    "src/backend/llvm/quotients.cpp",
+    "src/backend/host/gathers.cpp",
+    "src/backend/host/bytes.cpp",
+    "src/backend/host/lanes.cpp",
+    "src/backend/host/opaque_quotients.cpp",
     "src/backend/llvm/frames.cpp",
-    "src/backend/llvm/cpu.cpp",
+    "src/backend/host/cpu.cpp",
     "src/backend/llvm/decided.cpp",
     "src/backend/host/passes.cpp",
     "src/backend/nvptx/differences.cpp",

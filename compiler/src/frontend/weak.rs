@@ -8,7 +8,7 @@
 //! [`strong`](Value::strong).
 //!
 //! Source: <https://numpy.org/neps/nep-0050-scalar-promotion.html>, and NumPy 2 itself, which
-//! `tests/python/conformance/test_numpy_types.py` compares.
+//! `tests/python/conformance/language/test_numpy_types.py` compares.
 
 use std::{cmp::Ordering, sync::Arc};
 

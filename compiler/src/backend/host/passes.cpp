@@ -17,7 +17,7 @@
 
 namespace weft {
 
-/* Of `llvm/lanes.cpp`. */
+/* Of `lanes.cpp`. */
 bool forward_lanes(llvm::Function &function);
 
 } // namespace weft
