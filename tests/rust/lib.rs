@@ -16,6 +16,8 @@ mod intrinsics;
 #[cfg(test)]
 mod kernels;
 #[cfg(test)]
+mod layout;
+#[cfg(test)]
 mod names;
 #[cfg(test)]
 mod ptx_forms;

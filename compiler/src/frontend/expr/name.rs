@@ -148,47 +148,50 @@ impl FnLowerer<'_> {
                     .help(format!("pass `{name}` as an argument, or bind a name that nothing rebinds"));
                 self.report_with(diagnostic, place, why)
             }
-            Captured::Unsupported(kind, what) => {
-                let diagnostic = unusable(name, what, span);
-                self.report(match kind {
-                    Unsupported::PlainFunction if name == "set_trace" || name.ends_with(".set_trace") => {
-                        diagnostic.help(if self.cx.interpreted {
-                            "launch the kernel: Python's interpreter runs launches, and the debugger stops here; or write \
-                             `breakpoint()`, which code that is only looked at may have"
-                        } else {
-                            "run the program with the environment variable WEFT_DEVICE=python, where the debugger stops here; or \
-                             write `breakpoint()`"
-                        })
-                    }
-                    Unsupported::PlainFunction => {
-                        diagnostic.help(format!("decorate `{name}` with `@cuda.jit` (a device function)"))
-                    }
-                    Unsupported::ForeignFunction => {
-                        diagnostic.help(format!("write `cuda.jit({name}.py_func)` and call the result"))
-                    }
-                    Unsupported::Array => diagnostic.help("pass the array as an argument"),
-                    Unsupported::Other => {
-                        let known = "kernels capture numbers, tuples of them, dtypes, modules and jitted functions";
-                        let of_library = name.contains('.') || what.contains("module");
-                        if let Some(instead) = diagnostic::instead(NameContext::Kernel, name).filter(|_| of_library) {
-                            return self.report(diagnostic.help(instead));
-                        }
-                        match what.as_str() {
-                            "dict" | "dictionary" | "frozenset" | "list" | "set" => diagnostic
-                                .note(known)
-                                .help("make it a tuple of numbers, or pass its values as an array"),
-                            "builtin_function_or_method" | "numpy.ufunc" | "numpy._ArrayFunctionDispatcher" => {
-                                diagnostic.help(format!(
-                                    "call `{name}` outside of the kernel, or write what it does as a function with \
-                                     `@cuda.jit(device=True)`"
-                                ))
-                            }
-                            _ => diagnostic.note(known),
-                        }
-                    }
+            Captured::Unsupported(kind, what) => self.refuse_captured(*kind, what, name, span),
+        }
+    }
+
+    /// Reports a captured value that kernels cannot have.
+    fn refuse_captured(&mut self, kind: Unsupported, what: &str, name: &str, span: Span) -> Value {
+        let diagnostic = unusable(name, what, span);
+        self.report(match kind {
+            Unsupported::PlainFunction if name == "set_trace" || name.ends_with(".set_trace") => {
+                diagnostic.help(if self.cx.interpreted {
+                    "launch the kernel: Python's interpreter runs launches, and the debugger stops here; or write \
+                     `breakpoint()`, which code that is only looked at may have"
+                } else {
+                    "run the program with the environment variable WEFT_DEVICE=python, where the debugger stops here; or \
+                     write `breakpoint()`"
                 })
             }
-        }
+            Unsupported::PlainFunction => {
+                diagnostic.help(format!("decorate `{name}` with `@cuda.jit` (a device function)"))
+            }
+            Unsupported::ForeignFunction => {
+                diagnostic.help(format!("write `cuda.jit({name}.py_func)` and call the result"))
+            }
+            Unsupported::Array => diagnostic.help("pass the array as an argument"),
+            Unsupported::Other => {
+                let known = "kernels capture numbers, tuples of them, dtypes, modules and jitted functions";
+                let of_library = name.contains('.') || what.contains("module");
+                if let Some(instead) = diagnostic::instead(NameContext::Kernel, name).filter(|_| of_library) {
+                    return self.report(diagnostic.help(instead));
+                }
+                match what {
+                    "dict" | "dictionary" | "frozenset" | "list" | "set" => diagnostic
+                        .note(known)
+                        .help("make it a tuple of numbers, or pass its values as an array"),
+                    "builtin_function_or_method" | "numpy.ufunc" | "numpy._ArrayFunctionDispatcher" => {
+                        diagnostic.help(format!(
+                            "call `{name}` outside of the kernel, or write what it does as a function with \
+                             `@cuda.jit(device=True)`"
+                        ))
+                    }
+                    _ => diagnostic.note(known),
+                }
+            }
+        })
     }
 
     fn complex_constant(&mut self, ty: Complex, real: f64, imag: f64, span: Span) -> Value {
