@@ -180,10 +180,10 @@ impl Drop for CudaBuffer {
                 context.pending.give_back(context, self.stream.as_ref(), &uses, Box::new(idle));
             }
             MemoryOrigin::Block(_) | MemoryOrigin::Whole if context.pool.is_none() => {
-                free::at_once(context, self.address)
+                free::at_once(context, self.address);
             }
             MemoryOrigin::Block(_) | MemoryOrigin::Whole if of_other_thread => {
-                free::after_everything(context, self.address)
+                free::after_everything(context, self.address);
             }
             MemoryOrigin::Block(_) | MemoryOrigin::Whole => {
                 let own = self.stream.as_ref().map_or(ptr::null_mut(), CudaStream::raw);

@@ -152,7 +152,7 @@ fn blocks<'a>(stmt: &'a py::Stmt, place: StatementContext, pending: &mut Vec<(&'
     let mut add = |block: &'a [py::Stmt], place: StatementContext| pending.push((block, place));
     match stmt {
         py::Stmt::FunctionDef(node) => {
-            add(&node.body, StatementContext { of: Of::Def, within_function: true, in_loop: false })
+            add(&node.body, StatementContext { of: Of::Def, within_function: true, in_loop: false });
         }
         py::Stmt::AsyncFunctionDef(node) => {
             add(&node.body, StatementContext { of: Of::AsyncDef, within_function: true, in_loop: false });

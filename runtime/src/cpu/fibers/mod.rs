@@ -171,9 +171,8 @@ impl Runner {
                 unsafe { (*thread).telling.context.lowest = lowest };
                 // SAFETY: the entry has this signature; the context is as the artifact says; the caller of the launch
                 // holds the memory that the slots point to.
-                if let Err(wild) =
-                    unsafe { invalid_access::call(seat, self.entry, thread.cast::<HostContext>(), kernel) }
-                {
+                let called = unsafe { invalid_access::call(seat, self.entry, thread.cast::<HostContext>(), kernel) };
+                if let Err(wild) = called {
                     // It is not resumed.
                     yielder.suspend(Stop::InvalidAccess(wild));
                 }
@@ -463,7 +462,7 @@ impl Block {
                     if let Some(pause) = pause {
                         // SAFETY: the block's vector has a thread for each state, and this one's fiber does not run.
                         unsafe {
-                            (*self.queue.first.wrapping_add(thread)).telling.context.iterations = pause.iterations
+                            (*self.queue.first.wrapping_add(thread)).telling.context.iterations = pause.iterations;
                         };
                     }
                 }
@@ -485,7 +484,7 @@ impl Block {
             match state {
                 ThreadState::Ready => {}
                 ThreadState::AtBlock | ThreadState::AtWarp(_) | ThreadState::AtGrid | ThreadState::Done => {
-                    turn.moved = true
+                    turn.moved = true;
                 }
                 ThreadState::AtSite(_) => {
                     turn.busy = true;
