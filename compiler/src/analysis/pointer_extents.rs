@@ -137,7 +137,7 @@ fn at_entry(module: &Module, function: &Function) -> Vec<Option<PointerExtent>> 
     locals
 }
 
-/// Of an array that a small launch has, as `dispatcher/small.rs` of the bindings looks: fewer than 2^31 elements, or bytes
+/// Of an array that a small launch has, as `dispatcher/variants/assumptions.rs` of the bindings looks: fewer than 2^31 elements, or bytes
 /// where the layout is not known.
 fn of_slot(module: &Module, function: &Function, index: usize) -> Option<PointerExtent> {
     let SlotSource::Argument { param, path, field: SlotField::Data } = function.slots.get(index)? else { return None };

@@ -14,8 +14,8 @@ use weft_runtime::{
 
 use super::{
     Dispatcher, answers,
-    coarsened::FactorChoice,
     overload::{Code, Found, Overload},
+    variants::{Variants, coarsened::FactorChoice},
 };
 use crate::{devices, engine, errors};
 
@@ -47,7 +47,10 @@ type VariantFeatures = (String, Vec<&'static str>, Vec<&'static str>);
 #[pyfunction]
 pub(crate) fn plan_features(kernel: &Bound<'_, Dispatcher>) -> PyResult<Vec<VariantFeatures>> {
     let overloads = kernel.get().state().overloads.clone();
-    let variants = overloads.iter().flat_map(|overload| overload.variants.iter().chain(overload.confined.get()));
+    let variants = overloads.iter().flat_map(|overload| {
+        let Variants { assuming, in_place, .. } = &overload.variants;
+        assuming.iter().chain(in_place.get())
+    });
     let mut all = overloads.clone();
     all.extend(variants);
     all.iter().map(|overload| overload.plan_features(kernel.py())).collect()
@@ -80,12 +83,12 @@ impl Overload {
             text.push_str(words);
         };
         line(&format!("for {}", self.kinds()));
-        for variant in self.variants.iter() {
+        for variant in self.variants.assuming.iter() {
             line(&format!("with a variant for {}", variant.kinds()));
         }
         let coarsening = &self.kernel.coarsening;
         match self.wanted {
-            FactorChoice::Factors(factors) if factors != Factors::NONE => match self.coarsened.get(factors) {
+            FactorChoice::Factors(factors) if factors != Factors::NONE => match self.variants.coarsened.get(factors) {
                 Some(variant) => line(&variant.kernel.coarsening.note),
                 None => line(&format!("{factors} is set, and no launch had a grid and block that it divides")),
             },
@@ -121,10 +124,10 @@ impl Overload {
             return Ok(vec![format!("registers and occupancy do not apply to the CPU: {how}")]);
         }
         let mut lines: Vec<String> = self.resources(py)?.into_iter().collect();
-        for variant in self.variants.iter() {
+        for variant in self.variants.assuming.iter() {
             lines.extend(variant.resources(py)?.map(|line| format!("{}: {line}", variant.kinds())));
         }
-        for variant in self.coarsened.all() {
+        for variant in self.variants.coarsened.all() {
             lines.extend(variant.resources(py)?.map(|line| format!("{}: {line}", variant.jit.code.coarsen)));
         }
         if lines.is_empty() {

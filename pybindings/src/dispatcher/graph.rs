@@ -13,7 +13,7 @@ use pyo3::{
 };
 use weft_runtime::{self as runtime, Buffer, Executor, LaunchConfig, Step};
 
-use super::{Dispatcher, around, launch, overload::Resolved, staging::check_elements};
+use super::{Dispatcher, around, launch, overload::Resolved, staging::check_elements, variants::Kind};
 use crate::{
     args::Arguments,
     devices::{
@@ -251,7 +251,7 @@ impl Graph {
         let resolved = Dispatcher::resolve(dispatcher, &arguments)?.coarsened_by(dispatcher, factors)?;
         let assumptions = overload.jit.code.assumptions;
         let is_variant = resolved.overload.jit.code.assumptions != assumptions;
-        let resolved = if is_variant { resolved.variant(dispatcher, assumptions)? } else { resolved };
+        let resolved = if is_variant { resolved.variant(dispatcher, Kind::Assuming(assumptions))? } else { resolved };
         if !Arc::ptr_eq(&resolved.overload, overload) {
             let shown =
                 |types: &[weft_artifact::ArgType]| types.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");

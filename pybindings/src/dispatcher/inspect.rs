@@ -13,7 +13,7 @@ use weft_compiler::{
 };
 use weft_runtime::LoadedKernel;
 
-use super::{Dispatcher, answers, coarsened::FactorChoice, overload::Found, resolve::Lookups};
+use super::{Dispatcher, answers, overload::Found, resolve::Lookups, variants::coarsened::FactorChoice};
 use crate::{
     capture::Capturer,
     devices,

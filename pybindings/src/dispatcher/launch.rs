@@ -15,8 +15,9 @@ use super::{
     Dispatcher, graph,
     launcher::Launcher,
     overload::{Overload, Resolved},
-    staging::{Staging, check_elements, stage},
+    staging::check_elements,
     tensors,
+    variants::{Launch, Selected},
 };
 use crate::{
     args::{Arguments, NO_STREAM, convert},
@@ -110,34 +111,25 @@ fn run(
     check_elements(dispatcher.get(), &resolved, arguments)?;
     // The order with other libraries' work is that of each replay: nothing is waited for now.
     if is_recorded {
-        let resolved = resolved.for_block(dispatcher, config)?;
-        arguments.lend(&resolved.overload.lent);
-        let variant = fill_slots(dispatcher, &resolved, config, arguments, slots)?;
-        let resolved = variant.unwrap_or(resolved);
+        let launch = Launch { owner: dispatcher, config, stream, is_prepared: true };
+        let Selected { kernel, .. } = resolved.select(&launch, arguments, slots)?;
         let order = stream.map_or(0, Stream::order);
-        return graph::record(dispatcher, &resolved, config, arguments, args, slots, order);
+        return graph::record(dispatcher, &kernel, config, arguments, args, slots, order);
     }
     let followed = if stream.is_none() { tensors::followed(py, &resolved, arguments)? } else { None };
     let stream = stream.or(followed.as_deref());
-    let (resolved, mut timed) = resolved.for_launch(dispatcher, config, stream)?;
-    let executor = &*resolved.overload.executor;
-    arguments.lend(&resolved.overload.lent);
     if !arguments.producers.is_empty() {
         wait_for_producers(py, &arguments.producers, stream)?;
     }
     if !arguments.work_streams.is_empty() {
-        tensors::wait_for_work(py, &arguments.work_streams, stream, executor)?;
+        tensors::wait_for_work(py, &arguments.work_streams, stream, &*resolved.overload.executor)?;
     }
     // A launch on host arrays is waited for.
     let waits = !arguments.hosts.is_empty() || !arguments.tensors.is_empty();
-    let _rooms = tensors::settle(py, &resolved, arguments)?;
-    let has_hosts = !arguments.hosts.is_empty();
-    let staging = if has_hosts { stage(dispatcher, &resolved, stream, arguments)? } else { Staging::default() };
-    let chosen = staging.confined.as_deref().unwrap_or(&resolved);
-    let variant = fill_slots(dispatcher, chosen, config, arguments, slots)?;
-    let chosen = variant.as_deref().unwrap_or(chosen);
-    chosen.fill_bounds(&staging.written, slots);
-    let loaded = chosen.overload.loaded(py)?;
+    let launch = Launch { owner: dispatcher, config, stream, is_prepared: false };
+    let Selected { kernel, mut timed, staging } = resolved.select(&launch, arguments, slots)?;
+    let executor = &*kernel.overload.executor;
+    let loaded = kernel.overload.loaded(py)?;
     let (launched, stopped) = py.detach(|| {
         let stopped = RefCell::new(None);
         let poll = || errors::handle_signals(&stopped);
@@ -186,24 +178,6 @@ fn interpret(
     let LaunchConfig { grid, block, shared_bytes, cluster } = *config;
     let shape = (<(u32, u32, u32)>::from(grid), <(u32, u32, u32)>::from(block), <(u32, u32, u32)>::from(cluster));
     run.call1((dispatcher, shape, shared_bytes, args, is_recorded))?.extract()
-}
-
-/// Makes a launch's slots of its arguments' cells, and gives the kernel's variant for such a launch if they are for one.
-///
-/// # Errors
-///
-/// As a launch that compiles.
-pub(super) fn fill_slots(
-    dispatcher: &Bound<'_, Dispatcher>,
-    resolved: &Resolved,
-    config: &LaunchConfig,
-    arguments: &mut Arguments,
-    slots: &mut Vec<u64>,
-) -> PyResult<Option<Arc<Resolved>>> {
-    settle_cells(resolved, arguments);
-    let variant = resolved.variant_for(dispatcher, config, arguments)?;
-    make_slots(variant.as_deref().unwrap_or(resolved), arguments, slots);
-    Ok(variant)
 }
 
 /// Makes of its arguments' cells those that a kernel is called with.

@@ -5,14 +5,11 @@
 //! properties. [`foreign`] compiles code for other programs, [`graph`] records launches, [`prepared`] is a launch with
 //! fixed arguments, [`launcher`] and [`forall`] configure launches, [`launch`] executes one, [`around`] has its hooks,
 //! [`staging`] copies its host arrays, [`call`] binds its arguments to parameters, and [`messages`] has the errors of
-//! calls. [`confined`] has the variant with bounds-checked stores for arrays that are written in place, [`coarsened`]
-//! the coarsened variants, of which [`tune`] finds the fastest; [`explain`] reports all that.
+//! calls. [`variants`] chooses which variant of a kernel a launch runs, and [`explain`] describes the variants.
 
 mod answers;
 pub(crate) mod around;
 mod call;
-mod coarsened;
-mod confined;
 pub(crate) mod explain;
 pub(crate) mod forall;
 mod foreign;
@@ -24,10 +21,9 @@ mod messages;
 pub(crate) mod overload;
 pub(crate) mod prepared;
 mod resolve;
-mod small;
 mod staging;
 mod tensors;
-mod tune;
+mod variants;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool};
 

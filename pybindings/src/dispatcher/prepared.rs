@@ -12,9 +12,10 @@ use weft_runtime::{Buffer, LaunchConfig, Stream};
 
 use super::{
     Dispatcher, graph,
-    launch::{self, By, fill_slots},
+    launch::{self, By},
     overload::Resolved,
     staging::check_elements,
+    variants::{Launch, Selected},
 };
 use crate::{
     args::Arguments,
@@ -76,14 +77,13 @@ impl Prepared {
         slots: &mut Vec<u64>,
     ) -> PyResult<Arc<Resolved>> {
         let py = dispatcher.py();
-        let resolved = Dispatcher::resolve(dispatcher, arguments)?.for_block(dispatcher, config)?;
+        let resolved = Dispatcher::resolve(dispatcher, arguments)?;
         check_elements(dispatcher.get(), &resolved, arguments)?;
-        arguments.lend(&resolved.overload.lent);
-        let variant = fill_slots(dispatcher, &resolved, config, arguments, slots)?;
-        let resolved = variant.unwrap_or(resolved);
-        let overload = &resolved.overload;
-        overload.loaded(py)?.check(config, slots.len()).map_err(|error| errors::runtime(py, &error))?;
-        Ok(resolved)
+        let launch = Launch { owner: dispatcher, config, stream: None, is_prepared: true };
+        let Selected { kernel, .. } = resolved.select(&launch, arguments, slots)?;
+        let loaded = kernel.overload.loaded(py)?;
+        loaded.check(config, slots.len()).map_err(|error| errors::runtime(py, &error))?;
+        Ok(kernel)
     }
 }
 

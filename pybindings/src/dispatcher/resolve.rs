@@ -18,10 +18,9 @@ use weft_compiler::request::FunctionDef;
 use super::{
     Dispatcher,
     around::{self, UnderWay},
-    coarsened::FactorChoice,
     launcher::Launcher,
     overload::{Found, Overload, Resolved},
-    small,
+    variants::{assumptions, coarsened::FactorChoice},
 };
 use crate::{
     args::{Arguments, convert},
@@ -159,7 +158,7 @@ impl Dispatcher {
         let given = key::decode(words);
         let likely = Likely {
             assumptions: arguments.likely(weft_artifact::are_nonneg(&given, &arguments.cells)),
-            short_extents: small::short_extents(&given, &arguments.cells),
+            short_extents: assumptions::short_extents(&given, &arguments.cells),
         };
         this.check_count(given.len())?;
         if this.jit.device {

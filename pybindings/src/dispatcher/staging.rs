@@ -17,9 +17,9 @@ use weft_runtime::{Buffer, Executor, Stream};
 
 use super::{
     Dispatcher,
-    confined::{Rooms, Written, rooms},
     launch::setting,
     overload::Resolved,
+    variants::in_place::{Rooms, Written, rooms},
 };
 use crate::{
     args::{Arguments, HostArgument, InPlace},
@@ -42,10 +42,17 @@ const LARGE_WRITTEN: usize = 1 << 20;
 #[derive(Default)]
 pub(super) struct Staging {
     pub(super) staged: Vec<Staged>,
-    /// The kernel to launch where some are written in place; otherwise the requested one.
-    pub(super) confined: Option<Arc<Resolved>>,
     /// Those that it writes in place.
     pub(super) written: Vec<Written>,
+    /// What lets it read past the end of tensors of other libraries.
+    _rooms: Rooms,
+}
+
+impl Staging {
+    /// Holds what lets a kernel read past the end of tensors.
+    pub(super) fn holding(rooms: Rooms) -> Self {
+        Self { _rooms: rooms, ..Self::default() }
+    }
 }
 
 /// Where the kernel finds elements of host arrays.
@@ -98,47 +105,65 @@ struct Need {
     span: Range<u64>,
 }
 
-/// Brings the host arrays to where the kernel can reach them, and puts their addresses into their cells.
-pub(super) fn stage(
-    dispatcher: &Bound<'_, Dispatcher>,
-    resolved: &Resolved,
-    stream: Option<&dyn Stream>,
-    arguments: &mut Arguments,
-) -> PyResult<Staging> {
-    let (py, executor) = (dispatcher.py(), &*resolved.overload.executor);
+/// The host arrays of a launch that its kernel uses: those that are copied together, or stay in place together.
+pub(super) struct Plan(Vec<Vec<Need>>);
+
+/// Finds out what a kernel needs of the host arrays of a launch.
+///
+/// # Errors
+///
+/// `ValueError` for arrays that it cannot have.
+pub(super) fn plan(dispatcher: &Bound<'_, Dispatcher>, resolved: &Resolved, arguments: &Arguments) -> PyResult<Plan> {
     let needs = needs(dispatcher, resolved, &arguments.hosts)?;
     check_in_place(dispatcher.get(), resolved, arguments, &needs)?;
-    let Arguments { hosts, cells, .. } = arguments;
-    let mut groups = groups(py, hosts, needs)?;
-    let mut staging = Staging::default();
-    staging.staged.extend(pack(py, executor, stream, hosts, cells, &mut groups)?);
-    if resolved.is_confinable() && groups.iter().any(|group| is_written_in_place(hosts, group)) {
-        staging.confined = resolved.confined(dispatcher)?;
+    Ok(Plan(groups(dispatcher.py(), &arguments.hosts, needs)?))
+}
+
+impl Plan {
+    /// Whether a kernel that bounds-checks its stores would write some of the arrays in place.
+    pub(super) fn is_written_in_place(&self, hosts: &[HostArgument]) -> bool {
+        self.0.iter().any(|group| is_written_in_place(hosts, group))
     }
-    for group in groups {
-        if staging.confined.is_some()
-            && is_written_in_place(hosts, &group)
-            && let Some(rooms) = rooms(executor, group.iter().map(|need| need.span.clone()))
-        {
-            let written = group.iter().filter(|need| need.writes).filter_map(|need| {
-                let Range { start, end } = need.span;
-                let HostArgument { array, cell, .. } = hosts.get(need.host)?;
-                let elements = array.shape().iter().map(|extent| *extent as u64).product();
-                Some(Written { cell: *cell, start, room: end - start, elements })
+
+    /// Brings the host arrays to where the kernel reaches them, and puts their addresses into their cells. With
+    /// `is_checked` the kernel bounds-checks its stores.
+    pub(super) fn stage(
+        self,
+        dispatcher: &Bound<'_, Dispatcher>,
+        executor: &dyn Executor,
+        stream: Option<&dyn Stream>,
+        arguments: &mut Arguments,
+        is_checked: bool,
+        staging: &mut Staging,
+    ) -> PyResult<()> {
+        let (py, Self(mut groups)) = (dispatcher.py(), self);
+        let Arguments { hosts, cells, .. } = arguments;
+        staging.staged.extend(pack(py, executor, stream, hosts, cells, &mut groups)?);
+        for group in groups {
+            if is_checked
+                && is_written_in_place(hosts, &group)
+                && let Some(rooms) = rooms(executor, group.iter().map(|need| need.span.clone()))
+            {
+                let written = group.iter().filter(|need| need.writes).filter_map(|need| {
+                    let Range { start, end } = need.span;
+                    let HostArgument { array, cell, .. } = hosts.get(need.host)?;
+                    let elements = array.shape().iter().map(|extent| *extent as u64).product();
+                    Some(Written { cell: *cell, start, room: end - start, elements })
+                });
+                staging.written.extend(written);
+                staging.staged.push(Staged::InPlace { _rooms: rooms });
+                continue;
+            }
+            staging.staged.push(match <[Need; 1]>::try_from(group) {
+                Ok([need]) => match read_in_place(executor, hosts, &need) {
+                    Some(room) => Staged::InPlace { _rooms: vec![room] },
+                    None => alone(py, executor, stream, hosts, cells, &need)?,
+                },
+                Err(group) => together(dispatcher, executor, stream, hosts, cells, &group)?,
             });
-            staging.written.extend(written);
-            staging.staged.push(Staged::InPlace { _rooms: rooms });
-            continue;
         }
-        staging.staged.push(match <[Need; 1]>::try_from(group) {
-            Ok([need]) => match read_in_place(executor, hosts, &need) {
-                Some(room) => Staged::InPlace { _rooms: vec![room] },
-                None => alone(py, executor, stream, hosts, cells, &need)?,
-            },
-            Err(group) => together(dispatcher, executor, stream, hosts, cells, &group)?,
-        });
+        Ok(())
     }
-    Ok(staging)
 }
 
 /// The kernel's accesses through a parameter.

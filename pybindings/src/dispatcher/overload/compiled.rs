@@ -74,7 +74,7 @@ impl CompiledKernel {
     /// where nobody has asked for it, or no launch could be divided so.
     #[getter]
     fn coarsening(&self) -> String {
-        let last = self.overload.coarsened.last();
+        let last = self.overload.variants.coarsened.last();
         last.as_ref().unwrap_or(&self.overload).kernel.coarsening.note.clone()
     }
 
@@ -89,11 +89,11 @@ impl CompiledKernel {
             .collect()
     }
 
-    /// For itself and each variant of it for launches of which other facts hold, in no order: what is taken for granted of
+    /// For itself and each variant of it for launches of which other facts hold, in no order: what is assumed of
     /// a launch, of `"small"`, `"nonneg"`, `"disjoint"`, `"aligned"` and `"warps"`.
     #[getter]
     fn assumptions(&self) -> Vec<Vec<&'static str>> {
-        let variants = self.overload.variants.iter().map(|variant| variant.assumed().names().collect());
+        let variants = self.overload.variants.assuming.iter().map(|variant| variant.assumed().names().collect());
         std::iter::once(self.overload.assumed().names().collect()).chain(variants).collect()
     }
 

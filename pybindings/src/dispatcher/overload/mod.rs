@@ -1,8 +1,8 @@
 //! Compiled kernels: one [`Overload`] for each tuple of argument types and device, and how a launch's arguments reach
 //! its slots ([`Resolved`]).
 //!
-//! A kernel for which [other factors](coarsened) are estimated to be faster starts with only its ABI. Its [`Code`] is
-//! compiled on demand: a large launch runs the variant.
+//! A kernel for which [other factors](super::variants::coarsened) are estimated to be faster starts with only its ABI. Its
+//! [`Code`] is compiled on demand: a large launch runs the variant.
 
 mod compiled;
 
@@ -24,10 +24,7 @@ use weft_runtime::{Buffer, CodeCache, Executor, Linked, LinkedKind, Linking, Loa
 
 use super::{
     Dispatcher, answers,
-    coarsened::{self, FactorChoice},
-    confined::{self, Later},
-    small,
-    tune::Tunings,
+    variants::{Variants, assumptions, coarsened::FactorChoice, in_place, tuned::Tunings},
 };
 use crate::{
     args::convert::Cast,
@@ -70,14 +67,10 @@ pub(crate) struct Overload {
     pub(super) kept: Vec<Py<PyAny>>,
     /// The code linked with it.
     pub(super) links: Vec<Py<PyAny>>,
-    /// The variant that writes nothing beside its arrays.
-    pub(super) confined: Later<Overload>,
     /// The union of the assumptions that its variants may make about a launch.
     pub(super) most: Assumptions,
-    /// The variants for launches with other assumptions.
-    pub(super) variants: small::Variants<Overload>,
-    /// The variants of which a thread does the work of several.
-    pub(super) coarsened: coarsened::Variants<Overload>,
+    /// The variants that are compiled.
+    pub(super) variants: Variants<Overload>,
     /// The requested factors for its launches.
     pub(super) wanted: FactorChoice,
     /// The measurements for that choice.
@@ -114,22 +107,18 @@ pub(crate) struct Resolved {
     pub(crate) casts: Box<[Cast]>,
     /// The cells of the launch that say where the kernel may write.
     pub(super) bounds: Box<[BoundCell]>,
-    /// The same for the kernel's variant that bounds-checks stores.
-    pub(super) confined: Later<Resolved>,
     /// The kernel's assumptions about a launch.
     pub(super) assumed: Assumptions,
     /// The integers that are to be small.
-    pub(super) words: Box<[small::Word]>,
+    pub(super) words: Box<[assumptions::Word]>,
     /// The arrays that are to be small, where those do not say it.
-    pub(super) arrays: Box<[small::Array]>,
+    pub(super) arrays: Box<[assumptions::Array]>,
     /// The integers that are not to be negative.
-    pub(super) signs: Box<[small::Sign]>,
+    pub(super) signs: Box<[assumptions::Sign]>,
     /// Where the addresses of its arrays are.
     pub(super) addresses: Addresses,
-    /// The same for the kernel's variants for launches with other assumptions.
-    pub(super) variants: small::Variants<Resolved>,
-    /// The same for the variants of which a thread does the work of several.
-    pub(super) coarsened: coarsened::Variants<Resolved>,
+    /// The same for the kernel's variants.
+    pub(super) variants: Variants<Resolved>,
 }
 
 /// The results of capturing a kernel's functions besides their definitions.
@@ -283,10 +272,8 @@ impl Overload {
                 .collect(),
             kept,
             links,
-            confined: Later::default(),
             most: jit.code.assumptions,
-            variants: small::Variants::default(),
-            coarsened: coarsened::Variants::default(),
+            variants: Variants::default(),
             wanted: FactorChoice::default(),
             tunings: Tunings::default(),
             is_lasting,
@@ -350,22 +337,20 @@ impl Overload {
         let cells = cells.ok_or_else(|| {
             errors::internal(py, &format!("kernel `{}` has a slot that fits none of its arguments", self.kernel.name))
         })?;
-        let bounds = confined::bounds(words, self);
-        let integers = small::words(&self.kernel.slots, &cells);
+        let bounds = in_place::bounds(words, self);
+        let integers = assumptions::words(&self.kernel.slots, &cells);
         Ok(Resolved {
             key: words.into(),
             overload: Arc::clone(self),
             assumed: self.assumed(),
-            arrays: small::arrays(&given, self, &integers),
+            arrays: assumptions::arrays(&given, self, &integers),
             words: integers,
-            signs: small::signs(&self.kernel.slots, &cells),
+            signs: assumptions::signs(&self.kernel.slots, &cells),
             addresses: Addresses::of(&self.kernel, &given, &cells),
             cells,
             casts: casts.into(),
             bounds,
-            confined: Later::default(),
-            variants: small::Variants::default(),
-            coarsened: coarsened::Variants::default(),
+            variants: Variants::default(),
         })
     }
 }

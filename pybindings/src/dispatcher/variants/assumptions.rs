@@ -6,26 +6,25 @@
 
 use std::sync::Arc;
 
-use pyo3::prelude::*;
 use weft_artifact::{
     ArgType, ArrayType, Assumptions, Layout, SMALL_EXTENT, Scalar, Slot, SlotField, SlotSource, SlotType,
 };
 use weft_compiler::request::Options;
 use weft_runtime::LaunchConfig;
 
-use super::{
-    Dispatcher,
-    confined::Later,
-    overload::{Found, Overload, Resolved},
+use super::Later;
+use crate::{
+    args::Arguments,
+    dispatcher::overload::{Overload, Resolved},
+    types::key,
 };
-use crate::{args::Arguments, engine::timing::Timing, types::key};
 
 /// Threads of a warp.
 const WARP: u32 = 32;
 
 /// A 64-bit integer of a launch that must be small.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Word {
+pub(in crate::dispatcher) struct Word {
     /// The argument's cell.
     cell: u32,
     least: i32,
@@ -34,7 +33,7 @@ pub(super) struct Word {
 
 /// The sign of an integer of a launch.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sign {
+pub(in crate::dispatcher) struct Sign {
     /// The argument's cell.
     cell: u32,
     /// Its index in the cells; bits above its width are not the integer's.
@@ -50,7 +49,7 @@ impl Word {
 }
 
 /// The signed integers among the arguments that a kernel takes, `cells` being where each of its slots is taken from.
-pub(super) fn signs(slots: &[Slot], cells: &[u32]) -> Box<[Sign]> {
+pub(in crate::dispatcher) fn signs(slots: &[Slot], cells: &[u32]) -> Box<[Sign]> {
     let sign = |(slot, &cell): (&Slot, &u32)| match (&slot.source, slot.ty) {
         (SlotSource::Argument { field: SlotField::Value, .. }, SlotType::Scalar(scalar)) if scalar.is_signed_int() => {
             Some(Sign { cell, bit: scalar.sign_bit() })
@@ -64,7 +63,7 @@ pub(super) fn signs(slots: &[Slot], cells: &[u32]) -> Box<[Sign]> {
 }
 
 /// By argument: the last extent of an array, where a launch with these cells has a [short](Options::SHORT) one.
-pub(super) fn short_extents(given: &[ArgType], cells: &[u64]) -> Vec<(u32, u8)> {
+pub(in crate::dispatcher) fn short_extents(given: &[ArgType], cells: &[u64]) -> Vec<(u32, u8)> {
     let (mut found, mut at) = (Vec::new(), 0);
     for (param, ty) in (0..).zip(given) {
         if let ArgType::Array(array) = ty
@@ -82,7 +81,7 @@ pub(super) fn short_extents(given: &[ArgType], cells: &[u64]) -> Vec<(u32, u8)> 
 }
 
 /// The 64-bit integers among a kernel's slots; `cells` has the cell of each slot.
-pub(super) fn words(slots: &[Slot], cells: &[u32]) -> Box<[Word]> {
+pub(in crate::dispatcher) fn words(slots: &[Slot], cells: &[u32]) -> Box<[Word]> {
     let word = |(slot, &cell): (&Slot, &u32)| match (slot.ty, &slot.source) {
         (SlotType::Scalar(Scalar::I64), SlotSource::Argument { field: SlotField::Shape(_), .. }) => {
             Some(Word { cell, least: 0, most: SMALL_EXTENT })
@@ -108,7 +107,7 @@ fn with_cells<'a>(slots: &'a [Slot], cells: &'a [u32]) -> impl Iterator<Item = (
 
 /// An array of a launch that must be small.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Array {
+pub(in crate::dispatcher) struct Array {
     /// Its first cell: the address, followed by the extents and then the strides.
     cell: u32,
     ndim: u8,
@@ -132,7 +131,7 @@ impl Array {
 }
 
 /// The arrays among a kernel's slots that its key words do not declare to be small.
-pub(super) fn arrays(given: &[ArgType], overload: &Overload, words: &[Word]) -> Box<[Array]> {
+pub(in crate::dispatcher) fn arrays(given: &[ArgType], overload: &Overload, words: &[Word]) -> Box<[Array]> {
     let arrays = key::arrays_of(given, &overload.args, &overload.kernel.slots);
     let is_known = |cell: u32, array: ArrayType| {
         array.ndim == 0
@@ -147,7 +146,7 @@ pub(super) fn arrays(given: &[ArgType], overload: &Overload, words: &[Word]) -> 
 
 impl Resolved {
     /// Whether the kernel is for a launch with such a shape and such arguments, as its casts have left them.
-    pub(super) fn takes(&self, config: &LaunchConfig, cells: &[u64]) -> bool {
+    pub(in crate::dispatcher) fn takes(&self, config: &LaunchConfig, cells: &[u64]) -> bool {
         let Assumptions { small, nonneg, disjoint, aligned, warps } = self.assumed;
         (!small || self.is_small(config, cells))
             && (!nonneg || self.is_nonneg(cells))
@@ -169,7 +168,7 @@ impl Resolved {
 
     /// The first of the kernel's assumptions that does not hold for a launch, as text: the fallback that the kernel
     /// uses instead.
-    pub(super) fn misfit(&self, config: &LaunchConfig, cells: &[u64]) -> &'static str {
+    pub(in crate::dispatcher) fn misfit(&self, config: &LaunchConfig, cells: &[u64]) -> &'static str {
         let Assumptions { small, nonneg, disjoint, aligned, warps: _ } = self.assumed;
         if small && !self.is_small(config, cells) {
             "with integers and extents below 2**31, and its kernel takes no larger ones"
@@ -184,23 +183,14 @@ impl Resolved {
         }
     }
 
-    /// The variant for a launch, whose cells are as its casts have left them; `None` if it is the kernel itself.
+    /// What the variant for a launch assumes, whose cells are as its casts have left them; `None` if it is the kernel itself.
     ///
-    /// The first of [`Assumptions::LADDER`] that fits is the variant. Only where the kernel was compiled for a launch of which less
-    /// holds, and it is not [likely](Arguments::likely) that more holds of this one, it is not compiled for this one alone.
-    ///
-    /// # Errors
-    ///
-    /// As a launch that compiles.
-    pub(super) fn variant_for(
-        &self,
-        owner: &Bound<'_, Dispatcher>,
-        config: &LaunchConfig,
-        arguments: &Arguments,
-    ) -> PyResult<Option<Arc<Self>>> {
+    /// The first of [`Assumptions::LADDER`] that fits is the variant's. Only where the kernel was compiled for a launch of which less
+    /// holds, and it is not [likely](Arguments::likely) that more holds of this one, no variant is compiled for this one alone.
+    pub(super) fn assumptions_for(&self, config: &LaunchConfig, arguments: &Arguments) -> Option<Assumptions> {
         let (cells, most) = (arguments.cells.as_slice(), self.overload.most);
         if self.overload.jit.code.assumptions == most && self.takes(config, cells) {
-            return Ok(None);
+            return None;
         }
         let held = Assumptions {
             small: self.is_small(config, cells),
@@ -214,24 +204,9 @@ impl Resolved {
         let best = Assumptions::LADDER.into_iter().find(fits).unwrap_or(Assumptions::NONE);
         let is_enough = best.and(gains) == self.assumed
             || self.assumed.are_among(held)
-                && self.variants.get(best).is_none()
+                && self.variants.assuming.get(best).is_none()
                 && !best.are_among(arguments.likely(held.nonneg));
-        if is_enough { Ok(None) } else { self.variant(owner, best).map(Some) }
-    }
-
-    /// The variant with these assumptions, compiled if it does not exist. Its types are known, so it is compiled even
-    /// where new types are refused.
-    ///
-    /// # Errors
-    ///
-    /// As a launch that compiles.
-    pub(super) fn variant(&self, owner: &Bound<'_, Dispatcher>, assumptions: Assumptions) -> PyResult<Arc<Self>> {
-        if let Some(known) = self.variants.get(assumptions) {
-            return Ok(known);
-        }
-        let overload = Overload::with_assumptions(&self.overload, owner, assumptions)?;
-        let resolved = overload.resolve(owner.py(), &self.key, self.casts.to_vec())?;
-        Ok(self.variants.keep(assumptions, &Arc::new(resolved)))
+        (!is_enough).then_some(best)
     }
 }
 
@@ -242,75 +217,42 @@ fn has_whole_warps(config: &LaunchConfig) -> bool {
 
 /// The variants of a kernel by their assumptions: one for each of [`Assumptions::LADDER`] for which there was a launch.
 #[derive(Debug)]
-pub(super) struct Variants<T>([Later<T>; Assumptions::LADDER.len()]);
+pub(in crate::dispatcher) struct ByAssumptions<T>([Later<T>; Assumptions::LADDER.len()]);
 
-impl<T> Default for Variants<T> {
+impl<T> Default for ByAssumptions<T> {
     fn default() -> Self {
         Self(std::array::from_fn(|_| Later::default()))
     }
 }
 
-impl<T> Variants<T> {
+impl<T> ByAssumptions<T> {
     fn place(&self, assumptions: Assumptions) -> Option<&Later<T>> {
         Assumptions::LADDER.iter().zip(&self.0).find_map(|(known, place)| (*known == assumptions).then_some(place))
     }
 
-    fn get(&self, assumptions: Assumptions) -> Option<Arc<T>> {
+    pub(super) fn get(&self, assumptions: Assumptions) -> Option<Arc<T>> {
         self.place(assumptions)?.get()
     }
 
-    /// Keeps the first: threads may make one each.
-    fn keep(&self, assumptions: Assumptions, made: &Arc<T>) -> Arc<T> {
-        self.place(assumptions).map_or_else(|| Arc::clone(made), |place| place.keep(made))
+    pub(super) fn add(&self, assumptions: Assumptions, made: Arc<T>) -> Arc<T> {
+        match self.place(assumptions) {
+            Some(place) => place.add(made),
+            None => made,
+        }
     }
 
     /// All that are there.
-    pub(super) fn iter(&self) -> impl Iterator<Item = Arc<T>> + '_ {
+    pub(in crate::dispatcher) fn iter(&self) -> impl Iterator<Item = Arc<T>> + '_ {
         self.0.iter().filter_map(Later::get)
     }
 }
 
-impl Overload {
-    fn with_assumptions(
-        known: &Arc<Self>,
-        owner: &Bound<'_, Dispatcher>,
-        assumptions: Assumptions,
-    ) -> PyResult<Arc<Self>> {
-        if let Some(variant) = known.variants.get(assumptions) {
-            return Ok(variant);
-        }
-        let py = owner.py();
-        let timing = Timing::start(py, "capture")?;
-        let mut jit = known.jit.clone();
-        jit.code.assumptions = assumptions;
-        let compiled = known.variant(owner, &jit)?;
-        let kept = if compiled.was_cached { ", kept" } else { "" };
-        let what = match assumptions {
-            Assumptions { small: false, .. } => "for any size",
-            Assumptions { disjoint: false, .. } | Assumptions { aligned: false, .. } => "for any arrays",
-            Assumptions { warps: false, .. } => "for blocks of any size",
-            Assumptions { .. } => "for negative integers, too",
-        };
-        timing.print(py, || format!("{}, {what}{kept}", compiled.shown()))?;
-        Ok(known.variants.keep(assumptions, &Arc::new(compiled)))
-    }
-
-    /// The same kernel with other options.
-    pub(super) fn variant(
-        &self,
-        owner: &Bound<'_, Dispatcher>,
-        jit: &weft_compiler::request::JitOptions,
-    ) -> PyResult<Self> {
-        let py = owner.py();
-        let found = Found {
-            kept: self.kept.iter().map(|array| array.clone_ref(py)).collect(),
-            links: self.links.iter().map(|link| link.clone_ref(py)).collect(),
-        };
-        // Its code is needed now.
-        let mut jit = jit.clone();
-        jit.code.choose = false;
-        let mut made = Self::compile(owner, self.definition.clone(), &self.args, &jit, found)?;
-        made.most = self.most;
-        Ok(made)
+/// The launches that a variant with such assumptions is for, in a line about its compilation.
+pub(super) fn shown(assumptions: Assumptions) -> &'static str {
+    match assumptions {
+        Assumptions { small: false, .. } => "for any size",
+        Assumptions { disjoint: false, .. } | Assumptions { aligned: false, .. } => "for any arrays",
+        Assumptions { warps: false, .. } => "for blocks of any size",
+        Assumptions { .. } => "for negative integers, too",
     }
 }

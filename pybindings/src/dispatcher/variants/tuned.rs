@@ -18,8 +18,8 @@ use weft_artifact::Factors;
 use weft_engine::{About, Digest, DiskCache};
 use weft_runtime::{Event, Executor, LaunchConfig, Stream};
 
-use super::{coarsened::blocks, overload::Overload};
-use crate::engine;
+use super::coarsened::blocks;
+use crate::{dispatcher::overload::Overload, engine};
 
 /// Candidates besides the kernel as it is.
 const CANDIDATES: usize = 5;
@@ -52,7 +52,7 @@ impl LaunchGroup {
 
 /// The measurements of a kernel.
 #[derive(Debug, Default)]
-pub(super) struct Tunings(Mutex<TuningState>);
+pub(in crate::dispatcher) struct Tunings(Mutex<TuningState>);
 
 #[derive(Debug, Default)]
 struct TuningState {
@@ -67,17 +67,17 @@ impl Tunings {
     }
 
     /// Records the variant that a launch runs.
-    pub(super) fn use_now(&self, factors: Factors) {
+    pub(in crate::dispatcher) fn use_now(&self, factors: Factors) {
         self.lock().in_use = Some(factors);
     }
 
     /// The factors of the last launch; `None` if there was none that had a choice.
-    pub(super) fn last(&self) -> Option<Factors> {
+    pub(in crate::dispatcher) fn last(&self) -> Option<Factors> {
         self.lock().in_use
     }
 
     /// One line of text for each launch group.
-    pub(super) fn told(&self) -> Vec<String> {
+    pub(in crate::dispatcher) fn told(&self) -> Vec<String> {
         let tunings =
             self.lock().tunings.iter().map(|(group, tuning)| (*group, Arc::clone(tuning))).collect::<Vec<_>>();
         let mut lines: Vec<_> =
@@ -185,7 +185,7 @@ impl Tuning {
 }
 
 /// A launch that is timed.
-pub(super) struct Timed {
+pub(in crate::dispatcher) struct Timed {
     tuning: Arc<Tuning>,
     candidate: usize,
     first: bool,
@@ -196,7 +196,7 @@ pub(super) struct Timed {
 
 impl Timed {
     /// Records the first event, right before the launch.
-    pub(super) fn begin(&mut self, executor: &dyn Executor, stream: Option<&dyn Stream>) {
+    pub(in crate::dispatcher) fn begin(&mut self, executor: &dyn Executor, stream: Option<&dyn Stream>) {
         let events = || -> Result<_, weft_runtime::Error> {
             let events = (executor.new_event(true)?, executor.new_event(true)?);
             executor.record(&*events.0, stream)?;
@@ -207,7 +207,7 @@ impl Timed {
     }
 
     /// Records the second event, right after it.
-    pub(super) fn end(mut self, executor: &dyn Executor, stream: Option<&dyn Stream>, launched: bool) {
+    pub(in crate::dispatcher) fn end(mut self, executor: &dyn Executor, stream: Option<&dyn Stream>, launched: bool) {
         let events = self.events.take();
         let recorded = events.filter(|(_, end)| launched && executor.record(&**end, stream).is_ok());
         self.noted = true;
@@ -221,7 +221,7 @@ impl Timed {
     }
 
     /// The compiler, or the device, does not take the candidate.
-    pub(super) fn refused(mut self) {
+    pub(in crate::dispatcher) fn refused(mut self) {
         self.noted = true;
         self.tuning.lock().tried[self.candidate].given_up = self.candidate > 0;
     }
@@ -238,7 +238,7 @@ impl Drop for Timed {
 
 impl Overload {
     /// The factors of a launch that is measured, and how it is timed if it still is.
-    pub(super) fn tuned(
+    pub(in crate::dispatcher) fn tuned(
         &self,
         py: Python<'_>,
         config: &LaunchConfig,
@@ -283,7 +283,7 @@ impl Overload {
     }
 
     /// The best factors for a launch at this point.
-    pub(super) fn best(&self, config: &LaunchConfig) -> Factors {
+    pub(in crate::dispatcher) fn best(&self, config: &LaunchConfig) -> Factors {
         let tuning = self.tuning(LaunchGroup::of(self, config), config);
         let measured = tuning.lock();
         measured.factors(measured.winner.unwrap_or_else(|| measured.best()))

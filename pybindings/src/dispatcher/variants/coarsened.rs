@@ -1,5 +1,5 @@
 //! The variants of a kernel of which a thread does the work of several neighbours: with factors that `coarsen` of `cuda.jit` or
-//! the setting names, that an estimate of the compiler's says, or that were [measured](super::tune).
+//! the setting names, that an estimate of the compiler's says, or that were [measured](super::tuned).
 //!
 //! One is compiled when a launch first needs it, and belongs to the kernel that it is a variant of. Launches that cannot be
 //! divided so run the kernel itself, and so do all if the compiler leaves the kernel as it is.
@@ -11,12 +11,14 @@ use weft_artifact::{Assumptions, Factors, Tools};
 use weft_compiler::{request::JitOptions, target::needs::isa_of_driver};
 use weft_runtime::{CoarsenChoice, LaunchConfig, Stream};
 
-use super::{
-    Dispatcher,
-    overload::{Overload, Resolved},
-    tune::Timed,
+use super::{Kind, tuned::Timed};
+use crate::{
+    devices,
+    dispatcher::{
+        Dispatcher,
+        overload::{Overload, Resolved},
+    },
 };
-use crate::{devices, engine::timing::Timing};
 
 /// How often a launch must fill the device with threads for an estimate to hold: with fewer, all of them are needed to hide
 /// how long memory takes. Once its blocks are merged, it fills the device with as many as the kernel's registers allow.
@@ -24,7 +26,7 @@ const LEAST_WAVES: u64 = 2;
 
 /// How the coarsening factors of launches are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FactorChoice {
+pub(in crate::dispatcher) enum FactorChoice {
     /// These.
     Factors(Factors),
     /// Those that the compiler estimates to be the best.
@@ -41,20 +43,20 @@ impl Default for FactorChoice {
 
 /// Variants by their factors; there may be none yet.
 #[derive(Debug)]
-pub(super) struct Variants<T>(Mutex<Vec<(Factors, Arc<T>)>>);
+pub(in crate::dispatcher) struct ByFactors<T>(Mutex<Vec<(Factors, Arc<T>)>>);
 
-impl<T> Default for Variants<T> {
+impl<T> Default for ByFactors<T> {
     fn default() -> Self {
         Self(Mutex::new(Vec::new()))
     }
 }
 
-impl<T> Variants<T> {
+impl<T> ByFactors<T> {
     fn lock(&self) -> MutexGuard<'_, Vec<(Factors, Arc<T>)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn get(&self, factors: Factors) -> Option<Arc<T>> {
+    pub(in crate::dispatcher) fn get(&self, factors: Factors) -> Option<Arc<T>> {
         self.lock().iter().find(|(of, _)| *of == factors).map(|(_, variant)| Arc::clone(variant))
     }
 
@@ -64,17 +66,16 @@ impl<T> Variants<T> {
     }
 
     /// All that there are.
-    pub(super) fn all(&self) -> Vec<Arc<T>> {
+    pub(in crate::dispatcher) fn all(&self) -> Vec<Arc<T>> {
         self.lock().iter().map(|(_, variant)| Arc::clone(variant)).collect()
     }
 
     /// The one that was made last.
-    pub(super) fn last(&self) -> Option<Arc<T>> {
+    pub(in crate::dispatcher) fn last(&self) -> Option<Arc<T>> {
         self.lock().last().map(|(_, variant)| Arc::clone(variant))
     }
 
-    /// Keeps the first: threads may make one each.
-    fn keep(&self, factors: Factors, made: Arc<T>) -> Arc<T> {
+    pub(super) fn add(&self, factors: Factors, made: Arc<T>) -> Arc<T> {
         let mut kept = self.lock();
         if let Some((_, first)) = kept.iter().find(|(of, _)| *of == factors) {
             return Arc::clone(first);
@@ -85,13 +86,13 @@ impl<T> Variants<T> {
 }
 
 impl Dispatcher {
-    /// The options of the kernel itself, which on a GPU is for launches for which all [assumptions](super::small) hold,
-    /// and the factors of its launches.
+    /// The options of the kernel itself, which on a GPU is for launches for which all [assumptions](super::assumptions)
+    /// hold, and the factors of its launches.
     ///
     /// # Errors
     ///
     /// `ValueError` for a setting that makes no sense.
-    pub(super) fn plain(&self, py: Python<'_>) -> PyResult<(JitOptions, FactorChoice)> {
+    pub(in crate::dispatcher) fn plain(&self, py: Python<'_>) -> PyResult<(JitOptions, FactorChoice)> {
         let mut jit = self.jit.clone();
         let own = std::mem::replace(&mut jit.code.coarsen, Factors::NONE);
         let settings = devices::settings(py)?;
@@ -127,7 +128,7 @@ impl Resolved {
     /// # Errors
     ///
     /// As a launch that compiles.
-    pub(super) fn for_block(
+    pub(in crate::dispatcher) fn for_block(
         self: Arc<Self>,
         owner: &Bound<'_, Dispatcher>,
         config: &LaunchConfig,
@@ -151,7 +152,7 @@ impl Resolved {
     /// # Errors
     ///
     /// As a launch that compiles.
-    pub(super) fn for_launch(
+    pub(in crate::dispatcher) fn for_launch(
         self: Arc<Self>,
         owner: &Bound<'_, Dispatcher>,
         config: &LaunchConfig,
@@ -191,14 +192,14 @@ impl Resolved {
             if factors == Factors::NONE {
                 self.overload.made().is_some()
             } else {
-                let variant = self.overload.coarsened.get(factors);
+                let variant = self.overload.variants.coarsened.get(factors);
                 variant.is_some_and(|variant| variant.kernel.coarsening.factors == factors)
             }
         };
         if is_loaded(factors) {
             return factors;
         }
-        let mut others = std::iter::once(Factors::NONE).chain(self.overload.coarsened.factors());
+        let mut others = std::iter::once(Factors::NONE).chain(self.overload.variants.coarsened.factors());
         let Some(other) = others.find(|other| is_loaded(*other) && fitting(*other, config) == *other) else {
             return factors;
         };
@@ -234,7 +235,7 @@ impl Resolved {
     /// # Errors
     ///
     /// As a launch that compiles.
-    pub(super) fn coarsened_by(
+    pub(in crate::dispatcher) fn coarsened_by(
         self: Arc<Self>,
         owner: &Bound<'_, Dispatcher>,
         factors: Factors,
@@ -242,36 +243,14 @@ impl Resolved {
         if factors == Factors::NONE {
             return Ok(self);
         }
-        let variant = match self.coarsened.get(factors) {
-            Some(known) => known,
-            None => {
-                let overload = Overload::coarsened(&self.overload, owner, factors)?;
-                let resolved = overload.resolve(owner.py(), &self.key, self.casts.to_vec())?;
-                self.coarsened.keep(factors, Arc::new(resolved))
-            }
-        };
+        let variant = self.variant(owner, Kind::Coarsened(factors))?;
         Ok(if variant.overload.kernel.coarsening.factors == factors { variant } else { self })
     }
 }
 
 impl Overload {
-    fn coarsened(known: &Arc<Self>, owner: &Bound<'_, Dispatcher>, factors: Factors) -> PyResult<Arc<Self>> {
-        if let Some(variant) = known.coarsened.get(factors) {
-            return Ok(variant);
-        }
-        let py = owner.py();
-        let timing = Timing::start(py, "capture")?;
-        let mut jit = known.jit.clone();
-        jit.code.coarsen = factors;
-        let compiled = known.variant(owner, &jit)?;
-        let note = &compiled.kernel.coarsening.note;
-        timing
-            .print(py, || format!("{}, {note}{}", compiled.shown(), if compiled.was_cached { ", kept" } else { "" }))?;
-        Ok(known.coarsened.keep(factors, Arc::new(compiled)))
-    }
-
     /// The factors of the kernel's candidates that a launch can have, those first that are likely to be quicker.
-    pub(super) fn candidates<'a>(
+    pub(in crate::dispatcher) fn candidates<'a>(
         &'a self,
         config: &LaunchConfig,
     ) -> impl Iterator<Item = &'a weft_artifact::Candidate> {
@@ -285,7 +264,7 @@ impl Overload {
     }
 
     /// The same where there is a choice: a kernel for which the estimate chooses nothing is not coarsened.
-    pub(super) fn settled(&self, wanted: FactorChoice) -> FactorChoice {
+    pub(in crate::dispatcher) fn settled(&self, wanted: FactorChoice) -> FactorChoice {
         match wanted {
             FactorChoice::Estimate if !self.kernel.coarsening.is_worth_it() => FactorChoice::Factors(Factors::NONE),
             FactorChoice::Factors(_) | FactorChoice::Estimate | FactorChoice::Measure => wanted,
@@ -325,7 +304,7 @@ fn threads(config: &LaunchConfig) -> u64 {
 }
 
 /// Blocks of the grid.
-pub(super) fn blocks(config: &LaunchConfig) -> u64 {
+pub(in crate::dispatcher) fn blocks(config: &LaunchConfig) -> u64 {
     product(config.grid)
 }
 
