@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use pyo3::prelude::*;
-use weft_artifact::{DType, MAX_NDIM};
+use weft_artifact::{DType, Layout, MAX_NDIM};
 
 use super::{Arguments, HostArgument, InPlace, on_another_device};
 use crate::{
@@ -97,12 +97,12 @@ impl Arguments {
         if !seen.is_aligned {
             return Err(strides::misaligned(seen.array.dtype));
         }
-        let place = InPlace { param: self.param, cell: first, array: seen.array, is_foreign: true };
+        let place = InPlace { param: self.param, cell: first, array: seen.array };
         self.key.push(key::array(seen.array));
         if is_of_host {
             self.tensors.push(HostTensor { place, object: arg.clone().unbind(), seen, managed });
         } else {
-            self.in_place.push(place);
+            self.push_foreign(place);
             self.managed.extend(managed);
         }
         Ok(())
@@ -165,9 +165,18 @@ impl Arguments {
         if !foreign.is_aligned {
             return Err(strides::misaligned(foreign.array.dtype));
         }
-        self.in_place.push(InPlace { param: self.param, cell: first, array: foreign.array, is_foreign: true });
+        self.push_foreign(InPlace { param: self.param, cell: first, array: foreign.array });
         self.key.push(key::array(foreign.array));
         Ok(())
+    }
+
+    /// An array that the kernel reaches in place. Only one with gaps can have elements that share memory; arrays of weft's own
+    /// have none.
+    fn push_foreign(&mut self, place: InPlace) {
+        if place.array.layout == Layout::Any && !place.array.readonly && place.overlaps(&self.cells) {
+            self.overlapping.push(place.param);
+        }
+        self.in_place.push(place);
     }
 
     /// An object with NumPy's array interface: `asarray` makes an array of its memory.

@@ -98,8 +98,6 @@ pub(crate) struct InPlace {
     /// Its first cell.
     pub(crate) cell: usize,
     pub(crate) array: ArrayType,
-    /// It came by another library's protocol. An array of weft's own has the strides that its maker chose.
-    pub(crate) is_foreign: bool,
 }
 
 impl InPlace {
@@ -112,6 +110,15 @@ impl InPlace {
             strides::span(shape.copied(), steps.map(|stride| *stride as i64), self.array.dtype.size_bytes());
         address.wrapping_add_signed(low)..address.wrapping_add_signed(high)
     }
+
+    /// Whether two of its elements share memory, by the launch's cells.
+    fn overlaps(&self, cells: &[u64]) -> bool {
+        let ndim = self.array.ndim.into();
+        let fields = cells.get(self.cell + 1..).unwrap_or_default();
+        let shape: Vec<_> = fields.iter().take(ndim).map(|extent| *extent as usize).collect();
+        let steps: Vec<_> = fields.iter().skip(ndim).take(ndim).map(|stride| *stride as isize).collect();
+        strides::overlap(&shape, &steps, self.array.dtype.size_bytes())
+    }
 }
 
 /// The arguments of one launch. The struct is reused between launches to save allocations.
@@ -121,6 +128,8 @@ pub(crate) struct Arguments {
     pub(crate) cells: Vec<u64>,
     pub(crate) hosts: Vec<HostArgument>,
     pub(crate) in_place: Vec<InPlace>,
+    /// The arguments with an array of another library in which elements share memory: a kernel must not write it.
+    pub(crate) overlapping: Vec<usize>,
     /// Tensors of the host's memory that the kernel reaches where they are, which are in neither list: on the CPU only.
     pub(crate) tensors: Vec<HostTensor>,
     /// Owners of tensors in device memory.
@@ -174,6 +183,7 @@ impl Arguments {
         self.cells.clear();
         self.hosts.clear();
         self.in_place.clear();
+        self.overlapping.clear();
         self.tensors.clear();
         self.managed.clear();
         self.producers.clear();
@@ -480,12 +490,7 @@ impl Arguments {
             self.lent.push(Arc::clone(buffer));
         }
         self.key.push(key);
-        self.in_place.push(InPlace {
-            param: self.param,
-            cell: self.cells.len(),
-            array: array.array,
-            is_foreign: false,
-        });
+        self.in_place.push(InPlace { param: self.param, cell: self.cells.len(), array: array.array });
         self.cells.extend_from_slice(&array.cells);
         Ok(())
     }

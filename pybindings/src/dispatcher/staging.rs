@@ -12,7 +12,7 @@ use pyo3::{
     prelude::*,
     types::{IntoPyDict, PyDict},
 };
-use weft_artifact::{Access, Layout};
+use weft_artifact::Access;
 use weft_runtime::{Buffer, Executor, Stream};
 
 use super::{
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     args::{Arguments, HostArgument, InPlace},
-    arrays::{host_array::HostArray, strides},
+    arrays::host_array::HostArray,
     devices, errors,
 };
 
@@ -176,28 +176,10 @@ pub(super) fn access(resolved: &Resolved, param: usize) -> Access {
         .map_or(Access { reads: true, writes: true, accumulates: false }, |param| param.access)
 }
 
-/// Refuses an array of another library that the kernel reaches in place and may write, but some of whose elements share memory.
-/// One without gaps has none of them.
+/// Refuses an array of another library in which elements share memory, if the kernel reaches it in place and may write it.
 pub(super) fn check_elements(dispatcher: &Dispatcher, resolved: &Resolved, arguments: &Arguments) -> PyResult<()> {
-    for place in &arguments.in_place {
-        let InPlace { param, array, is_foreign, .. } = place;
-        if !is_foreign || array.layout != Layout::Any || array.readonly || !access(resolved, *param).writes {
-            continue;
-        }
-        if overlaps(place, &arguments.cells) {
-            return Err(overlapping(dispatcher, *param));
-        }
-    }
-    Ok(())
-}
-
-/// Whether two elements share memory, by the launch's cells.
-fn overlaps(place: &InPlace, cells: &[u64]) -> bool {
-    let ndim = place.array.ndim.into();
-    let fields = cells.get(place.cell + 1..).unwrap_or_default();
-    let shape: Vec<_> = fields.iter().take(ndim).map(|extent| *extent as usize).collect();
-    let steps: Vec<_> = fields.iter().skip(ndim).take(ndim).map(|stride| *stride as isize).collect();
-    strides::overlap(&shape, &steps, place.array.dtype.size_bytes())
+    let written = arguments.overlapping.iter().find(|param| access(resolved, **param).writes);
+    written.map_or(Ok(()), |param| Err(overlapping(dispatcher, *param)))
 }
 
 fn overlapping(dispatcher: &Dispatcher, param: usize) -> PyErr {
