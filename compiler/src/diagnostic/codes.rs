@@ -19,7 +19,7 @@ macro_rules! codes {
                 match self { $(Self::$variant => $number),* }
             }
 
-            /// A few words.
+            /// A short title.
             pub const fn title(self) -> &'static str {
                 match self { $(Self::$variant => $title),* }
             }

@@ -19,18 +19,18 @@ pub use suggest::{closest, nearest};
 
 use crate::source::{SourceMap, Span};
 
-/// How bad it is.
+/// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Severity {
     /// The program is rejected.
     Error,
-    /// The program is compiled; something in it is likely not meant.
+    /// The program compiles, but something in it is probably a mistake.
     Warning,
     /// The program compiles; the user requested information about it.
     Note,
 }
 
-/// One finding.
+/// An error, a warning or a note.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// Its row in the table of codes.
@@ -79,7 +79,7 @@ impl Diagnostic {
         Self { severity: Severity::Note, ..Self::error(code, span, message) }
     }
 
-    /// Sets the text under the carets.
+    /// Sets the label under the carets.
     #[must_use]
     pub fn label(mut self, text: impl Into<String>) -> Self {
         self.label = text.into();
@@ -100,7 +100,7 @@ impl Diagnostic {
         self
     }
 
-    /// Sets what Numba says of the same fault.
+    /// Sets Numba's message for the same error.
     #[must_use]
     pub fn numba(mut self, text: impl Into<String>) -> Self {
         self.numba = Some(text.into());
@@ -119,7 +119,7 @@ impl Diagnostic {
         self
     }
 
-    /// The same, where there is something to say.
+    /// Sets the suggestion if there is one.
     #[must_use]
     pub fn help_if(self, text: Option<&str>) -> Self {
         match text {

@@ -1,4 +1,4 @@
-//! Names that NumPy, Python and Numba have: who writes one has not misspelt another, however near that is.
+//! Names of NumPy, Python and Numba. Such a name is never reported as a misspelling of a similar one.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -37,7 +37,7 @@ fn count(diagnostics: &[Diagnostic]) -> String {
 
 fn render_one(diagnostic: &Diagnostic, sources: &SourceMap, renderer: &Renderer) -> String {
     let own = render_own(diagnostic, sources, renderer);
-    // Below it all as they are: who looks for them finds them.
+    // Numba's message is the last line, verbatim, so that users can search for it.
     diagnostic.words().map_or_else(|| own.clone(), |words| format!("{own}\n\n{words}"))
 }
 
@@ -51,7 +51,7 @@ fn render_own(diagnostic: &Diagnostic, sources: &SourceMap, renderer: &Renderer)
     let title = level.primary_title(diagnostic.message.as_str()).id(diagnostic.code.number());
     let shown = AnnotatedFile::all(diagnostic, sources);
     if shown.is_empty() {
-        // Without a source line the frame of one would be drawn around nothing.
+        // Without a source line, the renderer would draw an empty frame.
         let notes = diagnostic.notes.iter().map(|note| Group::with_title(Level::NOTE.secondary_title(note.as_str())));
         let help = diagnostic.help.iter().map(|help| Group::with_title(Level::HELP.secondary_title(help.as_str())));
         let groups: Vec<Group<'_>> = std::iter::once(Group::with_title(title)).chain(notes).chain(help).collect();

@@ -22,7 +22,7 @@ pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     scored.filter(|(distance, _)| *distance <= limit).min().map(|(_, candidate)| candidate)
 }
 
-/// The candidates with the fewest such edits, best first, however many those are: for a short list of names.
+/// All candidates with the smallest edit distance, best first: for a short list of names.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>, most: usize) -> Vec<&'a str> {
     let mut ranked: Vec<_> = candidates.into_iter().map(|known| (distance(name, known), known)).collect();
     ranked.sort_by_key(|(distance, _)| *distance);

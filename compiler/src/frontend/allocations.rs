@@ -30,9 +30,9 @@ pub(super) struct NewArray {
 }
 
 impl FnLowerer<'_> {
-    /// A new array of this call, with whatever its memory has.
+    /// A new, uninitialized array of this call.
     pub(super) fn new_array(&mut self, made: &NewArray, name: &str, span: Span) -> ArrayValue {
-        // Two calls may begin at one place: `np.zeros(2).copy()`.
+        // Two calls may begin at the same offset: `np.zeros(2).copy()`.
         let length = (span.end - span.start) as usize;
         let items = self.loops.unrolled.iter().copied().chain([length]).collect();
         let site = Site { start: span.start, items };
@@ -42,7 +42,7 @@ impl FnLowerer<'_> {
         self.scratch_array(made, sites, name, span)
     }
 
-    /// An array that no variable gets.
+    /// An array that is assigned to no variable.
     fn scratch_array(&mut self, made: &NewArray, sites: Sites, name: &str, span: Span) -> ArrayValue {
         let (elem, parts) = made.dtype.access();
         let ty = ArrayTy {
@@ -60,7 +60,7 @@ impl FnLowerer<'_> {
         ArrayValue { ty, data, shape: made.shape.clone(), strides: Vec::new() }
     }
 
-    /// The address of memory that is declared.
+    /// The address of declared memory.
     pub(super) fn local_memory(&mut self, pointer: Type, declared: LocalArray, span: Span) -> Atom {
         let kind = if self.is_dry() {
             ExprKind::DynamicShared
@@ -71,8 +71,8 @@ impl FnLowerer<'_> {
         Atom::Local(self.b.temp(data, span))
     }
 
-    /// A new array of this call that gets what `write` writes into an array. If one of the arrays that it reads may be that of
-    /// an earlier execution, it writes into another one first.
+    /// A new array of this call, which `write` fills. If one of the arrays that it reads may be that of an earlier
+    /// execution, it fills a temporary first.
     pub(super) fn new_array_of(
         &mut self,
         made: &NewArray,
@@ -92,7 +92,7 @@ impl FnLowerer<'_> {
         array
     }
 
-    /// The variables whose arrays a call makes anew have no value from here on.
+    /// Invalidates the variables whose arrays a call allocates again.
     fn remake(&mut self, sites: Sites, span: Span) {
         let forget = |var: &mut Var| {
             if var.ty.sites().meets(sites) {
@@ -108,7 +108,7 @@ impl FnLowerer<'_> {
         hidden.filter_map(|name| name.var.as_mut()).for_each(forget);
     }
 
-    /// Reports a value that is held while a part of the text is evaluated which makes its array anew.
+    /// Reports a live temporary value whose array is allocated again by an expression that is evaluated before its use.
     pub(super) fn check_held(&mut self, value: &Value, later: Span, span: Span) {
         let sites = value.ty().sites();
         if sites == Sites::NONE {
@@ -123,7 +123,7 @@ impl FnLowerer<'_> {
     }
 }
 
-/// The error for an array whose memory has another array by now.
+/// The error for an array whose memory another array has reused.
 pub(super) fn remade(message: String, span: Span) -> Diagnostic {
     Diagnostic::error(Code::Remade, span, message)
         .note("a call that makes an array uses the same memory of the thread each time that it is executed")

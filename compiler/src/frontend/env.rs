@@ -49,7 +49,7 @@ impl FnLowerer<'_> {
         let local = |(suffix, part): (String, Type)| {
             let name = format!("{name}{suffix}");
             if own {
-                // The prelude's variables are none of the user's.
+                // Variables of the prelude are not reported to the user.
                 self.b.new_temp(part)
             } else if in_parts {
                 self.b.part(name, part)

@@ -83,7 +83,7 @@ pub(super) fn lower_kernel(cx: &mut Lowerer, request: &Request) {
         cx.module.order_functions();
         let circles = Circles::of(&cx.module);
         for (id, function) in cx.module.functions.iter_mut() {
-            // There is no end to putting a function into itself.
+            // A recursive function cannot be inlined completely.
             function.inline &= !circles.contains(id);
         }
     }

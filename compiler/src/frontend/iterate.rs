@@ -19,7 +19,7 @@ use crate::{
     source::Span,
 };
 
-/// A value as what a loop goes over.
+/// A value that a loop iterates over.
 pub(super) enum Sequence<'v> {
     /// An array's elements, or the views of its rows.
     Array(&'v ArrayValue),
@@ -27,7 +27,7 @@ pub(super) enum Sequence<'v> {
     Tuple(&'v Value, &'v [Value], bool),
     /// A range: the type of its values, start, stop, step.
     Range(Scalar, &'v Value, &'v Value, &'v Value),
-    /// The letters of a text in memory.
+    /// The characters of a string in memory.
     Letters(&'v Value),
     /// The items of another with their numbers, and the first number.
     Enumerate(&'v Value, &'v Value),
@@ -194,7 +194,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// How many values a range has, as an unsigned number of its size.
+    /// The trip count of a range, as an unsigned number of its size.
     fn range_turns(&mut self, ty: Scalar, [start, stop, step]: [&Value; 3], span: Span) -> Option<TripCount> {
         if let (Value::Int(start), Value::Int(stop), Value::Int(step)) = (start, stop, step)
             && *step != 0

@@ -63,7 +63,7 @@ pub(super) struct Lowerer {
     pub(super) stops: bool,
     /// Python's interpreter runs the launches.
     pub(super) interpreted: bool,
-    /// Which exceptions the request wants to hear of.
+    /// The exceptions that the request reports.
     pub(super) reports: Reports,
     /// The request wants notes.
     pub(super) notes: bool,
@@ -107,7 +107,7 @@ pub(super) struct FnLowerer<'a> {
     pub(super) def: Arc<FunctionDef>,
     /// Index of the function's file in the source map; spans of the tree are moved to it.
     pub(super) file: u32,
-    /// Dry while types are looked for.
+    /// Dry during type inference.
     pub(super) b: Builder,
     pub(super) env: Env,
     pub(super) variables: Variables,

@@ -1,7 +1,7 @@
 //! From syntax to IR: names, types and Python's rules.
 //!
-//! [`lower`] traverses a kernel's syntax tree (`lowerer.rs`) several times. Dry passes infer types, each loop until its
-//! types reach a fixpoint (`typing.rs`); a last pass builds the code. Each statement has a file in `stmt/`, each
+//! [`lower`] traverses a kernel's syntax tree (`lowerer.rs`) several times. Dry runs infer types, each loop until its
+//! types reach a fixpoint (`typing.rs`); the final run builds the code. Each statement has a file in `stmt/`, each
 //! expression one in `expr/`, each kind of builtin one in `builtins/`; code that is shorter in Python is in `prelude/`.
 //! The traversal's state is in `state/`, one file per part. Number types follow `promote.rs`; variables `env.rs`.
 

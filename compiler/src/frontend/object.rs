@@ -43,9 +43,9 @@ pub(super) enum ObjectKind {
     Vector(Vector),
     /// A `datetime64` or `timedelta64`: the count of its units.
     Time(Time),
-    /// A text in an array, by reference as a record is.
+    /// A string in an array, by reference like a record.
     Chars,
-    /// A text for `print`: the values in it.
+    /// A formatted string for `print`: its values.
     Formatted(Arc<[FormatPart]>),
     /// `range`, of values of a type: start, stop, step.
     Range(Scalar),
@@ -58,17 +58,17 @@ pub(super) enum ObjectKind {
     Enumerate,
     /// `np.ndindex`: the extents that tuples of indices run through.
     NdIndex,
-    /// `np.ndenumerate`: an array whose elements are gone over with their indices.
+    /// `np.ndenumerate`: the array that is iterated over with indices.
     NdEnumerate,
-    /// `a.flat`: an array whose elements are gone over in C order, whatever its dimensions.
+    /// `a.flat`: the array, iterated over in C order, of any number of dimensions.
     Flat,
     /// `a.ctypes`: the array.
     CTypes,
-    /// `zip`: what is gone over side by side.
+    /// `zip`: the iterables.
     Zip,
-    /// `reversed`: what is gone over backwards.
+    /// `reversed`: the iterable.
     Reversed,
-    /// `iter`: what is gone over. How far, says a local of the call of `iter` that made it.
+    /// `iter`: the iterable. A local of the call of `iter` that made it holds the position.
     Iterator(Site),
     /// A generator: its first iterable.
     Generator(Arc<Generator>),
@@ -131,7 +131,7 @@ impl PartialEq for Generator {
 }
 
 impl Generator {
-    /// Whether how far it has come is one number.
+    /// Whether its position is one number.
     pub(super) fn is_plain(&self) -> bool {
         self.loops.len() == 1
     }
@@ -169,7 +169,7 @@ pub(super) fn site_of(value: &Value) -> Option<&Site> {
     }
 }
 
-/// Threads that do something together: CUDA's cooperative groups.
+/// A set of threads: CUDA's cooperative groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Group {
     /// All of the grid.

@@ -80,7 +80,7 @@ impl FnLowerer<'_> {
         self.not_none(value, expr.span)
     }
 
-    /// A value that is there.
+    /// A value that is not `None`; the thread ends if it is.
     pub(super) fn not_none(&mut self, value: Value, span: Span) -> Value {
         let (given, inner) = match parts(value) {
             Ok(parts) => parts,
@@ -180,7 +180,7 @@ impl FnLowerer<'_> {
         self.and_then(Value::Scalar(given, Scalar::Bool), span, then)
     }
 
-    /// Takes the variables as what a test says of them.
+    /// Narrows the variables' types as a test implies.
     pub(super) fn narrow(&mut self, narrowings: &[Narrowing]) {
         for Narrowing { name, is_none } in narrowings {
             // A call of an inner function may have assigned it after the test.

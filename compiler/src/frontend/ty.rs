@@ -35,7 +35,7 @@ pub(super) enum Ty {
     Static(Static),
     /// Types that met at a join and cannot be joined; an error once it is used.
     Conflict(Box<Conflict>),
-    /// Not known yet: the type of a variable in a dry pass if only paths that do not assign it have been visited. The
+    /// Not known yet: the type of a variable in a dry run if only paths that do not assign it have been visited. The
     /// least type: it adds nothing to a join.
     Bottom,
     /// Stands for a value whose expression was already reported. The greatest type: it absorbs all others.

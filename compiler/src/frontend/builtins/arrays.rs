@@ -16,7 +16,7 @@ use crate::{
     source::Span,
 };
 
-/// Bytes beyond which sizes are not even added up: 1 TiB.
+/// Sizes are not summed beyond this number of bytes: 1 TiB.
 const LARGEST_ARRAY: u64 = 1 << 40;
 
 /// Memory to be declared.
@@ -163,7 +163,7 @@ impl FnLowerer<'_> {
         self.allocate(ty, shape, Declared { name: hint, elem, len, align }, span)
     }
 
-    /// An array of a thread's own that no name of the program's stands for.
+    /// A thread-local array that has no name in the program.
     pub(in crate::frontend) fn local_array(&mut self, dtype: DType, shape: Vec<i64>, name: &str, span: Span) -> Value {
         let (elem, parts) = dtype.access();
         let len = shape.iter().try_fold(parts, |len: u64, extent| len.checked_mul(u64::try_from(*extent).ok()?));

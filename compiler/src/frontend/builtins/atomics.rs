@@ -18,18 +18,18 @@ use crate::{
     source::Span,
 };
 
-/// An element that an operation is on.
+/// The element that an operation accesses.
 pub(super) struct Element {
     /// The element's address.
     pub(super) pointer: ExprId,
-    /// The array that it is of.
+    /// The array that contains it.
     pub(super) of: ArrayTy,
     /// The arguments after the index.
     pub(super) values: Vec<Value>,
 }
 
 impl FnLowerer<'_> {
-    /// A step on an element, in the order and for the threads that the call names.
+    /// An atomic operation on an element, with the memory order and scope that the call names.
     pub(super) fn atomic(&mut self, row: &'static Intrinsic, op: AtomicOp, mut args: Args, span: Span) -> Value {
         let order = self.choice(row, "order", &Order::ALL, Order::name, Order::Relaxed, &mut args);
         let scope = self.choice(row, "scope", &Scope::ALL, Scope::name, Scope::Device, &mut args);
@@ -97,7 +97,7 @@ impl FnLowerer<'_> {
         Value::Scalar(self.b.read(local, span), scalar)
     }
 
-    /// The choice that a keyword names, which must be known: taken out of the arguments.
+    /// The choice that a keyword names, which must be a compile-time constant; removed from the arguments.
     pub(super) fn choice<T: Copy>(
         &mut self,
         row: &Intrinsic,

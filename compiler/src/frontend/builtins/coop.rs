@@ -31,7 +31,7 @@ use crate::{
 /// Warps of the largest block.
 const WARPS: i64 = 32;
 
-/// Threads of the largest block whose values the lanes of a warp go over, and one place more for every 32.
+/// Slots for the threads of the largest block that the lanes of one warp rake, padded by one slot for every 32.
 const RAKED: i64 = 264;
 
 /// The required kind of argument, for the message; `None` if the value fits.

@@ -139,7 +139,7 @@ impl Format {
             "eps" => 2_f64.powi(-self.fraction),
             "epsneg" => 2_f64.powi(-self.fraction - 1),
             "tiny" | "smallest_normal" => 2_f64.powi(self.least_exponent()),
-            // Two steps: a power below the normal numbers is no exact one everywhere.
+            // Two factors: the power for a subnormal number is not exact on every platform.
             "smallest_subnormal" => 2_f64.powi(self.least_exponent()) * 2_f64.powi(-self.fraction),
             "resolution" => format!("1e-{}", self.precision()).parse().ok()?,
             _ => return None,

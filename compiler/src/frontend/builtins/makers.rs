@@ -32,7 +32,7 @@ const MOST_BYTES_LIKE: u64 = 4 << 10;
 /// The initial content of a new array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content {
-    /// Whatever was there.
+    /// Uninitialized.
     Nothing,
     /// A number everywhere.
     Number(i128),

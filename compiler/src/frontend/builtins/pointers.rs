@@ -1,7 +1,7 @@
-//! `carray` and `farray`: arrays over what a pointer points to.
+//! `carray` and `farray`: arrays over the memory that a pointer points to.
 //!
-//! Nothing is known of the memory but its address: that it has the elements of the shape, and that they lie at multiples
-//! of their alignment, is the program's word. An extent that is negative counts as 0, so that no array has one.
+//! Only the address of the memory is known. The program guarantees that it has the elements of the shape, and that they
+//! are aligned. A negative extent counts as 0.
 
 use weft_artifact::{DType, EXTENT_BITS, Layout, MAX_NDIM, Number, Scalar};
 

@@ -84,7 +84,7 @@ impl FnLowerer<'_> {
         let types: Vec<_> = values.iter().map(Value::ty).collect();
         match self.call_own(def, values, span) {
             Ok(value) => self.returned(value, returns, span),
-            // Such as the trace of what has not two dimensions.
+            // For example, the trace of an array that is not two-dimensional.
             Err(_) => self.no_overload(row, &types, span),
         }
     }
@@ -177,7 +177,7 @@ impl FnLowerer<'_> {
         Some(values)
     }
 
-    /// A value of the type that a row declares, for a dry pass.
+    /// A value of the type that a row declares, for a dry run.
     fn placeholder(&mut self, returns: Returns, span: Span) -> Value {
         match returns {
             Returns::Nothing => Value::NONE,

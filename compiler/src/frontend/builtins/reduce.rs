@@ -81,7 +81,7 @@ impl FnLowerer<'_> {
     pub(super) fn any_or_all(&mut self, row: &Intrinsic, all: bool, args: Args, span: Span) -> Value {
         let Some([values]) = self.exactly(row, args, span) else { return Value::Poison };
         if let Some((values, position)) = self.generated(&values) {
-            // `all` is that none is false.
+            // `all` holds if no item is false.
             let found = self.holds_of_one(values, position, span, &mut |this, item| {
                 let truth = this.truth(item, span);
                 if all { this.opposite(truth, span) } else { truth }
@@ -279,7 +279,7 @@ impl FnLowerer<'_> {
             (Value::Array(of), Some(number))
                 if of.ty.dtype.number().is_some_and(Number::is_complex) || !number.is_complex() =>
             {
-                // A dry pass emits nothing and has no result.
+                // A dry run emits nothing and has no result.
                 if !self.is_dry() {
                     self.own_of_array(row, "fill", vec![array, value], span);
                 }

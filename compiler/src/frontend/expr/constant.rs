@@ -41,7 +41,7 @@ impl FnLowerer<'_> {
             own: false,
             sites: Sites::NONE,
         };
-        // A dry pass declares it too: its address space is part of its type.
+        // A dry run declares it too: its address space is part of its type.
         let id = known.unwrap_or_else(|| {
             let (elem, _) = array.dtype.access();
             let align = array.dtype.access_align().max(LEAST_ALIGN);

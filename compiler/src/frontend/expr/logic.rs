@@ -276,7 +276,7 @@ impl FnLowerer<'_> {
             | Ty::Object(..)
             | Ty::Static(_) => {}
         }
-        // In a dry pass the type of one of the two may not be known yet; then the other one decides.
+        // In a dry run the type of one of the two may not be known yet; then the other one decides.
         let known = !matches!((&a, &b), (Value::Poison, _) | (_, Value::Poison));
         let real = match &ty {
             Ty::Scalar(scalar) => Some((*scalar, false)),

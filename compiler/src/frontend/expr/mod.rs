@@ -127,7 +127,7 @@ impl FnLowerer<'_> {
                     match value.as_tuple() {
                         Some(inner) => values.extend(inner.iter().cloned()),
                         None => {
-                            // How many items there would be is not known: nothing that is done with it is wrong in turn.
+                            // The number of items is not known, so operations on it report no further errors.
                             known = false;
                             if !value.ty().is_poison() {
                                 let message = format!("`*` unpacks tuples, not {}", value.ty());

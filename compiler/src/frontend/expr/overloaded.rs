@@ -2,7 +2,7 @@
 //!
 //! A user's Python function selects the implementation by the arguments' types. The compiler runs no Python: it records
 //! each call whose answer the request lacks ([`OverloadQuery`]), and the compilation returns these queries instead of
-//! code. Dry passes record queries too, also for types that a loop widens later.
+//! code. Dry runs record queries too, also for types that a loop widens later.
 
 use std::sync::Arc;
 

@@ -17,7 +17,7 @@ impl FnLowerer<'_> {
         self.scopes.push(scope);
     }
 
-    /// The names of the last scope mean again what they meant before.
+    /// Leaves the last scope: its names have their previous meanings again.
     pub(super) fn leave_scope(&mut self) {
         if let Some(mut scope) = self.scopes.pop() {
             self.exchange(&mut scope);
@@ -38,7 +38,7 @@ impl FnLowerer<'_> {
         result
     }
 
-    /// Takes what names mean from a scope, and leaves there what they meant.
+    /// Swaps the current meanings of a scope's names with those stored in it.
     fn exchange(&mut self, scope: &mut Scope) {
         for Hidden { name, var, storage, bound } in &mut scope.names {
             let other = self.variables.storage.remove(name.as_str());

@@ -24,16 +24,16 @@ use crate::{
     syntax::ast::{BinOp, CmpOp},
 };
 
-/// A text.
+/// A string.
 pub(in crate::frontend) enum Text {
-    /// Its letters; whether it is a `str`.
+    /// A constant: its characters, and whether it is a `str`.
     Known(Vec<u32>, bool),
-    /// Where its letters lie.
+    /// A string in memory.
     Buffer(ArrayValue, Chars),
 }
 
 impl Text {
-    /// The text that a value is.
+    /// The string of a value.
     pub(in crate::frontend) fn of(value: &Value) -> Option<Self> {
         match value {
             Value::Static(Static::Str(text)) => Some(Self::Known(text.chars().map(u32::from).collect(), true)),
@@ -64,7 +64,7 @@ impl Text {
     }
 }
 
-/// A known text as a value.
+/// A constant string as a value.
 fn known(letters: &[u32], wide: bool) -> Value {
     Value::Static(if wide {
         Static::Str(letters.iter().filter_map(|letter| char::from_u32(*letter)).collect())
@@ -73,7 +73,7 @@ fn known(letters: &[u32], wide: bool) -> Value {
     })
 }
 
-/// A known text as the tuple of its letters, or of the numbers of bytes; anything else as it is.
+/// A constant string as the tuple of its characters, or of the numbers of bytes; any other value unchanged.
 pub(in crate::frontend) fn by_letters(value: Value) -> Value {
     match Text::of(&value) {
         Some(Text::Known(letters, true)) => {
@@ -114,7 +114,7 @@ impl FnLowerer<'_> {
         Some(known(&letters, wide))
     }
 
-    /// A comparison in which a text in memory takes part; `None` for any other.
+    /// A comparison with a string in memory; `None` for any other.
     pub(super) fn text_compare(&mut self, op: CmpOp, left: &Value, right: &Value, span: Span) -> Option<Value> {
         let (a, b) = (Text::of(left)?, Text::of(right)?);
         let compare = match op {
@@ -138,7 +138,7 @@ impl FnLowerer<'_> {
                 (CompareOp::Ge, true) => Some(Value::Bool(order.is_ge())),
             };
         }
-        // No text in memory ends with a zero.
+        // No string in memory ends with a zero.
         let never =
             [&a, &b].into_iter().any(|text| matches!(text, Text::Known(letters, _) if letters.last() == Some(&0)));
         if a.is_wide() != b.is_wide() || never {
@@ -155,7 +155,7 @@ impl FnLowerer<'_> {
         Some(Value::Scalar(self.b.compare(compare, order, zero, span), Scalar::Bool))
     }
 
-    /// `item in text`; `None` for what is no text.
+    /// `item in text`; `None` if `text` is no string.
     pub(super) fn text_contains(&mut self, item: &Value, text: &Value, span: Span) -> Option<Value> {
         let within = Text::of(text)?;
         let name = match Text::of(item) {
@@ -176,7 +176,7 @@ impl FnLowerer<'_> {
         Some(self.of_texts(name, vec![within, item.clone()], span))
     }
 
-    /// How many letters a text has; `None` for what is no text.
+    /// The length of a string; `None` for other values.
     pub(in crate::frontend) fn text_length(&mut self, value: &Value, span: Span) -> Option<Value> {
         Some(match Text::of(value)? {
             Text::Known(letters, _) => Value::Int(letters.len() as i128),
@@ -187,7 +187,7 @@ impl FnLowerer<'_> {
         })
     }
 
-    /// `text[index]` and slices; `None` for what is no text.
+    /// `text[index]` and slices; `None` if the value is no string.
     pub(super) fn text_item(&mut self, value: &Value, indices: &[Index], span: Span) -> Option<Value> {
         let text = Text::of(value)?;
         let [index] = indices else {
@@ -256,7 +256,7 @@ impl FnLowerer<'_> {
         })
     }
 
-    /// The letter at a position from 0 on: of `bytes` its number, of `str` a text.
+    /// The character at a position from 0 on: a number for `bytes`, a string for `str`.
     pub(in crate::frontend) fn letter(&mut self, text: &Text, at: ExprId, span: Span) -> Value {
         let Value::Array(letters) = self.letters(text, span) else { return Value::Poison };
         if !text.is_wide() {
@@ -267,7 +267,7 @@ impl FnLowerer<'_> {
         self.part_of_text(&letters, Chars::new(true, 1), at, span)
     }
 
-    /// Some letters of a text in memory, from one of them on.
+    /// A substring of a string in memory.
     fn part_of_text(&mut self, of: &ArrayValue, part: Chars, at: ExprId, span: Span) -> Value {
         let Some(dtype) = DType::intern(Compound::Chars(part)) else {
             return self.error(Code::UnsupportedValue, span, "there are too many types");
@@ -308,7 +308,7 @@ impl FnLowerer<'_> {
                 Value::Array(ArrayValue { ty, data: place.data, shape, strides: Vec::new() })
             }
             Text::Known(letters, wide) => {
-                // An array has an element at least; one more zero changes no text.
+                // An array has at least one element; one more zero does not change the string.
                 let letters: Vec<u32> = if letters.is_empty() { vec![0] } else { letters.clone() };
                 let chars = Chars::new(*wide, letters.len() as u32);
                 let each = letters.iter().map(|letter| letter.to_le_bytes());
@@ -378,7 +378,7 @@ impl FnLowerer<'_> {
         self.use_atom(own.data, span)
     }
 
-    /// A text as one of another type: where it is, or in a thread's own memory, which has room for it.
+    /// Converts a string to another type: in place, or copied to local memory of the type's size.
     pub(in crate::frontend) fn text_as(&mut self, value: &Value, to: &Ty, span: Span) -> Option<Value> {
         let Ty::Object(_, items) = to else { return None };
         let [Ty::Array(place)] = items.as_slice() else { return None };
@@ -428,7 +428,7 @@ impl FnLowerer<'_> {
     }
 }
 
-/// How often something is repeated, if that is known.
+/// The number of repetitions, if it is a constant.
 pub(super) fn times(value: &Value) -> Option<usize> {
     match value {
         Value::Int(times) => Some(usize::try_from((*times).max(0)).unwrap_or(usize::MAX)),
@@ -442,7 +442,7 @@ pub(super) fn times(value: &Value) -> Option<usize> {
     }
 }
 
-/// Whether a text in memory is in a value.
+/// Whether a value contains a string in memory.
 fn holds_texts(value: &Value) -> bool {
     match value {
         Value::Object(ObjectKind::Chars, _) => true,

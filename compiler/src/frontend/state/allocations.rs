@@ -5,7 +5,7 @@ use crate::frontend::{object::Site, ty::Sites};
 /// A function's text: its file in the source map, and where it begins there.
 pub(in crate::frontend) type Text = (u32, u32);
 
-/// The allocating calls of each function, by its source, in the order of the first visit: dry passes and the final pass
+/// The allocating calls of each function, by its source, in the order of the first visit: dry runs and the final run
 /// number them alike.
 #[derive(Debug, Default)]
 pub(in crate::frontend) struct Allocations(Vec<(Text, Vec<Site>)>);

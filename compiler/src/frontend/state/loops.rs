@@ -21,7 +21,7 @@ pub(in crate::frontend) type LoopTable = BTreeMap<(Span, Vec<usize>), LoopTypes>
 pub(in crate::frontend) struct LoopState {
     /// The types at the head, to which `continue` converts.
     pub(in crate::frontend) header: Env,
-    /// The types after the loop, to which `break` converts; in a dry pass, those found up to now.
+    /// The types after the loop, to which `break` converts; in a dry run, those found up to now.
     pub(in crate::frontend) exit: Env,
     /// Environments of the `continue`s.
     pub(in crate::frontend) continues: Vec<Env>,

@@ -77,7 +77,7 @@ impl FnLowerer<'_> {
         if let Some(exception) = exception {
             self.end_thread(exception, span);
         } else {
-            // In a dry pass, a value that is undefined now may be defined in the next.
+            // In a dry run, a value that is undefined now may be defined in the next.
             self.end_thread(Exception { class: String::new(), args: Some(vec![FaultArg::None]) }, span);
         }
         self.env = None;

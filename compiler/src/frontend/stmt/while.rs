@@ -78,7 +78,7 @@ impl FnLowerer<'_> {
     }
 
     /// A loop: `body` lowers one iteration, its test first; `step` is the code between iterations. With an `orelse`,
-    /// `body` gets a flag to set on exhaustion. A dry pass repeats the body until the types at the loop's head reach a
+    /// `body` gets a flag to set on exhaustion. A dry run repeats the body until the types at the loop's head reach a
     /// fixpoint.
     pub(super) fn loop_statement(
         &mut self,
