@@ -7,7 +7,7 @@
 //! On CUDA the slots are the `.param`s of the entry, in order. On the host the entry is `void entry(HostContext *)`: it
 //! runs the blocks that the context names, or, if [`HostEntry::stack_bytes`] says so, one thread of one block.
 //!
-//! A [`HostWatch`] tells code that runs for long whether its launch goes on.
+//! Long-running code reads a [`HostWatch`] to see whether its launch goes on.
 
 use std::sync::Arc;
 
@@ -33,12 +33,12 @@ pub enum CodeFormat {
 /// Compiled code with all that is needed to launch its kernels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Artifact {
-    /// What `code` is.
+    /// The format of `code`.
     pub format: CodeFormat,
     /// The target it was compiled for: `sm_90`, or `host`.
     pub target: String,
-    /// PTX text or an object. Empty where the kernel is estimated to be [worth coarsening](Coarsening::is_worth_it): whoever asks
-    /// for the estimate chooses which variant it needs.
+    /// PTX text or an object. Empty if the kernel is estimated to be [worth coarsening](Coarsening::is_worth_it): the
+    /// caller that requested the estimate then chooses a variant to compile.
     pub code: Vec<u8>,
     /// The kernels in the code.
     pub kernels: Vec<Kernel>,
@@ -67,7 +67,7 @@ pub struct Kernel {
     pub shared_bytes: u64,
     /// Local arrays of a thread, in bytes, as they are declared.
     pub local_bytes: u64,
-    /// Constants in the code, in bytes: captured arrays and texts.
+    /// Constants in the code, in bytes: captured arrays and strings.
     pub const_bytes: u64,
     /// Threads that a block can have at most, where the user set a bound.
     pub max_threads: Option<u32>,
@@ -75,21 +75,22 @@ pub struct Kernel {
     pub dynamic_shared: bool,
     /// Its threads may wait for all others of the grid: all blocks run at a time, or the launch fails.
     pub cooperative: bool,
-    /// A function that it leads to calls itself: how much of a stack it takes is not known.
+    /// A function that it calls, directly or not, is recursive: its stack size is not known.
     pub calls_itself: bool,
-    /// For the host: it can be compiled so that it writes nothing beside its arrays.
+    /// For the host: it can be compiled with bounds-checked stores.
     pub can_bound_stores: bool,
-    /// How many threads one of a launch does the work of.
+    /// How many threads' work one thread of a launch does.
     pub coarsening: Coarsening,
-    /// The facts of launches that its code is better for. It takes for granted those of them that it was compiled for.
+    /// The assumptions about launches that make its code faster. Its code relies on those of them that it was compiled
+    /// for.
     pub gains: Assumptions,
-    /// The faults that it reports, if it reports some.
+    /// The faults that it reports, if any.
     pub faults: Option<Arc<Faults>>,
     /// For a GPU: it prints where the host has put a [`PrintRing`](crate::PrintRing).
     pub prints: bool,
-    /// What sanitized code tells, if it is that.
+    /// The sites that sanitized code reports; `None` for other code.
     pub sanitize: Option<Arc<Sites>>,
-    /// What the host executor lays out for each worker; `None` for PTX.
+    /// The scratch memory that the host executor allocates for each worker; `None` for PTX.
     pub host: Option<HostEntry>,
 }
 
@@ -98,10 +99,10 @@ pub struct Kernel {
 pub struct Coarsening {
     /// A launch divides its extents by them, which are multiples.
     pub factors: Factors,
-    /// For people: how, or why not; empty where nobody asked for more than one.
+    /// A remark for people: how, or why not; empty if the caller requested no coarsening.
     pub note: String,
-    /// Of a kernel whose threads each do their own: other factors, those first that are likely to be quicker. Empty where
-    /// nobody asked for a choice, or there is none.
+    /// Other factors for a kernel whose threads are independent, likely faster ones first. Empty if the caller
+    /// requested no choice, or if there is none.
     pub candidates: Vec<Candidate>,
 }
 
@@ -115,7 +116,7 @@ impl Coarsening {
 /// Factors that a kernel can have, and what is to be expected of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// What a launch divides its extents by.
+    /// The factors that a launch divides its extents by.
     pub factors: Factors,
     /// The estimated time of a large launch, in thousandths of that of the kernel as it is.
     pub time: u32,
@@ -128,7 +129,8 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// The most thousandths of the time with which factors are chosen that nobody has measured: the estimate is rough.
+    /// The largest estimated time, in thousandths of the original, with which factors are chosen without a measurement:
+    /// the estimate is rough.
     const WORTH: u32 = 900;
 
     /// Whether the factors are chosen without being measured.
@@ -137,21 +139,21 @@ impl Candidate {
     }
 }
 
-/// What compiled code looks at to see whether its launch goes on.
+/// The state that compiled code polls to see whether its launch goes on.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct HostWatch {
     /// While it is 0 the kernel goes on. Other threads write it.
     pub flag: *const u32,
-    /// Says otherwise whether it does: 0 for yes. Who is told to leave once is told so again. It may run Python, so it is
-    /// called on the stack of the thread that called the entry, never on a fiber's.
+    /// Returns 0 while the launch goes on. Once it has returned another value it always does. It may run Python, so it
+    /// is called on the stack of the thread that called the entry, never on a fiber's.
     pub look: unsafe extern "C" fn(*const HostWatch) -> u32,
     /// Gives the launch up: from then on `look` says so. For the runtime's own call backs.
     pub give_up: unsafe extern "C" fn(*const HostWatch),
 }
 
 impl HostWatch {
-    /// The watch of a launch that nobody gives up.
+    /// The watch of a launch that is never given up.
     pub const fn idle() -> Self {
         extern "C" fn goes_on(_: *const HostWatch) -> u32 {
             0
@@ -163,7 +165,7 @@ impl HostWatch {
     }
 }
 
-/// A launch as an entry on the host is told of it.
+/// The configuration of a launch that an entry on the host receives.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct HostConfig {
@@ -173,7 +175,7 @@ pub struct HostConfig {
     pub watch: *const HostWatch,
 }
 
-/// What an entry on the host gets: all that a call of it depends on.
+/// The argument of an entry on the host: everything that a call of it depends on.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct HostContext {
@@ -190,23 +192,23 @@ pub struct HostContext {
     /// The thread's number in its block. Read where threads have stacks, as is what follows; sanitized code whose threads are
     /// loops says here which of them runs.
     pub thread: u64,
-    /// Turns of loops that the thread still takes before it calls `pause`, which sets it again.
+    /// The number of loop iterations that the thread runs until it calls `pause`, which resets it.
     pub iterations: u64,
-    /// Returns when the threads that wait together are here: those of the block; those of the warp that are in the mask, if
-    /// the last argument is [`Self::OF_WARP`]; all of the grid, if it is [`Self::OF_GRID`]; those that happen to be at the same place in the code, if it is
-    /// [`Self::AT_SITE`]: the other argument is the place's number then.
+    /// Returns when all threads of the barrier have arrived. The last argument selects them: [`Self::OF_BLOCK`];
+    /// [`Self::OF_WARP`], those of the warp in the mask; [`Self::OF_GRID`]; or [`Self::AT_SITE`], those that happen to
+    /// be at the same site in the code, whose number is the other argument.
     pub wait: extern "C" fn(*mut HostContext, u32, u32),
     /// Lets other threads go on; the last argument is not 0 in a loop that waits for what one of them writes.
     pub pause: extern "C" fn(*mut HostContext, u32),
-    /// The lowest address that the frames of functions which call themselves may have; 0 if nobody looks.
+    /// The lowest address that frames of recursive functions may have; 0 for no check.
     pub lowest: u64,
-    /// Called below it: the launch is given up. On a stack of its own a thread does not return from it; elsewhere its code
-    /// leaves.
+    /// Called when a frame is below `lowest`: it gives the launch up. On a fiber's stack it does not return; elsewhere
+    /// the code exits after it.
     pub deep: extern "C" fn(*mut HostContext),
-    /// Prints one line, or what else a call of `print` prints: a format of C's `printf` of so many bytes, and its
-    /// arguments, eight bytes each. May be called on a fiber's stack.
+    /// Prints one line or other output of `print`: a format of C's `printf`, its length in bytes, and its arguments,
+    /// eight bytes each. May be called on a fiber's stack.
     pub print: extern "C" fn(*const u8, u64, *const u64),
-    /// The lanes of the warp that were at the same place: set when `wait` returns there.
+    /// The lanes of the warp that were at the same site: set when `wait` returns there.
     pub lanes: u32,
     /// Reports a fault if it is the launch's first: called with the words of [`FaultRecord`](crate::FaultRecord) from the
     /// fault's number to the extent. Gives 1, or 2 if it is the one that is reported.
@@ -215,25 +217,28 @@ pub struct HostContext {
     pub called: extern "C" fn(*const HostContext, u32),
     /// The runtime's record of the launch's fault, for its own call backs.
     pub record: *const (),
-    /// What sanitized code calls.
+    /// The functions that sanitized code calls.
     pub checks: HostChecks,
-    /// The number of what the thread has read last of bytes that nobody has written; 0 if there is none since it asked.
+    /// The number of the last read of unwritten bytes by this thread; 0 if there is none since the code last read this
+    /// field.
     pub unwritten: u32,
-    /// What sanitized code compares its accesses with, in the runtime's memory; null where nobody asked.
+    /// The records that sanitized code compares its accesses with, in the runtime's memory; null if races are not
+    /// checked.
     pub seen: *const HostSeen,
 }
 
 impl HostContext {
-    /// What `wait` is told of a barrier of the block.
+    /// The last argument of `wait` for a barrier of the block.
     pub const OF_BLOCK: u32 = 0;
     /// The same of one of a warp.
     pub const OF_WARP: u32 = 1;
-    /// The same where a thread asks who is here.
+    /// The same for a query of the threads at a site.
     pub const AT_SITE: u32 = 2;
     /// The same of a barrier of the grid.
     pub const OF_GRID: u32 = 3;
 
-    /// The context of a range of blocks whose threads are loops: they never call back, and nobody looks how deep they go.
+    /// The context of a range of blocks whose threads are loops: they never call back, and their stack depth is not
+    /// checked.
     pub const fn of_blocks(
         slots: *const u64,
         config: *const HostConfig,
@@ -280,17 +285,16 @@ impl HostContext {
     }
 }
 
-/// What the host's entry runs, and the scratch memory that a worker gives it: static shared memory, what threads carry
-/// across barriers, and dynamic shared memory, from `dynamic_offset` up to the end.
+/// The code that the host's entry runs, and the size of the scratch memory that a worker provides: static shared
+/// memory, contexts of threads across barriers, and dynamic shared memory, from `dynamic_offset` up to the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostEntry {
     /// The entry runs one thread, on a stack of at least this many bytes. `None`: it runs whole blocks.
     pub stack_bytes: Option<u64>,
-    /// What a call of the entry takes of a stack, with all that it calls; of functions that call themselves it takes one
-    /// call.
+    /// The stack size of a call of the entry with all its callees. Of a recursive function it includes one call.
     pub call_bytes: u64,
-    /// What functions that call themselves may take below [`HostContext::lowest`]: all that one of them takes before the
-    /// next call has compared its address with that. 0 if there is none.
+    /// The stack size that recursive functions may use below [`HostContext::lowest`]: the most that one call uses
+    /// before the next call compares its address with that. 0 if there is none.
     pub below_bytes: u64,
     /// Offset of dynamic shared memory, a multiple of 64; everything before it has a size known at compile time.
     /// A worker's scratch is `dynamic_offset + dynamic shared bytes`.
@@ -306,7 +310,7 @@ pub struct Param {
     pub name: String,
     /// Its type.
     pub ty: ArgType,
-    /// What the kernel does with the arrays in it: host arrays are copied only in the directions needed.
+    /// How the kernel accesses the array's elements: host arrays are copied only in the directions needed.
     pub access: Access,
 }
 
@@ -317,8 +321,8 @@ pub struct Access {
     pub reads: bool,
     /// May be written: the data must come back after it.
     pub writes: bool,
-    /// Nothing is done there but atomic steps of one kind that order nothing and whose old values nobody takes, as PTX's `red`:
-    /// what several add up elsewhere may be added later.
+    /// The only accesses are relaxed atomic operations of one kind whose old values are not used, as PTX's `red`:
+    /// partial results of several devices can be added later.
     pub accumulates: bool,
 }
 
@@ -369,19 +373,20 @@ pub enum SlotField {
     Shape(u8),
     /// A stride in bytes.
     Stride(u8),
-    /// The lowest address that a [confined](Kernel::can_bound_stores) kernel may write of an array; 0 where it may write anything.
+    /// The lowest address that a kernel with [bounds-checked stores](Kernel::can_bound_stores) may write of an array; 0
+    /// for no bound.
     Start,
     /// How many bytes it may write from there on; `i64::MAX` where it may write anything.
     Room,
     /// The least number of an element, counted in memory from the first, that it may write; `i64::MIN` where it may write
     /// anything.
     Least,
-    /// The number of the first element behind that it may not write; `i64::MAX` where it may write anything.
+    /// The number of the first element past the end of the writable part; `i64::MAX` for no bound.
     Limit,
 }
 
 impl SlotField {
-    /// Those that say where a [confined](Kernel::can_bound_stores) kernel may write.
+    /// The arguments that bound the stores of a [bounds-checked](Kernel::can_bound_stores) kernel.
     pub const BOUNDS: [Self; 4] = [Self::Start, Self::Room, Self::Least, Self::Limit];
 
     /// How a kernel takes one of [`Self::BOUNDS`]; `None` for the others, which the argument's type says.
@@ -393,7 +398,7 @@ impl SlotField {
         }
     }
 
-    /// What one of them is where anything may be written.
+    /// The value of a bound that permits all stores.
     pub const fn no_bound(self) -> u64 {
         match self {
             Self::Room | Self::Limit => i64::MAX.cast_unsigned(),
@@ -402,7 +407,7 @@ impl SlotField {
         }
     }
 
-    /// What the variable of a field is called, after the argument's name: `x.data`, `x.shape0`, `z.real`.
+    /// The suffix of a field's variable after the argument's name: `x.data`, `x.shape0`, `z.real`.
     pub fn suffix(self) -> String {
         match self {
             Self::Value => String::new(),
@@ -426,7 +431,7 @@ pub enum SlotType {
     Scalar(Scalar),
     /// A device pointer (CUDA) or an address of this process (host), eight bytes.
     Pointer,
-    /// A value of any size, as it lies in memory.
+    /// A value of any size, as it is stored in memory.
     Bytes {
         /// Its bytes.
         size: u32,

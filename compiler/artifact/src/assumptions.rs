@@ -1,7 +1,8 @@
-//! What a kernel's code may take for granted of a launch, and whether it holds.
+//! The assumptions about a launch that a kernel's code may rely on, and the tests for them.
 //!
-//! A kernel is compiled for launches that have all facts first; [`Assumptions::LADDER`] has what the variants for other launches
-//! take for granted. Only what a kernel gains by ([`Kernel::gains`]) is asked of a launch.
+//! A kernel is first compiled for launches for which all assumptions hold; [`Assumptions::LADDER`] lists the
+//! assumptions of the variants for other launches. A launch tests only those that speed up the kernel
+//! ([`Kernel::gains`]).
 
 use std::ops::Range;
 
@@ -24,13 +25,13 @@ pub struct Assumptions {
     /// No array that the kernel only reads shares memory with one that it writes, nor one with which it only accumulates with any
     /// other that it reads or writes.
     pub disjoint: bool,
-    /// The first element of each array, and each record, lies at a multiple of [`ALIGNED`] bytes.
+    /// The first element of each array, and each record, is at a multiple of [`ALIGNED`] bytes.
     pub aligned: bool,
     /// `blockDim.x` is a multiple of 32: a row of a block's threads is whole warps.
     pub warps: bool,
 }
 
-/// What [`Assumptions::aligned`] has addresses be multiples of, in bytes: the most that one instruction of PTX loads or stores.
+/// The alignment of [`Assumptions::aligned`] in bytes: the widest load or store of PTX.
 pub const ALIGNED: u64 = 16;
 
 impl Assumptions {
@@ -38,7 +39,7 @@ impl Assumptions {
     pub const NONE: Self = Self { small: false, nonneg: false, disjoint: false, aligned: false, warps: false };
     /// Everything.
     pub const ALL: Self = Self { small: true, nonneg: true, disjoint: true, aligned: true, warps: true };
-    /// What the variants of a kernel take for granted, in the order in which a launch tries them. The last one is for any
+    /// The assumptions of a kernel's variants, in the order in which a launch tries them. The last one is for any
     /// launch.
     pub const LADDER: [Self; 8] = [
         Self::ALL,
@@ -102,11 +103,11 @@ pub fn are_nonneg(given: &[ArgType], cells: &[u64]) -> bool {
 /// How much memory belongs to an address that a launch passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Extent {
-    /// An array: behind its address are its extents and then its strides in bytes.
+    /// An array: after its address come its extents and then its strides in bytes.
     Array { ndim: usize, item: u64 },
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(u64),
-    /// Nobody knows.
+    /// An unknown extent.
     Unknown,
 }
 
@@ -128,11 +129,11 @@ struct Address {
 pub struct Addresses(Box<[Address]>);
 
 impl Addresses {
-    /// Addresses beyond which nobody looks whether memory is shared: then it may be.
+    /// The most addresses for which memory is tested to be disjoint: beyond, it is assumed to overlap.
     pub const MOST: usize = 16;
 
-    /// Those of launches with arguments of the types `given`, the kernel's cells being taken from `cells` of them. A cell
-    /// behind those of the arguments belongs to an argument that is missing, which has no memory.
+    /// The cells of a kernel for launches with arguments of the types `given`, taken from `cells`. A cell past those of
+    /// the arguments belongs to a missing argument, which has no memory.
     pub fn of(kernel: &Kernel, given: &[ArgType], cells: &[u32]) -> Self {
         let mut leaves = Vec::new();
         let mut behind = 0;
@@ -202,7 +203,7 @@ impl Address {
             || other.is_accumulated && is_used(self)
     }
 
-    /// The bytes that belong to it; `None` where nobody knows. Nothing belongs to an array without elements.
+    /// The bytes of the argument; `None` if unknown. An array without elements has none.
     fn span(&self, cells: &[u64]) -> Option<Range<u64>> {
         let (start, rest) = cells.get(self.cell..)?.split_first()?;
         let (low, high) = match self.extent {
@@ -218,8 +219,8 @@ impl Address {
     }
 }
 
-/// The bytes from the lowest element to behind the highest, counted from the first; `None` where they are more than memory
-/// has. Strides are in bytes and have a sign.
+/// The bytes from the start of the lowest element to the end of the highest, relative to the first; `None` if they
+/// exceed memory. Strides are signed and in bytes.
 fn span(shape: &[u64], strides: &[u64], item: u64) -> Option<(i64, i64)> {
     let (mut low, mut high) = (0_i64, i64::try_from(item).ok()?);
     let mut is_empty = false;
@@ -327,7 +328,7 @@ mod tests {
         assert!(!apart(line(0x1000, 5, 4), line(0x1010, 4, 4)));
         assert!(!apart(line(0x1000, 4, 4), line(0x100f, 4, 4)));
         assert!(!apart(line(0x1000, 4, 4), line(0x1000, 4, 4)));
-        // From behind to the front: 0x1004 to 0x1014.
+        // In reverse: 0x1004 to 0x1014.
         assert!(apart(line(0x1010, 4, -4), line(0x1014, 4, 4)));
         assert!(apart(line(0x1010, 4, -4), line(0x1000, 1, 4)));
         assert!(!apart(line(0x1010, 4, -4), line(0x1010, 4, 4)));

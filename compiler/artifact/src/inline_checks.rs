@@ -1,4 +1,4 @@
-//! What sanitized code for the CPU looks at before it asks the runtime, and changes where that need not be asked.
+//! The records that sanitized code for the CPU tests and updates inline, so that it calls the runtime only if it must.
 //!
 //! The code is in `quick.ll` of the compiler's host back end, which has the same types; the runtime owns the memory.
 
@@ -10,13 +10,13 @@ pub struct HostSeen {
     pub block: u32,
     /// Barriers of the block that it has passed.
     pub epoch: u32,
-    /// The calls that led to where it is, as they stand in a site with its calls.
+    /// The calls that led to the current location, as a site with its calls encodes them.
     pub chain: u32,
-    /// Who reads: its clock and its warp.
+    /// The reader: its clock and its warp.
     pub read: u32,
-    /// `chain` again, so that it stands before both.
+    /// `chain` again, so that it precedes both.
     pub chain_too: u32,
-    /// Who writes: its clock and its number.
+    /// The writer: its clock and its number.
     pub write: u32,
     /// Its lane's bit.
     pub lane: u32,
@@ -24,7 +24,8 @@ pub struct HostSeen {
     pub first: u32,
     /// Values that it copies of which some bytes were not written.
     pub copies: u32,
-    /// Its last access to memory that others see: the site with its calls, and 1; 0 if there is none since it was asked for.
+    /// Its last access to memory that other threads see: the site with its calls, and 1; 0 if there is none since the
+    /// field was last read.
     pub last: u32,
     /// It knows what others have done by more than the barriers of its block.
     pub knows: u32,
@@ -36,21 +37,21 @@ pub struct HostSeen {
     pub scratch: u64,
     /// Its bytes.
     pub scratch_bytes: u64,
-    /// The address of a bit a byte, from the first one of the page on in which the scratch memory begins: nobody has written it.
-    /// 0 where that is not asked.
+    /// The address of the bitmap of unwritten bytes, one bit per byte, starting at the page in which the scratch memory
+    /// begins. 0 if unwritten reads are not checked.
     pub bits: u64,
 }
 
 impl HostSeen {
     /// `read` of a thread of the first warp with its first clock.
     pub const FIRST_READ: u32 = 1 << 8;
-    /// Bits of a read: it is an atomic step that writes.
+    /// Bits of a read: the access is an atomic operation that writes.
     pub const STEP: u64 = 5;
     /// It is atomic among the threads of a block only.
     pub const OF_BLOCK: u64 = 2;
     /// `write` of the first thread with its first clock.
     pub const FIRST_WRITE: u32 = 1 << 13;
-    /// Nobody.
+    /// No thread.
     pub const NONE: Self = Self {
         block: 0,
         epoch: 0,
@@ -79,13 +80,13 @@ pub struct HostPage {
     pub number: u64,
     /// The last writes of its elements.
     pub writes: u64,
-    /// Reads of them; null if there were none and nobody can add one.
+    /// The reads; null if there were none and no thread can add one.
     pub reads: u64,
     /// More of them; null if there were none. Of a page whose elements have one or two bytes: by what their numbers are known.
     pub second: u64,
-    /// A bit a byte: nobody has written it.
+    /// The bitmap of unwritten bytes, one bit per byte.
     pub unwritten: u64,
-    /// What [`Self::key`] says of the page and its cells, if a read can be remembered; else [`Self::NO_KEY`].
+    /// The value of [`Self::key`] for the page and its cells if a read can be recorded; else [`Self::NO_KEY`].
     pub read_key: u64,
     /// The same for a write.
     pub write_key: u64,

@@ -1,6 +1,7 @@
-//! What sanitized code for the CPU tells the runtime: its accesses and where threads meet, by numbers of sites.
+//! The records that sanitized code for the CPU passes to the runtime: its accesses and barriers, by numbers of sites.
 //!
-//! Only code that was compiled for it calls [`HostChecks`]; its kernel has [`Sites`], so that a number is a place again.
+//! Only code that was compiled for it calls [`HostChecks`]; its kernel has [`Sites`], which map a number to a location
+//! in the source.
 
 use crate::artifact::HostContext;
 
@@ -54,14 +55,14 @@ impl Tools {
     }
 }
 
-/// What happens at a site.
+/// The kind of event at a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SiteKind {
     /// An element is read.
     Read,
     /// An element is written.
     Write,
-    /// An atomic step.
+    /// An atomic operation.
     Atomic,
     /// A barrier of the block.
     Barrier,
@@ -113,10 +114,10 @@ impl SiteKind {
     }
 }
 
-/// A place in a kernel that is told of.
+/// A location in a kernel that sanitized code reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
-    /// What happens there.
+    /// The kind of event.
     pub kind: SiteKind,
     /// The file's name.
     pub file: String,
@@ -132,7 +133,7 @@ pub struct Site {
     pub array: String,
     /// The Python function.
     pub function: String,
-    /// It is in weft's own code, of which nothing is told.
+    /// The site is in weft's own code and is not reported.
     pub is_own: bool,
     /// The lines where the loops begin that contain it, outermost first. Only of its own function.
     pub loops: Vec<u32>,
@@ -148,7 +149,7 @@ pub struct Site {
 pub struct Update {
     /// The statement, with `…` for the operand.
     pub statement: String,
-    /// What `cuda.atomic` calls the operation; empty if it has none for such elements.
+    /// The name of the operation in `cuda.atomic`; empty if it has none for such elements.
     pub operation: String,
     /// The arguments of that call: the array and the index.
     pub element: String,
@@ -161,22 +162,22 @@ pub struct SharedArrayInfo {
     pub offset: u64,
     /// Its size.
     pub bytes: u64,
-    /// What the source calls it.
+    /// The name in the source.
     pub name: String,
     /// Bytes of an element.
     pub item: u64,
     /// Its extents.
     pub shape: Vec<u64>,
-    /// The program's own; else what a pass has made, which nobody checks.
+    /// Whether the array is the program's own. The sanitizer does not check arrays that a pass has made.
     pub is_program: bool,
 }
 
-/// All that is told of a sanitized kernel.
+/// The sites of a sanitized kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sites {
-    /// What is checked.
+    /// The tools that are enabled.
     pub tools: Tools,
-    /// The places, by their numbers.
+    /// The sites, by their numbers.
     pub sites: Vec<Site>,
     /// The arrays of fixed size in scratch memory.
     pub shared: Vec<SharedArrayInfo>,
@@ -185,7 +186,7 @@ pub struct Sites {
     pub only_read: Vec<u32>,
 }
 
-/// What an access is besides its kind; bits of the word that [`HostChecks::access`] is given.
+/// Properties of an access besides its kind: bits of the word that [`HostChecks::access`] gets.
 #[derive(Clone, Copy, Debug)]
 pub struct AccessBits;
 
@@ -210,7 +211,7 @@ impl AccessBits {
     pub const NATURAL: u32 = 1 << 15;
 }
 
-/// What else a thread tells.
+/// Other events that a thread reports.
 #[derive(Clone, Copy, Debug)]
 pub struct EventKind;
 
@@ -232,13 +233,14 @@ impl EventKind {
     pub const ENTERS: u32 = 6;
     /// It has come back from it.
     pub const LEAVES: u32 = 7;
-    /// What was read before is used: the first number is what [`HostContext::unwritten`] was behind it.
+    /// The thread uses a value that it read before: the first number is the value of [`HostContext::unwritten`] after
+    /// that read.
     pub const USED: u32 = 8;
     /// All threads of the block were at its barrier, whose threads are loops.
     pub const MET: u32 = 9;
 }
 
-/// What sanitized code calls. Both may be called on a fiber's stack.
+/// The functions that sanitized code calls. Both may be called on a fiber's stack.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct HostChecks {
@@ -250,7 +252,7 @@ pub struct HostChecks {
 }
 
 impl HostChecks {
-    /// Those of code that tells nothing.
+    /// The functions of code that reports nothing.
     pub const NONE: Self = {
         extern "C" fn access(_: *const HostContext, _: u32, pointer: *mut u8, _: u32, _: u64, _: u32) -> *mut u8 {
             pointer
@@ -258,7 +260,7 @@ impl HostChecks {
         extern "C" fn event(_: *const HostContext, _: u32, _: u32, _: u64, _: u64) {}
         Self { access, event }
     };
-    /// Where accesses go whose index was told to be out of bounds: no memory of anybody's lies within 2^61 of it.
+    /// The address of accesses whose index was reported to be out of bounds: no allocation is within 2^61 of it.
     pub const NOWHERE: u64 = 1 << 62;
     /// The number of a value that may be used later: where bytes of it were not written, [`HostContext::unwritten`] is set.
     pub const FOLLOWED: u32 = u32::MAX;

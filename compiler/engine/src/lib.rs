@@ -1,22 +1,22 @@
 //! The engine: what a process keeps between the compiler and its faces, the command and the Python package.
 //!
-//! A request has a [`Digest`], the same in every process. [`Engine::compile`] compiles each digest once: whoever asks
-//! for one that another thread is compiling waits for that thread, and what was compiled is kept for a while. No lock
-//! is held while the compiler runs. With a [`DiskCache`] what was compiled is kept for other processes, too. The design is
-//! in `docs/design/compilation-cache.md`.
+//! A request has a [`Digest`], the same in every process. [`Engine::compile`] compiles each digest once: a caller whose
+//! digest another thread is compiling waits for that thread, and results are cached for a while. No lock is held while
+//! the compiler runs. A [`DiskCache`] shares results with other processes. The design is in
+//! `docs/design/compilation-cache.md`.
 
 mod digest;
 mod disk;
 mod encode;
 mod once;
-/// What `once.rs` waits with; its model test puts loom's in their place.
+/// The synchronization primitives of `once.rs`; its model test replaces them by loom's.
 mod sync {
     pub(crate) use std::{
         sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
         thread::ThreadId,
     };
 
-    /// The thread that asks.
+    /// The calling thread.
     pub(crate) fn current() -> ThreadId {
         std::thread::current().id()
     }
@@ -41,7 +41,8 @@ pub use crate::{
     encode::{Malformed, decode, encode},
 };
 
-/// The most bytes of code and texts that an engine keeps: thousands of kernels, little beside the LLVM that made them.
+/// The most bytes of code and strings that an engine caches: thousands of kernels, little beside the LLVM that made
+/// them.
 const KEPT_BYTES: usize = 64 << 20;
 
 /// Compiles requests, each once.
@@ -55,25 +56,26 @@ pub struct HeldEngine<'a> {
     _once: OnceGuard<'a, Digest, Outcome<Arc<Output>>, Failure>,
 }
 
-/// What a caller wants besides the result.
+/// Options of a caller besides the request.
 pub struct Caller<'a> {
-    /// The result may come from the disk, and is kept there.
+    /// Whether the result may be read from the disk and is written there.
     pub on_disk: bool,
-    /// Is told of the stages of a compilation.
+    /// Receives the stages of a compilation.
     pub watch: Option<Watch>,
-    /// Is asked whether the result is still wanted.
+    /// Returns whether the result is still wanted.
     pub poll: Poll<'a>,
-    /// Is told that a compilation begins: on the caller's thread, and only where the result was not kept and no other thread
-    /// makes it. What it gives is dropped, there too, when the compilation has ended or was given up.
+    /// Called when a compilation begins: on the caller's thread, and only if the result was not cached and no other
+    /// thread makes it. Its result is dropped, on the same thread, when the compilation has ended or was given up.
     pub begin: &'a dyn Fn() -> Option<Box<dyn Any>>,
 }
 
-/// What came of a request.
+/// The result of a request.
 #[derive(Clone, Debug)]
 pub struct Compiled {
     /// The result.
     pub outcome: Outcome<Arc<Output>>,
-    /// It was not compiled for this caller: it was kept, in the process or on the disk, or another thread made it.
+    /// The result was not compiled for this caller: it was cached, in the process or on the disk, or another thread
+    /// made it.
     pub was_cached: bool,
     /// Another process may make the same request: no address of this one is in the code.
     pub is_lasting: bool,
@@ -90,17 +92,17 @@ impl Engine {
         Self { once: Once::new(KEPT_BYTES, weight), disk }
     }
 
-    /// What it keeps on the disk.
+    /// The disk cache.
     pub fn cache(&self) -> Option<&DiskCache> {
         self.disk.as_ref()
     }
 
-    /// What a request compiles to, once however many ask for it.
+    /// Compiles a request, once for any number of callers.
     ///
     /// # Errors
     ///
-    /// All diagnostics of the kernel and the device functions that it calls, if one of them is an error. Errors are
-    /// not kept: whoever asks later compiles again.
+    /// All diagnostics of the kernel and the device functions that it calls, if one of them is an error. Errors are not
+    /// cached: a later call compiles again.
     ///
     /// # Panics
     ///
@@ -112,7 +114,7 @@ impl Engine {
         made.expect("nobody gives it up").map(|compiled| compiled.outcome)
     }
 
-    /// As [`Engine::compile`], but asks meanwhile whether the result is still wanted; `None` if not. Others who wait for
+    /// As [`Engine::compile`], but polls whether the result is still wanted; `None` if not. Other callers that wait for
     /// it then compile it themselves.
     ///
     /// # Errors
@@ -129,7 +131,7 @@ impl Engine {
         })
     }
 
-    /// What is kept under a request's digest, in the process or on the disk, or what `compile` makes.
+    /// The cached result for a request's digest, in the process or on the disk, or the result of `compile`.
     fn made(
         &self,
         request: &Request,
@@ -151,7 +153,7 @@ impl Engine {
         };
         let made = self.once.get(&digest, make, abandoned, caller.poll)?;
         if let (true, Some(disk), Ok(outcome)) = (is_new.get(), disk, &made) {
-            // Whoever waited for the result need not wait for this.
+            // Callers that wait for the result do not wait for this write.
             disk.write(&digest, &about(request), &encode(outcome));
         }
         let was_cached = !is_new.get();
@@ -182,7 +184,7 @@ impl Engine {
         self.once.alone(|| pipeline::expression_types_polled(request, poll))
     }
 
-    /// What is found in a request that nothing is wrong with: [`pipeline::check`]. It is found anew each time.
+    /// The diagnostics of a request that has no errors: [`pipeline::check`]. They are not cached.
     ///
     /// # Errors
     ///
@@ -201,14 +203,14 @@ impl Engine {
         self.once.alone(|| pipeline::plan_features(request))
     }
 
-    /// What the variables of a request's kernel are where its text names them: [`pipeline::variables`]. It is found anew each
-    /// time.
+    /// The types of the variables of a request's kernel at their uses in its source: [`pipeline::variables`]. They are
+    /// not cached.
     pub fn variables(&self, request: &Request) -> (Vec<Variable>, SourceMap) {
         self.once.alone(|| pipeline::variables(request))
     }
 
-    /// Waits until nothing is being compiled, typed or checked, and holds the engine still, for a fork: the child, which has none of the
-    /// other threads, would else inherit locks of theirs, of the engine's and of LLVM's, that nobody gives back.
+    /// Waits until no compilation, typing or check is running, and blocks new ones, for a fork. The child has none of
+    /// the other threads; without this it would inherit locks of the engine and of LLVM that no thread releases.
     pub fn hold(&self) -> HeldEngine<'_> {
         HeldEngine { _once: self.once.hold() }
     }
@@ -220,7 +222,7 @@ impl Default for Engine {
     }
 }
 
-/// What a list of the disk's entries shows of a request.
+/// The description of a request in a list of the disk's entries.
 fn about(request: &Request) -> About {
     About::of(&request.function.ast.name, &request.args, request.target.to_string())
 }
@@ -254,7 +256,7 @@ fn weight(outcome: &Outcome<Arc<Output>>) -> usize {
     output.artifact.code.len() + text(&output.ir) + text(&output.llvm) + text(&output.asm) + sources
 }
 
-/// What those get who waited for a compilation that panicked.
+/// The result of callers that waited for a compilation that panicked.
 fn abandoned() -> Failure {
     let message = "the compiler panicked in another thread that compiles the same kernel; its message says where";
     Failure {

@@ -1,15 +1,16 @@
-//! Work that several threads ask for and one does: the others wait for it, and what came of it is kept for a while.
+//! A cache that computes each value once: one thread computes it, others that request it wait, and results are cached
+//! for a while.
 //!
-//! The lock of the state is held for a look into a map, never while work is done, and never while a flight's own lock
-//! is taken. A key is in flight from the moment that its first caller has seen that it is not kept until its result
-//! is: nobody finds neither. Every flight lands, by a result, or because the one who does the work gives it up or panics.
-//! `tests/once.rs` goes through the interleavings with loom's locks in place of the standard library's.
+//! The lock of the state is held for lookups in a map, never during work, and never while a flight's own lock is taken.
+//! A key is in flight from the moment that its first caller misses the cache until its result is cached: each caller
+//! finds one of the two. Every flight ends: with a result, or because the thread that does the work gives it up or
+//! panics. `tests/once.rs` explores the interleavings with loom's locks in place of the standard library's.
 
 use std::{collections::HashMap, hash::Hash, time::Duration};
 
 use super::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, ThreadId, current};
 
-/// So often whoever waits for another thread is asked whether to go on.
+/// The interval at which a caller that waits for another thread calls `poll`.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// See the module.
@@ -17,9 +18,9 @@ pub(crate) struct Once<K, V, E> {
     state: Mutex<OnceState<K, V, E>>,
     /// About how many bytes a value takes.
     weight: fn(&V) -> usize,
-    /// The most bytes that are kept.
+    /// The most bytes that are cached.
     limit: usize,
-    /// Told when nothing is under way any more.
+    /// Notified when no work is in flight.
     idle: Condvar,
 }
 
@@ -28,7 +29,7 @@ struct OnceState<K, V, E> {
     flights: HashMap<K, Arc<Flight<V, E>>>,
     /// How much other work is under way ([`Once::alone`]).
     others: usize,
-    /// Bytes of all that is kept.
+    /// The bytes of all cached values.
     bytes: usize,
     /// Counts the uses.
     clock: u64,
@@ -43,7 +44,7 @@ struct CachedValue<V> {
 
 /// Work under way.
 struct Flight<V, E> {
-    /// Who does it.
+    /// The thread that does the work.
     pilot: ThreadId,
     landed: Mutex<Option<Landed<V, E>>>,
     done: Condvar,
@@ -52,9 +53,9 @@ struct Flight<V, E> {
 enum Landed<V, E> {
     Value(Arc<V>),
     Error(E),
-    /// Whoever did it gave it up.
+    /// The thread that did the work gave it up.
     GivenUp,
-    /// Whoever did it panicked.
+    /// The thread that did the work panicked.
     Crashed,
 }
 
@@ -70,9 +71,9 @@ impl<K: Clone + Eq + Hash, V, E: Clone> Once<K, V, E> {
         Self { state: Mutex::new(state), weight, limit, idle: Condvar::new() }
     }
 
-    /// The value of a key: kept, or what another thread is making, or made here. Who waited for a thread that
-    /// panicked gets `crashed()`; who waited for one that gave up tries again. `None` if `make` gives the work up, or
-    /// `poll`, which is asked while another thread is waited for, and may ask for values itself.
+    /// Returns the value of a key: cached, or from another thread, or made here. A caller that waited for a thread that
+    /// panicked gets `crashed()`; one that waited for a thread that gave up tries again. `None` if `make` or `poll`
+    /// gives the work up. `poll` is called while the caller waits for another thread; it may call `get` itself.
     pub(crate) fn get(
         &self,
         key: &K,
@@ -102,7 +103,8 @@ impl<K: Clone + Eq + Hash, V, E: Clone> Once<K, V, E> {
             let flight = Arc::clone(flight);
             drop(state);
             if flight.pilot == current() {
-                // Asked for in the midst of it, by what `make` polls: it cannot land before that returns.
+                // `make` polled, and the poll requested the value that is being made: the flight cannot end before this
+                // call returns.
                 return make().map(|made| made.map(Arc::new));
             }
             match flight.wait(&crashed, poll) {
@@ -113,7 +115,7 @@ impl<K: Clone + Eq + Hash, V, E: Clone> Once<K, V, E> {
         }
     }
 
-    /// Work that is for its caller alone: nothing of it is kept, and [`Once::hold`] waits for it as for all other work.
+    /// Runs work for one caller: its result is not cached. [`Once::hold`] waits for it as for all other work.
     pub(crate) fn alone<T>(&self, make: impl FnOnce() -> T) -> T {
         self.lock().others += 1;
         // A panic ends the work, too.
@@ -121,8 +123,7 @@ impl<K: Clone + Eq + Hash, V, E: Clone> Once<K, V, E> {
         make()
     }
 
-    /// Waits until nothing is under way, and keeps it so for as long as the guard lives: threads wait that ask for
-    /// something. Never called by work itself.
+    /// Waits until no work is in flight, and blocks new work while the guard lives. Work itself must not call it.
     pub(crate) fn hold(&self) -> OnceGuard<'_, K, V, E> {
         let mut state = self.lock();
         while !state.is_idle() {
@@ -168,12 +169,12 @@ impl<K: Clone + Eq + Hash, V, E> OnceState<K, V, E> {
     }
 }
 
-/// What came of waiting for a flight.
+/// The result of waiting for a flight.
 enum Waited<V, E> {
     Landed(Result<Arc<V>, E>),
     /// Its pilot gave it up: the next one is welcome.
     Again,
-    /// Whoever waited gave up.
+    /// The waiting caller gave up.
     GivenUp,
 }
 
@@ -201,7 +202,7 @@ impl<V, E: Clone> Flight<V, E> {
     }
 }
 
-/// Whoever does the work: its end lands the flight.
+/// The thread that does the work; dropping it ends the flight.
 struct Pilot<'a, K: Clone + Eq + Hash, V, E: Clone> {
     once: &'a Once<K, V, E>,
     key: K,

@@ -17,7 +17,7 @@
 //! 4. `$t = $x; …; $y = $t + 1`, all its reads in one block: `$x` is read, if nothing before the last of them assigns it.
 //!    What is behind a shuffle or a barrier then needs one value of each thread, not two.
 //!
-//! Variables of the user's stay as they are, so that the text form speaks of them.
+//! Variables of the user's are preserved, so that the text form mentions them.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ use crate::ir::{
     for_each_expr_of_block, for_each_stmt,
 };
 
-/// Rule 3 makes no tree deeper than this, so that walks over trees stay shallow however long a kernel is.
+/// Rule 3 makes no tree deeper than this, so that recursion over trees is bounded however long a kernel is.
 const MAX_DEPTH: u32 = 40;
 
 /// Runs the pass.
@@ -113,7 +113,7 @@ fn with_body(function: &mut Function, rule: fn(&mut Function, &Uses, &mut Block)
     function.body = body;
 }
 
-/// Rule 1. What one application makes is in its final place, so one walk over the block is enough.
+/// Rule 1. The result of one application is in its final position, so one pass over the block is enough.
 fn assign_directly(function: &mut Function, uses: &Uses, block: &mut Block) {
     let mut index = 0;
     while index < block.len() {
@@ -221,7 +221,8 @@ fn read_unchanged(function: &mut Function, uses: &Uses, block: &mut Block) {
     }
 }
 
-/// What a temporary that the first of some statements assigns is a copy of, if that is still there at all of its reads.
+/// The source of a temporary that the first of some statements assigns, if that is unchanged at all reads of the
+/// temporary.
 fn unchanged_source(function: &Function, uses: &Uses, stmts: &[crate::ir::Stmt]) -> Option<(LocalId, LocalId)> {
     let (first, rest) = stmts.split_first()?;
     let StmtKind::Assign(temp, value) = first.kind else { return None };
@@ -268,7 +269,7 @@ fn replace(function: &mut Function, id: ExprId, local: LocalId, by: LocalId) {
     }
 }
 
-/// The expression of a statement that reads a local, if a value of some depth can stand there.
+/// The expression of a statement that reads a local, if a value of some depth can replace it.
 fn place_of(function: &Function, kind: &StmtKind, local: LocalId, value_depth: u32) -> Option<ExprId> {
     fn find(function: &Function, id: ExprId, local: LocalId, above: u32) -> Option<(ExprId, u32)> {
         if function.exprs[id].kind == ExprKind::Local(local) {

@@ -168,57 +168,58 @@ pub(crate) fn unroll(back: InstructionValue<'_>) {
     unsafe { weft_loop_hint(back.as_value_ref(), c"llvm.loop.unroll.full".as_ptr()) };
 }
 
-/// Says of the loop that this branch goes back in that it is the program's: `host/passes.cpp` asks for that.
+/// Marks the loop of this back edge as one of the program's: `host/passes.cpp` reads the mark.
 pub(crate) fn of_program(back: InstructionValue<'_>) {
     // SAFETY: the instruction is alive, and so is its context; the text ends with a NUL.
     unsafe { weft_loop_hint(back.as_value_ref(), c"weft.of_program".as_ptr()) };
 }
 
-/// Keeps ptxas from taking several turns in one of loops whose counters it reads wrongly.
+/// Prevents ptxas from unrolling loops whose counters it miscompiles.
 pub(crate) fn turn_by_turn(module: &Module<'_>) {
-    // SAFETY: the module is alive, and nobody else uses it or its context.
+    // SAFETY: the module is alive, and no other code uses it or its context.
     unsafe { weft_turn_by_turn(module.as_mut_ptr()) };
 }
 
-/// Keeps ptxas from counting a loop's turns wrongly where an atomic operation that it makes a loop of begins the loop.
+/// Prevents ptxas from computing a wrong trip count for a loop that begins with an atomic operation which it expands to
+/// a loop.
 pub(crate) fn look_before_spinning(module: &Module<'_>) {
-    // SAFETY: the module is alive, and nobody else uses it or its context.
+    // SAFETY: the module is alive, and no other code uses it or its context.
     unsafe { weft_look_before_spinning(module.as_mut_ptr()) };
 }
 
-/// Keeps the code generator from taking long operations out of the branches that they stand in.
+/// Prevents the code generator from speculating long operations out of their branches.
 pub(crate) fn keep_in_branches(module: &Module<'_>) {
-    // SAFETY: the module is alive and complete, and nobody else uses it or its context.
+    // SAFETY: the module is alive and complete, and no other code uses it or its context.
     unsafe { weft_keep_in_branches(module.as_mut_ptr()) };
 }
 
 /// Splits basic blocks that are too long for LLVM's code generator.
 pub(crate) fn split_blocks(module: &Module<'_>) {
-    // SAFETY: the module is alive and complete, and nobody else uses it.
+    // SAFETY: the module is alive and complete, and no other code uses it.
     unsafe { weft_split_blocks(module.as_mut_ptr()) };
 }
 
 /// Leaves a target no choice in how floats are computed: what it may fuse is fused, and nothing is approximated.
 pub(crate) fn decide_floats(module: &Module<'_>) {
-    // SAFETY: the module is alive and complete, and nobody else uses it.
+    // SAFETY: the module is alive and complete, and no other code uses it.
     unsafe { weft_decide_floats(module.as_mut_ptr()) };
 }
 
 /// Gathers and scatters as single loads and stores.
 pub(crate) fn single_accesses(module: &Module<'_>) {
-    // SAFETY: the module is alive and complete, and nobody else uses it.
+    // SAFETY: the module is alive and complete, and no other code uses it.
     unsafe { weft_single_accesses(module.as_mut_ptr()) };
 }
 
 /// Sums of bytes in vectors of 16 bits, where they fit.
 pub(crate) fn narrow_sums(module: &Module<'_>) {
-    // SAFETY: the module is alive and complete, and nobody else uses it.
+    // SAFETY: the module is alive and complete, and no other code uses it.
     unsafe { weft_narrow_sums(module.as_mut_ptr()) };
 }
 
 /// Divisions of integers stay in front of the loops that use them.
 pub(crate) fn keep_quotients(module: &Module<'_>) {
-    // SAFETY: the module is alive and complete, and nobody else uses it.
+    // SAFETY: the module is alive and complete, and no other code uses it.
     unsafe { weft_keep_quotients(module.as_mut_ptr()) };
 }
 
@@ -245,22 +246,22 @@ pub(crate) fn cpu_features(name: &str) -> Option<String> {
     Some(features)
 }
 
-/// What a function takes of a stack, with all that it calls.
+/// The stack size of a function with all its callees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Depth {
     /// A call of the function; of functions that call themselves, to the first call.
     pub call: u64,
-    /// What each call of those may take until the next one has looked where it is; 0 if there is none.
+    /// The most stack that a recursive function uses until the next call checks its address; 0 if there is none.
     pub around: u64,
 }
 
-/// Has the code generator tell how large the frames of a module's functions are.
+/// Makes the code generator report the frame sizes of a module's functions.
 pub(crate) fn watch_frames(module: &Module<'_>) {
-    // SAFETY: the module is alive and complete, and nobody else uses it.
+    // SAFETY: the module is alive and complete, and no other code uses it.
     unsafe { weft_frames_watch(module.as_mut_ptr()) };
 }
 
-/// What a function takes of a stack. The module was emitted on this thread after [`watch_frames`].
+/// The stack size of a function. The module was emitted on this thread after [`watch_frames`].
 pub(crate) fn deepest(module: &Module<'_>, symbol: &str) -> Result<Depth> {
     let name = c_string(symbol)?;
     let mut around = 0;
@@ -278,7 +279,7 @@ fn message() -> Option<String> {
     (!text.is_empty()).then(|| text.to_string_lossy().into_owned())
 }
 
-/// What a caught call left: `fatal` is its return value.
+/// Converts the return value `fatal` of a call that catches fatal errors.
 pub(crate) fn outcome(what: &str, fatal: c_int) -> Result<()> {
     let text = message();
     if fatal != 0 {
@@ -292,7 +293,7 @@ pub(crate) fn c_string(text: &str) -> Result<CString> {
     CString::new(text).map_err(|_| Error::Internal(format!("a NUL in {text:?}")))
 }
 
-/// What code is generated for.
+/// The target machine.
 #[derive(Debug)]
 pub(crate) struct MachineSpec<'a> {
     /// The triple.
@@ -346,7 +347,7 @@ impl Machine {
         if raw.is_null() {
             return internal(format!("LLVM has no target machine for {spec:?}"));
         }
-        // SAFETY: `raw` is a target machine that nobody else owns.
+        // SAFETY: `raw` is a target machine that no other code owns.
         let machine = unsafe { TargetMachine::new(raw) };
         Ok(Self { machine: ManuallyDrop::new(machine) })
     }
@@ -435,7 +436,7 @@ impl Machine {
             return internal(text);
         }
         outcome("LLVM's code generator", fatal)?;
-        // SAFETY: the call succeeded, so `buffer` is a memory buffer that nobody else owns.
+        // SAFETY: the call succeeded, so `buffer` is a memory buffer that no other code owns.
         let buffer = unsafe { MemoryBuffer::new(buffer) };
         Ok(buffer.as_slice().to_vec())
     }

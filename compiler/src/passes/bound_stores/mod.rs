@@ -1,5 +1,4 @@
-//! Confines a kernel's writes to its arrays: one that lies beside its array does nothing. An array of the host's can then
-//! be written where it is.
+//! Bounds-checks a kernel's stores: an out-of-bounds store does nothing. A host array can then be written in place.
 //!
 //! ```text
 //! store $x.data[$i] = $v        if $i < $x.limit {
@@ -12,15 +11,15 @@
 //!                               }
 //! ```
 //!
-//! `least` and `limit`, `start` and `room` come with the launch, and are the memory of the argument that the pointer leads to,
-//! or all there is, of an array that has room behind it. What compares an element's number is a guard like those that
-//! programs have: the back end makes it a bound of its loop over the threads. A write that a guard of the kernel's own shows
-//! to be inside ([`proven_indices`]) stays as it is.
+//! The launch passes `least`, `limit`, `start` and `room`: the bounds of the argument's memory, or of all memory if the
+//! array has room after it. The comparison of an element's number is a guard like those in programs: the back end moves
+//! it into the bounds of its thread loop. A store that a guard of the kernel proves to be in bounds
+//! ([`proven_indices`]) is not changed.
 //!
-//! Each pointer that is written must lead to one argument of the kernel ([`roots`]). Where one may lead to several, comes
-//! from the program as an address, or is handed to code of another language, nothing is confined; nor where a thread beside
-//! its array might wait for ever for what it wrote there ([`store_waits`]). What is possible is found out for every kernel, and
-//! done where the request has it.
+//! Each stored-to pointer must point into one argument of the kernel ([`roots`]). If one may point into several, is an
+//! address from the program, or is passed to code of another language, the pass changes nothing; nor if a thread with
+//! an out-of-bounds store might wait forever for the stored value ([`store_waits`]). Whether the pass is possible is
+//! computed for every kernel; it is applied if the request requires it.
 
 mod element_addresses;
 mod proven_indices;
@@ -41,10 +40,10 @@ use crate::{
     ir::{Circles, Function, FunctionKind, Local, LocalId, LocalKind, Module, Type},
 };
 
-/// What a function needs of its callers, and what it does.
+/// The bounds that a function needs from its callers, and its effects.
 #[derive(Clone, Debug, Default)]
 struct Summary {
-    /// Places of pointers among its parameters: [`SlotField::BOUNDS`] of each were added, in this order.
+    /// Indices of the pointers among its parameters for which [`SlotField::BOUNDS`] were added, in this order.
     bounded: Vec<usize>,
     /// It has a write that may lie beside its array, or calls a function that has.
     unproven: bool,
@@ -69,7 +68,7 @@ pub(super) fn run(module: &mut Module) {
     });
 }
 
-/// The functions with confined writes, and whether a write of theirs had to be; `None` where that is not possible.
+/// The functions with bounds-checked stores, and whether any store needed a check; `None` if that is not possible.
 fn bound_stores(module: &Module) -> Option<(Vec<Function>, bool)> {
     let ties = Ties::of_module(module);
     let mut summaries: Vec<Summary> = Vec::new();
@@ -91,7 +90,7 @@ fn bound_stores(module: &Module) -> Option<(Vec<Function>, bool)> {
 struct Bounds {
     /// For each pointer of a parameter: [`SlotField::BOUNDS`].
     of: BTreeMap<LocalId, [LocalId; 4]>,
-    /// Those pointers in the order in which they were asked for.
+    /// Those pointers in the order in which they were requested.
     order: Vec<LocalId>,
 }
 

@@ -1,8 +1,8 @@
-//! What the conditions around a statement say of indices: which are below which extent.
+//! The index bounds that the conditions around a statement imply: which index is less than which extent.
 //!
-//! A fact is an expression over locals and an extent, a parameter that never changes. It is forgotten where a local that the
-//! expression reads gets a value. What is computed step by step, as `0 < i < n` is, is known of the local that holds whether it
-//! is true.
+//! A fact is an expression over locals and an extent, which is a parameter that never changes. An assignment of a local
+//! that the expression reads invalidates it. A condition that is computed in steps, as `0 < i < n` is, gives a fact
+//! about the local that holds its value.
 
 use crate::{
     analysis::{any_expr, for_each_read, same},
@@ -14,7 +14,7 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProvenIndices {
     below: Vec<Fact>,
-    /// What holds where a local is true.
+    /// The facts that hold if a local is true.
     when: Vec<(LocalId, Fact)>,
 }
 
@@ -74,7 +74,7 @@ impl ProvenIndices {
         }
     }
 
-    /// Whether an index lies in an extent.
+    /// Whether an index is less than an extent.
     pub(super) fn is_inside(&self, function: &Function, index: ExprId, extent: LocalId) -> bool {
         is_nonneg(function, index) && self.is_below(function, index, extent)
     }
@@ -83,7 +83,7 @@ impl ProvenIndices {
         self.below.iter().any(|(known, of)| *of == extent && same(function, *known, index))
     }
 
-    /// A local gets a value: what was known of it is forgotten, and it is known what is known of the value.
+    /// An assignment invalidates the facts about a local and gives it those of the value.
     pub(super) fn assign(&mut self, function: &mut Function, local: LocalId, value: ExprId) {
         let mut says = Self { below: Vec::new(), when: self.when.clone() };
         says.assume(function, value, true);
@@ -112,9 +112,9 @@ impl ProvenIndices {
         self.when.retain(|(flag, fact)| !locals.contains(flag) && stays(fact));
     }
 
-    /// What holds behind `if cond { … } else { flag = False }` where the flag is true: what does at the end of the one
-    /// branch where it is, and the condition, by what was known `before`. The branches
-    /// assign these locals.
+    /// The facts that hold after `if cond { … } else { flag = False }` if the flag is true: those at the end of the
+    /// branch that does not clear it, and those of the condition, given the facts `before`. The branches assign these
+    /// locals.
     pub(super) fn join(
         &mut self,
         function: &Function,

@@ -9,13 +9,13 @@ use crate::ir::{
     Arith, Class, Const, ExprId, Function, FunctionKind, Leaf, LocalId, Module, Space, StmtKind, Type, for_each_stmt,
 };
 
-/// What memory a pointer leads to.
+/// The memory that a pointer points into.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Root {
     /// None: it is no pointer, or a null one.
     #[default]
     None,
-    /// Memory of the kernel's own, or of the device: what is written there is nobody else's.
+    /// Private memory of the kernel, or of the device: stores there need no check.
     Own,
     /// That of the parameter with this local.
     Param(LocalId),
@@ -92,7 +92,7 @@ pub(super) fn roots(module: &Module, function: &Function, summaries: &[Summary])
     }
 }
 
-/// What a pointer leads to.
+/// The root of a pointer.
 pub(super) fn root_of(function: &Function, roots: &[Root], pointer: ExprId) -> Root {
     match function.exprs[pointer].ty {
         Type::Ptr(_, Space::Shared | Space::Local | Space::Constant) => Root::Own,
@@ -115,7 +115,7 @@ fn root(function: &Function, roots: &[Root], id: ExprId) -> Root {
     }
 }
 
-/// What is known of an array that is a parameter.
+/// The root of an array that is a parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Tie {
     pub(super) layout: Layout,
@@ -139,7 +139,7 @@ impl Ties {
         let mut all: Vec<Arrays> = vec![Arrays::new(); module.functions.len()];
         let mut given: Vec<Option<Arrays>> = vec![None; module.functions.len()];
         let functions: Vec<_> = module.functions.iter().collect();
-        // Callers stand behind callees.
+        // Callers come after callees.
         for (id, function) in functions.into_iter().rev() {
             let own = match function.kind {
                 FunctionKind::Kernel => of_kernel(module, function),

@@ -5,8 +5,8 @@ use crate::{
     ir::{ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, for_each_stmt},
 };
 
-/// Whether what is read in a loop's turns decides how many there are: a condition around a way out of it, or around an
-/// assignment that such a condition depends on, depends on memory, or on what an operation or a call gives.
+/// Whether values that a loop reads decide its trip count: a condition of an exit, or of an assignment that such a
+/// condition depends on, depends on memory or on the result of an operation or a call.
 pub(super) fn ends_by_memory(function: &Function, body: &[Stmt], step: &[Stmt]) -> bool {
     let mut read = vec![false; function.locals.len()];
     loop {
@@ -42,7 +42,7 @@ fn note(function: &Function, block: &[Stmt], under: bool, read: &mut [bool]) {
         for inner in stmt.kind.blocks().into_iter().flatten() {
             note(function, inner, under || depends, read);
         }
-        // What comes after a way out runs only where it was not taken.
+        // Statements after an exit run only if it was not taken.
         under |= depends && escapes(std::slice::from_ref(stmt)).any();
     }
 }
@@ -53,7 +53,7 @@ fn depends(function: &Function, root: ExprId, read: &[bool]) -> bool {
     found
 }
 
-/// Whether such a condition decides of a way out; of a turn's end too, if the turn is all that moves the loop on.
+/// Whether such a condition controls an exit; or the end of an iteration, if only the iteration advances the loop.
 fn leaves_by(function: &Function, block: &[Stmt], by_turns: bool, read: &[bool]) -> bool {
     let mut found = false;
     for_each_stmt(block, &mut |stmt| {

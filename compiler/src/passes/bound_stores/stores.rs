@@ -1,4 +1,4 @@
-//! One function's writes, confined.
+//! Bounds-checks the stores of one function.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ use crate::{
 /// An address, and a number of bytes.
 const WORD: Type = Type::Scalar(Scalar::U64);
 
-/// What is known of a local that points to an element.
+/// A local that points to an element, and its bounds.
 #[derive(Clone, Copy)]
 struct Element {
     /// The local that says whether the element is inside; `None` where that is proven.
@@ -31,15 +31,15 @@ struct Element {
     bytes: i128,
 }
 
-/// What has to be true for a write.
+/// The condition of a store.
 enum Check {
-    /// Nothing: it is proven to be inside, or the memory is nobody else's.
+    /// No condition: the address is proven to be in bounds, or the memory is private.
     None,
     /// This condition.
     If(ExprId),
 }
 
-/// Confines the writes of a function.
+/// Bounds-checks the stores of a function.
 pub(super) struct Writer<'a> {
     summaries: &'a [Summary],
     pub(super) function: Function,
@@ -52,12 +52,13 @@ pub(super) struct Writer<'a> {
     elements: BTreeMap<LocalId, Element>,
     bounds: Bounds,
     proven: ProvenIndices,
-    /// How many writes may lie beside their array, so far.
+    /// The number of stores so far that may be out of bounds.
     unproven: u32,
 }
 
 impl<'a> Writer<'a> {
-    /// A writer for a function whose callees have these summaries; `None` if it does what cannot be confined.
+    /// A writer for a function whose callees have these summaries; `None` if the function has a store that cannot be
+    /// bounds-checked.
     pub(super) fn new(
         module: &'a Module,
         function: Function,
@@ -90,7 +91,7 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// The function with its writes confined; `None` if one cannot be.
+    /// The function with its stores bounds-checked; `None` if one cannot be.
     pub(super) fn bound_stores(mut self) -> Option<(Function, Summary)> {
         let params = self.function.params.clone();
         self.note_written();
@@ -120,7 +121,7 @@ impl<'a> Writer<'a> {
                 }
             }
         });
-        // Through copies, too, which stand behind what they copy.
+        // Through copies, too, which come after their sources.
         loop {
             let before = written.clone();
             for_each_stmt(body, &mut |stmt| {
@@ -175,7 +176,7 @@ impl<'a> Writer<'a> {
             StmtKind::Store { pointer, value, align } => match self.check(pointer, span, out)? {
                 Check::None => StmtKind::Store { pointer, value, align },
                 Check::If(cond) => {
-                    // What is beside an array may be read: without a condition LLVM can read it for several threads.
+                    // Reading past an array's end is allowed: without a condition LLVM can vectorize the load.
                     self.once(value, span, out);
                     let store = Stmt { kind: StmtKind::Store { pointer, value, align }, span };
                     // The parts of an element have one condition, and what is stored was computed before the first of them.
@@ -211,7 +212,7 @@ impl<'a> Writer<'a> {
         };
         self.proven.forget(&self.function, &assigned);
         let Check::If(cond) = check else { return Some(kind) };
-        // What a step beside its array gives is nothing.
+        // The result of an out-of-bounds atomic operation is zero.
         let mut otherwise = Block::new();
         for local in assigned {
             let ty = self.function.locals[local].ty;
@@ -227,7 +228,7 @@ impl<'a> Writer<'a> {
         Some(StmtKind::If { cond, then: vec![Stmt { kind, span }], otherwise })
     }
 
-    /// Tells a callee where it may write.
+    /// Passes the bounds of the arguments to a callee.
     fn call(&mut self, results: Vec<LocalId>, func: FuncId, mut args: Vec<ExprId>, span: Span) -> Option<StmtKind> {
         let summary = self.summaries.get(func.index())?;
         self.unproven += u32::from(summary.unproven);
@@ -290,8 +291,7 @@ impl<'a> Writer<'a> {
         (!may_stay).then_some(StmtKind::Loop { body, step })
     }
 
-    /// What has to be true for a write through a pointer. Where that is a condition, the pointer is read from a local from
-    /// now on.
+    /// The condition of a store through a pointer. If there is one, the pointer is read from a local from now on.
     fn check(&mut self, pointer: ExprId, span: Span, out: &mut Block) -> Option<Check> {
         let root = match root_of(&self.function, &self.roots, pointer) {
             Root::Unknown => return None,
@@ -315,7 +315,7 @@ impl<'a> Writer<'a> {
         Some(Check::If(cond))
     }
 
-    /// Whether so many bytes from a pointer on are in the memory of its array, as a condition; `None` where that is proven.
+    /// Whether `n` bytes from a pointer on are in the memory of its array, as a condition; `None` if that is proven.
     fn is_inside(
         &mut self,
         pointer: ExprId,
@@ -382,7 +382,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// A local that gets a pointer to an element is asked once whether that is inside.
+    /// Tests once, where a local gets a pointer to an element, whether the element is in bounds.
     fn note_element(&mut self, local: LocalId, value: ExprId, span: Span, out: &mut Block) {
         let is_sole = self.assigned[local.index()] == 1 && self.written[local.index()];
         if !is_sole || !matches!(self.function.locals[local].ty, Type::Ptr(..)) {
@@ -394,7 +394,7 @@ impl<'a> Writer<'a> {
             && let Some(known) = self.elements.get(&of).copied()
         {
             if behind == 0 {
-                // What it copies may lead elsewhere by the time that it is used.
+                // Its source may have another value by the time of the use.
                 let inside = known.inside.map(|inside| {
                     let value = self.expr(ExprKind::Local(inside), Type::BOOL, span);
                     self.note_inside(local, value, span, out)
@@ -419,7 +419,7 @@ impl<'a> Writer<'a> {
         inside
     }
 
-    /// Has an expression computed now, by a local that stands in its place from then on.
+    /// Computes an expression here, into a local that replaces it from then on.
     fn once(&mut self, id: ExprId, span: Span, out: &mut Block) {
         let expr = self.function.exprs[id].clone();
         if matches!(expr.kind, ExprKind::Const(_) | ExprKind::Local(_)) {
@@ -437,7 +437,7 @@ impl<'a> Writer<'a> {
         self.function.exprs[id].kind = ExprKind::Local(local);
     }
 
-    /// What [`Writer::once`] has left, again.
+    /// A second use of an expression that [`Writer::once`] has replaced.
     fn again(&mut self, id: ExprId) -> ExprId {
         let expr = self.function.exprs[id].clone();
         self.function.exprs.push(expr)

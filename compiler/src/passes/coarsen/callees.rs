@@ -1,5 +1,5 @@
-//! Device functions are called once a copy. Those that ask for their thread, or call one that does, get the numbers of the
-//! copy as further parameters.
+//! Device functions are called once per copy. Those that read their thread index, or call one that does, get the
+//! indices of the copy as additional parameters.
 
 use weft_artifact::Factors;
 
@@ -8,7 +8,7 @@ use crate::ir::{
     Expr, ExprKind, FuncId, Function, Module, Stmt, StmtKind, Type, for_each_expr_of_block, for_each_stmt,
 };
 
-/// Gives the kernel locals that stand for the number of the copy, and the functions that ask for their thread parameters
+/// Adds to the kernel locals for the number of the copy, and to the functions that read their thread index parameters
 /// for it, which every call passes.
 pub(super) fn number_copies(module: &mut Module, factors: Factors) -> CopyLocals {
     let (asks, by_axis) = (asking(module, factors), factors.by_axis());
@@ -46,7 +46,7 @@ pub(super) fn params(function: &Function, factors: Factors) -> CopyLocals {
     locals
 }
 
-/// By function: it, or one that it calls, asks for the number of its thread, or block, along an axis of which these are coarsened.
+/// For each function: whether it, or a callee, reads the index of its thread, or block, along a coarsened axis.
 fn asking(module: &Module, factors: Factors) -> Vec<bool> {
     let mut asks = vec![false; module.functions.len()];
     // Callees stand before their callers.

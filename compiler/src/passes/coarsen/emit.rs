@@ -1,9 +1,9 @@
 //! Writes the body once more, for all copies of a thread.
 //!
-//! [`Emitter::jam`] makes one flow of them: a statement that is the same for the copies stands once, another once for each
-//! copy. [`Emitter::clone`] makes statements for one copy. A branch that copies may take apart, and a loop that they may
-//! leave apart, are jammed as long as all agree, and cloned where they do not. Locals that vary, and local arrays, have a
-//! replica for each copy but the first, which has the local itself.
+//! [`Emitter::jam`] merges them into one flow: a uniform statement occurs once, a varying one once per copy.
+//! [`Emitter::clone`] emits statements for one copy. A divergent branch, and a loop with a divergent exit, are jammed
+//! as long as all copies agree, and cloned otherwise. Varying locals, and local arrays, have a replica for each copy
+//! but the first, which uses the local itself.
 
 use std::collections::HashMap;
 
@@ -55,7 +55,7 @@ pub(super) struct Emitter<'a> {
     arrays: Vec<Vec<LocalArrayId>>,
     /// By local: that of each copy.
     replicas: HashMap<LocalId, Vec<LocalId>>,
-    /// Locals that are the same for all copies, and yet are a copy's own in clones: nobody reads them beside these.
+    /// Locals that are uniform in jammed code but private to a copy in clones: no other copy reads them there.
     pub(super) private: Vec<LocalId>,
 }
 
@@ -161,7 +161,7 @@ impl Emitter<'_> {
         self.function.locals.push(Local::new("t", LocalKind::Temp, Type::BOOL))
     }
 
-    /// Flags of the copies' values of a condition; where some of them are gone, it is asked of those that are there.
+    /// Flags of the copies' values of a condition; if some copies have returned, only of those that are left.
     pub(super) fn flags(
         &mut self,
         cond: ExprId,
@@ -301,7 +301,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// A branch that copies may take apart: jammed in the arm that is longer if all go there.
+    /// A divergent branch: if all copies take the longer arm, it is jammed there.
     fn agree(&mut self, stmt: &Stmt, cond: ExprId, then: &[Stmt], otherwise: &[Stmt], out: &mut Block) {
         let span = stmt.span;
         let (yes, no) = (is_worth_jamming(self.function, then), is_worth_jamming(self.function, otherwise));
@@ -331,8 +331,8 @@ impl Emitter<'_> {
         out.push(branch(cond, jammed, apart, span));
     }
 
-    /// A loop that copies may leave apart. One that begins with its only way out is jammed until the first copy leaves it;
-    /// each then goes on by itself. Others are cloned.
+    /// A loop with a divergent exit. If its only exit is at its start, it is jammed until the first copy exits; each of
+    /// the others then runs by itself. Other loops are cloned.
     fn jam_apart(&mut self, stmt: &Stmt, body: &[Stmt], step: &[Stmt], out: &mut Block) {
         let span = stmt.span;
         if let Some((Stmt { kind: StmtKind::If { cond, then, otherwise }, .. }, rest)) = body.split_first()
@@ -355,7 +355,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// A barrier that tells of the values of the threads: one for each copy, whose results are taken together.
+    /// A barrier that reduces values of the threads: one per copy; their results are combined.
     pub(super) fn reduce(
         &mut self,
         reduction: Reduction,
@@ -410,7 +410,7 @@ impl Emitter<'_> {
     }
 }
 
-/// Whether some statements leave the loop around them, or skip the rest of its turn.
+/// Whether some statements exit the enclosing loop, or skip the rest of its iteration.
 pub(super) fn leaves(block: &[Stmt]) -> bool {
     crate::analysis::escapes(block).any()
 }

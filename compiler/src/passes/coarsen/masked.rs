@@ -1,5 +1,5 @@
-//! Barriers in branches that copies take apart, and in loops that they leave apart: all copies go one way together, under
-//! masks that say who takes part.
+//! Barriers in divergent branches, and in loops that copies exit in different iterations: all copies run in lockstep,
+//! under masks of the active ones.
 //!
 //! ```text
 //! loop {                          $live = true; $live' = true
@@ -13,9 +13,9 @@
 //!                                 }
 //! ```
 //!
-//! CUDA wants all threads of a block at a barrier, so mostly all masks are the same, and all copies' statements stand side
-//! by side. What is assigned here varies ([`super::vary`]). A jump clears the masks of its loop, and whoever is around it
-//! looks at those again.
+//! CUDA requires all threads of a block at a barrier, so mostly all masks are equal, and the statements of all copies
+//! run. Values assigned here vary ([`super::vary`]). A jump clears the masks of its loop, and the enclosing statements
+//! test the masks again.
 
 use super::emit::{Emitter, branch, is_free, leaves};
 use crate::{
@@ -28,9 +28,9 @@ type Mask = Vec<LocalId>;
 
 /// The masks of a loop.
 struct LoopMasks {
-    /// Who has not left it.
+    /// The copies that have not exited the loop.
     live: Mask,
-    /// Who does the rest of the turn.
+    /// The copies that run the rest of the iteration.
     turn: Mask,
 }
 
@@ -48,7 +48,7 @@ impl Emitter<'_> {
         self.part_masked(cond, arms, &mask, None, span, out);
     }
 
-    /// A loop with a barrier that copies leave apart.
+    /// A loop with a barrier that copies exit in different iterations.
     pub(super) fn turns(&mut self, parts: [&[Stmt]; 2], guards: Option<&[LocalId]>, span: Span, out: &mut Block) {
         let mask = self.mask(guards, span, out);
         self.turns_masked(parts, &mask, span, out);
@@ -156,7 +156,7 @@ impl Emitter<'_> {
         jammed.push(branch(none, vec![Stmt { kind: StmtKind::Break, span }], Block::new(), span));
         let turn = self.mask(Some(&live), span, &mut jammed);
         let turns = LoopMasks { live, turn };
-        // The mask of the turn is what a jump clears; what stands in it has one that follows.
+        // A jump clears the mask of the iteration; statements under it have a mask that depends on it.
         let inside = self.mask(Some(&turns.turn), span, &mut jammed);
         self.masked(body, &inside, Some(&turns), &mut jammed);
         let mut jammed_step = Block::new();

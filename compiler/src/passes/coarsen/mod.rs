@@ -1,5 +1,5 @@
-//! Coarsens threads: one does the work of several, its *copies*, along the axes that [`Module::coarsen`] says. They are
-//! neighbours in the block, or stand at the same place of neighbouring blocks, which are *merged*.
+//! Coarsens threads: one does the work of several, its *copies*, along the axes of [`Module::coarsen`]. The copies are
+//! adjacent threads of a block, or the threads with the same index in adjacent blocks, which are *merged*.
 //!
 //! ```text
 //! $i = threadIdx.x + …                 $i = threadIdx.x * 2 + 0 + …
@@ -14,15 +14,15 @@
 //!                                      }
 //! ```
 //!
-//! The launch has a block, or a grid, whose extents are divided by the factors; `threadIdx`, `blockDim`, `blockIdx` and
-//! `gridDim` keep the values that the program asked for. What is the same for the copies ([`vary`]) is computed once. Control flow that is the same for them
-//! is jammed: one flow, in which each statement stands once a copy. What may differ is tested for agreement, with a copy of
-//! the statement for each where they do not agree ([`emit`]). A barrier is made once, for all; where some of the copies have
-//! returned, the others go on under guards ([`guarded`]), and where they may be in different arms or turns, under masks
-//! ([`masked`]).
+//! The factors divide the extents of the launch's block or grid; `threadIdx`, `blockDim`, `blockIdx` and `gridDim` keep
+//! the values of the original launch. Values that are uniform over the copies ([`vary`]) are computed once. Uniform
+//! control flow is jammed: one flow, with each varying statement replicated once per copy. A varying condition is
+//! tested for agreement; the statement is replicated per copy for the case that the copies disagree ([`emit`]). There
+//! is one barrier for all copies. After some copies have returned, the others run under guards ([`guarded`]); if copies
+//! may be in different arms or iterations, they run under masks ([`masked`]).
 //!
 //! Threads of a block are independent between barriers, so the order of their statements does not matter to a program
-//! without races. Where it may, the kernel is left alone, and the reason is told ([`refuse`]).
+//! without races. If it may matter, the kernel is not changed, and a remark reports the reason ([`refuse`]).
 
 mod callees;
 mod emit;
@@ -48,7 +48,8 @@ use crate::ir::{
 enum Order {
     /// Copy `k` of thread `t` of the launch is thread `t * factor + k`: neighbours, whose accesses merge into wider ones.
     Neighbors,
-    /// It is thread `t + k * n`, of the launch's `n`: neighbours of the launch stay neighbours.
+    /// Copy `k` is thread `t + k * n`, for a launch of `n`: adjacent threads of the launch have adjacent original
+    /// indices.
     Strided,
     /// It is the same thread of block `b * factor + k`, in block `b` of the launch.
     Blocks,
@@ -93,13 +94,13 @@ struct Prepared {
     kernel: FuncId,
     copies: CopyLocals,
     plan: Plan,
-    /// How many expressions the kernel has that are its own: those of the registers' other names come behind them.
+    /// The number of the kernel's own expressions: replacements of registers come after them.
     own: usize,
-    /// What differs between the copies, if somebody has asked.
+    /// The values that vary over the copies, computed on first use.
     varied: OnceCell<model::Varied>,
 }
 
-/// What all factors of a kernel have in common.
+/// The state that all factors of a kernel share.
 struct Base {
     /// Its functions as copies are made of them: of the kernel's parameters it is known which are only read, and it returns at
     /// its end alone.
@@ -145,7 +146,8 @@ fn prepare(base: &Base, factors: Factors) -> Result<Prepared, String> {
     if x != Order::Neighbors || factors.threads[0] == 1 {
         return Ok(prepared.renamed());
     }
-    // Neighbors whose accesses cannot merge would take apart what the launch's neighbors access together.
+    // If the accesses of adjacent copies cannot merge, adjacent copies would make the launch's coalesced accesses
+    // strided.
     let apart = of(prepared.changed.clone(), along_x(Order::Strided));
     let neighbors = prepared.renamed();
     Ok(if model::merges(&neighbors) { neighbors } else { apart.renamed() })
@@ -191,7 +193,7 @@ impl Plan {
     }
 }
 
-/// What a register says of something that is coarsened.
+/// The value of a register for a coarsened axis.
 struct Coarsened {
     axis: usize,
     /// Copies along it.
@@ -200,7 +202,7 @@ struct Coarsened {
     numbers: bool,
 }
 
-/// What a register says of threads or blocks that are coarsened; `None` if it does of others.
+/// The register of a coarsened axis; `None` for other registers.
 fn coarsened(Factors { threads, blocks }: Factors, register: SpecialRegister) -> Option<Coarsened> {
     let (axis, factors, numbers) = match register {
         SpecialRegister::ThreadIdx(axis) => (axis, threads, true),
@@ -242,7 +244,7 @@ fn rename(function: &mut Function, plan: &Plan, copies: CopyLocals) {
                     }
                 }
             }
-            // A function that does not ask for its thread.
+            // A function that does not read its thread index.
             (true, None) => ExprKind::Special(register),
             (false, _) => {
                 let factor = function.exprs.push(Expr::int(Scalar::I32, i128::from(factor), span));

@@ -1,7 +1,8 @@
 //! How the copies of a thread lie along x.
 //!
-//! Neighbours merge into wider accesses where each access to global memory is to contiguous elements of at most four bytes
-//! from thread to thread, or to the same one, or an atomic step whose place follows from data. Otherwise they would take apart what the launch's neighbours access together.
+//! Adjacent copies get wider accesses if each access to global memory has unit stride over threads with elements of at
+//! most four bytes, or is uniform, or is an atomic operation with a data-dependent address. Otherwise they would make
+//! the launch's coalesced accesses strided.
 
 use super::{CopyLocals, Order};
 use crate::ir::{
@@ -113,7 +114,7 @@ pub(super) fn growth(function: &Function, growths: &[Growth], root: ExprId) -> G
         {
             of(a)
         }
-        // An index that is in range stays what it is.
+        // An index in range is unchanged.
         Class::Arith(Arith::Wrap { index, extent }) => of(index).with(fixed(&[extent]), |a, _| Some(a)),
         Class::Address { base, by, unit } => {
             let bytes = match unit {
@@ -153,7 +154,7 @@ fn all_merge(function: &Function, growths: &[Growth]) -> bool {
     });
     for_each_stmt(&function.body, &mut |stmt| match &stmt.kind {
         StmtKind::Store { pointer, .. } => all &= merges(*pointer),
-        // Atomic steps never merge. Where their places follow from data they lie apart in any order.
+        // Atomic operations never merge. If their addresses depend on data they are scattered in any order.
         StmtKind::Op { op: Op::Atomic { .. }, args, .. } => {
             all &= args.iter().all(|arg| merges(*arg) || growth(function, growths, *arg) == Growth::Unknown);
         }

@@ -19,7 +19,7 @@ const MOST_STATEMENTS: usize = 20_000;
 /// Bytes of the local arrays of all copies beyond which a kernel is left alone: a quarter of what a thread can have.
 const MOST_LOCAL_BYTES: u64 = LOCAL_BYTES / 4;
 
-/// What can be said of a module before anything is analysed.
+/// Reasons that need no analysis of a module.
 pub(super) fn module(module: &Module, circles: &Circles, effects: &[Effects]) -> Result<(), String> {
     if module.kernel().is_none_or(|kernel| kernel.kind != FunctionKind::Kernel) {
         return Err("it is no kernel".to_owned());
@@ -55,7 +55,7 @@ pub(super) fn module(module: &Module, circles: &Circles, effects: &[Effects]) ->
     Ok(())
 }
 
-/// What can be said of a module whose blocks are to be merged: what a block has for itself would be needed once a copy.
+/// Reasons against merging blocks that need no analysis: resources of a block would be needed once per copy.
 pub(super) fn merging(module: &Module) -> Result<(), String> {
     if !module.shared.is_empty() || module.dynamic_shared {
         return Err("its blocks cannot be merged: it has shared memory".to_owned());
@@ -101,13 +101,13 @@ fn reason(op: Op) -> Option<&'static str> {
     }
 }
 
-/// Whether a thread may wait in a loop for what another one writes: that one may be a copy which comes behind it.
+/// Whether a thread may wait in a loop for a store of another one, which may be a later copy.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Waits {
     /// In any loop.
     anywhere: bool,
-    /// In one that has turns without a barrier. Where all come to one nobody waits longer than that for a thread of its block, nor
-    /// for what no thread of the launch writes.
+    /// In a loop with iterations without a barrier. If each iteration has one, no thread waits longer than that for a
+    /// thread of its block, nor for a value that no thread of the launch writes.
     between_barriers: bool,
 }
 
@@ -145,7 +145,7 @@ pub(super) fn waits(module: &Module, circles: &Circles) -> Waits {
     waits
 }
 
-/// Whether a loop reads memory by more than loads: an atomic step, or what a function does.
+/// Whether a loop reads memory other than by loads: by an atomic operation or a call.
 fn reads_otherwise(body: &[Stmt]) -> bool {
     let mut reads = false;
     for_each_stmt(body, &mut |stmt| {
@@ -164,13 +164,13 @@ fn reads_otherwise(body: &[Stmt]) -> bool {
     reads
 }
 
-/// Whether each turn that does not leave the loop comes to a barrier.
+/// Whether each iteration that does not exit the loop reaches a barrier.
 fn meets(body: &[Stmt]) -> bool {
     let mut stmts = body.iter().take_while(|stmt| !escapes(std::slice::from_ref(stmt)).continues);
     stmts.any(|stmt| matches!(stmt.kind, StmtKind::Op { op: Op::Barrier | Op::BarrierReduce(_), .. }))
 }
 
-/// What is too large for several copies.
+/// Code that is too large for several copies.
 pub(super) fn size(function: &Function, copies: usize) -> Result<(), String> {
     let mut count = 0;
     for_each_stmt(&function.body, &mut |_| count += 1);

@@ -1,12 +1,12 @@
-//! Makes branches of a kernel's returns, and of what skips the rest of a loop's turn, so that what is left of control flow
-//! are branches and loops that end by `Break`.
+//! Converts a kernel's returns, and its `continue`s, to branches, so that the remaining control flow is branches and
+//! loops that end by `Break`.
 //!
 //! ```text
 //! if $i >= $n { return }        if $i >= $n { }
 //! …                             else { … }
 //! ```
 //!
-//! A return that more than the other arm of its branch depends on sets a flag, which the rest looks at.
+//! A return on which more than the other arm of its branch depends sets a flag, which the rest tests.
 
 use crate::{
     ir::{Block, Const, Expr, ExprKind, Function, Local, LocalId, LocalKind, Stmt, StmtKind, Type, UnaryOp},
@@ -24,7 +24,7 @@ pub(super) fn structure(function: &mut Function) {
         let clear = returns.set(false, returns.function.span);
         body.insert(0, clear);
     }
-    // A flag that nobody reads is dead, and so are its assignments.
+    // A flag that is never read is dead, and so are its assignments.
     turns(&mut body);
     function.body = body;
 }
@@ -166,7 +166,7 @@ impl Returns<'_> {
     }
 }
 
-/// Restructures the turns of all loops in some statements.
+/// Restructures the iterations of all loops in some statements.
 fn turns(block: &mut Block) {
     for stmt in block {
         if let StmtKind::Loop { body, .. } = &mut stmt.kind {
@@ -178,7 +178,8 @@ fn turns(block: &mut Block) {
     }
 }
 
-/// A list at whose end a turn ends, too: what follows a branch with an arm that goes on early moves into the other arm.
+/// A list at whose end an iteration ends, too: the statements after a branch with an arm that continues early move into
+/// the other arm.
 fn turn(block: &mut Block) {
     let goes_on = |arm: &Block| matches!(arm.last(), Some(Stmt { kind: StmtKind::Continue, .. }));
     for index in 0..block.len() {

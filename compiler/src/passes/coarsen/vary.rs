@@ -1,12 +1,12 @@
-//! What is the same for the copies of a thread: which locals, and which control flow.
+//! Uniformity analysis: which locals and which control flow are the same for the copies of a thread.
 //!
-//! A value varies if it depends on the number of the copy, on memory that the kernel may write, or on what an operation or
-//! a call gives. A local varies if it is assigned what varies, or where not all copies that are still running need be: in a
-//! branch or a loop that they may take apart. Everything starts out the same; the walk is repeated until it finds nothing
-//! more that varies. The body has no returns any more ([`super::returns`]).
+//! A value varies if it depends on the number of the copy, on memory that the kernel may write, or on the result of an
+//! operation or a call. A local varies if it is assigned a varying value, or where some running copies may be inactive:
+//! in a divergent branch or loop. All locals start as uniform; the analysis iterates to a fixpoint. The body has no
+//! returns by now ([`super::returns`]).
 //!
-//! A *guard* is a branch on which a copy has nothing more to do if it does not take the arm with a barrier: its other arm
-//! has none, and nothing comes behind it. In that arm the copies that are not there do not count.
+//! A *guard* is a branch with a barrier in one arm, after which a copy that takes the other arm is done: the other arm
+//! has no barrier, and no statement follows. Inactive copies do not count in the arm with the barrier.
 
 use std::{collections::HashSet, ptr};
 
@@ -118,7 +118,7 @@ impl Vary {
         is_read_only(function, pointer, &|local| self.read_only[local.index()])
     }
 
-    /// Whether copies may leave a loop, or a turn of it, apart.
+    /// Whether copies may exit a loop, or an iteration of it, divergently.
     pub(super) fn splits(&self, function: &Function, body: &[Stmt]) -> bool {
         self.jumps_apart(function, body, false)
     }
@@ -139,7 +139,7 @@ impl Vary {
         })
     }
 
-    /// Walks a list. `split`: not all copies need be here; `at_end`: the kernel ends behind it.
+    /// Visits a list. `split`: some copies may be inactive; `at_end`: the kernel ends after it.
     fn block(&mut self, function: &Function, block: &[Stmt], split: bool, at_end: bool) {
         for (index, stmt) in block.iter().enumerate() {
             let at_end = at_end && index + 1 == block.len();
@@ -149,7 +149,7 @@ impl Vary {
                         self.locals[local.index()] = true;
                     }
                 }
-                // What a barrier says it says to all.
+                // All copies get the same result from a barrier.
                 StmtKind::Op { op: Op::BarrierReduce(_), .. } if !split => {}
                 StmtKind::Op { .. } | StmtKind::Call { .. } => {
                     for local in stmt.kind.assigned() {

@@ -4,13 +4,14 @@
 //! $x.data[$row * $x.shape1 + $column]        $x.data[int64($row * int32($x.shape1) + $column)]
 //! ```
 //!
-//! A program reads and writes nothing but elements of its arrays. So of an array with fewer than 2^31 elements, as
-//! [`PointerExtents`] knows it, the distance of each address that is used is a value of `int32`, and its lower half says it all. What
-//! is added and multiplied to it may be anything: sums and products of lower halves have the right lower half. They wrap, and
-//! are not marked as exact: LLVM then takes what is the same for neighbours for the base, where it else extended each index.
+//! A program accesses only elements of its arrays. So for an array with fewer than 2^31 elements, by
+//! [`PointerExtents`], the offset of each accessed address fits `int32`, and its lower half determines it. The operands
+//! of its sums and products may have any value: sums and products of lower halves have the right lower half. They wrap,
+//! and are not marked as exact: LLVM then uses the uniform part of adjacent addresses as the base, instead of extending
+//! each index.
 //!
-//! What a loop counts up stays as wide as it is in addresses of global memory, with the sums and products that it is in: LLVM
-//! makes pointers of them.
+//! Induction variables in addresses of global memory remain wide, with the sums and products that contain them: LLVM
+//! strength-reduces them to pointers.
 
 use std::collections::BTreeSet;
 
@@ -32,20 +33,20 @@ const FROM_ANYWHERE: Interval = Interval::new(-(i32::MAX as i128), i32::MAX as i
 /// Of what nothing is known.
 const ANYTHING: Interval = Interval::new(i128::MIN, i128::MAX);
 
-/// What is known of a function's addresses.
+/// The addresses of a function.
 pub(super) struct Addresses {
     /// By the index of an address: what its base points into.
     bases: Vec<Option<PointerExtent>>,
-    /// What a loop counts up, and what is computed of it by sums and products.
+    /// Induction variables, and their sums and products.
     varying: BTreeSet<LocalId>,
-    /// What is added to such a row in addresses of global memory, `x[$counter * $x.shape1 + $column]`. A pointer is made with
-    /// it, so that it is there in 64 bits; where it was there in 32, too, for other addresses, ptxas put the loads of an
-    /// unrolled matrix product apart.
+    /// Values that are added to such a row offset in addresses of global memory, `x[$counter * $x.shape1 + $column]`.
+    /// They are part of a pointer, so they exist in 64 bits; if they existed in 32, too, for other addresses, ptxas did
+    /// not group the loads of an unrolled matrix product.
     beside: BTreeSet<LocalId>,
 }
 
 impl Addresses {
-    /// `narrow` says which counters need not stay wide.
+    /// `narrow` returns whether a counter need not remain wide.
     pub(super) fn of(
         module: &Module,
         reaches: &PointerExtents,
@@ -205,7 +206,7 @@ impl Narrow<'_> {
             Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => None,
         };
         let Some((op, a, b)) = sum else { return self.wide(id) };
-        // It fits wherever it stands.
+        // It fits wherever it occurs.
         if self.fits(id) && !self.goes_with_counter(id) {
             return self.wide(id);
         }
@@ -231,8 +232,8 @@ impl Narrow<'_> {
         self.push(ExprKind::Convert(lower), Type::I64, span)
     }
 
-    /// What is left of a sum without one of the numbers in it. The other one is the only number of 64 bits that gives the sum
-    /// with it, so that it is known if what gives it exactly is one.
+    /// The range of a sum without one of its operands. The other operand is the only 64-bit number that gives the sum
+    /// with it, so if the exact difference fits in 64 bits, it is that operand.
     fn without(&self, sum: Interval, part: ExprId) -> Interval {
         let left = sum.minus(self.range(part));
         if left.fits(Type::I64) { left } else { ANYTHING }

@@ -6,12 +6,12 @@
 //!     $low = max($i - 1, 0)                                                $low = max(sub_exact($i, 1:int32), 0:int32)
 //! ```
 //!
-//! Numba's rules make most integers `int64`, but a GPU computes with 32 bits: an addition of 64 is two instructions, a
-//! minimum four, a product many, and LLVM keeps the width that it is given. What fits says [`Ranges`]: locals all of whose
-//! values do become `int32`, and so do the expressions that do and whose operands do, or whose operands only count by their
-//! lower halves. What is still needed in 64 bits is extended where it is used: the product of an index and an element's size
-//! takes 32 bits and gives 64 in one instruction. What is between brackets fits where the array is known to be small enough,
-//! whatever its parts may be ([`address`]).
+//! Numba's rules make most integers `int64`, but a GPU computes with 32 bits: a 64-bit addition is two instructions, a
+//! minimum four, a product many, and LLVM does not narrow them. [`Ranges`] proves which values fit: locals whose values
+//! all fit become `int32`, and so do expressions that fit and whose operands fit, or of whose operands only the lower
+//! halves matter. A use in 64 bits extends the value: the product of an index and an element's size takes 32-bit
+//! operands and gives 64 bits in one instruction. An index in brackets fits if the array is known to be small enough,
+//! even if its operands do not ([`address`]).
 //!
 //! So are locals that are larger, if only their lower halves are ever read ([`halves`]); and those that fit `uint32` and are no
 //! more than that: states of random number generators, hashes.
@@ -20,8 +20,9 @@
 //!
 //! Clamps of floats that became integers are computed in 32 bits where they fit ([`saturated`]).
 //!
-//! On a CPU, where vectors of 32 bits have twice as many elements, only what says no [place](places) becomes narrow: indices
-//! have the width of its registers, and a row of threads is known by sums of 64 bits.
+//! On a CPU, where vectors of 32 bits have twice as many elements, only values that are not part of an
+//! [index](wide_values) become narrow: indices have the width of its registers, and the vectorizer recognizes 64-bit
+//! sums as linear.
 //!
 //! Sums, differences and products are marked as exact, so that LLVM can still split a constant off an index, and knows
 //! what a counter can be.
@@ -112,7 +113,7 @@ fn narrow_locals(function: &Function, ranges: &Ranges, kept: &BTreeSet<LocalId>)
         free.remove(param);
     }
     free.retain(|local| !kept.contains(local));
-    // What an operation or a call gives has a type of its own.
+    // The result of an operation or a call has a fixed type.
     for_each_stmt(&function.body, &mut |stmt| {
         if !matches!(stmt.kind, StmtKind::Assign(..)) {
             for local in stmt.kind.assigned() {
@@ -131,9 +132,9 @@ fn narrow_locals(function: &Function, ranges: &Ranges, kept: &BTreeSet<LocalId>)
     narrow
 }
 
-/// Counters of loops that stand in addresses of global memory, and their copies. LLVM makes pointers of them, which go on by
-/// a constant from turn to turn, so that nothing is gained; and with a counter of 32 bits beside the pointers, ptxas put the
-/// loads of an unrolled matrix product apart, which took 1.3 times as long on an H200.
+/// Loop counters in addresses of global memory, and their copies. LLVM strength-reduces them to pointers with a
+/// constant increment, so narrowing gains nothing; and with a 32-bit counter beside the pointers, ptxas did not group
+/// the loads of an unrolled matrix product, which took 1.3 times as long on an H200.
 fn address_counters(function: &Function, narrow: &dyn Fn(LocalId) -> bool) -> BTreeSet<LocalId> {
     let mut counters = BTreeSet::new();
     for_each_stmt(&function.body, &mut |stmt| {
@@ -195,7 +196,7 @@ fn around_short(function: &Function, ranges: &Ranges) -> BTreeSet<LocalId> {
     in_short
 }
 
-/// Whether a counter has so few values that LLVM makes its turns straight code.
+/// Whether a counter has so few values that LLVM unrolls its loop fully.
 fn is_short(values: Interval) -> bool {
     values.high.saturating_sub(values.low) <= UNROLLED
 }
@@ -206,7 +207,7 @@ struct Narrow<'a> {
     /// Which addresses are narrow; `None` on a CPU, where none is.
     addresses: Option<&'a address::Addresses>,
     locals: BTreeMap<LocalId, Type>,
-    /// What stays wide although it would fit.
+    /// Values that remain wide although they would fit.
     kept: BTreeSet<LocalId>,
 }
 
@@ -254,7 +255,7 @@ impl Narrow<'_> {
         if self.ty(id) == ty { id } else { self.push(ExprKind::Convert(id), ty, span) }
     }
 
-    /// What an expression of the program can be.
+    /// The range of an expression of the program.
     fn range(&self, id: ExprId) -> Interval {
         let here = self.ranges.expr(self.function, id);
         match self.function.local(id) {
@@ -268,7 +269,7 @@ impl Narrow<'_> {
         self.ty(id) == Type::I64 && self.range(id).fits(Type::I32)
     }
 
-    /// Whether an expression is a [kept](Self::kept) counter, or a sum or product with one.
+    /// Whether an expression is a [wide](Self::kept) counter, or a sum or product with one.
     fn goes_with_counter(&self, id: ExprId) -> bool {
         match self.function.class(id) {
             Class::Leaf(Leaf::Local(local)) => self.kept.contains(&local),
@@ -279,7 +280,7 @@ impl Narrow<'_> {
         }
     }
 
-    /// Whether an expression is a sum or the like of what is [kept](Self::kept) or of a thread's numbers.
+    /// Whether an expression is a sum or the like of [wide](Self::kept) values or of thread indices.
     fn is_wide(&self, id: ExprId) -> bool {
         wide_values::is_wide(self.function, &self.kept, id)
     }

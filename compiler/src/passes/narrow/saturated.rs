@@ -4,9 +4,9 @@
 //! max(min(int64($f), 31), 0)        int64(max(min(int32($f), 31), 0))
 //! ```
 //!
-//! A float that becomes an integer saturates ([`ExprKind::Convert`]), so as an `int32` it is the value of the `int64` with what
-//! lies beyond the smaller type's ends put there. Minimum, maximum and comparisons with what lies between the ends are the
-//! same of both: the order of two numbers is kept, or they have become one.
+//! A float-to-integer conversion saturates ([`ExprKind::Convert`]), so its `int32` result is the `int64` result clamped
+//! to the range of `int32`. Minimum, maximum and comparisons with numbers strictly inside that range have the same
+//! result for both: clamping is monotonic.
 
 use weft_artifact::Scalar;
 
@@ -16,7 +16,7 @@ use crate::{
     ir::{Arith, BinaryOp, Class, CompareOp, ExprId, ExprKind, Type},
 };
 
-/// What nothing beyond the ends of `int32` is taken for.
+/// The range of operands with which clamping to `int32` changes no result.
 const BETWEEN: Interval = Interval::new(i32::MIN as i128 + 1, i32::MAX as i128 - 1);
 
 impl Narrow<'_> {

@@ -1,4 +1,4 @@
-//! What says where a thread is, what it touches, or how often it turns: on a CPU that stays as wide as its registers.
+//! Thread indices, array indices and trip counts: on a CPU these remain as wide as its registers.
 
 use std::collections::BTreeSet;
 
@@ -46,7 +46,8 @@ pub(super) fn wide_values(function: &Function) -> BTreeSet<LocalId> {
     }
 }
 
-/// Whether an expression is computed of such locals or of a thread's numbers. What is read from there says nothing of them.
+/// Whether an expression is computed from such locals or thread indices. A value loaded from an address computed from
+/// them does not count.
 pub(super) fn is_wide(function: &Function, wide: &BTreeSet<LocalId>, id: ExprId) -> bool {
     match function.class(id) {
         Class::Leaf(Leaf::Special(_)) => true,

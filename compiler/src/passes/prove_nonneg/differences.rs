@@ -1,7 +1,7 @@
 //! Indices that are differences, where a condition says which of the two is the larger: `if j >= w: … best[j - w] …`.
 //!
-//! A walk over the statements keeps what conditions around them, and conditions that left before them, say of two integers. What a
-//! statement assigns is forgotten.
+//! A pass over the statements collects comparisons of two integers from enclosing conditions and from earlier
+//! conditional exits. An assignment invalidates the comparisons that read the local.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// Comparisons that are kept at a time, at most.
+/// The most comparisons that are live at a time.
 const MOST: usize = 32;
 
 /// The wraps of indices that are not negative.
@@ -56,7 +56,7 @@ impl DifferenceFinder<'_> {
                     }
                     self.forget(then);
                     self.forget(otherwise);
-                    // Who goes on has come by the other arm.
+                    // Control that continues has taken the other arm.
                     if leaves(then) {
                         self.learn(*cond, true);
                     } else if leaves(otherwise) {
@@ -68,7 +68,7 @@ impl DifferenceFinder<'_> {
                     self.forget(step);
                     let before = self.known.clone();
                     self.list(body);
-                    // Turns come here from elsewhere, too.
+                    // The loop header has back edges, too.
                     self.known.clone_from(&before);
                     self.list(step);
                     self.known = before;
@@ -156,7 +156,7 @@ impl DifferenceFinder<'_> {
 
     fn compare(&mut self, op: CompareOp, a: ExprId, b: ExprId, negated: bool) {
         let is_signed = self.function.exprs[a].ty.scalar().is_some_and(Scalar::is_signed_int);
-        // What memory holds may be another value by the time that it is asked again.
+        // A second load may give another value.
         let loads = |id| any_expr(self.function, id, &|kind| matches!(kind, ExprKind::Load(..)));
         if !is_signed || self.known.len() >= MOST || loads(a) || loads(b) {
             return;
@@ -185,7 +185,7 @@ impl DifferenceFinder<'_> {
     }
 }
 
-/// Whether nobody comes out of an arm at its end.
+/// Whether control never reaches the end of an arm.
 fn leaves(arm: &[Stmt]) -> bool {
     matches!(arm.last(), Some(Stmt { kind: StmtKind::Break | StmtKind::Continue | StmtKind::Return(_), .. }))
 }

@@ -6,7 +6,8 @@
 //! store $x.data[wrap($i, $x.shape0)] = load $y.data[wrap($i // 2, …)]    store $x.data[$i] = load $y.data[div_nonneg($i, 2)]
 //! ```
 //!
-//! What a value can be at its place says [`Ranges`], and of differences conditions may say it ([`differences`]). Locals that are never negative are marked so for the back ends.
+//! [`Ranges`] gives the range of a value at its use; conditions bound differences ([`differences`]). Locals that are
+//! never negative are marked for the back ends.
 
 mod differences;
 
@@ -30,7 +31,7 @@ pub(super) fn run(module: &mut Module) {
     }
 }
 
-/// What can be, and in the module whether it is more for launches without negative integers
+/// The ranges, and in the module whether they are better for launches without negative integers
 /// ([`Assumptions::nonneg`](weft_artifact::Facts)).
 fn ranges_and_gains(module: &mut Module) -> Vec<Ranges> {
     let takes_integers = module.kernel().is_some_and(|kernel| {
@@ -53,7 +54,7 @@ fn ranges_and_gains(module: &mut Module) -> Vec<Ranges> {
     if module.assumed().nonneg { more } else { plain }
 }
 
-/// How many indices, divisions and remainders are better for what is known.
+/// The number of indices, divisions and remainders that the ranges improve.
 fn proofs(module: &Module, ranges: &[Ranges]) -> usize {
     let mut found = 0;
     for ((_, function), ranges) in module.functions.iter().zip(ranges) {
@@ -71,12 +72,12 @@ fn proofs(module: &Module, ranges: &[Ranges]) -> usize {
     found
 }
 
-/// Whether an integer is known not to be negative, after the pass, wherever it stands.
+/// Whether an integer is known not to be negative, after the pass, wherever it occurs.
 pub(super) fn is_nonneg(function: &Function, id: ExprId) -> bool {
     anywhere(function, id).is_nonneg()
 }
 
-/// What an expression can be by the marks of the locals alone.
+/// The range of an expression by the marks of the locals alone.
 fn anywhere(function: &Function, id: ExprId) -> Interval {
     let expr = &function.exprs[id];
     let all = Interval::of_type(expr.ty);
@@ -100,7 +101,7 @@ fn is_abs(function: &Function, id: ExprId) -> bool {
     matches!(function.exprs[id].kind, ExprKind::Unary(UnaryOp::Abs, _))
 }
 
-/// Uses what is known.
+/// Rewrites expressions by their ranges.
 fn rewrite(function: &mut Function, ranges: &Ranges) {
     let mut changes: Vec<(ExprId, ExprKind)> = Vec::new();
     let mut unwrapped: Vec<(ExprId, ExprId)> = Vec::new();
@@ -126,7 +127,8 @@ fn rewrite(function: &mut Function, ranges: &Ranges) {
     for (id, kind) in changes {
         function.exprs[id].kind = kind;
     }
-    // Children first, so that what moves up is final. The index keeps its one parent: its old place is dropped.
+    // Children first, so that the parts that move up are final. The index still has one parent: its old node is
+    // dropped.
     for (wrap, index) in unwrapped.into_iter().rev() {
         function.exprs[wrap] = function.exprs[index].clone();
     }

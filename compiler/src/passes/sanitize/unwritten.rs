@@ -1,8 +1,8 @@
-//! Follows what was read that nobody has written to where it is used.
+//! Tracks values loaded from unwritten memory to their uses.
 //!
-//! A use is a branch, an address, what is stored, and what operations and functions take. A local that may hold what was
-//! loaded, or what was computed of it, has a number beside it: that of the read which found bytes that nobody has written, 0 if
-//! there is none. What is loaded and stored as it is, is no use: the back end knows such locals by themselves.
+//! A use is a branch condition, an address, a stored value, or an operand of an operation or a call. A local that may
+//! hold a loaded value, or one computed from it, has a shadow local with the number of the read of unwritten bytes, 0
+//! if there is none. A plain copy from memory to memory is not a use: the back end handles such locals itself.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use crate::{
     source::Span,
 };
 
-/// Makes a function tell of its uses.
+/// Makes a function report its uses.
 pub(super) fn follow(function: &mut Function) {
     let numbers = followed(function);
     if numbers.is_empty() {
@@ -34,7 +34,7 @@ pub(super) fn follow(function: &mut Function) {
     walk.function.body = out;
 }
 
-/// The locals that may hold what nobody has written, each with the local of its number.
+/// The locals that may hold unwritten values, each with its shadow local.
 fn followed(function: &mut Function) -> HashMap<LocalId, LocalId> {
     let n = function.locals.len();
     let mut is_copied = vec![false; n];
@@ -124,7 +124,7 @@ impl UnwrittenTracker<'_> {
         }
     }
 
-    /// Tells of uses of locals.
+    /// Reports uses of locals.
     fn used(&mut self, locals: &[LocalId], span: Span, out: &mut Block) {
         let mut numbers: Vec<LocalId> = locals.iter().filter_map(|local| self.numbers.get(local).copied()).collect();
         numbers.sort_by_key(|number| number.index());
@@ -140,7 +140,7 @@ impl UnwrittenTracker<'_> {
         }
     }
 
-    /// The number of a value behind its statement: that of a read in it, or of one of its locals.
+    /// The shadow number of a value after its statement: that of a read in it, or of one of its locals.
     fn number(&mut self, number: LocalId, parts: &ValueInputs, span: Span, out: &mut Block) {
         let mut of: Vec<LocalId> = parts.values.iter().filter_map(|local| self.numbers.get(local).copied()).collect();
         of.sort_by_key(|number| number.index());

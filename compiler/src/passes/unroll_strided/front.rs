@@ -1,4 +1,5 @@
-//! What of a turn is done before the turns in front of it are over: its loads, and what is computed of them.
+//! The part of an iteration that an unrolled body runs first, for all its iterations: their loads and the values
+//! computed from them.
 //!
 //! ```text
 //! $v = load $x.data[$c]                  $v.0 = load $x.data[$c]
@@ -9,7 +10,7 @@
 //!                                        …
 //! ```
 //!
-//! Neither LLVM nor ptxas moves all of them there by itself, and then each turn waits for memory.
+//! Neither LLVM nor ptxas hoists all of these loads by itself; without this pass each iteration waits for memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,8 +22,9 @@ use crate::ir::{
     for_each_expr, for_each_expr_of_stmt, for_each_stmt,
 };
 
-/// By the statements of a turn: whether it is done in front. None is where nothing else has an effect: loads are not held up
-/// then. Where global memory is changed what other statements load becomes statements of its own.
+/// For each statement of an iteration: whether it moves to the front. No statement moves if the iteration has no other
+/// effect, since nothing delays the loads then. If the iteration changes global memory, loads inside other statements
+/// become statements of their own.
 pub(super) fn front(
     function: &mut Function,
     head: &Stmt,
@@ -78,7 +80,8 @@ fn assigned(turn: &[Stmt]) -> BTreeMap<LocalId, usize> {
     assigned
 }
 
-/// Reads the counter where a turn reads a copy of it: the addresses of all turns are then a distance from one.
+/// Replaces reads of a copy of the counter by the counter, so that the addresses of all iterations are offsets from one
+/// base.
 fn read_counter(function: &mut Function, turn: &[Stmt], counter: LocalId) {
     let assigned = assigned(turn);
     for (at, stmt) in turn.iter().enumerate() {
@@ -117,7 +120,7 @@ fn loads_apart(function: &mut Function, turn: &[Stmt], may_load: &dyn Fn(&Functi
                 });
             }
         }
-        // An operand stands behind what it is an operand of, and is loaded first.
+        // An operand comes after the expression that uses it, and must be loaded first.
         for id in found.into_iter().rev() {
             let load = function.exprs[id].clone();
             let local = function.locals.push(Local::new("loaded".to_owned(), LocalKind::Temp, load.ty));
@@ -154,9 +157,10 @@ fn can_move(
     can
 }
 
-/// So many turns, one behind the other, with what is in `front` of each before all of them; where global memory is changed the
-/// loads of all turns, then what is computed of them, then what is loaded by that. (Beside steps on shared memory what each turn
-/// computes stands behind its loads: a histogram of the plane took 1.29 of its time with all loads first.)
+/// Emits `count` consecutive iterations. The statements in `front` of all iterations come first. If the loop changes
+/// global memory, the order is: the loads of all iterations, the values computed from them, then the loads that depend
+/// on those. (With atomic operations on shared memory, each iteration's computations follow its loads: a histogram of
+/// the plane took 1.29 of its time with all loads first.)
 pub(super) fn turns(
     function: &mut Function,
     strided: &Strided,
@@ -170,7 +174,7 @@ pub(super) fn turns(
     let ranks = if changes_global(function, turn) { ranks(function, &in_front) } else { vec![0; in_front.len()] };
     let mut renamed = Vec::new();
     for number in 0..count {
-        // What is there behind the loop is the last turn's.
+        // After the loop the locals have the values of the last iteration.
         renamed.push(if number + 1 < count { other_names(function, &in_front, number) } else { BTreeMap::new() });
     }
     for rank in 0..=ranks.iter().copied().max().unwrap_or(0) {
@@ -197,7 +201,8 @@ pub(super) fn turns(
     body
 }
 
-/// By statement in front: how many times loads and computations have taken turns before it. Loads have even numbers.
+/// For each statement in front: the number of alternations between loads and computations before it. Loads have even
+/// numbers.
 fn ranks(function: &Function, in_front: &[&Stmt]) -> Vec<usize> {
     let mut of_local: BTreeMap<LocalId, usize> = BTreeMap::new();
     let mut ranks = Vec::new();
@@ -212,7 +217,7 @@ fn ranks(function: &Function, in_front: &[&Stmt]) -> Vec<usize> {
             (false, None) => 1,
             (false, Some(rank)) => rank + (rank + 1) % 2,
         };
-        // What is loaded by what was loaded comes behind that.
+        // A load that depends on another load has a higher rank.
         let rank = if loads && behind == Some(rank) { rank + 2 } else { rank };
         for local in stmt.kind.assigned() {
             of_local.insert(local, rank);
@@ -222,7 +227,7 @@ fn ranks(function: &Function, in_front: &[&Stmt]) -> Vec<usize> {
     ranks
 }
 
-/// Names of its own for what a turn assigns in front.
+/// Creates a new local for each local that an iteration assigns in front.
 fn other_names(function: &mut Function, in_front: &[&Stmt], number: i128) -> BTreeMap<LocalId, LocalId> {
     let mut names = BTreeMap::new();
     for local in in_front.iter().flat_map(|stmt| stmt.kind.assigned()) {
@@ -233,7 +238,7 @@ fn other_names(function: &mut Function, in_front: &[&Stmt], number: i128) -> BTr
     names
 }
 
-/// Puts other locals into the expressions of a statement, which are its own.
+/// Renames locals in the expressions of a statement. The statement must not share these expressions.
 fn rename(function: &mut Function, stmt: &mut Stmt, names: &BTreeMap<LocalId, LocalId>) {
     for id in exprs(function, stmt) {
         if let Some(new) = function.local(id).and_then(|local| names.get(&local)) {
@@ -242,7 +247,7 @@ fn rename(function: &mut Function, stmt: &mut Stmt, names: &BTreeMap<LocalId, Lo
     }
 }
 
-/// Puts what the counter will be in so many turns for the counter.
+/// Replaces the counter by its value `turns` iterations later.
 fn ahead(function: &mut Function, stmt: &mut Stmt, strided: &Strided, turns: i128) {
     if turns == 0 {
         return;

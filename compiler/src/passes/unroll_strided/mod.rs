@@ -1,5 +1,5 @@
-//! Puts four turns of a strided loop into one, or eight of a short one that only reads, so that their loads are in flight
-//! together.
+//! Unrolls strided loops by four, or short read-only ones by eight, so that the loads of several iterations are in
+//! flight at a time.
 //!
 //! ```text
 //! loop {                                     loop {
@@ -11,11 +11,11 @@
 //!                                            loop { …as before, for the turns that are left }
 //! ```
 //!
-//! LLVM unrolls loops that count by one. It leaves strided ones alone, since their number of turns is a division; the
-//! test above needs none. Only loops that count up from a non-negative number in 64 bits are taken, whose bodies read
-//! global memory and have no loop, barrier, call or jump of their own: the turns' loads can then be moved together
-//! ([`front`]). They write shared and local memory, and global memory where a turn reads arrays that share none with those
-//! that are written. The order of the turns stays as it is.
+//! LLVM unrolls loops with a step of one. It skips strided ones, since their trip count is a division; the test above
+//! needs none. The pass handles only loops with a 64-bit counter that counts up from a non-negative number, and whose
+//! bodies read global memory and have no loop, barrier, call or jump: the loads of all iterations can then be hoisted
+//! ([`front`]). The bodies may write shared and local memory. They may write global memory if the arrays that an
+//! iteration reads do not overlap those that it writes. The order of the iterations is preserved.
 
 mod front;
 
@@ -33,12 +33,12 @@ use crate::{
     source::Span,
 };
 
-/// Turns in one.
+/// The unroll factor.
 const TURNS: i128 = 4;
-/// Turns in one of a loop that changes nothing but locals and is short: more loads are under way then. A loop of four stands behind
-/// it, for what is left.
+/// The unroll factor of a short loop that changes only locals, so that more loads are in flight. A loop unrolled by
+/// [`TURNS`] follows it, for the remainder.
 const TURNS_OF_READS: i128 = 8;
-/// Expressions of a turn that is short.
+/// The most expressions that the body of a short loop has.
 const SHORT: usize = 48;
 /// Strides beyond are left alone, so that a multiple cannot overflow.
 const LARGEST_STRIDE: i128 = 1 << 60;
@@ -55,7 +55,7 @@ pub(super) fn run(module: &mut Module) {
     }
 }
 
-/// The memory that stays as it is while the kernel runs, whatever it writes.
+/// Global memory that no store changes while the kernel runs.
 struct Constant {
     /// By local: the parameters that it may point into.
     origins: Vec<Params>,
@@ -128,7 +128,7 @@ fn unroll_in(function: &mut Function, block: &mut Block, constant: Option<&Const
                     let in_front = body.first().map_or_else(Vec::new, |head| {
                         front::front(function, head, &mut turn, strided.counter, constant)
                     });
-                    // The loop of the turns that are left has the same statements.
+                    // The remainder loop has the same statements.
                     body.truncate(1);
                     body.extend(turn.iter().cloned());
                     let turns: &[i128] =
@@ -168,7 +168,8 @@ fn strided(function: &Function, body: &Block, step: &Block, constant: Option<&Co
     let leaves = matches!(then.as_slice(), [Stmt { kind: StmtKind::Break, .. }]) && otherwise.is_empty();
     let ExprKind::Unary(UnaryOp::Not, goes_on) = function.exprs[*cond].kind else { return None };
     let stop = upper_bound(function, goes_on, *counter)?;
-    // Of loops by strides of the whole grid that write, memory is busy with one turn of each thread: four lie far apart.
+    // A loop that writes with a stride of the whole grid is not unrolled: one iteration of each thread saturates
+    // memory, and the addresses of four iterations are far apart.
     let constant = constant.filter(|constant| !mentions_grid(function, stride, &constant.of_grid));
     (leaves && can_unroll(function, turn, *counter, constant)).then_some(Strided { counter: *counter, stop, stride })
 }
@@ -189,7 +190,7 @@ fn upper_bound(function: &Function, test: ExprId, counter: LocalId) -> Option<Ex
     }
 }
 
-/// Whether a turn reads global memory, and has no effect but on memory that does not hold its loads up, and on locals.
+/// Whether an iteration reads global memory and changes only locals and memory that does not delay these loads.
 fn can_unroll(function: &Function, turn: &[Stmt], counter: LocalId, constant: Option<&Constant>) -> bool {
     let mut plain = true;
     let may_change = |pointer: ExprId| is_own(function, pointer) || constant.is_some() && is_global(function, pointer);
@@ -213,7 +214,7 @@ fn can_unroll(function: &Function, turn: &[Stmt], counter: LocalId, constant: Op
     });
     let held_up = changes_global(function, turn);
     let may_be_first = |pointer| !held_up || constant.is_some_and(|constant| constant.holds(function, pointer));
-    // A load that is held up by what a turn before it changes waits, however many turns are one.
+    // A load that depends on memory that an earlier iteration changes has to wait even in an unrolled loop.
     let (mut reads, mut waits) = (false, false);
     for_each_stmt(turn, &mut |stmt| {
         for_each_expr_of_stmt(function, &stmt.kind, &mut |expr| {
@@ -229,7 +230,7 @@ fn can_unroll(function: &Function, turn: &[Stmt], counter: LocalId, constant: Op
     reads && !waits && plain
 }
 
-/// Whether a turn changes global memory.
+/// Whether an iteration changes global memory.
 fn changes_global(function: &Function, turn: &[Stmt]) -> bool {
     let mut changes = false;
     for_each_stmt(turn, &mut |stmt| {
@@ -258,7 +259,7 @@ fn is_global(function: &Function, pointer: ExprId) -> bool {
     matches!(function.exprs[pointer].ty, Type::Ptr(_, Space::Global))
 }
 
-/// Whether a turn is short and changes nothing but locals.
+/// Whether an iteration is short and changes only locals.
 fn is_short_read(function: &Function, turn: &[Stmt]) -> bool {
     let (mut exprs, mut changes) = (0, false);
     for_each_stmt(turn, &mut |stmt| {
@@ -268,7 +269,7 @@ fn is_short_read(function: &Function, turn: &[Stmt]) -> bool {
     !changes && exprs <= SHORT
 }
 
-/// The loop of so many turns in one.
+/// The loop unrolled by `turns`.
 fn unrolled(
     function: &mut Function,
     strided: &Strided,
@@ -286,8 +287,9 @@ fn unrolled(
 
 /// `(counter < stop) & (min(stop, …) - counter > (turns - 1) * stride)`, and that the stride is positive and not too large.
 ///
-/// The counter is not negative, so below `stop` the difference cannot overflow; and the minimum is so far from the end
-/// of the type that one more stride stays inside. The turns beyond are left to the loops behind.
+/// The counter is not negative, so below `stop` the difference cannot overflow. The minimum is one stride or more below
+/// the maximum of the type, so adding a stride does not overflow either. The loops that follow run the remaining
+/// iterations.
 fn test(function: &mut Function, strided: &Strided, turns: i128, span: Span) -> ExprId {
     let push = |function: &mut Function, kind, ty| function.exprs.push(Expr { kind, ty, span });
     let int = |function: &mut Function, value| function.exprs.push(Expr::int(Scalar::I64, value, span));

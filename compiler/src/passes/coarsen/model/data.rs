@@ -1,5 +1,5 @@
-//! What data decides: which locals and conditions depend on memory, on what operations give, or on floats. Threads that lie side
-//! by side mostly agree in what depends on their indices alone, and part where data decides.
+//! Data dependence: the locals and conditions that depend on memory, on results of operations, or on floats. Adjacent
+//! threads mostly agree on conditions that depend only on their indices, and diverge on data-dependent ones.
 
 use weft_artifact::Scalar;
 
@@ -63,7 +63,7 @@ impl Data {
                     let decided = self.decides(function, *cond);
                     self.block(function, then, inside || decided);
                     self.block(function, otherwise, inside || decided);
-                    // So is what stands behind a jump.
+                    // So is the code after a jump.
                     inside |= decided && (escapes(then).any() || escapes(otherwise).any());
                     false
                 }

@@ -1,5 +1,6 @@
-//! How many registers a coarsened thread needs at most: the locals that are alive at a time, and what a statement loads for
-//! all copies before it uses it. What the machine's compiler makes of it differs; more copies never need fewer here.
+//! An upper bound of a coarsened thread's registers: the locals that are live at a time, and the values that a
+//! statement loads for all copies before it uses them. The machine's compiler allocates differently; the bound grows
+//! monotonically with the number of copies.
 
 use crate::{
     analysis::for_each_read,
@@ -11,10 +12,10 @@ use crate::{
 const ALWAYS: f64 = 10.0;
 const HELD: f64 = 0.7;
 
-/// By local: whether somebody reads it later.
+/// For each local: whether it is live.
 type Live = Vec<bool>;
 
-/// What is asked of the copies.
+/// The copies whose registers are estimated.
 pub(super) struct Copies<'a> {
     /// How many different values the copies of a thread have in a local.
     pub(super) of_local: &'a dyn Fn(LocalId) -> f64,
@@ -33,14 +34,14 @@ struct LivenessEstimate<'a> {
     function: &'a Function,
     copies: &'a Copies<'a>,
     most: f64,
-    /// What is alive behind each loop that is open.
+    /// The live locals after each open loop.
     leave: Vec<Live>,
-    /// What is alive where a turn of it ends.
+    /// The live locals at the end of an iteration of it.
     next: Vec<Live>,
 }
 
 impl LivenessEstimate<'_> {
-    /// What is alive before some statements, of what is alive behind them.
+    /// The live locals before some statements, from those after them.
     fn block(&mut self, block: &Block, behind: Live) -> Live {
         block.iter().rev().fold(behind, |live, stmt| self.stmt(stmt, live))
     }

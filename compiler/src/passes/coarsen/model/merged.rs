@@ -1,6 +1,6 @@
-//! Which blocks are worth merging: those of kernels whose copies load the same operands in loops, as the rows and columns of
-//! a product are, and those of kernels without loops, of which there are often so many that a GPU takes longest to begin them.
-//! Copies that are a block apart share nothing else: no neighbors' elements, no wide accesses.
+//! Chooses the blocks that are worth merging: in kernels whose copies load the same operands in loops, as the rows and
+//! columns of a matrix product, and in kernels without loops, where launching many blocks often dominates the time.
+//! Copies in different blocks share nothing else: their elements are not contiguous, so accesses do not widen.
 
 use std::collections::BTreeSet;
 
@@ -14,22 +14,23 @@ use crate::{
 
 /// Blocks in one beyond which nothing is estimated, where operands are shared.
 const MOST_BLOCKS: u32 = 8;
-/// Candidates that are kept.
+/// The number of candidates that are retained.
 pub(super) const MOST_KEPT: usize = 3;
 /// Operands are shared if a thread of the program's has at most this part of its loads in loops left.
 const SHARED_LOADS: f64 = 0.8;
 /// The part of what is gained in loops of unknown length that is believed. Loads are shared there, so it is more than for
 /// other copies: a naive product by hand with 2x2 blocks in one takes 0.67 of its time on an H200, and so says the formula.
 pub(super) const GAIN_IN_LOOPS: f64 = 0.75;
-/// A kernel without loops does so little that its blocks' beginnings count if these, so many times, take longest.
+/// In a kernel without loops block launches count if their time times this factor dominates.
 const BEGINNINGS: f64 = 2.0;
-/// Merging is considered if its time is at most so many thousandths of that of the best other candidate: in loops, where that
-/// is rough, and without.
+/// Merging is considered if its time is at most this many thousandths of that of the best other candidate: in loops,
+/// where the estimate is rough, and without.
 const CLEARLY_IN_LOOPS: u32 = 900;
 const CLEARLY: u32 = 970;
 
-/// Estimates of factors of blocks along x and y, for kernels in which these share what they load, and for those that do little.
-/// `threads`: the axes along which the kernel asks for its thread; `is_wide`: the best copies without have wide accesses.
+/// Estimates of factors of blocks along x and y, for kernels in which blocks share loads, and for short ones.
+/// `threads`: the axes along which the kernel reads its thread index; `is_wide`: the best candidates without merging
+/// have wide accesses.
 pub(super) fn worth_a_look(
     module: &Module,
     plain: &Estimate,
@@ -100,7 +101,7 @@ pub(super) fn win(plain: &Estimate, merged: &[Candidate], others: &[Candidate]) 
     merged.first().is_some_and(|first| first.is_worth_it() && first.time * 1000 <= best * clearly)
 }
 
-/// Whether the kernel, or a function that it calls, asks for its block along x, and along y.
+/// Whether the kernel, or a callee, reads its block index along x, and along y.
 fn axes(module: &Module) -> [bool; 2] {
     let mut axes = [false; 2];
     for (_, function) in module.functions.iter() {
