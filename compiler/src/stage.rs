@@ -1,10 +1,10 @@
-//! The stages of a compilation, told to whoever wants to know how long each takes: the compiler itself reads no clock.
+//! The stages of a compilation, reported to a callback that may time them: the compiler itself reads no clock.
 //!
 //! As with `stop`, the thread that compiles has what it tells, so that no stage hands it on.
 
 use std::{cell::RefCell, fmt, sync::Arc};
 
-/// What a compilation does from now on.
+/// The stage that a compilation begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// Names and types: from the tree to weft's IR.
@@ -23,7 +23,7 @@ pub enum Stage {
     Verifier,
     /// LLVM's passes.
     LlvmPasses,
-    /// What the target changes behind them.
+    /// The target's changes after them.
     Legalize,
     /// LLVM's code generation.
     Code,
@@ -53,7 +53,7 @@ impl fmt::Display for Stage {
 /// How large LLVM's module is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// Functions that stand in it, the math library's too.
+    /// Functions with a body, including the math library's.
     pub functions: u64,
     /// Their instructions.
     pub instructions: u64,
@@ -68,14 +68,14 @@ pub enum StageEvent {
     Holds(Size),
 }
 
-/// Who is told of a compilation, on the thread that compiles.
+/// The callback of a compilation, called on the thread that compiles.
 pub type Watch = Arc<dyn Fn(StageEvent) + Send + Sync>;
 
 thread_local! {
     static WATCH: RefCell<Option<Watch>> = const { RefCell::new(None) };
 }
 
-/// From now on this thread tells of its stages.
+/// Sets the callback of this thread.
 pub(crate) fn tell(watch: Option<Watch>) {
     WATCH.set(watch);
 }
@@ -88,7 +88,7 @@ pub(crate) fn begin(stage: Stage) {
     }
 }
 
-/// LLVM's module is so large, if somebody wants to know.
+/// Reports the size of LLVM's module, if there is a callback.
 pub(crate) fn holds(size: impl FnOnce() -> Size) {
     let watch = WATCH.with_borrow(Clone::clone);
     if let Some(watch) = watch {

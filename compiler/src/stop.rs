@@ -1,9 +1,9 @@
-//! Compilations that are given up: whoever asked for one is asked from time to time whether it is still wanted.
+//! Cancellation of compilations: the caller polls whether the result is still wanted.
 //!
-//! The thread that compiles looks at a flag: at each statement and expression, in walks over statements, and LLVM before
-//! each of its passes. Where it is raised the thread's stack is unwound ([`check`]), since the front end recurses over the
-//! tree through code that has no errors to hand on. Nothing that it leaves is seen by anyone: a compilation shares
-//! nothing, and LLVM's context is freed on the way.
+//! The compiling thread polls a flag: at each statement and expression, in passes over statements, and before each LLVM
+//! pass. If it is raised the thread's stack is unwound ([`check`]), since the front end recurses over the tree through
+//! code that returns no errors. No other thread sees partial state: a compilation shares nothing, and unwinding frees
+//! LLVM's context.
 
 use std::{
     cell::RefCell,
@@ -14,10 +14,10 @@ use std::{
     },
 };
 
-/// Answers `true` to give up what is going on. Called on the thread that asked for it, while it waits.
+/// Returns `true` to cancel the work. Called on the requesting thread while it waits.
 pub type Poll<'a> = &'a dyn Fn() -> bool;
 
-/// What unwinds the stack of a compilation that is given up.
+/// The panic payload that unwinds the stack of a canceled compilation.
 #[derive(Debug)]
 pub(crate) struct GivenUp;
 
@@ -26,12 +26,12 @@ thread_local! {
     static FLAG: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
 }
 
-/// From now on this thread looks at a flag.
+/// Sets the flag that this thread polls.
 pub(crate) fn look_at(flag: Arc<AtomicBool>) {
     FLAG.set(Some(flag));
 }
 
-/// The flag that this thread looks at. It lives as long as the thread does.
+/// The flag that this thread polls. It lives as long as the thread does.
 pub(crate) fn flag() -> Option<*const AtomicBool> {
     FLAG.with_borrow(|flag| flag.as_ref().map(Arc::as_ptr))
 }

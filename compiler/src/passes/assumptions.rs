@@ -1,5 +1,5 @@
-//! Finds out which facts of its launches a kernel's code is better for ([`Module::gains`]): a launch is asked for no others,
-//! and only those make variants of a kernel.
+//! Finds the assumptions about launches that speed up a kernel's code ([`Module::gains`]): a launch tests no others,
+//! and only those produce variants of a kernel.
 //!
 //! - *Small*: every kernel computes indices.
 //! - *Nonneg*: `prove_nonneg`, which uses it, has found out: the proofs of indices that it gives.
@@ -67,7 +67,7 @@ impl Accesses {
         });
         for_each_stmt(block, &mut |stmt| match &stmt.kind {
             StmtKind::Store { pointer, .. } => self.add(origin(function, origins, *pointer), (0, 1)),
-            // What it does there may be several accesses.
+            // The callee may have several accesses.
             StmtKind::Call { args, .. } => {
                 for &arg in args.iter().filter(|arg| matches!(function.exprs[**arg].ty, Type::Ptr(..))) {
                     self.add(origin(function, origins, arg), (2, 2));

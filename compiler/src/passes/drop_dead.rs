@@ -1,5 +1,5 @@
-//! Drops what cannot be seen: assignments to locals that are never read, statements behind `break`, `continue` and
-//! `return`, and branches with nothing in them.
+//! Drops dead code: assignments to locals that are never read, statements after `break`, `continue` and `return`, and
+//! empty branches.
 //!
 //! ```text
 //! $x.shape0 = $n        (nothing: nobody reads $x.shape0)
@@ -9,8 +9,8 @@
 //! }                     }
 //! ```
 //!
-//! A local is live if an effect, a condition or the value of a live local reads it. Calls stay, as their callees may
-//! have effects; loops stay, as they may not end.
+//! A local is live if an effect, a condition or the value of a live local reads it. Calls are live, as their callees
+//! may have effects; loops are live, as they may not terminate.
 
 use crate::ir::{Block, Function, Module, StmtKind, for_each_expr_of_stmt, for_each_stmt};
 
@@ -60,7 +60,7 @@ pub(super) fn live_locals(function: &Function) -> Vec<bool> {
     live
 }
 
-/// Cuts blocks behind statements that do not come to their end.
+/// Cuts blocks after statements that do not complete.
 fn drop_unreachable(block: &mut Block) {
     let mut end = None;
     for (index, stmt) in block.iter_mut().enumerate() {

@@ -1,5 +1,5 @@
-//! Drops parameters whose value nobody reads: a kernel's slots, which then are neither passed nor computed at launch,
-//! and parameters of device functions with their arguments.
+//! Drops dead parameters: a kernel's slots, which then are neither passed nor computed at launch, and parameters of
+//! device functions with their arguments.
 //!
 //! ```text
 //! kernel @k($x.data = x.data, $x.shape0 = x.shape[0])        kernel @k($x.data = x.data)
@@ -60,7 +60,7 @@ fn drop_args(function: &mut Function, kept: &BTreeMap<FuncId, Vec<bool>>) {
     });
 }
 
-/// Drops dead parameters, and says of each of the old ones whether it stays.
+/// Drops dead parameters, and returns for each of the old ones whether it is live.
 fn drop_params(function: &mut Function) -> Vec<bool> {
     let live = live_locals(function);
     let kept: Vec<_> = function.params.iter().map(|param| live[param.index()]).collect();

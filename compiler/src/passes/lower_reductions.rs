@@ -1,4 +1,4 @@
-//! Takes barriers that carry a value apart, for the CPU: into barriers, an atomic step and a cell of shared memory.
+//! Lowers barriers that carry a value, for the CPU, to barriers, an atomic operation and a cell of shared memory.
 //!
 //! ```text
 //!                                      $hit = $p
@@ -88,7 +88,7 @@ struct Build<'a> {
 
 impl Build<'_> {
     fn reduction(&mut self, reduction: Reduction, result: Option<LocalId>, arg: Option<ExprId>) -> Vec<Stmt> {
-        // A value that nobody reads is not worked out.
+        // A value that is never read is not computed.
         let (Some(result), Some(arg)) = (result, arg) else { return vec![self.barrier()] };
         let arg = match reduction {
             Reduction::Count | Reduction::Or => arg,

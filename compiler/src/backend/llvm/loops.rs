@@ -1,8 +1,8 @@
 //! Loops, and counters that must not pass the end of their type.
 //!
-//! In a loop's step an addition to a counter saturates. Saturation costs instructions; where the loop starts with a
-//! comparison of the counter, the next turn's comparison comes before the addition instead, with a bound that is lower
-//! by the step, which LLVM takes out of the loop:
+//! In a loop's step an addition to a counter saturates. Saturation costs instructions; if the loop starts with a
+//! comparison of the counter, the next iteration's comparison comes before the addition instead, with a bound that is
+//! lower by the step, which LLVM hoists:
 //!
 //! ```text
 //! loop { if not $c < $stop { break }; … } step { $c = saturated($c + $s) }
@@ -26,18 +26,18 @@ use crate::ir::{
 /// A loop whose counter must not pass the end of its type.
 struct Counted<'a> {
     counter: LocalId,
-    /// What is added to it.
+    /// The step.
     by: ExprId,
-    /// Holds where there is another turn.
+    /// True if there is another iteration.
     test: ExprId,
-    /// What leaves the loop.
+    /// The statements that exit the loop.
     leave: &'a Block,
     /// The body after the test.
     turn: &'a [Stmt],
 }
 
 impl<'ctx> FunctionEmitter<'_, 'ctx> {
-    /// Emits a loop, before which these statements stand in its block.
+    /// Emits a loop; `before` are the statements before it in its block.
     pub(super) fn emit_loop(&mut self, before: &[Stmt], body: &Block, step: &Block) -> Result<()> {
         if let Some(counted) = self.counted(body, step) {
             return self.emit_counted(&counted, body, step);
@@ -128,7 +128,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         (leaves && self.compares(counter, test)).then_some(Counted { counter, by, test, leave, turn })
     }
 
-    /// What is added, if the value assigned to a counter is itself and something more.
+    /// The step, if the value assigned to a counter is itself plus something.
     fn counter_step(&self, counter: LocalId, sum: ExprId) -> Option<ExprId> {
         let ExprKind::Binary(BinaryOp::Add, now, by) = self.function.exprs[sum].kind else { return None };
         let counts = self.function.locals[counter].counts && self.function.exprs[now].kind == ExprKind::Local(counter);

@@ -1,8 +1,8 @@
 //! Loops over a thread's own arrays, on a GPU.
 //!
-//! An element of such an array is in a register where its number is known when the kernel is compiled; one whose number is
-//! not makes the whole array lie in memory. So a loop of few turns that goes over one is unrolled, though it may be longer
-//! than what LLVM unrolls.
+//! An element of such an array is in a register if its index is a compile-time constant; one access with another index
+//! puts the whole array in memory. So a loop with a small trip count over such an array is unrolled, though it may be
+//! longer than LLVM's limit.
 
 use super::FunctionEmitter;
 use crate::ir::{
@@ -10,11 +10,11 @@ use crate::ir::{
     for_each_expr_of_stmt, for_each_stmt,
 };
 
-/// Turns of a loop that is unrolled, at most.
+/// The largest trip count of a loop that is unrolled.
 const TURNS: i128 = 32;
-/// Statements and expressions of all turns together, at most: LLVM takes time for each.
+/// The most statements and expressions of all iterations together: LLVM takes time for each.
 const SIZE: i128 = 4096;
-/// What a call counts for: most callees are small, and all of the prelude's are inlined.
+/// The size of a call: most callees are small, and all of the prelude's are inlined.
 const CALL: i128 = 16;
 
 impl FunctionEmitter<'_, '_> {
@@ -94,7 +94,7 @@ impl FunctionEmitter<'_, '_> {
         found
     }
 
-    /// Statements and expressions, those of loops that are unrolled as often as they have turns.
+    /// The number of statements and expressions; those of unrolled loops count once per iteration.
     fn size(&self, block: &[Stmt]) -> i128 {
         let mut size = 0;
         for (index, stmt) in block.iter().enumerate() {

@@ -1,10 +1,10 @@
 //! Brings the threads of a warp together again, in modules whose functions call themselves.
 //!
-//! Threads that call such a function to different depths come back one after the other, and `ptxas` (13.0 and 13.5)
-//! takes them for together all the same: it makes nothing of `bar.warp.sync`, and the plain form of `bar.sync` and of
-//! `barrier.sync`, which the first of them then pass without the others. CUDA C++ has the fault too: a `__syncthreads()`
-//! behind recursive calls of different depths does not wait. Behind a branch on the lane, `ptxas` knows that threads
-//! may be apart, and `bar.warp.sync` then waits for them: so it stands in both arms of one.
+//! Threads that call such a function to different depths return one after the other, but `ptxas` (13.0 and 13.5)
+//! assumes that they have converged: it removes `bar.warp.sync`, and emits the plain form of `bar.sync` and of
+//! `barrier.sync`, which the first threads then pass without the others. CUDA C++ has the bug too: a `__syncthreads()`
+//! after recursive calls of different depths does not wait. After a branch on the lane, `ptxas` knows that threads may
+//! be divergent, and `bar.warp.sync` then waits for them: so we emit it in both arms of such a branch.
 
 use inkwell::values::{BasicValueEnum, IntValue};
 

@@ -1,9 +1,10 @@
 //! Threads that wait for others of their warp.
 //!
-//! A warp whose threads have parted runs one part of them until that part comes to where the hardware turns to the
-//! others. ptxas puts such a place into a loop with a volatile load or an atomic step; a loop with plain loads has none, so
-//! that the threads waited for may never run. So loads that the end of a wait depends on are volatile, which also has each
-//! turn read memory. Where a function or an operation reads for the loop, its turns end with a pause of no time.
+//! A divergent warp runs one part of its threads until that part reaches a point where the hardware switches to the
+//! others. ptxas inserts such a point into a loop with a volatile load or an atomic operation; a loop with plain loads
+//! has none, so the threads that it waits for may never run. So loads that the end of a wait depends on are volatile,
+//! which also makes each iteration read memory. If a function or an operation reads for the loop, its iterations end
+//! with a zero-length pause.
 
 use std::collections::BTreeSet;
 
@@ -16,10 +17,10 @@ use crate::{
 /// From which SM on the threads of a warp go on by themselves. CUDA C++ Programming Guide, "Independent Thread Scheduling".
 const INDEPENDENT: u32 = 70;
 
-/// Lets the hardware turn to other threads.
+/// Lets the hardware switch to other threads.
 const PAUSE: &str = "nanosleep.u32 0;";
 
-/// What the waits of a function depend on.
+/// The loads that the waits of a function depend on.
 #[derive(Default)]
 pub(super) struct FunctionWaits {
     /// Its own loads.
@@ -43,7 +44,7 @@ impl Waits {
         Self { waiting: WaitAnalysis::of(module, &circles), circles, independent: sm >= INDEPENDENT }
     }
 
-    /// What the waits of a function depend on, those of all its loops together.
+    /// The loads that the waits of a function depend on, over all its loops.
     pub(super) fn of_function(&self, function: &Function) -> FunctionWaits {
         let mut all = FunctionWaits::default();
         for_each_stmt(&function.body, &mut |stmt| {
@@ -62,7 +63,7 @@ impl Waits {
         if self.waiting.circles && self.circles.contains(func) { self.pause(emitter) } else { Ok(()) }
     }
 
-    /// Before another turn of a loop, in a function in which functions or operations read for a loop.
+    /// Emitted at the end of an iteration of a loop, in a function in which functions or operations read for a loop.
     pub(super) fn turn(&self, emitter: &FunctionEmitter<'_, '_>, body: &[Stmt], step: &[Stmt]) -> Result<()> {
         let wait = self.waiting.wait(emitter.function, body, step);
         if wait.is_some_and(|wait| wait.calls) { self.pause(emitter) } else { Ok(()) }

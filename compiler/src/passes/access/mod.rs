@@ -19,7 +19,7 @@ use crate::ir::{
 /// Positions in a function's list of parameters.
 pub(super) type Params = BTreeSet<usize>;
 
-/// What a function does through its parameters.
+/// The effect of a function through its parameters.
 #[derive(PartialEq)]
 struct Summary {
     reads: Params,
@@ -65,9 +65,9 @@ pub(super) fn origins_of_kernel(module: &Module, kernel: &Function) -> Vec<Param
     origins(kernel, &summaries(module))
 }
 
-/// What each function does through its parameters.
+/// The effect of each function through its parameters.
 fn summaries(module: &Module) -> Vec<Summary> {
-    // Callees stand before callers, so one walk sees every callee's summary, but for those that call back.
+    // Callees come before callers, so one pass sees every callee's summary, except in recursion.
     let mut summaries: Vec<Summary> = module.functions.iter().map(|(_, function)| Summary::nothing(function)).collect();
     let goes_round = !Circles::of(module).is_empty();
     loop {
@@ -144,7 +144,7 @@ fn pointed_to(function: &Function, origins: &[Params], args: &[ExprId]) -> Param
     pointers.flat_map(|arg| origin(function, origins, *arg)).collect()
 }
 
-/// The caller's parameters behind a set of a callee's.
+/// Maps a set of a callee's parameters to the caller's.
 fn map_through(function: &Function, origins: &[Params], args: &[ExprId], callee: &Params) -> Params {
     callee.iter().filter_map(|index| args.get(*index)).flat_map(|arg| origin(function, origins, *arg)).collect()
 }

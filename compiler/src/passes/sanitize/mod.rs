@@ -1,4 +1,4 @@
-//! Tells the sanitizer of what the threads of a kernel do together, before the back end takes it apart.
+//! Inserts the sanitizer's checks of synchronization, before the back end transforms it.
 //!
 //! Before each barrier and each operation of a warp stands a check with its mask, before each `return` of the kernel one
 //! that says so, and around each call of a function that tells of something, so that it is known which calls led there.
@@ -34,7 +34,7 @@ pub(super) fn run(module: &mut Module) {
     }
 }
 
-/// Which functions tell of something, by their numbers.
+/// For each function: whether it has a check.
 fn telling(module: &Module) -> Vec<bool> {
     let mut tells: Vec<bool> = vec![false; module.functions.len()];
     loop {

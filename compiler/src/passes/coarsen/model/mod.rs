@@ -45,7 +45,7 @@ use crate::ir::{
 
 /// Copies of a thread beyond which nothing is estimated.
 const MOST_COPIES: u32 = 4;
-/// Candidates that are kept.
+/// The number of candidates that are retained.
 const MOST_KEPT: usize = 6;
 /// Threads of a block of which nothing is known.
 const BLOCK: f64 = 256.0;
@@ -61,8 +61,8 @@ const BARRIER: f64 = 30.0;
 const START: f64 = 500.0;
 /// Cycles from the beginning of one of a multiprocessor's blocks to that of the next: there are 132, and one begins a cycle.
 const LAUNCH: f64 = 132.0;
-/// What a multiprocessor has: warps, registers of 32 bits, bytes of shared memory, blocks. What is added to a block's shared
-/// memory.
+/// The resources of a multiprocessor: warps, 32-bit registers, bytes of shared memory, blocks; and the overhead of a
+/// block's shared memory.
 const WARPS: f64 = 64.0;
 const REGISTERS: f64 = 65_536.0;
 const SHARED: f64 = 233_472.0;
@@ -71,7 +71,7 @@ const SHARED_OF_BLOCK: f64 = 1024.0;
 /// The part of what is gained in loops of unknown length that is believed: each copy has its own loads there, and LLVM and ptxas
 /// unroll less of a longer body.
 const GAIN_IN_LOOPS: f64 = 0.5;
-/// What copies along x cost whose accesses do not merge.
+/// The cost factor of copies along x whose accesses do not merge.
 const APART: f64 = 1.1;
 /// The fewest threads of a block, and of one that has barriers: while some wait at one, others of the block must have work.
 const FEWEST: u32 = 32;
@@ -79,7 +79,7 @@ const FEWEST_WITH_BARRIERS: u32 = 128;
 /// Registers of a thread beyond which the estimate is not trusted: few warps are left, and some may be kept in memory.
 const MOST_REGISTERS: f64 = 128.0;
 
-/// What is estimated of one tuple of factors.
+/// The estimate for one tuple of factors.
 #[derive(Clone, Copy, Debug)]
 struct Estimate {
     factors: Factors,
@@ -91,7 +91,7 @@ struct Estimate {
     start: f64,
     registers: f64,
     warps: f64,
-    /// Loads from memory in loops, of a thread of the program's, whose place depends on the thread.
+    /// Loads from memory in loops, of a thread of the program's, whose address depends on the thread.
     loads: f64,
     /// It has barriers; loops of unknown length; copies along x whose accesses do not merge.
     has_barriers: bool,
@@ -100,8 +100,8 @@ struct Estimate {
 }
 
 impl Estimate {
-    /// Whether launches may have the factors: with barriers, threads beside each other along x mostly share what lies in
-    /// shared memory side by side, so that copies along x meet in its banks.
+    /// Whether launches may have the factors: in kernels with barriers, adjacent threads along x mostly access shared
+    /// memory with unit stride, so copies along x cause bank conflicts.
     fn is_allowed(&self) -> bool {
         self.registers <= MOST_REGISTERS && !(self.has_barriers && self.factors.threads[0] > 1)
     }
@@ -133,7 +133,7 @@ impl Estimate {
         (fourth(self.memory) + fourth(self.issue) + fourth(self.waits) + fourth(self.launch)).sqrt().sqrt() + self.start
     }
 
-    /// What takes most of its time.
+    /// The resource that bounds its time.
     fn bound(&self) -> &'static str {
         if self.start.max(self.launch) >= self.memory.max(self.issue).max(self.waits) {
             "the beginning of its threads and blocks"
@@ -147,7 +147,8 @@ impl Estimate {
     }
 }
 
-/// The factors that are worth being looked at, the best ones first, and a sentence on them; or why the kernel is left alone.
+/// The factors that are worth considering, the best ones first, and a remark on them; or why the kernel is not
+/// coarsened.
 pub(super) fn candidates(module: &Module) -> Result<(Vec<Candidate>, String), String> {
     let axes = axes(module);
     let base = Base::of(module)?;
@@ -383,7 +384,7 @@ fn alignment(module: &Module) -> i128 {
     if module.assumptions.aligned { i128::from(ALIGNED) } else { 1 }
 }
 
-/// The axes of the block along which the kernel, or a function that it calls, asks for its thread.
+/// The axes of the block along which the kernel, or a callee, reads its thread index.
 fn axes(module: &Module) -> [bool; 3] {
     let mut axes = [false; 3];
     for (_, function) in module.functions.iter() {

@@ -1,5 +1,5 @@
-//! What a coarsened thread does: instructions, accesses to memory, and how often it waits for them, each weighed by how often
-//! it is done.
+//! The work of a coarsened thread: instructions, memory accesses, and how often it waits for them, each weighted by its
+//! trip count.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -22,33 +22,33 @@ use crate::{
     },
 };
 
-/// Turns of a loop of which nothing is known, and the most that are counted of one that says how many it makes.
+/// The assumed trip count of a loop without a constant one, and the most iterations that are counted of one that has.
 const TURNS: f64 = 16.0;
 const MOST_TURNS: f64 = 64.0;
-/// How many turns of an innermost loop wait for their loads together: LLVM, or a pass, makes one of them.
+/// The number of iterations of an innermost loop whose loads are in flight together: LLVM, or a pass, unrolls it.
 const TURNS_TOGETHER: f64 = 4.0;
 /// Bytes that a multiprocessor's cache gives a warp at a time, by the threads of a warp.
 const BYTES_A_THREAD: i64 = 4;
 /// The most bytes of one access.
 const WIDEST: i128 = 16;
-/// How many parts an access has whose place is not known to be beside that of the next thread.
+/// The number of transactions of an access that is not known to have unit stride over threads.
 const SCATTERED: f64 = 8.0;
 
-/// What a thread of the launch does in all.
+/// The total work of a thread of the launch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Work {
-    /// Instructions of a warp, and how many turns of its load and store units its accesses take.
+    /// Instructions of a warp, and issue slots of load and store units for its accesses.
     pub(super) issues: f64,
     pub(super) turns: f64,
-    /// Bytes that a thread asks of memory beyond what others ask for, too.
+    /// Bytes that a thread loads or stores beyond those that it shares with other threads.
     pub(super) bytes: f64,
     /// Times it waits: for memory, for what is near, for the other threads of its block.
     pub(super) far_waits: f64,
     pub(super) near_waits: f64,
     pub(super) barriers: f64,
-    /// Loads from memory in loops whose place depends on the thread; those of several copies that are the same count once.
+    /// Loads from memory in loops whose address depends on the thread; equal loads of several copies count once.
     pub(super) loads: f64,
-    /// There are loops that turn nobody knows how often.
+    /// There are loops with an unknown trip count.
     pub(super) has_loops: bool,
 }
 
@@ -62,13 +62,13 @@ pub(super) struct Kernel<'a> {
     pub(super) vary: &'a [Rc<Vary>; 3],
     /// By axis and expression: the same.
     pub(super) varies: &'a [Vec<bool>; 3],
-    /// What differs between any.
+    /// The values that vary over any copies.
     pub(super) any: &'a Vary,
     /// By axis: copies of a thread.
     pub(super) factors: [u32; 3],
     /// The locals that stand for the number of the copy.
     pub(super) copies_of: CopyLocals,
-    /// By axis that the kernel asks for: whether each thread of the program along it has its own address.
+    /// For each axis that the kernel reads: whether the address varies over the program's threads along it.
     pub(super) differs: &'a dyn Fn(ExprId) -> Rc<[bool]>,
     /// Whether an expression depends on the thread at all.
     pub(super) is_of_thread: &'a dyn Fn(ExprId) -> bool,
@@ -186,7 +186,7 @@ impl WorkEstimate<'_, '_> {
             match space {
                 Space::Local => continue,
                 Space::Global | Space::Generic => {
-                    // What all threads along an axis read is near for all but one of them.
+                    // An address that is uniform along an axis hits the cache for all threads along it but one.
                     let differs = (self.kernel.differs)(pointer);
                     let own = differs.iter().all(|differs| *differs);
                     of_thread = loads && differs.contains(&true);
@@ -321,7 +321,7 @@ fn slots(function: &Function, id: ExprId) -> f64 {
     }
 }
 
-/// How often a loop turns: what a counter is held to if that is a constant.
+/// The trip count of a loop: the bound of its counter if that is a constant.
 fn turns(function: &Function, body: &Block) -> Option<f64> {
     let Some(Stmt { kind: StmtKind::If { cond, then, .. }, .. }) = body.first() else { return None };
     let bound = match (function.class(*cond), then.as_slice()) {
