@@ -184,7 +184,7 @@ fn find_libclc(prefix: &Path) -> PathBuf {
     places.extend(["/usr/lib/clc", "/usr/share/clc"].map(|dir| Path::new(dir).join(file)));
     let found = places.iter().find(|place| place.exists());
     found.cloned().unwrap_or_else(|| {
-        panic!("libclc's {file} is in none of {places:?} (Debian package libclc-22; WEFT_LIBCLC names the file)")
+        panic!("libclc's {file} is not in {places:?} (Debian package libclc-22; WEFT_LIBCLC names the file)")
     })
 }
 

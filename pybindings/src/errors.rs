@@ -75,8 +75,9 @@ pub(crate) fn diagnostics(py: Python<'_>, diagnostics: &[Diagnostic], sources: &
 
 /// The exception of an integer that no kernel takes.
 pub(crate) fn too_large(value: &Bound<'_, PyAny>) -> PyErr {
-    let message =
-        format!("Int value is too large: {value}; integers of kernels have 64 bits: pass it as a float, or in parts");
+    let message = format!(
+        "Int value is too large: {value}; integers in kernels have 64 bits: pass it as a float, or as several integers"
+    );
     exception(value.py(), "IntegerTooLargeError", (message,))
 }
 
@@ -84,10 +85,10 @@ pub(crate) fn too_large(value: &Bound<'_, PyAny>) -> PyErr {
 pub(crate) fn not_an_argument(arg: &Bound<'_, PyAny>) -> PyErr {
     let name = arg.get_type().fully_qualified_name().map_or_else(|_| "object".to_owned(), |name| name.to_string());
     let is_number = !arg.is_instance_of::<PyType>() && arg.hasattr("__float__").unwrap_or(false);
-    let way_out =
-        if is_number { "; a number of another class is passed as `float(…)` or `int(…)` of it" } else { "" };
+    let way_out = if is_number { "; convert other numbers with `float(…)` or `int(…)`" } else { "" };
     PyTypeError::new_err(format!(
-        "{} {name} cannot be passed to a kernel; pass numbers, texts, None, NumPy arrays, device arrays, and tuples, named tuples and dataclasses of them{way_out}",
+        "{} {name} cannot be passed to a kernel; pass numbers, strings, None, NumPy arrays, device arrays, and \
+         tuples, named tuples and dataclasses of them{way_out}",
         weft_artifact::article(&name)
     ))
 }
@@ -172,7 +173,7 @@ thread_local! {
 /// The error for the runtime of an exception that its caller gets back.
 pub(crate) fn of_allocator(raised: PyErr) -> Error {
     RAISED.set(Some(raised));
-    Error::new(ErrorKind::Allocator, "the memory manager has raised an exception")
+    Error::new(ErrorKind::Allocator, "the memory manager raised an exception")
 }
 
 /// The exception of an error of the runtime.

@@ -62,13 +62,13 @@ impl Error {
 
     /// The error for the sanitizer's findings in a launch of a kernel.
     pub(crate) fn found(kernel: &str, findings: Vec<Finding>) -> Self {
-        let message = format!("the sanitizer has found {} in `{kernel}`", findings.len());
+        let message = format!("the sanitizer found {} in `{kernel}`", findings.len());
         Self { findings, ..Self::new(ErrorKind::Sanitizer, message) }
     }
 
     /// The exception that a kernel has raised.
     pub(crate) fn raised(raised: Raised) -> Self {
-        let message = format!("a kernel has raised {}", raised.fault.class);
+        let message = format!("a kernel raised {}", raised.fault.class);
         Self { raised: Some(Box::new(raised)), ..Self::new(ErrorKind::Raised, message) }
     }
 }

@@ -125,7 +125,7 @@ fn clusters(config: &LaunchConfig, device: &DeviceAttributes) -> Result<(), Stri
     }
     if config.grid.iter().zip(&config.cluster).any(|(grid, cluster)| grid % cluster != 0) {
         let grid = shown(config.grid);
-        return Err(format!("grid {grid} is not of whole clusters {cluster}: make each extent a multiple"));
+        return Err(format!("grid {grid} is not divisible into clusters {cluster}: make each dimension a multiple"));
     }
     Ok(())
 }
@@ -147,7 +147,7 @@ fn explain(config: &LaunchConfig, n_cells: usize, device: &DeviceAttributes, ker
     }
     if threads > device.max_threads_per_block as u64 {
         return launch(format!(
-            "cannot launch `{name}`: block {} has {threads} threads; {device_name} allows {} a block",
+            "cannot launch `{name}`: block {} has {threads} threads; {device_name} allows {} per block",
             shown(config.block),
             device.max_threads_per_block
         ));
@@ -167,12 +167,12 @@ fn explain(config: &LaunchConfig, n_cells: usize, device: &DeviceAttributes, ker
     if threads > *max_threads_per_block as u64 {
         let lacks_registers = threads * u64::from(*registers) > BLOCK_REGISTERS;
         let why = if lacks_registers {
-            format!(", with {registers} registers a thread")
+            format!(", with {registers} registers per thread")
         } else {
             ", by its `launch_bounds`".to_owned()
         };
         let message = format!(
-            "cannot launch `{name}`: block {} has {threads} threads; this kernel can have {max_threads_per_block} a \
+            "cannot launch `{name}`: block {} has {threads} threads; this kernel allows {max_threads_per_block} per \
              block on {device_name}{why}",
             shown(config.block)
         );
@@ -181,7 +181,7 @@ fn explain(config: &LaunchConfig, n_cells: usize, device: &DeviceAttributes, ker
     let shared = shared(config, kernel);
     if shared > device.max_shared_memory_per_block_optin as u64 {
         return launch(format!(
-            "cannot launch `{name}`: it asks for {shared} bytes of shared memory a block ({shared_bytes} static and {} \
+            "cannot launch `{name}`: it needs {shared} bytes of shared memory per block ({shared_bytes} static and {} \
              dynamic); {device_name} allows {}",
             config.shared_bytes, device.max_shared_memory_per_block_optin
         ));

@@ -82,7 +82,7 @@ impl Libdevice {
         }
         Err(Error::new(
             ErrorKind::Value,
-            format!("WEFT_LIBDEVICE names {}, which cannot be used: {problem}", path.display()),
+            format!("WEFT_LIBDEVICE is {}, which cannot be used: {problem}", path.display()),
         ))
     }
 }

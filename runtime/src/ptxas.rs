@@ -97,7 +97,7 @@ fn run(ptxas: &Path, ptx: &[u8], target: &str, cubin: &Path, options: &[&str]) -
     match output.status.code() {
         Some(_) if !said.is_empty() => Err(NotAssembled::Rejected(said)),
         // With its number, or the signal that ended it.
-        _ => Err(failed(format!("did not assemble the PTX for {target} ({}): {said}", output.status))),
+        _ => Err(failed(format!("could not assemble the PTX for {target} ({}): {said}", output.status))),
     }
 }
 

@@ -61,7 +61,7 @@ impl Rows {
         let start = row.checked_mul(self.from_pitch);
         let end = start.and_then(|start| start.checked_add(self.width));
         let range = start.zip(end).and_then(|(start, end)| from.get(start as usize..end as usize));
-        range.ok_or_else(|| Error::new(ErrorKind::Value, "the host memory is too small for the rows of a copy"))
+        range.ok_or_else(|| Error::new(ErrorKind::Value, "the host memory is too small for a copy by rows"))
     }
 }
 

@@ -95,7 +95,7 @@ fn a_named_file_must_be_one() {
     {
         let error = of(file.clone()).bytes().expect_err("it cannot be used");
         assert_eq!(error.kind, ErrorKind::Value);
-        let start = format!("WEFT_LIBDEVICE names {}, which cannot be used: {problem}", file.display());
+        let start = format!("WEFT_LIBDEVICE is {}, which cannot be used: {problem}", file.display());
         assert!(error.message.starts_with(&start), "{error}");
     }
 }

@@ -17,9 +17,9 @@ external_kernel = cuda.declare_device("external", "int32()")
 def external(x, y):
     a = of_array(x)  # error: [E0211] "takes numbers, pointers and tuples of them, not array(float32, 1d, C)"
     b = twice(x[0])
-    c = also_twice(x[0])  # error: [E0301] "declared in two ways"
-    d = many(x[0])  # error: [E0301] "which no function of C gives"
-    e = external_kernel()  # error: [E0301] "the kernel has the name"
+    c = also_twice(x[0])  # error: [E0301] "declared with two different signatures"
+    d = many(x[0])  # error: [E0301] "which a C function cannot return"
+    e = external_kernel()  # error: [E0301] "the kernel has the same name"
     f = twice(x[0], x[1])  # error: [E0206] "takes 1 argument"
     g = twice(x)  # error: [E0205] "no signature of `twice`"
     h = ffi.from_buffer(y)  # error: [E0211] "takes contiguous arrays"

@@ -7,8 +7,8 @@ from weft import cuda
 @cuda.jit
 def habits(x):
     i = cuda.grid(1)
-    breakpoint()  # error: [E0308] "no debugger of Python's can stop in compiled code"
-    cuda.syncthreads  # error: [E0206] "`cuda.syncthreads` is named here, and not called"
+    breakpoint()  # error: [E0308] "`breakpoint()` cannot stop in a compiled kernel"
+    cuda.syncthreads  # error: [E0206] "`cuda.syncthreads` is not called here"
     if i < x.size:
         x[i] = threadIdx.x  # error: [E0201] "`threadIdx` is not defined"
         cuda.atomicAdd(x, i, 1)  # error: [E0207] "has no `atomicAdd`"

@@ -49,7 +49,7 @@ def newer_syntax(x, y):
         + unknown_4}")  # error: [E0201] "unknown_4"
     print(f"{f"{f"{unknown_5}"}"}")  # error: [E0201] "unknown_5"
     print(f'{y:{'x'}}')  # error: [E0211] "does not take a float"
-    print(f"{y = !r:{unknown_6['w']}}")  # error: [E0211] "known when" # error: [E0201] "unknown_6"
+    print(f"{y = !r:{unknown_6['w']}}")  # error: [E0211] "compile-time constant" # error: [E0201] "unknown_6"
     z = t"{x["a"]}"; unknown_7  # error: [E0103] "template string" # error: [E0201] "unknown_7"
     try:  # error: [E0102] "`try` statement"
         pass

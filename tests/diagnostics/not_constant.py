@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[::1], int64)"
-"""The shape of a shared array must be known when the kernel is compiled."""
+"""The shape of a shared array must be a compile-time constant."""
 
 from weft import cuda, float32
 

@@ -25,7 +25,7 @@ def suggestions(x, n):
     if x > 0:  # error: [E0211] "compare"
         x[5] = n.astype(np.float32)  # error: [E0207] "astype"
     mine = cuda.local.array(n, float32)  # error: [E0210] "cuda.local.array"
-    tile = cuda.shared.array(8, 8, dtype=float32)  # error: [E0206] "twice"
+    tile = cuda.shared.array(8, 8, dtype=float32)  # error: [E0206] "multiple values"
     sizes = cuda.local.array(8, float)  # error: [E0205] "float"
     cuda.atomic.add(x, 1.0)  # error: [E0206] "3 arguments"
     x[i] = mine[0] + tile[0] + sizes[0]

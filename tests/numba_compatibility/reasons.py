@@ -39,7 +39,7 @@ def _rows():
         ("device memory shared between processes", r"get_ipc_handle"),
         (
             "arrays of the driver's memory pool cannot be shared between processes: set `WEFT_MEMORY_POOL=0`",
-            r"no other process can open this memory",
+            r"another process cannot open this memory",
         ),
         ("dates and durations in kernels", r"(datetime|timedelta)64\[\w+\]"),
         ("enums whose values are not numbers", r"member \S+ of an enum has the value"),
@@ -131,7 +131,7 @@ def _rows():
     elsewhere = [
         (
             "linked code runs on GPUs only; the CPU calls the Python function that replaces it",
-            r"is linked code for GPUs|write what it does in Python, too: `@cuda\.declare_device",
+            r"is linked code for GPUs|write it in Python, too: `@cuda\.declare_device",
         ),
         (
             "linked code runs on GPUs only; the CPU calls the Python function that replaces it",

@@ -63,7 +63,7 @@ fn compound_dtypes_are_elements_of_arrays_and_no_values() {
     let nested = intern(Compound::Nested(Nested::new(vector, vec![2, 3]).expect("is an array")));
     let record = intern(Compound::Record(Record::in_order(&[("a", nested)], true).expect("is a record")));
     for dtype in [vector, nested, record] {
-        let expected = vec![format!("`x` holds a {dtype} by value: pass an array of it")];
+        let expected = vec![format!("`x` takes a {dtype} by value: pass an array of it")];
         assert_eq!(messages(dtype.into()), expected);
         assert_eq!(messages(ArgType::Tuple(vec![DType::I8.into(), ArgType::Tuple(vec![dtype.into()])])), expected);
         assert_eq!(messages(array(dtype)), [""; 0]);

@@ -159,7 +159,7 @@ impl HostWatch {
             0
         }
         extern "C" fn never(_: *const HostWatch) {
-            unreachable!("a launch that nobody gives up is given up")
+            unreachable!("a launch without a stop request is stopped")
         }
         Self { flag: &0, look: goes_on, give_up: never }
     }

@@ -324,11 +324,11 @@ impl fmt::Display for Compound {
 impl fmt::Display for CompoundError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::SameName(name) => write!(f, "two fields are called `{name}`"),
-            Self::Beyond(name) => write!(f, "the field `{name}` ends beyond the record"),
+            Self::SameName(name) => write!(f, "two fields have the name `{name}`"),
+            Self::Beyond(name) => write!(f, "the field `{name}` ends after the end of the record"),
             Self::Misaligned(what) => write!(f, "`{what}` is not aligned"),
-            Self::TooLarge => f.write_str("it has more bytes than an address can count"),
-            Self::Lanes(lanes) => write!(f, "a vector has 1 to 4 numbers, not {lanes}"),
+            Self::TooLarge => f.write_str("it is larger than the address space"),
+            Self::Lanes(lanes) => write!(f, "a vector has 1 to 4 components, not {lanes}"),
         }
     }
 }

@@ -142,7 +142,7 @@ impl Raised {
         match self.fault.numbers {
             Numbers::None => None,
             Numbers::Index(axis) => Some(format!("index {first} is out of bounds for axis {axis} with size {second}")),
-            Numbers::Extents => Some(format!("could not broadcast an extent of {first} into one of {second}")),
+            Numbers::Extents => Some(format!("could not broadcast a dimension of size {first} to size {second}")),
             Numbers::Elements => {
                 Some(format!("cannot reshape array of size {first} into a shape of {second} elements"))
             }

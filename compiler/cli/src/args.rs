@@ -7,7 +7,7 @@ use weft_artifact::Assumptions;
 
 use crate::options::OptionFlags;
 
-/// GPU kernels in Python: from .py files to PTX and to native code, with no Python, no GPU and no CUDA toolkit.
+/// GPU kernels in Python: compile .py files to PTX and to native code, without Python, a GPU or a CUDA toolkit.
 #[derive(Debug, Parser)]
 #[command(name = "weft", version, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -22,26 +22,26 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Compile the kernels of a file and write PTX, LLVM IR, weft's IR, assembly or a cubin.
     Emit(EmitArgs),
-    /// Report what is wrong with the kernels of files, and write nothing.
+    /// Report errors in the kernels of files, without writing code.
     Check(CheckArgs),
     /// Explain a diagnostic code such as E0203, or a name in kernels; without a code, list them.
     Explain(ExplainArgs),
-    /// Run a Python program with its kernels on the CPU, and say what is wrong with their accesses, races, uninitialized memory
-    /// and barriers. It is a part of the Python package.
+    /// Run a Python program with its kernels on the CPU, and report invalid accesses, races, uses of uninitialized
+    /// memory and barrier errors. Part of the Python package.
     Sanitize(SanitizeArgs),
     /// List the CUDA devices and the CPU.
     Devices,
-    /// Look whether weft works on this machine: driver, devices, tools, cache and settings; say what is wrong, and how to mend
-    /// it.
+    /// Check the driver, devices, tools, cache and settings of this machine; report problems and how to fix
+    /// them.
     Doctor(DoctorArgs),
-    /// List the settings: what each is in this environment, where that is from, and what it does.
+    /// List the settings: their values in this environment, where the values come from, and their meaning.
     Settings(SettingsArgs),
-    /// Serve an editor that speaks the language server protocol, over the standard input and output: diagnostics, and the types
+    /// Run a language server for editors, over the standard input and output: diagnostics, and the types
     /// of variables.
     Lsp,
-    /// Write a script by which a shell completes this command's words.
+    /// Write a shell completion script for this command.
     Completions(CompletionsArgs),
-    /// Show or clear what Python programs have compiled and keep on the disk (the settings `WEFT_CACHE`,
+    /// Show or clear the disk cache of the kernels that Python programs have compiled (the settings `WEFT_CACHE`,
     /// `WEFT_CACHE_DIR` and `WEFT_CACHE_SIZE`).
     Cache {
         #[command(subcommand)]
@@ -52,13 +52,13 @@ pub(crate) enum Command {
 /// `weft sanitize`, which `weft/_sanitizer.py` reads once more.
 #[derive(Debug, Args)]
 pub(crate) struct SanitizeArgs {
-    /// What to look for: memcheck, racecheck, initcheck, synccheck, several with commas between, or all.
+    /// The checks: memcheck, racecheck, initcheck, synccheck, several separated by commas, or all.
     #[arg(long, value_name = "TOOLS", default_value = "all")]
     tool: String,
-    /// The findings as JSON, on the standard output.
+    /// Write the findings as JSON to the standard output.
     #[arg(long)]
     json: bool,
-    /// The program is a module's name, as of `python -m`.
+    /// Run a module, like `python -m`.
     #[arg(short = 'm')]
     module: bool,
     /// The program.
@@ -91,9 +91,9 @@ pub(crate) enum Shell {
 /// `weft cache`.
 #[derive(Clone, Copy, Debug, Subcommand)]
 pub(crate) enum CacheCommand {
-    /// List what is kept, what was used last first: size, last use, target, kernel, and the build of weft that it is for.
+    /// List the entries, last used first: size, last use, target, kernel, and the build of weft that wrote it.
     Ls,
-    /// Remove all of it. Programs that run go on.
+    /// Remove all entries. Running programs are not affected.
     Clear,
     /// Show the folder.
     Path,
@@ -106,43 +106,43 @@ pub(crate) struct EmitArgs {
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) kernels: KernelArgs,
-    /// This device function, as code for other programs. May be given several times. Kernels are then compiled only
+    /// Compile this device function for other programs. May be given several times. Kernels are then only compiled
     /// with `--kernel`.
     #[arg(long, value_name = "NAME")]
     pub(crate) function: Vec<String>,
-    /// How other programs pass arguments: to device functions `c` [default], as to functions of CUDA C++ with C linkage, or
-    /// `numba`, as to numba-cuda's; to kernels `numba`, or as weft's own launches do [default].
+    /// The calling convention for other programs. For device functions `c` [default], like CUDA C++ functions with C
+    /// linkage, or `numba`, like numba-cuda; for kernels `numba`, or that of weft's own launches [default].
     #[arg(long, value_enum, value_name = "ABI")]
     pub(crate) abi: Option<AbiArg>,
-    /// What to compile for: `sm_75` to `sm_121` (with `a` or `f` where there is one), or `host`. May be given several
-    /// times. PTX for `sm_75` runs on every GPU that weft supports.
+    /// The target: `sm_75` to `sm_121` (with the suffix `a` or `f` if there is such a variant), or `host`. May be given
+    /// several times. PTX for `sm_75` runs on every GPU that weft supports.
     #[arg(long, value_name = "TARGET", default_value = "sm_75", value_delimiter = ',')]
     pub(crate) target: Vec<String>,
-    /// What to write [default: ptx for a GPU, asm for the host]. May be given several times.
+    /// The output format [default: ptx for a GPU, asm for the host]. May be given several times.
     #[arg(long, value_enum, value_name = "FORM", value_delimiter = ',')]
     pub(crate) emit: Vec<Form>,
-    /// Where to write: a file for one output, a folder for several. Without it everything goes to the standard output,
-    /// with a line of comment above each of several outputs; several PTX modules are for reading there, since no
-    /// assembler takes them as one file.
+    /// The file for one output, or the folder for several. Without it all output goes to the standard output,
+    /// with a comment line above each of several outputs. Several PTX modules there are only for reading: no
+    /// assembler accepts them as one file.
     #[arg(short, long, value_name = "PATH")]
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) options: OptionFlags,
-    /// Specialize for launches that keep these promises. The compiler does not check them: whoever launches the code must.
+    /// Specialize for launches with these properties. The compiler does not check them: the caller must guarantee them.
     #[arg(long, value_enum, value_name = "ASSUMPTION", value_delimiter = ',')]
     assume: Vec<Assumption>,
-    /// Write remarks of the optimizer to the standard error: how `--coarsen` was done, or why not.
+    /// Write optimization remarks to the standard error: how `--coarsen` was applied, or why not.
     #[arg(long)]
     pub(crate) remarks: bool,
     /// Write the registers, shared memory, spills and occupancy of each kernel to the standard error, for GPUs. Needs
     /// `ptxas`; the occupancy is for blocks of the threads that `launch_bounds` sets, else of 256.
     #[arg(long)]
     pub(crate) resource_usage: bool,
-    /// Use NVIDIA's math library at this path of a libdevice.10.bc, `auto` to look for one, or `none` for weft's own
+    /// The path of NVIDIA's math library, libdevice.10.bc, `auto` to search for it, or `none` for weft's own
     /// math functions [default: `WEFT_LIBDEVICE`, else auto].
     #[arg(long, value_name = "PATH")]
     pub(crate) libdevice: Option<String>,
-    /// Diagnostics as JSON, on the standard error.
+    /// Write diagnostics as JSON to the standard error.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -150,13 +150,13 @@ pub(crate) struct EmitArgs {
 /// A property of launches that the compiler may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Assumption {
-    /// Extents, strides, integers and numbers of threads fit 32 bits
+    /// Dimensions, strides, integers and numbers of threads fit into 32 bits
     Small,
     /// No integer among the arguments is negative
     Nonneg,
     /// No array that the kernel only reads shares memory with one that it writes
     Disjoint,
-    /// All arrays begin at multiples of 16 bytes
+    /// All arrays are aligned to 16 bytes
     Aligned,
     /// `blockDim.x` is a multiple of 32
     Warps,
@@ -179,21 +179,21 @@ impl EmitArgs {
 /// `weft check`.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// Python files, notebooks, and folders: all files in them that are not hidden or ignored by git.
+    /// Python files, notebooks, and folders, whose files are checked unless hidden or ignored by git.
     #[arg(required = true, value_name = "PATH")]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) kernels: KernelArgs,
-    /// Say where Numba's typing makes numbers wider than those of the arrays, and what to write instead.
+    /// Note where Numba's typing computes with wider numbers than the arrays have, and what to write instead.
     #[arg(long)]
     pub(crate) notes: bool,
-    /// Look again whenever one of the files has changed.
+    /// Check again whenever a file changes.
     #[arg(long)]
     pub(crate) watch: bool,
-    /// How to say it [default: text]. All but text goes to the standard output.
+    /// The output format [default: text]. All formats but text go to the standard output.
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<CheckFormat>,
-    /// Diagnostics as JSON, on the standard error.
+    /// Write diagnostics as JSON to the standard error.
     #[arg(long, conflicts_with = "format")]
     pub(crate) json: bool,
 }
@@ -213,17 +213,17 @@ pub(crate) enum CheckFormat {
     Json,
     /// SARIF 2.1.0, for code scanning and editors.
     Sarif,
-    /// GitHub's workflow commands, which become annotations of a change.
+    /// GitHub's workflow commands, which become annotations of a pull request.
     Github,
 }
 
 /// Which kernels, for which types.
 #[derive(Debug, Args)]
 pub(crate) struct KernelArgs {
-    /// Only this kernel. May be given several times.
+    /// Compile only this kernel. May be given several times.
     #[arg(long, value_name = "NAME")]
     pub(crate) kernel: Vec<String>,
-    /// The signature to compile for, such as "void(float32[:], int32)", in place of those in the file. May be given
+    /// The signature to compile for, such as "void(float32[:], int32)", instead of those in the file. May be given
     /// several times.
     #[arg(long, value_name = "SIGNATURE")]
     pub(crate) sig: Vec<String>,
@@ -240,7 +240,7 @@ pub(crate) struct ExplainArgs {
 /// `weft doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
-    /// How to say it.
+    /// The output format.
     #[arg(long, value_enum, default_value_t = DataFormat::Text, value_name = "FORMAT")]
     pub(crate) format: DataFormat,
 }
@@ -248,13 +248,13 @@ pub(crate) struct DoctorArgs {
 /// `weft settings`.
 #[derive(Debug, Args)]
 pub(crate) struct SettingsArgs {
-    /// Only these, such as `WEFT_DEVICE` or `device`.
+    /// Only these settings, such as `WEFT_DEVICE` or `device`.
     #[arg(value_name = "NAME")]
     pub(crate) names: Vec<String>,
-    /// Only those that are not as by default.
+    /// Only settings that differ from their defaults.
     #[arg(long)]
     pub(crate) changed: bool,
-    /// How to say it.
+    /// The output format.
     #[arg(long, value_enum, default_value_t = DataFormat::Text, value_name = "FORMAT")]
     pub(crate) format: DataFormat,
 }
@@ -271,9 +271,9 @@ pub(crate) enum DataFormat {
 /// `--abi`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AbiArg {
-    /// That of functions of CUDA C++ with C linkage.
+    /// The convention of CUDA C++ functions with C linkage.
     C,
-    /// That of numba-cuda's functions and kernels.
+    /// The convention of numba-cuda's functions and kernels.
     Numba,
 }
 
@@ -295,7 +295,7 @@ pub(crate) enum Form {
 /// `--color`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Color {
-    /// If the standard error is a terminal and `NO_COLOR` is not set.
+    /// Colors if the standard error is a terminal and `NO_COLOR` is not set.
     Auto,
     /// Always.
     Always,

@@ -13,7 +13,7 @@ pub(crate) fn cache(command: CacheCommand, surroundings: &Surroundings, stdout: 
     // What is turned off may still be there.
     let settings = Settings { cache: true, ..settings };
     let Some(folder) = settings.cache_folder(surroundings.variable) else {
-        return Err(Stop::Usage("there is no folder for caches: neither WEFT_CACHE_DIR nor HOME is set".to_owned()));
+        return Err(Stop::Usage("no cache folder is known: set WEFT_CACHE_DIR or HOME".to_owned()));
     };
     let cache = DiskCache::new(folder, settings.cache_bytes);
     match command {
@@ -45,7 +45,7 @@ fn list(cache: &DiskCache, entries: &[Entry], stdout: &mut dyn Write) -> Result<
                 "{size:>9}  {age:>8}  {:<6}  {}({})  by {}",
                 about.target, about.name, about.args, about.build
             )?,
-            None => writeln!(stdout, "{size:>9}  {age:>8}  not whole, or another version's")?,
+            None => writeln!(stdout, "{size:>9}  {age:>8}  incomplete, or from another version")?,
         }
     }
     let bytes = entries.iter().map(|entry| entry.bytes).sum();

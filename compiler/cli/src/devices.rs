@@ -2,7 +2,7 @@
 
 use std::{io::Write, sync::Arc};
 
-use weft_runtime::{DeviceAttributes, Settings, cpu, cuda};
+use weft_runtime::{DeviceAttributes, DeviceChoice, Settings, cpu, cuda};
 
 use crate::{Surroundings, loader::Loader, report::Stop};
 
@@ -22,7 +22,8 @@ pub(crate) fn devices(surroundings: &Surroundings, stdout: &mut dyn Write) -> Re
         }
     }
     if let Some(reason) = cuda::why_none() {
-        writeln!(stdout, "cuda    none: {reason}")?;
+        let instead = if settings.device == DeviceChoice::Auto { ". Kernels run on the CPU" } else { "" };
+        writeln!(stdout, "cuda    none: {reason}{instead}")?;
     }
     match cpu::open(&settings, Arc::new(Loader)) {
         Ok(device) => {

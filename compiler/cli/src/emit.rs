@@ -104,8 +104,8 @@ pub(crate) fn emit(
     }
     if args.output.is_none() && output::are_modules(&outputs) {
         // Whoever reads them sees where each begins; an assembler does not.
-        let several = format!("{} PTX modules, which no assembler takes as one file", outputs.len());
-        let instead = "`-o FOLDER` writes a file for each, `--kernel NAME` selects one kernel";
+        let several = format!("{} PTX modules, which no assembler accepts in one file", outputs.len());
+        let instead = "use `-o FOLDER` to write one file per kernel, or `--kernel NAME` to select one kernel";
         match surroundings.stdout {
             Stdout::Terminal => {}
             Stdout::File => return Err(Stop::Usage(format!("the output would be {several}: {instead}"))),
@@ -141,10 +141,12 @@ fn foreign_fits(args: &EmitArgs, targets: &[Target], wants_kernels: bool) -> Res
     let usage = |message: &str| Err(Stop::Usage(message.to_owned()));
     let is_foreign = args.abi.is_some() || !args.function.is_empty();
     if is_foreign && targets.iter().any(|target| matches!(target, Target::Host(_))) {
-        return usage("code for other programs (`--function`, `--abi`) is PTX: the target `host` has none");
+        return usage(
+            "code for other programs (`--function`, `--abi`) must be PTX, which the target `host` does not have",
+        );
     }
     if args.abi == Some(AbiArg::C) && wants_kernels {
-        return usage("C has no kernels: `--abi c` is for device functions, which `--function NAME` selects");
+        return usage("`--abi c` is for device functions, not for kernels: select one with `--function NAME`");
     }
     Ok(())
 }
@@ -159,10 +161,10 @@ fn forms(args: &EmitArgs, targets: &[Target]) -> Result<Vec<Form>, Stop> {
         && targets.iter().any(|target| matches!(target, Target::Host(_)))
     {
         let name = output::extension(*form);
-        return Err(Stop::Usage(format!("the target `host` has no {name}: `--emit asm` shows its code")));
+        return Err(Stop::Usage(format!("the target `host` has no {name}: use `--emit asm` to show its code")));
     }
     if forms.contains(&Form::Cubin) && args.output.is_none() {
-        return Err(Stop::Usage("a cubin is binary: say where to write it with `-o PATH`".to_owned()));
+        return Err(Stop::Usage("a cubin is binary: write it to a file with `-o PATH`".to_owned()));
     }
     Ok(if forms.is_empty() { vec![Form::Asm] } else { forms })
 }
@@ -233,7 +235,7 @@ impl Compile<'_> {
         let mut compiled = compiled;
         for kernel in compiled.artifact.kernels.iter().filter(|_| self.args.remarks) {
             let note = &kernel.coarsening.note;
-            let note = if note.is_empty() { "not coarsened: nobody asks for it" } else { note };
+            let note = if note.is_empty() { "not coarsened: not requested" } else { note };
             remarks.push(format!("{} for {target}: {note}\n", job.title()));
             let taken: Vec<_> = kernel.gains.and(request.options.assumptions).names().collect();
             if !taken.is_empty() {

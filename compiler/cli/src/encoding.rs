@@ -26,7 +26,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<String, Undecoded> {
     match name.as_str() {
         "utf-8" | "utf8" | "u8" | "utf" | "utf-8-sig" | "cp65001" => return utf8(bytes),
         _ if name.starts_with("utf-8-") => return utf8(bytes),
-        _ if marked => return fault(format!("the file is UTF-8 by its first bytes, but declares `{label}`")),
+        _ if marked => return fault(format!("the file begins with a UTF-8 byte order mark, but declares `{label}`")),
         "ascii" | "us-ascii" | "646" | "ansi-x3.4-1968" => {
             return match bytes.iter().position(|byte| !byte.is_ascii()) {
                 None => utf8(bytes),
@@ -47,7 +47,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<String, Undecoded> {
             (text, false) => Ok(text.into_owned()),
             (text, true) => {
                 let at = text.find('\u{fffd}').unwrap_or(0);
-                let message = format!("this is not {label}, the encoding that the file declares");
+                let message = format!("this is not valid {label}, the encoding that the file declares");
                 Err(Undecoded { at: at..at + '\u{fffd}'.len_utf8(), text: text.into_owned(), message })
             }
         },
@@ -81,7 +81,7 @@ fn undecoded(bytes: &[u8], at: usize, encoding: &str) -> Undecoded {
     let rest = String::from_utf8_lossy(bytes.get(at..).unwrap_or_default());
     let length = rest.chars().next().map_or(0, char::len_utf8);
     let byte = bytes.get(at).copied().unwrap_or(0);
-    let message = format!("the byte 0x{byte:02x} here is not {encoding}");
+    let message = format!("the byte 0x{byte:02x} is not valid {encoding}");
     Undecoded { at: before.len()..before.len() + length, text: before + &rest, message }
 }
 
@@ -155,20 +155,20 @@ mod tests {
     #[test]
     fn what_is_not_in_the_encoding_has_a_place() {
         let fffd = "\u{fffd}".to_owned();
-        assert_eq!(fault(b"x = 1\ny = '\xe9'\n"), ("the byte 0xe9 here is not UTF-8".to_owned(), fffd.clone()));
+        assert_eq!(fault(b"x = 1\ny = '\xe9'\n"), ("the byte 0xe9 is not valid UTF-8".to_owned(), fffd.clone()));
         assert_eq!(
             fault(b"# coding: ascii\n# \xc3\xa9"),
-            ("the byte 0xc3 here is not ASCII".to_owned(), "é".to_owned())
+            ("the byte 0xc3 is not valid ASCII".to_owned(), "é".to_owned())
         );
         assert_eq!(
             fault(b"# coding: euc-jp\n# \xff"),
-            ("this is not euc-jp, the encoding that the file declares".to_owned(), fffd)
+            ("this is not valid euc-jp, the encoding that the file declares".to_owned(), fffd)
         );
         for name in ["nothing", "utf-16", "utf-7"] {
             let expected = (format!("weft does not know the encoding `{name}`"), name.to_owned());
             assert_eq!(fault(format!("# coding: {name}\n").as_bytes()), expected);
         }
-        let said = "the file is UTF-8 by its first bytes, but declares `latin-1`".to_owned();
+        let said = "the file begins with a UTF-8 byte order mark, but declares `latin-1`".to_owned();
         assert_eq!(fault(b"\xef\xbb\xbf# coding: latin-1\n"), (said, "latin-1".to_owned()));
     }
 

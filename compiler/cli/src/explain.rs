@@ -61,10 +61,10 @@ fn unknown(asked: &str) -> Stop {
         let short = |row: &'static Intrinsic| IMPLIED.iter().rev().find_map(|module| row.path.strip_prefix(module));
         let names =
             intrinsics::rows().flat_map(move |row| [Some(row.path), row.path.strip_prefix("weft."), short(row)]);
-        (closest(asked, names.flatten()), "code and no name in kernels")
+        (closest(asked, names.flatten()), "diagnostic code or name in kernels")
     };
     let hint = near.map_or_else(|| "`weft explain` lists the codes".to_owned(), |near| format!("did you mean {near}?"));
-    Stop::Usage(format!("`{asked}` is no {kind}: {hint}"))
+    Stop::Usage(format!("`{asked}` is not a {kind}: {hint}"))
 }
 
 fn write_row(row: &'static Intrinsic, stdout: &mut dyn Write) -> Result<(), Stop> {

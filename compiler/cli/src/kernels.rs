@@ -101,7 +101,7 @@ pub(crate) fn select_functions<'a>(
         let known: Vec<&str> = jitted.iter().map(|function| function.name).collect();
         report.add_nowhere(match closest(name, known.iter().copied()) {
             Some(near) => error.help(format!("did you mean `{near}`?")),
-            None => error.note("functions with `@cuda.jit` can be compiled"),
+            None => error.note("only functions with `@cuda.jit` can be compiled"),
         });
     }
     selected
@@ -117,7 +117,7 @@ fn no_kernel(name: &str, path: &Path, kernels: &[KernelDef<'_>], jitted: &[Kerne
         Diagnostic::error(Code::NoKernel, Span::default(), format!("{} has no kernel `{name}`", path.display()));
     if jitted.iter().any(|device| device.name == name) {
         let error = error.note(format!("`{name}` is a device function: it is compiled with the kernels that call it"));
-        return error.help(format!("`weft emit --function {name}` compiles it alone, for other programs"));
+        return error.help(format!("use `weft emit --function {name}` to compile it alone, for other programs"));
     }
     let names: Vec<&str> = kernels.iter().map(|kernel| kernel.name).collect();
     match closest(name, names.iter().copied()) {
@@ -171,16 +171,14 @@ pub(crate) fn no_signature(kernel: &KernelDef<'_>) -> Diagnostic {
     let bare = ast.params.iter().filter(|param| param.annotation.is_none()).count();
     let message = format!("the kernel `{}` has no signature to compile for", kernel.name);
     let error = Diagnostic::error(Code::NoSignature, ast.name_span, message).help(format!(
-        "give the types, such as float32 or float32[::1], on the command line: `--sig \"void({0})\"`; or in the decorator: \
-         `@cuda.jit(\"void({0})\")`; or as an annotation of each parameter; or in a comment above it: `# weft: sig = \"void({0})\"`",
+        "give the types, such as float32 or float32[::1], on the command line: `--sig \"void({0})\"`; or in the \
+         decorator: `@cuda.jit(\"void({0})\")`; or as an annotation of each parameter; or in a comment above the \
+         kernel: `# weft: sig = \"void({0})\"`",
         types.join(", ")
     ));
     if bare < ast.params.len() {
-        let unread = if bare == 0 {
-            "not every annotation is a type of weft's"
-        } else {
-            "not every parameter has an annotation"
-        };
+        let unread =
+            if bare == 0 { "not every annotation is a weft type" } else { "not every parameter has an annotation" };
         return error.note(unread);
     }
     error
@@ -191,13 +189,13 @@ pub(crate) fn returning(job: &Job<'_>) -> Option<Diagnostic> {
     let returns = job.signature.returns.as_ref().filter(|_| !job.is_function)?;
     let message = format!("the kernel `{}` is declared to return {returns}", job.kernel.name);
     let error = Diagnostic::error(Code::KernelReturns, job.kernel.function.ast.name_span, message);
-    Some(error.help("a kernel returns `void`; a function that kernels call is declared with `device=True`"))
+    Some(error.help("declare the kernel with `void`, or the function with `device=True` if kernels call it"))
 }
 
 /// The fault of a compilation that asks which implementation a call has: no file that is read as text has such calls.
 pub(crate) fn unanswered(def: &FunctionDef) -> Failure {
     let mut sources = SourceMap::default();
     let span = Span { file: sources.add(&def.source), ..def.ast.name_span };
-    let message = format!("`{}` calls a function whose implementation nobody was asked for", def.ast.name);
+    let message = format!("`{}` calls an overloaded function without an implementation", def.ast.name);
     Failure { diagnostics: vec![Diagnostic::error(Code::Internal, span, message)], sources }
 }

@@ -157,8 +157,8 @@ pub fn run(
         Command::Explain(args) => explain::explain(&args, stdout),
         // The package's command does it before it comes here.
         Command::Sanitize(_) => Err(Stop::Usage(
-            "`weft sanitize` runs a Python program: install the Python package, and write `weft sanitize` before other words, \
-             or `python -m weft.sanitize`"
+            "`weft sanitize` runs a Python program: install the Python package and put `sanitize` before the other \
+             arguments, or use `python -m weft.sanitize`"
                 .to_owned(),
         )),
         Command::Devices => devices::devices(surroundings, stdout),

@@ -22,8 +22,8 @@ impl OptionFlags {
 const HELP: &[(&str, &str)] = &[
     (
         "debug",
-        "Compile without optimizations, with line tables and Python's rules: `raise`, `assert`, divisions by zero and \
-         bad indices of tuples raise exceptions",
+        "Compile without optimizations and with line tables; `raise`, `assert`, divisions by zero and bad indices of \
+         tuples raise exceptions, as in Python",
     ),
     ("lineinfo", "Write line tables for profilers"),
     (
@@ -32,21 +32,21 @@ const HELP: &[(&str, &str)] = &[
     ),
     (
         "launch_bounds",
-        "Compile for launches with at most THREADS threads a block, with BLOCKS blocks or more on a multiprocessor and \
-         at most CLUSTER blocks a cluster",
+        "Compile for launches with at most THREADS threads per block, at least BLOCKS blocks per multiprocessor and \
+         at most CLUSTER blocks per cluster",
     ),
-    ("max_registers", "Use at most N registers a thread"),
+    ("max_registers", "Use at most N registers per thread"),
     (
         "boundscheck",
-        "Check each index of an array: one that is out of bounds raises an `IndexError`, if the program that launches \
-         the code reads what kernels raise",
+        "Check array indices: an index out of bounds raises an `IndexError` if the launching program reads the \
+         exceptions of kernels",
     ),
     (
         "wraparound",
-        "Take all indices of arrays as they are: the caller promises that none is negative. One that is written so is \
-         an error, and with `--boundscheck` the others raise. Slices, tuples and strings keep Python's meaning",
+        "Assume that no array index is negative. A negative literal is an error; with `--boundscheck`, other negative \
+         indices raise. Slices, tuples and strings are not affected",
     ),
-    ("exceptions", "Have `raise` and `assert` record an exception; without it they end their thread"),
+    ("exceptions", "Have `raise` and `assert` record an exception; without this option they only end their thread"),
 ];
 
 impl Args for OptionFlags {

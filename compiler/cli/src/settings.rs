@@ -35,8 +35,8 @@ fn select(rows: Vec<InForce>, names: &[String]) -> Result<Vec<InForce>, Stop> {
         let known = || rows.iter().map(|row| row.setting.name);
         if !known().any(|known| known == full) {
             return Err(Stop::Usage(match closest(&full, known()) {
-                Some(near) => format!("there is no setting `{name}`: did you mean {near}?"),
-                None => format!("there is no setting `{name}`: `weft settings` lists them"),
+                Some(near) => format!("weft has no setting `{name}`: did you mean {near}?"),
+                None => format!("weft has no setting `{name}`: `weft settings` lists them"),
             }));
         }
         wanted.push(full);
@@ -68,7 +68,7 @@ fn text(rows: &[InForce]) -> String {
         };
         let default = if setting.default.is_empty() { "nothing" } else { setting.default };
         let default = if from.is_some() { format!("; default: {default}") } else { String::new() };
-        let mark = if changes.is_err() { ", which makes no sense" } else { "" };
+        let mark = if changes.is_err() { ", which is invalid" } else { "" };
         lines.push(format!("{}={value}  ({origin}{default}{mark})", setting.name));
         lines.extend(wrapped(&format!("{} It can be {}.", setting.doc, setting.allowed)));
         lines.push(String::new());

@@ -258,7 +258,8 @@ fn weight(outcome: &Outcome<Arc<Output>>) -> usize {
 
 /// The result of callers that waited for a compilation that panicked.
 fn abandoned() -> Failure {
-    let message = "the compiler panicked in another thread that compiles the same kernel; its message says where";
+    let message = "the compiler panicked in another thread that compiled the same kernel; see the message of that \
+        panic";
     Failure {
         diagnostics: vec![Diagnostic::error(Code::Internal, Span { file: u32::MAX, ..Span::default() }, message)],
         sources: SourceMap::default(),

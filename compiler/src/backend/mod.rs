@@ -130,19 +130,20 @@ fn written_for(module: &Module, request: &Request, number: u32, suffix: &'static
         let span = module.inline_ptx.iter().nth(place).map_or_else(Span::default, |(_, ptx)| ptx.span);
         let diagnostic = Diagnostic::error(Code::NotInTarget, span, lacks.to_string());
         match lacks.why {
-            NeedsError::Driver { .. } => return diagnostic.help("update NVIDIA's driver, or do without it"),
+            NeedsError::Driver { .. } => return diagnostic.help("update NVIDIA's driver, or do not use the operation"),
             NeedsError::Writer { .. } => return diagnostic.help("do without it"),
             NeedsError::NoTarget => {
-                return diagnostic.help("newer GPUs have another instruction for it, such as `vote.sync` for `vote`");
+                return diagnostic
+                    .help("use the instruction that replaces it on newer GPUs, such as `vote.sync` for `vote`");
             }
             NeedsError::Target(_) => {}
         }
         let diagnostic = diagnostic.label(format!("the kernel is compiled for {}", request.target));
         if driver.is_some() {
             return diagnostic
-                .help("this GPU has no such operation: write it in Python, too, and choose which by the device");
+                .help("write it in Python, too, and choose by the device: this GPU does not support the operation");
         }
-        diagnostic.help("compile for a target that has it, or do without it")
+        diagnostic.help("compile for a target that supports it, or do not use the operation")
     })
 }
 
@@ -170,13 +171,17 @@ fn check_shared(module: &Module) -> Result<(), Diagnostic> {
     let Some((_, largest)) = module.shared.iter().max_by_key(|(_, array)| size(array.elem, array.len)) else {
         return Ok(());
     };
-    let message = format!("the kernel's shared arrays take {bytes} bytes, but a block can have {STATIC_SHARED_BYTES}");
+    let message =
+        format!("the kernel's shared arrays take {bytes} bytes, but a block can use at most {STATIC_SHARED_BYTES}");
     let mut diagnostic = Diagnostic::error(Code::SharedTooLarge, largest.span, message)
         .label(format!("this one takes {} bytes", size(largest.elem, largest.len)))
-        .help("make the arrays smaller, or take them from dynamic shared memory: a shape of 0, and the bytes at the launch");
+        .help(
+            "make the arrays smaller, or use dynamic shared memory: shape 0, and pass the number of bytes at the \
+            launch",
+        );
     if largest.kind == SharedKind::Coop {
-        diagnostic = diagnostic
-            .help("say how many threads a block has at most (`launch_bounds`), or give each thread fewer items");
+        diagnostic =
+            diagnostic.help("limit the threads of a block with `launch_bounds`, or give each thread fewer items");
     }
     for (_, array) in module.shared.iter() {
         if array.span != largest.span {
@@ -192,10 +197,10 @@ fn check_local<'a>(arrays: impl Iterator<Item = &'a LocalArray>) -> Result<(), D
     let bytes = arrays.iter().map(|&array| size_of(array)).fold(0, u64::saturating_add);
     let largest = arrays.into_iter().max_by_key(|array| size_of(array)).filter(|_| bytes > LOCAL_BYTES);
     let Some(largest) = largest else { return Ok(()) };
-    let message = format!("the kernel's local arrays take {bytes} bytes, but a thread can have {LOCAL_BYTES}");
+    let message = format!("the kernel's local arrays take {bytes} bytes, but a thread can use at most {LOCAL_BYTES}");
     Err(Diagnostic::error(Code::LocalTooLarge, largest.span, message)
         .label(format!("this one takes {} bytes", size_of(largest)))
-        .help("make the arrays smaller, or give each thread a part of an array that is passed to the kernel"))
+        .help("make the arrays smaller, or pass an array to the kernel and give each thread a part of it"))
 }
 
 /// The ABI record of the module's kernel.

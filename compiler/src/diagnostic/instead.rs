@@ -21,34 +21,36 @@ const HOST: Option<NameContext> = Some(NameContext::Host);
 const KERNEL: Option<NameContext> = Some(NameContext::Kernel);
 
 const DRAWS: &str =
-    "write `philox_uniform_float32(seed, i, n)` of `cuda.random`: number `n` of sequence `i`; no states are needed";
-const FILLS: &str = "write `cuda.device_array(shape, dtype)` and `.fill(value)`, or `cuda.to_device(array)` of NumPy's";
-const JITS: &str = "write `cuda.jit`, after `from weft import cuda`; what runs on the host stays Python";
-const MAKES: &str = "make the array with `cuda.local.array(shape, dtype)`, or outside and pass it";
-const OUTSIDE: &str = "it is the host's: call it outside of the kernel, before or after the launch";
-const QUEUES: &str = "streams and events are the host's: `kernel[grid, block, stream](…)` launches in one";
+    "write `philox_uniform_float32(seed, i, n)` from `cuda.random`: number `n` of sequence `i`; it needs no states";
+const FILLS: &str = "write `cuda.device_array(shape, dtype)` and `.fill(value)`, or `cuda.to_device(array)` with a \
+    NumPy array";
+const JITS: &str = "write `cuda.jit`, after `from weft import cuda`; leave code that runs on the host in Python";
+const MAKES: &str = "make the array with `cuda.local.array(shape, dtype)`, or make it on the host and pass it";
+const OUTSIDE: &str = "call it on the host, before or after the launch";
+const QUEUES: &str = "use streams and events on the host: `kernel[grid, block, stream](…)` launches in a stream";
 const READS: &str = "write `.copy_to_host()`";
 const RESIZES: &str =
-    "an array keeps its size: make one with `cuda.device_array(shape, dtype)`, and copy into its parts";
+    "make a new array with `cuda.device_array(shape, dtype)` and copy into it: an array cannot change its size";
 const SORTS: &str =
     "sort on the host, `np.sort(array.copy_to_host())`, or in kernels with `cuda.coop.block.radix_sort_keys`";
-const STEPS: &str = "a loop over `cuda.atomic.cas(array, index, old, value)` makes any step";
+const STEPS: &str = "write a loop with `cuda.atomic.cas(array, index, old, value)`: it can express any atomic \
+    operation";
 const ALLOCATES: &str = "write `cuda.device_array(shape, dtype)`";
 const CONFIGURES: &str = "write `kernel[griddim, blockdim, stream, sharedmem](arguments)`";
 const COPIES: &str = "write `cuda.to_device(array)` for a copy to the device, and `array.copy_to_host()` for one back";
-const DESCRIBES: &str = "`cuda.get_current_device()` has them as attributes, and `cuda.gpus` each device";
-const FREES: &str = "nothing is to be done: an array's memory is given back with its last name, as by `del array`";
+const DESCRIBES: &str = "read the attributes of `cuda.get_current_device()`, or of each device in `cuda.gpus`";
+const FREES: &str = "leave it out: an array's memory is freed with its last reference, for example by `del array`";
 const LIKE: &str = "write `cuda.device_array_like(array)`, and `.fill(value)`";
-const LINKS: &str = "weft launches no kernels of other compilers, but its own call functions of PTX, CUDA C++ and \
-                     binaries: `cuda.declare_device(name, signature, link=file)`";
+const LINKS: &str = "call functions in PTX, CUDA C++ and binaries from a kernel, `cuda.declare_device(name, \
+                     signature, link=file)`: weft cannot launch kernels of other compilers";
 const LOOPS: &str = "write a loop over the elements, `for i in range(n): a[i] = b[i]`";
 const WAITS: &str = "write `cuda.synchronize()`";
-const THREADS: &str = "the threads of a grid are the loop: `i = cuda.grid(1)`";
+const THREADS: &str = "use the threads of the grid instead of the loop: `i = cuda.grid(1)`";
 
 const ROWS: &[Row] = &[
     (None, "weft.cuda.atomic.div", STEPS),
     (None, "weft.cuda.atomic.mul", STEPS),
-    (None, "weft.cuda.const.array", "write `cuda.const.array_like(array)`, of an array that is known"),
+    (None, "weft.cuda.const.array", "write `cuda.const.array_like(array)`, with a global array"),
     (None, "weft.cuda.random.normal", DRAWS),
     (None, "weft.cuda.random.rand", DRAWS),
     (None, "weft.cuda.random.randint", DRAWS),
@@ -59,50 +61,53 @@ const ROWS: &[Row] = &[
     (
         None,
         "weft.cuda.all",
-        "write `cuda.all_sync(0xFFFFFFFF, predicate)`, of which the first says the lanes that take part",
+        "write `cuda.all_sync(0xFFFFFFFF, predicate)`: the first argument is the mask of the lanes that take part",
     ),
     (
         None,
         "weft.cuda.any",
-        "write `cuda.any_sync(0xFFFFFFFF, predicate)`, of which the first says the lanes that take part",
+        "write `cuda.any_sync(0xFFFFFFFF, predicate)`: the first argument is the mask of the lanes that take part",
     ),
     (
         None,
         "weft.cuda.ballot",
-        "write `cuda.ballot_sync(0xFFFFFFFF, predicate)`, of which the first says the lanes that take part",
+        "write `cuda.ballot_sync(0xFFFFFFFF, predicate)`: the first argument is the mask of the lanes that take part",
     ),
     (
         None,
         "weft.cuda.shfl",
-        "write `cuda.shfl_sync(0xFFFFFFFF, value, lane)`, of which the first says the lanes that take part",
+        "write `cuda.shfl_sync(0xFFFFFFFF, value, lane)`: the first argument is the mask of the lanes that take part",
     ),
     (
         None,
         "weft.cuda.shfl_down",
-        "write `cuda.shfl_down_sync(0xFFFFFFFF, value, delta)`, of which the first says the lanes that take part",
+        "write `cuda.shfl_down_sync(0xFFFFFFFF, value, delta)`: the first argument is the mask of the lanes that take \
+         part",
     ),
     (
         None,
         "weft.cuda.shfl_up",
-        "write `cuda.shfl_up_sync(0xFFFFFFFF, value, delta)`, of which the first says the lanes that take part",
+        "write `cuda.shfl_up_sync(0xFFFFFFFF, value, delta)`: the first argument is the mask of the lanes that take \
+         part",
     ),
     (
         None,
         "weft.cuda.shfl_xor",
-        "write `cuda.shfl_xor_sync(0xFFFFFFFF, value, lane_mask)`, of which the first says the lanes that take part",
+        "write `cuda.shfl_xor_sync(0xFFFFFFFF, value, lane_mask)`: the first argument is the mask of the lanes that \
+         take part",
     ),
     (None, "weft.cuda.cg.this_block", "write `cuda.cg.this_thread_block()`"),
     (None, "weft.cuda.cg.this_warp", "write `cuda.cg.tiled_partition(cuda.cg.this_thread_block(), 32)`"),
     // CUDA C++'s and C's, in a kernel, by themselves.
     (KERNEL, "c++.NULL", "write `None`"),
     (KERNEL, "c++.false", "write `False`"),
-    (KERNEL, "c++.free", "leave it out: what a thread has of its own ends with it"),
+    (KERNEL, "c++.free", "leave it out: a thread's own memory is freed when it ends"),
     (KERNEL, "c++.malloc", MAKES),
     (KERNEL, "c++.memcpy", LOOPS),
     (KERNEL, "c++.memset", LOOPS),
     (KERNEL, "c++.nullptr", "write `None`"),
-    (KERNEL, "c++.printf", "write `print(…)`, with `%` or a formatted string literal for a format"),
-    (KERNEL, "c++.sizeof", "write `x.itemsize` for an element of an array, and `x.nbytes` for all of it"),
+    (KERNEL, "c++.printf", "write `print(…)`, with `%` or an f-string as the format"),
+    (KERNEL, "c++.sizeof", "write `x.itemsize` for the size of an element, and `x.nbytes` for the size of the array"),
     (KERNEL, "c++.true", "write `True`"),
     // The host's, in a kernel.
     (KERNEL, "weft.cuda.as_cuda_array", OUTSIDE),
@@ -146,20 +151,25 @@ const ROWS: &[Row] = &[
     (
         KERNEL,
         "weft.cuda.synchronize",
-        "`cuda.syncthreads()` waits for the threads of the block; `cuda.synchronize()` is the host's, after a launch",
+        "write `cuda.syncthreads()` to wait for the threads of the block; call `cuda.synchronize()` on the host, \
+         after a launch",
     ),
-    (KERNEL, "weft.cuda.to_device", "arrays are passed: copy it before the launch, and give the kernel a parameter"),
+    (KERNEL, "weft.cuda.to_device", "copy the array before the launch, and pass it as an argument"),
     // Other libraries', in a kernel.
     (KERNEL, "numpy.argsort", SORTS),
     (KERNEL, "numpy.lexsort", SORTS),
     (KERNEL, "numpy.linalg.", "write it as a loop over the elements"),
-    (KERNEL, "numpy.ndarray.append", "an array has the extents that it was made with: write to an index"),
+    (KERNEL, "numpy.ndarray.append", "write to an index: an array cannot change its size"),
     (KERNEL, "numpy.ndarray.argsort", SORTS),
-    (KERNEL, "numpy.ndarray.astype", "convert elements, by calling the type: `np.int32(x[i])`"),
-    (KERNEL, "numpy.ndarray.data", "write `x[0]` for the first element; `x.size` and `x.shape` say how many there are"),
+    (KERNEL, "numpy.ndarray.astype", "convert elements by calling the type: `np.int32(x[i])`"),
+    (
+        KERNEL,
+        "numpy.ndarray.data",
+        "write `x[0]` for the first element, and `x.size` or `x.shape` for the number of elements",
+    ),
     (KERNEL, "numpy.ndarray.dot", "write the loop: `acc += a[i, k] * b[k, j]`"),
     (KERNEL, "numpy.ndarray.sort", "write it as a loop over the elements, or sort on the host"),
-    (KERNEL, "numpy.ndarray.tobytes", "read its elements: `x.view(np.uint8)` has them as bytes"),
+    (KERNEL, "numpy.ndarray.tobytes", "read the elements of `x.view(np.uint8)`, which are its bytes"),
     (KERNEL, "numpy.ndarray.tolist", "index the array: kernels have no lists"),
     (KERNEL, "numpy.random.", DRAWS),
     (KERNEL, "numpy.sort", SORTS),
@@ -167,7 +177,8 @@ const ROWS: &[Row] = &[
     (
         KERNEL,
         "time.",
-        "`cuda.clock64()` counts clocks, `cuda.globaltimer()` nanoseconds; `cuda.event()` times launches",
+        "use `cuda.clock64()` for clock cycles, `cuda.globaltimer()` for nanoseconds, or `cuda.event()` on the host \
+         to time launches",
     ),
     // Numba's, on the host.
     (HOST, "weft.cuda.njit", "write `cuda.jit`"),
@@ -177,7 +188,7 @@ const ROWS: &[Row] = &[
     (HOST, "weft.njit", JITS),
     (HOST, "weft.prange", THREADS),
     (HOST, "weft.set_num_threads", "set `WEFT_CPU_THREADS` before the program starts"),
-    (HOST, "weft.stencil", "write a kernel that reads the neighbors of `cuda.grid(n)`"),
+    (HOST, "weft.stencil", "write a kernel in which each thread reads the neighbors of its element, `cuda.grid(n)`"),
     // CUDA C++'s, on the host.
     (HOST, "weft.cuda.cudaDeviceSynchronize", WAITS),
     (HOST, "weft.cuda.cudaFree", FREES),
@@ -209,11 +220,15 @@ const ROWS: &[Row] = &[
     (HOST, "weft.cuda.DeviceNDArray.clip", "write `np.minimum(np.maximum(array, low), high)`"),
     (HOST, "weft.cuda.DeviceNDArray.clone", "write `.copy()`"),
     (HOST, "weft.cuda.DeviceNDArray.cpu", READS),
-    (HOST, "weft.cuda.DeviceNDArray.cuda", "it is on the device; `cuda.to_device(array)` copies one of the host's"),
+    (
+        HOST,
+        "weft.cuda.DeviceNDArray.cuda",
+        "leave it out: the array is on the device; `cuda.to_device(array)` copies a host array",
+    ),
     (HOST, "weft.cuda.DeviceNDArray.dot", "write `a @ b`"),
     (HOST, "weft.cuda.DeviceNDArray.get", READS),
     (HOST, "weft.cuda.DeviceNDArray.numpy", READS),
-    (HOST, "weft.cuda.DeviceNDArray.plot", "write `.copy_to_host()`, and give that to what draws"),
+    (HOST, "weft.cuda.DeviceNDArray.plot", "write `.copy_to_host()`, and plot the copy"),
     (HOST, "weft.cuda.DeviceNDArray.resize", RESIZES),
     (HOST, "weft.cuda.DeviceNDArray.set", "write `.copy_to_device(array)`"),
     (HOST, "weft.cuda.DeviceNDArray.sort", SORTS),
@@ -245,18 +260,19 @@ const ROWS: &[Row] = &[
 const OPTIONS: &[(&str, &str)] = &[
     (
         "error_model",
-        "leave it out: an integer divided by zero is 0, a float infinite or NaN, and with `debug=True` both raise",
+        "leave it out: a division by zero returns 0 for integers, an infinity or NaN for floats, and raises with \
+         `debug=True`",
     ),
     ("forceobj", "leave it out: a kernel is always compiled"),
-    ("locals", "leave it out: convert where the value is made, `x = np.float32(…)`"),
+    ("locals", "leave it out: convert the value where it is assigned, `x = np.float32(…)`"),
     ("looplift", "leave it out: a kernel is always compiled"),
-    ("nogil", "leave it out: it is for functions that run on the host"),
-    ("no_cfunc_wrapper", "leave it out: kernels have no wrapper in C"),
-    ("no_cpython_wrapper", "leave it out: kernels have no wrapper for Python"),
+    ("nogil", "leave it out: it applies to functions that run on the host"),
+    ("no_cfunc_wrapper", "leave it out: kernels have no C wrapper"),
+    ("no_cpython_wrapper", "leave it out: kernels have no Python wrapper"),
     ("nopython", "leave it out: a kernel is always compiled"),
-    ("parallel", "leave it out: the threads of a kernel's grid are what runs in parallel"),
+    ("parallel", "leave it out: the threads of a kernel's grid run in parallel"),
     ("pipeline_class", "leave it out: weft's compiler has its own passes"),
-    ("target", "leave it out: kernels run on the current device, and WEFT_DEVICE=cpu runs them on the CPU"),
+    ("target", "leave it out: kernels run on the current device; set WEFT_DEVICE=cpu to run them on the CPU"),
 ];
 
 /// The suggestion for a name that does not exist, given its whole path such as `weft.cuda.shfl`; `None` if the table

@@ -109,7 +109,7 @@ impl Diagnostic {
 
     /// Numba's message, as it is shown.
     fn words(&self) -> Option<String> {
-        self.numba.as_ref().map(|words| format!("in Numba's words: {words}"))
+        self.numba.as_ref().map(|words| format!("Numba's message: {words}"))
     }
 
     /// Sets the suggestion.

@@ -117,8 +117,10 @@ impl FnLowerer<'_> {
         let text = (self.file, self.def.ast.span.start);
         if self.cx.allocations.within(text, later.start, later.end).meets(sites) {
             let message =
-                "this array was made in an earlier iteration, by a call that is executed again before it is used";
-            self.report(remade(message.to_owned(), span).also(later, "the new array is made here, in the same memory"));
+                "this array was made in an earlier iteration, and the same call runs again before the array is used";
+            self.report(
+                remade(message.to_owned(), span).also(later, "this call makes the new array, in the same memory"),
+            );
         }
     }
 }
@@ -126,6 +128,6 @@ impl FnLowerer<'_> {
 /// The error for an array whose memory another array has reused.
 pub(super) fn remade(message: String, span: Span) -> Diagnostic {
     Diagnostic::error(Code::Remade, span, message)
-        .note("a call that makes an array uses the same memory of the thread each time that it is executed")
+        .note("a call that makes an array uses the same memory of the thread each time it runs")
         .help("make both arrays before the loop, and copy the elements: `before[:] = now`")
 }

@@ -134,9 +134,9 @@ impl FnLowerer<'_> {
             let name = name.split('@').next().unwrap_or(name);
             if conflict.kind == ConflictKind::Remade {
                 let message =
-                    format!("`{name}` is an array of an earlier iteration, whose memory has a newer one by now");
+                    format!("`{name}` is an array of an earlier iteration, and a newer array has overwritten it");
                 let diagnostic = remade(message, span)
-                    .label("used here, after the newer one was made")
+                    .label("used here, after the newer array was made")
                     .also(conflict.first_span, format!("`{name}` becomes the array here"))
                     .also(conflict.second_span, "this call makes both");
                 return self.report(diagnostic);
@@ -146,13 +146,14 @@ impl FnLowerer<'_> {
                 span,
                 format!("`{name}` is {} on one path and {} on another", conflict.first, conflict.second),
             )
-            .label("used here, where the paths have met")
+            .label("used here, after the paths join")
             .also(conflict.first_span, format!("`{name}` is {} here", conflict.first))
             .also(conflict.second_span, format!("`{name}` is {} here", conflict.second))
-            .help("use two variables, or give both paths a value of one type");
+            .help("use two variables, or assign values of one type on both paths");
             let diagnostic = match integer_without_room(conflict) {
                 Some((known, other)) => diagnostic.note(format!(
-                    "with NumPy's typing a Python number takes the type of what it meets, and {known} is out of bounds for {other}"
+                    "with NumPy's typing a Python number takes the type of the other operand, and {known} is out of \
+                     bounds for {other}"
                 )),
                 None => diagnostic,
             };
@@ -227,7 +228,7 @@ impl FnLowerer<'_> {
                     self.store_parts(&locals, value, span);
                 }
                 None if self.is_dry() => {}
-                None => self.cx.fault(self.at(span), "a variable has a type that its join does not take"),
+                None => self.cx.fault(self.at(span), "a variable has a type that its joined type does not hold"),
             }
         }
     }

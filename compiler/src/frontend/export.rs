@@ -30,12 +30,12 @@ pub(super) fn lower_export(cx: &mut Lowerer, request: &Request) {
     let (span, name) = (def.ast.name_span, def.ast.name.clone());
     let at = Span { file, ..span };
     if let Some(variadic) = def.ast.params.iter().find_map(ast::Param::variadic) {
-        let message = format!("a function for other code cannot have `{variadic}`");
+        let message = format!("a function that other code calls cannot have `{variadic}`");
         cx.diagnostics.push(Diagnostic::error(Code::UnsupportedStatement, at, message));
         return;
     }
     if let Some(GpuBody::External(external)) = &def.gpu {
-        let message = format!("`{}` is code from elsewhere: there is nothing to compile", external.symbol);
+        let message = format!("`{}` is linked code: there is nothing to compile", external.symbol);
         cx.diagnostics.push(Diagnostic::error(Code::NotCallable, at, message));
         return;
     }
@@ -47,7 +47,7 @@ pub(super) fn lower_export(cx: &mut Lowerer, request: &Request) {
     }
     if let Some(dtype) = request.args.iter().find_map(by_value) {
         let message = format!(
-            "`{name}` gets {} {dtype} by value: pass an array of it",
+            "`{name}` takes {} {dtype} by value: pass an array of it",
             weft_artifact::article(&dtype.to_string())
         );
         cx.diagnostics.push(Diagnostic::error(Code::UnsupportedValue, at, message));
@@ -73,19 +73,19 @@ pub(super) fn lower_export(cx: &mut Lowerer, request: &Request) {
     let c = matches!(request.options.entry, Entry::Foreign(Foreign { role: Role::Function(Abi::C), .. }));
     let expected = match &passed {
         Some(ArgType::Optional(of)) if c => {
-            let message = format!("`{name}` returns {of} or None, and no result of C's says which");
+            let message = format!("`{name}` returns {of} or None, which a C function cannot express");
             let error = Diagnostic::error(Code::ReturnTypes, span, message);
-            let help = "return a tuple of the value and whether there is one, or declare the result as what it is without \
-                        None: a thread in which it is None ends";
+            let help = "return a tuple of the value and a flag, or declare the result without None: a thread that \
+                        would return None then ends";
             lowerer.report(error.help(help));
             return;
         }
         Some(arg) => Ty::of_arg(arg),
         None if returns == Ty::Static(Static::None) => returns,
         None => {
-            let message = format!("`{name}` returns {returns}, which other code cannot get");
+            let message = format!("`{name}` returns {returns}, which other code cannot receive");
             let error = Diagnostic::error(Code::ReturnTypes, span, message);
-            lowerer.report(error.help("return numbers or tuples of them, and write the rest into an array"));
+            lowerer.report(error.help("return numbers or tuples of them, and write other values into an array"));
             return;
         }
     };

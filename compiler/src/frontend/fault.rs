@@ -199,10 +199,12 @@ impl FnLowerer<'_> {
         let named = args.keywords.first().map(|(_, value, at)| (value.clone(), *at));
         for (value, at) in args.positional.into_iter().chain(named) {
             let Some(arg) = self.fault_arg(&value).filter(|_| args.keywords.is_empty()) else {
-                let message = "what an exception is made of must be known when the kernel is compiled";
+                let message = "the arguments of an exception must be compile-time constants";
                 let diagnostic = Diagnostic::error(Code::NotConstant, at, message);
                 return self.report(
-                    diagnostic.help("give it a text or numbers; print the values, or write them into an array"),
+                    diagnostic.help(
+                        "pass a string or numbers; to report other values, print them or write them into an array",
+                    ),
                 );
             };
             given.push(arg);

@@ -41,7 +41,7 @@ pub(super) fn lower_kernel(cx: &mut Lowerer, request: &Request) {
                 Code::ArgumentCount,
                 span,
                 format!(
-                    "kernel `{}` takes {} but the signature has {}",
+                    "kernel `{}` takes {}, but its signature has {}",
                     def.ast.name,
                     count(def.ast.params.len(), "argument"),
                     request.args.len()
@@ -54,7 +54,7 @@ pub(super) fn lower_kernel(cx: &mut Lowerer, request: &Request) {
     for (param, arg) in def.ast.params.iter().zip(&request.args) {
         if let Some(dtype) = by_value(arg) {
             let message = format!(
-                "`{}` holds {} {dtype} by value: pass an array of it",
+                "`{}` takes {} {dtype} by value: pass an array of it",
                 param.name,
                 weft_artifact::article(&dtype.to_string())
             );
@@ -234,7 +234,7 @@ impl<'a> FnLowerer<'a> {
         let name = &def.ast.name;
         if self.cx.root.is_this_kernel(def) {
             let diagnostic = Diagnostic::error(Code::Recursion, call, format!("the kernel `{name}` calls itself"));
-            self.report(diagnostic.help("let a device function call itself, and the kernel call that"));
+            self.report(diagnostic.help("make the recursive part a device function, and call it from the kernel"));
             return compiled;
         }
         if let Some(open) =
@@ -251,10 +251,10 @@ impl<'a> FnLowerer<'a> {
             return compiled;
         }
         if self.cx.functions.has_too_many(def) {
-            let message = format!("`{name}` calls itself with ever other types of arguments");
+            let message = format!("`{name}` calls itself with new argument types each time");
             let mut diagnostic = Diagnostic::error(Code::Recursion, call, message)
                 .label("this call is one of them")
-                .help("pass it values of the same types: an array where tuples grow");
+                .help("pass values of the same types: use an array instead of a growing tuple");
             for open in
                 self.cx.functions.lowering.iter().filter(|open| Arc::ptr_eq(&open.def, def)).take(MOST_TYPES_SHOWN)
             {
@@ -288,7 +288,7 @@ impl<'a> FnLowerer<'a> {
         let name = &compiled.def.ast.name;
         let is_endless = compiled.returns == Ty::Bottom;
         let message = if is_endless {
-            format!("`{name}` calls itself on every way: the recursion has no end")
+            format!("`{name}` calls itself on every path: the recursion has no end")
         } else if compiled.returns.is_poison() {
             format!("`{name}` returns values whose types cannot be joined")
         } else {
@@ -296,7 +296,7 @@ impl<'a> FnLowerer<'a> {
         };
         let diagnostic = Diagnostic::error(Code::Recursion, self.at(call), message)
             .label("this call is part of the recursion")
-            .help("return a value without a call on some way");
+            .help("add a branch that returns without recursing");
         self.cx.undefined.push(if is_endless {
             diagnostic.numba("cannot type infer runaway recursion")
         } else {
@@ -349,7 +349,7 @@ fn lower_device(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> Option
     cx.functions.n_named += 1;
     let file = cx.sources.add(&def.source);
     let Some(index) = typed(cx, def, args) else {
-        cx.fault(Span { file, ..def.ast.name_span }, "a function has no types");
+        cx.fault(Span { file, ..def.ast.name_span }, "a function has no argument types");
         return None;
     };
     let typed = &mut cx.functions.typed[index];
@@ -365,9 +365,9 @@ fn lower_device(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> Option
     let builder = Builder::new(Function::new(name, FunctionKind::Device, def.ast.span));
     let mut lowerer = FnLowerer::new(cx, Arc::clone(def), builder, loops);
     if !settles {
-        let message = format!("what `{}` returns grows with each call of itself", def.ast.name);
+        let message = format!("the type that `{}` returns grows with each recursive call", def.ast.name);
         let diagnostic = Diagnostic::error(Code::Recursion, def.ast.name_span, message);
-        lowerer.report(diagnostic.help("return values of one type: write what grows into an array"));
+        lowerer.report(diagnostic.help("return values of one type, and write the growing result into an array"));
     }
     let found = walk_device(&mut lowerer, args, Some(returns.clone()), may_end_thread);
     let joined = joined_returns(&found, def.typing.unwrap_or_default()).map_or(Ty::Static(Static::None), |(ty, _)| ty);
@@ -390,7 +390,7 @@ fn lower_device(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> Option
         if !(holds || declared_result(def, args).is_some()) || !ends {
             let place = lowerer.at(here);
             if !lowerer.cx.explained() {
-                lowerer.cx.fault(place, "a function does not return what its typing found");
+                lowerer.cx.fault(place, "a function does not return the type that its typing found");
             }
         }
     }
@@ -419,12 +419,12 @@ impl FnLowerer<'_> {
         {
             let text = ty.chars().is_some();
             let (what, help) = if text {
-                ("a text", "return the element of an array itself (`return names[i]`), or where it stands")
+                ("a string", "return the element of an array itself (`return names[i]`), or its index")
             } else {
                 ("an array", "make the array in the function that calls this one, and pass it")
             };
             let name = &self.def.ast.name;
-            let message = format!("`{name}` returns {what} in its own local memory, which ends with it");
+            let message = format!("`{name}` returns {what} in its own local memory, which is freed when it returns");
             let diagnostic = Diagnostic::error(Code::ReturnTypes, span, message);
             self.report(diagnostic.help(help));
             self.env = None;

@@ -122,7 +122,7 @@ impl FnLowerer<'_> {
     pub(super) fn is_iterable(&mut self, value: &Value, span: Span) -> bool {
         let good = Sequence::of(value).is_some();
         if !good && !value.ty().is_poison() {
-            let message = format!("a `for` loop cannot go over {}", value.ty());
+            let message = format!("a `for` loop cannot iterate over {}", value.ty());
             let diagnostic = Diagnostic::error(Code::UnsupportedStatement, span, message);
             self.report(diagnostic.help("loop over `range(…)`, an array or a tuple"));
         }

@@ -107,7 +107,7 @@ fn note(computed: &Computed, numpy: Option<Number>) -> Option<Diagnostic> {
         let diagnostic = diagnostic.note(format!("with NumPy's types it is {numpy}"));
         // Integers of any size are computed as 64 bits.
         let wide = |operand: Number| kind(result) > 0 && operand.size_bytes() > numpy.size_bytes();
-        let what = if wide(left) || wide(right) { "what is wider" } else { "the result" };
+        let what = if wide(left) || wide(right) { "the wider operand" } else { "the result" };
         let help = format!("write `@cuda.jit(typing=\"numpy\")`, or cast {what}: `np.{}(…)`", shown(numpy));
         return Some(diagnostic.help(help));
     }
@@ -116,7 +116,7 @@ fn note(computed: &Computed, numpy: Option<Number>) -> Option<Diagnostic> {
     let mixed = (small(left) && whole(right)) || (small(right) && whole(left));
     let float = if small(left) { left } else { right };
     (mixed && result.part() == Scalar::F64).then(|| {
-        let diagnostic = diagnostic.note("so it is with NumPy's types");
+        let diagnostic = diagnostic.note("NumPy's types give the same");
         diagnostic.help(format!("cast the integer: `np.{}(…)`", shown(float)))
     })
 }

@@ -90,7 +90,7 @@ impl FnLowerer<'_> {
         let inner = self.settle(inner, span);
         if let Some(given) = self.number(&given, Scalar::Bool, span) {
             let missing = self.b.unary(UnaryOp::Not, given, span);
-            let what = "a value that is None is used";
+            let what = "a value is used that is None";
             self.end_thread_if(missing, Exception::builtin("TypeError", what), span);
         }
         inner

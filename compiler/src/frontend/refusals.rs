@@ -17,24 +17,24 @@ use crate::{
 /// By the words that the parser gives a statement or an expression.
 const WAYS_OUT: &[(&str, &str)] = &[
     // Statements.
-    ("a `class` definition", "define the class outside of the function"),
-    ("a pattern of keys or classes in a `match`", "match values and tuples, and test for the rest with `if`"),
-    ("a `raise … from`", "raise the exception alone: a kernel catches none that could be its cause"),
+    ("a `class` definition", "define the class outside the function"),
+    ("a pattern of keys or classes in a `match`", "match values and tuples, and test other cases with `if`"),
+    ("a `raise … from`", "raise the exception without `from`: a kernel catches no exceptions"),
     (
         "a `try` statement",
-        "a kernel cannot catch exceptions, which end the thread: test for the case with `if` before it comes to that",
+        "test for the case with `if` instead: an exception ends the thread, and a kernel cannot catch it",
     ),
-    ("a `type` statement", "define the type outside of the function"),
-    ("a `with` statement", "write its body alone: a kernel has nothing to open or to close"),
+    ("a `type` statement", "define the type outside the function"),
+    ("a `with` statement", "write its body alone: a kernel has no context managers"),
     ("a coroutine's `async for`", "write `for`"),
-    ("a coroutine's `async with`", "write its body alone: a kernel has nothing to open or to close"),
-    ("a local `import`", "import at the top of the file: a kernel reads the names that its function sees"),
-    ("a nested `async def`", "write `def`, outside of the function, and decorate it with `@cuda.jit(device=True)`"),
+    ("a coroutine's `async with`", "write its body alone: a kernel has no context managers"),
+    ("a local `import`", "import it at the top of the file: a kernel can use the globals of its function"),
+    ("a nested `async def`", "write `def` outside the function, and decorate it with `@cuda.jit(device=True)`"),
     // Expressions.
     ("`yield from`", "write the loop where its values are used"),
     ("`yield`", "return the value, write it into an array, or write the loop where its values are used"),
-    ("coroutine (`await`)", "leave out `await`, and call a device function"),
-    ("coroutine (`async for`)", "leave out `async`"),
+    ("coroutine (`await`)", "remove `await`, and call a device function"),
+    ("coroutine (`async for`)", "remove `async`"),
     ("dictionary", "use a tuple, an array indexed by number, or one variable for each key"),
     ("dictionary comprehension", "write a loop that fills an array: `cuda.local.array(shape, dtype)`"),
     ("list comprehension", "write a loop that fills an array: `cuda.local.array(shape, dtype)`"),
@@ -51,7 +51,7 @@ pub(super) fn no_field(array: ArrayTy, name: &str, span: Span) -> Diagnostic {
     let message = format!("{} has no field `{name}`", Ty::Array(array));
     let diagnostic = Diagnostic::error(Code::NoSuchAttribute, span, message);
     let DType::Compound(id) = array.dtype else {
-        return diagnostic.help("its elements are no records: index it with integers");
+        return diagnostic.help("its elements are not records: index it with integers");
     };
     let Compound::Record(record) = id.get() else { return diagnostic };
     let names = || record.fields().iter().map(|field| field.name.as_str());
@@ -70,8 +70,7 @@ pub(super) fn readonly(shown: impl Display, span: Span) -> Diagnostic {
     let shown = shown.to_string();
     let shown = shown.strip_prefix("Array(").map_or_else(|| shown.clone(), |rest| format!("array({rest}"));
     Diagnostic::error(Code::ReadonlyArray, span, format!("{shown} is read-only")).help(
-        "an array that the kernel finds outside of itself is a constant, and so is an argument whose `flags.writeable` \
-         is off: pass one that may be written",
+        "pass a writable array: global arrays, and arguments with `flags.writeable` off, are constants in a kernel",
     )
 }
 
@@ -140,14 +139,14 @@ pub(super) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<Str
 pub(super) fn instead_of_index(value: &Value) -> Option<&'static str> {
     match value {
         Value::Static(Static::Function(_)) => {
-            Some("a kernel cannot launch one: call the function without a configuration, or launch it from Python")
+            Some("call it without a launch configuration, or launch it from Python: a kernel cannot launch kernels")
         }
         Value::Static(Static::Known(_)) => {
             let shown = value.ty().to_string();
             AXES.contains(&shown.as_str()).then_some(AXIS)
         }
         Value::Scalar(..) | Value::Complex(..) | Value::Int(_) | Value::Bool(_) => {
-            Some("a number has no elements: leave the index out, or index the array that it is read from")
+            Some("remove the index, or index the array that the number is read from")
         }
         Value::Array(_) | Value::Object(..) | Value::Static(_) | Value::Poison => None,
     }
@@ -156,7 +155,7 @@ pub(super) fn instead_of_index(value: &Value) -> Option<&'static str> {
 /// The suggestion for an unsupported statement or expression.
 pub(super) fn way_out(what: &str) -> &'static str {
     let known = WAYS_OUT.iter().find(|(name, _)| *name == what);
-    known.map_or("do it on the host, and pass what comes of it", |(_, way_out)| way_out)
+    known.map_or("compute it on the host, and pass the result", |(_, way_out)| way_out)
 }
 
 #[cfg(test)]

@@ -56,16 +56,16 @@ fn of_op(function: &Function, op: Op, args: &[ExprId], is_read: bool) -> Option<
             match step {
                 AtomicOp::Add | AtomicOp::Sub if element.is_float() => of(
                     format!("{} of {element}", name()),
-                    "each sum is rounded, and the threads come in no fixed order",
+                    "each sum is rounded, and the order of the threads is not fixed",
                     Some(
-                        "add integers, such as fixed-point numbers, or have cuda.coop or cuda.reduce put the values together, \
-                         whose order does not change",
+                        "add integers, such as fixed-point numbers, or use cuda.coop or cuda.reduce, which add in a \
+                         fixed order",
                     ),
                 ),
                 AtomicOp::Exchange | AtomicOp::Cas => of(
                     name(),
-                    "the threads come in no fixed order",
-                    Some("leave it where what the kernel computes does not depend on who is first"),
+                    "the order of the threads is not fixed",
+                    Some("keep it if the kernel's results do not depend on which thread is first"),
                 ),
                 AtomicOp::Add
                 | AtomicOp::Sub
@@ -82,20 +82,20 @@ fn of_op(function: &Function, op: Op, args: &[ExprId], is_read: bool) -> Option<
                         return None;
                     }
                     of(
-                        format!("what {} gives", name()),
-                        "the threads come in no fixed order",
-                        Some("leave it where what the kernel computes does not depend on who is first"),
+                        format!("the result of {}", name()),
+                        "the order of the threads is not fixed",
+                        Some("keep it if the kernel's results do not depend on which thread is first"),
                     )
                 }
             }
         }
-        Op::Clock(_) => of("a clock".to_owned(), "it has another time each time", None),
+        Op::Clock(_) => of("a clock".to_owned(), "it returns a different time on each run", None),
         Op::ActiveMask => of(
             "activemask".to_owned(),
-            "which lanes are at a place together is the device's choice",
-            Some("say which lanes take part: a mask that is known, or a vote over one"),
+            "the device decides which lanes execute together",
+            Some("pass the mask of the lanes that take part, or vote over such a mask"),
         ),
-        Op::Ptx { .. } => of("PTX".to_owned(), "a CPU runs the Python function in its place", None),
+        Op::Ptx { .. } => of("PTX".to_owned(), "a CPU runs the Python function instead", None),
         Op::External(_) => of("code of another language".to_owned(), "weft does not know what it computes", None),
         Op::Barrier
         | Op::GridBarrier

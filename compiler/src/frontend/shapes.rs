@@ -158,7 +158,7 @@ impl FnLowerer<'_> {
 
     /// Reports extents that are known and do not fit each other.
     fn extents_differ(&mut self, own: i64, extent: i64, span: Span) -> Option<()> {
-        let message = format!("an extent of {own} cannot be broadcast to one of {extent}");
+        let message = format!("a dimension of size {own} cannot be broadcast to size {extent}");
         let _: Value = self.error(Code::BadAssignment, span, message);
         None
     }

@@ -465,7 +465,7 @@ impl fmt::Display for Ty {
                     ObjectKind::Closure(closure) => return write!(f, "function {}", closure.name()),
                     ObjectKind::Slice => return f.write_str("slice"),
                     ObjectKind::Group(group) => return f.write_str(group.name()),
-                    ObjectKind::Formatted(_) => return f.write_str("formatted text"),
+                    ObjectKind::Formatted(_) => return f.write_str("formatted string"),
                     ObjectKind::Range(ty) => return write!(f, "range of {ty}"),
                     ObjectKind::Enumerate => f.write_str("enumerate(")?,
                     ObjectKind::NdIndex => f.write_str("ndindex(")?,

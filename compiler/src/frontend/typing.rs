@@ -61,7 +61,7 @@ impl FnLowerer<'_> {
         if !self.is_dry() {
             let stable = state::same(&used.header, &wider) && state::same(&used.exit, &found.exit);
             if !stable && !self.cx.explained() {
-                self.cx.fault(self.at(place), "the types of a loop are not what they were found to be");
+                self.cx.fault(self.at(place), "the types of a loop differ from those that were inferred");
             }
             return None;
         }
@@ -69,7 +69,7 @@ impl FnLowerer<'_> {
             found.header = wider;
         }
         if walks >= MOST_WALKS {
-            self.cx.fault(self.at(place), "the types of a loop do not settle");
+            self.cx.fault(self.at(place), "the types of a loop do not converge");
             return None;
         }
         let stable = state::same(&used.header, &found.header);

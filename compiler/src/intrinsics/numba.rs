@@ -13,8 +13,9 @@ pub struct NumbaNames {
     pub way_out: Option<&'static str>,
 }
 
-const LOOP: &str = "write it as a loop, over an array that is passed or that `cuda.local.array` makes";
-const MAKES: &str = "make the array with `numpy.zeros(shape, dtype)` and write its elements, or outside and pass it";
+const LOOP: &str = "write a loop over an array argument or over a `cuda.local.array`";
+const MAKES: &str = "make the array with `numpy.zeros(shape, dtype)` and write its elements, or make it on the host \
+    and pass it";
 
 const NAMES: &[NumbaNames] = &[
     NumbaNames {

@@ -66,7 +66,7 @@ pub const PASSES: &[Pass] = &[
         targets: Targets::All,
         sanitized: true,
         estimates: false,
-        why_here: "first: what the front end made is the same for every target; does nothing where nobody asks",
+        why_here: "first: the front end's output is the same for every target; does nothing unless requested",
     },
     Pass {
         name: "sanitize",
@@ -74,7 +74,7 @@ pub const PASSES: &[Pass] = &[
         targets: Targets::Host,
         sanitized: true,
         estimates: false,
-        why_here: "before the others: tells of what the program has, before that is taken apart; does nothing where nobody asks",
+        why_here: "before the others: annotates the program before it is lowered; does nothing unless requested",
     },
     Pass {
         name: "inline",
@@ -114,7 +114,7 @@ pub const PASSES: &[Pass] = &[
         targets: Targets::All,
         sanitized: false,
         estimates: false,
-        why_here: "after what makes code dead, before what looks at which locals are read",
+        why_here: "after passes that make code dead, before passes that depend on which locals are read",
     },
     Pass {
         name: "coarsen",
@@ -130,7 +130,8 @@ pub const PASSES: &[Pass] = &[
         targets: Targets::Host,
         sanitized: false,
         estimates: false,
-        why_here: "after the proofs and with few temporaries; before drop_dead_params, since it asks for extents that may be unread",
+        why_here: "after the proofs and with few temporaries; before drop_dead_params, since it needs extents that \
+            may be unread",
     },
     Pass {
         name: "drop_dead_params",
@@ -170,7 +171,7 @@ pub const PASSES: &[Pass] = &[
         targets: Targets::Host,
         sanitized: true,
         estimates: false,
-        why_here: "after drop_dead, which finds the values that nobody reads; the CPU's barriers carry none",
+        why_here: "after drop_dead, which finds unread values; the CPU's barriers carry none",
     },
     Pass {
         name: "access",
@@ -178,7 +179,7 @@ pub const PASSES: &[Pass] = &[
         targets: Targets::All,
         sanitized: true,
         estimates: false,
-        why_here: "behind all that changes code: describes the accesses that are left",
+        why_here: "after all passes that change code: describes the remaining accesses",
     },
     Pass {
         name: "assumptions",
@@ -186,7 +187,7 @@ pub const PASSES: &[Pass] = &[
         targets: Targets::Nvptx,
         sanitized: false,
         estimates: false,
-        why_here: "last: asks what is read and written",
+        why_here: "last: computes what is read and written",
     },
     Pass {
         name: "assumptions_on_host",

@@ -95,11 +95,13 @@ fn parse_text(text: &str) -> Result<Expr> {
             let several = ["expected `\n`", "expected `\\n`"].iter().any(|start| error.message.starts_with(start));
             let early = error.message.contains("in the middle of a statement");
             match text.trim() {
-                "" => bad(error.span, "there is nothing in the signature").help("write `void()` for no arguments"),
-                _ if text.contains('*') => error.help("an array is `float32[:]`, a pointer `CPointer(float32)`"),
-                _ if several => Diagnostic { message: "there is more behind the signature".to_owned(), ..error }
-                    .help("several signatures are a list of texts: `[\"void(int32)\", \"void(float32)\"]`"),
-                _ if early => Diagnostic { message: "the signature ends too early".to_owned(), ..error },
+                "" => bad(error.span, "the signature is empty").help("write `void()` for no arguments"),
+                _ if text.contains('*') => {
+                    error.help("write an array as `float32[:]`, a pointer as `CPointer(float32)`")
+                }
+                _ if several => Diagnostic { message: "unexpected text after the signature".to_owned(), ..error }
+                    .help("pass several signatures as a list of strings: `[\"void(int32)\", \"void(float32)\"]`"),
+                _ if early => Diagnostic { message: "the signature is incomplete".to_owned(), ..error },
                 _ => error,
             }
         })
@@ -172,7 +174,7 @@ impl Reader<'_> {
             ExprKind::Tuple(items) => Ok(Signature { args: self.types(items)?, returns: None }),
             ExprKind::Call { func, args, keywords } if !self.is_constructor(func) => {
                 if let Some((_, value)) = keywords.first() {
-                    return Err(bad(value.span, "a signature has no named arguments"));
+                    return Err(bad(value.span, "a signature cannot have keyword arguments"));
                 }
                 Ok(Signature { args: self.types(args)?, returns: self.return_type(func)? })
             }
@@ -199,7 +201,7 @@ impl Reader<'_> {
     }
 
     fn not_a_signature(self, expr: &Expr) -> Diagnostic {
-        let help = "write `void(float32[:], int32)`, or the types alone: `(float32[:], int32)`";
+        let help = "write `void(float32[:], int32)`, or only the argument types: `(float32[:], int32)`";
         match self.ty(expr) {
             Ok(ty) => bad(expr.span, format!("{ty} is a type, not a signature")).help(help),
             Err(error) if matches!(expr.kind, ExprKind::Name(_) | ExprKind::Attribute { .. }) => error,
@@ -282,7 +284,7 @@ impl Reader<'_> {
             match last(&chain) {
                 "float" => error.help("write `float32` or `float64`"),
                 "int" => error.help("write `int32` or `int64`"),
-                "void" | "none" => error.help("`void` is the return type of a kernel: `void(float32[:])`"),
+                "void" | "none" => error.help("use `void` only as the return type of a kernel: `void(float32[:])`"),
                 name => match closest(name, Number::all().map(Number::name)) {
                     Some(near) => error.help(format!("did you mean `{near}`?")),
                     None => error,
@@ -360,9 +362,10 @@ impl Reader<'_> {
             ("UniTuple", [item, n]) => {
                 let item = self.ty(item)?;
                 let each = item.leaves().max(1) as u64;
-                let n = count(n)
-                    .filter(|n| n.checked_mul(each).is_some_and(|all| all <= MAX_LEAVES as u64))
-                    .ok_or_else(|| bad(n.span, format!("a count of items, {MAX_LEAVES} with those in them at most")))?;
+                let n =
+                    count(n).filter(|n| n.checked_mul(each).is_some_and(|all| all <= MAX_LEAVES as u64)).ok_or_else(
+                        || bad(n.span, format!("the number of items, at most {MAX_LEAVES} including nested ones")),
+                    )?;
                 Ok(ArgType::Tuple(vec![item; n as usize]))
             }
             ("CPointer", [of]) => match self.ty(of)? {
@@ -378,7 +381,7 @@ impl Reader<'_> {
             },
             ("Optional" | "OptionalType" | "optional", [of]) => {
                 let ty = self.ty(of)?;
-                ty.or_none().ok_or_else(|| bad(of.span, "what is None or None is `none`"))
+                ty.or_none().ok_or_else(|| bad(of.span, "use `none` for the type of None"))
             }
             (name @ ("array" | "Array" | "UniTuple" | "CPointer" | "Optional" | "OptionalType" | "optional"), _) => {
                 let form = match name {
@@ -409,7 +412,7 @@ impl Reader<'_> {
     /// What a variable was assigned.
     fn value(self, expr: &Expr) -> Result<Option<Expr>> {
         if self.aliases >= MAX_ALIASES {
-            return Err(bad(expr.span, "this name stands for itself"));
+            return Err(bad(expr.span, "the definition of this name refers to itself"));
         }
         let named = chain(expr).and_then(|chain| (self.names)(&chain));
         Ok(match named {
@@ -449,7 +452,7 @@ fn layout_of(expr: &Expr) -> Result<Layout> {
         "C" => Ok(Layout::C),
         "F" => Ok(Layout::F),
         "A" => Ok(Layout::Any),
-        _ => Err(bad(expr.span, "the layout of an array is C, F or A")),
+        _ => Err(bad(expr.span, "the layout of an array must be C, F or A")),
     }
 }
 
@@ -459,21 +462,21 @@ fn array(dtype: DType, index: &Expr) -> Result<ArgType> {
     let mut contiguous = Vec::new();
     for (axis, dim) in dims.iter().enumerate() {
         let ExprKind::Slice { lower: None, upper: None, step } = &dim.kind else {
-            return Err(bad(dim.span, "a dimension is written `:` or `::1`"));
+            return Err(bad(dim.span, "write a dimension as `:` or `::1`"));
         };
         match step.as_deref() {
             None => {}
             Some(step) if count(step) == Some(1) => contiguous.push(axis),
             Some(step) => {
                 let negative = matches!(&step.kind, ExprKind::Constant(Constant::Int(step)) if i64::try_from(step).is_ok_and(|step| step < 0));
-                let known = if negative { "no layout has a negative step" } else { "the step can only be 1" };
+                let known = if negative { "a layout cannot have a negative step" } else { "the step can only be 1" };
                 return Err(bad(step.span, format!("{known}: `::1` marks the contiguous dimension")));
             }
         }
     }
     if dims.is_empty() {
-        let error = bad(index.span, "a dimension is written `:` or `::1`");
-        return Err(error.help(format!("an array without dimensions is `array({dtype}, 0d, C)`")));
+        let error = bad(index.span, "write a dimension as `:` or `::1`");
+        return Err(error.help(format!("write an array without dimensions as `array({dtype}, 0d, C)`")));
     }
     if dims.len() > MAX_NDIM {
         return Err(bad(index.span, format!("an array has 0 to {MAX_NDIM} dimensions, not {}", dims.len())));

@@ -46,7 +46,7 @@ else:
     from weft._vectorize import vectorize
 
     def __getattr__(name: str) -> object:
-        """Import `weft.cuda` when it is asked for: a program that only needs types does without."""
+        """Import `weft.cuda` at its first use: a program that only needs types does without."""
         if name == "cuda":
             import importlib
 

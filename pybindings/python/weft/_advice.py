@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from types import FrameType
 
 _MOST_KEPT = 64
-"""Of so many pieces of advice a process tells the others: each takes a file descriptor."""
+"""The number of warnings that a process shares with others: each takes a file descriptor."""
 
 _first: dict[str, int] = {}
-"""What this process was the first to say, and which process that was: it may have forked since."""
+"""The warnings that this process was the first to emit, and its process id: it may have forked since."""
 
 _shown: set[tuple[str, str, int]] = set()
 """Advice that was shown in place of an error, by text, file and line: Python's filters know nothing of it."""
@@ -77,8 +77,8 @@ def _matches(pattern: object, text: str) -> bool:
 def _is_first(advice: str) -> bool:
     """Whether no other process of the program has said it.
 
-    The processes of a program are those of a process group, as a shell starts one for each command. Whoever says
-    something first has a socket of that name as long as it or a child lives: nothing is left of it, in no folder.
+    The processes of a program are those of a process group, as a shell starts one for each command. The first
+    process that emits a warning opens an abstract socket of that name, which exists while it or a child lives.
     """
     if advice in _first:
         return _first[advice] == os.getpid()

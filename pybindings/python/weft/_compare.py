@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     import numpy as np
 
 _SHOWN = 5
-"""How many elements that differ are kept of an argument, the first ones."""
+"""The maximum number of differing elements that are reported for an argument, the first ones."""
 
 _NO_GPU = (
-    "compare() makes a launch on a GPU and on the CPU, and this process has no GPU: {device} runs its kernels. Run it "
+    "compare() launches on a GPU and on the CPU, but this process has no GPU: {device} runs its kernels. Run it "
     "on a machine with a GPU and without WEFT_DEVICE=cpu; or keep the results of this machine in a file (np.savez), "
     "those of the other in another one, and compare these."
 )
@@ -41,9 +41,9 @@ class Difference:
     Attributes
     ----------
     index
-        Its index, a number for each axis; empty for a value that is no array.
+        Its index, a number for each axis; empty for a value that is not an array.
     gpu, cpu
-        What the GPU and the CPU left there.
+        The values from the GPU and from the CPU.
     ulps
         How many floats of its type one is away from the other; of integers the distance. None where one of two floats
         is NaN, or both are, with other bits.
@@ -104,7 +104,7 @@ class Argument:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Comparison:
-    """What `kernel[grid, block].compare(…)` has found; printed, it is a table.
+    """The result of `kernel[grid, block].compare(…)`; prints as a table.
 
     Attributes
     ----------
@@ -215,11 +215,11 @@ def _pickled(config: Any, values: list[Any], names: list[str]) -> bytes:
                 pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
             except Exception as why:
                 msg = (
-                    "compare() gives the arguments to a process that runs the kernel on the CPU, "
-                    f"and `{name}` cannot be pickled: {why}"
+                    "compare() passes the arguments to a process that runs the kernel on the CPU, "
+                    f"but `{name}` cannot be pickled: {why}"
                 )
                 raise TypeError(msg) from why
-        msg = f"compare() gives the kernel to a process that runs it on the CPU, and it cannot be pickled: {error}"
+        msg = f"compare() passes the kernel to a process that runs it on the CPU, but it cannot be pickled: {error}"
         raise TypeError(msg) from error
 
 
@@ -340,7 +340,7 @@ def _largest(gpu: np.ndarray, cpu: np.ndarray) -> int | None:
 
 
 def _main() -> None:
-    """Make the launch that another process has asked for."""
+    """Make the launch that another process has requested."""
     asked, answer = map(Path, sys.argv[1:])
     given, names, count = pickle.loads(asked.read_bytes())
     (dispatcher, grid, block, sharedmem, cluster), values = pickle.loads(given)

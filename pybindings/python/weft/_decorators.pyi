@@ -46,12 +46,12 @@ class Options(TypedDict, total=False):
     source: str | None
 
 class Decorator(Protocol):
-    """What makes a kernel or a device function of a function."""
+    """The decorator that makes a kernel or a device function from a function."""
 
     def __call__(self, function: Callable[_P, _R], /) -> Dispatcher[_P, _R]: ...
 
 class UfuncDecorator(Protocol):
-    """What makes a ufunc of a function of numbers."""
+    """The decorator that makes a ufunc from a function of numbers."""
 
     def __call__(self, function: Callable[..., Any], /) -> Ufunc: ...
 

@@ -27,7 +27,7 @@ def missing(what: str, path: str, known: Iterable[str]) -> Exception:
     Returns
     -------
     AttributeError or ImportError
-        An `ImportError` where ``from … import`` asks a module: it says nothing of an `AttributeError`'s text.
+        An `ImportError` for ``from … import`` of a module, which does not show the message of an `AttributeError`.
     """
     owner, _, name = path.rpartition(".")
     # Names with a leading underscore are mostly read to test whether they exist.

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from weft._weft import ForAll, Kernel, PreparedLaunch, _LaunchConfiguration
 
 _KEPT = 128
-"""As many functions that came by value are kept where nobody else keeps them, for those that come next."""
+"""The number of functions received by value that are cached for later ones if there is no other reference to them."""
 
 _LARGEST = 1 << 20
 """Arrays of more bytes are not compared: functions with such values are no one's equals."""
@@ -176,7 +176,7 @@ def _importable(dispatcher: Any) -> str | None:
 
 
 def _goes_by_value(module: str) -> bool:
-    """Whether a program has told cloudpickle that other processes do not have a module."""
+    """Whether a program has registered with cloudpickle that other processes do not have a module."""
     cloudpickle = sys.modules.get("cloudpickle")
     if cloudpickle is None:
         return False
@@ -270,7 +270,7 @@ def _equals(dispatcher: Dispatcher) -> str | None:
 
 
 def _content(value: Any, seen: dict[int, int]) -> Any:
-    """Give nested tuples of texts, bytes and numbers that are equal for equal values.
+    """Return nested tuples of strings, bytes and numbers that are equal for equal values.
 
     Parameters
     ----------
@@ -373,5 +373,5 @@ def rebuild_prepared(
 
 
 def rebuild_forall(dispatcher: Dispatcher, ntasks: int, thread_per_block: int, sharedmem: int) -> ForAll:
-    """Make a launch over so many threads again."""
+    """Make a launch over a number of threads again."""
     return dispatcher.forall(ntasks, thread_per_block, 0, sharedmem)

@@ -24,7 +24,7 @@ class PointedArray:
         self.__name__ = name
 
     def __call__(self, ptr: Any, shape: int | Sequence[int], dtype: Any = None) -> NDArray[Any]:
-        """Make an array over the memory that a pointer of `ctypes` points to; the memory stays whose it is."""
+        """Make an array over the memory that a pointer of `ctypes` points to; it does not own the memory."""
         import ctypes
 
         import numpy as np

@@ -16,7 +16,7 @@ def pytest_addoption(parser: Any) -> None:
     group.addoption(
         "--weft-sanitize-tools",
         metavar="TOOLS",
-        help="the same with some of memcheck,racecheck,initcheck,synccheck",
+        help="the same, with only some of memcheck,racecheck,initcheck,synccheck",
     )
 
 

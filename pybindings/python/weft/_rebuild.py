@@ -1,8 +1,8 @@
 """Writes the text of a simple function anew from its code.
 
-A function that `exec` made has no text once its maker has let go of it. Statements that run one after the other, `if`
-and `for` over what kernels use are easily read back; anything else gives none. Whoever asks compiles the text and takes
-it only if Python makes the function's very code of it, so what is misread here is no danger.
+The source of a function that `exec` made is lost when its string is deleted. This module reads back simple statements,
+`if`, and `for` over iterables of kernels; for other code it returns no source. The caller compiles the source and uses
+it only if Python compiles it to the code of the function, so a mistake here is harmless.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from types import CodeType
 
 _LONGEST = 1 << 14
-"""Codes of more bytes are not read: their maker has a text that is better kept."""
+"""Codes of more bytes are not read: their source is found elsewhere."""
 
 _KINDS = 0x2AC  # ``*args``, ``**kwargs``, generators and coroutines
 
@@ -43,7 +43,7 @@ class _Unread(Exception):
 
 
 class _Null(ast.expr):
-    """What a call has below its function."""
+    """The value that a call pushes before its function."""
 
 
 class _InPlace(ast.BinOp):
@@ -51,7 +51,7 @@ class _InPlace(ast.BinOp):
 
 
 def rebuilt_sources(function: Callable[..., object]) -> Iterator[str]:
-    """Give texts of a definition that may have a function's code, the likelier first; none if it is not simple.
+    """Return sources of a definition that may have a function's code, the likelier first; none if it is not simple.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ class _Reader:
         return to
 
     def conjunction(self, name: str, at: int, test: ast.expr, to: int) -> tuple[int, ast.expr]:
-        """Read further tests that jump to the same place when false; gives what comes after them, and them all."""
+        """Read further tests that jump to the same target when false; returns the code after them, and all tests."""
         tests, begin, stack = [test], at, list[ast.expr]()
         while at < to:
             found = self.instructions[at]
@@ -224,7 +224,7 @@ class _Reader:
         return begin, ast.BoolOp(ast.And(), tests) if len(tests) > 1 else test
 
     def same(self, one: int, other: int) -> bool:
-        """Whether it is the same to go on at either: Python gives each way out of a function an end of its own."""
+        """Whether two targets are equivalent: Python duplicates the code of each exit of a function."""
 
         def ends(at: int) -> bool:
             found = self.instructions[at]
@@ -303,7 +303,7 @@ class _Reader:
             raise _Unread
 
     def call(self, count: int, stack: list[ast.expr]) -> None:
-        """Read a call of so many arguments, the last ones by keyword."""
+        """Read a call with a number of arguments, the last ones by keyword."""
         args = [stack.pop() for _ in range(count)][::-1]
         function, null = stack.pop(), stack.pop()
         if isinstance(function, _Null):
@@ -322,7 +322,7 @@ def _parts(value: object) -> tuple[Any, ...]:
 
 
 def _bound(node: ast.expr) -> ast.expr | None:
-    """Leave out None where nothing means the same: of a slice, and behind `return`."""
+    """Leave out None where None means the same: of a slice, and after `return`."""
     return None if isinstance(node, ast.Constant) and node.value is None else node
 
 

@@ -1,4 +1,4 @@
-"""What becomes of the sanitizer's findings: an exception, a warning, or an item of the list of `weft sanitize`.
+"""Reporting of the sanitizer's findings: an exception, a warning, or an item of the list of `weft sanitize`.
 
 The processes that a program starts write theirs to a folder, from which `weft sanitize` reads them.
 """
@@ -43,7 +43,7 @@ def report(found: list[tuple[Any, ...]], raises: bool, folder: Path | None) -> S
         return None
     if folder is not None and _written(findings, folder):
         return None
-    message = "\n\n".join(["the sanitizer has found:", *map(shown, findings)])
+    message = "\n\n".join(["the sanitizer found:", *map(shown, findings)])
     if raises:
         return SanitizerError(message, findings)
     warnings.warn(message, SanitizerWarning, stacklevel=2)
@@ -143,8 +143,8 @@ def _called(call: Call) -> str:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="weft sanitize",
-        description="Run a Python program with its kernels on the CPU, and print what is wrong with them.",
-        epilog="Exits with 1 if something was found, else as the program does.",
+        description="Run a Python program with its kernels on the CPU, and print the errors that the sanitizer finds.",
+        epilog="Exits with 1 if the sanitizer found an error, else with the program's exit code.",
     )
     parser.add_argument("--tool", default="all", metavar="TOOLS", help=f"all, or some of {','.join(TOOLS)}")
     parser.add_argument("--json", action="store_true", help="print the findings as a JSON array to the standard output")
@@ -196,7 +196,7 @@ def run(argv: list[str]) -> int:
 
 
 def _merged(findings: list[Finding]) -> list[Finding]:
-    """Make one of those that several launches have found at the same places."""
+    """Make one of those that several launches have found on the same lines."""
     merged: dict[tuple[Any, ...], Finding] = {}
     for finding in findings:
         places = tuple(sorted({(access.file, access.line) for access in finding.accesses}))

@@ -1,12 +1,12 @@
-"""Finds the text of a function, and where Python packages lie.
+"""Finds the source of a function, and the folders of Python packages.
 
-Python keeps no text with a function, and a file may change while it is loaded. So the file is read when a function is
-decorated, which is as near to its loading as weft can come, and the text that is compiled is one whose code, as Python
-compiles it, is that of the function. That is looked at when the function is first compiled, not at the decoration.
+Python does not store the source of a function, and a file may change after it was loaded. So weft reads the file when a
+function is decorated, soon after the file was loaded. When the function is first compiled, weft checks that Python
+compiles the source to the code of the function.
 
-A function that `exec` made has no file. Its text is often still in a variable or a constant of whoever decorates it, so
-the calls under way are searched for one; that of a simple function can be written anew from its code. Taken is only a
-text whose code is the function's.
+A function that `exec` made has no file. Its source is often still in a variable or a constant of the caller, so weft
+searches the frames of the current calls. The source of a simple function can also be rebuilt from its code. weft uses
+only a source that compiles to the code of the function.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
 _VERSIONS = 4
-"""As many texts of one file are kept: functions of a factory that is called after an edit have an older one."""
+"""The number of cached versions of a file: functions of a factory that is called after an edit have an older one."""
 
 _FRAMES = 64
 """As many calls under way are searched for the text of a function without a file."""
@@ -131,7 +131,7 @@ def _load(name: str, stamp: tuple[int, int] | None) -> Text | None:
 def _registered(function: Callable[..., object]) -> Text | None:
     """Look into Python's own table of lines: notebook cells, doctests, modules in archives.
 
-    From Python 3.13 on it has what was typed into a plain interpreter, or stands behind ``-c``, too.
+    From Python 3.13 on it also has the source typed into a plain interpreter, or passed with ``-c``.
     """
     import linecache
     import sys
@@ -210,9 +210,9 @@ def of(function: Callable[..., object], source: str | None, cached: Text | None)
     function
         A Python function.
     source
-        Its text, if the user gave one.
+        Its source, if the user passed it.
     kept
-        What `keep` gave when the function was decorated.
+        The result of `keep` when the function was decorated.
     """
     code = function.__code__
     name, first = code.co_filename, max(code.co_firstlineno, 1)
@@ -256,7 +256,7 @@ def named(function: Any) -> tuple[Any, str | None]:
     Parameters
     ----------
     function
-        A Python function, which stays what it is unless it is a lambda.
+        A Python function, which is returned unchanged unless it is a lambda.
     """
     if getattr(function, "__name__", "") != "<lambda>" or not hasattr(function, "__code__"):
         return function, None
@@ -280,7 +280,7 @@ def named(function: Any) -> tuple[Any, str | None]:
             return made, text
     from weft.errors import SourceError
 
-    msg = f"{code.co_filename}:{code.co_firstlineno}: the text of this lambda is not to be found: use def"
+    msg = f"{code.co_filename}:{code.co_firstlineno}: the source of this lambda was not found: use def"
     raise SourceError(msg)
 
 
@@ -344,7 +344,7 @@ def _check_given(function: Callable[..., object], source: str) -> None:
     names = [node.name for node in body if isinstance(node, ast.FunctionDef)]
     wanted = function.__code__.co_name
     if len(names) > 1:
-        msg = f"the source of `{wanted}` defines {len(names)} functions ({', '.join(names)}): give the text of one"
+        msg = f"the source of `{wanted}` defines {len(names)} functions ({', '.join(names)}): pass only one"
         raise SourceError(msg)
     if names and names != [wanted]:
         msg = f"the source of `{wanted}` defines `{names[0]}`"
@@ -352,7 +352,7 @@ def _check_given(function: Callable[..., object], source: str) -> None:
 
 
 def _candidates(function: Callable[..., object], cached: Text | None) -> Iterator[Text]:
-    """Texts that may hold the function: as decorated, then older ones, then what is there now."""
+    """Yield sources that may contain the function: as decorated, then older ones, then the current one."""
     name = function.__code__.co_filename
     if cached is not None:
         yield cached
@@ -459,10 +459,10 @@ def _compile(
 
 
 def _compile_directly(text: str, like: CodeType) -> CodeType | None:
-    """Do the same as `_compile` with all names imported, in a third of the time; gives None for more texts.
+    """Do the same as `_compile` with all names imported, in a third of the time; returns None for some sources.
 
-    What the definition stands in is put in front of it as text: no tree is made. Its decorators stay, which are no part
-    of its code.
+    The enclosing class and function are added as source, without a tree. The decorators remain: they are not part of
+    the function's code.
     """
     class_ = enclosing_class(like)
     around = [f"def __enclosing__({', '.join(like.co_freevars)}):"] if like.co_freevars else []
@@ -533,7 +533,7 @@ def _functions(code: CodeType, like: CodeType) -> Iterator[CodeType]:
 
 
 def _same(code: CodeType, other: CodeType | None) -> bool:
-    """Whether two codes do the same, wherever they stand."""
+    """Whether two code objects do the same, independent of their position."""
     return other is not None and _essence(code) == _essence(other)
 
 

@@ -25,7 +25,7 @@ def vectorize(
     target
         ``"cuda"``: the device, which without a GPU is the CPU.
     identity
-        0, 1, ``"reorderable"`` or None; kept.
+        0, 1, ``"reorderable"`` or None.
     cache
         Must be False.
 
@@ -37,11 +37,11 @@ def vectorize(
     Raises
     ------
     TypeError
-        A signature is none, or has no numbers; or it is no function.
+        A signature is invalid or has types other than numbers, or ``func`` is not a function.
     ValueError
         The target is another.
     CompileError
-        For a signature: weft cannot compile the function; the text shows the line.
+        For a signature: weft cannot compile the function; the message shows the line.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def guvectorize(*args: Any, **options: Any) -> Callable[[Callable[..., Any]], GU
     target
         ``"cuda"``: the device, which without a GPU is the CPU.
     identity
-        0, 1, ``"reorderable"`` or None; kept.
+        0, 1, ``"reorderable"`` or None.
 
     Returns
     -------
@@ -102,7 +102,7 @@ def guvectorize(*args: Any, **options: Any) -> Callable[[Callable[..., Any]], GU
     ValueError
         The layout is none, or the target is another.
     CompileError
-        For a signature: weft cannot compile the function; the text shows the line.
+        For a signature: weft cannot compile the function; the message shows the line.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def guvectorize(*args: Any, **options: Any) -> Callable[[Callable[..., Any]], GU
         msg = f"The following target options are not supported: {', '.join(map(repr, options))}"
         raise TypeError(msg)
     if not isinstance(layout, str):
-        msg = f"the layout is a text such as '(m,n),(n)->(m)', not {layout!r}"
+        msg = f"the layout must be a string such as '(m,n),(n)->(m)', not {layout!r}"
         raise TypeError(msg)
 
     def wrap(function: Callable[..., Any]) -> GUfunc:
@@ -147,7 +147,7 @@ def guvectorize(*args: Any, **options: Any) -> Callable[[Callable[..., Any]], GU
 
 def _check_target(target: str) -> None:
     if target != "cuda":
-        msg = f"Unsupported target: {target!r}; 'cuda' is the device, which without a GPU is the CPU"
+        msg = f"Unsupported target: {target!r}; use 'cuda', which runs on the CPU if there is no GPU"
         raise ValueError(msg)
 
 
@@ -162,7 +162,7 @@ def _is_function(given: Any) -> bool:
 
 
 def _listed(given: Any) -> Sequence[Any]:
-    """Give a list of signatures: one of them may stand alone, and types alone are one without a result."""
+    """Return a list of signatures: a single one need not be in a list, and types alone are one without a result."""
     if isinstance(given, (str, Signature)):
         return [given]
     if given is None:

@@ -1,4 +1,4 @@
-"""What weft's Python side can be told while a program runs.
+"""Settings of weft's Python side that a program can change at run time.
 
 The environment says how it starts: each name has a row in the table of settings (runtime/src/settings/). It is read
 with the others, once, when the first of them is needed.

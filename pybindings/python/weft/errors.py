@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 
 class WeftError(Exception):
-    """The base of weft's exceptions."""
+    """The base class of weft's exceptions."""
 
 
 class CompileError(WeftError, TypingError, LoweringError, UnsupportedError):
-    """A kernel that weft cannot compile; the text names file and line and shows the place.
+    """weft cannot compile a kernel; the message shows the file, the line and the code.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class CompileError(WeftError, TypingError, LoweringError, UnsupportedError):
 
     @property
     def diagnostics(self) -> list[dict[str, Any]]:
-        """One dictionary for each finding: code, message, place, labels, notes."""
+        """One dictionary for each finding: code, message, position, labels, notes."""
         import json
 
         found: list[dict[str, Any]] = json.loads(self._json)
@@ -66,7 +66,7 @@ class CompileError(WeftError, TypingError, LoweringError, UnsupportedError):
 
 
 class InternalError(CompileError):
-    """A fault of weft's own. Please report it with the text."""
+    """A bug in weft. Please report it with the message."""
 
 
 class IntegerTooLargeError(WeftError, OverflowError, ValueError):
@@ -78,15 +78,15 @@ class KernelReturnsError(CompileError, TypeError):
 
 
 class RemovedOptionError(WeftError, DeprecationError, TypeError):
-    """An option of `cuda.jit` that is there no more; the text says what to write instead."""
+    """An option of `cuda.jit` was removed; the message says what to write instead."""
 
 
 class SourceError(WeftError, OSError):
-    """A function whose text weft cannot find, or whose file no longer has it."""
+    """weft cannot find the source of a function."""
 
 
 class DriverError(WeftError, CudaAPIError, CudaRuntimeError, RuntimeError):
-    """A call of the CUDA driver that failed; the text names the call.
+    """A call of the CUDA driver failed; the message names the call.
 
     Parameters
     ----------
@@ -115,11 +115,11 @@ class NvrtcError(LinkerError):
 
 
 class NvrtcCompilationError(NvrtcError):
-    """CUDA C++ with errors; the text has the compiler's log."""
+    """CUDA C++ has errors; the message contains the compiler's log."""
 
 
 class NvrtcSupportError(NvrtcError, ImportError):
-    """There is no NVRTC, or it cannot be used."""
+    """NVRTC is missing or cannot be used."""
 
 
 class LaunchError(DriverError):
@@ -135,7 +135,7 @@ class EventError(DriverError, ValueError):
 
 
 class CudaSupportError(DriverError, ImportError):
-    """There is no CUDA device or no driver, and one is demanded."""
+    """A CUDA device is required, but there is no device or no driver."""
 
 
 class KernelRuntimeError(DriverError):
@@ -143,7 +143,7 @@ class KernelRuntimeError(DriverError):
 
 
 class SanitizerError(WeftError):
-    """What the sanitizer has found in a launch; the text shows each finding with its lines.
+    """The sanitizer found errors in a launch; the message shows each finding with its lines.
 
     Parameters
     ----------
@@ -168,11 +168,11 @@ class SanitizerError(WeftError):
 
 
 class WeftWarning(Warning):
-    """The base of weft's warnings."""
+    """The base class of weft's warnings."""
 
 
 class SanitizerWarning(WeftWarning):
-    """What the sanitizer has found in a launch, with ``WEFT_SANITIZE_ACTION=warn``."""
+    """The sanitizer found errors in a launch, with ``WEFT_SANITIZE_ACTION=warn``."""
 
 
 class PerformanceWarning(WeftWarning, NumbaPerformanceWarning):
@@ -188,11 +188,11 @@ class CompileWarning(WeftWarning):
 
 
 class ReproducibilityWarning(CompileWarning):
-    """Something in a kernel of ``reproducible=True`` that does not give the same bits everywhere."""
+    """An operation in a kernel with ``reproducible=True`` is not reproducible."""
 
 
 class LinkerWarning(WeftWarning, UserWarning):
-    """What the compiler of code says that is linked with a kernel."""
+    """A warning of the compiler of linked code."""
 
 
 class InvalidConfigWarning(WeftWarning, NumbaInvalidConfigWarning):

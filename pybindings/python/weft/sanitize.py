@@ -1,9 +1,9 @@
 """The sanitizer: ``python -m weft.sanitize program.py [args]``, and what it finds.
 
-It runs a Python program with its kernels on the CPU, where each access and each barrier is looked at, and prints what
-is wrong with them: accesses beside their array (memcheck), accesses that nothing orders (racecheck), memory that is
-used before it is written (initcheck), and barriers and operations of warps that some of their threads do not come to
-(synccheck). It judges by what CUDA promises, not by the order in which the CPU happens to run threads.
+It runs a Python program with its kernels on the CPU, checks each access and each barrier, and prints the errors:
+accesses out of bounds (memcheck), races (racecheck), memory that is read before it is written (initcheck), and barriers
+and warp operations that some of their threads do not reach (synccheck). It checks CUDA's guarantees, independent of the
+order in which the CPU runs the threads.
 
 In a program, ``@cuda.jit(sanitize="all")`` checks one kernel and ``WEFT_SANITIZE=all`` all of them.
 """
@@ -45,7 +45,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Access:
-    """A thread at a place in the source.
+    """A thread on a line of the source.
 
     Attributes
     ----------
@@ -90,17 +90,17 @@ class Finding:
     tool
         "memcheck", "racecheck", "initcheck" or "synccheck".
     kind
-        What is wrong, in a few words, such as "race within a block".
+        The kind of error, such as "race within a block".
     kernel
         The kernel's name.
     message
-        What is wrong, in a sentence.
+        The error in one sentence.
     count
         How often it was seen in the launch.
     accesses
-        The places, that which was seen last first.
+        The accesses, the last one first.
     help
-        What would mend it.
+        How to fix it.
     """
 
     tool: str
@@ -122,7 +122,7 @@ class Finding:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a program under the sanitizer; gives the exit code: 1 with findings, else the program's own.
+    """Run a program under the sanitizer, and return the exit code: 1 with findings, else the program's.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Weft's types: what signatures and kernels name.
 
 A scalar type is subscripted to an array type (``float32[:, ::1]``), called with types to a signature
-(``void(float32[:], int32)``) and called with a number to a NumPy scalar. Names and texts are Numba's. All of them are
+(``void(float32[:], int32)``) and called with a number to a NumPy scalar. Names and strings are Numba's. All of them are
 `Type`s; the classes here say of which kind one is (``isinstance(float32[:], Array)``) and make it of its parts.
 """
 
@@ -222,7 +222,7 @@ class IntEnumMember(EnumMember):
 
 
 class NPDatetime(metaclass=_Kind):
-    """Type of NumPy's ``datetime64`` in a unit such as ``"ns"``; in none yet for ``""``."""
+    """Type of NumPy's ``datetime64`` in a unit such as ``"ns"``; ``""`` is the generic unit."""
 
     @staticmethod
     def _has(ty: Type) -> bool:
@@ -234,7 +234,7 @@ class NPDatetime(metaclass=_Kind):
 
 
 class NPTimedelta(metaclass=_Kind):
-    """Type of NumPy's ``timedelta64`` in a unit such as ``"ns"``; in none yet for ``""``."""
+    """Type of NumPy's ``timedelta64`` in a unit such as ``"ns"``; ``""`` is the generic unit."""
 
     @staticmethod
     def _has(ty: Type) -> bool:
@@ -246,7 +246,7 @@ class NPTimedelta(metaclass=_Kind):
 
 
 class CharSeq(metaclass=_Kind):
-    """Type of the elements of NumPy's arrays of so many bytes, ``S4``."""
+    """Type of NumPy's byte strings of a fixed number of bytes, such as ``S4``."""
 
     @staticmethod
     def _has(ty: Type) -> bool:
@@ -258,7 +258,7 @@ class CharSeq(metaclass=_Kind):
 
 
 class UnicodeCharSeq(metaclass=_Kind):
-    """Type of the elements of NumPy's arrays of so many letters, ``U4``."""
+    """Type of NumPy's strings of a fixed number of characters, such as ``U4``."""
 
     @staticmethod
     def _has(ty: Type) -> bool:
@@ -362,7 +362,7 @@ class BooleanLiteral(Literal):
 
 
 class StringLiteral(Literal):
-    """That of a text."""
+    """The literal type of a string."""
 
 
 class Omitted:
@@ -429,7 +429,7 @@ def literal(value: bool | int | str) -> Literal:
     Parameters
     ----------
     value
-        An int, a bool or a str; or such a type, which is given back.
+        An int, a bool or a str; or a literal type, which is returned.
 
     Returns
     -------

@@ -1,8 +1,8 @@
 """Which GPU a worker has: one of several processes of a machine that share its GPUs.
 
 CUDA reads ``CUDA_VISIBLE_DEVICES`` when a process first uses it. `select_gpu` sets it to one GPU before that, so that
-all threads of the worker, and all its libraries, have that one as their device 0. Who starts workers and gives them
-work is Dask's, Ray's, MPI's or `multiprocessing`'s: nothing here does.
+all threads of the worker, and all its libraries, have that one as their device 0. Dask, Ray, MPI or `multiprocessing`
+start and schedule the workers; this module does not.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ LOCAL_RANKS = (
     "SLURM_LOCALID",  # srun
     "LOCAL_RANK",  # torchrun
 )
-"""Variables in which launchers tell a process its number among those of its machine."""
+"""Variables in which launchers pass a process its number among those of its machine."""
 
 
 def local_number() -> int | None:
-    """Give this process's number among the workers of its machine, from 0; None if nobody has told it.
+    """Return this process's number among the workers of its machine, starting at 0; None if it is unknown.
 
     That is what its launcher says in one of `LOCAL_RANKS`, else the number that `multiprocessing` gave it, as to the
     workers of ``ProcessPoolExecutor``, ``multiprocessing.Pool`` and joblib.
@@ -44,7 +44,7 @@ def local_number() -> int | None:
 
     Examples
     --------
-    >>> weft.workers.local_number() is None  # this process is nobody's worker
+    >>> weft.workers.local_number() is None  # this process is not a worker
     True
     """
     for name in LOCAL_RANKS:
@@ -52,7 +52,7 @@ def local_number() -> int | None:
             try:
                 return int(text)
             except ValueError:
-                msg = f"the environment variable {name} has to be a worker's number, not {text!r}"
+                msg = f"the environment variable {name} must be a worker's number, not {text!r}"
                 raise ValueError(msg) from None
     import multiprocessing
 
@@ -78,14 +78,14 @@ def select_gpu(number: int | None = None, *, gpus: Sequence[int | str] | int | N
     Returns
     -------
     str or None
-        What ``CUDA_VISIBLE_DEVICES`` is now; None where nothing was chosen.
+        The new value of ``CUDA_VISIBLE_DEVICES``; None if no GPU was chosen.
 
     Raises
     ------
     RuntimeError
         The process has used a device before.
     ValueError
-        No number is given and none is known, it is negative, or there are no GPUs in `gpus`.
+        The number is unknown or negative, or `gpus` is empty.
 
     Examples
     --------
@@ -98,10 +98,10 @@ def select_gpu(number: int | None = None, *, gpus: Sequence[int | str] | int | N
     if number is None:
         number = local_number()
         if number is None:
-            msg = f"this process does not know its number among the workers: pass `number`, or set one of {LOCAL_RANKS}"
+            msg = f"the number of this worker is unknown: pass `number`, or set one of {LOCAL_RANKS}"
             raise ValueError(msg)
     if number < 0:
-        msg = f"`number` counts workers from 0, it is {number}"
+        msg = f"`number` must be at least 0, not {number}"
         raise ValueError(msg)
     used = _weft.is_device_chosen()
     if (_weft.device_kind() if used else os.environ.get("WEFT_DEVICE")) == "cpu":
@@ -111,7 +111,7 @@ def select_gpu(number: int | None = None, *, gpus: Sequence[int | str] | int | N
         return None
     chosen = choices[number % len(choices)]
     if used and os.environ.get(VISIBLE) != chosen:
-        msg = f"this process has used a device: call `select_gpu` before that, or set {VISIBLE} when it is started"
+        msg = f"this process has already used a device: call `select_gpu` earlier, or start it with {VISIBLE} set"
         raise RuntimeError(msg)
     os.environ[VISIBLE] = chosen
     return chosen
@@ -131,7 +131,7 @@ def _choices(gpus: Sequence[int | str] | int | None) -> list[str]:
         gpus = range(gpus)
     choices = [str(gpu) for gpu in gpus]
     if not choices:
-        msg = "`gpus` names no GPU to choose"
+        msg = "`gpus` is empty"
         raise ValueError(msg)
     return choices
 

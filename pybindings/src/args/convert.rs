@@ -48,7 +48,7 @@ pub(crate) fn match_types(given: &[ArgType], declared: &[ArgType]) -> Result<Mat
         conversions.push(conversion.map_err(|misfit| Mismatch {
             param,
             message: match misfit {
-                Misfit::Type => format!("the signature declares {to}, but it is {from}"),
+                Misfit::Type => format!("the signature declares {to}, but the argument is {from}"),
                 Misfit::ReadOnly => format!("the signature declares {to}, but the array is read-only"),
             },
         })?);

@@ -197,8 +197,7 @@ fn over(
     let keeper = managed.map_or_else(|| Keeper::Object(arg.clone().unbind()), Keeper::Structure);
     let tensor = Bound::new(py, Tensor::new(seen, cells, keeper))?;
     let object = py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (tensor,))?;
-    let mut array =
-        HostArray::open(&object)?.ok_or_else(|| errors::internal(py, "an array of NumPy's has no buffer"))?;
+    let mut array = HostArray::open(&object)?.ok_or_else(|| errors::internal(py, "a NumPy array has no buffer"))?;
     // NumPy has none: there the elements are numbers of as many bits.
     if seen.array.dtype == DType::BF16 {
         array.dtype = DType::BF16;
@@ -234,7 +233,7 @@ fn check_place(arg: &Bound<'_, PyAny>, place: TensorMemory, address: u64, on_cpu
         }
         TensorMemory::Elsewhere(kind) => Err(errors::launch(
             py,
-            &format!("the {} is in memory of DLPack's device type {kind}, which kernels do not reach", class()?),
+            &format!("the {} is in memory of DLPack's device type {kind}, which kernels cannot access", class()?),
         )),
     }
 }

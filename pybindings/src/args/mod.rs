@@ -63,7 +63,7 @@ impl CopyHint {
             return Ok(());
         }
         let what = value.get_type().name()?;
-        Err(PyTypeError::new_err(format!("cuda.Out() takes an array that a kernel writes elements of, not {what}")))
+        Err(PyTypeError::new_err(format!("cuda.Out() takes an array that a kernel writes to, not {what}")))
     }
 }
 

@@ -28,7 +28,7 @@ impl Attribute {
         let kind = descriptor.get_type_ptr();
         let is_known = kind == &raw mut ffi::PyGetSetDescr_Type || kind == &raw mut ffi::PyProperty_Type;
         if !is_known {
-            return Err(PyTypeError::new_err(format!("{name} is no data descriptor")));
+            return Err(PyTypeError::new_err(format!("{name} is not a data descriptor")));
         }
         // SAFETY: a type object, and the number of a slot.
         let slot = unsafe { ffi::PyType_GetSlot(kind, ffi::Py_tp_descr_get) };

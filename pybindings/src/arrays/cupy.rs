@@ -69,7 +69,7 @@ impl Cupy {
         let same =
             cupy.read(object, &mut own).is_some_and(|seen| Interface { stream: cupy.stream(py), ..seen } == read);
         if !same || cells != own {
-            return Err(PyValueError::new_err("its attributes say something else than its interface"));
+            return Err(PyValueError::new_err("its attributes contradict its interface"));
         }
         Ok(class.is(&cupy.class).then_some(cupy))
     }

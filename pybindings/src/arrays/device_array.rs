@@ -159,7 +159,7 @@ impl DeviceArray {
         });
         if bytes.is_none() {
             let shown = PyTuple::new(owner.py(), &shape)?;
-            return Err(PyValueError::new_err(format!("an array of shape {shown} and {dtype} elements is too big")));
+            return Err(PyValueError::new_err(format!("an array of shape {shown} and dtype {dtype} is too large")));
         }
         check_extents(shape.iter().copied())?;
         let buffer = owner.cast::<Memory>().ok().map(|memory| &memory.get().buffer);
@@ -226,7 +226,7 @@ impl DeviceArray {
         dlpack::functions::capsule(py)
     }
 
-    /// Extents.
+    /// The shape.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.extents().collect::<Vec<_>>())
@@ -256,13 +256,13 @@ impl DeviceArray {
         self.extents().product()
     }
 
-    /// Bytes of all elements.
+    /// Size of all elements in bytes.
     #[getter]
     fn nbytes(&self) -> u64 {
         self.size() * self.dtype.size_bytes()
     }
 
-    /// Bytes of one element.
+    /// Size of an element in bytes.
     #[getter]
     fn itemsize(&self) -> u64 {
         self.dtype.size_bytes()
@@ -280,7 +280,7 @@ impl DeviceArray {
         self.device
     }
 
-    /// Whether kernels may not write it.
+    /// Whether it is read-only.
     #[getter]
     fn readonly(&self) -> bool {
         self.array.readonly
@@ -292,23 +292,23 @@ impl DeviceArray {
         self.array.layout.letter()
     }
 
-    /// Whether the elements are one piece of memory, the last index running fastest.
+    /// Whether the elements are contiguous in C order.
     fn is_c_contiguous(&self) -> bool {
         contiguous(self.extents(), self.steps(), self.itemsize()).0
     }
 
-    /// Whether the elements are one piece of memory, the first index running fastest.
+    /// Whether the elements are contiguous in Fortran order.
     fn is_f_contiguous(&self) -> bool {
         contiguous(self.extents(), self.steps(), self.itemsize()).1
     }
 
-    /// The bytes that the elements lie in, counted from the first element: the lowest, and behind the highest.
+    /// The range of bytes of the elements, relative to the first element: start and end.
     #[getter]
     fn span(&self) -> (i64, i64) {
         span(self.extents(), self.steps(), self.itemsize())
     }
 
-    /// What keeps the memory alive.
+    /// The owner of the memory.
     #[getter]
     fn owner<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         self.owner.bind(py).clone()
@@ -382,7 +382,7 @@ pub(crate) fn copy_to_device(
     let host = HostArray::open_bytes(host)?;
     let bytes = host.bytes();
     if bytes.len() as u64 != array.nbytes() {
-        return Err(PyValueError::new_err("the host memory has another size than the array"));
+        return Err(PyValueError::new_err("the host memory and the array have different sizes"));
     }
     if bytes.is_empty() {
         return Ok(());
@@ -483,7 +483,7 @@ pub(crate) fn copy_on_device(
     let stream = stream_of(stream)?.on(py, &*executor)?;
     let good = |array: &DeviceArray| array.device == to.device && array.array.layout != Layout::Any;
     if !good(to) || !good(from) || to.nbytes() != from.nbytes() {
-        return Err(PyValueError::new_err("the arrays are not alike"));
+        return Err(PyValueError::new_err("the arrays have different shapes or dtypes"));
     }
     if to.nbytes() == 0 {
         return Ok(());

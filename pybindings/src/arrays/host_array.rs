@@ -89,7 +89,7 @@ impl HostArray {
         Ok(Self { buffer, dtype: DType::U8, ndim: 1 })
     }
 
-    /// Extents.
+    /// The shape.
     pub(crate) fn shape(&self) -> &[usize] {
         self.buffer.shape().get(..self.ndim).unwrap_or_default()
     }
@@ -104,7 +104,7 @@ impl HostArray {
         self.buffer.buf_ptr() as u64
     }
 
-    /// Bytes of all elements.
+    /// Size of all elements in bytes.
     pub(crate) fn len_bytes(&self) -> usize {
         self.buffer.len_bytes()
     }

@@ -85,11 +85,12 @@ fn read<'py>(
     let extents = cells.len();
     for extent in shape.iter_borrowed() {
         let Ok(extent) = extent.extract::<i64>().map(u64::try_from) else {
-            let message = format!("the extents of its __cuda_array_interface__ must be integers, got shape {shape}");
+            let message = format!("the shape in its __cuda_array_interface__ must have integers, got {shape}");
             return Err(PyTypeError::new_err(message));
         };
         let Ok(extent) = extent else {
-            let message = format!("the extents of its __cuda_array_interface__ cannot be negative, got shape {shape}");
+            let message =
+                format!("the shape in its __cuda_array_interface__ cannot have negative dimensions, got {shape}");
             return Err(PyValueError::new_err(message));
         };
         cells.push(extent);
@@ -99,7 +100,7 @@ fn read<'py>(
         Some(given) => {
             let given = tuple(&given)?;
             if given.len() != ndim {
-                let message = "its __cuda_array_interface__ has not one stride for each dimension";
+                let message = "its __cuda_array_interface__ must have one stride for each dimension";
                 return Err(PyValueError::new_err(message));
             }
             for stride in given.iter_borrowed() {

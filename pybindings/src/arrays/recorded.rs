@@ -38,8 +38,8 @@ pub(crate) fn record_host_copy(
     let dims = array.extents().zip(array.steps()).zip(strides).map(|((extent, device), host)| (extent, device, host));
     let Some(shared) = Rows::of_elements(dims.collect(), array.array.dtype.size_bytes()) else {
         return Err(PyValueError::new_err(
-            "`ary`, the array of the host, must have its elements in the same order as the device array, in one piece or in rows \
-             of one distance, while a graph is recorded: the copy is one node of it. Copy through an array without gaps",
+            "`ary`, the host array, must be contiguous, or have rows with one stride, in the same order as the device \
+             array while a graph is recorded: the copy is one node of the graph. Copy through a contiguous array",
         ));
     };
     let (on_device, in_host) = (array.place(), MemoryLocation { address, memory: MemoryKind::Host });

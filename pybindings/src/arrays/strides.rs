@@ -17,7 +17,7 @@ pub(crate) fn check_extents(mut shape: impl Iterator<Item = u64>) -> PyResult<()
     match shape.find(|extent| extent >> EXTENT_BITS != 0) {
         Some(extent) => {
             let message = format!(
-                "an array with {extent} elements along an axis is too big: kernels take fewer than 2**{EXTENT_BITS}"
+                "an array with {extent} elements along an axis is too large: the limit is 2**{EXTENT_BITS} - 1"
             );
             Err(PyValueError::new_err(message))
         }
@@ -114,7 +114,7 @@ pub(crate) fn examine(address: u64, shape: &[u64], steps: &[u64], dtype: DType) 
 /// `TypeError` for elements that do not.
 pub(crate) fn misaligned(dtype: DType) -> PyErr {
     PyTypeError::new_err(format!(
-        "its {dtype} elements do not lie at multiples of {} bytes, as fields of packed records may not: pass the array of \
+        "its {dtype} elements are not aligned to {} bytes (it may be a field of a packed record): pass the array of \
          records, or a copy of the elements",
         dtype.access_align()
     ))

@@ -26,7 +26,7 @@ impl<'py, D: Jitted> Capturer<'py, D> {
     /// The captured form of a value. `chains` are the attributes that the kernel reads from it: `["N", "inner.M"]`.
     pub(super) fn value(&mut self, value: &Bound<'py, PyAny>, chains: &[&str], depth: usize) -> PyResult<Captured> {
         if depth > MAX_DEPTH {
-            return Ok(Captured::Unsupported(Unsupported::Other, "value nested too deep".to_owned()));
+            return Ok(Captured::Unsupported(Unsupported::Other, "value that is nested too deeply".to_owned()));
         }
         if value.is_none() {
             return Ok(Captured::None);

@@ -103,8 +103,8 @@ pub(crate) fn by_id(py: Python<'_>, id: u32) -> PyResult<Arc<dyn Executor>> {
 /// A driver does not survive a fork; the CPU executor does.
 pub(crate) fn check_fork(py: Python<'_>) -> PyResult<()> {
     if FORKED.load(Ordering::Relaxed) {
-        let text = "CUDA initialized before forking: start processes with the method `spawn` or `forkserver`, or use \
-                    no device before the fork";
+        let text = "CUDA initialized before forking: start processes with the method `spawn` or `forkserver`, or do \
+                    not use a device before the fork";
         return Err(errors::exception(py, "DriverError", (text,)));
     }
     Ok(())
@@ -131,14 +131,17 @@ fn choose() -> Result<Devices, Error> {
         sanitize::memory::watch();
     }
     if settings.device == DeviceChoice::None {
-        let text = "CUDA is disabled by WEFT_DEVICE=none, which NUMBA_DISABLE_CUDA=1 sets, too: no device can be used";
+        let text = "CUDA is disabled by WEFT_DEVICE=none, which NUMBA_DISABLE_CUDA=1 also sets: no device can be used";
         return Err(Error::new(ErrorKind::NoDevice, text));
     }
     let is_sanitized = settings.device == DeviceChoice::Auto && !settings.sanitize.is_empty();
     let count = if settings.device.is_host() || is_sanitized { 0 } else { cuda::device_count() };
     if settings.device == DeviceChoice::Cuda && count == 0 {
-        // Opening reports what is missing: the driver or a device.
-        cuda::open(settings, 0)?;
+        // Opening says what is missing: the driver or a device.
+        cuda::open(settings, 0).map_err(|error| Error {
+            message: format!("{}. WEFT_DEVICE=cuda requires a GPU: unset it to run kernels on the CPU", error.message),
+            ..error
+        })?;
     }
     let executors = (0..count.max(1)).map(|_| Mutex::new(None)).collect();
     Ok(Devices { settings, cuda: count > 0, executors })
@@ -254,7 +257,7 @@ pub(crate) fn announce(py: Python<'_>) -> PyResult<()> {
         // A variable whose name is no text is no setting.
         let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         for (name, setting) in Settings::misspelt(variables, |word, known| closest(word, known.iter().copied())) {
-            let message = format!("{name} is set, which is no setting of weft's; did you mean {setting}?");
+            let message = format!("{name} is set, but weft has no such setting; did you mean {setting}?");
             errors::advise(py, "InvalidConfigWarning", &message)?;
         }
     }
@@ -262,11 +265,7 @@ pub(crate) fn announce(py: Python<'_>) -> PyResult<()> {
     if chosen || ANNOUNCED.swap(true, Ordering::Relaxed) {
         return Ok(());
     }
-    errors::advise(
-        py,
-        "DeviceWarning",
-        "no CUDA device was found: kernels run on the CPU (set WEFT_DEVICE=cpu to choose it)",
-    )
+    errors::advise(py, "DeviceWarning", "no CUDA device was found: kernels run on the CPU")
 }
 
 /// Whether this process has found out what it computes on.

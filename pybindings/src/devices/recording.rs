@@ -60,9 +60,7 @@ pub(crate) fn is_active() -> bool {
 /// `RuntimeError` if it records already.
 pub(crate) fn begin(py: Python<'_>) -> PyResult<()> {
     if is_active() {
-        return Err(PyRuntimeError::new_err(
-            "this thread records a graph already: graphs are not recorded in each other",
-        ));
+        return Err(PyRuntimeError::new_err("this thread already records a graph: recordings cannot be nested"));
     }
     RECORDING.set(Some(Recording {
         device: devices::current_id(),
@@ -95,10 +93,10 @@ pub(crate) fn record(device: u32, recorded: Recorded) -> PyResult<()> {
             Ok(())
         }
         Some(recording) => Err(PyRuntimeError::new_err(format!(
-            "a graph of device {} cannot have work of device {device}",
+            "a graph of device {} cannot contain work of device {device}",
             recording.device
         ))),
-        None => Err(PyRuntimeError::new_err("this thread records no graph")),
+        None => Err(PyRuntimeError::new_err("this thread does not record a graph")),
     })
 }
 
@@ -125,8 +123,9 @@ pub(crate) fn wait_event(event: &Arc<dyn Event>, stream: Option<&dyn Stream>) ->
             return Ok(true);
         }
         Err(PyRuntimeError::new_err(
-            "cannot wait for the event while a graph is recorded: it was not recorded in the `with` block, and the graph cannot \
-             wait for what is not in it. Wait for it before the block, or have the stream of each launch of the graph wait",
+            "cannot wait for the event while a graph is recorded: the event was not recorded in the `with` block, and \
+             a graph cannot wait for work outside it. Wait for the event before the block, or make the stream of each \
+             launch of the graph wait for it",
         ))
     })
 }

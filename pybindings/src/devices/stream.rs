@@ -126,7 +126,7 @@ impl Stream {
 
 #[pymethods]
 impl Stream {
-    /// A new stream of the current device, or the one with a handle: a default stream, or someone else's.
+    /// A new stream of the current device, or the stream with a handle: a default stream, or one of another library.
     #[new]
     #[pyo3(signature = (*, handle=None))]
     fn new(py: Python<'_>, handle: Option<u64>) -> PyResult<Self> {
@@ -157,7 +157,7 @@ impl Stream {
         matches!(self.0, Queue::Other(..))
     }
 
-    /// Whether everything queued so far is done.
+    /// Whether all work that is now in the stream is done.
     fn query(&self, py: Python<'_>) -> PyResult<bool> {
         let executor = self.executor(py)?;
         let stream = self.given(py)?.on(py, &*executor)?;
@@ -171,7 +171,7 @@ impl Stream {
         executor.is_captured(stream.as_deref()).map_err(|error| errors::runtime(py, &error))
     }
 
-    /// Waits for everything queued so far.
+    /// Waits for all work that is now in the stream.
     fn synchronize(&self, py: Python<'_>) -> PyResult<()> {
         recording::refuse("wait for a stream")?;
         let executor = self.executor(py)?;
@@ -208,7 +208,7 @@ impl Event {
         py.detach(|| executor.record(&*self.event, stream.as_deref())).map_err(|error| errors::runtime(py, &error))
     }
 
-    /// Whether the marked work is done.
+    /// Whether the recorded work is done.
     fn query(&self, py: Python<'_>) -> PyResult<bool> {
         errors::waited(py, py.detach(|| self.executor.query_event(&*self.event)))
     }
@@ -223,7 +223,7 @@ impl Event {
         py.detach(|| executor.wait_event(stream.as_deref(), &*self.event)).map_err(|error| errors::runtime(py, &error))
     }
 
-    /// Waits for the marked work.
+    /// Waits for the recorded work.
     fn synchronize(&self, py: Python<'_>) -> PyResult<()> {
         recording::refuse("wait for an event")?;
         errors::waited(py, py.detach(|| self.executor.synchronize_event(&*self.event)))
@@ -272,8 +272,8 @@ pub(crate) fn stream_of(stream: Option<&Bound<'_, PyAny>>) -> PyResult<StreamArg
 fn not_a_stream(stream: &Bound<'_, PyAny>) -> PyErr {
     let name = stream.get_type().name().map_or_else(|_| String::new(), |name| name.to_string());
     PyTypeError::new_err(format!(
-        "a stream must be 0, a weft.cuda stream, or an object with `__cuda_stream__`, `cuda_stream` or `ptr`, not {name}; \
-         `cuda.stream()` makes one, `cuda.external_stream(pointer)` one of a handle"
+        "a stream must be 0, a weft.cuda stream, or an object with `__cuda_stream__`, `cuda_stream` or `ptr`, not \
+         {name}; create one with `cuda.stream()`, or from a handle with `cuda.external_stream(pointer)`"
     ))
 }
 
@@ -289,12 +289,12 @@ fn foreign_handle(stream: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
         let Ok((version, handle)) = told.extract::<(u64, u64)>() else {
             let shown = told.repr()?;
             return Err(PyTypeError::new_err(format!(
-                "`__cuda_stream__` of a stream must give a version and a handle, both integers, not {shown}"
+                "`__cuda_stream__` of a stream must return a version and a handle, both integers, not {shown}"
             )));
         };
         if version != 0 {
             return Err(PyTypeError::new_err(format!(
-                "`__cuda_stream__` of a stream has version {version}, but weft knows only version 0"
+                "`__cuda_stream__` of a stream has version {version}, but weft supports only version 0"
             )));
         }
         return Ok(Some(handle));

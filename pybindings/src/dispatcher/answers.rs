@@ -106,7 +106,7 @@ pub(crate) fn with_answers<T>(
     Err(errors::exception(
         py,
         "CompileError",
-        (format!("the overloaded functions that `{name}` calls call each other with ever other types"),),
+        (format!("the overloaded functions that `{name}` calls call each other with new types each time"),),
     ))
 }
 

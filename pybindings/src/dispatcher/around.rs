@@ -122,8 +122,8 @@ impl Extended<'_> {
             return Ok(());
         }
         Err(PyTypeError::new_err(
-            "an extension of the kernel wants to be called back behind the launch (`retr`), which only a launch that is \
-             made at once can do: pass what it makes of the argument",
+            "an extension of the kernel appended to `retr`, which is only possible for a launch that runs at once: \
+             pass the prepared argument instead",
         ))
     }
 }

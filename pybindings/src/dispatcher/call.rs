@@ -32,7 +32,7 @@ impl Dispatcher {
         let by_place = self.params.len() - self.keyword_only;
         if self.keyword_only > 0 && args.len() > by_place {
             let name = self.params.get(by_place).map_or("", String::as_str);
-            let message = format!("kernel `{}` takes `{name}` by name: `{name}=…`", self.name);
+            let message = format!("kernel `{}` takes `{name}` only as a keyword argument: `{name}=…`", self.name);
             return Err(PyTypeError::new_err(message));
         }
         let mut values: Vec<_> = args.iter().map(Some).collect();
@@ -43,7 +43,7 @@ impl Dispatcher {
             let Some(slot) = place.and_then(|place| values.get_mut(place)) else {
                 let configuration = if CONFIGURATION.contains(&name.as_str()) {
                     format!(
-                        ": the configuration stands before the arguments, `{}[griddim, blockdim, stream](…)`",
+                        ": pass the launch configuration in brackets, `{}[griddim, blockdim, stream](…)`",
                         self.name
                     )
                 } else {
@@ -53,7 +53,7 @@ impl Dispatcher {
                 return Err(PyTypeError::new_err(message));
             };
             if slot.replace(value).is_some() {
-                return Err(PyTypeError::new_err(format!("kernel `{}` got two values for `{name}`", self.name)));
+                return Err(PyTypeError::new_err(format!("kernel `{}` got multiple values for `{name}`", self.name)));
             }
         }
         let function = self.py_func.bind(py);

@@ -93,7 +93,7 @@ impl Overload {
                 None => line(&format!("{factors} is set, and no launch had a grid and block that it divides")),
             },
             FactorChoice::Factors(_) | FactorChoice::Estimate | FactorChoice::Measure if coarsening.note.is_empty() => {
-                line("each thread does its own work");
+                line("threads are not coarsened");
             }
             FactorChoice::Factors(_) | FactorChoice::Estimate | FactorChoice::Measure => {
                 line(&coarsening.note);
@@ -101,9 +101,12 @@ impl Overload {
             }
         }
         if self.wanted == FactorChoice::Estimate {
-            line("launches that fill the device less than twice, and those that cannot be divided, run as they are");
+            line(
+                "launches that do not fill the device twice, or whose grid or block the factors do not divide, are \
+                not coarsened",
+            );
             if self.made().is_none() {
-                line("none of them was launched yet: that code is compiled when one is");
+                line("no such launch was made yet: its code is compiled at the first one");
             }
         }
         self.tunings.told().iter().for_each(|place| line(place));

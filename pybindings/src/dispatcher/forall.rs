@@ -48,7 +48,8 @@ impl ForAll {
         })?;
         let threads = thread_per_block.map_or(Ok(0), |threads| integer(threads, "tpb"))?;
         let thread_per_block = u32::try_from(threads).map_err(|_| {
-            let message = format!("tpb is the threads of a block, or 0 for weft to choose, not {threads}");
+            let message =
+                format!("tpb must be the number of threads per block, or 0 to let weft choose, not {threads}");
             PyValueError::new_err(message)
         })?;
         Ok(Self { dispatcher, ntasks, thread_per_block, stream, sharedmem })
@@ -99,7 +100,10 @@ impl ForAll {
         };
         let blocks = self.ntasks.div_ceil(u64::from(block));
         let grid = u32::try_from(blocks).map_err(|_| {
-            PyValueError::new_err(format!("{} tasks in blocks of {block} are more blocks than a grid has", self.ntasks))
+            PyValueError::new_err(format!(
+                "{} tasks in blocks of {block} need more blocks than a grid can have",
+                self.ntasks
+            ))
         })?;
         let (grid, block, shared_bytes) = ([grid, 1, 1], [block, 1, 1], self.sharedmem);
         let config = LaunchConfig { grid, block, shared_bytes, cluster: LaunchConfig::ALONE };
@@ -119,7 +123,7 @@ impl ForAll {
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let stream = self.stream.as_ref().map(|stream| stream.bind(py));
         if !matches!(stream_of(stream)?, StreamArgument::Default) {
-            return Err(PyTypeError::new_err("a launch with a stream cannot be pickled: streams cannot"));
+            return Err(PyTypeError::new_err("a launch with a stream cannot be pickled, because streams cannot"));
         }
         let rebuild = py.import("weft._pickle")?.getattr("rebuild_forall")?;
         let made = (&self.dispatcher, self.ntasks, self.thread_per_block, self.sharedmem);

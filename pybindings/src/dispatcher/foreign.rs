@@ -37,7 +37,7 @@ impl Dispatcher {
             }
         };
         if !matches!(target, weft_compiler::request::Target::Sm(..)) {
-            return Err(PyValueError::new_err(format!("code for other programs is PTX, not {target}'s")));
+            return Err(PyValueError::new_err(format!("code for other programs must be PTX, not code for {target}")));
         }
         let mut jit = slf.get().jit.clone();
         jit.code.entry = Entry::Foreign(Foreign { role, symbol });

@@ -70,8 +70,8 @@ pub(super) fn refuse_hosts(dispatcher: &Bound<'_, Dispatcher>, arguments: &Argum
     let Some(param) = of_host.chain(arguments.tensors.iter().map(|tensor| tensor.place.param)).min() else {
         return Ok(());
     };
-    let message = "an array of the host is no argument of a launch that is recorded or prepared, since it is copied for each launch: \
-                   make it a device array first (`cuda.to_device`), or a mapped one";
+    let message = "a recorded or prepared launch cannot take a host array, which is copied at each launch: pass a \
+                   device array (`cuda.to_device`) or a mapped array";
     Err(dispatcher.get().explain(dispatcher.py(), param, &PyTypeError::new_err(message)))
 }
 
@@ -160,15 +160,14 @@ impl RecordedGraph {
         let mut launches =
             steps.filter_map(|(step, kept)| Some((step, kept, kept.keep.bind(py).cast::<RecordedLaunch>().ok()?)));
         let count = launches.clone().count();
-        usize::try_from(index)
-            .ok()
-            .and_then(|index| launches.nth(index))
-            .ok_or_else(|| PyIndexError::new_err(format!("the graph has {count} launches, not one of number {index}")))
+        usize::try_from(index).ok().and_then(|index| launches.nth(index)).ok_or_else(|| {
+            PyIndexError::new_err(format!("the graph has {count} launches: the index {index} is out of range"))
+        })
     }
 }
 
 fn empty() -> PyErr {
-    PyRuntimeError::new_err("the graph is empty: record launches in a `with` block of it first")
+    PyRuntimeError::new_err("the graph is empty: first record launches in its `with` block")
 }
 
 #[pymethods]
@@ -187,7 +186,7 @@ impl Graph {
     /// Ends the recording. The recorded work is the graph from now on, unless it is discarded.
     fn _end(&self, py: Python<'_>, discard: bool) -> PyResult<()> {
         let Some(recording) = recording::end() else {
-            return Err(PyRuntimeError::new_err("this thread records no graph"));
+            return Err(PyRuntimeError::new_err("this thread does not record a graph"));
         };
         if discard {
             return Ok(());
@@ -256,7 +255,7 @@ impl Graph {
             let shown =
                 |types: &[weft_artifact::ArgType]| types.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
             return Err(PyTypeError::new_err(format!(
-                "the launch was recorded for arguments of the types ({}), and takes none of ({})",
+                "the launch was recorded for arguments of types ({}), and cannot take ({})",
                 shown(&overload.args),
                 shown(&resolved.overload.args)
             )));

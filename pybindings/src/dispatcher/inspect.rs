@@ -38,7 +38,7 @@ fn place(file: &SourceFile, offset: u32) -> (u32, u32) {
 /// The error for a device function's code on the CPU.
 fn no_host_code(name: &str) -> PyErr {
     PyRuntimeError::new_err(format!(
-        "device function `{name}` has no code of its own on the CPU: inspect a kernel that calls it"
+        "device function `{name}` has no separate code on the CPU: inspect a kernel that calls it"
     ))
 }
 
@@ -97,7 +97,7 @@ impl Dispatcher {
             _ if host => output.asm.clone(),
             _ => Some(String::from_utf8_lossy(&output.artifact.code).into_owned()),
         };
-        text.ok_or_else(|| errors::internal(py, &format!("the compiler gave no {what} text")))
+        text.ok_or_else(|| errors::internal(py, &format!("the compiler returned no {what} text")))
     }
 
     /// The type of what the function returns to kernels that call it with arguments of these types.

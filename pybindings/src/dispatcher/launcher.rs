@@ -152,7 +152,7 @@ impl Launcher {
         launch::launch(dispatcher, &this.config, stream.as_deref(), args, kwargs, &By::Launcher(slf))
     }
 
-    /// What is called before each launch, as ``callback(kernel, configuration)``: a list that can be changed.
+    /// The callbacks before each launch, ``callback(kernel, configuration)``: a list that can be changed.
     #[getter]
     fn pre_launch_callbacks<'py>(slf: &Bound<'py, Self>) -> Bound<'py, PyList> {
         let (py, this) = (slf.py(), slf.get());
@@ -229,7 +229,7 @@ impl Launcher {
         self.config.shared_bytes
     }
 
-    /// Blocks of a cluster in x, y and z; None where each block is alone.
+    /// Blocks of a cluster in x, y and z; None without clusters.
     #[getter]
     fn cluster(&self) -> Option<(u32, u32, u32)> {
         self.config.has_clusters().then(|| self.config.cluster.into())
@@ -249,7 +249,9 @@ impl Launcher {
             ));
         }
         if !matches!(self.stream, StreamArgument::Default) {
-            return Err(PyTypeError::new_err("a configured kernel with a stream cannot be pickled: streams cannot"));
+            return Err(PyTypeError::new_err(
+                "a configured kernel with a stream cannot be pickled, because streams cannot",
+            ));
         }
         let rebuild = py.import("weft._pickle")?.getattr("rebuild_launcher")?;
         let dispatcher = self.dispatcher(py);
@@ -331,7 +333,7 @@ fn wrong_dimensions(value: &Bound<'_, PyAny>, name: &str) -> PyErr {
     let is_integer = |item: &Bound<'_, PyAny>| item.call_method0("__index__").is_ok();
     if !items.iter().all(is_integer) {
         let of_floats = items.iter().any(PyAnyMethods::is_instance_of::<PyFloat>);
-        let way_out = if of_floats { ": `//` divides integers without making floats" } else { "" };
+        let way_out = if of_floats { ": use `//` to divide integers" } else { "" };
         return PyTypeError::new_err(format!("{name} must be a sequence of integers, got {shown}{way_out}"));
     }
     PyValueError::new_err(format!("{name} must have integers from 0 to 2**32 - 1, got {shown}"))

@@ -40,7 +40,7 @@ pub(super) fn called<'py>(
     let name = &this.name;
     Err(if this.jit.device {
         PyRuntimeError::new_err(format!(
-            "`{name}` is a device function: kernels call it. Call `{name}.py_func` to run it as plain Python"
+            "`{name}` is a device function, which only kernels can call: call `{name}.py_func` to run it in Python"
         ))
     } else {
         PyValueError::new_err(UNCONFIGURED)
@@ -68,7 +68,7 @@ impl Dispatcher {
     pub(super) fn check_count(&self, given: usize) -> PyResult<()> {
         if let Some(variadic) = &self.variadic {
             return Err(PyTypeError::new_err(format!(
-                "kernel `{}` has `{variadic}`, which a kernel cannot have: give each argument a name, or pass a tuple",
+                "kernel `{}` has `{variadic}`, which a kernel cannot have: name each parameter, or pass a tuple",
                 self.name
             )));
         }

@@ -174,7 +174,7 @@ impl Dispatcher {
         self.jit.device
     }
 
-    /// The text given with `cuda.jit(source=...)`.
+    /// The source given with `cuda.jit(source=...)`.
     #[getter]
     fn given_source(&self) -> Option<&str> {
         self.source.as_deref()
@@ -198,7 +198,7 @@ impl Dispatcher {
         };
         if items.len() > 5 {
             let message = format!(
-                "must specify griddim, blockdim, and at most a stream, sharedmem and cluster: {} were given",
+                "must specify griddim, blockdim, and at most a stream, sharedmem and cluster: got {} values",
                 items.len()
             );
             return Err(PyValueError::new_err(message));
@@ -305,7 +305,7 @@ impl Dispatcher {
         own.call_method1(intern!(slf.py(), "setdefault"), ("_specializations", PyDict::new(slf.py())))
     }
 
-    /// How often kernels were found on the disk.
+    /// How often kernels were found in the disk cache.
     #[getter]
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.statistics(py)
@@ -361,7 +361,7 @@ impl Dispatcher {
     fn disable_compile(&self, val: bool) -> PyResult<()> {
         if val && !self.jit.device && self.state().overloads.is_empty() {
             return Err(PyAssertionError::new_err(format!(
-                "`{}` has no kernel yet, so no launch of it could run: compile one first",
+                "`{}` has no compiled kernel yet: compile or launch it first",
                 self.name
             )));
         }
@@ -501,9 +501,8 @@ impl Dispatcher {
     #[expect(clippy::unused_self, unused_variables, reason = "Python calls it on an object, by that name")]
     fn inspect_lto_ptx(&self, signature: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
         Err(PyNotImplementedError::new_err(
-            "there is no PTX of optimization at link time: kernels are linked as PTX, of which `inspect_asm` gives the text \
-             and in which weft's own functions are optimized together already; LTO-IR that is linked becomes machine code, \
-             which `inspect_sass` shows",
+            "there is no PTX after link-time optimization: use `inspect_asm` for the kernel's PTX, or `inspect_sass` \
+             for the linked machine code",
         ))
     }
 

@@ -128,7 +128,9 @@ impl Prepared {
     /// The copy has copies of the device arrays, which go through the host.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         if !matches!(self.stream, StreamArgument::Default) {
-            return Err(PyTypeError::new_err("a prepared launch with a stream cannot be pickled: streams cannot"));
+            return Err(PyTypeError::new_err(
+                "a prepared launch with a stream cannot be pickled, because streams cannot",
+            ));
         }
         let rebuild = py.import("weft._pickle")?.getattr("rebuild_prepared")?;
         let LaunchConfig { grid, block, shared_bytes, cluster } = self.config;

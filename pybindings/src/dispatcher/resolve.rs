@@ -244,7 +244,7 @@ impl Dispatcher {
         };
         timing.print(py, || {
             let what = if compiled.made().is_some() { "" } else { ", the estimate alone" };
-            format!("{}{what}{}", compiled.shown(), if compiled.was_cached { ", kept" } else { "" })
+            format!("{}{what}{}", compiled.shown(), if compiled.was_cached { ", cached" } else { "" })
         })?;
         // Those that are measured begin with the kernel as it is.
         if compiled.wanted != FactorChoice::Estimate {

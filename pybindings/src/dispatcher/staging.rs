@@ -91,7 +91,7 @@ pub(super) struct Member {
 }
 
 /// The requirements of a launch for a host array that its kernel uses.
-#[expect(clippy::struct_excessive_bools, reason = "they are found apart and asked apart")]
+#[expect(clippy::struct_excessive_bools, reason = "they are searched and tested separately")]
 struct Need {
     /// Index into the launch's host arrays.
     host: usize,
@@ -184,7 +184,7 @@ pub(super) fn check_elements(dispatcher: &Dispatcher, resolved: &Resolved, argum
 
 fn overlapping(dispatcher: &Dispatcher, param: usize) -> PyErr {
     PyValueError::new_err(format!(
-        "{}: the kernel may write the array, but some of its elements share memory (a view by `as_strided` or \
+        "{}: the kernel may write to the array, but some of its elements share memory (a view made by `as_strided` or \
          `broadcast_to`); pass a copy",
         dispatcher.argument(param)
     ))
@@ -229,8 +229,8 @@ fn check_in_place(dispatcher: &Dispatcher, resolved: &Resolved, arguments: &Argu
         let meets = |need: &&Need| used && (need.writes || writes) && meet(&need.span, &span);
         if let Some(host) = needs.iter().find(meets).and_then(|need| arguments.hosts.get(need.host)) {
             return Err(PyValueError::new_err(format!(
-                "{} and {} share memory, but one is an array of the host, which is copied for the launch, and the other is \
-                 used where it is: pass both as one of the two",
+                "{} and {} share memory, but one is a host array, which is copied for the launch, and the other is \
+                 used in place: pass both as host arrays or both as device arrays",
                 dispatcher.argument(host.param),
                 dispatcher.argument(*param)
             )));
@@ -419,8 +419,8 @@ fn askew(dispatcher: &Dispatcher, members: &[&HostArgument]) -> PyErr {
     params.dedup();
     let names: Vec<String> = params.into_iter().map(|param| dispatcher.argument(param)).collect();
     PyValueError::new_err(format!(
-        "{} share memory in which not all elements lie at multiples of their size, as fields of packed records may not: pass \
-         the array of records, or copies",
+        "{} share memory with elements that are not aligned to their size (fields of packed records): pass the array \
+         of records, or copies",
         names.join(" and ")
     ))
 }

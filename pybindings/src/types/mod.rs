@@ -82,7 +82,7 @@ impl Type {
         {
             return Ok(record);
         }
-        Err(PyAttributeError::new_err(format!("{} is no record", self.__str__())))
+        Err(PyAttributeError::new_err(format!("{} is not a record type", self.__str__())))
     }
 
     fn field(&self, name: &str) -> PyResult<&'static RecordField> {
@@ -129,7 +129,7 @@ impl Type {
     #[staticmethod]
     fn make_optional(of: &Self) -> PyResult<Self> {
         let made = of.arg.clone().or_none().map(Self::of);
-        made.ok_or_else(|| PyTypeError::new_err("what is None or None is `none`"))
+        made.ok_or_else(|| PyTypeError::new_err("use `none` for the type of None"))
     }
 
     /// The type of an optional value where it is not `None`.
@@ -138,7 +138,7 @@ impl Type {
         if let ArgType::Optional(of) = &self.arg {
             return Ok(Self::of((**of).clone()));
         }
-        Err(PyAttributeError::new_err(format!("{} has no type of its value", self.__str__())))
+        Err(PyAttributeError::new_err(format!("the values of {} have no type", self.__str__())))
     }
 
     /// An array type by its parts; `layout` is "C", "F" or "A".
@@ -155,7 +155,7 @@ impl Type {
             other => return Err(PyValueError::new_err(format!("layout must be 'C', 'F' or 'A', not {other:?}"))),
         };
         let Ok(ndim) = usize::try_from(ndim) else {
-            return Err(PyValueError::new_err(format!("ndim, the number of dimensions, cannot be {ndim}")));
+            return Err(PyValueError::new_err(format!("ndim cannot be {ndim}")));
         };
         array_type(dtype, ndim, layout, readonly)
     }
@@ -170,9 +170,8 @@ impl Type {
     #[staticmethod]
     fn make_object(class_: &Bound<'_, PyType>, items: Vec<Bound<'_, Self>>) -> PyResult<Self> {
         let known = classes::find(class_)?.filter(|known| !known.kind.is_enum());
-        let known = known.ok_or_else(|| {
-            PyTypeError::new_err(format!("{class_} is neither a class of named tuples nor a dataclass"))
-        })?;
+        let known = known
+            .ok_or_else(|| PyTypeError::new_err(format!("{class_} is neither a named tuple class nor a dataclass")))?;
         let fields = known.id.get().fields.len();
         if items.len() != fields {
             return Err(PyTypeError::new_err(format!("{} has {fields} fields, not {}", known.id, items.len())));
@@ -184,7 +183,7 @@ impl Type {
     #[staticmethod]
     fn make_member(class_: &Bound<'_, PyType>, dtype: &Self) -> PyResult<Self> {
         let known = classes::find(class_)?.filter(|known| known.kind.is_enum());
-        let known = known.ok_or_else(|| PyTypeError::new_err(format!("{class_} is no enum")))?;
+        let known = known.ok_or_else(|| PyTypeError::new_err(format!("{class_} is not an enum class")))?;
         Ok(Self::of(ArgType::Enum(known.id, Box::new(dtype.arg.clone()))))
     }
 
@@ -199,14 +198,14 @@ impl Type {
                 _ => Err(PyAttributeError::new_err(format!("{} has items of several types", self.__str__()))),
             },
             ArgType::Class(dtype) | ArgType::Pointer(Some(dtype)) => Ok(Self::of_dtype(*dtype)),
-            ArgType::Pointer(None) => Err(PyAttributeError::new_err("voidptr points to no known type")),
+            ArgType::Pointer(None) => Err(PyAttributeError::new_err("voidptr has no element type")),
             ArgType::Value(_) | ArgType::None | ArgType::Record(_) | ArgType::Optional(_) => {
                 self.array().map(|_| self.clone())
             }
         }
     }
 
-    /// The number of items of a tuple type, or the letters or bytes of a string's.
+    /// The number of items of a tuple type, or of characters or bytes of a string type.
     #[getter]
     fn count(&self) -> PyResult<usize> {
         self.chars().map_or_else(|| Ok(self.types()?.len()), |chars| Ok(chars.max_len() as usize))
@@ -229,17 +228,17 @@ impl Type {
         } else {
             None
         };
-        class.ok_or_else(|| PyAttributeError::new_err(format!("{} is the type of no class", self.__str__())))
+        class.ok_or_else(|| PyAttributeError::new_err(format!("{} is not the type of a class", self.__str__())))
     }
 
-    /// Bytes of a record.
+    /// Size of a record in bytes.
     #[getter]
     fn size(&self) -> PyResult<u64> {
         self.record()?;
         Ok(self.dtype_itself().map_or(0, DType::size_bytes))
     }
 
-    /// Whether a record's fields, or an array's elements, are stored at multiples of their alignments.
+    /// Whether a record's fields, or an array's elements, are aligned.
     #[getter]
     fn aligned(&self) -> PyResult<bool> {
         if self.array().is_ok() { Ok(true) } else { Ok(self.record()?.is_aligned()) }
@@ -251,7 +250,7 @@ impl Type {
         Ok(parts::members(self.record()?))
     }
 
-    /// Whether the values of an integer type have a sign.
+    /// Whether an integer type is signed.
     #[getter]
     fn signed(&self) -> PyResult<bool> {
         Ok(self.integer("signed")?.is_signed_int())
@@ -269,7 +268,7 @@ impl Type {
         self.integer("maxval").map(parts::largest)
     }
 
-    /// The unit of a date or a duration, `""` for one without.
+    /// The unit of a datetime64 or a timedelta64, `""` for the generic one.
     #[getter]
     fn unit(&self) -> PyResult<&'static str> {
         self.time_unit()
@@ -281,13 +280,13 @@ impl Type {
         Ok(self.array()?.layout != Layout::Any)
     }
 
-    /// Whether they are so in C order.
+    /// Whether they are contiguous in C order.
     #[getter]
     fn is_c_contig(&self) -> PyResult<bool> {
         self.array().map(|array| parts::is_contiguous(&array, Layout::C))
     }
 
-    /// Whether they are so in Fortran order.
+    /// Whether they are contiguous in Fortran order.
     #[getter]
     fn is_f_contig(&self) -> PyResult<bool> {
         self.array().map(|array| parts::is_contiguous(&array, Layout::F))
@@ -299,7 +298,7 @@ impl Type {
         Ok(Self::of_dtype(self.field(name)?.dtype))
     }
 
-    /// The bytes before a record's field.
+    /// The offset of a record's field in bytes.
     fn offset(&self, name: &str) -> PyResult<u64> {
         Ok(self.field(name)?.offset)
     }
@@ -322,20 +321,20 @@ impl Type {
         Ok(!self.array()?.readonly)
     }
 
-    /// Bits of a scalar type.
+    /// Width of a scalar type in bits.
     #[getter]
     fn bitwidth(&self) -> PyResult<u64> {
         let number = self.number().ok_or_else(|| PyAttributeError::new_err("only a scalar type has a bitwidth"))?;
         Ok(if number == Number::BOOL { 1 } else { number.size_bytes() * 8 })
     }
 
-    /// The type of the parts of a complex type.
+    /// The type of the real and imaginary part of a complex type.
     #[getter]
     fn underlying_float(&self) -> PyResult<Self> {
         match self.number() {
             Some(Number::Complex(complex)) => Ok(Self::of(Number::Real(complex.part()).into())),
             Some(Number::Real(_)) | None => {
-                Err(PyAttributeError::new_err(format!("{} is no complex type", self.__str__())))
+                Err(PyAttributeError::new_err(format!("{} is not a complex type", self.__str__())))
             }
         }
     }
@@ -417,7 +416,7 @@ impl Type {
             1 if steps.first() == Some(&true) => Layout::F,
             _ => {
                 return Err(PyTypeError::new_err(
-                    "the step 1 of an array type stands in the last dimension (C) or in the first (F)",
+                    "write the step 1 of an array type in the last dimension (C) or in the first (F)",
                 ));
             }
         };
@@ -506,8 +505,7 @@ pub(crate) fn as_dtype<'py>(ty: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny
         return ty.py().import("numpy")?.call_method1("dtype", (ty,));
     };
     let dtype = weft.get().dtype_itself();
-    let dtype =
-        dtype.ok_or_else(|| PyTypeError::new_err(format!("{} is no dtype of NumPy's", weft.get().__str__())))?;
+    let dtype = dtype.ok_or_else(|| PyTypeError::new_err(format!("{} is not a NumPy dtype", weft.get().__str__())))?;
     numpy::dtype(ty.py(), dtype)
 }
 
@@ -539,7 +537,7 @@ fn array_type(dtype: DType, ndim: usize, layout: Layout, readonly: bool) -> PyRe
 
 /// Whether a dimension of `float32[:, ::1]` is `::1`.
 fn unit_step(dim: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let wrong = || PyTypeError::new_err("an array type is written with `:` and `::1`, as in `float32[:, ::1]`");
+    let wrong = || PyTypeError::new_err("write an array type with `:` and `::1`, as in `float32[:, ::1]`");
     let slice = dim.cast::<PySlice>().map_err(|_| wrong())?;
     if !slice.getattr("start")?.is_none() || !slice.getattr("stop")?.is_none() {
         return Err(wrong());

@@ -183,7 +183,7 @@ pub(crate) fn dtype(py: Python<'_>, dtype: DType) -> PyResult<Bound<'_, PyAny>> 
     let classes = import(py)?;
     if dtype == DType::BF16 {
         let package = py.import(intern!(py, "ml_dtypes")).map_err(|_| {
-            PyTypeError::new_err("NumPy has no bfloat16 without the package ml_dtypes: `pip install ml_dtypes`")
+            PyTypeError::new_err("NumPy needs the package ml_dtypes for bfloat16: `pip install ml_dtypes`")
         })?;
         return classes.dtype.bind(py).call1((package.getattr(intern!(py, "bfloat16"))?,));
     }
@@ -214,7 +214,7 @@ pub(crate) fn dtype(py: Python<'_>, dtype: DType) -> PyResult<Bound<'_, PyAny>> 
             classes.dtype.bind(py).call1((format!("{kind}{}", chars.max_len()),))
         }
         Compound::Time(_) => classes.dtype.bind(py).call1((dtype.to_string(),)),
-        Compound::Vector(_) => Err(PyTypeError::new_err(format!("{dtype} is no dtype of NumPy's"))),
+        Compound::Vector(_) => Err(PyTypeError::new_err(format!("{dtype} is not a NumPy dtype"))),
     }
 }
 
@@ -222,16 +222,17 @@ pub(crate) fn dtype(py: Python<'_>, dtype: DType) -> PyResult<Bound<'_, PyAny>> 
 pub(crate) fn unsupported(dtype: &str) -> PyErr {
     if dtype.starts_with(['<', '>']) {
         return PyTypeError::new_err(format!(
-            "arrays of dtype {dtype} are not supported: its bytes are in the other order than this machine's; \
-             `x.astype(x.dtype.newbyteorder(\"=\"))` turns them around"
+            "arrays of dtype {dtype} are not supported: its byte order differs from this machine's; convert it: \
+             `x.astype(x.dtype.newbyteorder(\"=\"))`"
         ));
     }
     PyTypeError::new_err(format!("arrays of dtype {dtype} are not supported; {SUPPORTED}"))
 }
 
 /// The supported dtypes, for messages.
-pub(crate) const SUPPORTED: &str = "an element is a bool, an int or uint of 8 to 64 bits, a float16, bfloat16, float32, float64, \
-                                    complex64, complex128, a date or span of time, a text of a fixed length, or a record of these";
+pub(crate) const SUPPORTED: &str = "an element must be a bool, an int or uint of 8 to 64 bits, a float16, bfloat16, \
+                                    float32, float64, complex64, complex128, a datetime64 or timedelta64, a string of \
+                                    fixed length, or a record of these";
 
 /// The dtype of a NumPy dtype; `None` for one that kernels cannot have (byte-swapped ones too).
 pub(crate) fn of_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
@@ -305,7 +306,7 @@ fn read_structured(dtype: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
         let aligned = dtype.getattr(intern!(py, "isalignedstruct"))?.extract()?;
         Record::new(fields, size, aligned).map(Compound::Record)
     };
-    let compound = compound.map_err(|error| PyTypeError::new_err(format!("the dtype {dtype} is unsound: {error}")))?;
+    let compound = compound.map_err(|error| PyTypeError::new_err(format!("the dtype {dtype} is invalid: {error}")))?;
     Ok(DType::intern(compound))
 }
 

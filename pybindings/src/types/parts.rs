@@ -28,7 +28,7 @@ impl Type {
         {
             return Ok(time.unit.map_or("", TimeUnit::name));
         }
-        Err(PyAttributeError::new_err(format!("only a date or a duration has a unit, not {}", self.name())))
+        Err(PyAttributeError::new_err(format!("only a datetime64 or a timedelta64 has a unit, not {}", self.name())))
     }
 }
 

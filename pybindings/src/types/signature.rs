@@ -132,8 +132,8 @@ pub(super) fn own_type<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Py
 
 fn wrong(value: &Bound<'_, PyAny>) -> PyErr {
     PyTypeError::new_err(format!(
-        "a signature is a text such as \"void(float32[:], int32)\", a call of types such as \
-         void(float32[:], int32), or a tuple of types; not {value}"
+        "a signature must be a string such as \"void(float32[:], int32)\", a call of types such as void(float32[:], \
+         int32), or a tuple of types, not {value}"
     ))
 }
 

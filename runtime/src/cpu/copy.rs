@@ -60,7 +60,7 @@ pub(super) fn fill(pool: &Pool, to: u64, value: u8, bytes: u64) -> Result<(), Er
 /// A pointer to memory that the caller holds, or an error for the null address.
 fn held(address: u64, what: &str) -> Result<*mut u8, Error> {
     if address == 0 {
-        return Err(Error::new(ErrorKind::Value, format!("a copy {what} address 0, which is no memory")));
+        return Err(Error::new(ErrorKind::Value, format!("a copy {what} address 0, which is not valid memory")));
     }
     Ok(ptr::with_exposed_provenance_mut(address as usize))
 }

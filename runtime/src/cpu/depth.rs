@@ -2,7 +2,7 @@
 //!
 //! Recursive functions compare their stack address with a lowest address, and a launch checks that the calls of others
 //! have room above it. Below it there is room for a signal handler, which may run Python.
-#![expect(unsafe_code, reason = "asks the system where a thread's stack lies")]
+#![expect(unsafe_code, reason = "queries the address of a thread's stack")]
 
 use std::cell::Cell;
 

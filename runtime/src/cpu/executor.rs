@@ -70,7 +70,7 @@ fn check_peer(peer: u32) -> Result<(), Error> {
     if peer == 0 {
         return Ok(());
     }
-    Err(Error::new(ErrorKind::Value, format!("there is no device {peer}: the CPU is the only one")))
+    Err(Error::new(ErrorKind::Value, format!("there is no device {peer}: the CPU is the only device")))
 }
 
 impl Executor for CpuExecutor {
@@ -130,15 +130,15 @@ impl Executor for CpuExecutor {
     }
 
     fn share(&self, _address: u64) -> Result<Shared, Error> {
-        Err(not_supported("no other process can open memory of the CPU: pass what `copy_to_host` gives"))
+        Err(not_supported("another process cannot open CPU memory: pass the result of `copy_to_host` instead"))
     }
 
     fn open_shared(&self, _handle: &[u8; 64], _bytes: u64) -> Result<Arc<dyn Buffer>, Error> {
-        Err(not_supported("the CPU cannot open memory of another process: pass what `copy_to_host` gives"))
+        Err(not_supported("the CPU cannot open memory of another process: pass the result of `copy_to_host` instead"))
     }
 
     fn extents_of(&self, _address: u64) -> Result<(u64, u64), Error> {
-        Err(not_supported("the CPU does not know where an allocation starts that an address lies in"))
+        Err(not_supported("the CPU does not record which allocation an address belongs to"))
     }
 
     fn mapped_address(&self, address: u64) -> Result<u64, Error> {
@@ -152,7 +152,7 @@ impl Executor for CpuExecutor {
 
     fn enable_peer_access(&self, peer: u32) -> Result<(), Error> {
         check_peer(peer)?;
-        Err(not_supported("the CPU is the only device: there is no other one to reach"))
+        Err(not_supported("the CPU is the only device: there is no other device to access"))
     }
 
     fn allocate_host(&self, bytes: u64, _kind: HostKind) -> Result<Arc<dyn HostMemory>, Error> {

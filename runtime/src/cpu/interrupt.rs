@@ -7,7 +7,7 @@
 //! - A launch writes two words and reads a third. It wakes no thread, and only the first of many launches starts one.
 //! - A raised flag requests a poll, not a stop: a spurious flag costs one poll.
 //! - The memory of a launch is freed when all threads have left it, stopped or not.
-#![expect(unsafe_code, reason = "compiled code gets pointers to what it looks at")]
+#![expect(unsafe_code, reason = "compiled code gets pointers to what it polls")]
 
 use std::{
     cell::{Cell, OnceCell},

@@ -5,7 +5,7 @@
 //! are mapped as long as the kernel runs, page by page, and never over existing mappings. Several launches may need the
 //! same page: the last one unmaps it. The lock is taken with the GIL held, so that no fork happens meanwhile. Memory
 //! that may be unmapped can be [read] by a system call, too.
-#![expect(unsafe_code, reason = "asks the system what can be read, and maps pages")]
+#![expect(unsafe_code, reason = "queries which memory can be read, and maps pages")]
 
 use std::{
     collections::HashMap,

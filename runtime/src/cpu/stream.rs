@@ -96,9 +96,9 @@ impl CpuEvent {
 
     fn time(&self) -> Result<Instant, Error> {
         if !self.timed {
-            return Err(no_time("an event is not timed: make both with timing to ask for the time between them"));
+            return Err(no_time("an event has no timing: create both events with timing to get the time between them"));
         }
-        let never = || no_time("an event was not recorded: record both before asking for the time between them");
+        let never = || no_time("an event was not recorded: record both events before getting the time between them");
         let after = self.recorded.load(Ordering::Acquire).checked_sub(1).ok_or_else(never)?;
         Ok(self.made + Duration::from_nanos(after))
     }

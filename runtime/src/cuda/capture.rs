@@ -77,8 +77,8 @@ pub(super) fn refuse(driver: &Driver, stream: Option<&CudaStream>, what: &str) -
 /// Refuses to query an event that was recorded in a captured stream.
 #[cold]
 pub(super) fn captured_event() -> Error {
-    let message = "the event was recorded in a stream that was being captured, and is reached when the graph runs: record an event \
-                   behind the launch of the graph";
+    let message = "the event was recorded in a captured stream, and only completes when the graph runs: record an \
+                   event after the launch of the graph";
     Error { driver_code: Some(CAPTURED_EVENT), ..Error::new(ErrorKind::Driver, message) }
 }
 
@@ -86,8 +86,8 @@ pub(super) fn captured_event() -> Error {
 #[cold]
 pub(super) fn not_allowed(what: &str) -> Error {
     let message = format!(
-        "cannot {what} a stream that is being captured for a graph: do it before the capture begins, or behind its end. In a \
-         capture kernels are launched on device arrays that are there, and these are copied to each other"
+        "cannot {what} a stream that is being captured for a graph: do it before or after the capture. During a \
+         capture, only launch kernels on existing device arrays, and copy between device arrays"
     );
     Error { driver_code: Some(NOT_ALLOWED), ..Error::new(ErrorKind::Driver, message) }
 }

@@ -32,7 +32,7 @@ type LaunchEx =
 fn launch_ex() -> Result<LaunchEx, Error> {
     static FOUND: OnceLock<Option<LaunchEx>> = OnceLock::new();
     FOUND.get_or_init(|| driver::find("cuLaunchKernelEx").ok()).ok_or_else(|| {
-        Error::new(ErrorKind::Launch, "the CUDA driver launches no clusters: it takes one for CUDA 11.8 or newer")
+        Error::new(ErrorKind::Launch, "the CUDA driver cannot launch clusters: install a driver for CUDA 11.8 or newer")
     })
 }
 

@@ -193,9 +193,9 @@ fn needed() -> String {
     format!("weft needs a driver for CUDA {major}.{minor} or newer")
 }
 
-/// An error with a suggestion.
+/// The error of a machine without a GPU that can be used.
 pub(super) fn no_device(what: &str) -> Error {
-    Error::new(ErrorKind::NoDevice, format!("{what}. Set WEFT_DEVICE=cpu to run kernels on the CPU"))
+    Error::new(ErrorKind::NoDevice, what.to_owned())
 }
 
 /// A driver that is there and initialized, with the process that did so.
@@ -354,13 +354,11 @@ impl Driver {
         let words = error_text(self.cuGetErrorString, code).map(|words| format!(" ({words})")).unwrap_or_default();
         let mut message = format!("{call} failed: {name}{words}");
         if let Some(fault) = fault(code) {
-            message = format!(
-                "{fault}, noticed by {call}: {name}{words}. The device's context cannot be used any more; start a new \
-                 process"
-            );
+            message =
+                format!("{fault}, reported by {call}: {name}{words}. The CUDA context is lost: start a new process");
         } else if code == 3 && is_forked() {
-            message += ". This process was forked off one that had used CUDA, which CUDA does not allow: use the start \
-                        method \"spawn\" or \"forkserver\"";
+            message += ". This process was forked from one that had used CUDA, which CUDA does not support: use the \
+                        start method \"spawn\" or \"forkserver\"";
         }
         message += way_out_of_capture(code);
         let kind = match code {
@@ -390,11 +388,11 @@ fn error_text(of: unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint, co
 fn fault(code: c_uint) -> Option<&'static str> {
     Some(match code {
         214 => "the device's memory has an uncorrectable error",
-        700 => "a kernel faulted: it read or wrote outside of its arrays",
+        700 => "invalid memory access: a kernel read or wrote outside its arrays",
         702 => "a kernel ran for too long and was stopped",
         710 => "an assertion in a kernel failed",
         714 | 715 | 717..=719 => "a kernel faulted",
-        716 => "a kernel faulted: it used an address that is not aligned for its type",
+        716 => "misaligned address: a kernel used an address that is not aligned for its type",
         _ => return None,
     })
 }
@@ -403,21 +401,25 @@ fn fault(code: c_uint) -> Option<&'static str> {
 fn way_out_of_capture(code: c_uint) -> &'static str {
     match code {
         900 => {
-            ". A stream is being captured for a graph, and the call is not allowed meanwhile. Launch each kernel once before the \
-             capture, which compiles and loads it, and allocate, wait, and copy from and to the host before it or behind its end"
+            ". The call is not allowed while a stream is being captured for a graph. Launch each kernel once before \
+             the capture, which compiles and loads it; allocate, wait, and copy from and to the host before or after \
+             the capture"
         }
         901 => {
-            ". Something that is not allowed in the capture of this stream, before this call, has made it invalid: end it, and \
-             capture again without that"
+            ". An earlier call that is not allowed during a capture has invalidated the capture of this stream: end \
+             it, and capture again without that call"
         }
-        905 => ". The capture of a stream cannot wait for work outside of it: wait for that before the capture begins",
+        905 => {
+            ". A captured stream cannot wait for work outside the capture: wait for that work before the capture begins"
+        }
         906 => {
-            ". A stream is being captured that waits for the default stream, which cannot be used meanwhile: launch in the stream \
-             that is captured (`kernel[blocks, threads, stream]`), or capture one that does not wait for it"
+            ". The captured stream waits for the default stream, which cannot be used during the capture: launch in \
+             the captured stream (`kernel[blocks, threads, stream]`), or capture a stream that does not wait for the \
+             default stream"
         }
         907 => {
-            ". The event was recorded in a stream that is being captured, and is reached when the graph runs: only that stream \
-                can wait for it"
+            ". The event was recorded in a captured stream, and only completes when the graph runs: only that stream \
+             can wait for it"
         }
         _ => "",
     }

@@ -224,7 +224,7 @@ impl Executor for CudaExecutor {
     fn query_stream(&self, stream: Option<&dyn Stream>) -> Result<bool, Error> {
         let stream = cuda_stream(&self.context, stream)?;
         let _entered = self.context.enter()?;
-        capture::refuse(self.context.driver, stream, "ask about the work of")?;
+        capture::refuse(self.context.driver, stream, "query the work of")?;
         let stream = stream.map_or(ptr::null_mut(), CudaStream::raw);
         // SAFETY: the stream is live.
         let done = self.context.blame(is_ready(unsafe { self.context.driver.cuStreamQuery(stream) }));

@@ -336,9 +336,7 @@ impl Graph for CudaGraph {
         let _entered = self.context.enter()?;
         let _range = profiler_ranges::launch_graph(steps.len());
         if (self.waits || self.end.is_some()) && !raw.is_null() && capture::is_captured(self.context.driver, raw) {
-            return Err(capture::not_allowed(
-                "launch a graph whose work is waited for (copies of the host's memory) in",
-            ));
+            return Err(capture::not_allowed("launch a graph that waits for copies of host memory in"));
         }
         // SAFETY: the graph and the stream are live, and no other thread uses the graph now.
         let launched = self.context.blame(unsafe { self.built.functions.cuGraphLaunch(self.exec.0, raw) });

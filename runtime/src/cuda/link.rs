@@ -214,7 +214,7 @@ pub(super) fn by_driver(context: &Context, inputs: &[Input<'_>], max_registers: 
         let Some(kind) = input_type(input.kind) else {
             return Err(Error::new(
                 ErrorKind::Internal,
-                format!("{} was not compiled before it is linked", input.name),
+                format!("{} must be compiled before it is linked", input.name),
             ));
         };
         // SAFETY: the link is live; the data has the given size, and is copied; there are no options.

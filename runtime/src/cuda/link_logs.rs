@@ -73,7 +73,7 @@ pub(super) fn explain_no_load(context: &Context, artifact: &Artifact, logs: &Jit
     let log = logs.lines();
     if log.contains("Unresolved extern function") {
         error.kind = ErrorKind::Link;
-        let hint = ". A function that is declared is in no code that is linked: name its file with `link=`";
+        let hint = ". No linked code defines a declared function: pass its file with `link=`";
         error.message = format!("{name} cannot load the kernel: {}{hint}{log}", error.message);
         return error;
     }

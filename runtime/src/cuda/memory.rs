@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// The operations that are refused in a captured stream.
-const ALLOCATE: &str = "allocate memory (nor have a launch copy arrays of the host) in";
+const ALLOCATE: &str = "allocate memory (or have a launch copy host arrays) in";
 /// The key of the default stream; other streams are identified by their address.
 const DEFAULT_KEY: u64 = 1;
 

@@ -520,7 +520,7 @@ impl CudaKernel {
     #[cold]
     fn check_waits(&self, stream: sys::CUstream) -> Result<(), Error> {
         if !stream.is_null() && capture::is_captured(self.module.context.driver, stream) {
-            let what = format!("launch `{}`, which tells at once what it raises, in", self.limits.name);
+            let what = format!("launch `{}`, which waits for its exceptions, in", self.limits.name);
             return Err(capture::not_allowed(&what));
         }
         Ok(())
@@ -574,8 +574,8 @@ impl CudaKernel {
         );
         if error.driver_code == Some(clusters::INVALID_SIZE) {
             error.message = format!(
-                "{}. {} has no room for clusters {cluster:?} of such blocks, or they are larger than the kernel's \
-                 `launch_bounds`: use smaller clusters, or less shared memory and fewer threads a block",
+                "{}. {} cannot run clusters {cluster:?} of such blocks, or they exceed the kernel's `launch_bounds`: \
+                 use smaller clusters, or less shared memory and fewer threads per block",
                 error.message, context.attributes.name
             );
         }
@@ -584,14 +584,14 @@ impl CudaKernel {
             && let Ok(most) = self.most_blocks_at_once(u32::try_from(threads).unwrap_or(u32::MAX), *shared_bytes)
         {
             error.message = format!(
-                "{}. All blocks of a cooperative launch run at a time: {} has room for {most} of this size",
+                "{}. All blocks of a cooperative launch must run at the same time: {} can run {most} of this size",
                 error.message, context.attributes.name
             );
         }
         if error.driver_code == Some(launch::OUT_OF_RESOURCES) {
             error.message = format!(
-                "{}. The block needs {registers} registers for each of {threads} threads; {} has {} a block. Use smaller \
-                 blocks",
+                "{}. The block needs {registers} registers for each of {threads} threads; {} has {} registers per \
+                 block. Use smaller blocks",
                 error.message, context.attributes.name, context.registers_per_block
             );
         }

@@ -163,17 +163,17 @@ impl NvJitLink {
             let (at, size) = (data.as_ptr().cast(), data.len());
             // SAFETY: the link is live; the data has the given size, and is copied.
             let code = unsafe { (functions.add)(handle, input_type(*kind), at, size, name_text.as_ptr()) };
-            self.check(&guard, code, &format!("nvJitLink cannot take {name}"))?;
+            self.check(&guard, code, &format!("nvJitLink cannot read {name}"))?;
         }
         // SAFETY: the link is live.
         self.check(&guard, unsafe { (functions.complete)(handle) }, "nvJitLink cannot link the kernel")?;
         let mut size = 0;
         // SAFETY: the link is live; it writes one number.
-        self.check(&guard, unsafe { (functions.cubin_size)(handle, &raw mut size) }, "nvJitLink gives no code")?;
+        self.check(&guard, unsafe { (functions.cubin_size)(handle, &raw mut size) }, "nvJitLink returned no code")?;
         let mut cubin = vec![0_u8; size];
         // SAFETY: it writes as many bytes as it said.
         let code = unsafe { (functions.cubin)(handle, cubin.as_mut_ptr().cast()) };
-        self.check(&guard, code, "nvJitLink gives no code")?;
+        self.check(&guard, code, "nvJitLink returned no code")?;
         Ok(cubin)
     }
 

@@ -182,7 +182,7 @@ impl Nvrtc {
         let known = self.archs.iter().copied().filter(|arch| *arch <= sm).max();
         let Some(arch) = known else {
             let (major, minor) = self.version;
-            let message = format!("NVRTC {major}.{minor} does not know sm_{sm}, which is too old for it");
+            let message = format!("NVRTC {major}.{minor} no longer supports sm_{sm}");
             return Err(Error::new(ErrorKind::NoTool, message));
         };
         let kind = if form == Form::Ptx { "compute" } else { "sm" };

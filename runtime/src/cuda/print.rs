@@ -137,7 +137,9 @@ impl Ring {
                 (0..count.min(self.room)).map(|i| self.get(self.location(reader.read + i))).collect();
             if !bytes.is_multiple_of(size_of::<u64>()) || count > self.room || add(&record).is_none() {
                 reader.is_broken = true;
-                print::put(b"[weft: what kernels print is lost from here on: one has written over it]\n");
+                print::put(
+                    b"[weft: output of kernels is lost from here on: a kernel has overwritten the print buffer]\n",
+                );
                 break;
             }
             for i in 0..count {
@@ -154,8 +156,8 @@ impl Ring {
             reader.lost = lost;
             let mib = (self.room * size_of::<u64>()) >> 20;
             let text = format!(
-                "[weft: about {more} calls of print were lost: no more than {mib} MiB wait for the host; wait for the \
-                 device more often, or print less]\n"
+                "[weft: about {more} calls of print were lost: the print buffer of {mib} MiB was full; synchronize \
+                 more often, or print less]\n"
             );
             print::put(text.as_bytes());
         }

@@ -41,9 +41,9 @@ pub(super) fn share(context: &Context, address: u64) -> Result<Shared, Error> {
     // SAFETY: it writes one int; any address may be queried. A driver that does not know refuses the handle below.
     let _: Result<(), Error> = unsafe { context.driver.cuPointerGetAttribute(to.cast::<c_void>(), which, base) };
     if capable == 0 {
-        let message = "no other process can open this memory: device arrays are in the driver's stream-ordered pool. \
-                       Set WEFT_MEMORY_POOL=0 before the first use of the device to have arrays that can be opened, or \
-                       allocate the memory with `cuda.current_context().memalloc`";
+        let message = "another process cannot open this memory: it is in the driver's stream-ordered pool. Set \
+                       WEFT_MEMORY_POOL=0 before the first use of the device, or allocate the memory with \
+                       `cuda.current_context().memalloc`";
         return Err(Error { driver_code: Some(NOT_SUPPORTED), ..Error::new(ErrorKind::Driver, message) });
     }
     let mut handle = sys::CUipcMemHandle { reserved: [0; 64] };

@@ -312,12 +312,12 @@ impl CudaEvent {
         let captured = self.captured.load(Ordering::Relaxed);
         if captured && stream.is_none_or(CudaStream::is_default) {
             return Err(capture::not_allowed(
-                "make the default stream wait (launch in the stream that is captured: `kernel[blocks, threads, stream]`) for",
+                "make the default stream wait (launch in the captured stream: `kernel[blocks, threads, stream]`) for",
             ));
         }
         let _entered = context.enter()?;
         if !captured && capture::is_captured_of_others(context.driver, stream) {
-            return Err(capture::not_allowed("wait for work outside of the capture in"));
+            return Err(capture::not_allowed("wait for work outside the capture in"));
         }
         let stream = stream.map_or(ptr::null_mut(), CudaStream::raw);
         // SAFETY: both handles are live.
@@ -336,9 +336,9 @@ impl CudaEvent {
         self.context.blame(result).map(|()| ms).map_err(|mut error| {
             let way_out = match error.driver_code {
                 Some(INVALID_HANDLE) => {
-                    ": record both events before asking for the time between them, and make both with timing"
+                    ": record both events before getting the time between them, and create both with timing"
                 }
-                Some(NOT_READY) => ": wait for the second event (synchronize it) before asking for the time",
+                Some(NOT_READY) => ": wait for the second event (synchronize it) before getting the time",
                 _ => return error,
             };
             error.kind = ErrorKind::Event;

@@ -50,9 +50,9 @@ pub(super) fn open(wanted: &ToolkitLibrary, choice: &FileChoice, toolkit: &Toolk
     }
     let opened: String = faults.iter().flat_map(|fault| ["\n", fault]).collect();
     no_tool(format!(
-        "{name} was not found: {file} is in no CUDA toolkit (CUDA_HOME, CUDA_PATH, /usr/local/cuda), in no Python package, \
-         and not where the system looks for libraries. Install a toolkit or the Python package {package}, or name the \
-         file by {setting}{opened}"
+        "{name} was not found: {file} is not in a CUDA toolkit (CUDA_HOME, CUDA_PATH, /usr/local/cuda), a Python \
+         package or the system's library path. Install a toolkit or the Python package {package}, or set {setting} to \
+         the file{opened}"
     ))
 }
 

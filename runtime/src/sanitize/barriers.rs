@@ -54,8 +54,8 @@ impl Launch {
             self.found_meeting(
                 "barrier divergence",
                 &[(LiveThread { slot, thread: one }, site), (LiveThread { slot, thread: two }, there)],
-                |a, b| format!("threads of a block are at different barriers: {a} at one, {b} at the other"),
-                "let all threads of the block come to the same barrier",
+                |a, b| format!("threads of a block wait at different barriers: {a} at one, {b} at the other"),
+                "make all threads of the block reach the same barrier",
             );
         }
         let left = ended.iter().copied().find(|&thread| self.has_left(slot, thread));
@@ -137,8 +137,8 @@ impl Launch {
                 self.found_meeting(
                     "warp divergence",
                     &[(who(one), site), (who(two), there)],
-                    |a, b| format!("lanes of one mask are at different places: {a} at one, {b} at the other"),
-                    "let all lanes of the mask come to the same call, or name those that do",
+                    |a, b| format!("lanes of one mask are at different calls: {a} at one, {b} at the other"),
+                    "make all lanes of the mask reach the same call, or pass the mask of the lanes that do",
                 );
             }
         }
@@ -156,7 +156,7 @@ impl Launch {
             let Some(CollectiveCall { how, spot: Some(site), .. }) = self.meeting(slot, thread) else { continue };
             let Some(source) = source(thread % WARP, how) else { continue };
             if here >> source & 1 == 0 {
-                let named = if mask >> source & 1 == 0 { "which the mask does not name" } else { "which is not there" };
+                let named = if mask >> source & 1 == 0 { "which is not in the mask" } else { "which does not exist" };
                 self.found_shuffle(who(thread), site, source, named);
                 break;
             }
@@ -190,16 +190,21 @@ impl Launch {
                 self.found_meeting(
                     "mask mismatch",
                     &locations,
-                    |a, b| format!("lanes name different masks: {a} names {mask:#x}, {b} names {others:#x}"),
-                    "name the same lanes in each of them",
+                    |a, b| format!("lanes pass different masks: {a} passes {mask:#x}, {b} passes {others:#x}"),
+                    "pass the same mask in all lanes",
                 );
             } else {
                 let lane = other % WARP;
                 self.found_meeting(
                     "lane missing",
                     &locations,
-                    |a, b| format!("{a} waits for lane {lane} of its warp, which the mask {mask:#x} names, but {b} is elsewhere"),
-                    "name those lanes that come to the call",
+                    |a, b| {
+                        format!(
+                            "{a} waits for lane {lane} of its warp, which is in the mask {mask:#x}, but {b} \
+                        does not reach the call"
+                        )
+                    },
+                    "pass the mask of the lanes that reach the call",
                 );
             }
             break;
@@ -228,12 +233,12 @@ impl Launch {
             &locations,
             |a, b| {
                 if b.is_empty() {
-                    format!("{a} waits for ever: no thread writes what it waits for")
+                    format!("{a} waits forever: no thread writes the value that it waits for")
                 } else {
-                    format!("threads wait for each other for ever: {a} at one place, {b} at the other")
+                    format!("threads wait for each other forever: {a} at one line, {b} at the other")
                 }
             },
-            "let a thread that is not waiting release the others",
+            "write the value from a thread that does not wait",
         );
     }
 
@@ -310,7 +315,7 @@ impl Launch {
             });
         }
         let message = format!(
-            "{} waits at a barrier that thread {} of its block has skipped",
+            "{} waits at a barrier that thread {} of its block skipped",
             thread_name(&locations[0]),
             finding::triple(gone.0),
         );
@@ -330,17 +335,17 @@ impl Launch {
             locations.push(ThreadLocation { what: "end", site: end, index: None, thread, block, calls: Vec::new() });
         }
         let message = format!(
-            "{} names lane {} in the mask {mask:#x}, which has not come to the call",
+            "{} waits for lane {} of the mask {mask:#x}, which does not reach the call",
             thread_name(&locations[0]),
             gone.thread % WARP,
         );
-        self.add_meeting("lane missing", message, "name those lanes that come to the call", locations);
+        self.add_meeting("lane missing", message, "pass the mask of the lanes that reach the call", locations);
     }
 
     fn found_shuffle(&mut self, who: LiveThread, site: Spot, source: usize, named: &str) {
         let Some(location) = self.location(who, site, None) else { return };
         let message = format!("{} takes the value of lane {source}, {named}", thread_name(&location));
-        let help = "take values of lanes that the mask names and that come to the call";
+        let help = "read values only from lanes that are in the mask and reach the call";
         self.add_meeting("shuffle from a missing lane", message, help, vec![location]);
     }
 
@@ -355,7 +360,7 @@ impl Launch {
         self.add_meeting(
             "caller not in mask",
             message,
-            "name the calling lane, or keep it from the call",
+            "add the calling lane to the mask, or skip the call in that lane",
             vec![location],
         );
     }

@@ -104,13 +104,13 @@ impl Launch {
         let chain = self.thread(who).map_or(0, |thread| thread.depth.chain);
         let Some(location) = self.location(who, Spot::new(told.site, chain), Some(told.address)) else { return };
         let kernel = self.plan.kernel.clone();
-        let message = format!("an access of {bytes} bytes is not at a multiple of {bytes}");
+        let message = format!("an access of {bytes} bytes is not aligned to {bytes} bytes");
         self.findings.add("misaligned", &[&location.site.clone()], || Finding {
             tool: "memcheck",
             kind: "misaligned",
             kernel,
             message,
-            help: "let the array begin at a multiple of its elements' size".to_owned(),
+            help: "align the start of the array to the size of its elements".to_owned(),
             count: 1,
             accesses: vec![location],
         });
@@ -120,13 +120,14 @@ impl Launch {
     pub(super) fn found_freed(&mut self, who: LiveThread, spot: Spot, address: u64) {
         let Some(location) = self.location(who, spot, Some(address)) else { return };
         let kernel = self.plan.kernel.clone();
-        let message = format!("{} lies in memory that was freed", element_name(&location));
+        let message = format!("{} is in freed memory", element_name(&location));
         self.findings.add("freed", &[&location.site.clone()], || Finding {
             tool: "memcheck",
             kind: "use after free",
             kernel,
             message,
-            help: "keep the array, or what its memory belongs to, until the kernel has run".to_owned(),
+            help: "keep a reference to the array, or to the owner of its memory, until the kernel has finished"
+                .to_owned(),
             count: 1,
             accesses: vec![location],
         });
@@ -135,13 +136,13 @@ impl Launch {
     pub(super) fn found_unwritten(&mut self, who: LiveThread, spot: Spot, address: u64) {
         let Some(location) = self.location(who, spot, Some(address)) else { return };
         let kernel = self.plan.kernel.clone();
-        let message = format!("{} is used before anything is written there", element_name(&location));
+        let message = format!("{} is read before it is written", element_name(&location));
         self.findings.add("uninitialized", &[&location.site.clone()], || Finding {
             tool: "initcheck",
             kind: "uninitialized",
             kernel,
             message,
-            help: "write it first: memory that is allocated holds whatever was there".to_owned(),
+            help: "write it first: newly allocated memory has undefined contents".to_owned(),
             count: 1,
             accesses: vec![location],
         });
@@ -169,7 +170,7 @@ impl Launch {
             kind: "uninitialized",
             kernel: self.plan.kernel.clone(),
             message: format!("the host reads {name}, a copy of {source}, which was never written"),
-            help: "write the element before it is copied: memory that is allocated holds whatever was there".to_owned(),
+            help: "write the element before it is copied: newly allocated memory has undefined contents".to_owned(),
             count: 1,
             accesses: vec![to, from],
         })
@@ -199,7 +200,7 @@ impl Launch {
         let pairs = Pairs::of(among, !same, pair);
         let kind = pairs.kind();
         let message = format!(
-            "{}: {} by thread {} of block {} and {} by thread {} of block {}, and nothing orders them",
+            "{}: {} by thread {} of block {} and {} by thread {} of block {}, without synchronization between them",
             element_name(&location),
             done(earlier.what),
             triple(earlier.thread),

@@ -110,7 +110,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_HOST_CPU",
         default: "auto",
-        allowed: "auto or a CPU's name of LLVM's, such as x86-64-v3",
+        allowed: "auto or an LLVM CPU name such as x86-64-v3",
         doc: "Target CPU for host code, by LLVM's name (default: this machine). For example `x86-64-v3`: AVX2 without AVX-512. A CPU with features that this machine lacks is an error.",
         parse: |settings, value| {
             let is_name = value.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'));
@@ -124,8 +124,10 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_HOST_PLAN",
         default: "auto",
-        allowed: "auto or a CPU's name of LLVM's, such as x86-64-v4",
-        doc: "The CPU whose plans kernels get on the CPU, if not those of the CPU that code is made for: vectors with masks or without, and how wide they are. The machine need not have its features: code stays code for `WEFT_HOST_CPU`. It is for tests of the compiler, and makes nothing quicker.",
+        allowed: "auto or an LLVM CPU name such as x86-64-v4",
+        doc: "The CPU for which the compiler plans host kernels: vector width and masking (default: the target CPU). \
+            The machine need not have its features: the code is still for `WEFT_HOST_CPU`. It is for tests of the \
+            compiler, and makes no kernel faster.",
         parse: |settings, value| {
             let is_name = value.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'));
             settings.host_plan = match value {
@@ -184,7 +186,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_NVRTC_EXTRA_SEARCH_PATHS",
         default: "",
-        allowed: "folders with colons between",
+        allowed: "folders separated by colons",
         doc: "More folders with headers for linked CUDA C++. A program may set `weft.config.CUDA_NVRTC_EXTRA_SEARCH_PATHS`.",
         parse: |settings, value| {
             value.clone_into(&mut settings.nvrtc_extra_search_paths);
@@ -243,7 +245,9 @@ pub const SETTINGS: &[Setting] = &[
         name: "WEFT_MEMORY_MANAGER",
         default: "default",
         allowed: "default or the name of a Python module",
-        doc: "What allocates device arrays: a Python module whose `_numba_memory_manager` is a class as `cuda.set_memory_manager` takes it. `default`: weft. If it is not set, `NUMBA_CUDA_MEMORY_MANAGER` is used.",
+        doc: "The allocator of device arrays: a Python module whose `_numba_memory_manager` is a class as \
+            `cuda.set_memory_manager` takes it. `default`: weft. If it is not set, `NUMBA_CUDA_MEMORY_MANAGER` is \
+            used.",
         parse: |settings, value| {
             let is_part = |part: &str| {
                 part.chars().all(|letter| letter.is_alphanumeric() || letter == '_')
@@ -301,7 +305,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_SANITIZE",
         default: "0",
-        allowed: "0, all, or some of memcheck, racecheck, initcheck and synccheck with commas between",
+        allowed: "0, all, or some of memcheck, racecheck, initcheck and synccheck, separated by commas",
         doc: "The default of `cuda.jit(sanitize=...)`: which checks the sanitizer makes. It runs kernels on the CPU, so `WEFT_DEVICE=auto` means the CPU. A launch with findings raises a `weft.errors.SanitizerError`.",
         parse: |settings, value| {
             settings.sanitize = Tools::parse(value)?;
@@ -312,7 +316,8 @@ pub const SETTINGS: &[Setting] = &[
         name: "WEFT_SANITIZE_ACTION",
         default: "raise",
         allowed: "raise or warn",
-        doc: "What a launch does if the sanitizer finds something. `raise`: raise a `SanitizerError`. `warn`: emit a `SanitizerWarning` and go on.",
+        doc: "The action if the sanitizer finds an error. `raise`: raise a `SanitizerError`. `warn`: emit a \
+            `SanitizerWarning` and go on.",
         parse: |settings, value| {
             settings.sanitize_raises = match value {
                 "raise" => true,
@@ -326,7 +331,9 @@ pub const SETTINGS: &[Setting] = &[
         name: "WEFT_SANITIZE_REPORT",
         default: "none",
         allowed: "none or a folder",
-        doc: "A folder to which each process writes what the sanitizer finds, in place of what `WEFT_SANITIZE_ACTION` says: a file of JSON lines for each process. `weft sanitize` sets it for the processes that the program starts, and reports their findings with those of the program.",
+        doc: "A folder to which each process writes the sanitizer's findings, as a file of JSON lines, instead of \
+            `WEFT_SANITIZE_ACTION`. `weft sanitize` sets it for the processes that the program starts, and reports \
+            their findings with those of the program.",
         parse: |settings, value| {
             settings.sanitize_report = (value != "none").then(|| PathBuf::from(value));
             Some(())
@@ -407,7 +414,8 @@ pub const SETTINGS: &[Setting] = &[
         name: "WEFT_CACHE_DIR",
         default: "auto",
         allowed: "auto or a folder",
-        doc: "The folder of the cache. `auto`: `weft` in `$XDG_CACHE_HOME` or in `~/.cache`. Several processes and machines may share a folder. Whoever can write to it can make your programs run other code.",
+        doc: "The folder of the cache. `auto`: `weft` in `$XDG_CACHE_HOME` or in `~/.cache`. Several processes and \
+            machines may share a folder. Anybody with write access can make your programs run other code.",
         parse: |settings, value| {
             settings.cache_dir = (value != "auto").then(|| PathBuf::from(value));
             Some(())
@@ -447,8 +455,8 @@ fn switch(setting: &mut bool, value: &str) -> Option<()> {
     Some(())
 }
 
-/// The forms of a thread's or a block's index.
-const PLACE: &str = "any, or x, y and z with commas between, such as 3,0,0 or 3";
+/// What the index of a thread or of a block can be.
+const PLACE: &str = "any, or x, y and z separated by commas, such as 3,0,0 or 3";
 
 fn place(setting: &mut DebugIndex, text: &str) -> Option<()> {
     *setting = match text {

@@ -47,8 +47,8 @@ def test_defaults_and_mapped_arrays() -> None:
 @pytest.mark.parametrize(
     ("what", "text"),
     [
-        (count, r"the kernel `count` needs a configuration: cuda.benchmark\(count\[blocks, threads\], …\)"),
-        (count.forall(3), r"`forall` is no configuration: cuda.benchmark\(count\[blocks, threads\], …\)"),
+        (count, r"the kernel `count` needs a launch configuration: cuda.benchmark\(count\[blocks, threads\], …\)"),
+        (count.forall(3), r"`forall` is not a launch configuration: cuda.benchmark\(count\[blocks, threads\], …\)"),
         (lambda x: None, r"must be a kernel with its configuration, `kernel\[blocks, threads\]`, not function"),
         (3, "not int"),
     ],
@@ -68,7 +68,7 @@ def test_wrong_arguments() -> None:
             with pytest.raises(ValueError, match=f"`{name}` must be at least 1, not {wrong}"):
                 cuda.benchmark(count[1, 32], x, 1, **{name: wrong})
     for wrong in (np.zeros(3), cuda.InOut(np.zeros(3)), (x, np.zeros(2))):
-        with pytest.raises(TypeError, match="argument 1 of the kernel has an array of the host"):
+        with pytest.raises(TypeError, match="argument 1 of the kernel is a host array"):
             cuda.benchmark(count[1, 32], wrong, 1)
     assert not x.copy_to_host().any()
     with pytest.raises(TypeError, match="count"):

@@ -52,8 +52,8 @@ def test_wrong_clusters() -> None:
     needs_clusters()
     x = cuda.device_array(1000, np.int64)
     for cluster, text in (
-        (3, r"grid \(8, 1, 1\) is not of whole clusters \(3, 1, 1\)"),
-        ((1, 2), r"grid \(8, 1, 1\) is not of whole clusters \(1, 2, 1\)"),
+        (3, r"grid \(8, 1, 1\) is not divisible into clusters \(3, 1, 1\)"),
+        ((1, 2), r"grid \(8, 1, 1\) is not divisible into clusters \(1, 2, 1\)"),
     ):
         with pytest.raises(weft.LaunchError, match=text):
             number[8, 128, 0, 0, cluster](x)
@@ -108,6 +108,6 @@ def test_clusters_that_there_is_no_room_for() -> None:
         ranks[16, 32, 0, most, 16](x)
         cuda.synchronize()
     except weft.LaunchError as error:
-        assert "has no room for clusters [16, 1, 1] of such blocks" in str(error)  # noqa: PT017 (it may run)
+        assert "cannot run clusters [16, 1, 1] of such blocks" in str(error)  # noqa: PT017 (it may run)
     else:
         assert x.copy_to_host().tolist() == [[block, 16] for block in range(16)]

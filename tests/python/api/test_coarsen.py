@@ -490,8 +490,8 @@ def meets_in_a_function(x: Any) -> None:
 @pytest.mark.parametrize(
     ("function", "reason"),
     [
-        (shuffles, "operations of warps"),
-        (lanes, "asks for its lane"),
+        (shuffles, "warp operations"),
+        (lanes, "reads its lane"),
         (fences, "fences"),
         (prints, "prints"),
         (clocks, "reads a clock"),
@@ -532,7 +532,7 @@ def test_blocks_have_the_limits_that_the_program_sees() -> None:
     with pytest.raises(cuda.LaunchError, match="2048 threads"):
         kernel[1, 2048](np.float32(1), x, x.copy())
     bound = cuda.jit(saxpy, coarsen=4, launch_bounds=64)
-    with pytest.raises(cuda.LaunchError, match="this kernel can have 64 a block"):
+    with pytest.raises(cuda.LaunchError, match="this kernel allows 64 per block"):
         bound[1, 128](np.float32(1), x, x.copy())
     y = x.copy()
     bound[1, 64](np.float32(1), x, y)

@@ -20,7 +20,7 @@ FAULTS = {
     "undefined local": ("    out[0] = later\n    later = 1\n", 7, "later", "E0204", ["later"]),
     "index count": ("    out[0] = x[0, 1]\n", 7, None, "E0208", ["1", "2"]),
     "float index": ("    out[0] = x[0.5]\n", 7, "0.5", "E0209", ["float64"]),
-    "two ellipses": ("    out[0] = x[..., ...]\n", 7, None, "E0209", ["one `...` only"]),
+    "two ellipses": ("    out[0] = x[..., ...]\n", 7, None, "E0209", ["only one `...`"]),
     "shape": ("    n = x.size\n    a = cuda.local.array(n, np.float32)\n    out[0] = a[0]\n", 8, "n", "E0210", []),
     "operand": ("    out[0] = x + 1\n", 7, None, "E0211", ["+"]),
     "returns": ("    return x[0]\n", 7, None, "E0212", ["kernel"]),
@@ -42,8 +42,8 @@ def test_a_captured_value_has_its_article():
 def test_what_is_captured_has_a_way_out():
     helps = {
         "lambda x: x": "decorate `VALUE` with `@cuda.jit`",
-        "object()": "kernels capture numbers",
-        "type('array_function', (), {})()": "kernels capture numbers",
+        "object()": "kernels can use numbers",
+        "type('array_function', (), {})()": "kernels can use numbers",
     }
     for value, words in helps.items():
         source = HEAD.replace("@cuda", f"VALUE = {value}\n@cuda") + "def kernel(x, out):\n    out[0] = VALUE\n"

@@ -103,7 +103,7 @@ def test_results_and_metadata_of_kernels() -> None:
 
 def test_compilation_that_is_disabled() -> None:
     kernel = cuda.jit(scale_function)
-    with pytest.raises(AssertionError, match="has no kernel yet"):
+    with pytest.raises(AssertionError, match="has no compiled kernel yet"):
         kernel.disable_compile()
     kernel.disable_compile(False)
     made = kernel.compile("void(float32[::1], float32)")
@@ -165,7 +165,7 @@ def test_launches_beyond_a_limit_have_the_drivers_number() -> None:
         kernel[1, 2048](np.zeros(1), 1)
     assert caught.value.code == 1
     bounded = cuda.jit(launch_bounds=64)(scale_function)
-    with pytest.raises(errors.LaunchError, match=r"can have 64 a block.*CUDA_ERROR_INVALID_VALUE"):
+    with pytest.raises(errors.LaunchError, match=r"allows 64 per block.*CUDA_ERROR_INVALID_VALUE"):
         bounded[1, 128](np.zeros(1), 1)
 
 
@@ -246,7 +246,7 @@ def test_annotations_that_are_no_types_are_named() -> None:
     def kernel(x: unknown[:]):  # noqa: F821
         x[0] = 1
 
-    with pytest.raises(TypeError, match=r"annotation of parameter `x` is no type of weft's: 'unknown\[:\]'"):
+    with pytest.raises(TypeError, match=r"annotation of parameter `x` is not a weft type: 'unknown\[:\]'"):
         cuda.jit(kernel).compile()
-    with pytest.raises(TypeError, match=r"annotation of parameter `out` is no type of weft's: 'np.ndarray'"):
+    with pytest.raises(TypeError, match=r"annotation of parameter `out` is not a weft type: 'np.ndarray'"):
         cuda.jit(annotated_otherwise).compile()

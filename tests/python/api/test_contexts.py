@@ -82,7 +82,7 @@ def test_views_of_memory() -> None:
     assert (int(inner) - int(memory), inner.size) == (15, 45)
     assert memory.view(100).size == 0
     for start, stop in ((-1, None), (101, None), (0, 101), (10, 5)):
-        with pytest.raises(ValueError, match="not within the 100 bytes"):
+        with pytest.raises(ValueError, match="outside the 100 bytes"):
             memory.view(start, stop)
     nothing = cuda.current_context().memalloc(0)
     assert nothing.device_pointer_value is None
@@ -399,5 +399,5 @@ def test_devices_by_their_place() -> None:
 def test_modules_of_a_context_are_functions_that_kernels_call() -> None:
     context = cuda.current_context()
     for name in ("create_module_ptx", "create_module_image"):
-        with pytest.raises(AttributeError, match=r"launches no kernels of other compilers.*`cuda\.declare_device\("):
+        with pytest.raises(AttributeError, match=r"`cuda\.declare_device\(.*cannot launch kernels of other compilers"):
             getattr(context, name)

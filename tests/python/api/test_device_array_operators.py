@@ -199,7 +199,7 @@ def test_dates_and_texts_have_no_operators() -> None:
         lambda: texts == "ab", lambda: texts != texts, lambda: texts + "a", lambda: dates.astype("M8[s]"),
         lambda: cuda.to_device(np.arange(3)) + np.array([1, 2, None]),
     ):  # fmt: skip
-        with pytest.raises(TypeError, match=r"[Cc]opy|copy to the host|means are of numbers"):
+        with pytest.raises(TypeError, match=r"[Cc]opy|copy them to the host|copy to the host|a mean needs numbers"):
             call()
 
 
@@ -277,7 +277,7 @@ def test_keywords_of_ufuncs() -> None:
     np.add.at(x, ([0, 0, 1], [1, 1, 2]), 5)
     np.add.at(a, ([0, 0, 1], [1, 1, 2]), 5)
     check(x, a)
-    with pytest.raises(TypeError, match="does not hold"):
+    with pytest.raises(TypeError, match="cannot hold"):
         np.add(x, 1.5, out=cuda.device_array((3, 4), "i4"))
 
 
@@ -348,7 +348,7 @@ def test_products_of_other_dtypes_and_into_arrays() -> None:
             x @ operand
     with pytest.raises(ValueError, match="the array for it, `out`, has"):
         np.matmul(x, y, out=cuda.device_array((3, 3)))
-    with pytest.raises(TypeError, match="does not hold"):
+    with pytest.raises(TypeError, match="cannot hold"):
         np.matmul(x, y, out=cuda.device_array((2, 2), "i4"))
 
 

@@ -171,13 +171,13 @@ def test_dtype_and_out() -> None:
             getattr(device, name)(axis=0, out=out)
     for of, to in (("f8", "i4"), ("c16", "f8"), ("i4", "?")):
         for name in ("sum", "prod", "mean"):
-            with pytest.raises(TypeError, match=r"Cannot cast|means are of numbers"):
+            with pytest.raises(TypeError, match=r"Cannot cast|a mean needs numbers"):
                 getattr(cuda.to_device(np.ones(3, of)), name)(dtype=to)
     big = np.full(1000, 60000, "f2")
     check(cuda.to_device(big).mean(), big.mean(), "float16")
     check(cuda.to_device(np.full(70_000, 255, "u1")).sum(), np.uint64(255 * 70_000), "u8")
     check(cuda.to_device(np.full((3, 70_000), -128, "i1")).sum(axis=1), np.full(3, -128 * 70_000), "i8")
-    with pytest.raises(TypeError, match="does not hold"):
+    with pytest.raises(TypeError, match="cannot hold"):
         cuda.to_device(np.ones(3)).sum(out=cuda.device_array((), "i4"))
 
 

@@ -83,7 +83,7 @@ def test_other_shapes_are_refused(shape) -> None:
     for make in (cuda.device_array, cuda.pinned_array, cuda.mapped_array, cuda.managed_array):
         with pytest.raises(TypeError, match="shape must be an integer or integers"):
             make(shape)
-    with pytest.raises(TypeError, match="the extents of a shape are integers"):
+    with pytest.raises(TypeError, match="the dimensions of a shape must be integers"):
         cuda.to_device(np.arange(6)).reshape(shape)
 
 

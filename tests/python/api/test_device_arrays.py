@@ -79,7 +79,7 @@ def test_to_device_into_and_without_copy() -> None:
 
 def test_shapes_and_orders_that_no_array_has() -> None:
     for shape in (-1, (2, -3)):
-        with pytest.raises(ValueError, match="extents of an array cannot be negative"):
+        with pytest.raises(ValueError, match="dimensions of an array cannot be negative"):
             cuda.device_array(shape)
     with pytest.raises(TypeError, match=r"shape must be an integer or integers, got 3\.0"):
         cuda.device_array(3.0)
@@ -164,7 +164,7 @@ def test_copy_to_device() -> None:
     assert np.array_equal(device[:, :, 1].copy_to_host(), BASE[:, :, 2])
     with pytest.raises(ValueError, match="incompatible shape"):
         device.copy_to_device(BASE[0, :2])
-    with pytest.raises(TypeError, match="`ary`, what is copied to the device, must be an array, not list"):
+    with pytest.raises(TypeError, match="`ary`, the array to copy, must be an array, not list"):
         device.copy_to_device([1, 2])
 
 
@@ -216,27 +216,27 @@ def test_too_big_an_array_is_an_error_with_its_shape_and_size() -> None:
         ((2**31, 2**31), 8 << 62),
         ((0, 2**70), 8 << 70),
     ):
-        with pytest.raises(ValueError, match="is too big") as caught:
+        with pytest.raises(ValueError, match="is too large") as caught:
             cuda.device_array(shape)
-        assert str(caught.value) == f"a device array of shape {shape!r} and dtype float64 is too big: {size} bytes"
+        assert str(caught.value) == f"a device array of shape {shape!r} and dtype float64 is too large: {size} bytes"
     for strides in (2**70, 2**61):
-        with pytest.raises(ValueError, match="is too big"):
+        with pytest.raises(ValueError, match="is too large"):
             cuda.device_array(9, strides=strides)
-    with pytest.raises(ValueError, match="is too big"):
+    with pytest.raises(ValueError, match="is too large"):
         cuda.device_array((2**40, 2**40), strides=(0, 0))
     with pytest.raises(MemoryError, match=r"cannot allocate 8\.0 TiB \(8796093022208 bytes\)"):
         cuda.device_array(2**40)
     # More elements than there are addresses, all of them the same one.
     one = cuda.device_array(1)
     with pytest.raises(
-        ValueError, match=r"an array of shape \(1099511627776, 1099511627776\) and float64 elements is too"
+        ValueError, match=r"an array of shape \(1099511627776, 1099511627776\) and dtype float64 is too"
     ):
         array_at(one.owner, one.address, (2**40, 2**40), (0, 0), "f8", 0)
 
 
 def test_an_extent_is_below_2_48() -> None:
     one = cuda.device_array(1)
-    with pytest.raises(ValueError, match=r"an array with 281474976710656 elements along an axis is too big"):
+    with pytest.raises(ValueError, match=r"an array with 281474976710656 elements along an axis is too large"):
         array_at(one.owner, one.address, (2**48,), (0,), "f8", 0)
     assert array_at(one.owner, one.address, (2**48 - 1,), (0,), "f8", 0).shape == (2**48 - 1,)
 
@@ -246,7 +246,7 @@ def test_an_extent_is_below_2_48() -> None:
 
     r = np.zeros(1, np.int64)
     for shape in ((2**50,), (0, 2**50)):
-        with pytest.raises(ValueError, match=r"1125899906842624 elements along an axis is too big"):
+        with pytest.raises(ValueError, match=r"1125899906842624 elements along an axis is too large"):
             extent[1, 1](np.broadcast_to(np.float32(1), shape), r)
     extent[1, 1](np.broadcast_to(np.float32(1), (0, 2**47)), r)
     assert r[0] == 2**47

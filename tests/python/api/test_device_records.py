@@ -51,9 +51,9 @@ def test_a_field_of_an_array_is_a_view() -> None:
     host["c"][2, :, 1] = 8
     host[1:3]["d"]["y"][:, 2] = 9
     assert (device.copy_to_host() == host).all()
-    with pytest.raises(ValueError, match="no field of name e"):
+    with pytest.raises(ValueError, match="no field named e"):
         device["e"]
-    with pytest.raises(TypeError, match="indexed with integers"):
+    with pytest.raises(TypeError, match="must be made of integers"):
         device["b"]["e"]
 
 
@@ -80,7 +80,7 @@ def test_an_element_is_a_record() -> None:
     assert device[0].copy_to_host() == device[2].copy_to_host() == host[1]
     record[...] = host[3]
     assert device[1].copy_to_host() == host[3]
-    with pytest.raises(ValueError, match="no field of name e"):
+    with pytest.raises(ValueError, match="no field named e"):
         record["e"] = 1
 
 
@@ -100,7 +100,7 @@ def test_a_record_alone() -> None:
     assert isinstance(empty, cuda.DeviceRecord)
     empty.copy_to_device(record)
     assert empty.copy_to_host() == host[3]
-    with pytest.raises(TypeError, match="is no dtype of records"):
+    with pytest.raises(TypeError, match="is not a record dtype"):
         cuda.DeviceRecord(np.float32)
 
 
@@ -111,7 +111,7 @@ def take(value):
 
 def test_elements_that_are_not_aligned_are_refused() -> None:
     device = cuda.to_device(sample())
-    with pytest.raises(TypeError, match=r"argument 1 \(`value`\) .*float64 elements do not lie at multiples"):
+    with pytest.raises(TypeError, match=r"argument 1 \(`value`\) .*float64 elements are not aligned"):
         take[1, 1](device["b"])
     take[1, 1](device["a"])
     take[1, 1](cuda.to_device(sample(ALIGNED))["b"])
@@ -119,7 +119,7 @@ def test_elements_that_are_not_aligned_are_refused() -> None:
     outer = np.zeros(2, [("tag", "i1"), ("inner", [("x", "i4"), ("y", "f4")])])
     device = cuda.to_device(outer)
     for part in (device["inner"], device[1]["inner"]):
-        with pytest.raises(TypeError, match="do not lie at multiples of 4 bytes"):
+        with pytest.raises(TypeError, match="are not aligned to 4 bytes"):
             take[1, 1](part)
     take[1, 1](device[1])
     take[1, 1](cuda.to_device(outer["inner"].copy()))

@@ -326,7 +326,7 @@ def test_the_phases_of_a_first_launch_are_printed(program):
     code = KERNELS.replace('warnings.simplefilter("error")', "sys.stderr = sys.stdout")
     for phases in ([*PHASES, "result"], []):
         [line] = [line for line in program.run(code, WEFT_TIMING="1").splitlines() if line.startswith("weft: ")]
-        assert re.match(r"weft: kernel\(.*\) for \w+(?:, kept)?: ", line)
+        assert re.match(r"weft: kernel\(.*\) for \w+(?:, cached)?: ", line)
         times, total, numbers = timed(line)
         # How many threads to make one is estimated on GPUs.
         assert [name for name in times if name != "estimate"] == ["capture", "look up", *phases, "load"]
@@ -338,7 +338,7 @@ def test_the_phases_of_a_first_launch_are_printed(program):
             assert instructions_left > 0
         else:
             assert numbers == []
-        assert (", kept: " in line) == (not phases)
+        assert (", cached: " in line) == (not phases)
 
 
 def test_the_phases_of_a_text_are_printed(program):

@@ -109,10 +109,10 @@ def test_what_kernels_cannot_have(make: Any) -> None:
         ({"dtype": (2, 128, 1)}, TypeError, "arrays of dtype float128 are not supported"),
         ({"dtype": (3, 64, 1)}, TypeError, "arrays of dtype opaque handle are not supported"),
         ({"dtype": (99, 8, 1)}, TypeError, "arrays of dtype 99 of DLPack with 8 bits are not supported"),
-        ({"dtype": (2, 32, 2)}, TypeError, "each of its elements is 2 numbers of type float32"),
+        ({"dtype": (2, 32, 2)}, TypeError, "each of its elements is a vector of 2 float32"),
         ({"address": 0}, BufferError, "it has elements, but no memory"),
         ({"strides": [1 << 62]}, ValueError, "the stride 4611686018427387904 is too large"),
-        ({"device": (METAL, 0)}, weft.LaunchError, "in memory of DLPack's device type 8, which kernels do not reach"),
+        ({"device": (METAL, 0)}, weft.LaunchError, "in memory of DLPack's device type 8, which kernels cannot access"),
     ]
     for given, error, message in wrong:
         array = make(x, **given)
@@ -127,7 +127,7 @@ def test_what_kernels_cannot_have(make: Any) -> None:
 @pytest.mark.cpu
 def test_elements_at_loose_addresses(make: Any) -> None:
     base = np.zeros(33, np.uint8)[1:].view(np.float64)
-    with pytest.raises(TypeError, match=r"argument 1 \(`x`\) of kernel `add`: its float64 elements do not lie"):
+    with pytest.raises(TypeError, match=r"argument 1 \(`x`\) of kernel `add`: its float64 elements are not aligned"):
         add[1, 1](make(base), base)
 
 
@@ -195,7 +195,7 @@ def test_what_an_old_structure_cannot_say() -> None:
 
 def test_versions() -> None:
     newer = Array(np.zeros(3), version=(2, 0))
-    with pytest.raises(BufferError, match=r"it is exported by DLPack 2\.0, but weft reads DLPack 1"):
+    with pytest.raises(BufferError, match=r"it was exported by DLPack 2\.0, but weft supports DLPack 1"):
         add[1, 1](newer, np.zeros(3))
     assert newer.deleted == 1
     # A table of another version points to one of a known version, or `__dlpack__` is called.
@@ -258,8 +258,8 @@ def test_errors_of_the_exporter_are_its_own() -> None:
 
     for answer, error, message in (
         (lambda: 1 // 0, ZeroDivisionError, "division"),
-        (lambda: 3, BufferError, "3 is no capsule of DLPack's"),
-        (lambda: new_capsule(8, b"something", None), BufferError, "is no capsule of DLPack's that is unused"),
+        (lambda: 3, BufferError, "3 is not an unused DLPack capsule"),
+        (lambda: new_capsule(8, b"something", None), BufferError, "is not an unused DLPack capsule"),
     ):
         wrong = Wrong()
         wrong.answer = answer
@@ -335,7 +335,7 @@ def test_a_device_array_of_a_tensor() -> None:
     assert cuda.as_cuda_array(array).address == base.ctypes.data
     capsule = array.__dlpack__(max_version=(1, 0))
     assert cuda.from_dlpack(capsule).copy_to_host().tolist() == base.T.tolist()
-    with pytest.raises(BufferError, match="is no capsule of DLPack's that is unused"):
+    with pytest.raises(BufferError, match="is not an unused DLPack capsule"):
         cuda.from_dlpack(capsule)
     own = cuda.device_array(3)
     assert cuda.from_dlpack(own) is own
@@ -445,11 +445,11 @@ class Holder:
 
 def test_what_dlpack_cannot_tell(device: str) -> None:
     records = cuda.to_device(np.zeros(3, [("a", "i4"), ("b", "f8")]))
-    with pytest.raises(BufferError, match=r"DLPack has no arrays of Record\(.*\) elements"):
+    with pytest.raises(BufferError, match=r"DLPack does not support arrays of Record"):
         records.__dlpack__()
-    with pytest.raises(BufferError, match="strides are not multiples of their elements' 8 bytes"):
+    with pytest.raises(BufferError, match="strides that are not multiples of the element size, 8 bytes"):
         records["b"].__dlpack__()
-    with pytest.raises(BufferError, match=r"DLPack has no arrays of datetime64\[s\] elements"):
+    with pytest.raises(BufferError, match=r"DLPack does not support arrays of datetime64"):
         cuda.to_device(np.zeros(3, "M8[s]")).__dlpack__()
     array = cuda.device_array(3)
     with pytest.raises(BufferError, match=r"cannot be exported to \(8, 0\)"):

@@ -193,7 +193,7 @@ with cuda.graph() as graph:
     shifted[1, 4](buffer, -3)
 graph.set_args(0, buffer, 5)
 """
-    assert "integers that are not negative" in run(KERNELS + code)
+    assert "non-negative integers" in run(KERNELS + code)
 
 
 def test_a_recorded_launch_keeps_to_its_arrays(run):
@@ -217,7 +217,7 @@ refused(graph, buffer[1:], other)
 """
     shared, misaligned = run(KERNELS + code).splitlines()
     assert "arrays that share no memory" in shared
-    assert "multiples of 16 bytes" in misaligned
+    assert "arrays aligned to 16 bytes" in misaligned
 
 
 def test_prepared_launches_have_their_variant(run):

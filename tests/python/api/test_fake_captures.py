@@ -112,17 +112,17 @@ def test_what_would_end_a_capture_is_refused_before(run) -> None:
                 for call, words in (
                     (lambda: cuda.device_array(3, stream=stream), "cannot allocate memory"),
                     (lambda: cuda.to_device(host, stream=stream), "cannot allocate memory"),
-                    (lambda: sum3[1, 1, stream](host, 1, 2), "copy arrays of the host"),
+                    (lambda: sum3[1, 1, stream](host, 1, 2), "copy host arrays"),
                     (lambda: out.copy_to_device(host, stream=stream), "cannot copy from the host"),
                     (lambda: matrix[:, 1].copy_to_device(np.zeros(4, int), stream=stream), "cannot copy from the host"),
                     (lambda: out.copy_to_host(host, stream=stream), "cannot copy to the host"),
                     (stream.synchronize, "cannot wait for"),
-                    (stream.query, "cannot ask about the work of"),
-                    (lambda: graph.launch(stream), "cannot launch a graph whose work is waited for"),
-                    (within.synchronize, "record an event behind the launch of the graph"),
-                    (within.query, "record an event behind the launch of the graph"),
+                    (stream.query, "cannot query the work of"),
+                    (lambda: graph.launch(stream), "cannot launch a graph that waits for copies of host memory"),
+                    (within.synchronize, "record an event after the launch of the graph"),
+                    (within.query, "record an event after the launch of the graph"),
                     (lambda: within.wait(), "`kernel[blocks, threads, stream]`"),
-                    (lambda: event.wait(stream), "cannot wait for work outside of the capture"),
+                    (lambda: event.wait(stream), "cannot wait for work outside the capture"),
                     (lambda: sum3[1, 1, cuda.stream()](Exported(out, stream), 1, 2), "cannot wait for"),
                 ):
                     assert refused(call, words) in (900, 907)
@@ -155,7 +155,7 @@ def test_a_kernel_that_tells_at_once_is_refused(run) -> None:
 
         start()
         with theirs.capture():
-            refused(lambda: start(theirs.stream), "cannot launch `tells`, which tells at once")
+            refused(lambda: start(theirs.stream), "cannot launch `tells`, which waits for its exceptions")
         """,
     )
 

@@ -13,7 +13,7 @@ def test_an_attribute_that_the_driver_does_not_know(run) -> None:
             device.LOCALITY_DOMAIN_COUNT
         except AttributeError as error:
             assert str(error) == (
-                "the driver, which is for CUDA 12.4, does not know the attribute 'LOCALITY_DOMAIN_COUNT' of devices"
+                "the driver, which is for CUDA 12.4, does not know the device attribute 'LOCALITY_DOMAIN_COUNT'"
             ), error
         """
     )
@@ -177,7 +177,7 @@ def test_ptx_that_the_driver_or_the_gpu_lacks(run) -> None:
     for text, told, env in (
         (
             "elect.sync _|p, 1;",
-            "`elect.sync` needs PTX 8.0, but the driver takes up to 7.8: it takes one for CUDA 12.0 or newer",
+            "`elect.sync` needs PTX 8.0, but the driver supports at most 7.8: it needs a driver for CUDA 12.0 or newer",
             {"FAKE_VERSION": "11080"},
         ),
         ("barrier.cluster.arrive;", "`barrier.cluster.arrive` needs `sm_90` or newer", {"FAKE_CC": "89"}),

@@ -45,7 +45,7 @@ def test_a_gpu_that_works(doctor, driver):
         ({"FAKE_INIT": "999"}, "does not start", "nvidia-modprobe"),
         ({"FAKE_INIT": "34"}, "stub", "LD_LIBRARY_PATH"),
         ({"FAKE_INIT": "100"}, "no device", "nvidia-smi"),
-        ({"FAKE_VERSION": "11000"}, "too old", "newer driver"),
+        ({"FAKE_VERSION": "11000"}, "too old", "newer NVIDIA driver"),
         ({"FAKE_DEVICES": "0"}, "no device", "driver"),
     ],
 )

@@ -49,7 +49,7 @@ class Made:
         self.launches = calls.count("cuLaunchKernel")
 
 
-VARIANT = "4x1x1 threads in one, neighbors in x"
+VARIANT = "4x1x1 threads in one, contiguous in x"
 
 
 def test_a_large_launch_compiles_its_variant_alone(run, tmp_path):
@@ -61,7 +61,7 @@ def test_a_large_launch_compiles_its_variant_alone(run, tmp_path):
     assert "estimate " in made.lines[0]
     assert "load " not in made.lines[0]
     assert "load " in made.lines[1]
-    assert "none of them was launched yet" in made.printed
+    assert "no such launch was made yet" in made.printed
     assert "the last launch ran coarsen=4" in made.printed
 
 
@@ -72,7 +72,7 @@ def test_other_launches_compile_the_kernel_as_it_is_once(run, tmp_path):
     assert made.by_llvm == [False, True, True]
     assert made.loads == 2
     assert made.launches == 5
-    assert "none of them was launched yet" not in made.printed
+    assert "no such launch was made yet" not in made.printed
 
 
 def test_a_small_launch_first(run, tmp_path):
@@ -99,7 +99,7 @@ def test_a_warm_cache_reads_the_estimate_and_the_variant(run, tmp_path):
     assert cold.by_llvm == [False, True]
     assert len(list((tmp_path / "cache").glob("?/*"))) == 2
     warm = Made(run, tmp_path, PROGRAM, code, **cached)
-    assert warm.shown == ["the estimate alone, kept", VARIANT + ", kept"]
+    assert warm.shown == ["the estimate alone, cached", VARIANT + ", cached"]
     assert warm.by_llvm == [False, False]
     assert warm.loads == 1
     assert not any("front end" in line for line in warm.lines)
@@ -107,7 +107,7 @@ def test_a_warm_cache_reads_the_estimate_and_the_variant(run, tmp_path):
     # In whatever order launches come.
     Made(run, tmp_path, PROGRAM, "add[SMALL](x, y)\n", **cached)
     warm = Made(run, tmp_path, PROGRAM, "add[SMALL](x, y)\nadd[LARGE](x, y)\n", **cached)
-    assert warm.shown == ["the estimate alone, kept", "as it is, kept", VARIANT + ", kept"]
+    assert warm.shown == ["the estimate alone, cached", "as it is, cached", VARIANT + ", cached"]
     assert not any(warm.by_llvm)
     assert len(list((tmp_path / "cache").glob("?/*"))) == 3
 
@@ -211,6 +211,6 @@ def test_threads_compile_it_together(run, tmp_path):
     """
     made = Made(run, tmp_path, PROGRAM, code.replace("\n    ", "\n"))
     assert made.launches == 45
-    assert {shown.removesuffix(", kept") for shown in made.shown} == {"the estimate alone", VARIANT, "as it is"}
+    assert {shown.removesuffix(", cached") for shown in made.shown} == {"the estimate alone", VARIANT, "as it is"}
     # If several threads request the same code at a time, LLVM compiles it once.
     assert sum(made.by_llvm) == 2

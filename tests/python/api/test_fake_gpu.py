@@ -197,7 +197,7 @@ def test_elements_of_other_libraries_at_loose_addresses(run) -> None:
             try:
                 sum3[1, 1](foreign, 20, 3)
             except TypeError as error:
-                assert f"argument 1 (`out`)" in str(error) and f"multiples of {align} bytes" in str(error), error
+                assert f"argument 1 (`out`)" in str(error) and f"not aligned to {align} bytes" in str(error), error
             else:
                 raise AssertionError
         view = cuda.from_cuda_array_interface(Foreign(array.address + 4, "<i4").__cuda_array_interface__)
@@ -501,7 +501,7 @@ def test_the_device_has_the_threads_of_a_coarsened_block(run) -> None:
         wide[1, (256, 1, 4)](out, 3, 4)
         assert out[0] == 7
         (compiled,) = wide.overloads.values()
-        assert compiled.coarsening == "2x1x2 threads in one, neighbors in x", compiled.coarsening
+        assert compiled.coarsening == "2x1x2 threads in one, contiguous in x", compiled.coarsening
         with cuda.graph() as graph:
             wide[1, (2, 256, 2)](out, 5, 6)
         graph.launch()
@@ -515,7 +515,7 @@ def test_the_device_has_the_threads_of_a_coarsened_block(run) -> None:
             try:
                 kernel[1, block](out, 3, 4)
             except cuda.LaunchError as error:
-                assert "this kernel can have 640" in str(error), error
+                assert "this kernel allows 640" in str(error), error
             else:
                 raise AssertionError(block)
         """

@@ -123,7 +123,7 @@ def test_it_means_what_the_interface_means(over) -> None:
         sum3[1, 1](np.zeros(1, np.int64), 1, 2)
         weft.typeof(empty)
         for wrong, text in (
-            (there(byte=4), "do not lie at multiples of 8 bytes"),
+            (there(byte=4), "are not aligned to 8 bytes"),
             (there(np.zeros(3, ">i4")), "arrays of dtype >i4 are not supported"),
             (there(np.zeros((1,) * 8)), "arrays of 8 dimensions are not supported"),
         ):

@@ -79,7 +79,7 @@ def test_memory_of_the_host_is_copied(over) -> None:
             made = calls(lambda: sum3[1, 1](there, 20, number))
             assert {"cuMemAllocAsync", "cuMemcpyHtoD_v2"} <= set(made), made
             assert host[0] == 20 + number
-            fails(lambda: cuda.from_dlpack(there), weft.LaunchError, "`cuda.to_device` copies it there")
+            fails(lambda: cuda.from_dlpack(there), weft.LaunchError, "copy it with `cuda.to_device`")
             copy = cuda.to_device(there)
             assert copy.copy_to_host().tolist() == host.tolist()
         pair = np.zeros(4, np.int64)

@@ -356,7 +356,7 @@ def test_times_that_events_do_not_have(run) -> None:
                 start.elapsed_time(end)
             except weft.errors.EventError as error:
                 assert error.code == 400 and isinstance(error, cuda.CudaAPIError) and isinstance(error, ValueError)
-                assert "make both with timing" in str(error)
+                assert "create both with timing" in str(error)
             else:
                 raise AssertionError
         """
@@ -377,7 +377,7 @@ def test_a_worker_counts_the_gpus_before_it_uses_one(run) -> None:
         try:
             workers.select_gpu(1, gpus=2)
         except RuntimeError as error:
-            assert "this process has used a device" in str(error), error
+            assert "this process has already used a device" in str(error), error
         else:
             raise AssertionError
         assert os.environ[workers.VISIBLE] == "0"

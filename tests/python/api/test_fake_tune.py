@@ -234,9 +234,9 @@ def test_the_setting(run):
     code = PROGRAM.replace("(tune=True)", "") + "add[32, 128](x, y)\nprint(add.explain())\n"
     assert "is estimated at" in run(code)
     assert "is estimated at" in run(code, WEFT_COARSEN="auto")
-    assert "each thread does its own work" in run(code, WEFT_COARSEN="kernel")
+    assert "threads are not coarsened" in run(code, WEFT_COARSEN="kernel")
     assert "blocks of 128x1x1" in run(code, WEFT_TUNE="1")
-    assert "each thread does its own work" in run(code, WEFT_COARSEN="off", WEFT_TUNE="1")
+    assert "threads are not coarsened" in run(code, WEFT_COARSEN="off", WEFT_TUNE="1")
 
 
 BARRIERS = """
@@ -282,10 +282,10 @@ def test_blocks_with_barriers_keep_more_threads(run):
 
 def test_what_the_decorator_says_is_not_estimated(run):
     code = PROGRAM.replace("(tune=True)", "(coarsen=1)") + "add[4096, 128](x, y)\nprint(add.explain())\n"
-    assert "each thread does its own work" in run(code)
+    assert "threads are not coarsened" in run(code)
 
 
 @pytest.mark.parametrize("options", ["debug=True, opt=False", "opt=False"])
 def test_what_is_looked_into_is_not_coarsened(run, options):
     code = PROGRAM.replace("(tune=True)", f"({options})") + "add[4096, 128](x, y)\nprint(add.explain())\n"
-    assert "each thread does its own work" in run(code)
+    assert "threads are not coarsened" in run(code)

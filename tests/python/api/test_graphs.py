@@ -167,7 +167,7 @@ def test_arrays_of_the_host_that_cannot_be_recorded(numbers):
         (ValueError, "`ary`.*same order", lambda: matrix.copy_to_device(np.zeros((4, 6), order="F"))),
         (ValueError, "`ary`.*same order", lambda: numbers.copy_to_host(np.zeros(100)[::-1])),
         (ValueError, "`ary`.*same order", lambda: matrix[:, :4:2].copy_to_device(np.zeros((4, 2)))),
-        (ValueError, "`ary`.*shape.*spreads", lambda: matrix.copy_to_device(np.zeros(6))),
+        (ValueError, "`ary`.*shape.*broadcast", lambda: matrix.copy_to_device(np.zeros(6))),
         (ValueError, "incompatible shape", lambda: matrix.copy_to_device(np.zeros(5))),
         (TypeError, "incompatible dtype: float32", lambda: numbers.copy_to_device(np.zeros(100, np.float32))),
         (TypeError, "incompatible dtype: >f8", lambda: numbers.copy_to_host(np.zeros(100, ">f8"))),
@@ -210,15 +210,15 @@ def test_arguments_can_be_changed(numbers):
     graph.launch()
     assert np.array_equal(second.copy_to_host(), np.full(100, 8.0))
     assert np.array_equal(first.copy_to_host(), np.ones(100))
-    with pytest.raises(TypeError, match=r"recorded for .*\(array\(float64, 1d, C\), float64\).* none of .*float32"):
+    with pytest.raises(TypeError, match=r"recorded for .*\(array\(float64, 1d, C\), float64\).* cannot take .*float32"):
         graph.set_args(0, cuda.to_device(np.zeros(100, np.float32)), 7.0)
-    with pytest.raises(TypeError, match=r"argument 1 \(`a`\).*array of the host"):
+    with pytest.raises(TypeError, match=r"argument 1 \(`a`\).*host array"):
         graph.set_args(0, np.zeros(100), 7.0)
     with pytest.raises(TypeError, match="argument"):
         graph.set_args(0, numbers)
-    with pytest.raises(IndexError, match="the graph has 2 launches, not one of number 2"):
+    with pytest.raises(IndexError, match="the graph has 2 launches: the index 2 is out of range"):
         graph.set_args(2, numbers, 7.0)
-    with pytest.raises(IndexError, match="the graph has 2 launches, not one of number -1"):
+    with pytest.raises(IndexError, match="the graph has 2 launches: the index -1 is out of range"):
         graph.set_args(-1, numbers, 7.0)
     graph.launch()
     assert np.array_equal(second.copy_to_host(), np.full(100, 8.0))

@@ -149,5 +149,5 @@ def test_shapes_and_strides_of_new_arrays_are_checked(make) -> None:
         make((2, 3), np.int32, strides=(4,))
     with pytest.raises(ValueError, match="cannot be negative"):
         make((2, -3))
-    with pytest.raises(ValueError, match="is too big"):
+    with pytest.raises(ValueError, match="is too large"):
         make((1 << 40, 1 << 40))

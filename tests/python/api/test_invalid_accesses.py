@@ -102,7 +102,7 @@ def test_an_index_far_out_of_bounds(options):
             fails(lambda: store[1, 8](x, FAR), "`store` has written to memory", "in block (0, 0, 0)", "out of bounds")
             fails(lambda: load[1, 1](x, FAR, out), "`load` has read memory", "block (0, 0, 0), thread (0, 0, 0)")
             # Of an address that the processor has not, nothing is told.
-            fails(lambda: load[1, 8](x, 1 << 58, out), "`load` has read or written memory that is not there, in block")
+            fails(lambda: load[1, 8](x, 1 << 58, out), "`load` has read or written memory that does not exist")
             goes_on()
         """,
         *options,
@@ -215,7 +215,7 @@ def test_memory_that_may_only_be_read():
         def write(pointer):
             pointer[0] = 1.0
 
-        fails(lambda: write[1, 1](address), "`write` has written to memory that may only be read", hex(address))
+        fails(lambda: write[1, 1](address), "`write` has written to read-only memory", hex(address))
         goes_on()
         """
     )
@@ -233,7 +233,7 @@ def test_a_file_that_has_become_shorter(tmp_path):
             out[0] = pointer[1 << 15]
 
         os.truncate(path, 4096)
-        fails(lambda: read[1, 1](mapped.ctypes.data, np.zeros(1)), "memory of a file that has become shorter")
+        fails(lambda: read[1, 1](mapped.ctypes.data, np.zeros(1)), "memory of a file that was truncated")
         goes_on()
         """
     )
@@ -366,7 +366,7 @@ def test_a_fault_where_a_kernel_has_called_back_names_the_kernel():
         WEFT_CPU_STRATEGY="loops",
     )
     assert done.returncode == -11
-    assert "weft: SIGSEGV outside of the code of the kernel `endless`" in done.stderr
+    assert "weft: SIGSEGV outside the code of the kernel `endless`" in done.stderr
 
 
 def test_a_launch_in_the_handler_of_a_signal_may_be_wild():

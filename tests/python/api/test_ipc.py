@@ -64,9 +64,9 @@ def test_handles() -> None:
         cuda.IpcHandle("the memory", bytes(64), 8).open(cuda.current_context())
     with pytest.raises(ValueError, match="not opened"):
         handle.close()
-    with pytest.raises(ValueError, match="must have 64 bytes, but has 3"):
+    with pytest.raises(ValueError, match="must have 64 bytes, not 3"):
         cuda.IpcHandle(None, b"abc", 8)
-    with pytest.raises(TypeError, match="handle must be the 64 bytes of a handle, not int"):
+    with pytest.raises(TypeError, match="handle must be a handle of 64 bytes, not int"):
         cuda.IpcHandle(None, 64, 8)
     with pytest.raises(ValueError, match="size must be a number of bytes"):
         cuda.current_context().open_ipc_handle(bytes(64), -1)

@@ -40,10 +40,10 @@ def copy(src, dst):
     [
         (1, TypeError, "must specify at least the griddim and blockdim"),
         ((1,), ValueError, "must specify at least the griddim and blockdim"),
-        ((1, 2, 0, 0, 0, 0), ValueError, "at most a stream, sharedmem and cluster: 6 were given"),
+        ((1, 2, 0, 0, 0, 0), ValueError, "at most a stream, sharedmem and cluster: got 6"),
         (((1, 2, 3, 4), 1), ValueError, r"griddim must be a sequence of 1, 2 or 3 integers, got \[1, 2, 3, 4\]"),
         ((1, (1, 2.5)), TypeError, r"blockdim must be a sequence of integers, got \[1, 2.5\]"),
-        ((1.0, 1), TypeError, r"griddim must be a sequence of integers, got \[1.0\]: `//` divides"),
+        ((1.0, 1), TypeError, r"griddim must be a sequence of integers, got \[1.0\]: use `//`"),
         ((-1, 1), ValueError, r"griddim must have integers from 0"),
         ((None, 1), ValueError, "Kernel launch configuration was not specified"),
         ((1, 1, "stream"), TypeError, "a stream must be 0, a weft.cuda stream, or an object with `__cuda_stream__`"),
@@ -66,7 +66,7 @@ def test_a_device_function_cannot_be_launched() -> None:
         device(np.zeros(1))
     with pytest.raises(RuntimeError, match="Cannot compile a device function as a kernel"):
         device[1, 1](np.zeros(1))
-    with pytest.raises(RuntimeError, match="has no code of its own on the CPU"):
+    with pytest.raises(RuntimeError, match="has no separate code on the CPU"):
         device.inspect_asm((weft.float64[:],), target="host")
 
 

@@ -230,7 +230,7 @@ def test_a_message_that_is_none_is_answered_and_the_server_goes_on(body, code):
     ("text", "words"),
     [
         (b"Content-Length: 99999999999999\r\n\r\n{}", "a message of 99999999999999 bytes is larger than"),
-        (b"Content-Length: many\r\n\r\n{}", 'the Content-Length "many" is no number'),
+        (b"Content-Length: many\r\n\r\n{}", 'the Content-Length "many" is not a number'),
         (b"Content-Type: x\r\n\r\n{}", "no Content-Length"),
         (b"Content-Length: 20\r\n\r\n{}", "the input ends after 2 of the 20 bytes"),
     ],
@@ -240,4 +240,4 @@ def test_a_header_that_makes_no_sense_ends_the_server_with_the_reason(before, te
     done = subprocess.run(command, input=before + text, capture_output=True, check=False, timeout=60)
     assert done.returncode == 2
     assert words in done.stderr.decode()
-    assert "the editor does not speak the protocol" in done.stderr.decode()
+    assert "the client does not follow the protocol" in done.stderr.decode()

@@ -184,7 +184,7 @@ def test_what_is_no_manager() -> None:
 
     with pytest.raises(RuntimeError, match="version 2 - version 1 required"):
         cuda.set_memory_manager(Version2)
-    with pytest.raises(TypeError, match="mm_plugin must be a class"):
+    with pytest.raises(TypeError, match="mm_plugin must be a memory manager class"):
         cuda.set_memory_manager(None)
     with pytest.raises(TypeError, match="abstract"):
         cuda.set_memory_manager(cuda.BaseCUDAMemoryManager)
@@ -197,7 +197,7 @@ def test_what_is_no_manager() -> None:
 
     cuda.set_memory_manager(Wrong)
     try:
-        with pytest.raises(TypeError, match="must give a MemoryPointer, not int"):
+        with pytest.raises(TypeError, match="must return a MemoryPointer, not int"):
             cuda.device_array(3)
     finally:
         cuda.set_memory_manager(driver.NumbaCUDAMemoryManager)
@@ -253,7 +253,7 @@ def test_a_setting_names_the_module_of_a_manager(tmp_path, variable) -> None:
     done = run("plugin")
     assert done.stdout == "good\n", done.stderr
     for wrong in ("no_such_module", "weft.types"):
-        assert f"is '{wrong}', which gives no memory manager" in run(wrong).stderr
+        assert f"is '{wrong}', which does not provide a memory manager" in run(wrong).stderr
     assert "AssertionError: []" in run("default").stderr
 
 

@@ -222,7 +222,7 @@ def waits(x: Any) -> None:
     [
         (has_static, "not coarsened: its blocks cannot be merged: it has shared memory"),
         (has_dynamic, "not coarsened: its blocks cannot be merged: it has shared memory"),
-        (counts, "cannot be merged: it counts over the threads of each"),
+        (counts, "cannot be merged: its barriers reduce over the threads"),
         (waits, "may wait in a loop"),
     ],
 )

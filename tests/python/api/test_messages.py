@@ -49,9 +49,7 @@ def test_a_function_of_c_says_where_to_call_it(out, compiled):
     def kernel(out):
         out[0] = compiled()
 
-    assert "outside of the kernel, or write what it does as a function with `@cuda.jit(device=True)`" in message(
-        kernel, out
-    )
+    assert "outside the kernel, or write it as a function with `@cuda.jit(device=True)`" in message(kernel, out)
 
 
 def test_a_function_of_numba_alone_by_its_name(out):
@@ -105,4 +103,4 @@ except Exception as error:
 """)
     done = subprocess.run([sys.executable, *command, program], capture_output=True, text=True, check=True)
     assert "`table` is a dict, which a kernel cannot use" in done.stdout
-    assert ("in Numba's words: Untyped global name 'table'" in done.stdout) == is_told
+    assert ("Numba's message: Untyped global name 'table'" in done.stdout) == is_told

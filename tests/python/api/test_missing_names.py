@@ -80,15 +80,15 @@ def test_a_variable_of_the_environment_that_is_nearly_a_setting():
     variables |= {"WEFT_DEVICE": "cpu", "WEFT_CACH": "off", "WEFT_MINE": "1"}
     command = [sys.executable, "-c", "import sys; exec(sys.stdin.read())"]
     done = subprocess.run(command, input=program, capture_output=True, text=True, env=variables, check=True)
-    assert done.stderr.count("WEFT_CACH is set, which is no setting of weft's; did you mean WEFT_CACHE?") == 1
+    assert done.stderr.count("WEFT_CACH is set, but weft has no such setting; did you mean WEFT_CACHE?") == 1
     assert "WEFT_MINE" not in done.stderr
 
 
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
-        (lambda: cuda.to_device(np.zeros(3)).copy_to_host([0]), TypeError, "must be an array of NumPy's, not list"),
-        (lambda: cuda.to_device(np.zeros(4)).reshape("a"), TypeError, "extents of a shape are integers"),
+        (lambda: cuda.to_device(np.zeros(3)).copy_to_host([0]), TypeError, "must be a NumPy array, not list"),
+        (lambda: cuda.to_device(np.zeros(4)).reshape("a"), TypeError, "dimensions of a shape must be integers"),
         (lambda: list(cuda.to_device(np.zeros(4)).split(0)), ValueError, "section"),
         (lambda: cuda.gpus[77], IndexError, "there is no device 77"),
         (lambda: cuda.external_stream(-1), ValueError, "not -1"),
@@ -105,19 +105,19 @@ def test_a_wrong_value_names_the_argument(call, error, text):
 
 
 KERNELS = {
-    "cuda.synchronize()": "`cuda.syncthreads()` waits for the threads of the block",
+    "cuda.synchronize()": "`cuda.syncthreads()` to wait for the threads of the block",
     "cuda.shfl_down(1.0, 1)": "write `cuda.shfl_down_sync(",
     "cuda.shared(3, np.float32)": "it has `cuda.shared.array`",
     "cuda.device_array(3)": "make the array with `cuda.local.array(shape, dtype)`",
     "cuda.threadIdx.w": "it has `x`, `y` and `z`",
     "cuda.threadIdx + 1": "write `.x`, `.y` or `.z`",
     "np.unique(x)": "call it on the host, or write it as a loop",
-    "x.astype(np.int32)": "convert elements, by calling the type",
+    "x.astype(np.int32)": "convert elements by calling the type",
     "x.shpae": "did you mean `.shape`",
     "x.tranpose()": "did you mean `.transpose`",
-    "x['a']": "its elements are no records",
+    "x['a']": "its elements are not records",
     "x[0, 0]": "an element is `a[i]`",
-    "len(f'{x[0]}')": "an f-string",
+    "len(f'{x[0]}')": "f-strings",
 }
 
 

@@ -226,5 +226,5 @@ def test_types_of_numba_that_there_are_not() -> None:
         weft.void(numbas_array(numbas("Float", "float32"), 1, "C", aligned=False))
     with pytest.raises(ValueError, match="there is no type `list`"):
         weft.void(numbas("List", "list"))
-    with pytest.raises(TypeError, match="is no signature"):
+    with pytest.raises(TypeError, match="is not a signature"):
         cuda.compile_ptx(lambda x: None, numbas("Float", "float32"))

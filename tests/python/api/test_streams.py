@@ -194,8 +194,8 @@ class Memory:
         ("stream", "a stream must be 0, a weft.cuda stream, or an object with `__cuda_stream__`, .* not str"),
         (7, "a stream must be .* not int"),
         (Memory(), "a stream must be .* not Memory"),
-        (Protocol(0, version=1), "`__cuda_stream__` of a stream has version 1, but weft knows only version 0"),
-        (type("S", (), {"__cuda_stream__": lambda _: "no"})(), "must give a version and a handle, .* not 'no'"),
+        (Protocol(0, version=1), "`__cuda_stream__` of a stream has version 1, but weft supports only version 0"),
+        (type("S", (), {"__cuda_stream__": lambda _: "no"})(), "must return a version and a handle, .* not 'no'"),
     ],
 )
 def test_what_is_no_stream(wrong, text) -> None:

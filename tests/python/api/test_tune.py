@@ -108,8 +108,8 @@ def test_the_estimate_says_why() -> None:
         assert f"{time // 10}.{time % 10} % of the time" in note
     assert "worth coarsening" in tuned.explain()
     for function, types, reason in (
-        (searches, "void(int64[::1], int64[::1])", "leave a loop when the data says so"),
-        (lanes, "void(int64[::1])", "asks for its lane"),
+        (searches, "void(int64[::1], int64[::1])", "leave a loop on conditions that depend on data"),
+        (lanes, "void(int64[::1])", "reads its lane"),
     ):
         kernel = cuda.jit(function, tune=True)
         compiled = kernel.compile(types)
@@ -124,7 +124,7 @@ def test_more_copies_never_need_fewer_registers() -> None:
     for threads, blocks, _, note in compiled.coarsening_candidates:
         if blocks != (1, 1, 1):
             continue
-        of, plain = re.findall(r"(\d+) registers for (\d+)", note)[0]
+        of, plain = re.findall(r"(\d+) instead of (\d+) registers", note)[0]
         counts[threads] = int(of)
         counts[1, 1, 1] = int(plain)
     assert len(counts) > 3
@@ -139,7 +139,7 @@ def test_without_a_choice_nothing_is_estimated() -> None:
     compiled = kernel.compile("void(int64[::1], int64[::1], int64[::1])")
     assert compiled.coarsening_candidates == []
     assert compiled.coarsening == ""
-    assert "each thread does its own work" in kernel.explain()
+    assert "threads are not coarsened" in kernel.explain()
 
 
 @pytest.mark.parametrize("wrong", ["Auto", "off", ""])

@@ -357,7 +357,7 @@ def test_a_launcher_says_which_worker_it_is():
     for name in workers.LOCAL_RANKS:
         assert chosen("select_gpu(gpus=4)", **{name: "6"}) == ["2", "2"]
     assert chosen("local_number()", SLURM_LOCALID="3")[0] == "3"
-    with pytest.raises(AssertionError, match="SLURM_LOCALID has to be a worker's number, not 'three'"):
+    with pytest.raises(AssertionError, match="SLURM_LOCALID must be a worker's number, not 'three'"):
         chosen("local_number()", SLURM_LOCALID="three")
     with pytest.raises(AssertionError, match="pass `number`"):
         chosen("select_gpu()")
@@ -368,9 +368,9 @@ def test_nothing_is_chosen_on_the_cpu():
 
 
 def test_numbers_that_make_no_sense():
-    with pytest.raises(ValueError, match="counts workers from 0, it is -1"):
+    with pytest.raises(ValueError, match="must be at least 0, not -1"):
         workers.select_gpu(-1)
-    with pytest.raises(AssertionError, match="`gpus` names no GPU"):
+    with pytest.raises(AssertionError, match="`gpus` is empty"):
         chosen("select_gpu(0, gpus=[])")
 
 

@@ -102,4 +102,4 @@ def test_what_is_compiled_when_and_kept_on_the_disk(tmp_path) -> None:
     twice = "weft: twice(array(float64, 1d, C)) for host"
     assert lines(1000) == [twice]
     assert lines(N) == [twice, f"{twice}, for host arrays in place"]
-    assert lines(N) == [f"{twice}, kept", f"{twice}, for host arrays in place, kept"]
+    assert lines(N) == [f"{twice}, cached", f"{twice}, for host arrays in place, cached"]

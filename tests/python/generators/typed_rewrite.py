@@ -523,7 +523,7 @@ class Functions:
                 break
             assumed, self.special = result, before
             del self.written[done:]
-        raise TypeError(f"{name} calls itself with ever other types")
+        raise TypeError(f"{name} calls itself with new argument types each time")
 
     def guesses(self) -> bool:
         """Whether what some function returns is not known yet."""

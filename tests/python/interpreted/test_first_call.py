@@ -197,4 +197,4 @@ def test_nobody_is_told_what_he_has_done(tmp_path):
     done = run(program, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     done = run("kernel[200, 1](x)", tmp_path, WEFT_DEVICE="cpu")
-    assert "run the program with the environment variable WEFT_DEVICE=python" in done.stderr
+    assert "set the environment variable WEFT_DEVICE=python" in done.stderr

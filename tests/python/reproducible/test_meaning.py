@@ -139,7 +139,7 @@ def test_fastmath_contradicts_it():
 WARNED = {
     "cuda.atomic.add(x, 0, x[i])": "atomic.add of float32 is not reproducible",
     "cuda.atomic.sub(x, 0, x[i])": "atomic.sub of float32 is not reproducible",
-    "n[i] = cuda.atomic.add(n, 0, 1)": "what atomic.add gives is not reproducible",
+    "n[i] = cuda.atomic.add(n, 0, 1)": "the result of atomic.add is not reproducible",
     "cuda.atomic.exch(n, 0, i)": "atomic.exch is not reproducible",
     "cuda.atomic.cas(n, 0, 1, 2)": "atomic.cas is not reproducible",
     "n[i] = cuda.clock64()": "a clock is not reproducible",

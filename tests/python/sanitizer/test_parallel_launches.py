@@ -184,6 +184,6 @@ def test_what_several_threads_find_and_write_is_what_one_does(tmp_path) -> None:
     assert sum(line.startswith("escapes ") and "initcheck" in line for line in alone) == 2 + 2
     assert sum(line.startswith("neighbors ") and "cuda.syncthreads()" in line for line in alone) == 4
     assert all("cuda.atomic.add(x, i % (x.size // 16), …)" in line for line in alone if line.startswith("races "))
-    assert sum("read memory that is not there" in line for line in alone if line.startswith("wild")) == 2
+    assert sum("read memory that does not exist" in line for line in alone if line.startswith("wild")) == 2
     for threads in (2, 5):
         assert told(tmp_path, threads) == alone

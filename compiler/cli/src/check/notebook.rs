@@ -45,10 +45,10 @@ impl Notebook {
     /// What is wrong with the file, if it is no notebook.
     pub(crate) fn read(path: &Path, bytes: &[u8], report: &mut Report) -> Result<Self, Stop> {
         let name = path.display().to_string();
-        let no_notebook = |why: &str| Stop::Usage(format!("{name} is no notebook that weft can read: {why}"));
+        let no_notebook = |why: &str| Stop::Usage(format!("{name} is not a notebook that weft can read: {why}"));
         let json: Value = serde_json::from_slice(bytes).map_err(|error| no_notebook(&error.to_string()))?;
         let cells = json.get("cells").and_then(Value::as_array).ok_or_else(|| {
-            let why = "it has no list `cells` (formats before 4 have none: open it with Jupyter and save it)";
+            let why = "it has no list `cells`: open it with Jupyter and save it in format 4";
             no_notebook(why)
         })?;
         let metadata = |keys: [&str; 2]| json.get("metadata")?.get(keys[0])?.get(keys[1])?.as_str();

@@ -49,7 +49,7 @@ pub(super) fn watch(
         for (path, stamp) in stamps(args, &files) {
             seen.entry(path).or_insert(stamp);
         }
-        writeln!(stderr, "watching {}; Ctrl-C ends it", count(seen.len(), "file"))?;
+        writeln!(stderr, "watching {}; press Ctrl-C to stop", count(seen.len(), "file"))?;
         stdout.flush()?;
         stderr.flush()?;
         let changed = loop {

@@ -93,12 +93,12 @@ impl Findings {
             text.push('\n');
         }
         if self.problems.is_empty() {
-            text += "Nothing is wrong.\n";
+            text += "No problems found.\n";
             return text;
         }
         text += "Problems\n";
         for Problem { severity, message, help } in &self.problems {
-            let _infallible = writeln!(text, "  {}: {message}\n    to mend it: {help}", severity.name());
+            let _infallible = writeln!(text, "  {}: {message}\nhelp: {help}", severity.name());
         }
         text
     }

@@ -62,37 +62,39 @@ impl Hardware {
     fn mend(&self, error: &Error, is_there: bool) -> &'static str {
         match error.driver_code {
             Some(34) => {
-                "take the toolkit's folder `stubs` out of LD_LIBRARY_PATH and of the loader's configuration; where it was all \
-                 that there is, install NVIDIA's driver"
+                "remove the toolkit's folder `stubs` from LD_LIBRARY_PATH and from the loader's configuration; if no \
+                 other libcuda.so is left, install NVIDIA's driver"
             }
             Some(100) => {
-                "look whether `nvidia-smi` lists a GPU, and whether CUDA_VISIBLE_DEVICES hides it; a container has to be started \
-                 with it, such as by `docker run --gpus all`"
+                "check that `nvidia-smi` lists a GPU and that CUDA_VISIBLE_DEVICES does not hide it; start a \
+                 container with the GPU, for example with `docker run --gpus all`"
             }
             Some(802) => {
                 "start NVIDIA's Fabric Manager, `systemctl start nvidia-fabricmanager`, and wait until it is ready"
             }
             Some(803) => {
-                "restart the machine: libcuda is of another version than the driver in the kernel, as behind an update"
+                "restart the machine: the versions of libcuda and of the kernel driver differ, for example after an \
+                 update"
             }
             Some(804) => {
-                "take the folder of the package cuda-compat out of LD_LIBRARY_PATH: this GPU does not take a newer libcuda than \
-                 its driver's"
+                "remove the folder of the package cuda-compat from LD_LIBRARY_PATH: this GPU does not support a \
+                 libcuda that is newer than its driver"
             }
             Some(999) => {
-                "run `nvidia-modprobe -u -c=0` on the host, which makes /dev/nvidia-uvm, and start the container anew where it is one"
+                "run `nvidia-modprobe -u -c=0` on the host to create /dev/nvidia-uvm; in a container, restart the \
+                 container afterwards"
             }
-            Some(_) => "look what `nvidia-smi` says, and install NVIDIA's driver anew where it fails, too",
-            None if is_there => "install a newer driver of NVIDIA's: https://www.nvidia.com/drivers",
+            Some(_) => "run `nvidia-smi`; if it fails, too, reinstall NVIDIA's driver",
+            None if is_there => "install a newer NVIDIA driver: https://www.nvidia.com/drivers",
             None if self.is_container => {
-                "start the container with the GPU, such as by `docker run --gpus all`, which needs NVIDIA's Container Toolkit on the \
-                 host"
+                "start the container with the GPU, for example with `docker run --gpus all`; this needs NVIDIA's \
+                 Container Toolkit on the host"
             }
             None if self.is_wsl => {
-                "install NVIDIA's driver on Windows, none in WSL, and have the loader find /usr/lib/wsl/lib"
+                "install NVIDIA's driver on Windows, not in WSL, and add /usr/lib/wsl/lib to the loader's search path"
             }
             None if self.module.is_some() => {
-                "install the library of NVIDIA's driver in the version of the driver in the kernel (Debian: libcuda1, Ubuntu: \
+                "install the libcuda of the same version as the kernel driver (Debian: libcuda1, Ubuntu: \
                  libnvidia-compute)"
             }
             None => "install NVIDIA's driver: https://www.nvidia.com/drivers",
@@ -111,7 +113,7 @@ pub(super) fn driver(hardware: &Hardware, settings: &Settings, findings: &mut Fi
             let file = found.file.as_ref().map_or("there".to_owned(), |file| file.display().to_string());
             match version {
                 Some((major, minor)) => format!("{file}, for CUDA {major}.{minor}"),
-                None => format!("{file}, which says no version"),
+                None => format!("{file}, version unknown"),
             }
         }
     };
@@ -124,7 +126,7 @@ pub(super) fn driver(hardware: &Hardware, settings: &Settings, findings: &mut Fi
         section.row("kernel", format!("NVIDIA's driver {module}"), json!(module));
     }
     if !hardware.gpus.is_empty() {
-        section.row("PCI", format!("GPUs of NVIDIA's at {}", hardware.gpus.join(", ")), json!(hardware.gpus));
+        section.row("PCI", format!("NVIDIA GPUs at {}", hardware.gpus.join(", ")), json!(hardware.gpus));
     }
     findings.section(section);
     let Some(error) = cuda::why_none() else { return };
@@ -135,7 +137,7 @@ pub(super) fn driver(hardware: &Hardware, settings: &Settings, findings: &mut Fi
     };
     let help = hardware.mend(&error, found.is_some());
     let help = match settings.device {
-        DeviceChoice::Cuda => format!("{help}. Or unset WEFT_DEVICE, which demands a GPU"),
+        DeviceChoice::Cuda => format!("{help}. Or unset WEFT_DEVICE, which requires a GPU"),
         DeviceChoice::Auto | DeviceChoice::Cpu | DeviceChoice::Python | DeviceChoice::None => help.to_owned(),
     };
     findings.problem(severity, error.message, help);
@@ -154,8 +156,8 @@ pub(super) fn devices(
     let host_cpu = host.clone().unwrap_or_else(|_| weft_compiler::host_cpu());
     for ordinal in 0..count {
         let id = format!("cuda:{ordinal}");
-        let help = "look what `nvidia-smi` says of it: another process may have it, or it is worn; CUDA_VISIBLE_DEVICES hides it \
-                    from programs, and WEFT_DEVICE=cpu runs kernels on the CPU";
+        let help = "check the GPU with `nvidia-smi`: another process may use it, or the hardware may be damaged; set \
+                    CUDA_VISIBLE_DEVICES to hide it from programs, or WEFT_DEVICE=cpu to run kernels on the CPU";
         match cuda::open(settings, ordinal) {
             Ok(device) => {
                 let works = probe::run(&*device, &host_cpu, libdevice.cloned());
@@ -179,13 +181,13 @@ pub(super) fn devices(
             let works = probe::run(&*device, &host_cpu, None);
             row(&mut section, "cpu", &*device, &works, "cores");
             if let Err(reason) = works {
-                let help = "report it with the output of `weft doctor --format json`: a CPU that weft supports runs it";
+                let help = "report it with the output of `weft doctor --format json`";
                 findings.problem(severity(!uses_gpu), format!("a small kernel fails on the CPU: {reason}"), help);
             }
         }
         Err(error) => {
             section.row("cpu", format!("cannot be opened: {error}"), json!({"works": false, "error": error.message}));
-            let help = "give the process memory and the right to start threads (`ulimit -v`, `ulimit -u`)";
+            let help = "allow the process more memory and threads (`ulimit -v`, `ulimit -u`)";
             findings.problem(severity(!uses_gpu), format!("the CPU cannot be opened: {error}"), help);
         }
     }
@@ -268,7 +270,7 @@ mod tests {
         assert!(found.mend(&none, false).contains("--gpus all"));
         let plain = Hardware { is_container: false, ..found };
         assert!(plain.mend(&none, false).contains("libcuda1"));
-        assert!(plain.mend(&none, true).contains("newer driver"));
+        assert!(plain.mend(&none, true).contains("newer NVIDIA driver"));
         assert!(plain.mend(&Error { driver_code: Some(803), ..none }, true).contains("restart"));
     }
 }

@@ -32,7 +32,7 @@ pub(crate) fn doctor(args: &DoctorArgs, surroundings: &Surroundings, stdout: &mu
         findings.problem(
             Severity::Error,
             message,
-            "unset WEFT_HOST_CPU and WEFT_HOST_PLAN: code is then made for the CPU that this machine has",
+            "unset WEFT_HOST_CPU and WEFT_HOST_PLAN: code is then compiled for this machine's CPU",
         );
     }
     let hardware = machine::Hardware::at(Path::new("/"));
@@ -67,7 +67,7 @@ fn versions(surroundings: &Surroundings, findings: &mut Findings) {
         section.row("NumPy", numpy.clone().unwrap_or_else(|| "not found".to_owned()), json!(numpy));
         if numpy.is_none() {
             let help = format!("`{executable} -m pip install numpy`");
-            findings.problem(Severity::Error, "NumPy, which the package weft needs, is not installed", help);
+            findings.problem(Severity::Error, "NumPy is not installed, but the package weft needs it", help);
         }
     }
     findings.section(section);
@@ -90,11 +90,11 @@ fn settings(surroundings: &Surroundings, findings: &mut Findings) -> Settings {
             Err(error) => {
                 section.row(
                     name,
-                    format!("{}: makes no sense", row.value),
+                    format!("{}: invalid", row.value),
                     json!({"value": row.value, "error": error.message}),
                 );
                 let help = format!(
-                    "unset {}, or give it one of these values; `weft settings {name}` says what it does",
+                    "unset {}, or set it to one of these values; see `weft settings {name}`",
                     row.from.unwrap_or(name)
                 );
                 findings.problem(Severity::Error, error.message, help);
@@ -102,11 +102,15 @@ fn settings(surroundings: &Surroundings, findings: &mut Findings) -> Settings {
             }
         }
     }
-    section.row("others", format!("{by_default} are as by default; `weft settings` lists them"), json!(by_default));
+    section.row(
+        "others",
+        format!("{by_default} settings have their default; `weft settings` lists them"),
+        json!(by_default),
+    );
     let names = (surroundings.names)();
     for (name, setting) in Settings::misspelt(names, |word, known| closest(word, known.iter().copied())) {
-        let message = format!("{name} is set, which is no setting of weft's; did you mean {setting}?");
-        findings.problem(Severity::Warning, message, format!("set {setting} in its place, or unset {name}"));
+        let message = format!("{name} is set, but weft has no such setting; did you mean {setting}?");
+        findings.problem(Severity::Warning, message, format!("set {setting} instead, or unset {name}"));
     }
     findings.section(section);
     let readable = |name: &str| (surroundings.variable)(name).filter(|_| !wrong.contains(&name));

@@ -48,7 +48,7 @@ pub(super) fn run(device: &dyn Executor, cpu: &Arc<HostCpu>, libdevice: Option<A
         SlotSource::Argument { param: 1, field: SlotField::Value, .. } => Ok(a),
         SlotSource::Argument { param: 2, field: SlotField::Value, .. } => Ok(b),
         other @ (SlotSource::Argument { .. } | SlotSource::Runtime(_)) => {
-            Err(format!("its code takes {other:?}, which it should not"))
+            Err(format!("its code takes unexpected arguments: {other:?}"))
         }
     });
     let mut cells: Vec<u64> = cells.collect::<Result<_, String>>()?;
@@ -80,7 +80,7 @@ fn compile(device: &dyn Executor, cpu: &Arc<HostCpu>, libdevice: Option<Arc<Vec<
     };
     match Engine::new().compile(&request) {
         Ok(Outcome::Made(output)) => Ok(output.artifact.clone()),
-        Ok(Outcome::Queries(_)) => Err("it calls a function that nobody was asked for".to_owned()),
+        Ok(Outcome::Queries(_)) => Err("it calls a function without an implementation".to_owned()),
         Err(failure) => Err(render_text(&failure.diagnostics, &failure.sources, false)),
     }
 }

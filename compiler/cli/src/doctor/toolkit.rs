@@ -29,17 +29,17 @@ pub(super) fn toolkit(
     program(&mut section, "ptxas", ptxas, "cubins, spills and `inspect_sass`");
     let path = (surroundings.variable)("PATH").unwrap_or_default();
     let on_path = |name: &str| split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file());
-    program(&mut section, "nvdisasm", on_path("nvdisasm"), "`inspect_sass`, which looks on the PATH");
+    program(&mut section, "nvdisasm", on_path("nvdisasm"), "`inspect_sass`, which searches the PATH");
 
     let packages = tools::site_packages(surroundings);
     let libdevice = Libdevice::new(settings, surroundings.variable, &packages);
     let bytes = libdevice.bytes().unwrap_or_else(|error| {
-        let help = "name a libdevice.10.bc that is there, or unset WEFT_LIBDEVICE: weft has a math library of its own";
+        let help = "set WEFT_LIBDEVICE to an existing libdevice.10.bc, or unset it: weft has a built-in math library";
         findings.problem(Severity::Error, error.message, help);
         None
     });
     let file = libdevice.path().filter(|_| bytes.is_some());
-    let purpose = "quicker math on GPUs than by the built-in library";
+    let purpose = "faster math on GPUs than the built-in library";
     let text = file
         .map_or_else(|| missing(settings.libdevice == FileChoice::None, purpose), |file| file.display().to_string());
     section.row("libdevice", text, file.map(|file| json!({"file": file.display().to_string()})).into());
@@ -58,7 +58,7 @@ pub(super) fn toolkit(
 
 /// What stands in the place of a tool that is not there.
 fn missing(is_off: bool, purpose: &str) -> String {
-    let what = if is_off { "off by its setting" } else { "not found" };
+    let what = if is_off { "turned off by its setting" } else { "not found" };
     format!("{what} (for {purpose})")
 }
 
@@ -68,7 +68,7 @@ fn program(section: &mut Section, name: &str, found: Option<PathBuf>, purpose: &
     let text = match (&found, &version) {
         (None, _) => missing(false, purpose),
         (Some(file), Some(version)) => format!("{}, {version}", file.display()),
-        (Some(file), None) => format!("{}, which says no version", file.display()),
+        (Some(file), None) => format!("{}, version unknown", file.display()),
     };
     let value = found.map(|file| json!({"file": file.display().to_string(), "version": version}));
     section.row(name, text, value.into());
@@ -103,7 +103,7 @@ fn library(
     };
     section.row(name, text, value);
     if let (Err(error), FileChoice::Path(_)) = (found, choice) {
-        let help = "name the file of the library, or unset the setting: weft then looks for it";
+        let help = "set it to the file of the library, or unset it: weft then searches for the library";
         findings.problem(Severity::Warning, error.message, help);
     }
 }
@@ -112,11 +112,11 @@ fn library(
 pub(super) fn cache(surroundings: &Surroundings, settings: &Settings, findings: &mut Findings) {
     let mut section = Section::new("Cache");
     let Some(folder) = settings.cache_folder(surroundings.variable) else {
-        let reason = if settings.cache { "there is no folder for it" } else { "off (WEFT_CACHE)" };
+        let reason = if settings.cache { "no folder is known for it" } else { "off (WEFT_CACHE)" };
         section.row("folder", reason, json!(null));
         if settings.cache {
-            let help = "set WEFT_CACHE_DIR to a folder, or HOME; or turn the cache off by WEFT_CACHE=off";
-            findings.problem(Severity::Warning, "nothing is kept on the disk: HOME is not set", help);
+            let help = "set WEFT_CACHE_DIR to a folder, or set HOME; or disable the cache with WEFT_CACHE=off";
+            findings.problem(Severity::Warning, "compiled kernels are not cached on the disk: HOME is not set", help);
         }
         findings.section(section);
         return;
@@ -132,13 +132,14 @@ pub(super) fn cache(surroundings: &Surroundings, settings: &Settings, findings: 
     let text = writable.as_ref().map_or_else(|error| format!("no: {error}"), |()| "yes".to_owned());
     section.row("writable", text, json!(writable.is_ok()));
     if let Err(error) = writable {
-        let help = "make the folder writable, or set WEFT_CACHE_DIR to one that is; until then each process compiles its kernels anew";
+        let help = "make the folder writable, or set WEFT_CACHE_DIR to a writable folder; until then each process \
+            compiles its kernels again";
         findings.problem(Severity::Warning, format!("the cache {shown} cannot be written: {error}"), help);
     }
     let mode = fs::metadata(&folder).map_or(0, |known| known.permissions().mode());
     if mode & 0o002 != 0 {
-        let help = format!("`chmod o-w {shown}`, if not everybody on this machine is trusted");
-        let message = format!("anybody can write to the cache {shown}, and so have your programs run other code");
+        let help = format!("run `chmod o-w {shown}`, unless you trust everybody on this machine");
+        let message = format!("anybody can write to the cache {shown}, and so make your programs run other code");
         findings.problem(Severity::Warning, message, help);
     }
     findings.section(section);

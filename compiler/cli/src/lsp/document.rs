@@ -203,14 +203,14 @@ impl Document {
         }
         let said = if around.jit.options.device {
             format!(
-                "`{name}`: no kernel of this file that has a signature calls `{}`, so its types are not known here.",
+                "`{name}`: no kernel of this file that has a signature calls `{}`, so its types are unknown.",
                 around.name
             )
         } else {
             format!(
-                "`{name}`: the kernel `{}` has no signature, so its types are known only when it is launched. Give the decorator \
-                 one, such as `@cuda.jit(\"void(float32[:], int32)\")`, annotate every parameter, or write the comment \
-                 `# weft: sig = \"void(float32[:], int32)\"` above it, to see them here.",
+                "`{name}`: the kernel `{}` has no signature, so its types are known only at launch. To see them here, \
+                 give the decorator a signature, such as `@cuda.jit(\"void(float32[:], int32)\")`, annotate every \
+                 parameter, or write the comment `# weft: sig = \"void(float32[:], int32)\"` above it.",
                 around.name
             )
         };

@@ -38,7 +38,7 @@ pub(crate) fn lsp() -> Result<u8, Stop> {
 
 fn serve(connection: Connection) -> Result<u8, Stop> {
     let broken =
-        |error: &dyn std::fmt::Display| Stop::Usage(format!("the editor does not speak the protocol: {error}"));
+        |error: &dyn std::fmt::Display| Stop::Usage(format!("the client does not follow the protocol: {error}"));
     let capabilities = json!({
         "capabilities": {
             "positionEncoding": "utf-16",

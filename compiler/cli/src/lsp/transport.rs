@@ -89,7 +89,7 @@ impl Transport {
         let panicked = |_| io::Error::other("a thread of the connection panicked");
         let written = self.writer.join().map_err(panicked)?;
         if let Some(reason) = self.broken.get() {
-            return Err(Stop::Usage(format!("the editor does not speak the protocol: {reason}")));
+            return Err(Stop::Usage(format!("the client does not follow the protocol: {reason}")));
         }
         // A reader may wait for an editor that the server does not understand.
         let done = done?;
@@ -134,7 +134,7 @@ fn read(input: &mut dyn BufRead) -> Result<Incoming, String> {
     Ok(match serde_json::from_value(value) {
         Ok(message) => Incoming::Message(message),
         Err(_) => {
-            let message = "the message is no request, notification or response of JSON-RPC";
+            let message = "the message is not a JSON-RPC request, notification or response";
             Incoming::Wrong(wrong(&id, ErrorCode::InvalidRequest, message))
         }
     })
@@ -157,18 +157,18 @@ fn header(input: &mut dyn BufRead) -> Result<Option<usize>, String> {
         }
         is_first = false;
         let Some(line) = line.strip_suffix(b"\n") else {
-            return Err(format!("the line {shown:?} of a header does not end"));
+            return Err(format!("the header line {shown:?} is not terminated"));
         };
         let line = String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(line));
         if line.is_empty() {
             return length.map(Some).ok_or_else(|| "a header has no Content-Length".to_owned());
         }
         let Some((name, value)) = line.split_once(':') else {
-            return Err(format!("the line {shown:?} of a header has no colon"));
+            return Err(format!("the header line {shown:?} has no colon"));
         };
         if name.trim().eq_ignore_ascii_case("Content-Length") {
             let value = value.trim();
-            length = Some(value.parse().map_err(|_| format!("the Content-Length {value:?} is no number of bytes"))?);
+            length = Some(value.parse().map_err(|_| format!("the Content-Length {value:?} is not a number of bytes"))?);
         }
     }
 }
@@ -207,12 +207,12 @@ mod tests {
     fn broken_headers_say_what_is_wrong() {
         for (text, word) in [
             ("Content-Length: 99999999999999\r\n\r\n{}", "larger"),
-            ("Content-Length: 99999999999999999999999\r\n\r\n{}", "no number"),
-            ("Content-Length: -1\r\n\r\n{}", "no number"),
+            ("Content-Length: 99999999999999999999999\r\n\r\n{}", "not a number"),
+            ("Content-Length: -1\r\n\r\n{}", "not a number"),
             ("Content-Length: 9\r\n\r\n{}", "ends after 2"),
             ("Content-Type: x\r\n\r\n{}", "no Content-Length"),
             ("{}\r\n\r\n", "no colon"),
-            ("Content-Length: 2", "does not end"),
+            ("Content-Length: 2", "not terminated"),
         ] {
             let reason = one(text).expect_err("it is broken");
             assert!(reason.contains(word), "{text:?}: {reason}");

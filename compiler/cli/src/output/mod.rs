@@ -79,7 +79,7 @@ pub(crate) fn write(
             let is_file = there.map_or_else(|| has_ending(path, several), |known| !known.is_dir());
             if is_file && !is_folder(path) {
                 return Err(Stop::Usage(format!(
-                    "{} is one file, and there are {} outputs: name a folder, or one kernel with `--kernel`",
+                    "{} is one file, but there are {} outputs: pass a folder, or select one kernel with `--kernel`",
                     path.display(),
                     several.len()
                 )));
@@ -102,7 +102,7 @@ fn spare(path: &Path, inputs: &[PathBuf]) -> Result<(), Stop> {
             Err(Stop::Usage(format!("{} is the Python file: write the output elsewhere", path.display())))
         }
         Some(input) => Err(Stop::Usage(format!(
-            "{} is the Python file {} by another name: write the output elsewhere",
+            "{} is the Python file {} under another name: write the output elsewhere",
             path.display(),
             input.display()
         ))),

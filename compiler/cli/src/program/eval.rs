@@ -116,7 +116,7 @@ impl Program {
                 match items.map(|items| arith::tuple(items.iter())) {
                     Some(Some(tuple)) => constant(tuple),
                     Some(None) => Value::Opaque("tuple of too many values".into(), None),
-                    None => Value::Opaque("tuple of things that are not constants".into(), None),
+                    None => Value::Opaque("tuple of values that are not constants".into(), None),
                 }
             }
             ExprKind::List(_) => Value::Opaque("list".into(), None),

@@ -53,7 +53,7 @@ pub(super) fn signatures(
 /// The signature of ` sig = "…"`.
 fn signature(hint: &str) -> Result<Signature, String> {
     let text = hint.trim().strip_prefix("sig").and_then(|rest| rest.trim_start().strip_prefix('='));
-    let text = text.ok_or("it does not begin with `sig =`")?.trim();
+    let text = text.ok_or("it must begin with `sig =`")?.trim();
     let quoted = ['"', '\''].into_iter().find_map(|quote| text.strip_prefix(quote)?.strip_suffix(quote));
-    parse_signature(quoted.ok_or("the signature has no quotes around it")?).map_err(|fault| fault.message)
+    parse_signature(quoted.ok_or("the signature must be in quotes")?).map_err(|fault| fault.message)
 }

@@ -174,7 +174,7 @@ impl Program {
             jit.options.gpu = Some(GpuBody::Ptx(PtxBody { text, pure }));
         }
         if jit.options.gpu.is_none() || jit.signatures.len() > 1 {
-            let message = "`cuda.intrinsic` takes one signature, and PTX as a text that is known";
+            let message = "`cuda.intrinsic` takes one signature, and PTX as a string literal";
             faults.push(Diagnostic::error(Code::NotConstant, ptx.unwrap_or(decorator).span, message));
         }
         jit

@@ -57,9 +57,10 @@ pub(crate) struct Missed {
 impl Missed {
     /// What a user is told.
     pub(crate) fn warning(&self) -> Diagnostic {
-        let message = format!("`{}` is not compiled: it is in {}", self.name, self.inside);
+        let message = format!("`{}` is skipped: it is in {}", self.name, self.inside);
         let warning = Diagnostic::warning(Code::NoKernel, self.span, message);
-        warning.help("define it as a plain function at the top level of the file: the command runs nothing to find it")
+        warning
+            .help("define it as a function at the top level of the file: the command does not run the file to find it")
     }
 }
 

@@ -46,7 +46,7 @@ impl Program {
             Err(wrong) => {
                 let span = Span { file: index as u32, start: wrong.at.start as u32, end: wrong.at.end as u32 };
                 let fault = Diagnostic::error(Code::Syntax, span, wrong.message);
-                let help = "a comment in the first line, such as `# -*- coding: latin-1 -*-`, declares an encoding";
+                let help = "declare the encoding in the first line: `# -*- coding: latin-1 -*-`";
                 (Arc::new(SourceFile::new(shown, wrong.text)), Err(fault.help(help)))
             }
         };
@@ -441,7 +441,7 @@ impl Program {
                     this.names.insert(name, value);
                 }
                 _ => {
-                    let why = "only where an exception is raised is it bound here";
+                    let why = "it is bound here only if an exception is raised";
                     this.names.insert(name, Value::Unknown(why.into(), module, span));
                 }
             }
@@ -525,7 +525,7 @@ impl Program {
                 let names = self.modules.get(module).map(|module| module.names.clone()).unwrap_or_default();
                 let own = |name: &str| name.starts_with("__") && name.ends_with("__");
                 for (name, _) in names.into_iter().filter(|(name, value)| is_data(value) && !own(name)) {
-                    let why = "everything of a module that weft does not know is imported here, which may bind it";
+                    let why = "this `import *` of a module that weft does not know may bind it";
                     self.bind(module, name, Value::Unknown(why.into(), module, span), span);
                 }
             }
@@ -541,7 +541,7 @@ impl Program {
             self.faults.push(Diagnostic::error(Code::Syntax, at, message));
         } else {
             let warning = Diagnostic::warning(Code::Syntax, at, message);
-            self.faults.push(warning.note("this statement is left out: a kernel can use nothing that it defines"));
+            self.faults.push(warning.note("this statement is skipped: kernels cannot use names that it defines"));
         }
         for (name, always) in names_in(&text) {
             let why = "weft cannot read this statement, which binds it".to_owned();

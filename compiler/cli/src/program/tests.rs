@@ -252,8 +252,8 @@ fn a_name_that_the_text_may_rebind_is_unknown() {
         ("N = 1\nfor i in range(3):\n    with x:\n        N += 1\n", "N += 1", "it is bound here, in a loop"),
         ("N = 1\nwhile x:\n    try:\n        N = 2\n    finally:\n        pass\n", "N", "it is bound here, in a loop"),
         ("N = 1\nwith open('x') as N: pass\n", "N", "the `with` statement binds it"),
-        ("N = 1\ntry: pass\nexcept OSError: N = 2\n", "N", "only where an exception is raised"),
-        ("try: N = 1\nexcept OSError:\n    x()\n    N = 2\n", "N", "only where an exception is raised"),
+        ("N = 1\ntry: pass\nexcept OSError: N = 2\n", "N", "it is bound here only if an exception is raised"),
+        ("try: N = 1\nexcept OSError:\n    x()\n    N = 2\n", "N", "it is bound here only if an exception is raised"),
         ("N = 1\nif x():\n    N = 2\n", "N", "a condition decides whether it is bound here"),
         ("N = 1\nif x():\n    with y as (a, N): pass\n", "N", "the `with` statement binds it"),
         ("N = 1\nmatch x:\n    case [1, *N]: pass\n", "*N", "the `match` statement binds it"),
@@ -261,7 +261,7 @@ fn a_name_that_the_text_may_rebind_is_unknown() {
         (
             "N = 1\nfrom elsewhere import *\n",
             "from elsewhere import *",
-            "everything of a module that weft does not know",
+            "this `import *` of a module that weft does not know",
         ),
     ];
     for (text, place, why) in cases {
@@ -471,7 +471,7 @@ fn what_is_in_its_place_is_no_error() {
         assert!(program.faults().is_empty(), "{text}: {:?}", program.faults());
     }
     let program = program("from __future__ import braces\n");
-    assert_eq!(program.faults()[0].message, "there is no `braces` in `__future__`");
+    assert_eq!(program.faults()[0].message, "`__future__` has no feature `braces`");
 }
 
 #[test]

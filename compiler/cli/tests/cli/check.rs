@@ -52,7 +52,7 @@ fn a_folder_is_all_files_of_ones_own() {
     // A file that is no notebook hides nothing of the others.
     folder.write("d/n.ipynb", "cuda");
     let said = folder.weft(&["check", "."]).failed(1);
-    assert!(said.contains("error[E0101]: ./d/n.ipynb is no notebook") && said.contains("error[E0201]"), "{said}");
+    assert!(said.contains("error[E0101]: ./d/n.ipynb is not a notebook") && said.contains("error[E0201]"), "{said}");
     // What is named is looked at, whatever git ignores.
     assert!(folder.weft(&["check", "d/skip_this.py"]).failed(1).contains("E0201"));
 }
@@ -89,7 +89,7 @@ fn a_notebook_is_its_cells() {
         folder
             .weft(&["check", "n.ipynb"])
             .failed(2)
-            .contains("n.ipynb is no notebook that weft can read: it has no list")
+            .contains("n.ipynb is not a notebook that weft can read: it has no list")
     );
 }
 

@@ -33,7 +33,7 @@ fn a_machine_on_which_weft_works_has_no_problem() {
     assert!(folder.files(".").is_empty(), "{:?}", folder.files("."));
     let text = folder.weft_with(&["doctor"], &[("WEFT_DEVICE", "cpu"), ("WEFT_CACHE_DIR", "cache")]).succeeded();
     assert!(text.contains("a small kernel runs") && text.contains("WEFT_DEVICE     cpu (default: auto)"), "{text}");
-    assert!(text.ends_with("\nNothing is wrong.\n"), "{text}");
+    assert!(text.ends_with("\nNo problems found.\n"), "{text}");
 }
 
 #[test]
@@ -50,14 +50,14 @@ fn what_is_broken_is_an_error_with_a_way_out() {
     let (code, said) = doctor(&folder, &wrong);
     assert_eq!((code, &said["ok"]), (Some(1), &Value::Bool(false)));
     let errors = problems(&said, "error");
-    let expected = ["WEFT_DEBUG is \"yes\"", "WEFT_HOST_CPU is \"abacus\"", "WEFT_LIBDEVICE names /nowhere/"];
+    let expected = ["WEFT_DEBUG is \"yes\"", "WEFT_HOST_CPU is \"abacus\"", "WEFT_LIBDEVICE is /nowhere/"];
     assert_eq!(errors.len(), expected.len(), "{errors:?}");
     for (error, expected) in errors.iter().zip(expected) {
         assert!(error.starts_with(expected), "{error}");
     }
     let warnings = problems(&said, "warning").join("\n");
     assert!(
-        warnings.contains("WEFT_DEVCE is set, which is no setting of weft's; did you mean WEFT_DEVICE?"),
+        warnings.contains("WEFT_DEVCE is set, but weft has no such setting; did you mean WEFT_DEVICE?"),
         "{warnings}"
     );
     assert!(warnings.contains("WEFT_NVRTC names a file that cannot be opened"), "{warnings}");
@@ -96,14 +96,11 @@ fn settings_are_listed_with_where_they_are_from() {
 
     let wrong = folder.weft_with(&["settings", "WEFT_TUNE"], &[("WEFT_TUNE", "maybe")]);
     assert_eq!(
-        (
-            wrong.code,
-            wrong.stdout.contains("WEFT_TUNE=maybe  (from the environment; default: 0, which makes no sense)")
-        ),
+        (wrong.code, wrong.stdout.contains("WEFT_TUNE=maybe  (from the environment; default: 0, which is invalid)")),
         (Some(1), true)
     );
     let said = folder.weft(&["settings", "tuen"]).failed(2);
-    assert_eq!(said, "error: there is no setting `tuen`: did you mean WEFT_TUNE?\n");
+    assert_eq!(said, "error: weft has no setting `tuen`: did you mean WEFT_TUNE?\n");
 }
 
 #[test]

@@ -61,10 +61,10 @@ fn several_outputs_have_headers_or_files_of_their_own() {
     folder.write("old.ptx", "");
     let said = folder.weft(&["emit", "k.py", "-o", "old.ptx"]).failed(2);
     let expected =
-        "error: old.ptx is one file, and there are 3 outputs: name a folder, or one kernel with `--kernel`\n";
+        "error: old.ptx is one file, but there are 3 outputs: pass a folder, or select one kernel with `--kernel`\n";
     assert_eq!(said, expected);
     let said = folder.weft(&["emit", "k.py", "-o", "new.ptx"]).failed(2);
-    assert!(said.starts_with("error: new.ptx is one file, and there are 3 outputs"), "{said}");
+    assert!(said.starts_with("error: new.ptx is one file, but there are 3 outputs"), "{said}");
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn a_cubin_needs_ptxas_and_uses_the_one_that_is_found() {
         assert!(said.stderr.contains("needs NVIDIA's `ptxas`, which was not found"), "{}", said.stderr);
     }
     let said = folder.weft(&["emit", "k.py", "--emit", "cubin"]).failed(2);
-    assert!(said.contains("say where to write it with `-o PATH`"), "{said}");
+    assert!(said.contains("write it to a file with `-o PATH`"), "{said}");
 
     // In place of NVIDIA's: one that keeps what it is given, and one that refuses.
     let bin = folder.path().join("tools/bin");
@@ -229,9 +229,9 @@ fn a_ptxas_that_fails_is_no_fault_of_wefts() {
         (
             "#!/bin/sh\necho half-done\nkill -9 $$\n",
             0o755,
-            "did not assemble the PTX for sm_75 (signal: 9 (SIGKILL)): half-done",
+            "could not assemble the PTX for sm_75 (signal: 9 (SIGKILL)): half-done",
         ),
-        ("#!/bin/sh\nexit 3\n", 0o755, "did not assemble the PTX for sm_75 (exit status: 3)"),
+        ("#!/bin/sh\nexit 3\n", 0o755, "could not assemble the PTX for sm_75 (exit status: 3)"),
         ("#!/bin/sh\nexit 0\n", 0o755, "ptxas wrote no cubin"),
         ("#!/bin/sh\n: > \"$4\"\n", 0o755, "ptxas wrote an empty cubin"),
     ] {
@@ -249,9 +249,9 @@ fn a_ptxas_that_fails_is_no_fault_of_wefts() {
 fn libdevice_is_used_where_the_setting_or_the_option_names_it() {
     let folder = Folder::with("k.py", SAXPY);
     let said = folder.weft(&["emit", "k.py", "--libdevice", "./absent.bc"]).failed(2);
-    assert!(said.starts_with("error: --libdevice names ./absent.bc, which cannot be used: "), "{said}");
+    assert!(said.starts_with("error: --libdevice is ./absent.bc, which cannot be used: "), "{said}");
     let said = folder.weft_with(&["emit", "k.py"], &[("WEFT_LIBDEVICE", "./absent.bc")]).failed(2);
-    assert!(said.starts_with("error: WEFT_LIBDEVICE names ./absent.bc"), "{said}");
+    assert!(said.starts_with("error: WEFT_LIBDEVICE is ./absent.bc"), "{said}");
     folder.weft_with(&["emit", "k.py", "--libdevice", "none"], &[("WEFT_LIBDEVICE", "./absent.bc")]).succeeded();
     folder.weft_with(&["emit", "k.py", "--libdevice", "auto"], &[]).succeeded();
 }
@@ -279,7 +279,7 @@ def k(out, x):
     let ptx = folder.weft(&["emit", "k.py", "--abi", "numba"]).succeeded();
     assert!(!kernel.contains("k_param_7") && ptx.contains("k_param_7"), "{ptx}");
     let failed = folder.weft(&["emit", "k.py", "--kernel", "area"]).failed(2);
-    assert!(failed.contains("`weft emit --function area` compiles it alone"), "{failed}");
+    assert!(failed.contains("use `weft emit --function area` to compile it alone"), "{failed}");
     let failed = folder.weft(&["emit", "k.py", "--function", "aera", "--sig", sig]).failed(2);
     assert!(failed.contains("did you mean `area`?"), "{failed}");
     let failed = folder.weft(&["emit", "k.py", "--function", "area"]).failed(1);
@@ -288,7 +288,7 @@ def k(out, x):
         assert!(!folder.weft(&[&["emit", "k.py"], wrong.as_slice()].concat()).failed(2).is_empty());
     }
     let failed = folder.weft(&["emit", "k.py", "--function", "area", "--sig", sig, "--target", "host"]).failed(2);
-    assert!(failed.contains("the target `host` has none"), "{failed}");
+    assert!(failed.contains("the target `host` does not have"), "{failed}");
 }
 
 #[test]

@@ -87,7 +87,8 @@ fn an_input_is_not_written_over() {
         assert!(said.contains("is the Python file"), "{said}");
     }
     let said = folder.weft(&["emit", "k.py", "-o", "out"]).failed(2);
-    let by_another = "error: out/saxpy.sm_75.ptx is the Python file k.py by another name: write the output elsewhere\n";
+    let by_another = "error: out/saxpy.sm_75.ptx is the Python file k.py under another name: write the output \
+        elsewhere\n";
     assert_eq!(said, by_another);
     let said = folder.weft(&["emit", "k.py", "-o", "config.py"]).failed(2);
     assert_eq!(said, "error: config.py is the Python file: write the output elsewhere\n");
@@ -114,8 +115,8 @@ fn several_ptx_modules_are_no_file() {
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned(), folder.read("all.ptx"))
     };
     let (code, said, written) = into(&[]);
-    let expected = "error: the output would be 3 PTX modules, which no assembler takes as one file: `-o FOLDER` writes \
-                    a file for each, `--kernel NAME` selects one kernel\n";
+    let expected = "error: the output would be 3 PTX modules, which no assembler accepts in one file: use `-o FOLDER` \
+                    to write one file per kernel, or `--kernel NAME` to select one kernel\n";
     assert_eq!((code, said.as_str(), written.as_str()), (Some(2), expected, ""));
     let (code, said, written) = into(&["--kernel", "saxpy"]);
     assert_eq!((code, said.as_str()), (Some(0), ""));
@@ -123,6 +124,6 @@ fn several_ptx_modules_are_no_file() {
     // IR is for reading.
     assert_eq!(into(&["--emit", "ir"]).0, Some(0));
     let piped = folder.weft(&["emit", "k.py"]);
-    assert!(piped.stderr.starts_with("note: these are 3 PTX modules, which no assembler takes"), "{}", piped.stderr);
+    assert!(piped.stderr.starts_with("note: these are 3 PTX modules, which no assembler accepts"), "{}", piped.stderr);
     assert_eq!(piped.succeeded().matches(".version").count(), 3);
 }

@@ -52,7 +52,7 @@ fn a_page_is_printed_and_codes_are_listed() {
     assert_eq!(list.lines().count(), Code::ALL.len());
     assert!(list.contains("E0203  a variable has types that cannot be joined"));
     let said = folder.weft(&["explain", "E9203"]).failed(2);
-    assert_eq!(said, "error: `E9203` is no code: did you mean E0203?\n");
+    assert_eq!(said, "error: `E9203` is not a code: did you mean E0203?\n");
 }
 
 #[test]
@@ -64,5 +64,5 @@ fn names_in_kernels_are_explained_from_their_rows() {
     assert!(folder.weft(&["explain", "math.sin"]).succeeded().contains("math.sin(float64) -> float64\n"));
     assert_eq!(folder.weft(&["explain", "threadIdx"]).succeeded().matches(" -> int32\n").count(), 3);
     let said = folder.weft(&["explain", "cuda.gird"]).failed(2);
-    assert_eq!(said, "error: `cuda.gird` is no code and no name in kernels: did you mean cuda.grid?\n");
+    assert_eq!(said, "error: `cuda.gird` is not a diagnostic code or name in kernels: did you mean cuda.grid?\n");
 }

@@ -193,7 +193,7 @@ fn a_kernel_uses_no_value_that_the_file_may_rebind() {
                 def k(x):\n    x[0] = N\n";
     let folder = Folder::with("k.py", text);
     let said = folder.weft(&["emit", "k.py"]).failed(1);
-    assert!(said.contains("error[E0202]: the text of the file does not tell the value of `N`"), "{said}");
+    assert!(said.contains("error[E0202]: the value of `N` cannot be found by reading the file"), "{said}");
     assert!(said.contains("6 |     N = 2\n") && said.contains("the function `setup` binds it here"), "{said}");
     // A device function of another file has its own names.
     folder.write("other.py", "from weft import cuda\nN = 3\ndel N\n@cuda.jit(device=True)\ndef f(): return N\n");
@@ -225,13 +225,13 @@ fn a_file_that_is_no_python_is_rejected() {
     let folder = Folder::new();
     let after = format!("{SAXPY}=======\n    out[0] = 1\n");
     for (text, message, place) in [
-        (format!("import math\ndef host(:\n    pass\n{SAXPY}"), "cannot stand here", "2:10"),
-        (format!("import math\nx = = 2\n{SAXPY}"), "`=` cannot stand here", "2:5"),
-        (format!("import math\nprint \"hello\"\n{SAXPY}"), "cannot stand here", "2:7"),
+        (format!("import math\ndef host(:\n    pass\n{SAXPY}"), "is not allowed here", "2:10"),
+        (format!("import math\nx = = 2\n{SAXPY}"), "`=` is not allowed here", "2:5"),
+        (format!("import math\nprint \"hello\"\n{SAXPY}"), "is not allowed here", "2:7"),
         (format!("import math\nreturn 5\n{SAXPY}"), "`return` outside a function", "2:1"),
-        (format!("if 1:\n    x = 1\n   y = 2\n{SAXPY}"), "the indentation fits no block above", "3:"),
-        (format!("print(f'{{x y}}')\n{SAXPY}"), "`y` cannot stand here", "1:12"),
-        (after, "cannot stand here", "9:1"),
+        (format!("if 1:\n    x = 1\n   y = 2\n{SAXPY}"), "the indentation does not match any block above", "3:"),
+        (format!("print(f'{{x y}}')\n{SAXPY}"), "`y` is not allowed here", "1:12"),
+        (after, "is not allowed here", "9:1"),
     ] {
         folder.write("k.py", &text);
         for command in
@@ -279,7 +279,7 @@ fn a_file_is_read_in_the_encoding_that_it_declares() {
     assert_eq!(folder.weft(&["check", "k.py", "--json"]).stderr, "[]\n");
     write(&text.replace_first("latin-1", "utf-8  "));
     let said = folder.weft(&["check", "k.py"]).failed(1);
-    assert!(said.starts_with("error[E0101]: the byte 0xe9 here is not UTF-8\n --> k.py:2:12"), "{said}");
+    assert!(said.starts_with("error[E0101]: the byte 0xe9 is not valid UTF-8\n --> k.py:2:12"), "{said}");
     write(&text.replace_first("latin-1", "klingon"));
     let said = folder.weft(&["emit", "k.py"]).failed(1);
     assert!(said.starts_with("error[E0101]: weft does not know the encoding `klingon`\n --> k.py:1:15"), "{said}");
@@ -347,10 +347,10 @@ def five():
 ";
     let folder = Folder::with("k.py", text);
     let expected = [
-        "`one` is not compiled: it is in the function `make`",
-        "`two` is not compiled: it is in the class `C`",
-        "`three` is not compiled: it is in `if __name__ == '__main__':`, which is false here",
-        "`four` is not compiled: it is in an `async def`",
+        "`one` is skipped: it is in the function `make`",
+        "`two` is skipped: it is in the class `C`",
+        "`three` is skipped: it is in `if __name__ == '__main__':`, which is false here",
+        "`four` is skipped: it is in an `async def`",
     ];
     let said = folder.weft(&["emit", "k.py"]).failed(1);
     assert!(said.starts_with("error[E0303]: k.py has no kernels"), "{said}");
@@ -361,7 +361,7 @@ def five():
     let checked = folder.weft(&["check", "k.py"]);
     assert_eq!((warnings(&checked.stderr), checked.code), (expected.map(str::to_owned).to_vec(), Some(0)));
     let said = folder.weft(&["emit", "k.py", "--kernel", "two"]).failed(2);
-    assert!(said.starts_with("error[E0303]: `two` is not compiled: it is in the class `C`"), "{said}");
+    assert!(said.starts_with("error[E0303]: `two` is skipped: it is in the class `C`"), "{said}");
 }
 
 /// The headings of what `check` says of a kernel with a body.
@@ -401,7 +401,7 @@ fn one_fault_is_said_once() {
 fn check_knows_the_limits_that_emit_knows() {
     let body = "s = cuda.shared.array(20000, 'float64')\n    s[0] = a[0]\n    a[0] = s[1]";
     let said = faults_of("'void(f4[:], f4)'", body);
-    assert_eq!(said, ["error[E0305]: the kernel's shared arrays take 160000 bytes, but a block can have 49152"]);
+    assert_eq!(said, ["error[E0305]: the kernel's shared arrays take 160000 bytes, but a block can use at most 49152"]);
 }
 
 #[test]
@@ -409,7 +409,7 @@ fn arguments_of_arrays_are_named() {
     let signature = "'void(f4[:], f4)'";
     let array = |args: &str| faults_of(signature, &format!("s = cuda.shared.array({args})"));
     assert_eq!(array("4, 'flaot32'"), ["error[E0205]: there is no dtype `flaot32`"]);
-    let float = "error[E0205]: the extents in the shape of `cuda.shared.array` are ints, not float64";
+    let float = "error[E0205]: the dimensions in the shape of `cuda.shared.array` must be ints, not float64";
     assert_eq!(array("4.0, np.float32"), [float]);
 }
 

@@ -82,9 +82,8 @@ pub(super) fn optimization(cpu: &HostCpu) -> (&'static str, OptimizationLevel) {
 }
 
 fn named(name: &str) -> Result<HostCpu, String> {
-    known(name).ok_or_else(|| {
-        format!("there is no CPU `{name}`: LLVM's names are x86-64-v3, znver4, skylake-avx512 and others")
-    })
+    known(name)
+        .ok_or_else(|| format!("LLVM knows no CPU `{name}`: use a name such as x86-64-v3, znver4 or skylake-avx512"))
 }
 
 /// The CPU that LLVM knows by a name, for code that this machine runs.

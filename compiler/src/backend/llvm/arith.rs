@@ -22,7 +22,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
     fn scalar(&self, expr: ExprId) -> Result<Scalar> {
         match self.function.exprs[expr].ty {
             Type::Scalar(scalar) => Ok(scalar),
-            other @ Type::Ptr(..) => internal(format!("a {other} where a scalar must stand")),
+            other @ Type::Ptr(..) => internal(format!("a {other} instead of a scalar")),
         }
     }
 

@@ -299,7 +299,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
     pub(crate) fn element(&self, pointer: ExprId) -> Result<Scalar> {
         match self.function.exprs[pointer].ty {
             Type::Ptr(element, _) => Ok(element),
-            other @ Type::Scalar(_) => internal(format!("a {other} where a pointer must stand")),
+            other @ Type::Scalar(_) => internal(format!("a {other} instead of a pointer")),
         }
     }
 
@@ -322,7 +322,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
             | BasicValueEnum::FloatValue(_)
             | BasicValueEnum::StructValue(_)
             | BasicValueEnum::VectorValue(_)
-            | BasicValueEnum::ScalableVectorValue(_)) => internal(format!("{other} where a pointer must stand")),
+            | BasicValueEnum::ScalableVectorValue(_)) => internal(format!("{other} instead of a pointer")),
         }
     }
 
@@ -532,7 +532,7 @@ pub(crate) fn int(value: BasicValueEnum<'_>) -> Result<IntValue<'_>> {
         | BasicValueEnum::PointerValue(_)
         | BasicValueEnum::StructValue(_)
         | BasicValueEnum::VectorValue(_)
-        | BasicValueEnum::ScalableVectorValue(_)) => internal(format!("{other} where an integer must stand")),
+        | BasicValueEnum::ScalableVectorValue(_)) => internal(format!("{other} instead of an integer")),
     }
 }
 
@@ -545,7 +545,7 @@ pub(crate) fn float(value: BasicValueEnum<'_>) -> Result<FloatValue<'_>> {
         | BasicValueEnum::PointerValue(_)
         | BasicValueEnum::StructValue(_)
         | BasicValueEnum::VectorValue(_)
-        | BasicValueEnum::ScalableVectorValue(_)) => internal(format!("{other} where a float must stand")),
+        | BasicValueEnum::ScalableVectorValue(_)) => internal(format!("{other} instead of a float")),
     }
 }
 

@@ -22,7 +22,7 @@ use crate::ir::MathFn;
 
 impl<'ctx> FunctionEmitter<'_, 'ctx> {
     /// A function of libclc with this name, right for all arguments.
-    #[expect(clippy::wildcard_enum_match_arm, reason = "most functions are called as they stand")]
+    #[expect(clippy::wildcard_enum_match_arm, reason = "most functions are called directly")]
     pub(super) fn libclc(
         &self,
         function: MathFn,

@@ -449,7 +449,7 @@ impl Machine {
 }
 
 /// Links `from`, which is consumed, into `into`.
-#[expect(clippy::needless_pass_by_value, reason = "LLVM frees the module, so nobody may hold it")]
+#[expect(clippy::needless_pass_by_value, reason = "LLVM frees the module, so there must be no other reference to it")]
 pub(crate) fn link<'ctx>(into: &Module<'ctx>, from: LeakyModule<'ctx>) -> Result<()> {
     let mut failed = 0;
     // SAFETY: both modules are of one context; `from` is LLVM's after this and is not used again.

@@ -64,7 +64,7 @@ impl<'ctx> Types<'ctx> {
             Scalar::I32 | Scalar::U32 => self.context.i32_type(),
             Scalar::I64 | Scalar::U64 => self.context.i64_type(),
             Scalar::F16 | Scalar::BF16 | Scalar::F32 | Scalar::F64 => {
-                return internal(format!("{scalar} where an integer must stand"));
+                return internal(format!("{scalar} instead of an integer"));
             }
         })
     }
@@ -87,7 +87,7 @@ impl<'ctx> Types<'ctx> {
             | Scalar::U8
             | Scalar::U16
             | Scalar::U32
-            | Scalar::U64 => internal(format!("{scalar} where a float must stand")),
+            | Scalar::U64 => internal(format!("{scalar} instead of a float")),
         }
     }
 

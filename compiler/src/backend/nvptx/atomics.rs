@@ -52,7 +52,7 @@ pub(super) fn step<'ctx>(
             }
             emitter.builder.position_at_end(after);
             let [(own, own_end), (other, other_end)] = olds.as_slice() else {
-                return internal("an atomic step has two ways");
+                return internal("an atomic operation with two forms");
             };
             let old = emitter.builder.build_phi(own.get_type(), "old")?;
             old.add_incoming(&[(own, *own_end), (other, *other_end)]);
@@ -156,7 +156,7 @@ fn step_of_system<'ctx>(
 ) -> Result<BasicValueEnum<'ctx>> {
     let [OperandValue { value: BasicValueEnum::PointerValue(pointer), .. }, OperandValue { value, .. }] = operands
     else {
-        return internal("an atomic step without its two operands");
+        return internal("an atomic operation without its two operands");
     };
     let generic = emitter.cx.types.context.ptr_type(AddressSpace::from(SPACES.generic));
     let pointer = emitter.builder.build_address_space_cast(*pointer, generic, "")?;

@@ -1,7 +1,7 @@
 //! Functions that code from elsewhere calls, and kernels that it launches: their signatures, and what becomes of their
 //! arguments and results.
 
-#![expect(unsafe_code, reason = "inkwell's getelementptr, into the caller's place for a result")]
+#![expect(unsafe_code, reason = "inkwell's getelementptr, into the caller's slot for a result")]
 
 use inkwell::{
     AddressSpace, IntPredicate,
@@ -254,7 +254,7 @@ pub(super) fn leave<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, values: &[BasicVa
     match abi {
         Abi::Numba => {
             let Some(BasicValueEnum::PointerValue(place)) = emitter.value.get_nth_param(0) else {
-                return internal(format!("@{} has no place for its result", emitter.function.name));
+                return internal(format!("@{} has no result slot", emitter.function.name));
             };
             for (_, part, value) in own {
                 let offset = cx.types.context.i64_type().const_int(part.offset, false);

@@ -134,7 +134,7 @@ impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
             SpecialRegister::LaneId => "laneid".to_owned(),
             SpecialRegister::WarpSize => return Ok(emitter.cx.types.context.i32_type().const_int(32, false)),
             SpecialRegister::DynamicSharedBytes => "dynamic_smem_size".to_owned(),
-            SpecialRegister::OfRow(_) => return internal("a row of threads on a GPU"),
+            SpecialRegister::OfRow(_) => return internal("a work-item loop on a GPU"),
         };
         let read = emitter.cx.intrinsic(&format!("llvm.nvvm.read.ptx.sreg.{name}"), &[])?;
         match emitter.call(read, &[])? {

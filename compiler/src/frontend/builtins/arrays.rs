@@ -47,7 +47,7 @@ impl FnLowerer<'_> {
                 let diagnostic = Diagnostic::error(
                     Code::NotConstant,
                     span,
-                    format!("the number of dimensions must be known when the kernel is compiled, not {}", other.ty()),
+                    format!("the number of dimensions must be a compile-time constant, not {}", other.ty()),
                 )
                 .numba(format!("RequireLiteralValue: an argument of `{}` must be a literal", shown_path(row.path)))
                 .help(format!("write `{}(1)`, `(2)` or `(3)`", shown_path(row.path)));
@@ -135,8 +135,8 @@ impl FnLowerer<'_> {
             return self.dynamic_shared(dtype, align, span);
         }
         if let Some(bad) = shape.iter().find(|extent| **extent <= 0) {
-            let what = if shared { "; only a one-dimensional shape 0 is dynamic shared memory" } else { "" };
-            let message = format!("an extent of {bad} is no size of an array{what}");
+            let what = if shared { "; only the one-dimensional shape 0 means dynamic shared memory" } else { "" };
+            let message = format!("an array cannot have the size {bad}{what}");
             return self.error(Code::NoMatchingOverload, span, message);
         }
         let space = if shared { Space::Shared } else { Space::Local };
@@ -158,7 +158,7 @@ impl FnLowerer<'_> {
             } else {
                 (Code::LocalTooLarge, "a thread's local memory")
             };
-            return self.error(code, span, format!("the array `{hint}` does not fit into {whose}, nor any other"));
+            return self.error(code, span, format!("the array `{hint}` does not fit into {whose} on any target"));
         };
         self.allocate(ty, shape, Declared { name: hint, elem, len, align }, span)
     }
@@ -217,7 +217,7 @@ impl FnLowerer<'_> {
             match index.and_then(|index| out.get_mut(index)) {
                 Some(place) if place.is_none() => *place = Some(value),
                 Some(_) => {
-                    let message = format!("`{}` gets `{name}` twice", shown_path(row.path));
+                    let message = format!("`{}` got multiple values for `{name}`", shown_path(row.path));
                     let diagnostic = Diagnostic::error(Code::ArgumentCount, at, message);
                     self.report(diagnostic.help("the shape is one argument, a tuple for several dimensions: `(8, 8)`"));
                     return None;
@@ -251,7 +251,7 @@ impl FnLowerer<'_> {
                 Some(known) => out.push(known),
                 None if item.ty().number().is_some_and(|number| !number.real().is_some_and(Scalar::is_int)) => {
                     let path = shown_path(row.path);
-                    let message = format!("the extents in the shape of `{path}` are ints, not {}", item.ty());
+                    let message = format!("the dimensions in the shape of `{path}` must be ints, not {}", item.ty());
                     let diagnostic = Diagnostic::error(Code::NoMatchingOverload, span, message).numba(words);
                     self.report(diagnostic.help("write a literal, a global or a closure variable that is an int"));
                     return None;
@@ -261,18 +261,15 @@ impl FnLowerer<'_> {
                         let diagnostic = Diagnostic::error(
                             Code::NotConstant,
                             span,
-                            format!(
-                                "the shape of `{}` must be known when the kernel is compiled",
-                                shown_path(row.path)
-                            ),
+                            format!("the shape of `{}` must be a compile-time constant", shown_path(row.path)),
                         )
-                        .label(format!("this extent is a run-time {}", item.ty()))
+                        .label(format!("this dimension is a run-time {}", item.ty()))
                         .numba(words)
                         .help(if row.path.ends_with("shared.array") {
-                            "use a literal, a global or closure int, or shape 0 with the size given at launch \
+                            "use a literal, a global or closure int, or shape 0 and pass the size at launch \
                              (`kernel[grid, block, stream, shared_bytes]`)"
                         } else {
-                            "use a literal, a global or closure int: the most that a thread needs; or pass an array \
+                            "use a literal, a global or closure int as large as a thread can need, or pass an array \
                              with a row for each thread"
                         });
                         self.report(diagnostic);

@@ -186,9 +186,10 @@ impl FnLowerer<'_> {
         }
         if array.ty.packed {
             let (name, align) = (shown_path(row.path), array.ty.dtype.access_align());
-            let message =
-                format!("`{name}` takes elements at multiples of {align} bytes, which a packed record has not");
-            let help = "align the record's dtype, as by `np.dtype(fields, align=True)`";
+            let message = format!(
+                "`{name}` takes elements at multiples of {align} bytes, which a packed record does not guarantee"
+            );
+            let help = "align the record's dtype: `np.dtype(fields, align=True)`";
             self.report(Diagnostic::error(Code::NoMatchingOverload, span, message).help(help));
             return None;
         }

@@ -64,7 +64,7 @@ impl FnLowerer<'_> {
         let mut diagnostic =
             Diagnostic::error(Code::NoMatchingOverload, span, format!("{from} cannot be converted to {to}"));
         if from.number().is_some_and(Number::is_complex) {
-            diagnostic = diagnostic.help("take `.real`, `.imag` or `abs(…)`");
+            diagnostic = diagnostic.help("use `.real`, `.imag` or `abs(…)`");
         }
         self.report(diagnostic)
     }

@@ -101,7 +101,7 @@ impl FnLowerer<'_> {
     pub(super) fn ord(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
         let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
         let Some(text) = Text::of(&value) else { return self.no_overload(row, &[value.ty()], span) };
-        let message = "`ord` takes a text of one letter";
+        let message = "`ord` takes a string of one character";
         self.code_of(&text, span).unwrap_or_else(|| self.error(Code::NoMatchingOverload, span, message))
     }
 }

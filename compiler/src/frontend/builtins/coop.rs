@@ -105,7 +105,7 @@ impl FnLowerer<'_> {
         }
         for ((param, ast), value) in of.params.iter().zip(&def.ast.params).zip(&values) {
             if let Some(wanted) = wanted(*param, value) {
-                let message = format!("`{}` is {wanted} and known when the kernel is compiled", ast.name);
+                let message = format!("`{}` must be {wanted} and a compile-time constant", ast.name);
                 return self.error(Code::NotConstant, span, message);
             }
         }
@@ -168,8 +168,8 @@ impl FnLowerer<'_> {
             return Some(Value::Int(i128::from(extent)));
         }
         let name = shown_path(row.path);
-        let message = format!("`{name}` must know how many items a thread has when the kernel is compiled");
-        let help = "make the arrays, of one dimension and one size, in the function that makes the call";
+        let message = format!("the number of items of a thread must be a compile-time constant for `{name}`");
+        let help = "make the arrays in the function that makes the call, with one dimension and one size";
         self.report(Diagnostic::error(Code::NotConstant, span, message).help(help));
         None
     }
@@ -219,7 +219,7 @@ impl FnLowerer<'_> {
                     Some(value) => Some(value),
                     None if from.is_poison() => Some(Value::Poison),
                     None => {
-                        let message = format!("the function gives {from}, which is no {to}");
+                        let message = format!("the function returns {from}, which cannot be converted to {to}");
                         Some(self.error(Code::ReturnTypes, span, message))
                     }
                 }

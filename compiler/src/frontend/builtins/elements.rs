@@ -50,7 +50,11 @@ impl FnLowerer<'_> {
     fn back_end_math(&mut self, function: MathFn, args: Args, span: Span) -> Value {
         let types: Option<Vec<Scalar>> = args.positional.iter().map(|(value, _)| value.ty().scalar()).collect();
         let Some(scalar) = types.as_ref().and_then(|types| types.first().copied()) else {
-            return self.error(Code::BadOperand, span, format!("`{}` of no number", function.name()));
+            return self.error(
+                Code::BadOperand,
+                span,
+                format!("`{}` of a value that is not a number", function.name()),
+            );
         };
         let values: Option<Vec<ExprId>> =
             args.positional.iter().map(|(value, _)| self.number(value, scalar, span)).collect();

@@ -42,9 +42,11 @@ impl FnLowerer<'_> {
         if let Some(ty) =
             signature.returns.as_ref().filter(|ty| !can_return(ty) || !is_passed(ty) || Ty::of_arg(ty).is_poison())
         {
-            let message = format!("`{}` is declared to give {ty}, which no function of C gives", external.symbol);
+            let message = format!("`{}` is declared to return {ty}, which a C function cannot return", external.symbol);
             let diagnostic = Diagnostic::error(Code::BadSignature, span, message);
-            return self.report(diagnostic.help("give it a pointer, `CPointer(…)`, to write the result to"));
+            return self.report(
+                diagnostic.help("declare a pointer parameter, `CPointer(…)`, and write the result through it"),
+            );
         }
         let declared = ir::External {
             symbol: external.symbol.clone(),
@@ -79,9 +81,9 @@ impl FnLowerer<'_> {
         let symbol = &external.symbol;
         if self.cx.root.symbol == *symbol {
             let what = if self.cx.root.is_kernel { "kernel" } else { "function" };
-            let message = format!("the {what} has the name of a function that is linked with it, `{symbol}`");
+            let message = format!("the {what} has the same name as a function that is linked with it, `{symbol}`");
             let diagnostic = Diagnostic::error(Code::BadSignature, span, message);
-            self.report(diagnostic.help(format!("give the {what} another name")));
+            self.report(diagnostic.help(format!("rename the {what}")));
             return None;
         }
         self.cx.module.cooperative |= external.cooperative;
@@ -92,9 +94,9 @@ impl FnLowerer<'_> {
             return Some(id);
         }
         let before = known.span;
-        let message = format!("`{symbol}` is declared in two ways");
+        let message = format!("`{symbol}` is declared with two different signatures");
         let diagnostic = Diagnostic::error(Code::BadSignature, span, message).label("called here with one signature");
-        self.report_with(diagnostic, before, "and here with another one");
+        self.report_with(diagnostic, before, "and here with another");
         None
     }
 
@@ -104,7 +106,7 @@ impl FnLowerer<'_> {
         if let ArgType::Array(array) = ty {
             let pointer = format!("CPointer({})", array.dtype);
             diagnostic = diagnostic
-                .note("code of other languages knows nothing of arrays")
+                .note("code in other languages cannot take arrays")
                 .help(format!("declare a pointer, `{pointer}`, and pass `ffi.from_buffer(…)` of a `cffi.FFI()`"));
         }
         self.report(diagnostic)
@@ -112,11 +114,11 @@ impl FnLowerer<'_> {
 
     /// The error of a call where there is nothing to call.
     pub(in crate::frontend) fn no_code_on_cpu(&mut self, external: &External, span: Span) -> Value {
-        let message = format!("`{}` is linked code for GPUs: a CPU has none", external.symbol);
+        let message = format!("`{}` is linked code for GPUs, which a CPU cannot run", external.symbol);
         let diagnostic = Diagnostic::error(Code::NotCallable, span, message);
         self.report(diagnostic.help(
-            "write what it does in Python, too: `@cuda.declare_device(name, signature, link=…)` decorates the function \
-             that a CPU calls",
+            "write it in Python, too: `@cuda.declare_device(name, signature, link=…)` decorates the function that the \
+             CPU calls",
         ))
     }
 

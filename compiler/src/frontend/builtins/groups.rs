@@ -61,7 +61,7 @@ impl FnLowerer<'_> {
             | Value::Poison => return self.no_overload(row, &types, span),
         };
         let Value::Int(size) = size else {
-            let message = "the size of a tile is an integer that is known when the kernel is compiled";
+            let message = "the size of a tile must be a compile-time integer";
             return self.error(Code::NotConstant, span, message);
         };
         match u32::try_from(size) {
@@ -69,7 +69,7 @@ impl FnLowerer<'_> {
                 Value::Object(ObjectKind::Group(Group::Tile(size)), Vec::new())
             }
             Ok(_) | Err(_) => {
-                let message = format!("a tile has 1, 2, 4, 8, 16 or 32 threads, and here at most {most}, not {size}");
+                let message = format!("a tile must have 1, 2, 4, 8, 16 or 32 threads, here at most {most}, not {size}");
                 self.error(Code::NoMatchingOverload, span, message)
             }
         }

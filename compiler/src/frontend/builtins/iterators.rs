@@ -38,7 +38,7 @@ impl FnLowerer<'_> {
                 Value::Complex(..) | Value::Array(_) | Value::Object(..) | Value::Static(_) | Value::Poison => false,
             };
             if is_zero && position == 2 {
-                return self.error(Code::NoMatchingOverload, at, "the step of a range cannot be zero");
+                return self.error(Code::NoMatchingOverload, at, "the step of a range must not be zero");
             }
             let value = self.settle(value, at);
             let Some(scalar) = value.ty().scalar() else {
@@ -84,11 +84,11 @@ impl FnLowerer<'_> {
             Ok([over, start]) => (over, start),
             Err(mut values) => match (values.pop(), values.is_empty()) {
                 (Some(over), true) => (over, Value::Int(0)),
-                _ => return self.error(Code::ArgumentCount, span, "`enumerate` takes an iterable and a first number"),
+                _ => return self.error(Code::ArgumentCount, span, "`enumerate` takes an iterable and a start"),
             },
         };
         if !start.ty().scalar().is_some_and(promote::is_integral) {
-            let message = format!("`enumerate` starts at an integer, not at {}", start.ty());
+            let message = format!("the start of `enumerate` must be an integer, not {}", start.ty());
             return self.error(Code::NoMatchingOverload, span, message);
         }
         self.iterable_object(ObjectKind::Enumerate, vec![over], span).map_or(Value::Poison, |mut items| {
@@ -133,7 +133,7 @@ impl FnLowerer<'_> {
         if Sequence::of(&over).is_some_and(|over| over.is_mixed(self.typing())) {
             let message = format!("`iter` takes items of one type, not of {}", over.ty());
             let diagnostic = Diagnostic::error(Code::NoMatchingOverload, span, message);
-            return self.report(diagnostic.help("take the items by their numbers, or loop with `for`"));
+            return self.report(diagnostic.help("index the items, or loop over them with `for`"));
         }
         let over = self.settle(over, span);
         let site = Site { start: span.start, items: self.loops.unrolled.clone() };
@@ -207,7 +207,7 @@ impl FnLowerer<'_> {
         match (self.pull(&mut source, span), default) {
             (None, _) => Value::Poison,
             (Some(Some(item)), _) | (Some(None), Some(item)) => item,
-            (Some(None), None) => self.error(Code::NoMatchingOverload, span, "this generator has no item"),
+            (Some(None), None) => self.error(Code::NoMatchingOverload, span, "this generator yields no item"),
         }
     }
 
@@ -221,15 +221,19 @@ impl FnLowerer<'_> {
         while let Some(each) = inner.pop() {
             let Value::Object(kind, items) = each else { continue };
             if matches!(kind, ObjectKind::Generator(_)) && !matches!(value, Value::Object(ObjectKind::Iterator(_), _)) {
-                let diagnostic = Diagnostic::error(Code::BadAssignment, span, "a generator has a variable of its own");
+                let diagnostic = Diagnostic::error(Code::BadAssignment, span, "each generator is a type of its own");
                 self.report(diagnostic.help("make a tuple of its items: `tuple(… for … in …)`"));
                 return None;
             }
             if let ObjectKind::Iterator(site) = kind {
                 let owner = self.iterators.owner(site, name);
                 if deep || owner.is_some_and(|owner| owner != name) {
-                    let diagnostic = Diagnostic::error(Code::BadAssignment, span, "an iterator has one variable only");
-                    self.report(diagnostic.help("use that variable, or call `iter` again"));
+                    let diagnostic = Diagnostic::error(
+                        Code::BadAssignment,
+                        span,
+                        "an iterator can be assigned to one variable only",
+                    );
+                    self.report(diagnostic.help("use the first variable, or call `iter` again"));
                     return None;
                 }
             }
@@ -284,7 +288,7 @@ impl FnLowerer<'_> {
             | Value::Static(_)) => {
                 let message = format!("`literal_unroll` takes a tuple, not {}", other.ty());
                 let diagnostic = Diagnostic::error(Code::NoMatchingOverload, span, message);
-                self.report(diagnostic.help("loop over the value itself"))
+                self.report(diagnostic.help("loop over the value without `literal_unroll`"))
             }
         }
     }

@@ -63,7 +63,7 @@ impl FnLowerer<'_> {
         let words = format!("No implementation of function Function(<built-in function {}>)", shown_path(row.path));
         let Some(shape) = self.known_shape(row, shape, &words, span) else { return Value::Poison };
         if let Some(bad) = shape.iter().find(|extent| **extent < 0) {
-            return self.error(Code::NoMatchingOverload, span, format!("an extent of {bad} is no size of an array"));
+            return self.error(Code::NoMatchingOverload, span, format!("an array cannot have the size {bad}"));
         }
         let room = shape.iter().try_fold(1, |len: u64, extent| len.checked_mul(extent.unsigned_abs()));
         let Some(room) = self.room(row, dtype, room, span) else { return Value::Poison };
@@ -224,9 +224,9 @@ impl FnLowerer<'_> {
 
     fn too_large<T>(&mut self, row: &Intrinsic, bytes: u64, most: u64, span: Span) -> Option<T> {
         let name = shown_path(row.path);
-        let message = format!("`{name}` makes an array of {bytes} bytes in each thread; it makes at most {most}");
-        let help = "use `cuda.local.array(shape, dtype)` if each thread needs so many, or pass an array with a row for each \
-                    thread";
+        let message = format!("`{name}` makes an array of {bytes} bytes in each thread; the limit is {most}");
+        let help = "use `cuda.local.array(shape, dtype)` if each thread needs that much, or pass an array with a row \
+                    for each thread";
         self.report(Diagnostic::error(Code::LocalTooLarge, span, message).help(help));
         None
     }

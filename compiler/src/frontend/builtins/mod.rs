@@ -261,15 +261,16 @@ impl FnLowerer<'_> {
     /// A breakpoint where no debugger would stop: nothing on a CPU, and the end of the kernel on a GPU.
     fn no_breakpoint(&mut self, span: Span) -> Value {
         let help = if self.cx.interpreted {
-            "launch the kernel: Python's interpreter runs launches, and pdb stops here"
+            "launch the kernel: launches run in Python's interpreter, and pdb stops here"
         } else {
-            "run the program with the environment variable WEFT_DEVICE=python: Python's interpreter then runs the kernel, and \
-             pdb stops here, in the thread that WEFT_DEBUG_THREAD and WEFT_DEBUG_BLOCK name"
+            "set the environment variable WEFT_DEVICE=python: the kernel then runs in Python's interpreter, and pdb \
+             stops here, in the thread that WEFT_DEBUG_THREAD and WEFT_DEBUG_BLOCK name"
         };
-        let message = "no debugger of Python's can stop in compiled code";
+        let message = "`breakpoint()` cannot stop in a compiled kernel";
         let diagnostic = Diagnostic::error(Code::NotInTarget, span, message).help(help);
         self.report(if self.cx.ptx {
-            diagnostic.note("with `cuda.jit(debug=True)` it is the `brkpt` of a GPU, at which cuda-gdb stops")
+            diagnostic
+                .note("with `cuda.jit(debug=True)` on a GPU, it is the PTX instruction `brkpt`, where cuda-gdb stops")
         } else {
             diagnostic
         })

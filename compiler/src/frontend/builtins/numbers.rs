@@ -94,7 +94,7 @@ impl FnLowerer<'_> {
             return found;
         } else if values.len() < 2 {
             let message = format!(
-                "`{}` takes two numbers or more, a tuple or an array, not {}",
+                "`{}` takes two or more numbers, a tuple or an array, not {}",
                 shown_path(row.path),
                 count(values.len(), "argument")
             );
@@ -115,7 +115,7 @@ impl FnLowerer<'_> {
             return Value::Int(known);
         }
         let Some(ty) = Self::unified(&scalars) else {
-            return self.error(Code::ArgumentCount, span, "an empty tuple has no extreme value");
+            return self.error(Code::ArgumentCount, span, "an empty tuple has no minimum or maximum");
         };
         let op = if largest { BinaryOp::Max } else { BinaryOp::Min };
         let mut result: Option<ExprId> = None;

@@ -77,7 +77,7 @@ impl FnLowerer<'_> {
     /// A call of a function of `operator`.
     pub(super) fn operator(&mut self, row: &'static Intrinsic, symbol: &str, args: Args, span: Span) -> Value {
         let Some(operator) = Operator::of(symbol) else {
-            self.cx.fault(self.at(span), &format!("there is no operator `{symbol}`"));
+            self.cx.fault(self.at(span), &format!("Python has no operator `{symbol}`"));
             return Value::Poison;
         };
         if self.no_keywords(row, &args).is_none() {

@@ -162,11 +162,12 @@ impl FnLowerer<'_> {
         if types.iter().any(|ty| matches!(ty, Ty::Array(_))) && computes {
             diagnostic = diagnostic.help(refusals::ELEMENTS);
         } else if matches!(row.lowering, Lowering::Math(_)) && types.iter().any(|ty| matches!(ty, Ty::Complex(_))) {
-            diagnostic = diagnostic.note("functions of `math` take real numbers");
+            diagnostic =
+                diagnostic.note("the functions of `math` take real numbers; those of `cmath` take complex ones");
         } else if types.iter().any(|ty| matches!(ty, Ty::Object(ObjectKind::Formatted(_), _))) {
-            diagnostic = diagnostic.help("an f-string, and what `%` makes of values, is for `print` alone");
+            diagnostic = diagnostic.help("f-strings and strings made with `%` can only be printed");
         } else if types.iter().any(holds_times) {
-            diagnostic = diagnostic.help("`a.view(np.int64)` has the counts of an array's dates and durations");
+            diagnostic = diagnostic.help("use `a.view(np.int64)`: the counts of an array's dates and durations");
         }
         self.report(diagnostic)
     }

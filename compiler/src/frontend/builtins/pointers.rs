@@ -85,7 +85,7 @@ impl FnLowerer<'_> {
         };
         match (known, given) {
             (Some(known), Some(given)) if known != given => {
-                let message = format!("the dtype {given} is not what {} points to", ptr.ty());
+                let message = format!("the dtype {given} does not match {}", ptr.ty());
                 self.error(Code::NoMatchingOverload, span, message);
                 None
             }
@@ -102,7 +102,7 @@ impl FnLowerer<'_> {
     fn pointed_shape(&mut self, row: &Intrinsic, shape: Value, span: Span) -> Option<Vec<Atom>> {
         let items = shape.as_tuple().map_or_else(|| vec![shape.clone()], <[Value]>::to_vec);
         if items.len() > MAX_NDIM {
-            let message = format!("a shape has 0 to {MAX_NDIM} extents, not {}", items.len());
+            let message = format!("a shape has 0 to {MAX_NDIM} dimensions, not {}", items.len());
             self.error(Code::NoMatchingOverload, span, message);
             return None;
         }
@@ -113,7 +113,8 @@ impl FnLowerer<'_> {
                 return None;
             }
             if !ty.scalar().is_some_and(|scalar| promote::is_integral(scalar) && scalar != Scalar::Bool) {
-                let message = format!("the extents in the shape of `{}` are integers, not {ty}", shown_path(row.path));
+                let message =
+                    format!("the dimensions in the shape of `{}` must be integers, not {ty}", shown_path(row.path));
                 self.error(Code::NoMatchingOverload, span, message);
                 return None;
             }

@@ -153,7 +153,7 @@ impl FnLowerer<'_> {
                     *place = Some(value);
                     continue;
                 }
-                Some(_) => format!("`{name}` gets `{keyword}` twice"),
+                Some(_) => format!("`{name}` got multiple values for `{keyword}`"),
                 None => format!("`{name}` has no parameter `{keyword}`"),
             };
             self.error(Code::ArgumentCount, at, message);
@@ -211,7 +211,7 @@ impl FnLowerer<'_> {
             Returns::Array(_) => Some(value),
         };
         found.unwrap_or_else(|| {
-            self.cx.fault(self.at(span), "a function of the prelude does not give what its row declares");
+            self.cx.fault(self.at(span), "a function of the prelude does not return what its row declares");
             Value::Poison
         })
     }
@@ -242,7 +242,7 @@ impl FnLowerer<'_> {
         let outs: Option<Vec<ArrayValue>> = values.iter().skip(inputs).map(array).collect();
         let Some(outs) = outs.filter(|outs| outs.len() == 1 + usize::from(pair)) else {
             let what = if pair { "two arrays" } else { "an array" };
-            let message = format!("`{name}` of an array needs {what} for the results behind the arguments");
+            let message = format!("`{name}` of an array needs {what} for the results as the last arguments");
             let diagnostic = Diagnostic::error(Code::NoMatchingOverload, span, message);
             return self.report(diagnostic.help(refusals::ELEMENTS));
         };

@@ -93,28 +93,29 @@ impl FnLowerer<'_> {
             match (name.as_str(), value) {
                 ("pure", Value::Bool(value)) => pure = value,
                 ("pure", _) => {
-                    return self.error(Code::NotConstant, at, "`pure` must be known when the kernel is compiled");
+                    return self.error(Code::NotConstant, at, "`pure` must be a compile-time constant");
                 }
                 _ => return self.error(Code::ArgumentCount, at, format!("`inline_ptx` has no parameter `{name}`")),
             }
         }
         if !self.cx.ptx {
-            let diagnostic = Diagnostic::error(Code::NotCallable, span, "`inline_ptx` needs a GPU: a CPU has no PTX");
+            let diagnostic =
+                Diagnostic::error(Code::NotCallable, span, "`inline_ptx` needs a GPU: a CPU cannot run PTX");
             return self.report(diagnostic.help(
-                "write what it does in Python, too: `@cuda.intrinsic(signature, ptx)` takes the PTX on a GPU and the \
-                 function that it decorates on a CPU",
+                "write it in Python, too: `@cuda.intrinsic(signature, ptx)` uses the PTX on a GPU and the decorated \
+                 function on a CPU",
             ));
         }
         let mut positional = args.positional.into_iter();
         let Some((Value::Static(Static::Str(text)), text_span)) = positional.next() else {
-            let message =
-                "the first argument of `inline_ptx` is the PTX, a text that is known when the kernel is compiled";
+            let message = "the first argument of `inline_ptx` must be the PTX, as a compile-time string";
             return self.error(Code::NotConstant, span, message);
         };
         let mut parts = PtxCall::default();
         while let Some((constraint, at)) = positional.next() {
             let Some((operand, operand_span)) = positional.next() else {
-                let message = "`inline_ptx` takes a constraint and an operand each, and the last constraint has none";
+                let message = "`inline_ptx` takes pairs of a constraint and an operand; the last constraint has no \
+                    operand";
                 return self.error(Code::ArgumentCount, at, message);
             };
             let Some(constraint) = self.constraint(&constraint, at) else { return Value::Poison };
@@ -145,7 +146,7 @@ impl FnLowerer<'_> {
         let mut narrow = Vec::new();
         for ty in &gives {
             let Some((scalar, register)) = ty.scalar().and_then(|scalar| Some((scalar, Register::of(scalar)?))) else {
-                let message = format!("`{}` is PTX, which gives no {ty}", def.ast.name);
+                let message = format!("`{}` is PTX, which cannot return {ty}", def.ast.name);
                 return self.error(Code::BadSignature, span, message);
             };
             let held = register.holds.contains(&scalar);
@@ -195,7 +196,7 @@ impl FnLowerer<'_> {
 
     fn constraint(&mut self, value: &Value, span: Span) -> Option<Constraint> {
         let Value::Static(Static::Str(text)) = value else {
-            let message = "a constraint is a text that is known when the kernel is compiled, such as `\"=r\"`";
+            let message = "a constraint must be a compile-time string, such as `\"=r\"`";
             self.error(Code::NotConstant, span, message);
             return None;
         };
@@ -211,12 +212,10 @@ impl FnLowerer<'_> {
         if found.is_none() {
             let all: Vec<String> =
                 REGISTERS.iter().map(|register| format!("`{}` {}", register.letter, register.words)).collect();
-            let diagnostic = Diagnostic::error(Code::BadOperand, span, format!("`{text}` is no constraint of PTX"));
-            self.report(
-                diagnostic
-                    .note(format!("{}, `n` a number in the text", all.join(", ")))
-                    .note("`=` comes before the letter of a result, `+` before that of what is read and changed"),
-            );
+            let diagnostic = Diagnostic::error(Code::BadOperand, span, format!("`{text}` is not a PTX constraint"));
+            self.report(diagnostic.note(format!("{}; `n` is an integer in the PTX", all.join(", "))).note(
+                "write `=` before the letter of a result, `+` before that of an operand that is read and written",
+            ));
         }
         found
     }
@@ -234,10 +233,7 @@ impl FnLowerer<'_> {
                     | Value::Object(..)
                     | Value::Static(_)
                     | Value::Poison) => {
-                        let message = format!(
-                            "`n` takes an integer that is known when the kernel is compiled, not {}",
-                            other.ty()
-                        );
+                        let message = format!("`n` takes a compile-time integer, not {}", other.ty());
                         self.error(Code::NotConstant, span, message);
                         return None;
                     }
@@ -250,7 +246,7 @@ impl FnLowerer<'_> {
                 let Some(scalar) = ty.filter(|scalar| register.holds.contains(scalar)) else {
                     let held: Vec<&str> = register.holds.iter().map(|scalar| scalar.name()).collect();
                     let message = format!(
-                        "the operand of `={}` is the type of the result, {}, not {}",
+                        "the operand of `={}` must be the type of the result, {}, not {}",
                         register.letter,
                         held.join(" or "),
                         value.ty(),
@@ -263,7 +259,7 @@ impl FnLowerer<'_> {
             Constraint::Changed(register) => {
                 let (expr, ty) = self.in_register(value, register, span)?;
                 let Type::Scalar(scalar) = ty else {
-                    self.error(Code::BadOperand, span, "an array's address cannot be changed");
+                    self.error(Code::BadOperand, span, "PTX cannot change the address of an array");
                     return None;
                 };
                 let result = parts.results.len();
@@ -307,9 +303,9 @@ impl FnLowerer<'_> {
         let converted = to.and_then(|to| Some((self.number(&value, to, span)?, Type::Scalar(to))));
         if converted.is_none() {
             let held: Vec<&str> = register.holds.iter().map(|scalar| scalar.name()).collect();
-            let message = format!("`{}` is {}, which does not hold {}", register.letter, register.words, value.ty());
+            let message = format!("`{}` is {}, which cannot hold {}", register.letter, register.words, value.ty());
             let diagnostic = Diagnostic::error(Code::BadOperand, span, message);
-            self.report(diagnostic.help(format!("convert it: it holds {}", held.join(", "))));
+            self.report(diagnostic.help(format!("convert the operand: the register holds {}", held.join(", "))));
         }
         converted
     }
@@ -348,9 +344,9 @@ impl FnLowerer<'_> {
                         Some(Placeholder::Text(text)) => out.push_str(text),
                         None => {
                             let count = parts.shown.len();
-                            let message = format!("`%{number}` names no operand: there are {count}, from `%0` on");
+                            let message = format!("`%{number}` names no operand: there are {count}, starting at `%0`");
                             let diagnostic = Diagnostic::error(Code::BadOperand, span, message);
-                            self.report(diagnostic.help("a register of PTX's own is written with two: `%%tid.x`"));
+                            self.report(diagnostic.help("write a PTX register with two percent signs: `%%tid.x`"));
                             return None;
                         }
                     }

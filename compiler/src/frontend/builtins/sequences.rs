@@ -48,7 +48,7 @@ impl FnLowerer<'_> {
         let mut ends = [0, length];
         for (end, bound) in ends.iter_mut().zip(&bounds) {
             let Value::Int(known) = bound else {
-                return self.error(Code::NotConstant, span, "where a tuple is looked through must be constants");
+                return self.error(Code::NotConstant, span, "the bounds of a search in a tuple must be constants");
             };
             *end = if *known < 0 { (known + length).max(0) } else { (*known).min(length) };
         }
@@ -139,14 +139,14 @@ impl FnLowerer<'_> {
         let length = match self.length(&value, span) {
             Some(Atom::Int(length)) if length <= MAX_LEAVES as i64 => length,
             Some(Atom::Int(length)) => {
-                let message = format!("a tuple of {length} values: it has at most {MAX_LEAVES}");
+                let message = format!("a tuple of {length} values: the limit is {MAX_LEAVES}");
                 return self.error(Code::UnsupportedValue, span, message);
             }
             Some(Atom::Local(_)) => {
-                let message = format!("how many items {} has is not known when the kernel is compiled", value.ty());
+                let message = format!("the number of items of {} is not a compile-time constant", value.ty());
                 let diagnostic =
-                    Diagnostic::error(Code::NotConstant, span, message).note("each is a variable of its own");
-                return self.report(diagnostic.help("go over it in a `for` loop"));
+                    Diagnostic::error(Code::NotConstant, span, message).note("each item is a variable of its own");
+                return self.report(diagnostic.help("loop over it with `for`"));
             }
             None => return Value::Poison,
         };

@@ -38,7 +38,9 @@ impl FnLowerer<'_> {
         }
         let message = format!("`{}` needs an array in C order, not {}", shown_path(row.path), Ty::Array(array.ty));
         let diagnostic = Diagnostic::error(Code::BadOperand, span, message);
-        self.report(diagnostic.note("it makes a view, never a copy").help("index the array as it is, or pass a copy"));
+        self.report(
+            diagnostic.note("it returns a view, never a copy").help("index the array as it is, or pass a copy"),
+        );
         None
     }
 
@@ -51,7 +53,7 @@ impl FnLowerer<'_> {
             _ => rest,
         };
         if extents.is_empty() || extents.len() > MAX_NDIM {
-            let message = format!("a shape has 1 to {MAX_NDIM} extents, not {}", extents.len());
+            let message = format!("a shape has 1 to {MAX_NDIM} dimensions, not {}", extents.len());
             return self.error(Code::NoMatchingOverload, span, message);
         }
         if self.needs_c(row, &array, span).is_none() {
@@ -64,7 +66,7 @@ impl FnLowerer<'_> {
             let whole =
                 extent.ty().scalar().is_some_and(|scalar| promote::is_integral(scalar) && scalar != Scalar::Bool);
             if !whole {
-                let message = format!("the extents of a shape are integers, not {}", extent.ty());
+                let message = format!("the dimensions of a shape must be integers, not {}", extent.ty());
                 return self.error(Code::NoMatchingOverload, span, message);
             }
             if matches!(extent, Value::Int(-1)) {
@@ -114,13 +116,13 @@ impl FnLowerer<'_> {
                     extent.get_or_insert(inferred);
                 }
             }
-            _ => return self.error(Code::NoMatchingOverload, span, "only one extent of a shape can be -1"),
+            _ => return self.error(Code::NoMatchingOverload, span, "only one dimension of a shape can be -1"),
         }
         let shape: Vec<Atom> = shape.into_iter().flatten().collect();
         if let (Atom::Int(old), Atom::Int(new)) = (self.product_of(&array.shape, span), self.product_of(&shape, span))
             && old != new
         {
-            let message = format!("an array of {} cannot get a shape of {new}", count(old as usize, "element"));
+            let message = format!("an array of {} cannot be reshaped to {new}", count(old as usize, "element"));
             return self.error(Code::NoMatchingOverload, span, message);
         }
         if !is_flat {
@@ -214,7 +216,7 @@ impl FnLowerer<'_> {
             let last = array.ty.ndim.checked_sub(1);
             let Some(last) = last.filter(|_| array.ty.layout == Layout::C) else {
                 let message = format!(
-                    "{} cannot be seen as elements of {new} bytes: its last dimension is not contiguous",
+                    "{} cannot be viewed as elements of {new} bytes: its last dimension is not contiguous",
                     Ty::Array(array.ty)
                 );
                 return self.error(Code::BadOperand, span, message);
@@ -222,7 +224,7 @@ impl FnLowerer<'_> {
             shape[last] = match self.fixed(shape[last]) {
                 Atom::Int(extent) if last > 0 && extent * old as i64 % new as i64 != 0 => {
                     let message =
-                        format!("a row of {} bytes is no whole number of elements of {new}", extent * old as i64);
+                        format!("a row of {} bytes is not a whole number of elements of {new}", extent * old as i64);
                     return self.error(Code::BadOperand, span, message);
                 }
                 Atom::Int(extent) => Atom::Int(extent * old as i64 / new as i64),
@@ -265,7 +267,7 @@ impl FnLowerer<'_> {
         let mut sorted = known.clone().unwrap_or_default();
         sorted.sort_unstable();
         let Some(axes) = known.filter(|_| sorted == (0..array.ty.ndim).collect::<Vec<_>>()) else {
-            let message = format!("the axes of a transposition are the {ndim} dimensions, each once, as constants");
+            let message = format!("the axes of a transposition must be the {ndim} dimensions, each once, as constants");
             return self.error(Code::NoMatchingOverload, span, message);
         };
         let strides = axes.iter().map(|axis| self.stride(&array, *axis, span)).collect();

@@ -106,7 +106,7 @@ impl FnLowerer<'_> {
         let width = width.unwrap_or(Value::Int(32));
         let types: Vec<Ty> = [&mask, &value, &by].into_iter().map(Value::ty).collect();
         if matches!(width, Value::Int(known) if !(1..=32).contains(&known) || known.count_ones() != 1) {
-            let message = "the width of a shuffle is 1, 2, 4, 8, 16 or 32";
+            let message = "the width of a shuffle must be 1, 2, 4, 8, 16 or 32";
             return self.error(Code::NoMatchingOverload, span, message);
         }
         let (Some(mask), Some(by), Some(width)) =

@@ -118,7 +118,7 @@ impl FnLowerer<'_> {
     ) -> Option<()> {
         let along = axis.filter(|_| array.ty.ndim > 1);
         if running && along.is_some() && out.ty.ndim != array.ty.ndim {
-            let message = format!("the results of {} are not {}", Ty::Array(array.ty), Ty::Array(out.ty));
+            let message = format!("the result type {} does not match {}", Ty::Array(array.ty), Ty::Array(out.ty));
             self.error(Code::NoMatchingOverload, span, message);
             return None;
         }
@@ -246,7 +246,7 @@ impl FnLowerer<'_> {
         let mut given = ArrayFunctionArgs::default();
         for (number, (param, value, at)) in named.iter().enumerate() {
             if named.iter().take(number).any(|(other, ..)| other == param) {
-                self.error(Code::ArgumentCount, *at, format!("`{name}` gets `{param}` twice"));
+                self.error(Code::ArgumentCount, *at, format!("`{name}` got multiple values for `{param}`"));
                 return None;
             }
             if !of.params.contains(&param.as_str()) {
@@ -283,12 +283,12 @@ impl FnLowerer<'_> {
                 given.axis = usize::try_from(axis.rem_euclid(ndim)).ok();
             }
             ("axis", Value::Int(axis)) => {
-                let message = format!("there is no axis {axis} of {}", Ty::Array(array.ty));
+                let message = format!("{} has no axis {axis}", Ty::Array(array.ty));
                 self.error(Code::BadIndex, at, message);
                 return None;
             }
             ("axis", other) if other.ty().scalar().is_some_and(Scalar::is_int) => {
-                let message = "an axis must be known when the kernel is compiled";
+                let message = "an axis must be a compile-time constant";
                 let diagnostic = Diagnostic::error(Code::NotConstant, at, message);
                 self.report(diagnostic.help("write a literal, a global or a closure variable that is an int"));
                 return None;
@@ -316,9 +316,9 @@ impl FnLowerer<'_> {
 
     pub(super) fn needs_out(&mut self, row: &Intrinsic, axis: Option<usize>, span: Span) -> Value {
         let name = shown_path(row.path);
-        let message = format!("`{name}` would give an array here, and a kernel makes none");
+        let message = format!("`{name}` would return an array here, which a kernel cannot allocate");
         let along = axis.map(|axis| format!("axis={axis}, ")).unwrap_or_default();
-        let help = format!("give an array for the results, `{name}(a, {along}out=r)`, or go over the rows in a loop");
+        let help = format!("pass an array for the results, `{name}(a, {along}out=r)`, or loop over the rows");
         self.report(Diagnostic::error(Code::NoMatchingOverload, span, message).help(help))
     }
 

@@ -270,7 +270,10 @@ impl FnLowerer<'_> {
             weft_artifact::article(&ty.to_string())
         );
         let diagnostic = Diagnostic::error(code, span, message);
-        Some(diagnostic.help("pass an array, such as one of `cuda.to_device` or NumPy's, or use the number itself"))
+        Some(
+            diagnostic
+                .help("pass an array, such as a NumPy array or one from `cuda.to_device`, or use the number itself"),
+        )
     }
 
     fn no_attribute(&mut self, ty: &Ty, attr: &str, candidates: &[&str], span: Span) -> Value {
@@ -284,9 +287,10 @@ impl FnLowerer<'_> {
         } else if let Some(near) = diagnostic::closest(attr, known()).filter(|_| !is_real_of(ty, attr)) {
             diagnostic = diagnostic.help(format!("did you mean `.{near}`?"));
         } else if ty.chars().is_some() {
-            diagnostic = diagnostic.help("a kernel prints texts, adds and compares them: make others of them outside");
+            diagnostic = diagnostic
+                .help("in kernels strings can only be printed, concatenated and compared; format them on the host");
         } else if attr == "astype" && ty.number().is_some() {
-            diagnostic = diagnostic.help("call the type: `np.int32(x)`");
+            diagnostic = diagnostic.help("convert it by calling the type: `np.int32(x)`");
         } else if let Some(listed) = refusals::listed(known()) {
             diagnostic = diagnostic.help(format!("it has {listed}"));
         } else if !methods.is_empty() {

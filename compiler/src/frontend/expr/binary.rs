@@ -170,8 +170,8 @@ impl FnLowerer<'_> {
     pub(super) fn bad_operands(&mut self, op: BinOp, left: &Value, right: &Value, span: Span) -> Value {
         let repeats = |a: &Value, b: &Value| is_sequence(a) && b.ty().scalar().is_some_and(promote::is_integral);
         if op == BinOp::Mul && (repeats(left, right) || repeats(right, left)) {
-            let what = if is_text(left) || is_text(right) { "text" } else { "tuple" };
-            let message = format!("how often a {what} is repeated must be known when the kernel is compiled");
+            let what = if is_text(left) || is_text(right) { "string" } else { "tuple" };
+            let message = format!("the number of repetitions of a {what} must be a compile-time constant");
             return self.report(Diagnostic::error(Code::NotConstant, span, message));
         }
         let mut diagnostic = Diagnostic::error(
@@ -183,7 +183,7 @@ impl FnLowerer<'_> {
             diagnostic = diagnostic.help(help);
         } else if is_text(left) != is_text(right) {
             diagnostic =
-                diagnostic.help("`print` takes several values, and f-strings: `print(\"n is\", n)`, `f\"n is {n}\"`");
+                diagnostic.help("pass several values or an f-string to `print`: `print(\"n is\", n)`, `f\"n is {n}\"`");
         }
         self.report(diagnostic)
     }

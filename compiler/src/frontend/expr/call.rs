@@ -134,11 +134,10 @@ impl FnLowerer<'_> {
                     let members = refusals::listed(full.iter().map(String::as_str));
                     let help = members.map_or_else(
                         || {
-                            "call it outside of the kernel, or write what it does as a function with \
-                             `@cuda.jit(device=True)`"
+                            "call it outside the kernel, or write it as a function with `@cuda.jit(device=True)`"
                                 .to_owned()
                         },
-                        |members| format!("it is no function; it has {members}"),
+                        |members| format!("it is not a function; it has {members}"),
                     );
                     Diagnostic::error(Code::NotCallable, func.span, message)
                         .numba(format!("Untyped global name '{name}': Cannot determine Numba type"))
@@ -182,9 +181,9 @@ impl FnLowerer<'_> {
         }
         for (index, (name, value)) in keywords.iter().enumerate() {
             let Some(name) = name else {
-                let message = "a kernel cannot unpack with `**`";
+                let message = "a kernel cannot unpack arguments with `**`";
                 let diagnostic = Diagnostic::error(Code::UnsupportedExpression, value.span, message);
-                self.report(diagnostic.help("write each argument with its name: `name=value`"));
+                self.report(diagnostic.help("write each argument by name: `name=value`"));
                 return None;
             };
             let span = value.span;
@@ -214,9 +213,10 @@ impl FnLowerer<'_> {
         if let Lowering::Custom(Custom::Type | Custom::HasAttr | Custom::GetAttr | Custom::Callable) = row.lowering
             && args.positional.iter().any(|(value, _)| value.ty().optional().is_some())
         {
-            let message = format!("`{}` is known only at run time of what may be `None`", shown_path(row.path));
+            let message =
+                format!("the argument may be `None`, and `{}` would be known only at run time", shown_path(row.path));
             let diagnostic = Diagnostic::error(Code::NotConstant, span, message);
-            self.report(diagnostic.help("test it before: `if x is not None:`"));
+            self.report(diagnostic.help("test it first: `if x is not None:`"));
         }
         matches!(
             row.lowering,
@@ -340,7 +340,7 @@ impl FnLowerer<'_> {
             this.report(diagnostic);
         };
         if params.iter().any(|param| param.kind == ParamKind::VarKeywords) {
-            wrong(self, format!("`{name}` has `**` parameters, which device functions cannot have"));
+            wrong(self, format!("`{name}` has a `**` parameter, which a device function cannot have"));
             return None;
         }
         let mut bound: Vec<Option<Value>> = params.iter().map(|_| None).collect();
@@ -367,7 +367,7 @@ impl FnLowerer<'_> {
             }) {
                 Some(index) => {
                     if bound.get(index).is_some_and(Option::is_some) {
-                        wrong(self, format!("`{name}` gets `{keyword}` twice"));
+                        wrong(self, format!("`{name}` got multiple values for `{keyword}`"));
                         return None;
                     }
                     if let Some(place) = bound.get_mut(index) {
@@ -389,7 +389,7 @@ impl FnLowerer<'_> {
                     (None, Some(default)) => match self.literal_default(default, span) {
                         Some(value) => value,
                         None => {
-                            wrong(self, format!("the default of `{}` is no constant", param.name));
+                            wrong(self, format!("the default of `{}` is not a constant", param.name));
                             return None;
                         }
                     },
@@ -460,9 +460,9 @@ impl FnLowerer<'_> {
                 if self.cx.diagnostics.len() == n_reported {
                     let name = &def.ast.name;
                     let message =
-                        format!("argument {} of `{name}` is {given}, which its signature has no place for", index + 1);
+                        format!("argument {} of `{name}` is {given}, which its signature does not accept", index + 1);
                     let error = Diagnostic::error(Code::NoMatchingOverload, span, message);
-                    self.report(error.note(format!("the signature has {arg} there")));
+                    self.report(error.note(format!("the signature has {arg} here")));
                 }
                 return None;
             };

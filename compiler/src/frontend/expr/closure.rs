@@ -153,7 +153,7 @@ impl FnLowerer<'_> {
         }
         let inside = closure.is_of(&self.def);
         if !inside && !Arc::ptr_eq(&closure.outer, &self.def) {
-            let message = format!("`{}` is called where the variables that it reads are not", closure.name());
+            let message = format!("`{}` is called where the variables that it reads are out of scope", closure.name());
             let diagnostic = Diagnostic::error(Code::NotCallable, span, message);
             self.report(diagnostic.help("pass them as arguments"));
             return None;
@@ -162,7 +162,7 @@ impl FnLowerer<'_> {
             let names: Vec<String> = self.closing[first..].iter().map(|open| format!("`{}`", open.name())).collect();
             let message = format!("the inner functions {} call each other", names.join(" and "));
             let diagnostic = Diagnostic::error(Code::Recursion, span, message);
-            self.report(diagnostic.help("define them outside of the kernel, under `@cuda.jit`"));
+            self.report(diagnostic.help("define them outside the kernel, with `@cuda.jit`"));
             return None;
         }
         self.closing.push(Arc::clone(closure));
@@ -193,9 +193,11 @@ impl FnLowerer<'_> {
                 let here = Arc::ptr_eq(&closure.outer, &self.def) || closure.is_of(&self.def);
                 if items.len() == closure.defaults.len() && here {
                     if let Some(name) = closure.writes.first() {
-                        let message = format!("`{}` assigns to `{name}` of the function that it is in", closure.name());
+                        let message = format!("`{}` assigns to `{name}` of the enclosing function", closure.name());
                         let diagnostic = Diagnostic::error(Code::UnsupportedValue, span, message);
-                        return self.report(diagnostic.help("call it there only: do not pass, return or capture it"));
+                        return self.report(
+                            diagnostic.help("call it only in that function: do not pass, return or capture it"),
+                        );
                     }
                     let captured = self.captured_values(&closure, &items, span).unwrap_or_default();
                     items.extend(captured);
@@ -203,14 +205,20 @@ impl FnLowerer<'_> {
                 Value::Object(ObjectKind::Closure(closure), items)
             }
             Value::Object(ObjectKind::Generator(_), _) => {
-                let diagnostic =
-                    Diagnostic::error(Code::UnsupportedValue, span, "a generator cannot leave its function");
+                let diagnostic = Diagnostic::error(
+                    Code::UnsupportedValue,
+                    span,
+                    "a generator cannot be passed to or returned from a function",
+                );
                 self.report(diagnostic.help("pass its items: `tuple(… for … in …)`"))
             }
             Value::Object(ObjectKind::Iterator(_), _) => {
-                let diagnostic =
-                    Diagnostic::error(Code::UnsupportedValue, span, "an iterator cannot leave its function");
-                self.report(diagnostic.help("pass what it goes over, and how far it has come"))
+                let diagnostic = Diagnostic::error(
+                    Code::UnsupportedValue,
+                    span,
+                    "an iterator cannot be passed to or returned from a function",
+                );
+                self.report(diagnostic.help("pass the iterable and the current index instead"))
             }
             Value::Object(kind, items) => {
                 Value::Object(kind, items.into_iter().map(|item| self.close_over(item, span)).collect())

@@ -99,7 +99,7 @@ impl FnLowerer<'_> {
         }
         let types = left.ty().number().zip(right.ty().number());
         let Some((a, b)) = types else {
-            let message = format!("`{}` does not compare {} and {}", op.symbol(), left.ty(), right.ty());
+            let message = format!("`{}` cannot compare {} and {}", op.symbol(), left.ty(), right.ty());
             let diagnostic = Diagnostic::error(Code::BadOperand, span, message);
             let of_arrays = matches!(left, Value::Array(_)) || matches!(right, Value::Array(_));
             return self.report(diagnostic.help_if(of_arrays.then_some(refusals::ELEMENTS)));
@@ -185,7 +185,7 @@ impl FnLowerer<'_> {
             let diagnostic = Diagnostic::error(
                 Code::BadOperand,
                 span,
-                format!("`{}` does not compare {} and {}", op.symbol(), left.ty(), right.ty()),
+                format!("`{}` cannot compare {} and {}", op.symbol(), left.ty(), right.ty()),
             )
             .note("complex numbers have no order")
             .help("compare `abs(z)`, `z.real` or `z.imag`");
@@ -273,13 +273,14 @@ impl FnLowerer<'_> {
             return match self.call_own(&function, args, span) {
                 Ok(found) => self.negated_if(op == CmpOp::NotIn, found, span),
                 Err(_) => {
-                    let message = format!("`{}` does not look for {} in {}", op.symbol(), item.ty(), container.ty());
+                    let message = format!("`{}` cannot search for {} in {}", op.symbol(), item.ty(), container.ty());
                     self.error(Code::BadOperand, span, message)
                 }
             };
         }
         let Some(items) = container.as_tuple() else {
-            let message = format!("`{}` looks in tuples, arrays and ranges, not in {}", op.symbol(), container.ty());
+            let message =
+                format!("`{}` takes a tuple, an array or a range on the right, not {}", op.symbol(), container.ty());
             return self.error(Code::BadOperand, span, message);
         };
         let item = self.settle(item.clone(), span);

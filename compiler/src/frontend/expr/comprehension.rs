@@ -72,10 +72,10 @@ impl FnLowerer<'_> {
         if let Value::Object(ObjectKind::Iterator(_), items) = &value
             && items.iter().any(is_generated)
         {
-            let message = "how many items are left of a generator is not known when the kernel is compiled";
+            let message = "the number of items left in this generator is not a compile-time constant";
             let diagnostic = Diagnostic::error(Code::NotConstant, span, message)
-                .note("it has a variable that is read in several places, or in a loop")
-                .help("write the expression where its items are taken, or take them by `for`, `next`, `in`, `any` and `all`");
+                .note("its variable is read more than once or in a loop")
+                .help("write the expression where its items are used, or use `for`, `next`, `in`, `any` or `all`");
             return self.report(diagnostic);
         }
         if !is_generated(&value) {
@@ -95,9 +95,9 @@ impl FnLowerer<'_> {
 
     /// Reports a generator with more iterations than a tuple has values.
     pub(in crate::frontend) fn too_many_turns(&mut self, span: Span) -> Value {
-        let message = format!("a generator of more than {MAX_LEAVES} turns");
+        let message = format!("a generator of more than {MAX_LEAVES} iterations");
         let diagnostic = Diagnostic::error(Code::UnsupportedValue, span, message);
-        self.report(diagnostic.note("each has a copy of the code").help("write a `for` loop"))
+        self.report(diagnostic.note("it is unrolled at compile time").help("write a `for` loop"))
     }
 
     /// An item source at its first item.
@@ -116,7 +116,7 @@ impl FnLowerer<'_> {
                     let length = self.length(item, span)?;
                     if self.constant_extent(length).is_none() {
                         let message = format!(
-                            "a `zip` of a generator and {}, whose length is not known when the kernel is compiled",
+                            "a `zip` of a generator and {}, whose length is not a compile-time constant",
                             item.ty()
                         );
                         let diagnostic = Diagnostic::error(Code::NotConstant, span, message);
@@ -144,11 +144,10 @@ impl FnLowerer<'_> {
                 let length = self.length(&over, span)?;
                 let Some(length) = self.constant_extent(length) else {
                     let what = over.ty();
-                    let message =
-                        format!("a generator over {what}, whose length is not known when the kernel is compiled");
+                    let message = format!("a generator over {what}, whose length is not a compile-time constant");
                     let diagnostic = Diagnostic::error(Code::NotConstant, span, message)
-                        .note("its turns are compiled one by one")
-                        .help("write a `for` loop, or go over a tuple, a `range` of constants or a local array");
+                        .note("the generator is unrolled at compile time")
+                        .help("write a `for` loop, or iterate over a tuple, a `range` of constants or a local array");
                     self.report(diagnostic);
                     return None;
                 };
@@ -253,9 +252,9 @@ impl FnLowerer<'_> {
                 Truth::Known(false) => return Some(false),
                 Truth::Poison => return None,
                 Truth::Expr(_) => {
-                    let message = "the condition of a generator must be known when the kernel is compiled";
+                    let message = "the condition of a generator must be a compile-time constant";
                     let diagnostic = Diagnostic::error(Code::NotConstant, test.span, message);
-                    self.report(diagnostic.help("write a `for` loop with an `if` in it"));
+                    self.report(diagnostic.help("write a `for` loop that contains an `if`"));
                     return None;
                 }
             }

@@ -134,7 +134,7 @@ impl FnLowerer<'_> {
     /// A slice, whose step is not known to be zero.
     fn slice_index(&mut self, [lower, upper, step]: [Option<Bound>; 3], span: Span) -> Option<Vec<Index>> {
         if step.is_some_and(|step| self.is_zero(step.expr)) {
-            self.error(Code::BadIndex, span, "the step of a slice cannot be zero");
+            self.error(Code::BadIndex, span, "the step of a slice must not be zero");
             return None;
         }
         Some(vec![Index::Slice { lower, upper, step }])
@@ -156,9 +156,9 @@ impl FnLowerer<'_> {
         let Some(part) = part else { return Some(None) };
         let value = self.expr_or_none(part);
         if value.ty().optional().is_some() {
-            let message = "whether a bound of a slice is `None` is known only at run time";
+            let message = "a bound of a slice may be `None`, which is known only at run time";
             let diagnostic = Diagnostic::error(Code::NotConstant, part.span, message);
-            self.report(diagnostic.help("test it before: `if x is not None:`"));
+            self.report(diagnostic.help("test it first: `if x is not None:`"));
             return None;
         }
         let value = if settled { self.settle(value, part.span) } else { value };
@@ -199,7 +199,7 @@ impl FnLowerer<'_> {
             let mut diagnostic = Diagnostic::error(Code::BadIndex, span, format!("{ty} cannot be an index"));
             if ty.scalar().is_some_and(Scalar::is_float) {
                 diagnostic =
-                    diagnostic.help("convert it: `int(…)` truncates; `//` divides integers without making floats");
+                    diagnostic.help("convert it: `int(…)` truncates; `//` divides integers and returns an integer");
             } else if ty.scalar() == Some(Scalar::Bool) {
                 diagnostic = diagnostic.help("convert it: `int(…)`");
             } else {
@@ -223,9 +223,10 @@ impl FnLowerer<'_> {
         for (axis, index) in indices.iter_mut().filter(|index| !matches!(index, Index::NewAxis)).enumerate() {
             if let Index::At { wraps, known, .. } = index {
                 if let Some(known) = known.filter(|known| *known < 0) {
-                    let message = format!("the index {known} is negative, and `wraparound=False` says that none is");
+                    let message =
+                        format!("the index {known} is negative, and `wraparound=False` promises that none is");
                     let help = format!("count from the start, `a.shape[{axis}] - {}`", known.unsigned_abs());
-                    let help = format!("{help}, or leave `wraparound=False` away");
+                    let help = format!("{help}, or remove `wraparound=False`");
                     self.report(Diagnostic::error(Code::BadIndex, span, message).help(help));
                     return None;
                 }

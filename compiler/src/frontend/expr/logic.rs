@@ -264,7 +264,7 @@ impl FnLowerer<'_> {
                 let diagnostic = Diagnostic::error(
                     Code::CannotJoin,
                     span,
-                    format!("the value is {} on one way and {} on the other", conflict.first, conflict.second),
+                    format!("the value is {} on one path and {} on the other", conflict.first, conflict.second),
                 );
                 return self.report(diagnostic);
             }
@@ -308,7 +308,9 @@ impl FnLowerer<'_> {
             let is_known = !self.is_dry() && !value.ty().is_poison();
             match self.try_convert(value, &ty, span) {
                 Some(value) => self.store_parts(&locals, value, span),
-                None if is_known => self.cx.fault(self.at(span), "an arm has a type that its join does not take"),
+                None if is_known => {
+                    self.cx.fault(self.at(span), "a branch has a type that its joined type does not hold")
+                }
                 None => {}
             }
             block.extend(self.b.close());

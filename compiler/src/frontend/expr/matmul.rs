@@ -48,11 +48,10 @@ impl FnLowerer<'_> {
         let mut shape = Vec::new();
         for extent in args.drain(..) {
             let Atom::Int(known) = self.fixed(extent) else {
-                let message =
-                    "the product of `@` is a local array: its shape must be known when the kernel is compiled";
+                let message = "the product of `@` is a local array: its shape must be a compile-time constant";
                 let diagnostic = Diagnostic::error(Code::NotConstant, span, message);
                 return self
-                    .report(diagnostic.help("write the loops, or take local or shared arrays and views of them"));
+                    .report(diagnostic.help("write the loops, or use local or shared arrays and views of them"));
             };
             shape.push(known);
         }

@@ -59,7 +59,7 @@ impl FnLowerer<'_> {
     pub(super) fn expr_or_none(&mut self, expr: &Expr) -> Value {
         let value = self.expr_value(expr);
         if matches!(value, Value::Poison) && !self.is_dry() && !self.cx.explained() {
-            self.cx.fault(self.at(expr.span), "an expression has no value, and nothing says why");
+            self.cx.fault(self.at(expr.span), "an expression has no value, and no error was reported");
         }
         value
     }
@@ -147,7 +147,7 @@ impl FnLowerer<'_> {
             }
             ExprKind::Lambda(function) => self.closure(function),
             ExprKind::Comprehension { element, loops } => self.comprehension(element, loops, span),
-            ExprKind::Slice { .. } => self.error(Code::UnsupportedExpression, span, "a slice stands only in an index"),
+            ExprKind::Slice { .. } => self.error(Code::UnsupportedExpression, span, "a slice can only be an index"),
             ExprKind::List(_) => {
                 let diagnostic = Diagnostic::error(Code::UnsupportedExpression, span, "a kernel cannot make a list")
                     .help("use a tuple, or `cuda.local.array(shape, dtype)`");
@@ -170,9 +170,9 @@ impl FnLowerer<'_> {
             items.iter().map(|item| if let Value::Object(_, items) = item { leaves(items) } else { 1 }).sum()
         }
         if leaves(&items) > MAX_LEAVES {
-            let message = format!("a tuple of more than {MAX_LEAVES} values, with those in its items");
+            let message = format!("a tuple of more than {MAX_LEAVES} values, including those in its items");
             let diagnostic = Diagnostic::error(Code::UnsupportedValue, span, message);
-            return self.report(diagnostic.help("use an array: each value of a tuple is a variable of its own"));
+            return self.report(diagnostic.help("use an array: each value of a tuple is a separate variable"));
         }
         Value::tuple(items)
     }

@@ -35,7 +35,7 @@ impl FnLowerer<'_> {
                 .note(format!(
                     "`{name}` is assigned in this function, so it is a local here and the global `{name}` is hidden"
                 ))
-                .help("give the local another name");
+                .help("rename the local variable");
                 return self.report(diagnostic);
             }
             return self.report(used_before(name, span));
@@ -67,6 +67,8 @@ impl FnLowerer<'_> {
         };
         if let Some(instead) = diagnostic::instead(NameContext::Kernel, &format!("c++.{name}")) {
             diagnostic = diagnostic.help(instead);
+        } else if let Some(help) = import_of(name) {
+            diagnostic = diagnostic.help(help);
         } else if let Some(own) = cuda_cpp_names::of_cuda(name) {
             diagnostic = diagnostic.help(format!("write `{own}`, after `from weft import cuda`"));
         } else if let Some(own) = cuda_cpp_names::of_math(name) {
@@ -142,10 +144,13 @@ impl FnLowerer<'_> {
             Captured::Class(class, values) => Value::Static(Static::Class(*class, values.clone().into())),
             Captured::Unknown(source, place, why) => {
                 let place = Span { file: self.cx.sources.add(source), ..*place };
-                let message = format!("the text of the file does not tell the value of `{name}`");
+                let message = format!("the value of `{name}` cannot be found by reading the file");
                 let diagnostic = Diagnostic::error(Code::UnsupportedValue, span, message)
-                    .note("the command reads files without running them: it knows what is bound once, at the top level")
-                    .help(format!("pass `{name}` as an argument, or bind a name that nothing rebinds"));
+                    .note(
+                        "the command reads files without running them: it knows names that are bound once, at the \
+                        top level",
+                    )
+                    .help(format!("pass `{name}` as an argument, or use a name that is bound once"));
                 self.report_with(diagnostic, place, why)
             }
             Captured::Unsupported(kind, what) => self.refuse_captured(*kind, what, name, span),
@@ -158,11 +163,11 @@ impl FnLowerer<'_> {
         self.report(match kind {
             Unsupported::PlainFunction if name == "set_trace" || name.ends_with(".set_trace") => {
                 diagnostic.help(if self.cx.interpreted {
-                    "launch the kernel: Python's interpreter runs launches, and the debugger stops here; or write \
-                     `breakpoint()`, which code that is only looked at may have"
+                    "launch the kernel: launches run in Python's interpreter, and the debugger stops here; or write \
+                     `breakpoint()`, which checks of the code accept"
                 } else {
-                    "run the program with the environment variable WEFT_DEVICE=python, where the debugger stops here; or \
-                     write `breakpoint()`"
+                    "set the environment variable WEFT_DEVICE=python: the kernel then runs in Python's interpreter, and \
+                     the debugger stops here; or write `breakpoint()`"
                 })
             }
             Unsupported::PlainFunction => {
@@ -173,7 +178,7 @@ impl FnLowerer<'_> {
             }
             Unsupported::Array => diagnostic.help("pass the array as an argument"),
             Unsupported::Other => {
-                let known = "kernels capture numbers, tuples of them, dtypes, modules and jitted functions";
+                let known = "kernels can use numbers, tuples of numbers, strings, dtypes, modules and jitted functions";
                 let of_library = name.contains('.') || what.contains("module");
                 if let Some(instead) = diagnostic::instead(NameContext::Kernel, name).filter(|_| of_library) {
                     return self.report(diagnostic.help(instead));
@@ -184,7 +189,7 @@ impl FnLowerer<'_> {
                         .help("make it a tuple of numbers, or pass its values as an array"),
                     "builtin_function_or_method" | "numpy.ufunc" | "numpy._ArrayFunctionDispatcher" => {
                         diagnostic.help(format!(
-                            "call `{name}` outside of the kernel, or write what it does as a function with \
+                            "call `{name}` outside the kernel, or write it as a function with \
                              `@cuda.jit(device=True)`"
                         ))
                     }
@@ -201,10 +206,25 @@ impl FnLowerer<'_> {
     }
 }
 
-/// The error of a local that has no value on any way.
+/// What to import for the name of a module that is not imported, or what to write instead.
+fn import_of(name: &str) -> Option<String> {
+    let import = match name {
+        "math" | "cmath" | "operator" | "numpy" | "weft" => format!("import {name}"),
+        "np" => "import numpy as np".to_owned(),
+        "cuda" | "types" => format!("from weft import {name}"),
+        "random" | "time" => {
+            let instead = diagnostic::instead(NameContext::Kernel, name)?;
+            return Some(format!("{instead}; a kernel cannot call functions of Python's `{name}`"));
+        }
+        _ => return None,
+    };
+    Some(format!("import it at the top of the file: `{import}`"))
+}
+
+/// The error of a local that has no value on any path.
 pub(in crate::frontend) fn used_before(name: &str, span: Span) -> Diagnostic {
     let message = format!("local variable `{name}` is used before it has a value");
-    Diagnostic::error(Code::UndefinedLocal, span, message).help(format!("assign `{name}` on the way to this line"))
+    Diagnostic::error(Code::UndefinedLocal, span, message).help(format!("assign `{name}` before this line"))
 }
 
 /// The error of one of Python's built-in functions that kernels do not have.

@@ -38,7 +38,7 @@ impl FnLowerer<'_> {
                 }
             }
             if negative && found.work.real().is_some_and(Scalar::is_int) {
-                let message = format!("{} to the power of a negative integer is no integer", left.ty());
+                let message = format!("{} to the power of a negative integer is not an integer", left.ty());
                 let diagnostic = Diagnostic::error(Code::BadOperand, span, message);
                 return self.report(diagnostic.help("make the base a float: `np.float32(x)`"));
             }
@@ -143,7 +143,8 @@ impl FnLowerer<'_> {
             };
             let diagnostic =
                 Diagnostic::error(Code::BadOperand, span, format!("unary `{symbol}` does not take {shown}"));
-            let of_bool = (ty == Scalar::Bool).then_some("NumPy's bools have `~` and `not`: write `int(x)` to count");
+            let of_bool = (ty == Scalar::Bool)
+                .then_some("NumPy's bools only have `~` and `not`: write `int(x)` to compute with them");
             return self.report(diagnostic.help_if(of_bool));
         }
         let Some(expr) = self.number(&value, ty, span) else { return Value::Poison };
@@ -217,9 +218,13 @@ impl FnLowerer<'_> {
         let message = format!("the Python integer {known} is out of bounds for {ty}");
         let diagnostic = Diagnostic::error(Code::OutOfRange, span, message)
             .note(
-                "with NumPy's typing a Python number takes the type of what it meets; NumPy raises an `OverflowError`",
+                "with NumPy's typing a Python number takes the type of the other operand; NumPy raises an \
+                 `OverflowError` here",
             )
-            .help(format!("give it a type that holds it: `np.{}({known})`", crate::frontend::ty::int_scalar(known)));
+            .help(format!(
+                "convert it to a type that holds it: `np.{}({known})`",
+                crate::frontend::ty::int_scalar(known)
+            ));
         self.report(diagnostic)
     }
 }

@@ -249,7 +249,7 @@ impl FnLowerer<'_> {
                 | Value::Static(_)) => {
                     if other.ty().scalar().is_none() {
                         let message = format!(
-                            "{} cannot be a part of {} {dtype}",
+                            "{} cannot be a component of {} {dtype}",
                             other.ty(),
                             weft_artifact::article(&dtype.to_string())
                         );
@@ -277,7 +277,9 @@ impl FnLowerer<'_> {
             .collect();
         match lanes {
             Some(lanes) => Value::Object(ObjectKind::Vector(*vector), lanes),
-            None => self.error(Code::NoMatchingOverload, span, format!("the lanes of {dtype} are real numbers")),
+            None => {
+                self.error(Code::NoMatchingOverload, span, format!("the components of {dtype} must be real numbers"))
+            }
         }
     }
 
@@ -335,10 +337,12 @@ impl FnLowerer<'_> {
         if described.kind.is_enum() {
             let diagnostic =
                 Diagnostic::error(Code::NotCallable, span, format!("`{class}` cannot be called in a kernel"));
-            return self.report(diagnostic.help(format!(
-                "name the member: `{class}.{}`",
-                described.fields.first().map_or("NAME", String::as_str)
-            )));
+            return self.report(
+                diagnostic.help(format!(
+                    "use a member: `{class}.{}`",
+                    described.fields.first().map_or("NAME", String::as_str)
+                )),
+            );
         }
         let fields = &described.fields;
         let mut bound: Vec<Option<Value>> = fields.iter().map(|_| None).collect();
@@ -352,7 +356,9 @@ impl FnLowerer<'_> {
         for (name, value, at) in args.keywords {
             match described.find(&name).and_then(|number| bound.get_mut(number)) {
                 Some(place) if place.is_none() => *place = Some(value),
-                Some(_) => return self.error(Code::ArgumentCount, at, format!("`{class}` gets `{name}` twice")),
+                Some(_) => {
+                    return self.error(Code::ArgumentCount, at, format!("`{class}` got multiple values for `{name}`"));
+                }
                 None => return self.error(Code::ArgumentCount, at, format!("`{class}` has no field `{name}`")),
             }
         }

@@ -29,7 +29,7 @@ impl FnLowerer<'_> {
                 let at = self.atom(at, span);
                 self.item_at(&range, at, span)
             }
-            _ => self.error(Code::BadIndex, span, "a range takes an integer or a slice as its index"),
+            _ => self.error(Code::BadIndex, span, "the index of a range must be an integer or a slice"),
         }
     }
 

@@ -51,7 +51,7 @@ impl FnLowerer<'_> {
             }
             Value::Object(ObjectKind::Pointer, ref items) if let [Value::Array(place)] = items.as_slice() => {
                 if place.ty.readonly {
-                    self.error(Code::ReadonlyArray, span, "the pointer is to elements that are read-only");
+                    self.error(Code::ReadonlyArray, span, "the pointer points to read-only elements");
                 } else if let Some(pointer) = self.pointed_to(place, indices, span) {
                     let value = self.element_of_none(value, span);
                     self.store(pointer, place.ty, &value, span);
@@ -199,7 +199,7 @@ impl FnLowerer<'_> {
         self.b.open();
         // A single test whether all extents are equal guards all others.
         let fits = spreads.into_iter().try_for_each(|(own, extent)| self.end_unless_broadcast(own, extent, span));
-        debug_assert!(fits.is_some(), "what is known is reported above");
+        debug_assert!(fits.is_some(), "a known value reached a run-time conversion");
         let spread = self.broadcast(&source, &whole, span);
         self.put_each(view, op, &Value::Array(spread), &mut Vec::new(), span);
         let then = self.b.close();

@@ -227,7 +227,7 @@ impl FnLowerer<'_> {
         let new = indices.iter().filter(|index| matches!(index, Index::NewAxis)).count();
         let given = indices.len() - dots - new;
         if let Some(Index::Name(name)) = indices.iter().find(|index| matches!(index, Index::Name(_))) {
-            let message = format!("the name of a field, `{name}`, stands alone in an index");
+            let message = format!("the name of a field, `{name}`, must be the only index");
             self.error(Code::BadIndex, span, message);
             return None;
         }
@@ -237,7 +237,7 @@ impl FnLowerer<'_> {
             return None;
         }
         if dots > 1 {
-            self.error(Code::BadIndex, span, "an index can have one `...` only");
+            self.error(Code::BadIndex, span, "an index can have only one `...`");
             return None;
         }
         if given > array.ty.ndim || (array.ty.ndim > 0 && indices.is_empty()) {
@@ -479,7 +479,11 @@ impl FnLowerer<'_> {
             Index::Slice { lower, upper, step } => {
                 let known = |bound: &Option<Bound>| bound.map_or(Some(None), |bound| bound.known.map(Some));
                 let (Some(lower), Some(upper), Some(step)) = (known(lower), known(upper), known(step)) else {
-                    return self.error(Code::NotConstant, span, "the bounds of a tuple's slice must be constants");
+                    return self.error(
+                        Code::NotConstant,
+                        span,
+                        "the bounds of a slice of a tuple must be compile-time constants",
+                    );
                 };
                 let step = step.unwrap_or(1);
                 let wide = |at: Option<i64>| at.map(i128::from);
@@ -494,7 +498,7 @@ impl FnLowerer<'_> {
                 Value::tuple(chosen)
             }
             Index::Ellipsis | Index::NewAxis | Index::Name(_) => {
-                self.error(Code::BadIndex, span, "a tuple takes an integer or a slice as its index")
+                self.error(Code::BadIndex, span, "the index of a tuple must be an integer or a slice")
             }
         }
     }
@@ -520,7 +524,7 @@ impl FnLowerer<'_> {
             types.fold(first.clone(), |a, b| if a == b { a } else { promote::join(&a, span, &b, span, typing) });
         if joined != first || first.parts().is_empty() {
             let ty = Ty::Object(ObjectKind::Tuple, items.iter().map(Value::ty).collect());
-            let message = format!("{ty} takes only constant indices: its items have different types");
+            let message = format!("{ty} must be indexed with a compile-time constant: its items have different types");
             return self.error(Code::NotConstant, span, message);
         }
         let len = items.len() as i64;

@@ -106,9 +106,8 @@ impl FnLowerer<'_> {
             _ => return None,
         };
         if length > MOST_LETTERS {
-            let message = format!(
-                "a text of {length} letters: one that is computed when the kernel is compiled has at most {MOST_LETTERS}"
-            );
+            let message =
+                format!("a string of {length} characters: the limit for a compile-time string is {MOST_LETTERS}");
             return Some(self.error(Code::UnsupportedValue, span, message));
         }
         Some(known(&letters, wide))
@@ -191,7 +190,7 @@ impl FnLowerer<'_> {
     pub(super) fn text_item(&mut self, value: &Value, indices: &[Index], span: Span) -> Option<Value> {
         let text = Text::of(value)?;
         let [index] = indices else {
-            return Some(self.error(Code::BadIndex, span, "a text takes one index"));
+            return Some(self.error(Code::BadIndex, span, "a string takes one index"));
         };
         Some(match (text, index) {
             (Text::Known(letters, wide), Index::At { known: Some(at), .. }) => {
@@ -201,7 +200,7 @@ impl FnLowerer<'_> {
                     Some(letter) if wide => known(&[*letter], true),
                     Some(byte) => Value::Int((*byte).into()),
                     None => {
-                        let message = format!("index {at} is out of range for a text of {len}");
+                        let message = format!("index {at} is out of range for a string of {len} characters");
                         self.error(Code::BadIndex, span, message)
                     }
                 }
@@ -210,7 +209,11 @@ impl FnLowerer<'_> {
                 let bound =
                     |bound: &Option<super::index::Bound>| bound.map_or(Some(None), |bound| bound.known.map(Some));
                 let (Some(lower), Some(upper), Some(step)) = (bound(lower), bound(upper), bound(step)) else {
-                    return Some(self.error(Code::NotConstant, span, "the bounds of a text's slice must be constants"));
+                    return Some(self.error(
+                        Code::NotConstant,
+                        span,
+                        "the bounds of a slice of a string must be compile-time constants",
+                    ));
                 };
                 let step = i128::from(step.unwrap_or(1));
                 let wide_bound = |at: Option<i64>| at.map(i128::from);
@@ -241,9 +244,10 @@ impl FnLowerer<'_> {
                 let most = i64::from(chars.max_len());
                 let ends = (bound(lower, 0), bound(upper, most), bound(step, 1));
                 let (Some(lower), Some(upper), Some(1)) = ends else {
-                    let message = "a slice of a text in an array takes constants from the start on, and no step";
+                    let message = "a slice of a string in an array takes constant bounds that are not negative, and \
+                        no step";
                     let diagnostic = Diagnostic::error(Code::NotConstant, span, message);
-                    return Some(self.report(diagnostic.help("go over its letters: `for letter in text`")));
+                    return Some(self.report(diagnostic.help("loop over its characters: `for letter in text`")));
                 };
                 let (lower, upper) = (lower.min(most), upper.min(most));
                 let part = Chars::new(chars.is_wide(), (upper - lower).max(0) as u32);
@@ -251,7 +255,7 @@ impl FnLowerer<'_> {
                 self.part_of_text(&place, part, at, span)
             }
             (_, Index::Ellipsis | Index::NewAxis | Index::Name(_)) => {
-                self.error(Code::BadIndex, span, "a text takes an integer or a slice as its index")
+                self.error(Code::BadIndex, span, "the index of a string must be an integer or a slice")
             }
         })
     }
@@ -270,7 +274,7 @@ impl FnLowerer<'_> {
     /// A substring of a string in memory.
     fn part_of_text(&mut self, of: &ArrayValue, part: Chars, at: ExprId, span: Span) -> Value {
         let Some(dtype) = DType::intern(Compound::Chars(part)) else {
-            return self.error(Code::UnsupportedValue, span, "there are too many types");
+            return self.error(Code::UnsupportedValue, span, "the kernel uses too many types");
         };
         let base = self.use_atom(of.data, span);
         let ty = ArrayTy { dtype, ndim: 0, layout: Layout::C, ..of.ty };

@@ -128,8 +128,8 @@ impl FnLowerer<'_> {
             Value::Complex(..) | Value::Array(_) | Value::Object(..) | Value::Static(_) => {}
         }
         if !spec.is_plain() {
-            let message = format!("{} has no format of its own, and is put into no field", value.ty());
-            return self.cannot_print(message, "format its parts", span);
+            let message = format!("{} takes no format specification", value.ty());
+            return self.cannot_print(message, "format its components", span);
         }
         self.put_whole(line, value, span);
     }
@@ -188,7 +188,7 @@ impl FnLowerer<'_> {
                 let [Some(x), Some(y), Some(z)] = axes else {
                     let message =
                         format!("a kernel cannot print {}", Value::Static(Static::Known(LibraryName::Path(path))).ty());
-                    return self.cannot_print(message, "print numbers, texts, and tuples of them", span);
+                    return self.cannot_print(message, "print numbers, strings and tuples of them", span);
                 };
                 self.put_items(line, vec![x, y, z], span);
             }
@@ -204,7 +204,7 @@ impl FnLowerer<'_> {
                 } else if matches!(other, Value::Object(ObjectKind::Enum(_), _)) {
                     "print its `value`"
                 } else {
-                    "print numbers, texts, and tuples of them"
+                    "print numbers, strings and tuples of them"
                 };
                 self.cannot_print(format!("a kernel cannot print {}", other.ty()), help, span);
             }
@@ -231,9 +231,9 @@ impl FnLowerer<'_> {
         let Some(message) = spec.fault(kind) else { return true };
         let of_ints = matches!(spec.ty, Some('b' | 'c' | 'd' | 'o' | 'x' | 'X'));
         let help = match kind {
-            Kind::Float if of_ints && !spec.text => "say `.0f`, or convert it: `int(x)`",
-            Kind::Int if spec.precision.is_some() => "say how wide it is: `5d`",
-            Kind::Int | Kind::Float | Kind::Text | Kind::Other => "leave it out",
+            Kind::Float if of_ints && !spec.text => "write `.0f`, or convert it: `int(x)`",
+            Kind::Int if spec.precision.is_some() => "give a width instead: `5d`",
+            Kind::Int | Kind::Float | Kind::Text | Kind::Other => "remove this part of the format",
         };
         self.cannot_print(message, help, span);
         false
@@ -258,7 +258,11 @@ impl FnLowerer<'_> {
             return;
         }
         if spec.text && spec.precision.is_some() {
-            return self.cannot_print("a part of a number's text".to_owned(), "leave the precision out", span);
+            return self.cannot_print(
+                "a kernel cannot cut the string of a number".to_owned(),
+                "leave the precision out",
+                span,
+            );
         }
         match spec.ty.filter(|_| !spec.text) {
             Some('e' | 'E' | 'f' | 'F' | 'g' | 'G' | '%') => self.put_float(line, value, spec, span),
@@ -313,15 +317,16 @@ impl FnLowerer<'_> {
         let Some(mut number) = self.number(value, Scalar::F64, span) else { return };
         let letter = spec.ty.filter(|_| !spec.text).unwrap_or('f');
         if spec.ty.is_none() && spec.precision.is_some() && !spec.text {
-            let message = "a precision of a float without a letter".to_owned();
-            return self.cannot_print(message, "say `.3f` or `.3g`", span);
+            let message = "a kernel needs a type letter for a float with a precision".to_owned();
+            return self.cannot_print(message, "write `.3f` or `.3g`", span);
         }
         let percent = letter == '%';
         let field = Spec { width: spec.width.saturating_sub(usize::from(percent)), ..spec.clone() };
         let behind = percent && spec.align == Some('<') && spec.width > 0;
         let Some(mut conversion) = Self::flags(&field, '>').filter(|_| spec.group.is_none() && !behind) else {
-            let message = "a float with groups of digits, in the middle of a field, or with a filling".to_owned();
-            return self.cannot_print(message, "a kernel fills up with spaces at one side, or with zeros", span);
+            let message =
+                "a kernel cannot group the digits of a float, center it, or pad it with another character".to_owned();
+            return self.cannot_print(message, "pad with spaces on one side or with zeros", span);
         };
         if percent {
             let hundred = self.b.float(Scalar::F64, 100.0, span);
@@ -395,10 +400,10 @@ impl FnLowerer<'_> {
             return line.arg(&conversion, number);
         }
         if !spec.fill.is_ascii() || spec.precision.is_some() || (spec.group.is_some() && spec.align == Some('=')) {
-            let message = "this format of an integer".to_owned();
+            let message = "a kernel cannot print an integer with this format".to_owned();
             return self.cannot_print(
                 message,
-                "a kernel has no groups of filled up digits, and fills with ASCII",
+                "do not combine digit grouping with zero padding, and use an ASCII fill character",
                 span,
             );
         }
@@ -460,7 +465,11 @@ impl FnLowerer<'_> {
         }
         let spec = &spec.of_text();
         if !spec.fill.is_ascii() || ((spec.quoted || !text.is_wide()) && !spec.is_plain()) {
-            return self.cannot_print("this format of a text".to_owned(), "a kernel has `<`, `>` and `^`", span);
+            return self.cannot_print(
+                "a kernel cannot print a string with this format".to_owned(),
+                "use `<`, `>` or `^`",
+                span,
+            );
         }
         let letters = self.letters(&text, span);
         if !text.is_wide() {

@@ -59,12 +59,11 @@ impl FnLowerer<'_> {
                 ("sep" | "end" | "file", Value::Static(Static::None)) | ("flush", Value::Bool(_)) => continue,
                 ("sep" | "end", Value::Static(Static::Str(text))) => text,
                 ("sep" | "end", _) => {
-                    let message =
-                        format!("`{name}` of `print` must be a text that is known when the kernel is compiled");
+                    let message = format!("`{name}` of `print` must be a compile-time string");
                     return self.error(Code::NotConstant, at, message);
                 }
                 ("file" | "flush", _) => {
-                    let message = format!("a kernel's `print` has no `{name}`: it prints where the process prints");
+                    let message = format!("`print` in a kernel has no `{name}`: it prints to the standard output");
                     return self.error(Code::ArgumentCount, at, message);
                 }
                 _ => return self.error(Code::ArgumentCount, at, format!("`print` has no parameter `{name}`")),
@@ -91,7 +90,7 @@ impl FnLowerer<'_> {
             match part {
                 PrintPart::Value(Value::Object(ObjectKind::Formatted(slots), items), spec) => {
                     if !spec.is_plain() {
-                        self.error(Code::BadOperand, span, "a text that is formatted cannot be put into a field");
+                        self.error(Code::BadOperand, span, "a formatted string cannot be formatted again");
                     }
                     let mut items = items.into_iter();
                     let inner = slots.iter().filter_map(|slot| match slot {
@@ -186,7 +185,7 @@ impl FnLowerer<'_> {
                 Piece::Field(inner) => {
                     let value = self.place_of(given, &inner.name, span)?;
                     let known = known_text(&value).filter(|_| inner.conversion.is_none());
-                    text += &known.ok_or("the format of a value must be known when the kernel is compiled")?;
+                    text += &known.ok_or("the format of a value must be a compile-time constant")?;
                 }
             }
         }
@@ -198,7 +197,7 @@ impl FnLowerer<'_> {
     fn place_of(&mut self, given: &mut FormatArgs, name: &Name, span: Span) -> Result<Value, String> {
         let place = match name {
             Name::Position(at) => {
-                let none = || format!("the format has a place for argument {at}, which is not given");
+                let none = || format!("the format uses argument {at}, which is missing");
                 if *at >= given.args.len() {
                     return Err(none());
                 }
@@ -206,8 +205,7 @@ impl FnLowerer<'_> {
             }
             Name::Keyword(name) => {
                 let at = given.keywords.iter().position(|(other, _)| other == name);
-                given.args.len()
-                    + at.ok_or_else(|| format!("the format has a place for `{name}`, which is not given"))?
+                given.args.len() + at.ok_or_else(|| format!("the format uses `{name}`, which is missing"))?
             }
         };
         let n_args = given.args.len();
@@ -235,7 +233,7 @@ impl FnLowerer<'_> {
         let mut values = values.as_tuple().unwrap_or(std::slice::from_ref(values)).iter().cloned();
         let wanted = conversions.iter().filter(|part| matches!(part, Conversion::Next(_))).count();
         if wanted != values.len() {
-            let message = format!("the text has places for {wanted} values, and {} are given", values.len());
+            let message = format!("the format takes {wanted} values, not {}", values.len());
             return Some(self.error(Code::BadOperand, span, message));
         }
         let parts = conversions.into_iter().filter_map(|part| match part {

@@ -119,7 +119,7 @@ impl Spec {
         spec.ty = take("bcdeEfFgGnosxX%");
         match rest.first() {
             None => Ok(spec),
-            Some(letter) => Err(format!("`{text}` is no format that kernels have: `{letter}` cannot stand there")),
+            Some(letter) => Err(format!("the format `{text}` is not supported in kernels: unexpected `{letter}`")),
         }
     }
 
@@ -176,7 +176,7 @@ impl Spec {
             Kind::Int => ("an integer", "bcdeEfFgGoxX%"),
             Kind::Float if self.percent => ("a float", "deEfFgG"),
             Kind::Float => ("a float", "eEfFgG%"),
-            Kind::Text => ("a text", "s"),
+            Kind::Text => ("a string", "s"),
             Kind::Other => ("this value", ""),
         };
         if let Some(letter) = ty.filter(|letter| !letters.contains(*letter)) {
@@ -186,21 +186,21 @@ impl Spec {
         let counts = kind == Kind::Int && matches!(ty, None | Some('b' | 'c' | 'd' | 'o' | 'x' | 'X'));
         let letter = ty == Some('c');
         if kind == Kind::Other && !self.percent && *self != (Self { ty, quoted: self.quoted, ..Self::PLAIN }) {
-            return Some("this value has no format of its own: `!s` formats its text".to_owned());
+            return Some("this value takes no format specification".to_owned());
         }
         if is_text && (self.align == Some('=') && !self.zeros) {
-            return Some("`=` is for numbers, not for a text".to_owned());
+            return Some("`=` is for numbers, not for strings".to_owned());
         }
         if (is_text || letter) && (self.signed || self.alternate) && !self.percent {
-            let what = if letter { "a letter" } else { "a text" };
+            let what = if letter { "a character" } else { "a string" };
             return Some(format!("a sign and `#` are for numbers, not for {what}"));
         }
         if let Some(group) = self.group
             && (is_text || letter || (group == ',' && matches!(ty, Some('b' | 'o' | 'x' | 'X'))))
         {
-            return Some(format!("`{group}` and the format `{}` do not go together", ty.unwrap_or('s')));
+            return Some(format!("`{group}` cannot be combined with the format `{}`", ty.unwrap_or('s')));
         }
-        (counts && self.precision.is_some() && !self.percent).then(|| "a precision of an integer".to_owned())
+        (counts && self.precision.is_some() && !self.percent).then(|| "an integer cannot have a precision".to_owned())
     }
 
     /// The specification of a text, which zeros follow.
@@ -221,7 +221,7 @@ fn number(take: &mut impl FnMut(&str) -> Option<char>) -> Result<Option<usize>, 
     while let Some(digit) = take("0123456789").and_then(|letter| letter.to_digit(10)) {
         let value = known.unwrap_or(0) * 10 + digit as usize;
         if value > WIDEST {
-            return Err(format!("a field of more than {WIDEST} letters"));
+            return Err(format!("a field cannot have more than {WIDEST} characters"));
         }
         known = Some(value);
     }

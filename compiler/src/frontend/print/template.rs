@@ -74,7 +74,7 @@ impl Reader<'_> {
                     pieces.push(Piece::Field(self.field(within)?));
                 }
                 '}' if self.takes('}') => text.push('}'),
-                '}' => return Err("a single `}` in a format; `}}` stands for one".to_owned()),
+                '}' => return Err("a single `}` in a format: write `}}`".to_owned()),
                 other => text.push(other),
             }
         }
@@ -99,21 +99,28 @@ impl Reader<'_> {
         } else if name.chars().all(|letter| letter == '_' || letter.is_alphanumeric()) {
             Name::Keyword(name)
         } else {
-            return Err(format!("`{{{name}}}`: a format in a kernel names whole arguments; give it the part"));
+            return Err(format!(
+                "`{{{name}}}`: a format in a kernel can only name whole arguments: pass the attribute \
+                or element as an argument"
+            ));
         };
         let conversion = if self.takes('!') {
             let letter = self.peek().filter(|letter| "sra".contains(*letter));
             self.at += 1;
-            Some(letter.ok_or("a `!` in a format without `s`, `r` or `a` behind it")?)
+            Some(letter.ok_or("a `!` in a format must be followed by `s`, `r` or `a`")?)
         } else {
             None
         };
         let spec = match self.takes(':') {
-            true if within => return Err("formats within formats of formats".to_owned()),
+            true if within => return Err("formats cannot be nested more than two levels deep".to_owned()),
             true => self.pieces(true)?,
             false => Vec::new(),
         };
-        if self.takes('}') { Ok(Field { name, conversion, spec }) } else { Err("a `{` without its `}`".to_owned()) }
+        if self.takes('}') {
+            Ok(Field { name, conversion, spec })
+        } else {
+            Err("a `{` without a closing `}`".to_owned())
+        }
     }
 }
 

@@ -176,18 +176,18 @@ impl FnLowerer<'_> {
                     at,
                     format!("{} cannot be unpacked into a starred name", settled.ty()),
                 );
-                self.report(diagnostic.note("a starred name takes what is left of a tuple, as a tuple"));
+                self.report(diagnostic.note("a starred name takes the remaining items of a tuple, as a tuple"));
             }
             return;
         };
-        let behind = targets.len() - 1 - star;
-        if items.len() < star + behind {
-            let message = format!("{} cannot be unpacked into {star} + {behind} targets", count(items.len(), "value"));
+        let after = targets.len() - 1 - star;
+        if items.len() < star + after {
+            let message = format!("{} cannot be unpacked into {star} + {after} targets", count(items.len(), "value"));
             self.error(Code::BadAssignment, at, message);
             return;
         }
         let items = items.to_vec();
-        let last = items.len() - behind;
+        let last = items.len() - after;
         for (number, target) in targets.iter().enumerate() {
             if let ExprKind::Starred(inner) = &target.kind {
                 self.assign_to(inner, Value::tuple(items[star..last].to_vec()), span);

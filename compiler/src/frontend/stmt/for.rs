@@ -90,18 +90,20 @@ impl FnLowerer<'_> {
                     return self.for_positions(target, value, body, orelse, span);
                 }
                 let Some(Atom::Int(length)) = self.length(&value, span) else {
-                    let message = format!("a `for` loop cannot go over {}", value.ty());
+                    let message = format!("a `for` loop cannot iterate over {}", value.ty());
                     let diagnostic = Diagnostic::error(Code::UnsupportedStatement, iter.span, message)
                         .note("a tuple has items of different types, so the body is compiled for each of them")
-                        .help("the number of turns must be known then: loop over the tuple alone");
+                        .help(
+                            "the number of iterations must then be a compile-time constant: loop over the tuple alone",
+                        );
                     self.report(diagnostic);
                     return;
                 };
                 if length > MOST_BODIES {
-                    let message = format!("a `for` loop goes over {length} items of different types");
+                    let message = format!("a `for` loop iterates over {length} items of different types");
                     let diagnostic = Diagnostic::error(Code::UnsupportedStatement, iter.span, message)
-                        .note(format!("the body is compiled for each of them, which is done for up to {MOST_BODIES}"))
-                        .help("give all items one type, as in an array of constants");
+                        .note(format!("the body is compiled for each of them; the limit is {MOST_BODIES}"))
+                        .help("use items of one type, such as an array of constants");
                     self.report(diagnostic);
                     return;
                 }

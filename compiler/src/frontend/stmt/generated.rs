@@ -117,7 +117,7 @@ impl FnLowerer<'_> {
             }
             let message = "`next` takes items of one type, and those of this generator have several";
             let diagnostic = Diagnostic::error(Code::CannotJoin, span, message);
-            return self.report(diagnostic.help("take them in a `for` loop"));
+            return self.report(diagnostic.help("loop over them with `for`"));
         };
         let locals = self.store_items(&mut cases, &ty, span);
         self.choose_case(cases, position, span);
@@ -170,7 +170,9 @@ impl FnLowerer<'_> {
                 let known = !this.is_dry() && !item.ty().is_poison();
                 match this.try_convert(item, ty, span) {
                     Some(item) => this.store_parts(&locals, item, span),
-                    None if known => this.cx.fault(this.at(span), "an item has a type that its join does not take"),
+                    None if known => {
+                        this.cx.fault(this.at(span), "an item has a type that its joined type does not hold")
+                    }
                     None => {}
                 }
             });
@@ -213,8 +215,9 @@ impl FnLowerer<'_> {
             position
         });
         if self.iterators.owner(&site, name).is_some_and(|owner| owner != name) {
-            let diagnostic = Diagnostic::error(Code::BadAssignment, span, "a generator has one variable only");
-            self.report(diagnostic.help("use that variable, or write the expression again"));
+            let diagnostic =
+                Diagnostic::error(Code::BadAssignment, span, "a generator can be assigned to one variable only");
+            self.report(diagnostic.help("use the first variable, or write the expression again"));
             return None;
         }
         if once {
@@ -232,10 +235,10 @@ impl FnLowerer<'_> {
             | Value::Poison => false,
         };
         if !plain {
-            let message = "this generator has a variable that is read in several places, or in a loop";
+            let message = "the variable of this generator is read more than once or in a loop";
             let diagnostic = Diagnostic::error(Code::UnsupportedValue, span, message)
-                .note("only one of a single `for`, over what is no generator, can go on where it was")
-                .help("make a tuple of its items, `tuple(…)`, or write it where they are taken");
+                .note("only a generator with a single `for`, which does not iterate over a generator, can be resumed")
+                .help("make a tuple of its items, `tuple(…)`, or write the expression where they are used");
             self.report(diagnostic);
             return None;
         }

@@ -64,7 +64,7 @@ impl FnLowerer<'_> {
             StmtKind::Raise(value) => self.raise_statement(value.as_ref(), span),
             StmtKind::FunctionDef(function) => {
                 if !function.decorators.is_empty() {
-                    let help = "take it off: an inner function needs none, or define the function outside";
+                    let help = "remove it: an inner function needs none; or define the function outside";
                     self.unsupported("a decorator on a nested function", help, span);
                     return;
                 }
@@ -81,7 +81,7 @@ impl FnLowerer<'_> {
                     let what = format!("assign to the global `{name}`");
                     self.cannot(
                         &what,
-                        "a global is a constant here: return the value, or write it into an array",
+                        "a global is a constant in a kernel: return the value, or write it into an array",
                         span,
                     );
                 }
@@ -89,8 +89,9 @@ impl FnLowerer<'_> {
             StmtKind::Nonlocal(names) => {
                 // The function's own parameters are what it takes from the functions around it.
                 if let Some(name) = names.iter().find(|name| !self.names.writes.contains(*name)) {
-                    let what = format!("assign to `{name}`, a variable of a function that is not in the kernel");
-                    let help = "it is a constant here: return the value, and assign it where the function is called";
+                    let what = format!("assign to `{name}`, a variable of a function outside the kernel");
+                    let help = "it is a constant in a kernel: return the value, and assign it where the function is \
+                        called";
                     self.cannot(&what, help, span);
                     self.env = None;
                 }
@@ -112,9 +113,9 @@ impl FnLowerer<'_> {
             return;
         };
         if matches!(expr.kind, ExprKind::Name(_) | ExprKind::Attribute { .. }) {
-            let message = format!("`{name}` is named here, and not called: nothing happens");
+            let message = format!("`{name}` is not called here: the line does nothing");
             let diagnostic = Diagnostic::error(Code::ArgumentCount, expr.span, message);
-            self.report(diagnostic.help(format!("write `{name}()`, with its arguments")));
+            self.report(diagnostic.help(format!("call it: `{name}()`, with its arguments")));
         }
     }
 
@@ -148,8 +149,8 @@ impl FnLowerer<'_> {
             | ExprKind::Comprehension { .. }
             | ExprKind::Unsupported(_) => {
                 let diagnostic =
-                    Diagnostic::error(Code::UnsupportedStatement, target.span, "a kernel can delete names only");
-                self.report(diagnostic.help("arrays and tuples keep their items"));
+                    Diagnostic::error(Code::UnsupportedStatement, target.span, "a kernel can only delete names");
+                self.report(diagnostic.help("items of arrays and tuples cannot be deleted"));
             }
         }
     }

@@ -51,14 +51,16 @@ impl FnLowerer<'_> {
     pub(super) fn raise_statement(&mut self, value: Option<&Expr>, span: Span) {
         let exception = match value {
             None => {
-                let diagnostic = Diagnostic::error(Code::UnsupportedStatement, span, "there is nothing to raise again");
-                self.report(diagnostic.help("a kernel catches no exceptions: name the one to raise"));
+                let diagnostic =
+                    Diagnostic::error(Code::UnsupportedStatement, span, "there is no exception to raise again");
+                self.report(diagnostic.help("name the exception to raise: a kernel catches none"));
                 None
             }
             // A value that is no exception, whatever its parts are.
             Some(value) if is_plain(value) => {
-                let diagnostic = Diagnostic::error(Code::BadOperand, value.span, "what is raised here is no exception");
-                self.report(diagnostic.help("raise an exception class, or a call of one"));
+                let diagnostic =
+                    Diagnostic::error(Code::BadOperand, value.span, "the raised value is not an exception");
+                self.report(diagnostic.help("raise an exception class, or an instance of one"));
                 None
             }
             // It is not reported, so its arguments are not evaluated.
@@ -67,9 +69,9 @@ impl FnLowerer<'_> {
                 let raised = self.expr_or_none(value);
                 let exception = Exception::of(&raised);
                 if exception.is_none() && !raised.ty().is_poison() {
-                    let message = format!("{} is no exception", raised.ty());
+                    let message = format!("{} is not an exception", raised.ty());
                     let diagnostic = Diagnostic::error(Code::BadOperand, value.span, message);
-                    self.report(diagnostic.help("raise an exception class, or a call of one"));
+                    self.report(diagnostic.help("raise an exception class, or an instance of one"));
                 }
                 exception
             }

@@ -33,7 +33,7 @@ impl FnLowerer<'_> {
         let Some((name, span)) = reads.into_iter().find(|(name, _)| unset(name)) else { return false };
         let Diagnostic { code, message, help, .. } = used_before(name, span);
         let warning = Diagnostic { help, ..Diagnostic::warning(code, span, message) };
-        self.report(warning.note("a thread that comes here ends, as where an assertion fails"));
+        self.report(warning.note("a thread that reaches this line ends, as after a failed assertion"));
         let what = format!("cannot access local variable '{name}' where it is not associated with a value");
         self.end_thread(Exception::builtin("UnboundLocalError", &what), span);
         self.env = None;

@@ -45,84 +45,91 @@ pub(super) const ATOMIC: &[Intrinsic] = &[
         "weft.cuda.atomic.add",
         SUMS,
         AtomicOp::Add,
-        "`array[index] += value` in one step; gives the old element. Of a complex number each part is a step of its own. PTX ISA, `atom`, `red`.",
+        "`array[index] += value`, atomically; returns the old element. For a complex number, each part is a separate \
+         atomic operation. PTX ISA, `atom`, `red`.",
     ),
     row(
         "weft.cuda.atomic.sub",
         SUMS,
         AtomicOp::Sub,
-        "`array[index] -= value` in one step; gives the old element. Of a complex number each part is a step of its own.",
+        "`array[index] -= value`, atomically; returns the old element. For a complex number, each part is a separate \
+         atomic operation.",
     ),
     row(
         "weft.cuda.atomic.and_",
         BITS,
         AtomicOp::And,
-        "`array[index] &= value` in one step; gives the old element. PTX ISA, `atom`, `red`.",
+        "`array[index] &= value`, atomically; returns the old element. PTX ISA, `atom`, `red`.",
     ),
     row(
         "weft.cuda.atomic.or_",
         BITS,
         AtomicOp::Or,
-        "`array[index] |= value` in one step; gives the old element. PTX ISA, `atom`, `red`.",
+        "`array[index] |= value`, atomically; returns the old element. PTX ISA, `atom`, `red`.",
     ),
     row(
         "weft.cuda.atomic.xor",
         BITS,
         AtomicOp::Xor,
-        "`array[index] ^= value` in one step; gives the old element. PTX ISA, `atom`, `red`.",
+        "`array[index] ^= value`, atomically; returns the old element. PTX ISA, `atom`, `red`.",
     ),
     row(
         "weft.cuda.atomic.max",
         NUMBERS,
         AtomicOp::Max,
-        "The larger of `array[index]` and the value, in one step; gives the old element. A NaN on either side changes nothing. PTX ISA, `atom`, `red`.",
+        "Stores the maximum of `array[index]` and the value, atomically; returns the old element. If either is NaN, \
+         the element is unchanged. PTX ISA, `atom`, `red`.",
     ),
     row(
         "weft.cuda.atomic.min",
         NUMBERS,
         AtomicOp::Min,
-        "The smaller of `array[index]` and the value, in one step; gives the old element. A NaN on either side changes nothing. PTX ISA, `atom`, `red`.",
+        "Stores the minimum of `array[index]` and the value, atomically; returns the old element. If either is NaN, \
+         the element is unchanged. PTX ISA, `atom`, `red`.",
     ),
     row(
         "weft.cuda.atomic.nanmax",
         NUMBERS,
         AtomicOp::NanMax,
-        "As `max`, but a value that is no NaN takes the place of a NaN.",
+        "Like `max`, but a value that is not NaN replaces a NaN.",
     ),
     row(
         "weft.cuda.atomic.nanmin",
         NUMBERS,
         AtomicOp::NanMin,
-        "As `min`, but a value that is no NaN takes the place of a NaN.",
+        "Like `min`, but a value that is not NaN replaces a NaN.",
     ),
     row(
         "weft.cuda.atomic.inc",
         UNSIGNED,
         AtomicOp::Inc,
-        "`array[index]` becomes 0 where it is at least the value, else one more, in one step; gives the old element. PTX ISA, `atom`, `red`.",
+        "Increments `array[index]`, or sets it to 0 if it is at least the value, atomically; returns the old element. \
+         PTX ISA, `atom`, `red`.",
     ),
     row(
         "weft.cuda.atomic.dec",
         UNSIGNED,
         AtomicOp::Dec,
-        "`array[index]` becomes the value where it is 0 or more than the value, else one less, in one step; gives the old element. PTX ISA, `atom`, `red`.",
+        "Decrements `array[index]`, or sets it to the value if it is 0 or greater than the value, atomically; returns \
+         the old element. PTX ISA, `atom`, `red`.",
     ),
     row(
         "weft.cuda.atomic.exch",
         ANY,
         AtomicOp::Exchange,
-        "`array[index] = value` in one step; gives the old element. PTX ISA, `atom`.",
+        "`array[index] = value`, atomically; returns the old element. PTX ISA, `atom`.",
     ),
     row(
         "weft.cuda.atomic.cas",
         PAIRS,
         AtomicOp::Cas,
-        "`cas(array, index, old, value)`: `array[index] = value` where it is `old`, in one step; gives what was there. Floats are compared by their bits. PTX ISA, `atom`.",
+        "`cas(array, index, old, value)`: `array[index] = value` if the element equals `old`, atomically; returns the \
+         previous element. Floats are compared by their bits. PTX ISA, `atom`.",
     ),
     row(
         "weft.cuda.atomic.compare_and_swap",
         FIRST,
         AtomicOp::Cas,
-        "`compare_and_swap(array, old, value)`: `cas` of the first element.",
+        "`compare_and_swap(array, old, value)`: `cas` on the first element.",
     ),
 ];

@@ -30,7 +30,8 @@ pub(super) const BUILTINS: &[Intrinsic] = &[
         signatures: &[Signature { args: &[], returns: Returns::Nothing }],
         lowering: Lowering::Op(Op::Breakpoint),
         ptx: Ptx::Operation,
-        doc: "With `WEFT_DEVICE=python`, Python's debugger stops. In compiled code an error, but for PTX with `debug=True`: there it stops cuda-gdb. PTX ISA, `brkpt`.",
+        doc: "Stops Python's debugger with `WEFT_DEVICE=python`, and cuda-gdb in PTX compiled with `debug=True`. Any \
+            other compilation is an error. PTX ISA, `brkpt`.",
     },
     row(
         "builtins.all",
@@ -42,64 +43,67 @@ pub(super) const BUILTINS: &[Intrinsic] = &[
         "builtins.any",
         ARRAY_TEST,
         Lowering::Custom(Custom::Any),
-        "Whether an item of a tuple or a one-dimensional array is true.",
+        "Whether any item of a tuple or a one-dimensional array is true.",
     ),
     row(
         "builtins.callable",
         &[],
         Lowering::Custom(Custom::Callable),
-        "Whether something can be called, known when the kernel is compiled.",
+        "Whether a value can be called, as a compile-time constant.",
     ),
     row("builtins.divmod", DIVMOD, Lowering::Custom(Custom::Divmod), "`(a // b, a % b)`."),
     row(
         "builtins.getattr",
         &[],
         Lowering::Custom(Custom::GetAttr),
-        "`getattr(x, \"name\")`: `x.name`; with a third argument, that where there is no such attribute.",
+        "`getattr(x, \"name\")`: `x.name`, or the third argument if there is no such attribute.",
     ),
     row(
         "builtins.hasattr",
         &[],
         Lowering::Custom(Custom::HasAttr),
-        "`hasattr(x, \"name\")`, known when the kernel is compiled.",
+        "`hasattr(x, \"name\")`: whether a value has an attribute, as a compile-time constant.",
     ),
     row(
         "builtins.isinstance",
         &[],
         Lowering::Custom(Custom::IsInstance),
-        "Whether a value is of a type, or of one in a tuple, known when the kernel is compiled: a branch that is not taken is not typed. `int`, `float` and `complex` have NumPy's numbers of their kind.",
+        "Whether a value has a type, or one of a tuple of types, as a compile-time constant: a branch that is not \
+         taken is not typed. `int`, `float` and `complex` include NumPy's types of that kind.",
     ),
     row(
         "builtins.ord",
         &[],
         Lowering::Custom(Custom::Ord),
-        "The code point of a string of one letter, known when the kernel is compiled.",
+        "The code point of a compile-time string of one character.",
     ),
     row(
         "builtins.sum",
         SUM,
         Lowering::Custom(Custom::Sum),
-        "The sum of a tuple or a one-dimensional array, from `start=0` on.",
+        "The sum of a tuple or a one-dimensional array, plus `start=0`.",
     ),
     row(
         "builtins.tuple",
         &[],
         Lowering::Custom(Custom::Tuple),
-        "A tuple as it is, or the items of a range, an array or another thing to loop over, if their number is known when the kernel is compiled.",
+        "Makes a tuple of the items of a tuple, a range, an array or another iterable whose length is a compile-time \
+         constant.",
     ),
     row(
         "builtins.tuple.index",
         &[],
         Lowering::Custom(Custom::Index),
-        "The method `t.index(x)` of a tuple or range: where its first item is that is equal to x, -1 if there is none; `t.index(x, start, stop)` looks in `t[start:stop]`.",
+        "The method `t.index(x)` of a tuple or range: the index of the first item equal to x, or -1 if there is none; \
+         `t.index(x, start, stop)` searches `t[start:stop]`.",
     ),
     row(
         "builtins.tuple.count",
         &[],
         Lowering::Custom(Custom::Count),
-        "The method `t.count(x)` of a tuple or range: how many items are equal to x.",
+        "The method `t.count(x)` of a tuple or range: the number of items equal to x.",
     ),
-    row("builtins.type", &[], Lowering::Custom(Custom::Type), "A number's type, which can be called as a cast."),
+    row("builtins.type", &[], Lowering::Custom(Custom::Type), "The type of a number; calling it converts a value."),
     Intrinsic {
         path: "builtins.abs",
         signatures: &[
@@ -147,7 +151,7 @@ pub(super) const BUILTINS: &[Intrinsic] = &[
         signatures: &[Signature { args: &[Arg::Array(Number::F32)], returns: Returns::Scalar(I64) }],
         lowering: Lowering::Custom(Custom::Len),
         ptx: Ptx::Computed,
-        doc: "The first extent of an array, or the number of items of a tuple.",
+        doc: "The size of an array's first dimension, or the number of items of a tuple.",
     },
     Intrinsic {
         path: "builtins.round",
@@ -159,20 +163,22 @@ pub(super) const BUILTINS: &[Intrinsic] = &[
         ],
         lowering: Lowering::Custom(Custom::Round),
         ptx: Ptx::Computed,
-        doc: "Rounds half to even: to an `int64`, or with a second argument to a number of decimals.",
+        doc: "Rounds half to even: to an `int64`, or to the number of decimals in a second argument.",
     },
     Intrinsic {
         path: "builtins.print",
         signatures: PRINT,
         lowering: Lowering::Custom(Custom::Print),
         ptx: Ptx::Has("vprintf"),
-        doc: "Prints numbers, texts, `None`, tuples, named tuples, dataclasses, records and formatted texts, with `sep` and `end` that are known when the kernel is compiled. Floats have six decimals.",
+        doc: "Prints numbers, strings, `None`, tuples, named tuples, dataclasses, records and formatted strings. \
+            `sep` and `end` must be compile-time constants. Floats have six decimals.",
     },
     row(
         "builtins.str.format",
         &[],
         Lowering::Custom(Custom::Format),
-        "The method `text.format(x, name=y)` of a known text: a text for `print`. `f\"{x}\"` and `text % x` make one, too.",
+        "The method `text.format(x, name=y)` of a compile-time string: a string for `print`, like `f\"{x}\"` and \
+         `text % x`.",
     ),
     Intrinsic {
         path: "builtins.pow",
@@ -196,7 +202,7 @@ pub(super) const BUILTINS: &[Intrinsic] = &[
         ],
         lowering: Lowering::Custom(Custom::Int),
         ptx: Ptx::Computed,
-        doc: "An integer: floats are truncated to `int64`, integers keep their type.",
+        doc: "Converts to an integer: floats are truncated to `int64`, integers keep their type.",
     },
     Intrinsic {
         path: "builtins.float",
@@ -207,7 +213,7 @@ pub(super) const BUILTINS: &[Intrinsic] = &[
         ],
         lowering: Lowering::Custom(Custom::Float),
         ptx: Ptx::Computed,
-        doc: "A float: integers become `float64`, floats keep their type.",
+        doc: "Converts to a float: integers become `float64`, floats keep their type.",
     },
     Intrinsic {
         path: "builtins.bool",
@@ -238,48 +244,49 @@ pub(super) const BUILTINS: &[Intrinsic] = &[
         signatures: &[],
         lowering: Lowering::Custom(Custom::Range),
         ptx: Ptx::Computed,
-        doc: "What a `for` loop goes over: `range(stop)`, `range(start, stop)`, `range(start, stop, step)`.",
+        doc: "An iterable of integers: `range(stop)`, `range(start, stop)`, `range(start, stop, step)`.",
     },
     Intrinsic {
         path: "builtins.enumerate",
         signatures: &[],
         lowering: Lowering::Custom(Custom::Enumerate),
         ptx: Ptx::Computed,
-        doc: "What a `for` loop goes over, with the number of each item: `enumerate(iterable, start=0)`.",
+        doc: "An iterable of pairs of a number and an item: `enumerate(iterable, start=0)`.",
     },
     Intrinsic {
         path: "builtins.zip",
         signatures: &[],
         lowering: Lowering::Custom(Custom::Zip),
         ptx: Ptx::Computed,
-        doc: "What a `for` loop goes over side by side, until the shortest ends: `zip(a, b, …)`.",
+        doc: "An iterable of tuples of items, until the shortest iterable ends: `zip(a, b, …)`.",
     },
     Intrinsic {
         path: "builtins.iter",
         signatures: &[],
         lowering: Lowering::Custom(Custom::Iter),
         ptx: Ptx::Computed,
-        doc: "What `next` and `for` take items from: `iter(iterable)`, held by one variable.",
+        doc: "An iterator for `next` and `for`, which can be assigned to one variable: `iter(iterable)`.",
     },
     Intrinsic {
         path: "builtins.next",
         signatures: &[],
         lowering: Lowering::Custom(Custom::Next),
         ptx: Ptx::Computed,
-        doc: "The next item: `next(iterator[, default])`. Without a default, a thread ends where there is none.",
+        doc: "The next item, or the default if there is none: `next(iterator[, default])`. Without a default, the \
+            thread ends.",
     },
     Intrinsic {
         path: "builtins.reversed",
         signatures: &[],
         lowering: Lowering::Custom(Custom::Reversed),
         ptx: Ptx::Computed,
-        doc: "What a `for` loop goes over backwards: `reversed(array)`, `reversed(tuple)`, `reversed(range(…))`.",
+        doc: "An iterable of the items in reverse order: `reversed(array)`, `reversed(tuple)`, `reversed(range(…))`.",
     },
     Intrinsic {
         path: "builtins.slice",
         signatures: &[],
         lowering: Lowering::Custom(Custom::Slice),
         ptx: Ptx::Computed,
-        doc: "A slice as a value, which is an index: `slice(stop)`, `slice(start, stop)`, `slice(start, stop, step)`.",
+        doc: "A slice, which can be used as an index: `slice(stop)`, `slice(start, stop)`, `slice(start, stop, step)`.",
     },
 ];

@@ -134,28 +134,29 @@ pub(super) const CUDA: &[Intrinsic] = &[
         signatures: &[Signature { args: &[], returns: Returns::Nothing }],
         lowering: Lowering::Op(Op::Barrier),
         ptx: Ptx::Operation,
-        doc: "Waits for all threads of the block that have not returned; orders memory between them. PTX ISA, `bar.sync`.",
+        doc: "Waits for all threads of the block that have not returned, and orders memory between them. PTX ISA, \
+            `bar.sync`.",
     },
     Intrinsic {
         path: "weft.cuda.syncthreads_count",
         signatures: &[Signature { args: &[Arg::Scalar(Bool)], returns: Returns::Scalar(I32) }],
         lowering: Lowering::Op(Op::BarrierReduce(Reduction::Count)),
         ptx: Ptx::Operation,
-        doc: "As `syncthreads`; gives the number of threads that came with a value other than 0. PTX ISA, `barrier.red`.",
+        doc: "Like `syncthreads`; returns the number of threads whose argument is not 0. PTX ISA, `barrier.red`.",
     },
     Intrinsic {
         path: "weft.cuda.syncthreads_and",
         signatures: &[Signature { args: &[Arg::Scalar(Bool)], returns: Returns::Scalar(I32) }],
         lowering: Lowering::Op(Op::BarrierReduce(Reduction::And)),
         ptx: Ptx::Operation,
-        doc: "As `syncthreads`; gives 1 if all threads came with a value other than 0, else 0. PTX ISA, `barrier.red`.",
+        doc: "Like `syncthreads`; returns 1 if the argument of all threads is not 0, else 0. PTX ISA, `barrier.red`.",
     },
     Intrinsic {
         path: "weft.cuda.syncthreads_or",
         signatures: &[Signature { args: &[Arg::Scalar(Bool)], returns: Returns::Scalar(I32) }],
         lowering: Lowering::Op(Op::BarrierReduce(Reduction::Or)),
         ptx: Ptx::Operation,
-        doc: "As `syncthreads`; gives 1 if one thread came with a value other than 0, else 0. PTX ISA, `barrier.red`.",
+        doc: "Like `syncthreads`; returns 1 if the argument of any thread is not 0, else 0. PTX ISA, `barrier.red`.",
     },
     Intrinsic {
         path: "weft.cuda.syncwarp",
@@ -165,7 +166,8 @@ pub(super) const CUDA: &[Intrinsic] = &[
         ],
         lowering: Lowering::Custom(Custom::SyncWarp),
         ptx: Ptx::Has("bar.warp.sync"),
-        doc: "Waits for the threads of the warp that are in a mask (default: all); orders memory between them. PTX ISA, `bar.warp.sync`.",
+        doc: "Waits for the threads of the warp that are in the mask (default: all), and orders memory between them. \
+            PTX ISA, `bar.warp.sync`.",
     },
     Intrinsic {
         path: "weft.cuda.threadfence",
@@ -207,7 +209,8 @@ pub(super) const CUDA: &[Intrinsic] = &[
         ],
         lowering: Lowering::Custom(Custom::SharedArray),
         ptx: Ptx::Has(".shared"),
-        doc: "A block-shared array: `array(shape, dtype)`. The shape is an integer or a tuple known when the kernel is compiled; shape 0 is the launch's dynamic shared memory. Contents are undefined at first.",
+        doc: "An array in the shared memory of the block: `array(shape, dtype)`. The shape is a compile-time integer \
+            or tuple; shape 0 is the dynamic shared memory of the launch. The contents are undefined at first.",
     },
     Intrinsic {
         path: "weft.cuda.local.array",
@@ -228,14 +231,16 @@ pub(super) const CUDA: &[Intrinsic] = &[
         ],
         lowering: Lowering::Custom(Custom::LocalArray),
         ptx: Ptx::Computed,
-        doc: "An array of the thread's own: `array(shape, dtype)`, the shape known when the kernel is compiled. Contents are undefined at first.",
+        doc: "An array in the local memory of the thread: `array(shape, dtype)`. The shape is a compile-time \
+            constant. The contents are undefined at first.",
     },
     Intrinsic {
         path: "weft.carray",
         signatures: &[],
         lowering: Lowering::Custom(Custom::CArray),
         ptx: Ptx::Computed,
-        doc: "An array in C order over what a pointer points to: `carray(ptr, shape, dtype=None)`. A `voidptr` needs the dtype. On the host of a pointer of `ctypes`.",
+        doc: "An array in C order over the memory at a pointer: `carray(ptr, shape, dtype=None)`. A `voidptr` needs \
+            the dtype. On the host it takes a pointer of `ctypes`.",
     },
     Intrinsic {
         path: "weft.farray",
@@ -249,27 +254,33 @@ pub(super) const CUDA: &[Intrinsic] = &[
         signatures: &[],
         lowering: Lowering::Custom(Custom::LiteralUnroll),
         ptx: Ptx::Computed,
-        doc: "A tuple whose items may have different types: a `for` loop over it is compiled for each item.",
+        doc: "Marks a tuple for unrolling: a `for` loop over it is compiled once for each item, whose types may \
+            differ.",
     },
     Intrinsic {
         path: "weft.cuda.inline_ptx",
         signatures: &[],
         lowering: Lowering::Custom(Custom::InlinePtx),
         ptx: Ptx::Computed,
-        doc: "PTX as text, on GPUs: `inline_ptx(text, constraint, operand, …)`. `%0` is the first operand; the constraints are those of CUDA C++'s `asm`: `=r` with the type of a result, `r` with a value that is read, `+r` with one that is changed, `n` with a number for the text. Gives the results. `pure=True` says that it only computes.",
+        doc: "Inline PTX, on GPUs: `inline_ptx(text, constraint, operand, …)`. `%0` is the first operand. The \
+            constraints are those of CUDA C++'s `asm`: `=r` with the type of a result, `r` with a value that is read, \
+            `+r` with a value that is read and written, `n` with a compile-time integer. Returns the results. \
+            `pure=True` promises that it only computes.",
     },
     Intrinsic {
         path: "cffi.FFI.from_buffer",
         signatures: &[],
         lowering: Lowering::Custom(Custom::FromBuffer),
         ptx: Ptx::Computed,
-        doc: "A pointer to the first element of a contiguous array, for code of other languages: `ffi.from_buffer(a)` of a global `ffi = cffi.FFI()`. Its type is `CPointer` of the array's dtype.",
+        doc: "A pointer to the first element of a contiguous array, for code in other languages: `ffi.from_buffer(a)` \
+            of a global `ffi = cffi.FFI()`. Its type is `CPointer` of the array's dtype.",
     },
     Intrinsic {
         path: "weft.cuda.const.array_like",
         signatures: &[],
         lowering: Lowering::Custom(Custom::ConstArrayLike),
         ptx: Ptx::Computed,
-        doc: "A captured array as a constant of the code: `array_like(a)` of a global array of NumPy's is the array as it was when the kernel was compiled, in constant memory. Any other array is itself.",
+        doc: "A global NumPy array in constant memory: `array_like(a)` returns the array with the contents that it \
+            had when the kernel was compiled. Returns any other array unchanged.",
     },
 ];

@@ -58,29 +58,30 @@ libdevice! {
     [atanh F64 atanhf F32] (X -> X) Math(MathFn::Atanh), "Inverse hyperbolic tangent.";
     [cbrt F64 cbrtf F32] (X -> X) Math(MathFn::Cbrt), "Cube root.";
     [ceil F64 ceilf F32] (X -> X) Math(MathFn::Ceil), "Rounds up to an integer.";
-    [copysign F64 copysignf F32] (X X -> X) Math(MathFn::Copysign), "The first number with the sign of the second.";
+    [copysign F64 copysignf F32] (X X -> X) Math(MathFn::Copysign), "The magnitude of the first number with the sign \
+        of the second.";
     [cos F64 cosf F32] (X -> X) Math(MathFn::Cos), "Cosine.";
     [cosh F64 coshf F32] (X -> X) Math(MathFn::Cosh), "Hyperbolic cosine.";
-    [cospi F64 cospif F32] (X -> X) Prelude("libdevice_cospi"), "Cosine of pi times the number.";
+    [cospi F64 cospif F32] (X -> X) Prelude("libdevice_cospi"), "Cosine of pi times x.";
     [erf F64 erff F32] (X -> X) Math(MathFn::Erf), "Error function.";
     [erfc F64 erfcf F32] (X -> X) Math(MathFn::Erfc), "Complementary error function.";
     [erfcinv F64 erfcinvf F32] (X -> X) Prelude("libdevice_erfcinv"), "Inverse of `erfc`.";
     [erfcx F64 erfcxf F32] (X -> X) Prelude("libdevice_erfcx"), "exp(x * x) * erfc(x).";
     [erfinv F64 erfinvf F32] (X -> X) Prelude("libdevice_erfinv"), "Inverse of `erf`.";
-    [exp F64 expf F32] (X -> X) Math(MathFn::Exp), "e to the power of the number.";
-    [exp10 F64 exp10f F32] (X -> X) Prelude("libdevice_exp10"), "10 to the power of the number.";
-    [exp2 F64 exp2f F32] (X -> X) Math(MathFn::Exp2), "2 to the power of the number.";
+    [exp F64 expf F32] (X -> X) Math(MathFn::Exp), "e to the power x.";
+    [exp10 F64 exp10f F32] (X -> X) Prelude("libdevice_exp10"), "10 to the power x.";
+    [exp2 F64 exp2f F32] (X -> X) Math(MathFn::Exp2), "2 to the power x.";
     [expm1 F64 expm1f F32] (X -> X) Math(MathFn::Expm1), "exp(x) - 1.";
     [fabs F64 fabsf F32] (X -> X) Prelude("libdevice_abs"), "Absolute value.";
-    [fdim F64 fdimf F32] (X X -> X) Prelude("libdevice_dim"), "x - y where that is positive, else 0.";
+    [fdim F64 fdimf F32] (X X -> X) Prelude("libdevice_dim"), "x - y if that is positive, else 0.";
     [floor F64 floorf F32] (X -> X) Math(MathFn::Floor), "Rounds down to an integer.";
-    [fmax F64 fmaxf F32] (X X -> X) Prelude("libdevice_fmax"), "The larger; a NaN beside a number is passed over.";
-    [fmin F64 fminf F32] (X X -> X) Prelude("libdevice_fmin"), "The smaller; a NaN beside a number is passed over.";
+    [fmax F64 fmaxf F32] (X X -> X) Prelude("libdevice_fmax"), "The maximum; if one is NaN, the other.";
+    [fmin F64 fminf F32] (X X -> X) Prelude("libdevice_fmin"), "The minimum; if one is NaN, the other.";
     [fmod F64 fmodf F32] (X X -> X) Math(MathFn::Fmod), "The remainder of the quotient rounded toward zero.";
-    [frexp F64 frexpf F32] (X -> X I32) Prelude("libdevice_frexp"), "A fraction in [0.5, 1) and a power of two.";
+    [frexp F64 frexpf F32] (X -> X I32) Prelude("libdevice_frexp"), "The mantissa in [0.5, 1) and the exponent of 2.";
     [hypot F64 hypotf F32] (X X -> X) Math(MathFn::Hypot), "sqrt(x * x + y * y).";
     [ilogb F64 ilogbf F32] (X -> I32) Prelude("libdevice_ilogb"),
-        "The exponent; the least integer of 0 and NaN, the largest of infinity.";
+        "The exponent; the smallest integer for 0 and NaN, the largest for infinity.";
     [j0 F64 j0f F32] (X -> X) Prelude("libdevice_j0"), "Bessel function of the first kind of order 0.";
     [j1 F64 j1f F32] (X -> X) Prelude("libdevice_j1"), "Bessel function of the first kind of order 1.";
     [jn F64 jnf F32] (I32 X -> X) Prelude("libdevice_jn"), "Bessel function of the first kind of order n.";
@@ -93,11 +94,12 @@ libdevice! {
     [log10 F64 log10f F32] (X -> X) Math(MathFn::Log10), "Logarithm to base 10.";
     [log1p F64 log1pf F32] (X -> X) Math(MathFn::Log1p), "log(1 + x).";
     [log2 F64 log2f F32] (X -> X) Math(MathFn::Log2), "Logarithm to base 2.";
-    [logb F64 logbf F32] (X -> X) Prelude("libdevice_logb"), "The exponent as a float; -infinity of 0.";
-    [modf F64 modff F32] (X -> X X) Prelude("libdevice_modf"), "Fraction and integer part, both with the sign.";
+    [logb F64 logbf F32] (X -> X) Prelude("libdevice_logb"), "The exponent as a float; -infinity for 0.";
+    [modf F64 modff F32] (X -> X X) Prelude("libdevice_modf"), "Fractional and integer part, both with the sign of x.";
     [nearbyint F64 nearbyintf F32] (X -> X) Math(MathFn::RoundEven), "Rounds to the nearest integer, half to even.";
-    [nextafter F64 nextafterf F32] (X X -> X) Math(MathFn::Nextafter), "The neighbor of x toward y.";
-    [normcdf F64 normcdff F32] (X -> X) Prelude("libdevice_normcdf"), "Distribution function of the standard normal.";
+    [nextafter F64 nextafterf F32] (X X -> X) Math(MathFn::Nextafter), "The next number after x toward y.";
+    [normcdf F64 normcdff F32] (X -> X) Prelude("libdevice_normcdf"), "Cumulative distribution function of the \
+        standard normal distribution.";
     [normcdfinv F64 normcdfinvf F32] (X -> X) Prelude("libdevice_normcdfinv"), "Inverse of `normcdf`.";
     [pow F64 powf F32] (X X -> X) Math(MathFn::Pow), "x ** y.";
     [powi F64 powif F32] (X I32 -> X) Prelude("libdevice_powi"), "x ** n.";
@@ -111,9 +113,9 @@ libdevice! {
     [scalbn F64 scalbnf F32] (X I32 -> X) Math(MathFn::Ldexp), "x * 2 ** n.";
     [sin F64 sinf F32] (X -> X) Math(MathFn::Sin), "Sine.";
     [sincos F64 sincosf F32] (X -> X X) Prelude("libdevice_sincos"), "Sine and cosine.";
-    [sincospi F64 sincospif F32] (X -> X X) Prelude("libdevice_sincospi"), "Sine and cosine of pi times the number.";
+    [sincospi F64 sincospif F32] (X -> X X) Prelude("libdevice_sincospi"), "Sine and cosine of pi times x.";
     [sinh F64 sinhf F32] (X -> X) Math(MathFn::Sinh), "Hyperbolic sine.";
-    [sinpi F64 sinpif F32] (X -> X) Prelude("libdevice_sinpi"), "Sine of pi times the number.";
+    [sinpi F64 sinpif F32] (X -> X) Prelude("libdevice_sinpi"), "Sine of pi times x.";
     [sqrt F64 sqrtf F32] (X -> X) Math(MathFn::Sqrt), "Square root.";
     [tan F64 tanf F32] (X -> X) Math(MathFn::Tan), "Tangent.";
     [tanh F64 tanhf F32] (X -> X) Math(MathFn::Tanh), "Hyperbolic tangent.";
@@ -135,27 +137,29 @@ libdevice! {
     [fast_sinf F32] (X -> X) Math(MathFn::FastSin), "An approximation on GPUs: `sin.approx`.";
     [fast_tanf F32] (X -> X) Prelude("libdevice_fast_tan"), "An approximation on GPUs: a quotient of approximations.";
 
-    [dadd_rn F64 fadd_rn F32] (X X -> X) Math(MathFn::AddRn), "The sum to nearest even, never fused with a product.";
+    [dadd_rn F64 fadd_rn F32] (X X -> X) Math(MathFn::AddRn), "The sum, rounded to nearest even, never fused with a \
+        product.";
     [dadd_rz F64 fadd_rz F32] (X X -> X) Math(MathFn::AddRz), "The sum, rounded toward zero.";
     [dadd_rd F64 fadd_rd F32] (X X -> X) Math(MathFn::AddRd), "The sum, rounded down.";
     [dadd_ru F64 fadd_ru F32] (X X -> X) Math(MathFn::AddRu), "The sum, rounded up.";
-    [ddiv_rn F64 fdiv_rn F32] (X X -> X) Math(MathFn::DivRn), "The quotient to nearest even.";
+    [ddiv_rn F64 fdiv_rn F32] (X X -> X) Math(MathFn::DivRn), "The quotient, rounded to nearest even.";
     [ddiv_rz F64 fdiv_rz F32] (X X -> X) Math(MathFn::DivRz), "The quotient, rounded toward zero.";
     [ddiv_rd F64 fdiv_rd F32] (X X -> X) Math(MathFn::DivRd), "The quotient, rounded down.";
     [ddiv_ru F64 fdiv_ru F32] (X X -> X) Math(MathFn::DivRu), "The quotient, rounded up.";
-    [dmul_rn F64 fmul_rn F32] (X X -> X) Math(MathFn::MulRn), "The product to nearest even, never fused with a sum.";
+    [dmul_rn F64 fmul_rn F32] (X X -> X) Math(MathFn::MulRn), "The product, rounded to nearest even, never fused with \
+        a sum.";
     [dmul_rz F64 fmul_rz F32] (X X -> X) Math(MathFn::MulRz), "The product, rounded toward zero.";
     [dmul_rd F64 fmul_rd F32] (X X -> X) Math(MathFn::MulRd), "The product, rounded down.";
     [dmul_ru F64 fmul_ru F32] (X X -> X) Math(MathFn::MulRu), "The product, rounded up.";
-    [drcp_rn F64 frcp_rn F32] (X -> X) Prelude("libdevice_rcp_rn"), "1 / x to nearest even.";
+    [drcp_rn F64 frcp_rn F32] (X -> X) Prelude("libdevice_rcp_rn"), "1 / x, rounded to nearest even.";
     [drcp_rz F64 frcp_rz F32] (X -> X) Prelude("libdevice_rcp_rz"), "1 / x, rounded toward zero.";
     [drcp_rd F64 frcp_rd F32] (X -> X) Prelude("libdevice_rcp_rd"), "1 / x, rounded down.";
     [drcp_ru F64 frcp_ru F32] (X -> X) Prelude("libdevice_rcp_ru"), "1 / x, rounded up.";
-    [dsqrt_rn F64 fsqrt_rn F32] (X -> X) Math(MathFn::SqrtRn), "Square root to nearest even.";
+    [dsqrt_rn F64 fsqrt_rn F32] (X -> X) Math(MathFn::SqrtRn), "Square root, rounded to nearest even.";
     [dsqrt_rz F64 fsqrt_rz F32] (X -> X) Math(MathFn::SqrtRz), "Square root, rounded toward zero.";
     [dsqrt_rd F64 fsqrt_rd F32] (X -> X) Math(MathFn::SqrtRd), "Square root, rounded down.";
     [dsqrt_ru F64 fsqrt_ru F32] (X -> X) Math(MathFn::SqrtRu), "Square root, rounded up.";
-    [fsub_rn F32] (X X -> X) Prelude("libdevice_sub_rn"), "The difference to nearest even, never fused.";
+    [fsub_rn F32] (X X -> X) Prelude("libdevice_sub_rn"), "The difference, rounded to nearest even, never fused.";
     [fsub_rz F32] (X X -> X) Prelude("libdevice_sub_rz"), "The difference, rounded toward zero.";
     [fsub_rd F32] (X X -> X) Prelude("libdevice_sub_rd"), "The difference, rounded down.";
     [fsub_ru F32] (X X -> X) Prelude("libdevice_sub_ru"), "The difference, rounded up.";
@@ -164,8 +168,8 @@ libdevice! {
     [fma_rz F64 fmaf_rz F32] (X X X -> X) Math(MathFn::FmaRz), "x * y + z, rounded once toward zero.";
     [fma_rd F64 fmaf_rd F32] (X X X -> X) Math(MathFn::FmaRd), "x * y + z, rounded once down.";
     [fma_ru F64 fmaf_ru F32] (X X X -> X) Math(MathFn::FmaRu), "x * y + z, rounded once up.";
-    [frsqrt_rn F32] (X -> X) Prelude("libdevice_rsqrt_rn"), "1 / sqrt(x) to nearest even.";
-    [saturatef F32] (X -> X) Prelude("libdevice_saturate"), "At least 0 and at most 1; 0 of NaN.";
+    [frsqrt_rn F32] (X -> X) Prelude("libdevice_rsqrt_rn"), "1 / sqrt(x), rounded to nearest even.";
+    [saturatef F32] (X -> X) Prelude("libdevice_saturate"), "Clamped to [0, 1]; NaN becomes 0.";
 
     [double2float_rn F64] (X -> F32) Prelude("libdevice_same"), "The nearest `float32`, ties to even.";
     [double2float_rz F64] (X -> F32) Math(MathFn::ConvertRz), "A `float32`, rounded toward zero.";
@@ -218,25 +222,26 @@ libdevice! {
     [int_as_float I32] (X -> F32) Prelude("libdevice_as_float"), "The number with these bits.";
     [longlong_as_double I64] (X -> F64) Prelude("libdevice_as_double"), "The number with these bits.";
     [float2half_rn F32] (X -> I16) Prelude("libdevice_half_bits"), "The bits of the nearest `float16`.";
-    [half2float I16] (X -> F32) Prelude("libdevice_of_half_bits"), "The number of a `float16`'s bits.";
-    [isfinited F64 finitef F32] (X -> I32) Math(MathFn::Isfinite), "1 of a number that is finite, else 0.";
-    [isinfd F64 isinff F32] (X -> I32) Math(MathFn::Isinf), "1 of an infinity, else 0.";
-    [isnand F64 isnanf F32] (X -> I32) Math(MathFn::Isnan), "1 of NaN, else 0.";
-    [signbitd F64 signbitf F32] (X -> I32) Prelude("libdevice_signbit"), "1 where the sign is minus, else 0.";
+    [half2float I16] (X -> F32) Prelude("libdevice_of_half_bits"), "The number with the bits of a `float16`.";
+    [isfinited F64 finitef F32] (X -> I32) Math(MathFn::Isfinite), "1 for a finite number, else 0.";
+    [isinfd F64 isinff F32] (X -> I32) Math(MathFn::Isinf), "1 for an infinity, else 0.";
+    [isnand F64 isnanf F32] (X -> I32) Math(MathFn::Isnan), "1 for NaN, else 0.";
+    [signbitd F64 signbitf F32] (X -> I32) Prelude("libdevice_signbit"), "1 if the sign is negative, else 0.";
 
     [abs I32 llabs I64] (X -> X) Prelude("libdevice_abs"), "Absolute value; wraps.";
-    [brev I32 brevll I64] (X -> X) Math(MathFn::ReverseBits), "The bits from last to first.";
+    [brev I32 brevll I64] (X -> X) Math(MathFn::ReverseBits), "The bits in reverse order.";
     [byte_perm U32] (X X X -> I32) Prelude("libdevice_byte_perm"),
         "Four of eight bytes, each chosen by three bits of the last number. PTX ISA, `prmt`.";
-    [clz I32 clzll I64] (X -> I32) Prelude("libdevice_clz"), "Zeros before the first bit that is set.";
-    [ffs I32 ffsll I64] (X -> I32) Prelude("libdevice_ffs"), "Number of the last bit that is set, from 1 on; 0 of 0.";
-    [popc I32 popcll I64] (X -> I32) Prelude("libdevice_popc"), "How many bits are set.";
+    [clz I32 clzll I64] (X -> I32) Prelude("libdevice_clz"), "The number of leading zero bits.";
+    [ffs I32 ffsll I64] (X -> I32) Prelude("libdevice_ffs"), "The position of the lowest set bit, counted from 1; 0 \
+        for 0.";
+    [popc I32 popcll I64] (X -> I32) Prelude("libdevice_popc"), "The number of set bits.";
     [hadd I32 uhadd U32] (X X -> I32) Prelude("libdevice_hadd"), "The mean, rounded down.";
     [rhadd I32 urhadd U32] (X X -> I32) Prelude("libdevice_rhadd"), "The mean, rounded up.";
-    [max I32 umax U32] (X X -> I32) Prelude("libdevice_max"), "The larger.";
-    [llmax I64 ullmax U64] (X X -> I64) Prelude("libdevice_max"), "The larger.";
-    [min I32 umin U32] (X X -> I32) Prelude("libdevice_min"), "The smaller.";
-    [llmin I64 ullmin U64] (X X -> I64) Prelude("libdevice_min"), "The smaller.";
+    [max I32 umax U32] (X X -> I32) Prelude("libdevice_max"), "The maximum.";
+    [llmax I64 ullmax U64] (X X -> I64) Prelude("libdevice_max"), "The maximum.";
+    [min I32 umin U32] (X X -> I32) Prelude("libdevice_min"), "The minimum.";
+    [llmin I64 ullmin U64] (X X -> I64) Prelude("libdevice_min"), "The minimum.";
     [mul24 I32] (X X -> X) Prelude("libdevice_mul24"), "The lower 32 bits of the product of the lower 24.";
     [umul24 U32] (X X -> I32) Prelude("libdevice_umul24"), "The lower 32 bits of the product of the lower 24.";
     [mulhi I32 umulhi U32] (X X -> I32) Prelude("libdevice_mul_high"), "The upper 32 bits of the product.";

@@ -25,16 +25,16 @@ pub(super) const MATH: &[Intrinsic] = &[
         "math.comb",
         INTEGERS,
         Lowering::Prelude("math_comb"),
-        "How many ways there are to choose k of n things; wraps beyond 64 bits.",
+        "The number of ways to choose k of n items; wraps around at 64 bits.",
     ),
-    row("math.dist", &[], Lowering::Custom(Custom::Dist), "The distance of two points, given as tuples."),
-    row("math.factorial", INTEGER, Lowering::Prelude("math_factorial"), "n!; wraps beyond 64 bits."),
+    row("math.dist", &[], Lowering::Custom(Custom::Dist), "The distance of two points, which are tuples."),
+    row("math.factorial", INTEGER, Lowering::Prelude("math_factorial"), "n!; wraps around at 64 bits."),
     row("math.fma", FMA, Lowering::Math(MathFn::Fma), "x * y + z, rounded once."),
     row(
         "math.gcd",
         INTEGERS,
         Lowering::Fold(&Lowering::Prelude("math_gcd")),
-        "Greatest common divisor of two integers or more.",
+        "Greatest common divisor of two or more integers.",
     ),
     row(
         "math.isclose",
@@ -46,27 +46,27 @@ pub(super) const MATH: &[Intrinsic] = &[
         "math.isqrt",
         INTEGER,
         Lowering::Prelude("math_isqrt"),
-        "The integer part of the square root; 0 of a negative number.",
+        "The integer part of the square root; 0 for a negative number.",
     ),
     row(
         "math.lcm",
         INTEGERS,
         Lowering::Fold(&Lowering::Prelude("math_lcm")),
-        "Least common multiple of two integers or more.",
+        "Least common multiple of two or more integers.",
     ),
     row(
         "math.perm",
         PERM,
         Lowering::Prelude("math_perm"),
-        "How many ways there are to arrange k of n things (all if no k is given); wraps beyond 64 bits.",
+        "The number of ways to arrange k of n items (all if k is not given); wraps around at 64 bits.",
     ),
     row(
         "math.prod",
         &[],
         Lowering::Custom(Custom::Prod),
-        "The product of a tuple or a one-dimensional array, from `start=1` on.",
+        "The product of a tuple or a one-dimensional array, times `start=1`.",
     ),
-    row("math.ulp", FLOAT, Lowering::Prelude("math_ulp"), "The value of the last bit."),
+    row("math.ulp", FLOAT, Lowering::Prelude("math_ulp"), "The value of the least significant bit."),
     Intrinsic {
         path: "math.acos",
         signatures: &[
@@ -137,7 +137,7 @@ pub(super) const MATH: &[Intrinsic] = &[
         ],
         lowering: Lowering::Math(MathFn::Ceil),
         ptx: Ptx::Has("cvt.rpi"),
-        doc: "Rounds up; gives a float, as Numba does.",
+        doc: "Rounds up; returns a float, as in Numba.",
     },
     Intrinsic {
         path: "math.cos",
@@ -225,7 +225,7 @@ pub(super) const MATH: &[Intrinsic] = &[
         ],
         lowering: Lowering::Math(MathFn::Floor),
         ptx: Ptx::Has("cvt.rmi"),
-        doc: "Rounds down; gives a float, as Numba does.",
+        doc: "Rounds down; returns a float, as in Numba.",
     },
     Intrinsic {
         path: "math.gamma",
@@ -252,7 +252,7 @@ pub(super) const MATH: &[Intrinsic] = &[
         signatures: LOG,
         lowering: Lowering::MathOr(MathFn::Log, "math_log"),
         ptx: Ptx::Computed,
-        doc: "Natural logarithm, or to the base that a second argument is.",
+        doc: "Natural logarithm, or the logarithm to the base in a second argument.",
     },
     Intrinsic {
         path: "math.log10",
@@ -354,7 +354,7 @@ pub(super) const MATH: &[Intrinsic] = &[
         ],
         lowering: Lowering::Math(MathFn::Trunc),
         ptx: Ptx::Has("cvt.rzi"),
-        doc: "Rounds toward zero; gives a float, as Numba does.",
+        doc: "Rounds toward zero; returns a float, as in Numba.",
     },
     Intrinsic {
         path: "math.atan2",
@@ -374,7 +374,7 @@ pub(super) const MATH: &[Intrinsic] = &[
         ],
         lowering: Lowering::Math(MathFn::Copysign),
         ptx: Ptx::Computed,
-        doc: "The size of x with the sign of y.",
+        doc: "The magnitude of x with the sign of y.",
     },
     Intrinsic {
         path: "math.fmod",
@@ -394,7 +394,7 @@ pub(super) const MATH: &[Intrinsic] = &[
         ],
         lowering: Lowering::Fold(&Lowering::Math(MathFn::Hypot)),
         ptx: Ptx::Computed,
-        doc: "sqrt(x*x + y*y) without overflow; of two numbers or more.",
+        doc: "sqrt(x*x + y*y + …) without overflow, for two or more numbers.",
     },
     Intrinsic {
         path: "math.nextafter",
@@ -457,7 +457,7 @@ pub(super) const MATH: &[Intrinsic] = &[
         ],
         lowering: Lowering::Math(MathFn::Isfinite),
         ptx: Ptx::Computed,
-        doc: "Neither infinite nor NaN.",
+        doc: "Whether it is neither infinite nor NaN.",
     },
     Intrinsic {
         path: "math.isinf",
@@ -477,7 +477,7 @@ pub(super) const MATH: &[Intrinsic] = &[
         ],
         lowering: Lowering::Math(MathFn::Isnan),
         ptx: Ptx::Computed,
-        doc: "Not a number.",
+        doc: "Whether it is NaN.",
     },
     Intrinsic {
         path: "math.frexp",
@@ -497,7 +497,7 @@ pub(super) const MATH: &[Intrinsic] = &[
         ],
         lowering: Lowering::Custom(Custom::Modf),
         ptx: Ptx::Computed,
-        doc: "(fraction, integer part), both with the sign of x.",
+        doc: "(fractional part, integer part), both with the sign of x.",
     },
     Intrinsic {
         path: "math.degrees",

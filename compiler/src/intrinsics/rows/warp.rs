@@ -87,25 +87,29 @@ pub(super) const WARP: &[Intrinsic] = &[
         "weft.cuda.shfl_sync",
         Shuffle::Index,
         "shfl.sync.idx",
-        "`shfl_sync(mask, value, src_lane, width=32)`: the value that the lane `src_lane` (modulo `width`) gives, of those in the mask. Of any number, and of a tuple its items. PTX ISA, `shfl.sync`.",
+        "`shfl_sync(mask, value, src_lane, width=32)`: the value of the lane `src_lane` (modulo `width`), among the \
+         lanes of the mask. Takes any number, or a tuple of numbers. PTX ISA, `shfl.sync`.",
     ),
     shuffle(
         "weft.cuda.shfl_up_sync",
         Shuffle::Up,
         "shfl.sync.up",
-        "`shfl_up_sync(mask, value, delta, width=32)`: the value of the lane `delta` below; the first lanes keep their own. PTX ISA, `shfl.sync`.",
+        "`shfl_up_sync(mask, value, delta, width=32)`: the value of the lane `delta` below; the first `delta` lanes \
+         get their own value. PTX ISA, `shfl.sync`.",
     ),
     shuffle(
         "weft.cuda.shfl_down_sync",
         Shuffle::Down,
         "shfl.sync.down",
-        "`shfl_down_sync(mask, value, delta, width=32)`: the value of the lane `delta` above; the last lanes keep their own. PTX ISA, `shfl.sync`.",
+        "`shfl_down_sync(mask, value, delta, width=32)`: the value of the lane `delta` above; the last `delta` lanes \
+         get their own value. PTX ISA, `shfl.sync`.",
     ),
     shuffle(
         "weft.cuda.shfl_xor_sync",
         Shuffle::Xor,
         "shfl.sync.bfly",
-        "`shfl_xor_sync(mask, value, lane_mask, width=32)`: the value of the lane whose number differs in the bits of `lane_mask`. PTX ISA, `shfl.sync`.",
+        "`shfl_xor_sync(mask, value, lane_mask, width=32)`: the value of the lane whose index is this lane's XOR \
+         `lane_mask`. PTX ISA, `shfl.sync`.",
     ),
     warp(
         "weft.cuda.all_sync",
@@ -117,7 +121,7 @@ pub(super) const WARP: &[Intrinsic] = &[
         "weft.cuda.any_sync",
         VOTED,
         Lowering::Op(Op::Vote(Vote::Any)),
-        "`any_sync(mask, predicate)`: whether the predicate is true in one of the lanes of the mask. PTX ISA, `vote.sync`.",
+        "`any_sync(mask, predicate)`: whether the predicate is true in any lane of the mask. PTX ISA, `vote.sync`.",
     ),
     warp(
         "weft.cuda.eq_sync",
@@ -129,61 +133,59 @@ pub(super) const WARP: &[Intrinsic] = &[
         "weft.cuda.ballot_sync",
         numbers![I32 BOOL -> I32],
         Lowering::Op(Op::Vote(Vote::Ballot)),
-        "`ballot_sync(mask, predicate)`: a bit for each lane of the mask in which the predicate is true. PTX ISA, `vote.sync`.",
+        "`ballot_sync(mask, predicate)`: an integer with a bit set for each lane of the mask in which the predicate \
+         is true. PTX ISA, `vote.sync`.",
     ),
     Intrinsic {
         path: "weft.cuda.match_any_sync",
         signatures: MATCHED,
         lowering: Lowering::Custom(Custom::MatchAnySync),
         ptx: Ptx::Has("match.any.sync"),
-        doc: "`match_any_sync(mask, value)`: the lanes of the mask whose value has the same bits as the thread's own. PTX ISA, `match.sync`.",
+        doc: "`match_any_sync(mask, value)`: the mask of the lanes whose value has the same bits as this thread's. \
+            PTX ISA, `match.sync`.",
     },
     Intrinsic {
         path: "weft.cuda.match_all_sync",
         signatures: MATCHED_ALL,
         lowering: Lowering::Custom(Custom::MatchAllSync),
         ptx: Ptx::Has("match.all.sync"),
-        doc: "`match_all_sync(mask, value)`: the lanes of the mask, if the values of all of them have the same bits, else 0; and whether they have. PTX ISA, `match.sync`.",
+        doc: "`match_all_sync(mask, value)`: a tuple of the mask if the values of all its lanes have the same bits, \
+            else 0, and of whether they have. PTX ISA, `match.sync`.",
     },
     warp(
         "weft.cuda.activemask",
         NO_ARGUMENTS,
         Lowering::Op(Op::ActiveMask),
-        "A bit for each lane of the warp that is here together with the thread. Nothing makes lanes come together again: on the CPU those that take the same way do. PTX ISA, `activemask`.",
+        "The mask of the lanes of the warp that execute this call together. Divergent lanes may not have reconverged; \
+         on the CPU, lanes on the same path are together. PTX ISA, `activemask`.",
     ),
-    lanes(
-        "weft.cuda.lanemask_lt",
-        "lanemask_lt",
-        "A bit for each lane of the warp below the thread's. CUDA's `%lanemask_lt`.",
-    ),
+    lanes("weft.cuda.lanemask_lt", "lanemask_lt", "The mask of the lanes below this thread's. CUDA's `%lanemask_lt`."),
     lanes(
         "weft.cuda.lanemask_le",
         "lanemask_le",
-        "A bit for each lane below the thread's, and its own. CUDA's `%lanemask_le`.",
+        "The mask of the lanes below this thread's, and its own. CUDA's `%lanemask_le`.",
     ),
-    lanes("weft.cuda.lanemask_eq", "lanemask_eq", "The bit of the thread's own lane. CUDA's `%lanemask_eq`."),
+    lanes("weft.cuda.lanemask_eq", "lanemask_eq", "The mask of this thread's own lane. CUDA's `%lanemask_eq`."),
     lanes(
         "weft.cuda.lanemask_ge",
         "lanemask_ge",
-        "A bit for each lane above the thread's, and its own. CUDA's `%lanemask_ge`.",
+        "The mask of the lanes above this thread's, and its own. CUDA's `%lanemask_ge`.",
     ),
-    lanes(
-        "weft.cuda.lanemask_gt",
-        "lanemask_gt",
-        "A bit for each lane of the warp above the thread's. CUDA's `%lanemask_gt`.",
-    ),
+    lanes("weft.cuda.lanemask_gt", "lanemask_gt", "The mask of the lanes above this thread's. CUDA's `%lanemask_gt`."),
     row(
         "weft.cuda.elect_sync",
         VOTED_FOR,
         Lowering::Prelude("elect_sync"),
-        "`elect_sync(mask)`: true in one of the lanes of the mask, the lowest that has not returned, and false in the others.",
+        "`elect_sync(mask)`: True in one lane of the mask, the lowest that has not returned, and False in the others.",
     ),
     reduction(
         "weft.cuda.reduce_add_sync",
         ADDED,
         WarpReduction::Add,
         "lanes_add",
-        "`reduce_add_sync(mask, value)`: the sum of the values of the lanes in the mask, the same bits in all of them; that of integers wraps. CUDA's `__reduce_add_sync`; of 32 bits PTX ISA's `redux.sync` where an SM has it, else shuffles.",
+        "`reduce_add_sync(mask, value)`: the sum of the values of the lanes in the mask, with the same bits in all \
+         lanes. Integers wrap around. CUDA's `__reduce_add_sync`. Uses PTX ISA's `redux.sync` for 32-bit integers if \
+         the SM has it, else shuffles.",
     ),
     reduction(
         "weft.cuda.reduce_min_sync",
@@ -211,7 +213,7 @@ pub(super) const WARP: &[Intrinsic] = &[
         BITWISE,
         WarpReduction::Or,
         "lanes_or",
-        "`reduce_or_sync(mask, value)`: the bits that one of the lanes in the mask has set. PTX ISA, `redux.sync`.",
+        "`reduce_or_sync(mask, value)`: the bits that any lane in the mask has set. PTX ISA, `redux.sync`.",
     ),
     reduction(
         "weft.cuda.reduce_xor_sync",

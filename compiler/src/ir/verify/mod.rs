@@ -138,7 +138,7 @@ impl Checker<'_> {
         let mut params = BTreeSet::new();
         for id in &function.params {
             self.check(function.locals.get(*id).is_some(), || format!("parameter ${id:?} is no local"));
-            self.check(params.insert(*id), || format!("parameter ${id:?} stands twice"));
+            self.check(params.insert(*id), || format!("parameter ${id:?} occurs twice"));
         }
         match function.kind {
             FunctionKind::Kernel => {
@@ -172,7 +172,7 @@ impl Checker<'_> {
         }
         for (index, (slot, param)) in function.slots.iter().zip(&function.params).enumerate() {
             self.check(!function.slots.iter().take(index).any(|other| other == slot), || {
-                format!("slot {} stands twice", ShownSlot(slot, None))
+                format!("slot {} occurs twice", ShownSlot(slot, None))
             });
             let Some(local) = function.locals.get(*param) else { continue };
             let shown = ShownSlot(slot, None);
@@ -265,10 +265,10 @@ impl Checker<'_> {
                 self.block(body, InLoops { in_body: true, ..place });
                 self.block(step, InLoops { in_body: false, in_step: true });
             }
-            StmtKind::Break => self.check(place.in_body, || "`break` stands in no loop's body".to_owned()),
-            StmtKind::Continue => self.check(place.in_body, || "`continue` stands in no loop's body".to_owned()),
+            StmtKind::Break => self.check(place.in_body, || "`break` outside a loop body".to_owned()),
+            StmtKind::Continue => self.check(place.in_body, || "`continue` outside a loop body".to_owned()),
             StmtKind::Return(values) => {
-                self.check(!place.in_step, || "`return` stands in a loop's step".to_owned());
+                self.check(!place.in_step, || "`return` in the step of a loop".to_owned());
                 let types: Vec<_> = values.iter().map(|value| self.operand(*value)).collect();
                 let expected = &self.function.results;
                 self.check(types.len() == expected.len(), || {
@@ -415,7 +415,7 @@ impl Checker<'_> {
         };
         let name = &callee.name;
         let in_order = func < self.id || self.circles.have_both(func, self.id);
-        self.check(in_order, || format!("call: @{name} does not stand before its caller"));
+        self.check(in_order, || format!("call: @{name} is not defined before its caller"));
         self.check(callee.kind == FunctionKind::Device, || format!("call: @{name} is no device function"));
         let n_params = callee.params.len();
         self.check(args.len() == n_params, || format!("call: {} arguments, @{name} takes {n_params}", args.len()));

@@ -374,12 +374,12 @@ fn each_broken_module_is_caught() {
         ("warp_barrier: an operand is int64, not int32", with_stmt(|b| op(Op::WarpBarrier, vec![read(b, I)]))),
         ("if: the condition is int64", with_stmt(|b| StmtKind::If { cond: read(b, I), then: vec![], otherwise: vec![] })),
         // Control flow.
-        ("`break` stands in no loop's body", with_stmt(|_| StmtKind::Break)),
-        ("`continue` stands in no loop's body", with_stmt(|_| StmtKind::Continue)),
-        ("`break` stands in no loop's body", with_loop(vec![], vec![StmtKind::Break])),
-        ("`continue` stands in no loop's body", with_loop(vec![], vec![StmtKind::Continue])),
-        ("`return` stands in a loop's step", with_loop(vec![], vec![StmtKind::Return(vec![])])),
-        ("`return` stands in a loop's step", with_loop(vec![], vec![StmtKind::Loop { body: vec![stmt(StmtKind::Return(vec![]))], step: vec![] }])),
+        ("`break` outside a loop body", with_stmt(|_| StmtKind::Break)),
+        ("`continue` outside a loop body", with_stmt(|_| StmtKind::Continue)),
+        ("`break` outside a loop body", with_loop(vec![], vec![StmtKind::Break])),
+        ("`continue` outside a loop body", with_loop(vec![], vec![StmtKind::Continue])),
+        ("`return` in the step of a loop", with_loop(vec![], vec![StmtKind::Return(vec![])])),
+        ("`return` in the step of a loop", with_loop(vec![], vec![StmtKind::Loop { body: vec![stmt(StmtKind::Return(vec![]))], step: vec![] }])),
         ("return: 1 values for 0 results", with_stmt(|b| StmtKind::Return(vec![read(b, I)]))),
         ("return: the value is int64, the result float64", changed(|m| {
             let f = &mut m.functions[CALLEE];

@@ -186,7 +186,7 @@ impl Plan {
         };
         let order = match (threads[0], self.orders[0]) {
             (1, _) | (_, Order::Blocks) => "",
-            (_, Order::Neighbors) => ", neighbors in x",
+            (_, Order::Neighbors) => ", contiguous in x",
             (_, Order::Strided) => ", strided in x",
         };
         format!("{what} in one{order}")

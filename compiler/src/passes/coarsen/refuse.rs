@@ -22,13 +22,13 @@ const MOST_LOCAL_BYTES: u64 = LOCAL_BYTES / 4;
 /// Reasons that need no analysis of a module.
 pub(super) fn module(module: &Module, circles: &Circles, effects: &[Effects]) -> Result<(), String> {
     if module.kernel().is_none_or(|kernel| kernel.kind != FunctionKind::Kernel) {
-        return Err("it is no kernel".to_owned());
+        return Err("it is not a kernel".to_owned());
     }
     if module.cooperative {
         return Err("the blocks of its grid wait for each other".to_owned());
     }
     if !circles.is_empty() {
-        return Err("a function calls itself".to_owned());
+        return Err("a function is recursive".to_owned());
     }
     if module.shared.iter().any(|(_, array)| array.kind == SharedKind::Coop) {
         return Err("it has collective operations (cuda.coop)".to_owned());
@@ -45,7 +45,7 @@ pub(super) fn module(module: &Module, circles: &Circles, effects: &[Effects]) ->
         });
         for_each_expr_of_block(function, &function.body, &mut |expr| {
             if let ExprKind::Special(SpecialRegister::LaneId | SpecialRegister::WarpSize) = function.exprs[expr].kind {
-                why = why.or(Some("it asks for its lane or for the size of a warp"));
+                why = why.or(Some("it reads its lane or the warp size"));
             }
         });
         if let Some(why) = why {
@@ -66,17 +66,21 @@ pub(super) fn merging(module: &Module) -> Result<(), String> {
             counts |= matches!(stmt.kind, StmtKind::Op { op: Op::BarrierReduce(_), .. });
         });
     }
-    if counts { Err("its blocks cannot be merged: it counts over the threads of each".to_owned()) } else { Ok(()) }
+    if counts {
+        Err("its blocks cannot be merged: its barriers reduce over the threads of a block".to_owned())
+    } else {
+        Ok(())
+    }
 }
 
 /// Why a kernel with an operation is left alone.
 fn reason(op: Op) -> Option<&'static str> {
     match op {
         Op::Barrier | Op::BarrierReduce(_) | Op::Store(_) => None,
-        Op::Load(LoadHint::Volatile) => Some("it reads what others write at any time (ldcv)"),
+        Op::Load(LoadHint::Volatile) => Some("it has volatile loads (ldcv)"),
         Op::Load(LoadHint::All | LoadHint::Global | LoadHint::Streaming | LoadHint::LastUse) => None,
         Op::Atomic { order, .. } => {
-            (order.acquires() || order.releases()).then_some("it orders memory by atomic steps")
+            (order.acquires() || order.releases()).then_some("it has atomic operations that order memory")
         }
         Op::GridBarrier => Some("the blocks of its grid wait for each other"),
         Op::WarpBarrier
@@ -87,12 +91,12 @@ fn reason(op: Op) -> Option<&'static str> {
         | Op::WarpReduce(_)
         | Op::ActiveMask
         | Op::LaneBits(_)
-        | Op::OfWarps => Some("it has operations of warps"),
+        | Op::OfWarps => Some("it has warp operations"),
         Op::Fence(_) => Some("it has fences"),
         Op::Print(_) => Some("it prints"),
         Op::Ptx { pure: true, .. } => None,
-        Op::Ptx { pure: false, .. } => Some("it has PTX of its own"),
-        Op::External(_) => Some("it calls functions of other languages"),
+        Op::Ptx { pure: false, .. } => Some("it has inline PTX"),
+        Op::External(_) => Some("it calls linked functions"),
         Op::Clock(Clock::Cycles32 | Clock::Cycles64 | Clock::Nanoseconds) => Some("it reads a clock"),
         Op::Nanosleep => Some("it sleeps"),
         Op::Breakpoint => Some("it has a breakpoint"),
@@ -115,7 +119,11 @@ impl Waits {
     /// Says so if that matters to copies of such factors.
     pub(super) fn refuse(self, factors: Factors) -> Result<(), String> {
         let waits = if factors.blocks_in_one() > 1 { self.anywhere } else { self.between_barriers };
-        if waits { Err("a thread may wait in a loop for what another one writes".to_owned()) } else { Ok(()) }
+        if waits {
+            Err("a thread may wait in a loop for a value that another thread writes".to_owned())
+        } else {
+            Ok(())
+        }
     }
 }
 

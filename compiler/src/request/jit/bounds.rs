@@ -20,8 +20,8 @@ pub(super) fn launch_bounds(value: &OptionValue) -> Result<Option<LaunchBounds>,
     }
     let message = || {
         format!(
-            "launch_bounds must be the most threads of a block, from 1, or a tuple of that, the fewest blocks on a \
-             multiprocessor and the most of a cluster, not {value}"
+            "launch_bounds must be the maximum threads per block (at least 1), or a tuple of that, the minimum blocks \
+             per multiprocessor and the maximum blocks per cluster, not {value}"
         )
     };
     let mut bounds = [None; 3];

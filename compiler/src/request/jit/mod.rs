@@ -131,7 +131,7 @@ macro_rules! truth {
 const REMOVED: &[(&str, &str)] = &[
     ("argtypes", "pass a signature: @cuda.jit('void(float32[:])')"),
     ("restype", "pass a signature: @cuda.jit('float32(float32)', device=True)"),
-    ("bind", "kernels are always loaded on the current device"),
+    ("bind", "leave it out: kernels are always loaded on the current device"),
 ];
 
 /// What an option that changes no code is.
@@ -151,7 +151,7 @@ pub const JIT_OPTIONS: &[JitOption] = &[
         name: "device",
         default: "False",
         allowed: "bool",
-        doc: "The function is called from kernels only. A function without it can be both.",
+        doc: "Make a device function, which can only be called from kernels. A function without this option can be launched and called.",
         read: truth!(device),
         ..NO_CODE
     },
@@ -160,7 +160,7 @@ pub const JIT_OPTIONS: &[JitOption] = &[
         default: "'never'",
         allowed: "'never', 'always', bool, or a function",
         changes: (true, true),
-        doc: "`'always'` or True puts the function's code into its callers. A function, which Numba asks, leaves it to LLVM.",
+        doc: "`'always'` or True inlines the function into its callers. A function (which Numba would call to decide) leaves the decision to LLVM.",
         read: Some(|options, value| {
             options.inline = match value {
                 OptionValue::Bool(inline) => *inline,
@@ -184,7 +184,7 @@ pub const JIT_OPTIONS: &[JitOption] = &[
         default: "False",
         allowed: "bool",
         changes: (true, true),
-        doc: "The same.",
+        doc: "The same as `inline='always'`.",
         read: Some(|options, value| {
             options.inline |= value.switch("forceinline")?;
             Ok(())
@@ -195,15 +195,15 @@ pub const JIT_OPTIONS: &[JitOption] = &[
         name: "link",
         default: "()",
         allowed: "path, `LinkableCode` or list",
-        doc: "Code from elsewhere that is linked with the kernel: paths of PTX, CUDA C++, cubins, fatbins, objects, archives and LTO-IR, `LinkableCode` objects, or a list of these.",
+        doc: "Code to link with the kernel: paths of PTX, CUDA C++, cubins, fatbins, objects, archives and LTO-IR, `LinkableCode` objects, or a list of these.",
         ..NO_CODE
     },
     JitOption {
         name: "debug",
-        allowed: "bool, or None: what `WEFT_DEBUG` says",
+        allowed: "bool, or None for the setting `WEFT_DEBUG`",
         changes: (true, true),
         flag: Flag::Switch("debug"),
-        doc: "Line tables and unoptimized code, and Python's rules: `raise`, `assert`, divisions by zero and bad indices of tuples raise exceptions. A launch waits for its end, and raises the first of them.",
+        doc: "Compile with line tables and without optimizations. `raise`, `assert`, divisions by zero and bad indices of tuples raise exceptions, as in Python. Each launch waits until the kernel has finished, and raises the first exception.",
         read: Some(|options, value| {
             options.code.debug = value.switch("debug")?;
             options.code.lineinfo |= options.code.debug;
@@ -216,7 +216,7 @@ pub const JIT_OPTIONS: &[JitOption] = &[
         name: "opt",
         allowed: "bool",
         changes: (true, true),
-        doc: "Optimize; on unless `debug`.",
+        doc: "Optimize. The default is True, or False with `debug`.",
         read: Some(|options, value| {
             if *value != OptionValue::None {
                 options.code.opt = value.switch("opt")?;
@@ -231,7 +231,7 @@ pub const JIT_OPTIONS: &[JitOption] = &[
         allowed: "bool",
         changes: (true, true),
         flag: Flag::Switch("lineinfo"),
-        doc: "Line tables for profilers.",
+        doc: "Add line tables for profilers.",
         read: Some(|options, value| {
             options.code.lineinfo |= value.switch("lineinfo")?;
             Ok(())
@@ -240,7 +240,7 @@ pub const JIT_OPTIONS: &[JitOption] = &[
     JitOption {
         name: "cache",
         allowed: "bool",
-        doc: "Whether kernels are kept on the disk for the next time; if it is not given, as the setting WEFT_CACHE says.",
+        doc: "Whether to cache the kernel on the disk for later processes. The default is the setting WEFT_CACHE.",
         read: Some(|options, value| {
             options.no_cache = *value != OptionValue::None && !value.switch("cache")?;
             Ok(())
@@ -253,7 +253,7 @@ pub const JIT_OPTIONS: &[JitOption] = &[
         allowed: "bool",
         changes: (true, true),
         flag: Flag::Switch("fastmath"),
-        doc: "Relaxed floating point: denormals are zero, division and functions are approximate, sums are reordered.",
+        doc: "Relax floating point: denormals are zero, division and functions are approximate, sums are reordered.",
         read: Some(|options, value| {
             options.code.fastmath = value.switch("fastmath")?;
             options.code.contradiction()
@@ -261,10 +261,10 @@ pub const JIT_OPTIONS: &[JitOption] = &[
     },
     JitOption {
         name: "reproducible",
-        allowed: "bool, or None: what `WEFT_REPRODUCIBLE` says",
+        allowed: "bool, or None for the setting `WEFT_REPRODUCIBLE`",
         changes: (true, true),
         flag: Flag::Switch("reproducible"),
-        doc: "The same bits on every GPU and on the CPU: a product is fused with a sum where the program writes both in one expression and nowhere else, math functions are one implementation's, and a NaN that is computed has one form. What cannot be so, such as atomics on floats, is a `ReproducibilityWarning` with its line. Not together with `fastmath`.",
+        doc: "Compute the same bits on every GPU and on the CPU. Multiply-adds are fused only if one expression contains both operations, math functions have a single implementation, and all computed NaNs have the same bits. Operations that cannot be reproducible, such as atomic additions of floats, emit a `ReproducibilityWarning` with their line. Cannot be combined with `fastmath`.",
         read: Some(|options, value| {
             options.code.reproducible = value.switch("reproducible")?;
             options.code.contradiction()
@@ -276,7 +276,7 @@ pub const JIT_OPTIONS: &[JitOption] = &[
         allowed: "int from 16 to 255",
         changes: (true, false),
         flag: Flag::Value("max-registers", "N"),
-        doc: "The most registers that a thread may use.",
+        doc: "The maximum number of registers per thread.",
         read: Some(|options, value| {
             let message = || format!("max_registers must be an integer from 16 to 255, not {value}");
             options.code.max_registers = match value {
@@ -296,7 +296,7 @@ pub const JIT_OPTIONS: &[JitOption] = &[
         allowed: "int or tuple of up to three",
         changes: (true, true),
         flag: Flag::Value("launch-bounds", "THREADS[,BLOCKS[,CLUSTER]]"),
-        doc: "The most threads of a block; or a tuple of that, the fewest blocks on a multiprocessor and the most blocks of a cluster.",
+        doc: "The maximum number of threads per block; or a tuple of that, the minimum number of blocks per multiprocessor and the maximum number of blocks per cluster.",
         read: Some(|options, value| {
             options.code.launch_bounds = bounds::launch_bounds(value)?;
             Ok(())
@@ -353,37 +353,38 @@ pub const JIT_OPTIONS: &[JitOption] = &[
     JitOption {
         name: "lto",
         allowed: "bool",
-        doc: "Optimize code that is linked together with the kernel, by nvJitLink; a kernel's own code always is.",
+        doc: "Optimize linked code together with the kernel, with nvJitLink. The kernel's own code is always optimized.",
         read: truth!(lto),
         ..NO_CODE
     },
     JitOption {
         name: "shared_memory_carveout",
         allowed: "'default', 'MaxL1', 'MaxShared' or int from -1 to 100",
-        doc: "How much of the memory that is both shared memory and cache the kernel would like as shared memory: percent, `'MaxL1'` for 0, `'MaxShared'` for 100, `'default'` or -1 for the driver's choice. Launches that need more get more. Without effect on a CPU.",
+        doc: "The preferred share of the combined L1 cache and shared memory that is used as shared memory, in percent. `'MaxL1'` is 0, `'MaxShared'` is 100, `'default'` and -1 are the driver's choice. Launches that need more shared memory get it. No effect on a CPU.",
         read: Some(|options, value| carveout::carveout(value).map(|percent| options.carveout = percent)),
         ..NO_CODE
     },
     JitOption {
         name: "extensions",
         allowed: "list",
-        doc: "Objects that prepare the arguments of launches: each argument goes through their `prepare_args(ty, val, stream, retr)`, from the last object to the first. It gives the type and the value that go on, and adds functions to `retr` that are called behind the launch.",
+        doc: "Objects that prepare the arguments of launches. Each argument passes through their `prepare_args(ty, val, stream, retr)`, from the last object to the first. It returns the new type and value, and may append functions to `retr` that are called after the launch.",
         ..NO_CODE
     },
     JitOption {
         name: "boundscheck",
-        allowed: "bool, or None: what `WEFT_BOUNDSCHECK` says",
+        allowed: "bool, or None for the setting `WEFT_BOUNDSCHECK`",
         changes: (true, true),
         flag: Flag::Switch("boundscheck"),
-        doc: "An index of an array that is out of bounds raises an `IndexError`, as `exceptions` says.",
+        doc: "Raise an `IndexError` if an array index is out of bounds, when the host next waits for the device.",
         read: truth!(code.boundscheck),
         ..NO_CODE
     },
     JitOption {
         name: "sanitize",
-        allowed: "'all', a text or tuple of 'memcheck', 'racecheck', 'initcheck' and 'synccheck', bool, or None: what `WEFT_SANITIZE` says",
+        allowed: "'all', a string or tuple of 'memcheck', 'racecheck', 'initcheck' and 'synccheck', bool, or None for \
+            the setting `WEFT_SANITIZE`",
         changes: (false, true),
-        doc: "What the sanitizer checks of launches, which are to run on the CPU: accesses beside their array, races, memory that is used before it is written, and barriers and operations of warps that part of their threads does not come to. A launch with findings raises a `weft.errors.SanitizerError`.",
+        doc: "The checks of the sanitizer, for launches on the CPU: accesses out of bounds, races, reads of memory before it is written, and barriers and warp operations that some of their threads do not reach. A launch with findings raises a `weft.errors.SanitizerError`.",
         read: Some(|options, value| {
             options.says_sanitize = *value != OptionValue::None;
             options.code.sanitize = sanitize::sanitize(value)?;
@@ -397,7 +398,7 @@ pub const JIT_OPTIONS: &[JitOption] = &[
         allowed: "bool",
         changes: (true, true),
         flag: Flag::Off("no-wraparound"),
-        doc: "A negative index of an array counts from its end. False is a promise that no index is negative: nothing is done for those that are, one that is written so is an error, and `boundscheck` reports the others. Slices, and tuples and texts, keep Python's meaning.",
+        doc: "Negative indices of arrays count from the end. False promises that no index is negative: indices are not adjusted, a negative literal is an error, and `boundscheck` reports other negative indices. Slices, tuples and strings are not affected.",
         read: Some(|options, value| {
             options.code.wraparound = match value {
                 OptionValue::Bool(wraps) => *wraps,
@@ -418,14 +419,14 @@ pub const JIT_OPTIONS: &[JitOption] = &[
         allowed: "bool",
         changes: (true, true),
         flag: Flag::Switch("exceptions"),
-        doc: "`raise` and `assert` raise exceptions: the first is raised again on the host where that next waits for the device. Without it their thread ends.",
+        doc: "`raise` and `assert` raise exceptions: the host raises the first one when it next waits for the device. Without this option they only end their thread.",
         read: truth!(code.exceptions),
     },
     JitOption {
         name: "typing",
         allowed: "'numba', 'numpy' or None",
         changes: (true, true),
-        doc: "The types that numbers have: Numba's, or with `'numpy'` those of NumPy 2, in which a literal never widens what it meets and `int32` with `int32` stays `int32`. A device function that does not say follows its caller, a kernel has Numba's.",
+        doc: "The rules for the types of numbers: Numba's, or with `'numpy'` those of NumPy 2, in which a literal never widens the other operand and `int32` with `int32` is `int32`. By default a kernel uses Numba's rules, and a device function those of its caller.",
         read: Some(|options, value| {
             options.typing = typing(value)?;
             Ok(())
@@ -435,7 +436,7 @@ pub const JIT_OPTIONS: &[JitOption] = &[
     JitOption {
         name: "source",
         allowed: "str",
-        doc: "The function's text, for functions that have no file, such as those made by `exec`.",
+        doc: "The source of the function, for functions without a file, such as those made by `exec`.",
         ..NO_CODE
     },
 ];
@@ -476,8 +477,8 @@ impl Options {
     fn contradiction(&self) -> Result<(), Refusal> {
         if self.reproducible && self.fastmath {
             return Err(Refusal::Value(
-                "reproducible=True and fastmath=True contradict each other: what fastmath relaxes is another thing on each \
-                 device; leave one of them out, or say reproducible=False where WEFT_REPRODUCIBLE asks for it"
+                "reproducible=True and fastmath=True contradict each other, because fastmath differs between devices: \
+                 leave one of them out, or pass reproducible=False if WEFT_REPRODUCIBLE is set"
                     .to_owned(),
             ));
         }

@@ -83,7 +83,7 @@ impl<'a> Converter<'a> {
             self.too_deep = true;
             let message = format!("the code is nested more than {MAX_DEPTH} levels deep here");
             let diagnostic = Diagnostic::error(Code::Syntax, Span { end: span.start, ..span }, message);
-            return Err(Box::new(diagnostic.help("give a part of it a name of its own")));
+            return Err(Box::new(diagnostic.help("assign a part of it to a variable")));
         }
         self.depth += 1;
         let converted = convert(self);
@@ -219,7 +219,7 @@ impl<'a> Converter<'a> {
         self.too_deep = true;
         let message = format!("a chain of more than {MAX_CHAIN} `elif`s or operators");
         let diagnostic = Diagnostic::error(Code::Syntax, Span { end: span.start, ..span }, message);
-        Err(Box::new(diagnostic.help("give a part of it a name of its own")))
+        Err(Box::new(diagnostic.help("assign a part of it to a variable")))
     }
 
     fn stmt_kind(&mut self, stmt: &py::Stmt) -> Result<StmtKind> {
@@ -301,7 +301,7 @@ impl<'a> Converter<'a> {
         let text = self.text.get(span.start as usize..span.end as usize).unwrap_or("");
         let diagnostic = Diagnostic::error(Code::Syntax, span, format!("`{text}` cannot be assigned to"));
         match expr {
-            py::Expr::Compare(_) => diagnostic.help("`=` assigns, `==` compares"),
+            py::Expr::Compare(_) => diagnostic.help("write `==` to compare"),
             _ => diagnostic,
         }
     }

@@ -43,7 +43,7 @@ fn sentence(error: &ParseErrorType, line: &Line<'_>, text: &str, span: Span) -> 
     let compound = ["if", "elif", "else", "while", "for", "def", "with", "try", "except", "class"].contains(&line.word);
     match error {
         ParseErrorType::Eof => {
-            ("the text ends in the middle of a statement".into(), Some("a bracket or a string may be open".into()))
+            ("the source ends in the middle of a statement".into(), Some("close the open bracket or string".into()))
         }
         ParseErrorType::UnrecognizedToken(Tok::Newline, _) if compound => {
             (format!("the `{}` line does not end in `:`", line.word), Some("add a `:` at its end".into()))
@@ -61,50 +61,50 @@ fn sentence(error: &ParseErrorType, line: &Line<'_>, text: &str, span: Span) -> 
             ("the block ends in the middle of a statement".into(), None)
         }
         ParseErrorType::UnrecognizedToken(Tok::Equal, _) if ["if", "elif", "while"].contains(&line.word) => {
-            ("`=` cannot stand in a condition".into(), Some("`==` compares, `=` assigns".into()))
+            ("`=` cannot be used in a condition".into(), Some("write `==` to compare".into()))
         }
         ParseErrorType::UnrecognizedToken(tok, expected) => {
             let found = token_text(tok, text, span);
             let expected = expected.as_deref().map(|word| word.trim_matches('"'));
             let message = match expected {
                 Some(expected) => format!("expected `{expected}` here, not {found}"),
-                None => format!("{found} cannot stand here"),
+                None => format!("{found} is not allowed here"),
             };
             (message, None)
         }
-        ParseErrorType::ExtraToken(tok) => (format!("{} is too much here", token_text(tok, text, span)), None),
-        ParseErrorType::InvalidToken => ("this is no token of Python".into(), None),
+        ParseErrorType::ExtraToken(tok) => (format!("unexpected {}", token_text(tok, text, span)), None),
+        ParseErrorType::InvalidToken => ("this is not a Python token".into(), None),
         ParseErrorType::Lexical(lexical) => lexical_sentence(lexical),
     }
 }
 
 fn lexical_sentence(error: &LexicalErrorType) -> (String, Option<String>) {
     match error {
-        LexicalErrorType::UnrecognizedToken { tok } => (format!("the character `{tok}` cannot stand here"), None),
-        LexicalErrorType::NestingError => {
-            ("a bracket is closed that was not opened, or by the wrong kind".into(), None)
-        }
-        LexicalErrorType::IndentationError => ("the indentation fits no block above".into(), None),
+        LexicalErrorType::UnrecognizedToken { tok } => (format!("the character `{tok}` is not allowed here"), None),
+        LexicalErrorType::NestingError => ("this bracket does not match an open bracket".into(), None),
+        LexicalErrorType::IndentationError => ("the indentation does not match any block above".into(), None),
         LexicalErrorType::TabError | LexicalErrorType::TabsAfterSpaces => {
             ("the indentation mixes tabs and spaces".into(), Some("use spaces only".into()))
         }
-        LexicalErrorType::StringError => ("a string does not end on its line".into(), None),
+        LexicalErrorType::StringError => ("a string is not closed on its line".into(), None),
         LexicalErrorType::UnicodeError => {
-            ("a `\\u`, `\\U`, `\\x` or `\\N` escape in this string is wrong".into(), None)
+            ("a `\\u`, `\\U`, `\\x` or `\\N` escape in this string is invalid".into(), None)
         }
-        LexicalErrorType::LineContinuationError => ("something follows a `\\` that continues the line".into(), None),
+        LexicalErrorType::LineContinuationError => {
+            ("unexpected characters after the `\\` that continues the line".into(), None)
+        }
         LexicalErrorType::Eof => {
-            ("the text ends in the middle of a statement".into(), Some("a bracket or a string may be open".into()))
+            ("the source ends in the middle of a statement".into(), Some("close the open bracket or string".into()))
         }
         // Formatted strings are plain ones to the parser.
         LexicalErrorType::FStringError(fault) => (format!("weft cannot read this f-string: {fault}"), None),
         LexicalErrorType::OtherError(text) if text.contains("EOL") => {
-            ("a string does not end on its line".into(), None)
+            ("a string is not closed on its line".into(), None)
         }
         LexicalErrorType::OtherError(text) => (text.clone(), None),
-        LexicalErrorType::DuplicateArgumentError(name) => (format!("the parameter `{name}` appears twice"), None),
+        LexicalErrorType::DuplicateArgumentError(name) => (format!("the parameter `{name}` is declared twice"), None),
         LexicalErrorType::DuplicateKeywordArgumentError(name) => {
-            (format!("the argument `{name}=` is given twice"), None)
+            (format!("the argument `{name}=` is passed twice"), None)
         }
         LexicalErrorType::DefaultArgumentError => {
             ("a parameter without a default follows one with a default".into(), None)
@@ -118,7 +118,7 @@ fn token_text(tok: &Tok, text: &str, span: Span) -> String {
     match text.get(span.start as usize..span.end as usize).map(str::trim) {
         Some(found) if !found.is_empty() => format!("`{found}`"),
         _ => match tok {
-            Tok::EndOfFile => "the end of the text".into(),
+            Tok::EndOfFile => "the end of the source".into(),
             Tok::Newline => "the end of the line".into(),
             other => other.to_string(),
         },

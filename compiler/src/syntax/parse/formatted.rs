@@ -101,7 +101,7 @@ impl Scanner<'_> {
 
     fn open_string(&self, at: usize, opening: &Opening) -> Stop {
         let end = if opening.triple { self.text.len() } else { self.line_end(at) };
-        self.wrong(end, if opening.triple { "a string does not end" } else { "a string does not end on its line" })
+        self.wrong(end, if opening.triple { "a string is not closed" } else { "a string is not closed on its line" })
     }
 
     /// The literal parts and fields of a string, up to and including its last quote.
@@ -124,8 +124,8 @@ impl Scanner<'_> {
                     piece.start = at;
                 }
                 b'}' => {
-                    let help = "write `}}` for a brace of the text";
-                    return Err(self.wrong_with_help(at, "this `}` ends no field of the f-string", help));
+                    let help = "write `}}` for a literal brace";
+                    return Err(self.wrong_with_help(at, "this `}` does not close a field of the f-string", help));
                 }
                 _ => at = self.literal_character(at, opening, &mut piece)?,
             }
@@ -205,8 +205,8 @@ impl Scanner<'_> {
             let byte = self.at(at);
             match byte {
                 _ if at >= self.text.len() => {
-                    let help = "write `{{` for a brace of the text";
-                    return Err(self.wrong_with_help(brace, "the field that begins here does not end", help));
+                    let help = "write `{{` for a literal brace";
+                    return Err(self.wrong_with_help(brace, "the field that begins here is not closed", help));
                 }
                 b'#' => {
                     comments.push(at..self.line_end(at));
@@ -216,8 +216,8 @@ impl Scanner<'_> {
                     // The quote that ends the string around a field begins none where nothing closes it.
                     at = self.string(at, depth + 1).map_err(|stop| match stop {
                         Stop::Open(place) => {
-                            let help = "a field ends in `}`; write `{{` for a brace of the text";
-                            self.wrong_with_help(place, "a string begins in this field and does not end", help)
+                            let help = "close the field with `}`, or write `{{` for a literal brace";
+                            self.wrong_with_help(place, "a string in this field is not closed", help)
                         }
                         Stop::Fault(fault) => Stop::Fault(fault),
                     })?;
@@ -236,7 +236,7 @@ impl Scanner<'_> {
                         _ => b'{',
                     };
                     if brackets.pop() != Some(opened) {
-                        let message = "a bracket is closed that was not opened, or by the wrong kind";
+                        let message = "this bracket does not match an open bracket";
                         return Err(self.wrong(at, message));
                     }
                     at += 1;
@@ -263,7 +263,7 @@ impl Scanner<'_> {
             let letter = self.at(at + 1);
             if !matches!(letter, b's' | b'r' | b'a') || self.word_end(at + 1) != at + 2 {
                 let help = "write `!r`, `!s` or `!a`, or `!=` to compare";
-                return Err(self.wrong_with_help(at, "the `!` in this field has no conversion behind it", help));
+                return Err(self.wrong_with_help(at, "a conversion must follow the `!` in this field", help));
             }
             conversion = Some(char::from(letter));
             at = self.comments_end(at + 2, &mut comments);
@@ -275,8 +275,8 @@ impl Scanner<'_> {
             at = self.format(at + 1, opening, depth, nested, &mut format)?;
         }
         if self.at(at) != b'}' {
-            let help = "a field is `{value}`, `{value!r}`, `{value:format}`, or `{value=}`";
-            return Err(self.wrong_with_help(at, "the field does not end here", help));
+            let help = "write a field as `{value}`, `{value!r}`, `{value:format}` or `{value=}`";
+            return Err(self.wrong_with_help(at, "expected the end of the field here", help));
         }
         if shown && !has_format {
             conversion = conversion.or(Some('r'));
@@ -308,8 +308,8 @@ impl Scanner<'_> {
         let mut piece = Piece { start, raw: String::new() };
         loop {
             if self.closing(at, opening).is_some() {
-                let help = "a field ends in `}`; write `{{` for a brace of the text";
-                return Err(self.wrong_with_help(at, "the string ends in the format of a field", help));
+                let help = "close the field with `}`, or write `{{` for a literal brace";
+                return Err(self.wrong_with_help(at, "the format of a field is not closed", help));
             }
             match self.at(at) {
                 // Two are what CPython takes.
@@ -410,8 +410,8 @@ impl Converter<'_> {
             }
         }
         if templates && others {
-            let message = "a t-string cannot stand beside other strings";
-            return Err(Box::new(Diagnostic::error(Code::Syntax, span, message).help("write `+` between them")));
+            let message = "a t-string cannot be concatenated with other strings without `+`";
+            return Err(Box::new(Diagnostic::error(Code::Syntax, span, message).help("write `+` between the strings")));
         }
         if templates {
             return Ok(ExprKind::Unsupported("template string"));

@@ -43,7 +43,7 @@ impl Blocks {
         }
         let block = self.current();
         if line.wide != block.wide {
-            return Err(("the indentation fits no block above", None));
+            return Err(("the indentation does not match any block above", None));
         }
         if line.narrow == block.narrow { Ok(()) } else { mixed }
     }

@@ -90,10 +90,10 @@ fn first_futures(suite: &[py::Stmt]) -> &[py::Stmt] {
 fn misplaced_future(stmt: &py::Stmt, first: &[py::Stmt]) -> Option<String> {
     let import = future(stmt)?;
     if !first.iter().any(|known| known.range() == stmt.range()) {
-        return Some("`from __future__` stands at the beginning of a file".to_owned());
+        return Some("`from __future__` must be at the beginning of the file".to_owned());
     }
     let unknown = import.names.iter().find(|alias| !FUTURES.contains(&alias.name.as_str()))?;
-    Some(format!("there is no `{}` in `__future__`", unknown.name))
+    Some(format!("`__future__` has no feature `{}`", unknown.name))
 }
 
 struct At(py::text_size::TextRange);

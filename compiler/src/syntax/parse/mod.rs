@@ -73,7 +73,7 @@ pub fn parse_module(source: &SourceFile, file: u32) -> Result<Parsed, Diagnostic
     let text = source.text.as_str();
     if let Some(at) = text.find('\0') {
         let span = Span { file, start: at as u32, end: at as u32 + 1 };
-        return Err(Diagnostic::error(Code::Syntax, span, "a byte that is zero cannot stand in Python"));
+        return Err(Diagnostic::error(Code::Syntax, span, "Python source cannot contain a null byte"));
     }
     let suite = parse_suite(text, "", file)?;
     let mut parsed = Parsed { items: Vec::new(), faults: misplaced::faults(&suite, text, file) };
@@ -192,7 +192,7 @@ fn find_function<'a>(
         match stmt {
             py::Stmt::FunctionDef(def) => return Ok(def),
             py::Stmt::AsyncFunctionDef(def) => {
-                let message = format!("`{}` is an `async def`: weft compiles plain functions only", def.name);
+                let message = format!("`{}` is an `async def`: weft only compiles ordinary functions", def.name);
                 return Err(Diagnostic::error(Code::UnsupportedStatement, whole(text, file), message)
                     .help(format!("write `def {}`", def.name)));
             }
@@ -200,7 +200,7 @@ fn find_function<'a>(
         }
     }
     Err(Diagnostic::error(Code::Syntax, whole(text, file), "there is no function definition here")
-        .help("write the kernel as `def name(...):`; a lambda cannot be a kernel"))
+        .help("write the kernel as `def name(...):`, not as a lambda"))
 }
 
 /// The first line of a text, without its indentation.

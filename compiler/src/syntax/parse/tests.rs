@@ -100,13 +100,13 @@ fn fault(text: &str) -> (String, String, (u32, u32)) {
 #[test]
 fn faults_are_sentences_at_their_place() {
     let cases = [
-        ("def f(x):\n    if x = 1:\n        pass\n", "`=` cannot stand in a condition", "=", (2, 10)),
+        ("def f(x):\n    if x = 1:\n        pass\n", "`=` cannot be used in a condition", "=", (2, 10)),
         ("def f(x):\n    if x\n        pass\n", "the `if` line does not end in `:`", "", (2, 9)),
-        ("  def f(x):\n      x ]= 1\n", "a bracket is closed that was not opened, or by the wrong kind", "]", (2, 9)),
+        ("  def f(x):\n      x ]= 1\n", "this bracket does not match an open bracket", "]", (2, 9)),
         ("def f(x):\n    1 = x\n", "`1` cannot be assigned to", "1", (2, 5)),
         ("def f(x):\n    x += = 1\n", "`=` cannot stand here", "=", (2, 10)),
         ("def f(x, x):\n    pass\n", "the parameter `x` appears twice", "x", (1, 10)),
-        ("def f(x):\n    y = 'abc\n", "a string does not end on its line", "", (2, 13)),
+        ("def f(x):\n    y = 'abc\n", "a string is not closed on its line", "", (2, 13)),
         ("f = lambda x: x\n", "there is no function definition here", "f = lambda x: x", (1, 1)),
         (
             "async def f(x): pass\n",
@@ -131,7 +131,7 @@ fn tabs_of_an_indentation_go_to_the_next_multiple_of_eight() {
     assert_eq!((found.as_str(), place), ("z", (4, 6)));
     assert_eq!(function(&text.replace("    \tz", "        z")).body.len(), 2);
     let text = "def f(x):\n    if x:\n    \tz = 2\n    \ty = '''\n \t'''\n    \treturn z\n      return x\n";
-    assert_eq!(fault(text).0, "the indentation fits no block above");
+    assert_eq!(fault(text).0, "the indentation does not match any block above");
     let text = text.replace("      return x", "    return x");
     let whole = function(&text);
     let StmtKind::If { body, .. } = &whole.body[0].kind else { panic!("an if") };
@@ -344,15 +344,15 @@ fn formatted_strings_are_calls_of_format() {
 #[test]
 fn faults_of_formatted_strings_are_at_their_place() {
     let cases = [
-        ("f'{x['a'}'", "a bracket is closed that was not opened, or by the wrong kind", "}", 9),
+        ("f'{x['a'}'", "this bracket does not match an open bracket", "}", 9),
         ("f'{x y}'", "`y` cannot stand here", "y", 6),
         ("f'{ }' f'{x}'", "an expression is missing here", "", 5),
-        ("f'{x!q}'", "the `!` in this field has no conversion behind it", "!", 5),
-        ("f'a}'", "this `}` ends no field of the f-string", "}", 4),
-        ("f'{x'", "a string begins in this field and does not end", "'", 5),
-        ("f'{x:5'", "the string ends in the format of a field", "'", 7),
-        ("f'{x!r=}'", "the field does not end here", "=", 7),
-        ("f'abc{x}", "a string does not end on its line", "", 9),
+        ("f'{x!q}'", "a conversion must follow the `!` in this field", "!", 5),
+        ("f'a}'", "this `}` does not close a field of the f-string", "}", 4),
+        ("f'{x'", "a string in this field is not closed", "'", 5),
+        ("f'{x:5'", "the format of a field is not closed", "'", 7),
+        ("f'{x!r=}'", "expected the end of the field here", "=", 7),
+        ("f'abc{x}", "a string is not closed on its line", "", 9),
         ("f'{x +}'", "`}` cannot stand here", "}", 7),
     ];
     for (text, message, found, column) in cases {

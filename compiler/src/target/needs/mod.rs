@@ -114,15 +114,18 @@ impl fmt::Display for Lacks {
             NeedsError::Target(targets) => write!(f, "`{operation}` needs {targets}"),
             NeedsError::NoTarget => write!(f, "no GPU that weft compiles for has `{operation}`"),
             NeedsError::Driver { isa: (major, minor), driver: (taken, taken_minor) } => {
-                write!(f, "`{operation}` needs PTX {major}.{minor}, but the driver takes up to {taken}.{taken_minor}")?;
+                write!(
+                    f,
+                    "`{operation}` needs PTX {major}.{minor}, but the driver supports at most {taken}.{taken_minor}"
+                )?;
                 match driver_for((*major, *minor)) {
-                    Some((cuda, cuda_minor)) => write!(f, ": it takes one for CUDA {cuda}.{cuda_minor} or newer"),
+                    Some((cuda, cuda_minor)) => write!(f, ": it needs a driver for CUDA {cuda}.{cuda_minor} or newer"),
                     None => Ok(()),
                 }
             }
             NeedsError::Writer { isa: (major, minor) } => {
                 let (highest, highest_minor) = HIGHEST_ISA;
-                write!(f, "`{operation}` needs PTX {major}.{minor}, but weft writes up to {highest}.{highest_minor}")
+                write!(f, "`{operation}` needs PTX {major}.{minor}, but weft emits at most {highest}.{highest_minor}")
             }
         }
     }

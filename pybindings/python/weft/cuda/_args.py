@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def _checked(hint: type, array: Any) -> Any:
     """Give an array back, or refuse what there is nothing to copy of."""
     if array is None:
-        msg = f"cuda.{hint.__name__} must be given an array to copy, not None; None is passed as it is"
+        msg = f"cuda.{hint.__name__} needs an array to copy, not None: pass None without it"
         raise TypeError(msg)
     return array
 

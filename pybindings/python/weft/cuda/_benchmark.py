@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Benchmark:
-    """What `cuda.benchmark` measured. All times are milliseconds.
+    """The result of `cuda.benchmark`. All times are milliseconds.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Benchmark:
 
     @property
     def median(self) -> float:
-        """The time that half of the launches stayed below."""
+        """The median time of the launches."""
         ordered, half = sorted(self.times), self.count // 2
         return ordered[half] if self.count % 2 else (ordered[half - 1] + ordered[half]) / 2
 
@@ -86,7 +86,7 @@ def benchmark(kernel_configuration: Any, /, *args: Any, warmup: int = 3, repeat:
     """Measure how long launches of a kernel take, one after the other, in the launch's stream.
 
     Each launch really runs: what the kernel changes is changed ``warmup + repeat`` times. On a GPU the time is that
-    between an event before the launch and one behind it: of kernels that are done before the next launch is queued,
+    between an event before the launch and one after it: for kernels that finish before the next launch is queued,
     some microseconds of that are in it. On the CPU executor it is wall time, until the kernel is done.
 
     Parameters
@@ -108,7 +108,7 @@ def benchmark(kernel_configuration: Any, /, *args: Any, warmup: int = 3, repeat:
     Raises
     ------
     TypeError
-        The first argument is no configured kernel, an argument is an array of the host, or a number of launches no int.
+        The first argument is not a configured kernel, an argument is a host array, or a launch count is not an int.
     ValueError
         A number of launches is too small.
 
@@ -131,8 +131,8 @@ def benchmark(kernel_configuration: Any, /, *args: Any, warmup: int = 3, repeat:
     for number, arg in enumerate(args, 1):
         if _has_host_array(arg):
             msg = (
-                f"argument {number} of the kernel has an array of the host, whose copies would be measured, too: make "
-                "it a device array first (`cuda.to_device`)"
+                f"argument {number} of the kernel is a host array, whose copies would be measured, too: pass a "
+                "device array (`cuda.to_device`)"
             )
             raise TypeError(msg)
     stream = kernel_configuration.stream
@@ -174,12 +174,11 @@ def _wait(stream: Any) -> None:
 
 def _no_configuration(given: Any) -> str:
     if isinstance(given, Dispatcher):
-        return (
-            f"the kernel `{given.__name__}` needs a configuration: cuda.benchmark({given.__name__}[blocks, threads], …)"
-        )
+        name = given.__name__
+        return f"the kernel `{name}` needs a launch configuration: cuda.benchmark({name}[blocks, threads], …)"
     if isinstance(given, ForAll):
         name = given.dispatcher.__name__
-        return f"a kernel's `forall` is no configuration: cuda.benchmark({name}[blocks, threads], …)"
+        return f"a kernel's `forall` is not a launch configuration: cuda.benchmark({name}[blocks, threads], …)"
     given = type(given).__name__
     return f"the first argument must be a kernel with its configuration, `kernel[blocks, threads]`, not {given}"
 

@@ -37,10 +37,10 @@ _pushed = _Pushed()
 
 
 class Deallocations:
-    """Memory of a device that is no longer used and not free yet.
+    """Memory of a device that is no longer used, but not freed yet.
 
-    Memory of the driver's pool is not among it: that is free with the last array that uses it. What a memory manager
-    gave goes back when the work is done that uses it, and so does memory that several streams used with
+    Memory of the driver's pool is not included: it is freed with the last array that uses it. Memory of a memory
+    manager is freed when the work that uses it is done, and so is memory that several streams used with
     WEFT_MEMORY_POOL=0.
     """
 
@@ -48,7 +48,7 @@ class Deallocations:
         self._device = device
 
     def clear(self) -> None:
-        """Wait for the device, and give all of it back; memory that weft keeps for later arrays goes to the driver."""
+        """Wait for the device, and free all of it; cached memory is returned to the driver."""
         _weft.free_pending(self._device)
 
     def __len__(self) -> int:
@@ -59,7 +59,7 @@ class Deallocations:
 
 
 class Context:
-    """What a device has in use. Each device has one.
+    """The memory in use on a device. Each device has one.
 
     Examples
     --------
@@ -109,7 +109,7 @@ class Context:
         _weft.select_device(_pushed.outer.pop())
 
     def reset(self) -> None:
-        """Wait for everything on the device, and unload linked code whose end a callback is told.
+        """Wait for all work on the device, and unload linked code that has a teardown callback.
 
         Memory of weft's is freed with the arrays that use it; a memory manager is reset, which may free the memory of
         arrays that are still there. A launch loads the code again.
@@ -149,7 +149,7 @@ class Context:
 
     @property
     def deallocations(self) -> Deallocations:
-        """What is still to be freed."""
+        """Memory that is still to be freed."""
         return Deallocations(self.device.id)
 
     @contextlib.contextmanager
@@ -168,7 +168,7 @@ class Context:
         Raises
         ------
         DeviceMemoryError
-            There is not so much; it is a `MemoryError`, too.
+            There is not enough memory; it is a `MemoryError`, too.
         """
         from weft.cuda._memory.pointers import allocate
 
@@ -223,12 +223,12 @@ class Context:
         return allocate_host(self, bytesize, mapped)
 
     def mempin(self, owner: Any, pointer: Any, size: int, mapped: bool = False) -> OwnedPointer | PinnedMemory:
-        """Lock the pages of memory of the host, until what this gives is gone.
+        """Lock the pages of host memory while the returned object exists.
 
         Parameters
         ----------
         owner
-            What keeps the memory in place; it is kept alive.
+            The owner of the memory, which is kept alive.
         pointer
             The address: an integer, or a ``ctypes`` pointer.
         size
@@ -388,8 +388,8 @@ class Context:
         Returns
         -------
         tuple[int, int]
-            The fewest blocks with which all multiprocessors are full, and the threads of a block; both 0 if no block of
-            the kernel can have so much shared memory.
+            The minimum number of blocks that fill all multiprocessors, and the threads per block; both 0 if the shared
+            memory is too large for a block.
         """
         _check_flags(flags)
         with self.device:

@@ -83,7 +83,7 @@ class Device:
 
     @property
     def supports_fp8(self) -> bool:
-        """Whether the device has 8-bit floating point numbers. No kernel of weft's uses them."""
+        """Whether the device has 8-bit floating point numbers, which weft does not use."""
         return self.compute_capability >= (8, 9)
 
     def __getattr__(self, name: str) -> Any:
@@ -101,7 +101,7 @@ class Device:
             if error.code != _INVALID_VALUE:
                 raise
             version = ".".join(map(str, attributes["driver_version"]))
-            msg = f"the driver, which is for CUDA {version}, does not know the attribute {name!r} of devices"
+            msg = f"the driver, which is for CUDA {version}, does not know the device attribute {name!r}"
             raise AttributeError(msg) from error
 
     def __dir__(self) -> list[str]:
@@ -112,7 +112,7 @@ class Device:
         return Context(self)
 
     def release_primary_context(self) -> None:
-        """Wait for everything on the device. Its context stays as long as the process: arrays and code are in it."""
+        """Wait for all work on the device. Its context exists as long as the process: arrays and code are in it."""
         self.get_primary_context().synchronize()
 
     def get_device_identity(self) -> dict[str, int]:
@@ -130,7 +130,7 @@ class Device:
             device = cls(number)
             if device.get_device_identity() == identity:
                 return device
-        msg = f"there is no device with the identity {identity}: this process may not see it (CUDA_VISIBLE_DEVICES)"
+        msg = f"there is no device with the identity {identity}: CUDA_VISIBLE_DEVICES may hide it from this process"
         raise RuntimeError(msg)
 
     def reset(self) -> None:
@@ -234,7 +234,7 @@ def list_devices() -> DeviceList:
     Returns
     -------
     DeviceList
-        What ``cuda.gpus`` is.
+        The same as ``cuda.gpus``.
 
     Examples
     --------
@@ -255,7 +255,7 @@ def get_current_device() -> Device:
     Raises
     ------
     CudaSupportError
-        There is no device on which kernels run.
+        There is no device that can run kernels.
 
     Examples
     --------
@@ -266,7 +266,7 @@ def get_current_device() -> Device:
 
 
 def select_device(device_id: int | None) -> Device:
-    """Make a device the current one of the calling thread; with None the current one stays.
+    """Make a device the current one of the calling thread; None keeps the current one.
 
     Parameters
     ----------
@@ -281,7 +281,7 @@ def select_device(device_id: int | None) -> Device:
     Raises
     ------
     IndexError
-        There is no device of that number: ``len(cuda.gpus)`` says how many there are.
+        There is no device with that number: ``len(cuda.gpus)`` is the number of devices.
 
     Examples
     --------
@@ -311,12 +311,12 @@ def current_context(devnum: int | None = None) -> Context:
     Returns
     -------
     Context
-        What the device has in use.
+        The memory in use on the device.
 
     Raises
     ------
     ValueError
-        There is no device of that number.
+        There is no device with that number.
 
     Examples
     --------
@@ -344,7 +344,7 @@ def defer_cleanup() -> contextlib.AbstractContextManager[None]:
 
 
 def require_context(function: Any) -> Any:
-    """Make a function one during which its thread stays on its device.
+    """Make a function during which its thread cannot change its device.
 
     Parameters
     ----------
@@ -425,7 +425,7 @@ def synchronize() -> None:
     KernelRuntimeError
         A kernel has failed since the last time that the host waited.
     Exception
-        What a kernel with ``exceptions=True`` or ``debug=True`` has raised.
+        The exception that a kernel with ``exceptions=True`` or ``debug=True`` raised.
 
     Examples
     --------
@@ -453,7 +453,7 @@ def is_available() -> bool:
     Returns
     -------
     bool
-        True without a GPU, too, where the CPU takes its place.
+        True without a GPU, too, since kernels then run on the CPU.
 
     Examples
     --------
@@ -469,7 +469,7 @@ def cuda_error() -> str | None:
     Returns
     -------
     str or None
-        The text of the error.
+        The error message.
 
     Examples
     --------
@@ -505,7 +505,7 @@ def is_float16_supported() -> bool:
     Returns
     -------
     bool
-        What ``cuda.get_current_device().supports_float16`` is.
+        The same as ``cuda.get_current_device().supports_float16``.
 
     Examples
     --------
@@ -521,7 +521,7 @@ def is_bfloat16_supported() -> bool:
     Returns
     -------
     bool
-        What ``cuda.get_current_device().supports_bfloat16`` is.
+        The same as ``cuda.get_current_device().supports_bfloat16``.
 
     Examples
     --------
@@ -532,12 +532,12 @@ def is_bfloat16_supported() -> bool:
 
 
 def is_fp8_supported() -> bool:
-    """Whether the current device has 8-bit floating point numbers. No kernel of weft's uses them.
+    """Whether the current device has 8-bit floating point numbers, which weft does not use.
 
     Returns
     -------
     bool
-        What ``cuda.get_current_device().supports_fp8`` is.
+        The same as ``cuda.get_current_device().supports_fp8``.
 
     Examples
     --------
@@ -550,7 +550,7 @@ def is_fp8_supported() -> bool:
 def detect() -> bool:
     """Print what devices there are, as Numba does.
 
-    Without a GPU the CPU stands in the list, which is no CUDA device.
+    Without a GPU the list has the CPU, which is not a CUDA device.
 
     Returns
     -------

@@ -19,12 +19,12 @@ class Graph(GraphBase):
     launch of the graph reads what is in ``host`` then, or writes ``out``, so leave them alone until the stream of the
     launch was waited for, and locked if `cuda.pinned` locks them. The elements must lie in the same order in both, in
     one piece or in rows of one distance (``ValueError``). Arrays of the host as arguments of kernels, copies into new
-    arrays, and waiting cannot be recorded (``RuntimeError``, ``TypeError``). A block that raises leaves nothing behind.
+    arrays, and waiting cannot be recorded (``RuntimeError``, ``TypeError``). A block that raises has no effect.
 
-    What is recorded in one stream is done in order, and so is all without streams. Work in different streams is done at
+    Work in one stream is done in order, and so is all work without streams. Work in different streams is done at
     once where it can be, but for what events order: ``event.record(stream)`` and ``event.wait(stream)`` in the block
     are of the recording alone, and the event must be recorded in the block that waits for it. The default stream comes
-    behind all that was recorded before, and all streams behind it.
+    after all work recorded before, and all streams wait for it.
 
     ``launch`` runs all of it. On a GPU the driver does so with one call (CUDA driver API, "Graph Management"; drivers
     before CUDA 12.0, and graphs with a cooperative launch, take one call a step). The CPU runs one launch after the
@@ -69,7 +69,7 @@ def graph() -> Graph:
     -------
     Graph
         ``launch(stream=0)`` runs it, ``set_args(number, *args)`` gives a launch other arguments of the same types, and
-        ``launches`` tells of them.
+        ``launches`` lists them.
 
     Examples
     --------

@@ -11,46 +11,46 @@ class AtomicNames(KernelName):
     def __init__(self) -> None: ...
 
     def add(self, array: Any, index: Index, c: Complex, /) -> Any:
-        """`array[index] += value` in one step; gives the old element. Of a complex number each part is a step of its own. PTX ISA, `atom`, `red`."""
+        """`array[index] += value`, atomically; returns the old element. For a complex number, each part is a separate atomic operation. PTX ISA, `atom`, `red`."""
 
     def sub(self, array: Any, index: Index, c: Complex, /) -> Any:
-        """`array[index] -= value` in one step; gives the old element. Of a complex number each part is a step of its own."""
+        """`array[index] -= value`, atomically; returns the old element. For a complex number, each part is a separate atomic operation."""
 
     def and_(self, array: Any, index: Index, c: Int, /) -> Any:
-        """`array[index] &= value` in one step; gives the old element. PTX ISA, `atom`, `red`."""
+        """`array[index] &= value`, atomically; returns the old element. PTX ISA, `atom`, `red`."""
 
     def or_(self, array: Any, index: Index, c: Int, /) -> Any:
-        """`array[index] |= value` in one step; gives the old element. PTX ISA, `atom`, `red`."""
+        """`array[index] |= value`, atomically; returns the old element. PTX ISA, `atom`, `red`."""
 
     def xor(self, array: Any, index: Index, c: Int, /) -> Any:
-        """`array[index] ^= value` in one step; gives the old element. PTX ISA, `atom`, `red`."""
+        """`array[index] ^= value`, atomically; returns the old element. PTX ISA, `atom`, `red`."""
 
     def max(self, array: Any, index: Index, c: Real, /) -> Any:
-        """The larger of `array[index]` and the value, in one step; gives the old element. A NaN on either side changes nothing. PTX ISA, `atom`, `red`."""
+        """Stores the maximum of `array[index]` and the value, atomically; returns the old element. If either is NaN, the element is unchanged. PTX ISA, `atom`, `red`."""
 
     def min(self, array: Any, index: Index, c: Real, /) -> Any:
-        """The smaller of `array[index]` and the value, in one step; gives the old element. A NaN on either side changes nothing. PTX ISA, `atom`, `red`."""
+        """Stores the minimum of `array[index]` and the value, atomically; returns the old element. If either is NaN, the element is unchanged. PTX ISA, `atom`, `red`."""
 
     def nanmax(self, array: Any, index: Index, c: Real, /) -> Any:
-        """As `max`, but a value that is no NaN takes the place of a NaN."""
+        """Like `max`, but a value that is not NaN replaces a NaN."""
 
     def nanmin(self, array: Any, index: Index, c: Real, /) -> Any:
-        """As `min`, but a value that is no NaN takes the place of a NaN."""
+        """Like `min`, but a value that is not NaN replaces a NaN."""
 
     def inc(self, array: Any, index: Index, c: Int, /) -> Any:
-        """`array[index]` becomes 0 where it is at least the value, else one more, in one step; gives the old element. PTX ISA, `atom`, `red`."""
+        """Increments `array[index]`, or sets it to 0 if it is at least the value, atomically; returns the old element. PTX ISA, `atom`, `red`."""
 
     def dec(self, array: Any, index: Index, c: Int, /) -> Any:
-        """`array[index]` becomes the value where it is 0 or more than the value, else one less, in one step; gives the old element. PTX ISA, `atom`, `red`."""
+        """Decrements `array[index]`, or sets it to the value if it is 0 or greater than the value, atomically; returns the old element. PTX ISA, `atom`, `red`."""
 
     def exch(self, array: Any, index: Index, c: Real, /) -> Any:
-        """`array[index] = value` in one step; gives the old element. PTX ISA, `atom`."""
+        """`array[index] = value`, atomically; returns the old element. PTX ISA, `atom`."""
 
     def cas(self, array: Any, index: Index, old: Real, value: Real, /) -> Any:
-        """`cas(array, index, old, value)`: `array[index] = value` where it is `old`, in one step; gives what was there. Floats are compared by their bits. PTX ISA, `atom`."""
+        """`cas(array, index, old, value)`: `array[index] = value` if the element equals `old`, atomically; returns the previous element. Floats are compared by their bits. PTX ISA, `atom`."""
 
     def compare_and_swap(self, array: Any, old: Real, value: Real, /) -> Any:
-        """`compare_and_swap(array, old, value)`: `cas` of the first element."""
+        """`compare_and_swap(array, old, value)`: `cas` on the first element."""
 
 
 
@@ -77,20 +77,20 @@ def gridsize(a: Literal[2], /) -> tuple[int, int]: ...
 def gridsize(a: Literal[3], /) -> tuple[int, int, int]: ...
 
 def syncthreads() -> None:
-    """Waits for all threads of the block that have not returned; orders memory between them. PTX ISA, `bar.sync`."""
+    """Waits for all threads of the block that have not returned, and orders memory between them. PTX ISA, `bar.sync`."""
 
 def syncthreads_count(a: Int, /) -> int:
-    """As `syncthreads`; gives the number of threads that came with a value other than 0. PTX ISA, `barrier.red`."""
+    """Like `syncthreads`; returns the number of threads whose argument is not 0. PTX ISA, `barrier.red`."""
 
 def syncthreads_and(a: Int, /) -> int:
-    """As `syncthreads`; gives 1 if all threads came with a value other than 0, else 0. PTX ISA, `barrier.red`."""
+    """Like `syncthreads`; returns 1 if the argument of all threads is not 0, else 0. PTX ISA, `barrier.red`."""
 
 def syncthreads_or(a: Int, /) -> int:
-    """As `syncthreads`; gives 1 if one thread came with a value other than 0, else 0. PTX ISA, `barrier.red`."""
+    """Like `syncthreads`; returns 1 if the argument of any thread is not 0, else 0. PTX ISA, `barrier.red`."""
 
 @overload
 def syncwarp() -> None:
-    """Waits for the threads of the warp that are in a mask (default: all); orders memory between them. PTX ISA, `bar.warp.sync`."""
+    """Waits for the threads of the warp that are in the mask (default: all), and orders memory between them. PTX ISA, `bar.warp.sync`."""
 @overload
 def syncwarp(a: Int, /) -> None: ...
 
@@ -104,29 +104,29 @@ def threadfence_system() -> None:
     """Orders the thread's memory accesses before and after it, as the system sees them. PTX ISA, `membar`."""
 
 def inline_ptx() -> None:
-    """PTX as text, on GPUs: `inline_ptx(text, constraint, operand, …)`. `%0` is the first operand; the constraints are those of CUDA C++'s `asm`: `=r` with the type of a result, `r` with a value that is read, `+r` with one that is changed, `n` with a number for the text. Gives the results. `pure=True` says that it only computes."""
+    """Inline PTX, on GPUs: `inline_ptx(text, constraint, operand, …)`. `%0` is the first operand. The constraints are those of CUDA C++'s `asm`: `=r` with the type of a result, `r` with a value that is read, `+r` with a value that is read and written, `n` with a compile-time integer. Returns the results. `pure=True` promises that it only computes."""
 
 @overload
 def shfl_sync(mask: Int, value: Complex, src_lane: Int, /) -> Any:
-    """`shfl_sync(mask, value, src_lane, width=32)`: the value that the lane `src_lane` (modulo `width`) gives, of those in the mask. Of any number, and of a tuple its items. PTX ISA, `shfl.sync`."""
+    """`shfl_sync(mask, value, src_lane, width=32)`: the value of the lane `src_lane` (modulo `width`), among the lanes of the mask. Takes any number, or a tuple of numbers. PTX ISA, `shfl.sync`."""
 @overload
 def shfl_sync(mask: Int, value: Real, src_lane: Int, width: Int, /) -> float: ...
 
 @overload
 def shfl_up_sync(mask: Int, value: Complex, delta: Int, /) -> Any:
-    """`shfl_up_sync(mask, value, delta, width=32)`: the value of the lane `delta` below; the first lanes keep their own. PTX ISA, `shfl.sync`."""
+    """`shfl_up_sync(mask, value, delta, width=32)`: the value of the lane `delta` below; the first `delta` lanes get their own value. PTX ISA, `shfl.sync`."""
 @overload
 def shfl_up_sync(mask: Int, value: Real, delta: Int, width: Int, /) -> float: ...
 
 @overload
 def shfl_down_sync(mask: Int, value: Complex, delta: Int, /) -> Any:
-    """`shfl_down_sync(mask, value, delta, width=32)`: the value of the lane `delta` above; the last lanes keep their own. PTX ISA, `shfl.sync`."""
+    """`shfl_down_sync(mask, value, delta, width=32)`: the value of the lane `delta` above; the last `delta` lanes get their own value. PTX ISA, `shfl.sync`."""
 @overload
 def shfl_down_sync(mask: Int, value: Real, delta: Int, width: Int, /) -> float: ...
 
 @overload
 def shfl_xor_sync(mask: Int, value: Complex, lane_mask: Int, /) -> Any:
-    """`shfl_xor_sync(mask, value, lane_mask, width=32)`: the value of the lane whose number differs in the bits of `lane_mask`. PTX ISA, `shfl.sync`."""
+    """`shfl_xor_sync(mask, value, lane_mask, width=32)`: the value of the lane whose index is this lane's XOR `lane_mask`. PTX ISA, `shfl.sync`."""
 @overload
 def shfl_xor_sync(mask: Int, value: Real, lane_mask: Int, width: Int, /) -> float: ...
 
@@ -134,43 +134,43 @@ def all_sync(mask: Int, predicate: Int, /) -> bool:
     """`all_sync(mask, predicate)`: whether the predicate is true in all lanes of the mask that have not returned. PTX ISA, `vote.sync`."""
 
 def any_sync(mask: Int, predicate: Int, /) -> bool:
-    """`any_sync(mask, predicate)`: whether the predicate is true in one of the lanes of the mask. PTX ISA, `vote.sync`."""
+    """`any_sync(mask, predicate)`: whether the predicate is true in any lane of the mask. PTX ISA, `vote.sync`."""
 
 def eq_sync(mask: Int, predicate: Int, /) -> bool:
     """`eq_sync(mask, predicate)`: whether the predicate is true in all lanes of the mask, or false in all. PTX ISA, `vote.sync`."""
 
 def ballot_sync(mask: Int, predicate: Int, /) -> int:
-    """`ballot_sync(mask, predicate)`: a bit for each lane of the mask in which the predicate is true. PTX ISA, `vote.sync`."""
+    """`ballot_sync(mask, predicate)`: an integer with a bit set for each lane of the mask in which the predicate is true. PTX ISA, `vote.sync`."""
 
 def match_any_sync(mask: Int, value: Real, /) -> int:
-    """`match_any_sync(mask, value)`: the lanes of the mask whose value has the same bits as the thread's own. PTX ISA, `match.sync`."""
+    """`match_any_sync(mask, value)`: the mask of the lanes whose value has the same bits as this thread's. PTX ISA, `match.sync`."""
 
 def match_all_sync(mask: Int, value: Int, /) -> tuple[int, bool]:
-    """`match_all_sync(mask, value)`: the lanes of the mask, if the values of all of them have the same bits, else 0; and whether they have. PTX ISA, `match.sync`."""
+    """`match_all_sync(mask, value)`: a tuple of the mask if the values of all its lanes have the same bits, else 0, and of whether they have. PTX ISA, `match.sync`."""
 
 def activemask() -> int:
-    """A bit for each lane of the warp that is here together with the thread. Nothing makes lanes come together again: on the CPU those that take the same way do. PTX ISA, `activemask`."""
+    """The mask of the lanes of the warp that execute this call together. Divergent lanes may not have reconverged; on the CPU, lanes on the same path are together. PTX ISA, `activemask`."""
 
 def lanemask_lt() -> int:
-    """A bit for each lane of the warp below the thread's. CUDA's `%lanemask_lt`."""
+    """The mask of the lanes below this thread's. CUDA's `%lanemask_lt`."""
 
 def lanemask_le() -> int:
-    """A bit for each lane below the thread's, and its own. CUDA's `%lanemask_le`."""
+    """The mask of the lanes below this thread's, and its own. CUDA's `%lanemask_le`."""
 
 def lanemask_eq() -> int:
-    """The bit of the thread's own lane. CUDA's `%lanemask_eq`."""
+    """The mask of this thread's own lane. CUDA's `%lanemask_eq`."""
 
 def lanemask_ge() -> int:
-    """A bit for each lane above the thread's, and its own. CUDA's `%lanemask_ge`."""
+    """The mask of the lanes above this thread's, and its own. CUDA's `%lanemask_ge`."""
 
 def lanemask_gt() -> int:
-    """A bit for each lane of the warp above the thread's. CUDA's `%lanemask_gt`."""
+    """The mask of the lanes above this thread's. CUDA's `%lanemask_gt`."""
 
 def elect_sync(mask: Int, /) -> bool:
-    """`elect_sync(mask)`: true in one of the lanes of the mask, the lowest that has not returned, and false in the others."""
+    """`elect_sync(mask)`: True in one lane of the mask, the lowest that has not returned, and False in the others."""
 
 def reduce_add_sync(mask: Int, value: Complex, /) -> Any:
-    """`reduce_add_sync(mask, value)`: the sum of the values of the lanes in the mask, the same bits in all of them; that of integers wraps. CUDA's `__reduce_add_sync`; of 32 bits PTX ISA's `redux.sync` where an SM has it, else shuffles."""
+    """`reduce_add_sync(mask, value)`: the sum of the values of the lanes in the mask, with the same bits in all lanes. Integers wrap around. CUDA's `__reduce_add_sync`. Uses PTX ISA's `redux.sync` for 32-bit integers if the SM has it, else shuffles."""
 
 def reduce_min_sync(mask: Int, value: Real, /) -> Any:
     """`reduce_min_sync(mask, value)`: the smallest value of the lanes in the mask. PTX ISA, `redux.sync`."""
@@ -182,22 +182,22 @@ def reduce_and_sync(mask: Int, value: Int, /) -> int:
     """`reduce_and_sync(mask, value)`: the bits that all lanes in the mask have set. PTX ISA, `redux.sync`."""
 
 def reduce_or_sync(mask: Int, value: Int, /) -> int:
-    """`reduce_or_sync(mask, value)`: the bits that one of the lanes in the mask has set. PTX ISA, `redux.sync`."""
+    """`reduce_or_sync(mask, value)`: the bits that any lane in the mask has set. PTX ISA, `redux.sync`."""
 
 def reduce_xor_sync(mask: Int, value: Int, /) -> int:
     """`reduce_xor_sync(mask, value)`: the bits that an odd number of lanes in the mask have set. PTX ISA, `redux.sync`."""
 
 def popc(a: Int, /) -> int:
-    """How many bits are set, as a number of the argument's type."""
+    """The number of set bits, in the argument's type."""
 
 def clz(a: Int, /) -> int:
-    """Zeros before the first bit that is set, as a number of the argument's type; all its bits of 0."""
+    """The number of leading zero bits, in the argument's type; its width for 0."""
 
 def ffs(a: Int, /) -> int:
-    """Number of the last bit that is set, from 1 on; 0 of 0."""
+    """The position of the lowest set bit, counted from 1; 0 for 0."""
 
 def brev(a: Int, /) -> int:
-    """The bits from last to first, as an unsigned number. As in Numba, an `int64` counts as a `uint32`: write `cuda.brev(cuda.uint64(x))`."""
+    """The bits in reverse order, as an unsigned number. As in Numba, an `int64` counts as a `uint32`: write `cuda.brev(cuda.uint64(x))`."""
 
 def byte_perm(x: Int, y: Int, s: Int, /) -> int:
     """`byte_perm(x, y, s)`: four of the eight bytes of x and y, each chosen by three bits of four of s."""
@@ -215,7 +215,7 @@ def funnelshift_rc(low: Int, high: Int, n: Int, /) -> int:
     """`funnelshift_rc(low, high, n)`: the same, shifted by at most 32."""
 
 def fma(x: Real, y: Real, z: Real, /) -> float:
-    """`fma(x, y, z, rounding="rn")`: x * y + z, rounded once: to the nearest, or toward zero (`"rz"`), down (`"rd"`) or up (`"ru"`). PTX ISA, `fma`."""
+    """`fma(x, y, z, rounding="rn")`: x * y + z, rounded once: to nearest, toward zero (`"rz"`), down (`"rd"`) or up (`"ru"`). PTX ISA, `fma`."""
 
 def cbrt(a: Real, /) -> float:
     """Cube root."""
@@ -224,46 +224,46 @@ def rsqrt(a: Real, /) -> float:
     """1 / sqrt(x)."""
 
 def selp(p: Int, a: Real, b: Real, /) -> Any:
-    """`selp(p, a, b)`: a where p is true, else b."""
+    """`selp(p, a, b)`: a if p is true, else b."""
 
 def clock() -> int:
-    """Cycles of the multiprocessor, 32 bits of them; on the CPU of its counter. PTX ISA, special registers: `%clock`."""
+    """The cycle counter of the multiprocessor, its lower 32 bits; on the CPU, the CPU's cycle counter. PTX ISA, special registers: `%clock`."""
 
 def clock64() -> int:
-    """Cycles of the multiprocessor; on the CPU of its counter. PTX ISA, special registers: `%clock64`."""
+    """The cycle counter of the multiprocessor; on the CPU, the CPU's cycle counter. PTX ISA, special registers: `%clock64`."""
 
 def globaltimer() -> int:
-    """Nanoseconds of a clock that all threads share. PTX ISA, special registers: `%globaltimer`."""
+    """A clock in nanoseconds that all threads share. PTX ISA, special registers: `%globaltimer`."""
 
-def nanosleep(a: Int, /) -> None:
-    """Lets the thread rest for about so many nanoseconds; a hint, which the CPU does not take. PTX ISA, `nanosleep`."""
+def nanosleep(ns: Int, /) -> None:
+    """`nanosleep(ns)`: suspends the thread for about `ns` nanoseconds; no effect on the CPU. PTX ISA, `nanosleep`."""
 
 def ldca(array: Any, index: Index, /) -> Any:
-    """`ldca(array, index)`: the element, likely to be used again. PTX ISA, "Cache Operators", as for the next ones."""
+    """`ldca(array, index)`: load with the cache operator `ca`: cache at all levels. PTX ISA, "Cache Operators", as for the next ones."""
 
 def ldcg(array: Any, index: Index, /) -> Any:
-    """`ldcg(array, index)`: the element, kept in the second level of the caches only."""
+    """`ldcg(array, index)`: load with the cache operator `cg`: cache in L2 only."""
 
 def ldcs(array: Any, index: Index, /) -> Any:
-    """`ldcs(array, index)`: the element, likely to be used once."""
+    """`ldcs(array, index)`: load with the cache operator `cs`: streaming, likely to be used once."""
 
 def ldlu(array: Any, index: Index, /) -> Any:
-    """`ldlu(array, index)`: the element, for the last time."""
+    """`ldlu(array, index)`: load with the cache operator `lu`: last use."""
 
 def ldcv(array: Any, index: Index, /) -> Any:
-    """`ldcv(array, index)`: the element, fetched again."""
+    """`ldcv(array, index)`: load with the cache operator `cv`: volatile, fetched from memory again."""
 
 def stcg(array: Any, index: Index, value: Real, /) -> None:
-    """`stcg(array, index, value)`: stores the element, kept in the second level of the caches only."""
+    """`stcg(array, index, value)`: store with the cache operator `cg`: cache in L2 only."""
 
 def stcs(array: Any, index: Index, value: Real, /) -> None:
-    """`stcs(array, index, value)`: stores the element, likely to be used once."""
+    """`stcs(array, index, value)`: store with the cache operator `cs`: streaming, likely to be used once."""
 
 def stwb(array: Any, index: Index, value: Real, /) -> None:
-    """`stwb(array, index, value)`: stores the element, written back when it leaves the caches."""
+    """`stwb(array, index, value)`: store with the cache operator `wb`: write-back at all levels."""
 
 def stwt(array: Any, index: Index, value: Real, /) -> None:
-    """`stwt(array, index, value)`: stores the element, written through to the memory."""
+    """`stwt(array, index, value)`: store with the cache operator `wt`: write-through to memory."""
 
 __all__ = [
     "activemask",

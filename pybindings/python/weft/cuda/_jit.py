@@ -78,11 +78,11 @@ def jit(
     Raises
     ------
     TypeError
-        There is no such option, it is no function, or a signature does not fit it.
+        There is no such option, the argument is not a function, or a signature does not match it.
     ValueError
         An option does not take its value.
     CompileError
-        For a signature: weft cannot compile the function; the text shows the line.
+        For a signature: weft cannot compile the function; the message shows the line.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def _make(
     source = source or getattr(function, "given_source", None)
     function = getattr(function, "py_func", function)
     if not isinstance(function, types.FunctionType):
-        msg = f"cuda.jit() makes kernels of Python functions, not of {type(function).__name__}"
+        msg = f"cuda.jit() takes a Python function, not {type(function).__name__}"
         raise TypeError(msg)
     if source is None and function.__name__ == "<lambda>":
         function, source = _source.named(function)
@@ -198,7 +198,7 @@ def intrinsic(signature: Any, ptx: str, *, pure: bool = False) -> Callable[[Call
     Raises
     ------
     TypeError
-        The signature is none, or the PTX no text; or it is no Python function.
+        The signature is invalid, the PTX is not a string, or the argument is not a Python function.
     CompileError
         The signature has types that PTX cannot have.
 
@@ -248,9 +248,9 @@ def _warn_about_debug(*, opt: bool | None, lineinfo: bool) -> None:
     if opt:
         text = "debug=True with opt=True is not supported by CUDA's debuggers: set debug=False or opt=False"
     elif lineinfo:
-        text = "debug and lineinfo are mutually exclusive: debug=True has line tables too"
+        text = "debug and lineinfo are mutually exclusive: debug=True includes line tables"
     elif opt is None:
-        text = "optimized code is not supported by CUDA's debuggers: debug=True means opt=False; say so"
+        text = "optimized code is not supported by CUDA's debuggers: pass opt=False with debug=True"
     else:
         return
     warnings.warn(text, InvalidConfigWarning, stacklevel=_callers_level())

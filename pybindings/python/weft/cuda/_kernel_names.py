@@ -65,7 +65,7 @@ class KernelName:
 
 
 class Dim3(KernelName):
-    """A kernel's index or extent with the parts x, y and z."""
+    """An index or a size in a kernel, with the components x, y and z."""
 
     @property
     def x(self) -> int:
@@ -146,7 +146,7 @@ class MemberName(KernelName):
 
 
 def member(scope: dict[str, Any], name: str) -> Any:
-    """Make a name of a module when it is first asked for; `__all__` has those that the compiler knows."""
+    """Make a name of a module at its first use; `__all__` has those that the compiler knows."""
     module = scope["__name__"]
     if name == "__all__":
         value: Any = [path.rpartition(".")[2] for path in _DOCS if path.rpartition(".")[0] == module]

@@ -1,4 +1,4 @@
-"""What the names that kernels use take, for type checkers alone: numbers of Python's and NumPy's."""
+"""The argument types of the names that kernels use, for type checkers only: numbers of Python's and NumPy's."""
 
 from typing import Any, TypeAlias
 

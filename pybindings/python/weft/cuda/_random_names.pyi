@@ -8,70 +8,70 @@ from weft.cuda._kernel_types import Complex, Index, Int, Real
 
 
 def xoroshiro128p_uniform_float32(states: Any, b: Int, /) -> float:
-    """The next number from 0 to 1 of the state `states[index]`: 53 bits, rounded to a float32, which may be 1."""
+    """The next uniform number in [0, 1] of the state `states[index]`: 53 bits, rounded to a float32, which may be 1."""
 
 def xoroshiro128p_uniform_float64(states: Any, b: Int, /) -> float:
-    """The next number from 0 to 1, without 1, of the state `states[index]`: 53 bits."""
+    """The next uniform number in [0, 1) of the state `states[index]`: 53 bits."""
 
 def xoroshiro128p_normal_float32(states: Any, b: Int, /) -> float:
-    """The next number of the normal distribution with mean 0 and deviation 1: two uniform ones, by Box and Muller."""
+    """The next number of the normal distribution with mean 0 and standard deviation 1, from two uniform numbers by the Box-Muller transform."""
 
 def xoroshiro128p_normal_float64(states: Any, b: Int, /) -> float:
-    """The same in float64, of two uniform float32 numbers, as Numba computes it."""
+    """The same in float64, from two uniform float32 numbers, as in Numba."""
 
 def xoroshiro128p_next(states: Any, b: Int, /) -> int:
-    """The next 64 bits of xoroshiro128+; the state `states[index]` moves on."""
+    """The next 64 bits of xoroshiro128+; advances the state `states[index]`."""
 
 def xoroshiro128p_jump(states: Any, b: Int, /) -> None:
-    """Moves the state `states[index]` on by 2^64 steps."""
+    """Advances the state `states[index]` by 2^64 steps."""
 
 def init_xoroshiro128p_state(states: Any, b: Int, c: Int, /) -> None:
-    """Makes the state `states[index]` from a seed, by SplitMix64."""
+    """Initializes the state `states[index]` from a seed, with SplitMix64."""
 
 def rotl(a: Int, b: Int, /) -> int:
-    """The 64 bits of x rotated to the left by k."""
+    """The 64 bits of x rotated left by k."""
 
 def uint64_to_unit_float32(a: Int, /) -> float:
-    """The upper 53 of 64 bits as a number from 0 to 1, rounded to a float32, which may be 1."""
+    """The upper 53 of 64 bits as a number in [0, 1], rounded to a float32, which may be 1."""
 
 def uint64_to_unit_float64(a: Int, /) -> float:
-    """The upper 53 of 64 bits as a number from 0 to 1, without 1."""
+    """The upper 53 of 64 bits as a number in [0, 1)."""
 
 def philox4x32_10(a: Int, b: Int, c: Int, d: Int, e: Int, f: Int, /) -> tuple[int, int, int, int]:
-    """Philox 4x32-10: four words of a counter's four and a key's two."""
+    """Philox 4x32-10: four 32-bit words from the four words of a counter and the two words of a key."""
 
 def philox_uint32(a: Int, b: Int, c: Int, /) -> int:
-    """The word at an offset of the sequence of a seed; no state is kept. That of `curand` after `curand_init(seed, sequence, offset)` with a `curandStatePhilox4_32_10_t`."""
+    """The 32-bit word at an offset of a sequence of a seed, without a state. Equals `curand` after `curand_init(seed, sequence, offset)` with a `curandStatePhilox4_32_10_t`."""
 
 def philox_uint32x4(a: Int, b: Int, c: Int, /) -> tuple[int, int, int, int]:
-    """The four words from an offset on: those of `curand4`. An offset that is a multiple of 4 takes half the time."""
+    """Four words starting at an offset, as `curand4`. Offsets that are a multiple of 4 take half the time."""
 
 def philox_uniform_float32(a: Int, b: Int, c: Int, /) -> float:
-    """A number above 0, up to 1, of the word at the offset: that of `curand_uniform`."""
+    """A uniform number in (0, 1] from the word at the offset, as `curand_uniform`."""
 
 def philox_uniform_float32x4(a: Int, b: Int, c: Int, /) -> tuple[float, float, float, float]:
-    """Four numbers above 0, up to 1, of the four words from the offset on: those of `curand_uniform4`."""
+    """Four uniform numbers in (0, 1] from the four words starting at the offset, as `curand_uniform4`."""
 
 def philox_uniform_float64(a: Int, b: Int, c: Int, /) -> float:
-    """A number above 0, up to 1, of the word at the offset, 32 bits: that of `curand_uniform_double`."""
+    """A uniform number in (0, 1] from the word at the offset, with 32 bits, as `curand_uniform_double`."""
 
 def philox_uniform_float64x2(a: Int, b: Int, c: Int, /) -> tuple[float, float]:
-    """Two numbers above 0, up to 1, of the four words from the offset on, 53 bits each: those of `curand_uniform2_double`."""
+    """Two uniform numbers in (0, 1] from the four words starting at the offset, with 53 bits each, as `curand_uniform2_double`."""
 
 def philox_normal_float32(a: Int, b: Int, c: Int, /) -> float:
-    """A number of the normal distribution with mean 0 and deviation 1, of the two words from the offset on: that of `curand_normal`, but for the sine, which is exact to the last bits here."""
+    """A number of the normal distribution with mean 0 and standard deviation 1, from the two words starting at the offset, as `curand_normal` but with a more accurate sine."""
 
 def philox_normal_float32x2(a: Int, b: Int, c: Int, /) -> tuple[float, float]:
-    """Two numbers of the normal distribution, of the two words from the offset on, as `curand_normal2`."""
+    """Two numbers of the normal distribution, from the two words starting at the offset, as `curand_normal2`."""
 
 def philox_normal_float32x4(a: Int, b: Int, c: Int, /) -> tuple[float, float, float, float]:
-    """Four numbers of the normal distribution, of the four words from the offset on, as `curand_normal4`."""
+    """Four numbers of the normal distribution, from the four words starting at the offset, as `curand_normal4`."""
 
 def philox_normal_float64(a: Int, b: Int, c: Int, /) -> float:
-    """A number of the normal distribution, of the four words from the offset on, as `curand_normal_double`."""
+    """A number of the normal distribution, from the four words starting at the offset, as `curand_normal_double`."""
 
 def philox_normal_float64x2(a: Int, b: Int, c: Int, /) -> tuple[float, float]:
-    """Two numbers of the normal distribution, of the four words from the offset on, as `curand_normal2_double`."""
+    """Two numbers of the normal distribution, from the four words starting at the offset, as `curand_normal2_double`."""
 
 __all__ = [
     "init_xoroshiro128p_state",

@@ -267,11 +267,11 @@ class Reduce:
         if size is not None:
             count = operator.index(size)
             if not 0 <= count <= array.size:
-                msg = f"size {count} is not within the array, which has {array.size} elements"
+                msg = f"size {count} is larger than the array, which has {array.size} elements"
                 raise ValueError(msg)
             array = array[:count]
         if res is not None and not (getattr(res, "ndim", 0) == 1 and res.size):
-            msg = "res is an array of one dimension with one element at least"
+            msg = "res must be a one-dimensional array with at least one element"
             raise ValueError(msg)
         start = array.dtype.type(0 if init is None else init)
         if not array.size:

@@ -65,9 +65,9 @@ class Stream(StreamBase):
         self.synchronize()
 
     def add_callback(self, callback: Callable[[Stream, int, Any], None], arg: Any = None) -> None:
-        """Call ``callback(stream, status, arg)`` in another thread when the work queued so far is done.
+        """Call ``callback(stream, status, arg)`` in another thread when the work that is now in the stream is done.
 
-        The status is 0, or the driver's error number if that work has failed. What the callback raises is a warning.
+        The status is 0, or the driver's error number if that work failed. An exception in it becomes a warning.
 
         Raises
         ------
@@ -84,12 +84,12 @@ class Stream(StreamBase):
             except Exception as raised:  # no caller can receive it
                 import warnings
 
-                warnings.warn(f"a callback of {self!r} has raised {raised!r}", DeviceWarning, stacklevel=1)
+                warnings.warn(f"a callback of {self!r} raised {raised!r}", DeviceWarning, stacklevel=1)
 
         self._when_done(call)
 
     def async_done(self) -> asyncio.Future[Stream]:
-        """Give a future of the running event loop that becomes this stream when the work queued so far is done.
+        """Return a future of the running event loop, which is done when the work that is now in the stream is done.
 
         Raises
         ------
@@ -120,11 +120,11 @@ class Stream(StreamBase):
         return future
 
     def _when_done(self, call: Callable[[Exception | None], None]) -> None:
-        """Call in another thread, with the error or None, when the work queued so far is done."""
+        """Call in another thread, with the error or None, when the work that is now in the stream is done."""
         import threading
 
         if is_recording():
-            msg = "cannot wait for a stream while a graph is recorded, of which nothing has run yet"
+            msg = "cannot wait for a stream while a graph is recorded, because the recorded work has not run yet"
             raise RuntimeError(msg)
         event = Event(timing=False)
         event.record(self)
@@ -186,7 +186,7 @@ def stream() -> Stream:
     Returns
     -------
     Stream
-        Its work runs beside that of other streams.
+        Its work can overlap with that of other streams.
 
     Raises
     ------
@@ -210,7 +210,7 @@ def default_stream() -> Stream:
     Returns
     -------
     Stream
-        What is meant where no stream is named.
+        The stream used if no stream is given.
 
     Examples
     --------
@@ -262,12 +262,12 @@ def external_stream(ptr: int) -> Stream:
     Returns
     -------
     Stream
-        Launches and copies take it as one of weft's.
+        Launches and copies accept it like weft's streams.
 
     Raises
     ------
     TypeError
-        It is no integer.
+        It is not an integer.
     ValueError
         It is negative, or has more than 64 bits.
 
@@ -280,7 +280,7 @@ def external_stream(ptr: int) -> Stream:
         msg = f"ptr for external stream must be an int, not {type(ptr).__name__}"
         raise TypeError(msg)
     if not 0 <= ptr < 1 << 64:
-        msg = f"ptr for external stream must be the handle of one, an address, not {ptr}"
+        msg = f"ptr for external stream must be the handle of a stream, an address, not {ptr}"
         raise ValueError(msg)
     return Stream(handle=ptr)
 
@@ -288,8 +288,8 @@ def external_stream(ptr: int) -> Stream:
 def as_stream(stream: Any) -> Any:
     """Give what ``array.stream`` is of a ``stream=`` argument: a stream of weft's, or 0.
 
-    Another library's is wrapped and kept alive: an object with ``__cuda_stream__`` (CUDA's stream protocol), with
-    ``cuda_stream`` as in PyTorch, or with ``ptr`` as in CuPy.
+    A stream of another library is wrapped, and the wrapper holds a reference to it: an object with
+    ``__cuda_stream__`` (CUDA's stream protocol), with ``cuda_stream`` as in PyTorch, or with ``ptr`` as in CuPy.
     """
     if not stream or isinstance(stream, StreamBase):
         return stream or 0

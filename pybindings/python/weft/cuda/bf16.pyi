@@ -24,85 +24,85 @@ def hfma(a: Real, b: Real, c: Real, /) -> float:
     """a * b + c, rounded once."""
 
 def hneg(a: Real, /) -> float:
-    """The number with the other sign."""
+    """The number with the opposite sign."""
 
 def habs(a: Real, /) -> float:
     """Absolute value."""
 
 def hadd_rn(a: Real, b: Real, /) -> float:
-    """As `hadd`, never fused with a product."""
+    """Like `hadd`, never fused with a product."""
 
 def hsub_rn(a: Real, b: Real, /) -> float:
-    """As `hsub`, never fused with a product."""
+    """Like `hsub`, never fused with a product."""
 
 def hmul_rn(a: Real, b: Real, /) -> float:
-    """As `hmul`, never fused with a sum."""
+    """Like `hmul`, never fused with a sum."""
 
 def hadd_sat(a: Real, b: Real, /) -> float:
-    """The sum, at least 0 and at most 1; NaN gives 0."""
+    """The sum, clamped to [0, 1]; NaN becomes 0."""
 
 def hsub_sat(a: Real, b: Real, /) -> float:
-    """The difference, at least 0 and at most 1; NaN gives 0."""
+    """The difference, clamped to [0, 1]; NaN becomes 0."""
 
 def hmul_sat(a: Real, b: Real, /) -> float:
-    """The product, at least 0 and at most 1; NaN gives 0."""
+    """The product, clamped to [0, 1]; NaN becomes 0."""
 
 def hfma_sat(a: Real, b: Real, c: Real, /) -> float:
-    """a * b + c, rounded once, at least 0 and at most 1; NaN gives 0."""
+    """a * b + c, rounded once and clamped to [0, 1]; NaN becomes 0."""
 
 def hfma_relu(a: Real, b: Real, c: Real, /) -> float:
-    """a * b + c, rounded once, at least 0; NaN stays NaN."""
+    """a * b + c, rounded once, with negative results set to 0; preserves NaN."""
 
 def heq(a: Real, b: Real, /) -> bool:
-    """Whether a equals b; no NaN is."""
+    """Whether a equals b; False if either is NaN."""
 
 def hlt(a: Real, b: Real, /) -> bool:
-    """Whether a is less than b; no NaN is."""
+    """Whether a is less than b; False if either is NaN."""
 
 def hle(a: Real, b: Real, /) -> bool:
-    """Whether a is less than b or equal; no NaN is."""
+    """Whether a is less than or equal to b; False if either is NaN."""
 
 def hgt(a: Real, b: Real, /) -> bool:
-    """Whether a is greater than b; no NaN is."""
+    """Whether a is greater than b; False if either is NaN."""
 
 def hge(a: Real, b: Real, /) -> bool:
-    """Whether a is greater than b or equal; no NaN is."""
+    """Whether a is greater than or equal to b; False if either is NaN."""
 
 def hne(a: Real, b: Real, /) -> bool:
-    """Whether a is less or greater than b; no NaN is."""
+    """Whether a differs from b; False if either is NaN."""
 
 def hequ(a: Real, b: Real, /) -> bool:
-    """As `heq`, but true where one is NaN."""
+    """Like `heq`, but True if either is NaN."""
 
 def hneu(a: Real, b: Real, /) -> bool:
-    """As `hne`, but true where one is NaN."""
+    """Like `hne`, but True if either is NaN."""
 
 def hltu(a: Real, b: Real, /) -> bool:
-    """As `hlt`, but true where one is NaN."""
+    """Like `hlt`, but True if either is NaN."""
 
 def hleu(a: Real, b: Real, /) -> bool:
-    """As `hle`, but true where one is NaN."""
+    """Like `hle`, but True if either is NaN."""
 
 def hgtu(a: Real, b: Real, /) -> bool:
-    """As `hgt`, but true where one is NaN."""
+    """Like `hgt`, but True if either is NaN."""
 
 def hgeu(a: Real, b: Real, /) -> bool:
-    """As `hge`, but true where one is NaN."""
+    """Like `hge`, but True if either is NaN."""
 
 def hmax(a: Real, b: Real, /) -> float:
-    """The larger; NaN is passed over, -0 is less than +0."""
+    """The maximum; ignores a NaN, -0 is less than +0."""
 
 def hmin(a: Real, b: Real, /) -> float:
-    """The smaller; NaN is passed over, -0 is less than +0."""
+    """The minimum; ignores a NaN, -0 is less than +0."""
 
 def hmax_nan(a: Real, b: Real, /) -> float:
-    """The larger; NaN if one is."""
+    """The maximum; NaN if either is."""
 
 def hmin_nan(a: Real, b: Real, /) -> float:
-    """The smaller; NaN if one is."""
+    """The minimum; NaN if either is."""
 
 def hisnan(a: Real, /) -> bool:
-    """Whether it is not a number."""
+    """Whether it is NaN."""
 
 def hisinf(a: Real, /) -> int:
     """1 for infinity, -1 for minus infinity, else 0."""
@@ -132,7 +132,7 @@ def htanh(a: Real, /) -> float:
     """Hyperbolic tangent."""
 
 def htanh_approx(a: Real, /) -> float:
-    """Hyperbolic tangent; as exact as `htanh`."""
+    """Hyperbolic tangent, as accurate as `htanh`."""
 
 def hsqrt(a: Real, /) -> float:
     """Square root, rounded to nearest even."""
@@ -159,10 +159,10 @@ def hrcp(a: Real, /) -> float:
     """1 / x, rounded to nearest even."""
 
 def bfloat162float(a: Real, /) -> float:
-    """The same number as a `float32`."""
+    """The number as a `float32`, exactly."""
 
 def bfloat16_to_float32(a: Real, /) -> float:
-    """The same number as a `float32`."""
+    """The number as a `float32`, exactly."""
 
 def double2bfloat16(a: Real, /) -> float:
     """The nearest number, ties to even, rounded once."""
@@ -345,160 +345,160 @@ def uint64_to_bfloat16_ru(a: Int, /) -> float:
     """Rounded up."""
 
 def bfloat162short_rn(a: Real, /) -> int:
-    """Rounded to nearest even; saturates, NaN gives 0."""
+    """Rounded to nearest even; saturates; NaN becomes 0."""
 
 def bfloat16_to_int16_rn(a: Real, /) -> int:
-    """Rounded to nearest even; saturates, NaN gives 0."""
+    """Rounded to nearest even; saturates; NaN becomes 0."""
 
 def bfloat162short_rz(a: Real, /) -> int:
-    """Rounded to zero; saturates, NaN gives 0."""
+    """Rounded to zero; saturates; NaN becomes 0."""
 
 def bfloat16_to_int16_rz(a: Real, /) -> int:
-    """Rounded to zero; saturates, NaN gives 0."""
+    """Rounded to zero; saturates; NaN becomes 0."""
 
 def bfloat162short_rd(a: Real, /) -> int:
-    """Rounded down; saturates, NaN gives 0."""
+    """Rounded down; saturates; NaN becomes 0."""
 
 def bfloat16_to_int16_rd(a: Real, /) -> int:
-    """Rounded down; saturates, NaN gives 0."""
+    """Rounded down; saturates; NaN becomes 0."""
 
 def bfloat162short_ru(a: Real, /) -> int:
-    """Rounded up; saturates, NaN gives 0."""
+    """Rounded up; saturates; NaN becomes 0."""
 
 def bfloat16_to_int16_ru(a: Real, /) -> int:
-    """Rounded up; saturates, NaN gives 0."""
+    """Rounded up; saturates; NaN becomes 0."""
 
 def bfloat162ushort_rn(a: Real, /) -> int:
-    """Rounded to nearest even; saturates, NaN gives 0."""
+    """Rounded to nearest even; saturates; NaN becomes 0."""
 
 def bfloat16_to_uint16_rn(a: Real, /) -> int:
-    """Rounded to nearest even; saturates, NaN gives 0."""
+    """Rounded to nearest even; saturates; NaN becomes 0."""
 
 def bfloat162ushort_rz(a: Real, /) -> int:
-    """Rounded to zero; saturates, NaN gives 0."""
+    """Rounded to zero; saturates; NaN becomes 0."""
 
 def bfloat16_to_uint16_rz(a: Real, /) -> int:
-    """Rounded to zero; saturates, NaN gives 0."""
+    """Rounded to zero; saturates; NaN becomes 0."""
 
 def bfloat162ushort_rd(a: Real, /) -> int:
-    """Rounded down; saturates, NaN gives 0."""
+    """Rounded down; saturates; NaN becomes 0."""
 
 def bfloat16_to_uint16_rd(a: Real, /) -> int:
-    """Rounded down; saturates, NaN gives 0."""
+    """Rounded down; saturates; NaN becomes 0."""
 
 def bfloat162ushort_ru(a: Real, /) -> int:
-    """Rounded up; saturates, NaN gives 0."""
+    """Rounded up; saturates; NaN becomes 0."""
 
 def bfloat16_to_uint16_ru(a: Real, /) -> int:
-    """Rounded up; saturates, NaN gives 0."""
+    """Rounded up; saturates; NaN becomes 0."""
 
 def bfloat162int_rn(a: Real, /) -> int:
-    """Rounded to nearest even; saturates, NaN gives 0."""
+    """Rounded to nearest even; saturates; NaN becomes 0."""
 
 def bfloat16_to_int32_rn(a: Real, /) -> int:
-    """Rounded to nearest even; saturates, NaN gives 0."""
+    """Rounded to nearest even; saturates; NaN becomes 0."""
 
 def bfloat162int_rz(a: Real, /) -> int:
-    """Rounded to zero; saturates, NaN gives 0."""
+    """Rounded to zero; saturates; NaN becomes 0."""
 
 def bfloat16_to_int32_rz(a: Real, /) -> int:
-    """Rounded to zero; saturates, NaN gives 0."""
+    """Rounded to zero; saturates; NaN becomes 0."""
 
 def bfloat162int_rd(a: Real, /) -> int:
-    """Rounded down; saturates, NaN gives 0."""
+    """Rounded down; saturates; NaN becomes 0."""
 
 def bfloat16_to_int32_rd(a: Real, /) -> int:
-    """Rounded down; saturates, NaN gives 0."""
+    """Rounded down; saturates; NaN becomes 0."""
 
 def bfloat162int_ru(a: Real, /) -> int:
-    """Rounded up; saturates, NaN gives 0."""
+    """Rounded up; saturates; NaN becomes 0."""
 
 def bfloat16_to_int32_ru(a: Real, /) -> int:
-    """Rounded up; saturates, NaN gives 0."""
+    """Rounded up; saturates; NaN becomes 0."""
 
 def bfloat162uint_rn(a: Real, /) -> int:
-    """Rounded to nearest even; saturates, NaN gives 0."""
+    """Rounded to nearest even; saturates; NaN becomes 0."""
 
 def bfloat16_to_uint32_rn(a: Real, /) -> int:
-    """Rounded to nearest even; saturates, NaN gives 0."""
+    """Rounded to nearest even; saturates; NaN becomes 0."""
 
 def bfloat162uint_rz(a: Real, /) -> int:
-    """Rounded to zero; saturates, NaN gives 0."""
+    """Rounded to zero; saturates; NaN becomes 0."""
 
 def bfloat16_to_uint32_rz(a: Real, /) -> int:
-    """Rounded to zero; saturates, NaN gives 0."""
+    """Rounded to zero; saturates; NaN becomes 0."""
 
 def bfloat162uint_rd(a: Real, /) -> int:
-    """Rounded down; saturates, NaN gives 0."""
+    """Rounded down; saturates; NaN becomes 0."""
 
 def bfloat16_to_uint32_rd(a: Real, /) -> int:
-    """Rounded down; saturates, NaN gives 0."""
+    """Rounded down; saturates; NaN becomes 0."""
 
 def bfloat162uint_ru(a: Real, /) -> int:
-    """Rounded up; saturates, NaN gives 0."""
+    """Rounded up; saturates; NaN becomes 0."""
 
 def bfloat16_to_uint32_ru(a: Real, /) -> int:
-    """Rounded up; saturates, NaN gives 0."""
+    """Rounded up; saturates; NaN becomes 0."""
 
 def bfloat162ll_rn(a: Real, /) -> int:
-    """Rounded to nearest even; saturates, NaN gives the smallest integer."""
+    """Rounded to nearest even; saturates; NaN becomes the smallest integer."""
 
 def bfloat16_to_int64_rn(a: Real, /) -> int:
-    """Rounded to nearest even; saturates, NaN gives the smallest integer."""
+    """Rounded to nearest even; saturates; NaN becomes the smallest integer."""
 
 def bfloat162ll_rz(a: Real, /) -> int:
-    """Rounded to zero; saturates, NaN gives the smallest integer."""
+    """Rounded to zero; saturates; NaN becomes the smallest integer."""
 
 def bfloat16_to_int64_rz(a: Real, /) -> int:
-    """Rounded to zero; saturates, NaN gives the smallest integer."""
+    """Rounded to zero; saturates; NaN becomes the smallest integer."""
 
 def bfloat162ll_rd(a: Real, /) -> int:
-    """Rounded down; saturates, NaN gives the smallest integer."""
+    """Rounded down; saturates; NaN becomes the smallest integer."""
 
 def bfloat16_to_int64_rd(a: Real, /) -> int:
-    """Rounded down; saturates, NaN gives the smallest integer."""
+    """Rounded down; saturates; NaN becomes the smallest integer."""
 
 def bfloat162ll_ru(a: Real, /) -> int:
-    """Rounded up; saturates, NaN gives the smallest integer."""
+    """Rounded up; saturates; NaN becomes the smallest integer."""
 
 def bfloat16_to_int64_ru(a: Real, /) -> int:
-    """Rounded up; saturates, NaN gives the smallest integer."""
+    """Rounded up; saturates; NaN becomes the smallest integer."""
 
 def bfloat162ull_rn(a: Real, /) -> int:
-    """Rounded to nearest even; saturates, NaN gives 2^63."""
+    """Rounded to nearest even; saturates; NaN becomes 2^63."""
 
 def bfloat16_to_uint64_rn(a: Real, /) -> int:
-    """Rounded to nearest even; saturates, NaN gives 2^63."""
+    """Rounded to nearest even; saturates; NaN becomes 2^63."""
 
 def bfloat162ull_rz(a: Real, /) -> int:
-    """Rounded to zero; saturates, NaN gives 2^63."""
+    """Rounded to zero; saturates; NaN becomes 2^63."""
 
 def bfloat16_to_uint64_rz(a: Real, /) -> int:
-    """Rounded to zero; saturates, NaN gives 2^63."""
+    """Rounded to zero; saturates; NaN becomes 2^63."""
 
 def bfloat162ull_rd(a: Real, /) -> int:
-    """Rounded down; saturates, NaN gives 2^63."""
+    """Rounded down; saturates; NaN becomes 2^63."""
 
 def bfloat16_to_uint64_rd(a: Real, /) -> int:
-    """Rounded down; saturates, NaN gives 2^63."""
+    """Rounded down; saturates; NaN becomes 2^63."""
 
 def bfloat162ull_ru(a: Real, /) -> int:
-    """Rounded up; saturates, NaN gives 2^63."""
+    """Rounded up; saturates; NaN becomes 2^63."""
 
 def bfloat16_to_uint64_ru(a: Real, /) -> int:
-    """Rounded up; saturates, NaN gives 2^63."""
+    """Rounded up; saturates; NaN becomes 2^63."""
 
 def bfloat162char_rz(a: Real, /) -> int:
-    """Rounded to zero; saturates, NaN gives 0."""
+    """Rounded to zero; saturates; NaN becomes 0."""
 
 def bfloat16_to_int8_rz(a: Real, /) -> int:
-    """Rounded to zero; saturates, NaN gives 0."""
+    """Rounded to zero; saturates; NaN becomes 0."""
 
 def bfloat162uchar_rz(a: Real, /) -> int:
-    """Rounded to zero; saturates, NaN gives 0."""
+    """Rounded to zero; saturates; NaN becomes 0."""
 
 def bfloat16_to_uint8_rz(a: Real, /) -> int:
-    """Rounded to zero; saturates, NaN gives 0."""
+    """Rounded to zero; saturates; NaN becomes 0."""
 
 def bfloat16_as_ushort(a: Real, /) -> int:
     """The bits."""
@@ -513,16 +513,16 @@ def bfloat16_as_int16(a: Real, /) -> int:
     """The bits."""
 
 def ushort_as_bfloat16(a: Int, /) -> float:
-    """The number of these bits."""
+    """The number with these bits."""
 
 def uint16_as_bfloat16(a: Int, /) -> float:
-    """The number of these bits."""
+    """The number with these bits."""
 
 def short_as_bfloat16(a: Int, /) -> float:
-    """The number of these bits."""
+    """The number with these bits."""
 
 def int16_as_bfloat16(a: Int, /) -> float:
-    """The number of these bits."""
+    """The number with these bits."""
 
 __all__ = [
     "bfloat16_as_int16",

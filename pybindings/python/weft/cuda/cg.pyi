@@ -8,34 +8,34 @@ from weft.cuda._kernel_types import Complex, Index, Int, Real
 
 
 def this_grid() -> GridGroup:
-    """All threads of the grid. A kernel that calls it is launched cooperatively: all of its blocks run at a time."""
+    """All threads of the grid. A kernel that calls it is launched cooperatively: all of its blocks run at the same time."""
 
 def this_thread_block() -> ThreadBlock:
     """The threads of the block."""
 
 def tiled_partition(group: Any, size: Any) -> ThreadBlockTile:
-    """`tiled_partition(group, size)`: the threads of a block, or of a tile, in parts of 1, 2, 4, 8, 16 or 32 lanes."""
+    """`tiled_partition(group, size)`: splits the threads of a block or of a tile into tiles of 1, 2, 4, 8, 16 or 32 lanes."""
 
 def coalesced_threads() -> CoalescedGroup:
-    """The lanes of the warp that are here with the thread, as `activemask` says."""
+    """The lanes of the warp that execute this call together, as in `activemask`."""
 
 def reduce(group: Any, value: Any, op: Any) -> Any:
-    """`reduce(group, value, op)`: the values of all threads of a block, a tile or a coalesced group, put together by an associative function `op(a, b)` in the order of the threads. Every thread gets the result."""
+    """`reduce(group, value, op)`: combines the values of all threads of a block, a tile or a coalesced group with an associative function `op(a, b)` in the order of the threads. Every thread gets the result."""
 
 def inclusive_scan(group: Any, value: Any, op: Any = ...) -> Any:
-    """`inclusive_scan(group, value, op=plus)`: the values of the threads up to this one."""
+    """`inclusive_scan(group, value, op=plus)`: combines the values of the threads up to and including this one."""
 
 def exclusive_scan(group: Any, value: Any, op: Any = ...) -> Any:
-    """`exclusive_scan(group, value, op=plus)`: the values of the threads before this one; the first gets 0."""
+    """`exclusive_scan(group, value, op=plus)`: combines the values of the threads before this one; the first gets 0."""
 
 def plus(a: Complex, b: Complex, /) -> Any:
     """`a + b`."""
 
 def less(a: Real, b: Real, /) -> Any:
-    """The smaller of two."""
+    """The minimum of two values."""
 
 def greater(a: Real, b: Real, /) -> Any:
-    """The larger of two."""
+    """The maximum of two values."""
 
 def bit_and(a: Int, b: Int, /) -> Any:
     """`a & b`."""
@@ -49,22 +49,22 @@ def bit_xor(a: Int, b: Int, /) -> Any:
 class GridGroup:
 
     def sync(self) -> Any:
-        """All threads of the grid that have not returned wait for each other; gives 0. Memory is ordered between them."""
+        """Waits for all threads of the grid that have not returned, and orders memory between them; returns 0."""
 
     def thread_rank(self) -> int:
-        """The thread's number in the grid, an `int64`."""
+        """The index of the thread in the grid, an `int64`."""
 
     def num_threads(self) -> int:
-        """Threads of the grid, an `int64`."""
+        """The number of threads of the grid, an `int64`."""
 
     def size(self) -> Any:
         """The same."""
 
     def block_rank(self) -> int:
-        """The block's number in the grid, an `int64`."""
+        """The index of the block in the grid, an `int64`."""
 
     def num_blocks(self) -> int:
-        """Blocks of the grid, an `int64`."""
+        """The number of blocks of the grid, an `int64`."""
 
     def block_index(self) -> Any:
         """`blockIdx`, an `int32x3`."""
@@ -78,13 +78,13 @@ class GridGroup:
 class ThreadBlock:
 
     def sync(self) -> Any:
-        """As `syncthreads`."""
+        """The same as `cuda.syncthreads()`."""
 
     def thread_rank(self) -> int:
-        """The thread's number in its block, an `int32`."""
+        """The index of the thread in its block, an `int32`."""
 
     def num_threads(self) -> int:
-        """Threads of the block, an `int32`."""
+        """The number of threads of the block, an `int32`."""
 
     def size(self) -> Any:
         """The same."""
@@ -104,60 +104,60 @@ class ThreadBlock:
 class ThreadBlockTile:
 
     def sync(self) -> Any:
-        """The threads of the tile wait for each other; memory is ordered between them."""
+        """Waits for the threads of the tile, and orders memory between them."""
 
     def thread_rank(self) -> int:
-        """The thread's number in its tile, an `int32`."""
+        """The index of the thread in its tile, an `int32`."""
 
     def num_threads(self) -> int:
-        """Threads of the tile, an `int32`."""
+        """The number of threads of the tile, an `int32`."""
 
     def size(self) -> Any:
         """The same."""
 
     def meta_group_rank(self) -> int:
-        """The tile's number in its block, an `int32`."""
+        """The index of the tile in its block, an `int32`."""
 
     def meta_group_size(self) -> int:
-        """Tiles of the block, an `int32`."""
+        """The number of tiles of the block, an `int32`."""
 
     def shfl(self, value: Any, rank: Any) -> Any:
-        """`shfl(value, rank)`: the value of a thread, as `shfl_sync`."""
+        """`shfl(value, rank)`: the value of the thread with that index, like `shfl_sync`."""
 
     def shfl_up(self, value: Any, delta: Any) -> Any:
-        """`shfl_up(value, delta)`: as `shfl_up_sync`."""
+        """`shfl_up(value, delta)`: like `shfl_up_sync`."""
 
     def shfl_down(self, value: Any, delta: Any) -> Any:
-        """`shfl_down(value, delta)`: as `shfl_down_sync`."""
+        """`shfl_down(value, delta)`: like `shfl_down_sync`."""
 
     def shfl_xor(self, value: Any, lane_mask: Any) -> Any:
-        """`shfl_xor(value, lane_mask)`: as `shfl_xor_sync`."""
+        """`shfl_xor(value, lane_mask)`: like `shfl_xor_sync`."""
 
     def any(self, predicate: Any) -> Any:
-        """`any(predicate)`: whether it is true for one of its threads."""
+        """`any(predicate)`: whether the predicate is true for any thread of the group."""
 
     def all(self, predicate: Any) -> Any:
-        """`all(predicate)`: whether it is true for all of its threads."""
+        """`all(predicate)`: whether the predicate is true for all threads of the group."""
 
     def ballot(self, predicate: Any) -> int:
-        """`ballot(predicate)`: a `uint32` with a bit for each of its threads for which it is true; bit 0 is the first thread's."""
+        """`ballot(predicate)`: a `uint32` with a bit set for each thread of the group whose predicate is true; bit 0 is the first thread."""
 
-    def match_any(self, value: Any) -> Any:
-        """`match_any(value)`: the same of its threads with the thread's own value."""
+    def match_any(self, value: Any) -> int:
+        """`match_any(value)`: a `uint32` with a bit set for each thread of the group that has the same value as this thread."""
 
     def match_all(self, value: Any) -> Any:
-        """`match_all(value)`: the same of all threads, if they have one value, else 0; and whether they have."""
+        """`match_all(value)`: a tuple of the bits of all threads of the group if they have the same value, else 0, and of whether they have."""
 
 class CoalescedGroup:
 
     def sync(self) -> Any:
-        """Its threads wait for each other; memory is ordered between them."""
+        """Waits for the threads of the group, and orders memory between them."""
 
     def thread_rank(self) -> int:
-        """The thread's number among them, an `int32`."""
+        """The index of the thread in the group, an `int32`."""
 
     def num_threads(self) -> int:
-        """How many there are, an `int32`."""
+        """The number of threads of the group, an `int32`."""
 
     def size(self) -> Any:
         """The same."""
@@ -169,28 +169,28 @@ class CoalescedGroup:
         """1."""
 
     def shfl(self, value: Any, rank: Any) -> Any:
-        """`shfl(value, rank)`: the value of the thread with a number."""
+        """`shfl(value, rank)`: the value of the thread with that index."""
 
     def shfl_up(self, value: Any, delta: Any) -> Any:
-        """`shfl_up(value, delta)`: the value of the thread whose number is so much smaller; the first keep their own."""
+        """`shfl_up(value, delta)`: the value of the thread whose index is `delta` smaller; the first `delta` threads get their own value."""
 
     def shfl_down(self, value: Any, delta: Any) -> Any:
-        """`shfl_down(value, delta)`: the value of the thread whose number is so much larger; the last keep their own."""
+        """`shfl_down(value, delta)`: the value of the thread whose index is `delta` larger; the last `delta` threads get their own value."""
 
     def any(self, predicate: Any) -> Any:
-        """`any(predicate)`: whether it is true for one of its threads."""
+        """`any(predicate)`: whether the predicate is true for any thread of the group."""
 
     def all(self, predicate: Any) -> Any:
-        """`all(predicate)`: whether it is true for all of its threads."""
+        """`all(predicate)`: whether the predicate is true for all threads of the group."""
 
     def ballot(self, predicate: Any) -> int:
-        """`ballot(predicate)`: a `uint32` with a bit for each of its threads for which it is true; bit 0 is the first thread's."""
+        """`ballot(predicate)`: a `uint32` with a bit set for each thread of the group whose predicate is true; bit 0 is the first thread."""
 
-    def match_any(self, value: Any) -> Any:
-        """`match_any(value)`: the same of its threads with the thread's own value."""
+    def match_any(self, value: Any) -> int:
+        """`match_any(value)`: a `uint32` with a bit set for each thread of the group that has the same value as this thread."""
 
     def match_all(self, value: Any) -> Any:
-        """`match_all(value)`: the same of all threads, if they have one value, else 0; and whether they have."""
+        """`match_all(value)`: a tuple of the bits of all threads of the group if they have the same value, else 0, and of whether they have."""
 
 __all__ = [
     "bit_and",

@@ -1,7 +1,8 @@
 """Functions of Python's own in kernels, for the authors of libraries, as in `numba.cuda.extending`.
 
-`register_jitable` lets kernels call a function that stays a plain one to Python. `overload` gives a function other
-implementations in kernels: a function of the arguments' types chooses one. What needs llvmlite is refused.
+`register_jitable` lets kernels call a function that remains a Python function elsewhere. `overload` gives a function
+other implementations in kernels: a function of the arguments' types chooses one. Functions that need llvmlite
+raise an error.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class _Overloaded:
         self.chosen.clear()
 
     def choose(self, args: list[Any], kwargs: dict[str, Any]) -> Chosen:
-        """Choose the implementation for arguments of these types, always the same one unless it asks for the launch."""
+        """Choose the implementation for these types, always the same one unless it depends on the launch."""
         key = (tuple(args), tuple(kwargs.items()))
         if key not in self.chosen:
             launch_config_was_read()
@@ -62,10 +63,10 @@ class _Overloaded:
             if isinstance(found, Dispatcher):
                 return found
             if not inspect.isfunction(found):
-                reasons.append(f"`{name}` gave {found!r}, which is no function")
+                reasons.append(f"`{name}` gave {found!r}, which is not a function")
                 continue
             if strict and (why := _difference(choose, found)):
-                reasons.append(f"the implementation that `{name}` gives {why}")
+                reasons.append(f"the implementation that `{name}` returned {why}")
                 continue
             return _device_function(found, options)
         return "; ".join(reasons) or None
@@ -108,7 +109,7 @@ def _difference(choose: Callable[..., Any], found: Callable[..., Any]) -> str | 
     if [(each.name, each.kind) for each in wanted] != [(each.name, each.kind) for each in given]:
         return f"takes ({shown[1]}), not ({shown[0]})"
     if [repr(each.default) for each in wanted] != [repr(each.default) for each in given]:
-        return f"has other defaults: ({shown[1]}), not ({shown[0]})"
+        return f"has different defaults: ({shown[1]}), not ({shown[0]})"
     return None
 
 
@@ -126,31 +127,31 @@ def overload(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorate a function that chooses how kernels do what ``func`` does.
 
-    It is called with the types of a call's arguments and gives a function with its own parameters, or None. Where
-    none is given, kernels do what they do without it: ``len`` of an array stays that.
+    It is called with the types of a call's arguments and returns a function with the same parameters, or None. Where
+    none is given, kernels do what they do without it: ``len`` of an array is unchanged.
 
     Parameters
     ----------
     func
-        A function of Python's, of NumPy's or of a library.
+        A function of Python, NumPy or a library.
     target
-        ``"cuda"``, or ``"generic"``, which is asked behind all of those.
+        ``"cuda"``, or ``"generic"``, which is tried after all of those.
     jit_options, inline
         Options of `cuda.jit` for the functions that are chosen.
     strict
         A difference of the parameters' names is an error.
     prefer_literal
-        Has no effect: texts come as they are, numbers as their types.
+        No effect: strings are passed as values, numbers as types.
 
     Returns
     -------
     decorator
-        It gives the function that it decorates.
+        A decorator that returns the function unchanged.
 
     Raises
     ------
     TypeError
-        ``func`` is no function, or a jitted one.
+        ``func`` is not a function, or is a jitted one.
 
     Examples
     --------
@@ -169,7 +170,7 @@ def overload(
     [5.]
     """
     if isinstance(func, Dispatcher):
-        msg = f"{func} is a jitted function, which kernels call as it is"
+        msg = f"{func} is a jitted function, which kernels can call directly"
         raise TypeError(msg)
     if not callable(func):
         msg = f"overload takes a function, not {func!r}"
@@ -244,18 +245,18 @@ def overload_method(
     attr
         The name.
     target
-        ``"cuda"``, or ``"generic"``, which is asked behind all of those.
+        ``"cuda"``, or ``"generic"``, which is tried after all of those.
     jit_options, inline
         Options of `cuda.jit` for the functions that are chosen.
     strict
         A difference of the parameters' names is an error.
     prefer_literal
-        Has no effect: texts come as they are, numbers as their types.
+        No effect: strings are passed as values, numbers as types.
 
     Returns
     -------
     decorator
-        It gives the function that it decorates.
+        A decorator that returns the function unchanged.
 
     Examples
     --------
@@ -284,7 +285,7 @@ def overload_attribute(
     inline: str = "never",
     prefer_literal: bool = False,  # noqa: ARG001
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorate a function that chooses a function of the object that gives an attribute of it.
+    """Decorate a function that chooses a function of the object, which returns the attribute.
 
     Parameters
     ----------
@@ -293,18 +294,18 @@ def overload_attribute(
     attr
         The name.
     target
-        ``"cuda"``, or ``"generic"``, which is asked behind all of those.
+        ``"cuda"``, or ``"generic"``, which is tried after all of those.
     jit_options, inline
         Options of `cuda.jit` for the functions that are chosen.
     strict
         A difference of the parameters' names is an error.
     prefer_literal
-        Has no effect: texts come as they are, numbers as their types.
+        No effect: strings are passed as values, numbers as types.
 
     Returns
     -------
     decorator
-        It gives the function that it decorates.
+        A decorator that returns the function unchanged.
 
     Examples
     --------
@@ -324,7 +325,7 @@ def overload_attribute(
 
 
 def register_jitable(*args: Callable[..., Any], **options: Any) -> Any:
-    """Let kernels call a function that stays a plain one to Python: ``@register_jitable``, with options or without.
+    """Let kernels call a function that remains a Python function elsewhere: ``@register_jitable``.
 
     Parameters
     ----------
@@ -341,7 +342,7 @@ def register_jitable(*args: Callable[..., Any], **options: Any) -> Any:
     Raises
     ------
     TypeError
-        It is no function of Python.
+        ``function`` is not a Python function.
 
     Examples
     --------
@@ -360,7 +361,7 @@ def register_jitable(*args: Callable[..., Any], **options: Any) -> Any:
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         if not inspect.isfunction(function):
-            msg = f"register_jitable takes a function of Python, not {function!r}"
+            msg = f"register_jitable takes a Python function, not {function!r}"
             raise TypeError(msg)
         known = {name: value for name, value in options.items() if name not in ("target", "_nrt", "nopython")}
         _FUNCTIONS[id(function)] = function, _device_function(function, known)
@@ -395,9 +396,9 @@ def is_jitted(function: object) -> bool:
 
 
 _HELP = {
-    "intrinsic": "`cuda.intrinsic` makes a function of PTX and of Python",
-    "overload_classmethod": "write a function and `overload` it",
-    "type_callable": "write a function and `overload` it",
+    "intrinsic": "use `cuda.intrinsic` to make a function from PTX and Python",
+    "overload_classmethod": "write a function and register it with `overload`",
+    "type_callable": "write a function and register it with `overload`",
     "typeof_impl": "pass named tuples, dataclasses or records",
     "register_model": "pass named tuples, dataclasses or records",
     "models": "pass named tuples, dataclasses or records",
@@ -405,24 +406,24 @@ _HELP = {
     "as_numba_type": "pass named tuples, dataclasses or records",
     "box": "pass named tuples, dataclasses or records",
     "unbox": "pass named tuples, dataclasses or records",
-    "lower_builtin": "`overload` the function with kernel Python",
-    "lower_cast": "`overload` the function with kernel Python",
-    "lower_getattr": "`overload_attribute` with kernel Python",
-    "lower_getattr_generic": "`overload_attribute` with kernel Python",
-    "lower_setattr": "write a function and `overload` it",
-    "lower_setattr_generic": "write a function and `overload` it",
-    "infer": "`overload` the function with kernel Python",
-    "infer_getattr": "`overload_attribute` with kernel Python",
-    "infer_global": "`overload` the function with kernel Python",
-    "lower": "`overload` the function with kernel Python",
+    "lower_builtin": "implement the function in kernel Python with `overload`",
+    "lower_cast": "implement the function in kernel Python with `overload`",
+    "lower_getattr": "use `overload_attribute` with kernel Python",
+    "lower_getattr_generic": "use `overload_attribute` with kernel Python",
+    "lower_setattr": "write a function and register it with `overload`",
+    "lower_setattr_generic": "write a function and register it with `overload`",
+    "infer": "implement the function in kernel Python with `overload`",
+    "infer_getattr": "use `overload_attribute` with kernel Python",
+    "infer_global": "implement the function in kernel Python with `overload`",
+    "lower": "implement the function in kernel Python with `overload`",
 }
 
 
 class Refused:
-    """What needs llvmlite: an error where it is used, so that a library can still import it beside other names."""
+    """A name that needs llvmlite. Using it is an error; importing it is not."""
 
     def __init__(self, name: str, instead: str) -> None:
-        self._message = f"weft has no llvmlite, which `{name}` is for: {instead}"
+        self._message = f"weft does not use llvmlite, which `{name}` is for: {instead}"
 
     def _refuse(self) -> NoReturn:
         raise NotImplementedError(self._message)

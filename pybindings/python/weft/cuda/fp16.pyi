@@ -38,10 +38,10 @@ def __hfma(a: Real, b: Real, c: Real, /) -> float:
     """a * b + c, rounded once."""
 
 def hneg(a: Real, /) -> float:
-    """The number with the other sign."""
+    """The number with the opposite sign."""
 
 def __hneg(a: Real, /) -> float:
-    """The number with the other sign."""
+    """The number with the opposite sign."""
 
 def habs(a: Real, /) -> float:
     """Absolute value."""
@@ -50,103 +50,103 @@ def __habs(a: Real, /) -> float:
     """Absolute value."""
 
 def __hadd_rn(a: Real, b: Real, /) -> float:
-    """As `hadd`, never fused with a product."""
+    """Like `hadd`, never fused with a product."""
 
 def __hsub_rn(a: Real, b: Real, /) -> float:
-    """As `hsub`, never fused with a product."""
+    """Like `hsub`, never fused with a product."""
 
 def __hmul_rn(a: Real, b: Real, /) -> float:
-    """As `hmul`, never fused with a sum."""
+    """Like `hmul`, never fused with a sum."""
 
 def __hadd_sat(a: Real, b: Real, /) -> float:
-    """The sum, at least 0 and at most 1; NaN gives 0."""
+    """The sum, clamped to [0, 1]; NaN becomes 0."""
 
 def __hsub_sat(a: Real, b: Real, /) -> float:
-    """The difference, at least 0 and at most 1; NaN gives 0."""
+    """The difference, clamped to [0, 1]; NaN becomes 0."""
 
 def __hmul_sat(a: Real, b: Real, /) -> float:
-    """The product, at least 0 and at most 1; NaN gives 0."""
+    """The product, clamped to [0, 1]; NaN becomes 0."""
 
 def __hfma_sat(a: Real, b: Real, c: Real, /) -> float:
-    """a * b + c, rounded once, at least 0 and at most 1; NaN gives 0."""
+    """a * b + c, rounded once and clamped to [0, 1]; NaN becomes 0."""
 
 def __hfma_relu(a: Real, b: Real, c: Real, /) -> float:
-    """a * b + c, rounded once, at least 0; NaN stays NaN."""
+    """a * b + c, rounded once, with negative results set to 0; preserves NaN."""
 
 def heq(a: Real, b: Real, /) -> bool:
-    """Whether a equals b; no NaN is."""
+    """Whether a equals b; False if either is NaN."""
 
 def __heq(a: Real, b: Real, /) -> bool:
-    """Whether a equals b; no NaN is."""
+    """Whether a equals b; False if either is NaN."""
 
 def hlt(a: Real, b: Real, /) -> bool:
-    """Whether a is less than b; no NaN is."""
+    """Whether a is less than b; False if either is NaN."""
 
 def __hlt(a: Real, b: Real, /) -> bool:
-    """Whether a is less than b; no NaN is."""
+    """Whether a is less than b; False if either is NaN."""
 
 def hle(a: Real, b: Real, /) -> bool:
-    """Whether a is less than b or equal; no NaN is."""
+    """Whether a is less than or equal to b; False if either is NaN."""
 
 def __hle(a: Real, b: Real, /) -> bool:
-    """Whether a is less than b or equal; no NaN is."""
+    """Whether a is less than or equal to b; False if either is NaN."""
 
 def hgt(a: Real, b: Real, /) -> bool:
-    """Whether a is greater than b; no NaN is."""
+    """Whether a is greater than b; False if either is NaN."""
 
 def __hgt(a: Real, b: Real, /) -> bool:
-    """Whether a is greater than b; no NaN is."""
+    """Whether a is greater than b; False if either is NaN."""
 
 def hge(a: Real, b: Real, /) -> bool:
-    """Whether a is greater than b or equal; no NaN is."""
+    """Whether a is greater than or equal to b; False if either is NaN."""
 
 def __hge(a: Real, b: Real, /) -> bool:
-    """Whether a is greater than b or equal; no NaN is."""
+    """Whether a is greater than or equal to b; False if either is NaN."""
 
 def hne(a: Real, b: Real, /) -> bool:
-    """Whether a is less or greater than b; no NaN is."""
+    """Whether a differs from b; False if either is NaN."""
 
 def __hne(a: Real, b: Real, /) -> bool:
-    """Whether a is less or greater than b; no NaN is."""
+    """Whether a differs from b; False if either is NaN."""
 
 def __hequ(a: Real, b: Real, /) -> bool:
-    """As `heq`, but true where one is NaN."""
+    """Like `heq`, but True if either is NaN."""
 
 def __hneu(a: Real, b: Real, /) -> bool:
-    """As `hne`, but true where one is NaN."""
+    """Like `hne`, but True if either is NaN."""
 
 def __hltu(a: Real, b: Real, /) -> bool:
-    """As `hlt`, but true where one is NaN."""
+    """Like `hlt`, but True if either is NaN."""
 
 def __hleu(a: Real, b: Real, /) -> bool:
-    """As `hle`, but true where one is NaN."""
+    """Like `hle`, but True if either is NaN."""
 
 def __hgtu(a: Real, b: Real, /) -> bool:
-    """As `hgt`, but true where one is NaN."""
+    """Like `hgt`, but True if either is NaN."""
 
 def __hgeu(a: Real, b: Real, /) -> bool:
-    """As `hge`, but true where one is NaN."""
+    """Like `hge`, but True if either is NaN."""
 
 def hmax(a: Real, b: Real, /) -> float:
-    """The larger; NaN is passed over, -0 is less than +0."""
+    """The maximum; ignores a NaN, -0 is less than +0."""
 
 def __hmax(a: Real, b: Real, /) -> float:
-    """The larger; NaN is passed over, -0 is less than +0."""
+    """The maximum; ignores a NaN, -0 is less than +0."""
 
 def hmin(a: Real, b: Real, /) -> float:
-    """The smaller; NaN is passed over, -0 is less than +0."""
+    """The minimum; ignores a NaN, -0 is less than +0."""
 
 def __hmin(a: Real, b: Real, /) -> float:
-    """The smaller; NaN is passed over, -0 is less than +0."""
+    """The minimum; ignores a NaN, -0 is less than +0."""
 
 def __hmax_nan(a: Real, b: Real, /) -> float:
-    """The larger; NaN if one is."""
+    """The maximum; NaN if either is."""
 
 def __hmin_nan(a: Real, b: Real, /) -> float:
-    """The smaller; NaN if one is."""
+    """The minimum; NaN if either is."""
 
 def __hisnan(a: Real, /) -> bool:
-    """Whether it is not a number."""
+    """Whether it is NaN."""
 
 def __hisinf(a: Real, /) -> int:
     """1 for infinity, -1 for minus infinity, else 0."""
@@ -176,7 +176,7 @@ def htanh(a: Real, /) -> float:
     """Hyperbolic tangent."""
 
 def htanh_approx(a: Real, /) -> float:
-    """Hyperbolic tangent; as exact as `htanh`."""
+    """Hyperbolic tangent, as accurate as `htanh`."""
 
 def hsqrt(a: Real, /) -> float:
     """Square root, rounded to nearest even."""
@@ -203,7 +203,7 @@ def hrcp(a: Real, /) -> float:
     """1 / x, rounded to nearest even."""
 
 def __half2float(a: Real, /) -> float:
-    """The same number as a `float32`."""
+    """The number as a `float32`, exactly."""
 
 def __double2half(a: Real, /) -> float:
     """The nearest number, ties to even, rounded once."""
@@ -296,82 +296,82 @@ def __ull2half_ru(a: Int, /) -> float:
     """Rounded up."""
 
 def __half2short_rn(a: Real, /) -> int:
-    """Rounded to nearest even; saturates, NaN gives 0."""
+    """Rounded to nearest even; saturates; NaN becomes 0."""
 
 def __half2short_rz(a: Real, /) -> int:
-    """Rounded to zero; saturates, NaN gives 0."""
+    """Rounded to zero; saturates; NaN becomes 0."""
 
 def __half2short_rd(a: Real, /) -> int:
-    """Rounded down; saturates, NaN gives 0."""
+    """Rounded down; saturates; NaN becomes 0."""
 
 def __half2short_ru(a: Real, /) -> int:
-    """Rounded up; saturates, NaN gives 0."""
+    """Rounded up; saturates; NaN becomes 0."""
 
 def __half2ushort_rn(a: Real, /) -> int:
-    """Rounded to nearest even; saturates, NaN gives 0."""
+    """Rounded to nearest even; saturates; NaN becomes 0."""
 
 def __half2ushort_rz(a: Real, /) -> int:
-    """Rounded to zero; saturates, NaN gives 0."""
+    """Rounded to zero; saturates; NaN becomes 0."""
 
 def __half2ushort_rd(a: Real, /) -> int:
-    """Rounded down; saturates, NaN gives 0."""
+    """Rounded down; saturates; NaN becomes 0."""
 
 def __half2ushort_ru(a: Real, /) -> int:
-    """Rounded up; saturates, NaN gives 0."""
+    """Rounded up; saturates; NaN becomes 0."""
 
 def __half2int_rn(a: Real, /) -> int:
-    """Rounded to nearest even; saturates, NaN gives 0."""
+    """Rounded to nearest even; saturates; NaN becomes 0."""
 
 def __half2int_rz(a: Real, /) -> int:
-    """Rounded to zero; saturates, NaN gives 0."""
+    """Rounded to zero; saturates; NaN becomes 0."""
 
 def __half2int_rd(a: Real, /) -> int:
-    """Rounded down; saturates, NaN gives 0."""
+    """Rounded down; saturates; NaN becomes 0."""
 
 def __half2int_ru(a: Real, /) -> int:
-    """Rounded up; saturates, NaN gives 0."""
+    """Rounded up; saturates; NaN becomes 0."""
 
 def __half2uint_rn(a: Real, /) -> int:
-    """Rounded to nearest even; saturates, NaN gives 0."""
+    """Rounded to nearest even; saturates; NaN becomes 0."""
 
 def __half2uint_rz(a: Real, /) -> int:
-    """Rounded to zero; saturates, NaN gives 0."""
+    """Rounded to zero; saturates; NaN becomes 0."""
 
 def __half2uint_rd(a: Real, /) -> int:
-    """Rounded down; saturates, NaN gives 0."""
+    """Rounded down; saturates; NaN becomes 0."""
 
 def __half2uint_ru(a: Real, /) -> int:
-    """Rounded up; saturates, NaN gives 0."""
+    """Rounded up; saturates; NaN becomes 0."""
 
 def __half2ll_rn(a: Real, /) -> int:
-    """Rounded to nearest even; saturates, NaN gives the smallest integer."""
+    """Rounded to nearest even; saturates; NaN becomes the smallest integer."""
 
 def __half2ll_rz(a: Real, /) -> int:
-    """Rounded to zero; saturates, NaN gives the smallest integer."""
+    """Rounded to zero; saturates; NaN becomes the smallest integer."""
 
 def __half2ll_rd(a: Real, /) -> int:
-    """Rounded down; saturates, NaN gives the smallest integer."""
+    """Rounded down; saturates; NaN becomes the smallest integer."""
 
 def __half2ll_ru(a: Real, /) -> int:
-    """Rounded up; saturates, NaN gives the smallest integer."""
+    """Rounded up; saturates; NaN becomes the smallest integer."""
 
 def __half2ull_rn(a: Real, /) -> int:
-    """Rounded to nearest even; saturates, NaN gives 2^63."""
+    """Rounded to nearest even; saturates; NaN becomes 2^63."""
 
 def __half2ull_rz(a: Real, /) -> int:
-    """Rounded to zero; saturates, NaN gives 2^63."""
+    """Rounded to zero; saturates; NaN becomes 2^63."""
 
 def __half2ull_rd(a: Real, /) -> int:
-    """Rounded down; saturates, NaN gives 2^63."""
+    """Rounded down; saturates; NaN becomes 2^63."""
 
 def __half2ull_ru(a: Real, /) -> int:
-    """Rounded up; saturates, NaN gives 2^63."""
+    """Rounded up; saturates; NaN becomes 2^63."""
 
 def __half2char_rz(a: Real, /) -> int:
-    """Rounded to zero; saturates, NaN gives 0."""
+    """Rounded to zero; saturates; NaN becomes 0."""
 
 def __half2uchar_rz(a: Real, /) -> int:
-    """Rounded to zero; saturates, NaN gives 0."""
+    """Rounded to zero; saturates; NaN becomes 0."""
 
 def __half_as_ushort(a: Real, /) -> int:
     """The bits."""
@@ -380,10 +380,10 @@ def __half_as_short(a: Real, /) -> int:
     """The bits."""
 
 def __ushort_as_half(a: Int, /) -> float:
-    """The number of these bits."""
+    """The number with these bits."""
 
 def __short_as_half(a: Int, /) -> float:
-    """The number of these bits."""
+    """The number with these bits."""
 
 __all__ = [
     "__double2half",

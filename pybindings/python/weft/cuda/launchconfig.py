@@ -1,7 +1,7 @@
 """The configuration of the launch that a kernel is being compiled for.
 
-Code that runs while a kernel is compiled, such as what `weft.cuda.extending.overload` decorates, can ask for it, and
-say that what it chooses depends on it. The names are those of `numba.cuda.launchconfig`.
+Code that runs while a kernel is compiled, such as what `weft.cuda.extending.overload` decorates, can read it, and
+declare that its choice depends on it. The names are those of `numba.cuda.launchconfig`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def capture_compile_config(dispatcher: Dispatcher) -> Iterator[dict[str, _Launch
         kernel compiled is none.
     """
     if not isinstance(dispatcher, Dispatcher):
-        msg = f"dispatcher is required: what `cuda.jit` gives, not {dispatcher!r}"
+        msg = f"dispatcher is required: pass the result of `cuda.jit`, not {dispatcher!r}"
         raise TypeError(msg)
     record: dict[str, _LaunchConfiguration | None] = {"config": None}
     records = dispatcher.__dict__.setdefault("_compile_configs", [])

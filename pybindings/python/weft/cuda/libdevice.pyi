@@ -62,10 +62,10 @@ def ceilf(a: Real, /) -> float:
     """Rounds up to an integer."""
 
 def copysign(a: Real, b: Real, /) -> float:
-    """The first number with the sign of the second."""
+    """The magnitude of the first number with the sign of the second."""
 
 def copysignf(a: Real, b: Real, /) -> float:
-    """The first number with the sign of the second."""
+    """The magnitude of the first number with the sign of the second."""
 
 def cos(a: Real, /) -> float:
     """Cosine."""
@@ -80,10 +80,10 @@ def coshf(a: Real, /) -> float:
     """Hyperbolic cosine."""
 
 def cospi(a: Real, /) -> float:
-    """Cosine of pi times the number."""
+    """Cosine of pi times x."""
 
 def cospif(a: Real, /) -> float:
-    """Cosine of pi times the number."""
+    """Cosine of pi times x."""
 
 def erf(a: Real, /) -> float:
     """Error function."""
@@ -116,22 +116,22 @@ def erfinvf(a: Real, /) -> float:
     """Inverse of `erf`."""
 
 def exp(a: Real, /) -> float:
-    """e to the power of the number."""
+    """e to the power x."""
 
 def expf(a: Real, /) -> float:
-    """e to the power of the number."""
+    """e to the power x."""
 
 def exp10(a: Real, /) -> float:
-    """10 to the power of the number."""
+    """10 to the power x."""
 
 def exp10f(a: Real, /) -> float:
-    """10 to the power of the number."""
+    """10 to the power x."""
 
 def exp2(a: Real, /) -> float:
-    """2 to the power of the number."""
+    """2 to the power x."""
 
 def exp2f(a: Real, /) -> float:
-    """2 to the power of the number."""
+    """2 to the power x."""
 
 def expm1(a: Real, /) -> float:
     """exp(x) - 1."""
@@ -146,10 +146,10 @@ def fabsf(a: Real, /) -> float:
     """Absolute value."""
 
 def fdim(a: Real, b: Real, /) -> float:
-    """x - y where that is positive, else 0."""
+    """x - y if that is positive, else 0."""
 
 def fdimf(a: Real, b: Real, /) -> float:
-    """x - y where that is positive, else 0."""
+    """x - y if that is positive, else 0."""
 
 def floor(a: Real, /) -> float:
     """Rounds down to an integer."""
@@ -158,16 +158,16 @@ def floorf(a: Real, /) -> float:
     """Rounds down to an integer."""
 
 def fmax(a: Real, b: Real, /) -> float:
-    """The larger; a NaN beside a number is passed over."""
+    """The maximum; if one is NaN, the other."""
 
 def fmaxf(a: Real, b: Real, /) -> float:
-    """The larger; a NaN beside a number is passed over."""
+    """The maximum; if one is NaN, the other."""
 
 def fmin(a: Real, b: Real, /) -> float:
-    """The smaller; a NaN beside a number is passed over."""
+    """The minimum; if one is NaN, the other."""
 
 def fminf(a: Real, b: Real, /) -> float:
-    """The smaller; a NaN beside a number is passed over."""
+    """The minimum; if one is NaN, the other."""
 
 def fmod(a: Real, b: Real, /) -> float:
     """The remainder of the quotient rounded toward zero."""
@@ -176,10 +176,10 @@ def fmodf(a: Real, b: Real, /) -> float:
     """The remainder of the quotient rounded toward zero."""
 
 def frexp(a: Real, /) -> tuple[float, int]:
-    """A fraction in [0.5, 1) and a power of two."""
+    """The mantissa in [0.5, 1) and the exponent of 2."""
 
 def frexpf(a: Real, /) -> tuple[float, int]:
-    """A fraction in [0.5, 1) and a power of two."""
+    """The mantissa in [0.5, 1) and the exponent of 2."""
 
 def hypot(a: Real, b: Real, /) -> float:
     """sqrt(x * x + y * y)."""
@@ -188,10 +188,10 @@ def hypotf(a: Real, b: Real, /) -> float:
     """sqrt(x * x + y * y)."""
 
 def ilogb(a: Real, /) -> int:
-    """The exponent; the least integer of 0 and NaN, the largest of infinity."""
+    """The exponent; the smallest integer for 0 and NaN, the largest for infinity."""
 
 def ilogbf(a: Real, /) -> int:
-    """The exponent; the least integer of 0 and NaN, the largest of infinity."""
+    """The exponent; the smallest integer for 0 and NaN, the largest for infinity."""
 
 def j0(a: Real, /) -> float:
     """Bessel function of the first kind of order 0."""
@@ -260,16 +260,16 @@ def log2f(a: Real, /) -> float:
     """Logarithm to base 2."""
 
 def logb(a: Real, /) -> float:
-    """The exponent as a float; -infinity of 0."""
+    """The exponent as a float; -infinity for 0."""
 
 def logbf(a: Real, /) -> float:
-    """The exponent as a float; -infinity of 0."""
+    """The exponent as a float; -infinity for 0."""
 
 def modf(a: Real, /) -> tuple[float, float]:
-    """Fraction and integer part, both with the sign."""
+    """Fractional and integer part, both with the sign of x."""
 
 def modff(a: Real, /) -> tuple[float, float]:
-    """Fraction and integer part, both with the sign."""
+    """Fractional and integer part, both with the sign of x."""
 
 def nearbyint(a: Real, /) -> float:
     """Rounds to the nearest integer, half to even."""
@@ -278,16 +278,16 @@ def nearbyintf(a: Real, /) -> float:
     """Rounds to the nearest integer, half to even."""
 
 def nextafter(a: Real, b: Real, /) -> float:
-    """The neighbor of x toward y."""
+    """The next number after x toward y."""
 
 def nextafterf(a: Real, b: Real, /) -> float:
-    """The neighbor of x toward y."""
+    """The next number after x toward y."""
 
 def normcdf(a: Real, /) -> float:
-    """Distribution function of the standard normal."""
+    """Cumulative distribution function of the standard normal distribution."""
 
 def normcdff(a: Real, /) -> float:
-    """Distribution function of the standard normal."""
+    """Cumulative distribution function of the standard normal distribution."""
 
 def normcdfinv(a: Real, /) -> float:
     """Inverse of `normcdf`."""
@@ -362,10 +362,10 @@ def sincosf(a: Real, /) -> tuple[float, float]:
     """Sine and cosine."""
 
 def sincospi(a: Real, /) -> tuple[float, float]:
-    """Sine and cosine of pi times the number."""
+    """Sine and cosine of pi times x."""
 
 def sincospif(a: Real, /) -> tuple[float, float]:
-    """Sine and cosine of pi times the number."""
+    """Sine and cosine of pi times x."""
 
 def sinh(a: Real, /) -> float:
     """Hyperbolic sine."""
@@ -374,10 +374,10 @@ def sinhf(a: Real, /) -> float:
     """Hyperbolic sine."""
 
 def sinpi(a: Real, /) -> float:
-    """Sine of pi times the number."""
+    """Sine of pi times x."""
 
 def sinpif(a: Real, /) -> float:
-    """Sine of pi times the number."""
+    """Sine of pi times x."""
 
 def sqrt(a: Real, /) -> float:
     """Square root."""
@@ -461,10 +461,10 @@ def fast_tanf(a: Real, /) -> float:
     """An approximation on GPUs: a quotient of approximations."""
 
 def dadd_rn(a: Real, b: Real, /) -> float:
-    """The sum to nearest even, never fused with a product."""
+    """The sum, rounded to nearest even, never fused with a product."""
 
 def fadd_rn(a: Real, b: Real, /) -> float:
-    """The sum to nearest even, never fused with a product."""
+    """The sum, rounded to nearest even, never fused with a product."""
 
 def dadd_rz(a: Real, b: Real, /) -> float:
     """The sum, rounded toward zero."""
@@ -485,10 +485,10 @@ def fadd_ru(a: Real, b: Real, /) -> float:
     """The sum, rounded up."""
 
 def ddiv_rn(a: Real, b: Real, /) -> float:
-    """The quotient to nearest even."""
+    """The quotient, rounded to nearest even."""
 
 def fdiv_rn(a: Real, b: Real, /) -> float:
-    """The quotient to nearest even."""
+    """The quotient, rounded to nearest even."""
 
 def ddiv_rz(a: Real, b: Real, /) -> float:
     """The quotient, rounded toward zero."""
@@ -509,10 +509,10 @@ def fdiv_ru(a: Real, b: Real, /) -> float:
     """The quotient, rounded up."""
 
 def dmul_rn(a: Real, b: Real, /) -> float:
-    """The product to nearest even, never fused with a sum."""
+    """The product, rounded to nearest even, never fused with a sum."""
 
 def fmul_rn(a: Real, b: Real, /) -> float:
-    """The product to nearest even, never fused with a sum."""
+    """The product, rounded to nearest even, never fused with a sum."""
 
 def dmul_rz(a: Real, b: Real, /) -> float:
     """The product, rounded toward zero."""
@@ -533,10 +533,10 @@ def fmul_ru(a: Real, b: Real, /) -> float:
     """The product, rounded up."""
 
 def drcp_rn(a: Real, /) -> float:
-    """1 / x to nearest even."""
+    """1 / x, rounded to nearest even."""
 
 def frcp_rn(a: Real, /) -> float:
-    """1 / x to nearest even."""
+    """1 / x, rounded to nearest even."""
 
 def drcp_rz(a: Real, /) -> float:
     """1 / x, rounded toward zero."""
@@ -557,10 +557,10 @@ def frcp_ru(a: Real, /) -> float:
     """1 / x, rounded up."""
 
 def dsqrt_rn(a: Real, /) -> float:
-    """Square root to nearest even."""
+    """Square root, rounded to nearest even."""
 
 def fsqrt_rn(a: Real, /) -> float:
-    """Square root to nearest even."""
+    """Square root, rounded to nearest even."""
 
 def dsqrt_rz(a: Real, /) -> float:
     """Square root, rounded toward zero."""
@@ -581,7 +581,7 @@ def fsqrt_ru(a: Real, /) -> float:
     """Square root, rounded up."""
 
 def fsub_rn(a: Real, b: Real, /) -> float:
-    """The difference to nearest even, never fused."""
+    """The difference, rounded to nearest even, never fused."""
 
 def fsub_rz(a: Real, b: Real, /) -> float:
     """The difference, rounded toward zero."""
@@ -623,10 +623,10 @@ def fmaf_ru(a: Real, b: Real, c: Real, /) -> float:
     """x * y + z, rounded once up."""
 
 def frsqrt_rn(a: Real, /) -> float:
-    """1 / sqrt(x) to nearest even."""
+    """1 / sqrt(x), rounded to nearest even."""
 
 def saturatef(a: Real, /) -> float:
-    """At least 0 and at most 1; 0 of NaN."""
+    """Clamped to [0, 1]; NaN becomes 0."""
 
 def double2float_rn(a: Real, /) -> float:
     """The nearest `float32`, ties to even."""
@@ -839,31 +839,31 @@ def float2half_rn(a: Real, /) -> int:
     """The bits of the nearest `float16`."""
 
 def half2float(a: Int, /) -> float:
-    """The number of a `float16`'s bits."""
+    """The number with the bits of a `float16`."""
 
 def isfinited(a: Real, /) -> int:
-    """1 of a number that is finite, else 0."""
+    """1 for a finite number, else 0."""
 
 def finitef(a: Real, /) -> int:
-    """1 of a number that is finite, else 0."""
+    """1 for a finite number, else 0."""
 
 def isinfd(a: Real, /) -> int:
-    """1 of an infinity, else 0."""
+    """1 for an infinity, else 0."""
 
 def isinff(a: Real, /) -> int:
-    """1 of an infinity, else 0."""
+    """1 for an infinity, else 0."""
 
 def isnand(a: Real, /) -> int:
-    """1 of NaN, else 0."""
+    """1 for NaN, else 0."""
 
 def isnanf(a: Real, /) -> int:
-    """1 of NaN, else 0."""
+    """1 for NaN, else 0."""
 
 def signbitd(a: Real, /) -> int:
-    """1 where the sign is minus, else 0."""
+    """1 if the sign is negative, else 0."""
 
 def signbitf(a: Real, /) -> int:
-    """1 where the sign is minus, else 0."""
+    """1 if the sign is negative, else 0."""
 
 def abs(a: Int, /) -> int:
     """Absolute value; wraps."""
@@ -872,31 +872,31 @@ def llabs(a: Int, /) -> int:
     """Absolute value; wraps."""
 
 def brev(a: Int, /) -> int:
-    """The bits from last to first."""
+    """The bits in reverse order."""
 
 def brevll(a: Int, /) -> int:
-    """The bits from last to first."""
+    """The bits in reverse order."""
 
 def byte_perm(a: Int, b: Int, c: Int, /) -> int:
     """Four of eight bytes, each chosen by three bits of the last number. PTX ISA, `prmt`."""
 
 def clz(a: Int, /) -> int:
-    """Zeros before the first bit that is set."""
+    """The number of leading zero bits."""
 
 def clzll(a: Int, /) -> int:
-    """Zeros before the first bit that is set."""
+    """The number of leading zero bits."""
 
 def ffs(a: Int, /) -> int:
-    """Number of the last bit that is set, from 1 on; 0 of 0."""
+    """The position of the lowest set bit, counted from 1; 0 for 0."""
 
 def ffsll(a: Int, /) -> int:
-    """Number of the last bit that is set, from 1 on; 0 of 0."""
+    """The position of the lowest set bit, counted from 1; 0 for 0."""
 
 def popc(a: Int, /) -> int:
-    """How many bits are set."""
+    """The number of set bits."""
 
 def popcll(a: Int, /) -> int:
-    """How many bits are set."""
+    """The number of set bits."""
 
 def hadd(a: Int, b: Int, /) -> int:
     """The mean, rounded down."""
@@ -911,28 +911,28 @@ def urhadd(a: Int, b: Int, /) -> int:
     """The mean, rounded up."""
 
 def max(a: Int, b: Int, /) -> int:
-    """The larger."""
+    """The maximum."""
 
 def umax(a: Int, b: Int, /) -> int:
-    """The larger."""
+    """The maximum."""
 
 def llmax(a: Int, b: Int, /) -> int:
-    """The larger."""
+    """The maximum."""
 
 def ullmax(a: Int, b: Int, /) -> int:
-    """The larger."""
+    """The maximum."""
 
 def min(a: Int, b: Int, /) -> int:
-    """The smaller."""
+    """The minimum."""
 
 def umin(a: Int, b: Int, /) -> int:
-    """The smaller."""
+    """The minimum."""
 
 def llmin(a: Int, b: Int, /) -> int:
-    """The smaller."""
+    """The minimum."""
 
 def ullmin(a: Int, b: Int, /) -> int:
-    """The smaller."""
+    """The minimum."""
 
 def mul24(a: Int, b: Int, /) -> int:
     """The lower 32 bits of the product of the lower 24."""

@@ -4,7 +4,7 @@
 the numbers are the same, bit for bit. `philox_uniform_float32(seed, sequence, offset)` and its like need no states: the
 number is a function of the arguments, and the same as cuRAND's. docs/reference/intrinsics.md lists all.
 
-Numba's functions can also be called outside of kernels, on arrays of NumPy's with the dtype `xoroshiro128p_dtype`.
+Numba's functions can also be called outside kernels, on NumPy arrays with the dtype `xoroshiro128p_dtype`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def create_xoroshiro128p_states(n: int, seed: float, subsequence_start: int = 0,
     n
         How many states.
     seed
-        A number, of which the lower 64 bits count; what a float has behind the point does not.
+        A number, of which the lower 64 bits are used; the fraction of a float is ignored.
     subsequence_start
         How many states to leave out before the first.
     stream
@@ -87,7 +87,7 @@ def init_xoroshiro128p_states(states: DeviceNDArray, seed: float, subsequence_st
     states
         A device array of one dimension with the dtype `xoroshiro128p_dtype`.
     seed
-        A number, of which the lower 64 bits count; what a float has behind the point does not.
+        A number, of which the lower 64 bits are used; the fraction of a float is ignored.
     subsequence_start
         How many states to leave out before the first.
     stream
@@ -112,11 +112,11 @@ def init_xoroshiro128p_states(states: DeviceNDArray, seed: float, subsequence_st
         what = f"an array of {given.dtype}" if is_array else type(given).__name__
         msg = (
             f"`states` must be a device array of dtype `xoroshiro128p_dtype`, not {what}: "
-            "`create_xoroshiro128p_states(n, seed)` makes one"
+            "create it with `create_xoroshiro128p_states(n, seed)`"
         )
         raise TypeError(msg)
     if len(states.shape) != 1:
-        msg = f"states must be an array of one dimension, not of {len(states.shape)}"
+        msg = f"states must be a one-dimensional array, not one with {len(states.shape)} dimensions"
         raise ValueError(msg)
     count = states.shape[0]
     import operator

@@ -1,8 +1,8 @@
 """The drop-in: programs written for `numba.cuda` run on weft as they are.
 
 ``python -m weft.numba script.py`` runs a program so, `install` begins it inside one. Then `numba.cuda` and its modules
-are weft's, and where numba is not installed, so is what programs use of numba beside them. Where it is installed, all
-else of it stays numba's own. docs/drop-in.md says how, and what the limits are.
+are weft's, and where numba is not installed, so is what programs use of numba beside them. Where it is installed, the
+rest of it is numba's own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _installed: Installed | None = None
 def install(*, processes: bool = True) -> None:
     """Make `numba.cuda` mean weft in this process, and in those that it starts.
 
-    Call it before the program imports `numba.cuda`: names that it has imported already stay what they are. A second
+    Call it before the program imports `numba.cuda`: names that it has already imported are unchanged. A second
     call does nothing.
 
     Parameters
@@ -62,7 +62,7 @@ def is_installed() -> bool:
     Returns
     -------
     bool
-        It is True behind `install`, and under ``python -m weft.numba``.
+        It is True after `install`, and under ``python -m weft.numba``.
 
     Examples
     --------

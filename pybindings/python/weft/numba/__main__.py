@@ -43,7 +43,9 @@ def main(args: list[str]) -> int:
     first, rest = args[0], args[1:]
     if first.startswith("-") and first not in ("-m", "-c", "-"):
         print(
-            f"weft.numba has no option {first}: Python's stand before `-m weft.numba`\n{USAGE}", end="", file=sys.stderr
+            f"weft.numba has no option {first}: put Python's options before `-m weft.numba`\n{USAGE}",
+            end="",
+            file=sys.stderr,
         )
         return 2
     if first in ("-m", "-c") and not rest:

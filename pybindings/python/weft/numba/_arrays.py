@@ -1,4 +1,4 @@
-"""What device arrays are other than weft's own where `numba.cuda` is weft, from its import on."""
+"""Changes of device arrays when `numba.cuda` is weft, after its import."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def join() -> None:
     """Have totals be numbers, as they are of numba's arrays, and a base of device arrays be of numba by its module.
 
     Libraries such as Dask choose what handles an object by the packages that its class and the bases of that are of.
-    The class itself stays where pickles find it in every process.
+    The class itself remains where pickles find it in every process.
     """
     from weft.cuda._memory import generic, operators
 

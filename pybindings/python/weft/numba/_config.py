@@ -53,7 +53,7 @@ class Config(ModuleType):
         raise AttributeError(_modules.help_for(f"{self.__name__}.{name}"), name=name, obj=self)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Write one; what weft has no setting for is kept and means nothing."""
+        """Set one; variables without a setting of weft are stored and have no effect."""
         if name in SHARED:
             setattr(config, SHARED[name], value)
         else:
@@ -66,7 +66,7 @@ class Config(ModuleType):
 
 
 class Listened(ModuleType):
-    """numba's own `numba.core.config`, of which weft is told what it has a setting for."""
+    """numba's own `numba.core.config`, which forwards assignments to weft's settings."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Write a setting, for numba and for weft."""

@@ -101,7 +101,7 @@ class Finder(MetaPathFinder, Loader):
             from weft.numba._config import Config
 
             return Config(spec.name)
-        return Facade(spec.name, f"weft under the name of `{spec.name}`; see docs/drop-in.md.")
+        return Facade(spec.name, f"weft under the name of `{spec.name}`.")
 
     def exec_module(self, module: ModuleType) -> None:
         """Let numba and weft know each other, where both are there, and device arrays be as numba's."""
@@ -116,7 +116,7 @@ class Finder(MetaPathFinder, Loader):
 
 
 class Installed:
-    """What `install` has changed in the process."""
+    """The changes of `install` in the process."""
 
     def __init__(self, *, processes: bool) -> None:
         self._redirectors = [

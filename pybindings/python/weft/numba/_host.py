@@ -35,7 +35,7 @@ def _warn(name: str) -> None:
     if not _has_warned:
         _has_warned = True
         msg = (
-            f"numba is not installed, so `{name}` and other functions of numba.njit run on the host by CPython; in "
+            f"numba is not installed, so `{name}` and other functions of numba.njit run in CPython on the host; in "
             "kernels they are compiled"
         )
         warnings.warn(msg, weft.errors.PerformanceWarning, stacklevel=3)
@@ -49,7 +49,7 @@ class Dispatcher:
     function
         The Python function.
     options
-        What the decorator was told.
+        The arguments of the decorator.
     """
 
     py_func: Callable[..., Any]
@@ -98,7 +98,7 @@ def jit(signature_or_function: Any = None, **options: Any) -> Any:
     def make(function: Any) -> Dispatcher:
         function = getattr(function, "py_func", function)
         if not isinstance(function, types.FunctionType):
-            msg = f"numba.jit() makes functions of Python functions, not of {type(function).__name__}"
+            msg = f"numba.jit() takes a Python function, not {type(function).__name__}"
             raise TypeError(msg)
         return Dispatcher(function, options)
 
@@ -121,7 +121,7 @@ class _HostOnly:
         self._what = what
 
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        msg = f"{self._what} compiles for the host, which weft does not: install numba, or write target='cuda'"
+        msg = f"{self._what} compiles for the host, which weft does not support: install numba, or pass target='cuda'"
         raise NotImplementedError(msg)
 
 

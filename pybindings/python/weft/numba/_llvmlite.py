@@ -5,9 +5,9 @@ from __future__ import annotations
 from weft.cuda.extending import Refused
 
 _FUNCTION = (
-    "`numba.cuda.extending.overload` the function with kernel Python, or make it of PTX with `weft.cuda.intrinsic`"
+    "implement the function in kernel Python with `numba.cuda.extending.overload`, or in PTX with `weft.cuda.intrinsic`"
 )
-_ATTRIBUTE = "`numba.cuda.extending.overload_attribute` with kernel Python"
+_ATTRIBUTE = "use `numba.cuda.extending.overload_attribute` with kernel Python"
 
 registry = Refused("registry", _FUNCTION)
 register = Refused("register", _FUNCTION)

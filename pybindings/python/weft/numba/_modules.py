@@ -157,11 +157,11 @@ _HOSTS = frozenset(("cfunc", "experimental", "generated_jit", "jitclass", "objmo
 
 _WAYS = {
     "numba.cuda.cudadrv.nvvm.compile_ir": "`cuda.compile_ptx` compiles a Python function; weft does not use NVVM",
-    "numba.cuda.kernels.transpose": "`array.T` of a device array is a view, and `.copy()` makes it an array",
-    "numba.cuda.transpose": "`array.T` of a device array is a view, and `.copy()` makes it an array",
-    "numba.cuda.tests": "they are numba-cuda's own",
-    "numba.cuda.test": "the tests are numba-cuda's own",
-    "numba.cuda.memory_management": "weft has no runtime of numba's (NRT) in kernels: there is nothing to count",
+    "numba.cuda.kernels.transpose": "use `array.T` of a device array, which is a view, and `.copy()` for a copy",
+    "numba.cuda.transpose": "use `array.T` of a device array, which is a view, and `.copy()` for a copy",
+    "numba.cuda.tests": "they are part of numba-cuda",
+    "numba.cuda.test": "the tests are part of numba-cuda",
+    "numba.cuda.memory_management": "weft does not use numba's runtime (NRT) in kernels: there is nothing to count",
 }
 
 # Names in weft's modules that are no names of numba's.
@@ -200,20 +200,20 @@ def help_for(full: str) -> str:
     parts = full.split(".")
     for known, way in _WAYS.items():
         if full == known or full.startswith(known + "."):
-            return f"weft has no {full}: {way} (docs/drop-in.md)"
+            return f"weft has no {full}: {way}"
     if not _LLVMLITE.isdisjoint(parts):
         return (
-            f"weft has no llvmlite, which {full} is for: write the function in kernel Python and register it with "
-            "`numba.cuda.extending.overload`, or as PTX with `weft.cuda.intrinsic` (docs/drop-in.md)"
+            f"weft does not use llvmlite, which {full} is for: write the function in kernel Python and register "
+            "it with `numba.cuda.extending.overload`, or as PTX with `weft.cuda.intrinsic`"
         )
     if not _HOSTS.isdisjoint(parts):
-        return f"{full} compiles for the host, which weft does not: install numba, which weft stands beside"
+        return f"{full} compiles for the host, which weft does not support: install numba next to weft"
     if ".".join(parts[:2]) == "numba.cuda":
         return (
-            f"weft has no {full}: names of numba-cuda's public reference are in numba.cuda, those of its own modules "
-            "only where docs/drop-in.md lists them"
+            f"weft has no {full}: weft provides the names of numba-cuda's public reference in numba.cuda, but few "
+            "of its internal modules"
         )
-    return f"numba is not installed, and weft has no {full} in its place: install numba, which weft stands beside"
+    return f"numba is not installed, and weft does not replace {full}: install numba next to weft"
 
 
 def config_class() -> type:

@@ -27,7 +27,7 @@ _LED: tuple[tuple[str, str, str | None], ...] = (
 
 # Settings that would change a program and have no counterpart in weft, with numba's default and a replacement.
 _WITHOUT = {
-    "NUMBA_OPT": (("3", "max"), "write `opt=False` at `cuda.jit`"),
+    "NUMBA_OPT": (("3", "max"), "pass `opt=False` to `cuda.jit`"),
     "NUMBA_DISABLE_JIT": (("0", ""), "kernels are always compiled"),
     "NUMBA_CUDA_PER_THREAD_DEFAULT_STREAM": (("0", ""), "launch on `cuda.per_thread_default_stream()`"),
     "NUMBA_FORCE_CUDA_CC": (("",), "kernels are compiled for the device, and `cuda.compile_ptx` takes `cc=`"),

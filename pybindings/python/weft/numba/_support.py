@@ -61,7 +61,7 @@ def normalize_signature(sig: Any) -> tuple[tuple[Any, ...], Any]:
 
 
 def is_signature(sig: Any) -> bool:
-    """Whether something is a signature, as `numba.core.sigutils` asks it."""
+    """Whether a value is a signature, as in `numba.core.sigutils`."""
     return isinstance(sig, str | tuple | Signature)
 
 
@@ -71,12 +71,12 @@ def get_arch_option(major: int, minor: int) -> str:
 
 
 def raise_driver_not_found() -> NoReturn:
-    """Say that there is no driver: what programs put in the place of functions that need one."""
+    """Raise the error of a missing driver: programs use it in place of functions that need one."""
     from weft.errors import CudaSupportError
 
     msg = (
-        "no CUDA device can be used: there is no NVIDIA driver (libcuda.so.1), or it sees no GPU. Without "
-        "WEFT_DEVICE=cuda kernels run on the CPU"
+        "no CUDA device can be used: there is no NVIDIA driver (libcuda.so.1), or it finds no GPU. Unset "
+        "WEFT_DEVICE=cuda to run kernels on the CPU"
     )
     raise CudaSupportError(msg)
 

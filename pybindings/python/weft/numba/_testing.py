@@ -76,7 +76,7 @@ def skip_if_external_memmgr(reason: str) -> Callable[[Any], Any]:
 
 
 def skip_under_cuda_memcheck(reason: str) -> Callable[[Any], Any]:
-    """Mark a test that cannot run under cuda-memcheck, which ``CUDA_MEMCHECK`` tells of."""
+    """Mark a test that cannot run under cuda-memcheck, which sets ``CUDA_MEMCHECK``."""
     return unittest.skipIf("CUDA_MEMCHECK" in os.environ, reason)
 
 

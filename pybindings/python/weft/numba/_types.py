@@ -1,6 +1,6 @@
 """Types and signatures of Numba's own: a program may go on importing them beside weft. They become weft's.
 
-They are told by their module and class and read by their attributes, so Numba is not imported here.
+They are recognized by their module and class and read by their attributes, so Numba is not imported here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def is_signature(value: Any) -> bool:
 def own_signature(value: Any) -> Signature:
     """Give weft's signature for one of Numba's."""
     if not is_signature(value):
-        msg = f"{value!r} is no signature"
+        msg = f"{value!r} is not a signature"
         raise TypeError(msg)
     return Signature(own_type(value.return_type), [own_type(arg) for arg in value.args])
 

@@ -1,4 +1,4 @@
-"""What numba's own `vectorize` and `guvectorize` ask for with ``target="cuda"``: builders of ufuncs, which are weft's.
+"""The builders of ufuncs that numba's own `vectorize` and `guvectorize` use with ``target="cuda"``: they are weft's.
 
 numba calls the class with the function, gives it each signature by `add`, and takes what `build_ufunc` makes
 (numba/np/ufunc/decorators.py).

@@ -32,7 +32,7 @@ class NumbaError(_Error):
     msg
         The text.
     loc
-        The place in the program, if it is known.
+        The position in the program, if it is known.
     """
 
     msg: Any
@@ -100,7 +100,7 @@ class CompilerError(NumbaError):
 
 
 class ConstantInferenceError(NumbaError):
-    """What must be a constant is none."""
+    """A value that must be a constant is not one."""
 
 
 class InternalError(NumbaError):
@@ -188,7 +188,7 @@ class NvvmError(Exception):
 
 
 class NvvmSupportError(ImportError):
-    """There is no NVVM, which weft does not use."""
+    """NVVM is missing. weft does not use NVVM."""
 
 
 class NvvmWarning(Warning):
@@ -207,7 +207,7 @@ class NumbaWarning(_Warning):
     msg
         The text.
     loc
-        The place in the program, if it is known.
+        The position in the program, if it is known.
     """
 
     def __init__(self, msg: object = "", loc: object = None, highlighting: bool = False) -> None:  # noqa: ARG002
@@ -253,7 +253,7 @@ class NumbaIRAssumptionWarning(NumbaPedanticWarning):
 
 
 class NumbaDebugInfoWarning(NumbaWarning):
-    """Something about what debuggers are told."""
+    """A warning about debug information."""
 
 
 class NumbaSystemWarning(NumbaWarning):

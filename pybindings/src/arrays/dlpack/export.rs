@@ -33,7 +33,7 @@ fn numbers(array: &DeviceArray) -> PyResult<Numbers> {
     };
     let strides = strides.iter().map(step).collect::<Option<_>>().ok_or_else(|| {
         PyBufferError::new_err(format!(
-            "DLPack has no arrays whose strides are not multiples of their elements' {item} bytes"
+            "DLPack does not support strides that are not multiples of the element size, {item} bytes"
         ))
     })?;
     Ok((shape.iter().map(|extent| *extent as i64).collect(), strides))
@@ -115,7 +115,7 @@ pub(super) fn versioned(
 
 fn old(array: &Bound<'_, DeviceArray>, of_host: bool) -> PyResult<*mut OldTensor> {
     if array.get().array.readonly {
-        return Err(PyBufferError::new_err("the array is read-only, which DLPack before 1.0 cannot say"));
+        return Err(PyBufferError::new_err("the array is read-only, which DLPack before 1.0 cannot express"));
     }
     let structure = OldTensor {
         tensor: tensor(array.py(), array.get(), of_host)?,

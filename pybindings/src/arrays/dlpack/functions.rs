@@ -83,7 +83,9 @@ unsafe extern "C" fn borrow(object: *mut c_void, out: *mut RawTensor) -> c_int {
         let borrowed = array(py, object).and_then(|array| {
             let array = array.get();
             if array.array.readonly {
-                return Err(PyBufferError::new_err("the array is read-only, which a tensor without flags cannot say"));
+                return Err(PyBufferError::new_err(
+                    "the array is read-only, which a tensor without flags cannot express",
+                ));
             }
             export::borrowed(py, array)
         });

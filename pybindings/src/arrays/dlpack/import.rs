@@ -71,7 +71,7 @@ impl Managed {
             return Ok(Self(Owned::Old(tensor.cast())));
         }
         Err(PyBufferError::new_err(format!(
-            "{} is no capsule of DLPack's that is unused: each is for one consumer",
+            "{} is not an unused DLPack capsule: each capsule can be consumed once",
             capsule.repr().map_or_else(|_| "it".to_owned(), |text| text.to_string())
         )))
     }
@@ -83,7 +83,7 @@ impl Managed {
         let version = unsafe { tensor.as_ref() }.version;
         if version.major != VERSION.major {
             return Err(PyBufferError::new_err(format!(
-                "it is exported by DLPack {}.{}, but weft reads DLPack {}",
+                "it was exported by DLPack {}.{}, but weft supports DLPack {}",
                 version.major, version.minor, VERSION.major
             )));
         }
@@ -164,11 +164,11 @@ impl Seen {
         let ndim = usize::try_from(raw.ndim).unwrap_or_default();
         let shape = field(raw.shape, ndim);
         if shape.len() != ndim {
-            return Err(PyBufferError::new_err("it has dimensions, but no extents"));
+            return Err(PyBufferError::new_err("it has dimensions, but no shape"));
         }
         for extent in shape {
             let good = u64::try_from(*extent);
-            cells.push(good.map_err(|_| PyValueError::new_err(format!("it has a negative extent: {extent}")))?);
+            cells.push(good.map_err(|_| PyValueError::new_err(format!("it has a negative dimension: {extent}")))?);
         }
         Ok(())
     }
@@ -281,9 +281,7 @@ fn has_read_only_buffer(object: &Bound<'_, PyAny>) -> bool {
 /// The error for elements that are the negatives of the values in memory, as in some of PyTorch's views: DLPack does
 /// not report that, and PyTorch's own exporters do not check it.
 pub(super) fn negative() -> PyErr {
-    PyBufferError::new_err(
-        "what lies in its memory are the negatives of its elements (the negative bit is set): use `resolve_neg()`",
-    )
+    PyBufferError::new_err("its memory contains the negated elements (the negative bit is set): call `resolve_neg()`")
 }
 
 /// The owner of a tensor's memory.
@@ -324,7 +322,7 @@ impl Tensor {
         self.cells.first().copied().unwrap_or_default()
     }
 
-    /// Extents.
+    /// The shape.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.numbers().0)
@@ -377,7 +375,7 @@ impl Tensor {
         let number = match self.array.dtype {
             DType::BF16 => Number::U16,
             DType::Number(number) => number,
-            DType::Compound(_) => return Err(PyTypeError::new_err("DLPack has numbers only")),
+            DType::Compound(_) => return Err(PyTypeError::new_err("DLPack only supports numbers")),
         };
         let interface = PyDict::new(py);
         interface.set_item("version", 3)?;

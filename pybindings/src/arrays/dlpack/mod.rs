@@ -214,8 +214,8 @@ impl RawType {
             return numpy::unsupported(&name);
         }
         PyTypeError::new_err(format!(
-            "each of its elements is {lanes} numbers of type {name}: tensors of vectors are not supported; pass one with \
-             another dimension"
+            "each of its elements is a vector of {lanes} {name}s, which is not supported; pass a tensor of numbers \
+             with one more dimension"
         ))
     }
 
@@ -236,7 +236,7 @@ impl RawType {
     /// `BufferError` for a dtype that DLPack has not.
     fn of(dtype: DType) -> PyResult<Self> {
         let DType::Number(number) = dtype else {
-            return Err(PyBufferError::new_err(format!("DLPack has no arrays of {dtype} elements")));
+            return Err(PyBufferError::new_err(format!("DLPack does not support arrays of {dtype}")));
         };
         let code = match number {
             Number::Real(Scalar::Bool) => 6,
@@ -247,7 +247,7 @@ impl RawType {
             Number::Complex(Complex::C64 | Complex::C128) => 5,
         };
         let bits = u8::try_from(dtype.size_bytes() * 8)
-            .map_err(|_| PyBufferError::new_err(format!("DLPack has no {dtype} elements")))?;
+            .map_err(|_| PyBufferError::new_err(format!("DLPack does not support {dtype} elements")))?;
         Ok(Self { code, bits, lanes: 1 })
     }
 }

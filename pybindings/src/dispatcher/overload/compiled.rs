@@ -97,7 +97,7 @@ impl CompiledKernel {
         std::iter::once(self.overload.assumed().names().collect()).chain(variants).collect()
     }
 
-    /// It has line tables and is not optimized, and raises what Python does.
+    /// It has line tables, is not optimized, and raises the exceptions that Python raises.
     #[getter]
     fn debug(&self) -> bool {
         self.overload.jit.code.debug
@@ -120,7 +120,7 @@ impl CompiledKernel {
     #[pyo3(signature = (cc=None))]
     fn inspect_llvm(&self, py: Python<'_>, cc: Option<(u32, u32)>) -> PyResult<String> {
         let output = self.compiled_for(py, cc, Keep { llvm: true, ..Keep::default() })?;
-        output.llvm.clone().ok_or_else(|| errors::internal(py, "the compiler gave no LLVM IR"))
+        output.llvm.clone().ok_or_else(|| errors::internal(py, "the compiler returned no LLVM IR"))
     }
 
     /// The symbol in the code.
@@ -147,7 +147,7 @@ impl CompiledKernel {
         Ok(self.overload.code(py)?.bytes())
     }
 
-    /// Registers a thread; 0 on the CPU.
+    /// Registers per thread; 0 on the CPU.
     #[getter]
     fn regs_per_thread(&self, py: Python<'_>) -> PyResult<u32> {
         Ok(self.overload.loaded(py)?.registers())
@@ -165,19 +165,19 @@ impl CompiledKernel {
         Ok(self.overload.loaded(py)?.local_bytes())
     }
 
-    /// Constant memory in bytes; on the CPU the constants in the code, captured arrays and texts.
+    /// Constant memory in bytes; on the CPU the constants in the code, captured arrays and strings.
     #[getter]
     fn const_mem_size(&self, py: Python<'_>) -> PyResult<u32> {
         Ok(self.overload.loaded(py)?.const_bytes())
     }
 
-    /// Threads that a block of this kernel can have.
+    /// The maximum number of threads per block.
     #[getter]
     fn max_threads_per_block(&self, py: Python<'_>) -> PyResult<u32> {
         Ok(self.overload.loaded(py)?.max_threads_per_block())
     }
 
-    /// Its launches are cooperative: all blocks of the grid run at a time.
+    /// Its launches are cooperative: all blocks of the grid run at the same time.
     #[getter]
     fn cooperative(&self) -> bool {
         self.overload.kernel.cooperative
@@ -237,7 +237,7 @@ impl CompiledKernel {
         self.owner.get().is_sensitive()
     }
 
-    /// Its code, as texts.
+    /// Its code, as strings.
     #[getter]
     fn library<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let library = py.import("weft.cuda._code.results")?.getattr("CodeLibrary")?;
@@ -251,8 +251,8 @@ impl CompiledKernel {
             return Ok(());
         }
         let message = format!(
-            "this kernel is loaded on device {}, and the current one is {current}: its dispatcher's `compile` gives the \
-             one for this device",
+            "this kernel is loaded on device {}, but the current device is {current}: call `compile` of its \
+             dispatcher to get the kernel for this device",
             self.overload.device
         );
         Err(errors::launch(py, &message))

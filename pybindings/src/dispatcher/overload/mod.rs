@@ -242,7 +242,7 @@ impl Overload {
         let mut compiled = answers::compile(py, &mut definition, &mut found, args, &target, jit, Keep::default())?;
         let Found { kept, links } = found;
         let Some(kernel) = compiled.output.artifact.kernels.first().cloned() else {
-            return Err(errors::internal(py, "the compiler gave no kernel"));
+            return Err(errors::internal(py, "the compiler returned no kernel"));
         };
         // Linked code is notified with its owner.
         if !links.is_empty() && !compiled.output.artifact.has_code() {
@@ -294,7 +294,7 @@ impl Overload {
         let compiled = answers::code(py, &self.definition, &self.args, &target, &self.jit, Keep::default())?;
         let of = (&compiled, &self.kernel, self.args.as_slice());
         let code = Code::load(None, py, &*self.executor, of, &self.jit, &self.links)?;
-        let kept = if compiled.was_cached { ", kept" } else { "" };
+        let kept = if compiled.was_cached { ", cached" } else { "" };
         timing.print(py, || format!("{}, as it is{kept}", self.shown()))?;
         // Another thread may have been quicker.
         Ok(self.code.get_or_init(|| code))

@@ -171,15 +171,15 @@ impl Resolved {
     pub(in crate::dispatcher) fn misfit(&self, config: &LaunchConfig, cells: &[u64]) -> &'static str {
         let Assumptions { small, nonneg, disjoint, aligned, warps: _ } = self.assumed;
         if small && !self.is_small(config, cells) {
-            "with integers and extents below 2**31, and its kernel takes no larger ones"
+            "with integers and dimensions below 2**31, but these arguments have larger ones"
         } else if nonneg && !self.is_nonneg(cells) {
-            "with integers that are not negative, and its kernel takes no others"
+            "with non-negative integers, but these arguments have negative ones"
         } else if disjoint && !self.addresses.are_disjoint(cells) {
-            "with arrays that share no memory with one that is written, and its kernel takes no others"
+            "with arrays that share no memory with a written array, but these arguments do"
         } else if aligned && !self.addresses.are_aligned(cells) {
-            "with arrays that begin at multiples of 16 bytes, and its kernel takes no others"
+            "with arrays aligned to 16 bytes, but these arguments have others"
         } else {
-            "with blocks of a multiple of 32 threads along x, and its kernel takes no others"
+            "with blocks of a multiple of 32 threads along x, but this block is another"
         }
     }
 

@@ -204,7 +204,7 @@ impl Overload {
         };
         let mut compiled = Self::compile(owner, self.definition.clone(), &self.args, &jit, found)?;
         compiled.most = self.most;
-        let cached = if compiled.was_cached { ", kept" } else { "" };
+        let cached = if compiled.was_cached { ", cached" } else { "" };
         timing.print(py, || format!("{}, {}{cached}", compiled.shown(), kind.shown(&compiled)))?;
         Ok(self.variants.add(kind, Arc::new(compiled)))
     }

@@ -382,9 +382,9 @@ fn tell(signal: c_int, kernel: &str) {
     let text = [
         "weft: ",
         name,
-        " outside of the code of the kernel `",
+        " outside the code of the kernel `",
         kernel,
-        "`, which has called back: the process cannot go on\n",
+        "`, which has called back: the process cannot continue\n",
     ];
     for part in text {
         // SAFETY: `part` has this many bytes.

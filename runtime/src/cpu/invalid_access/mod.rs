@@ -76,15 +76,13 @@ impl Culprit {
             AccessKind::Read => "has read",
             AccessKind::Write => "has written to",
             AccessKind::Either => "has read or written",
-            AccessKind::Jump => "has overwritten its stack and gone on in",
+            AccessKind::Jump => "has overwritten its stack and jumped to",
         };
         let what = match (why, access) {
-            (AccessError::Missing, _) => "memory that is not there",
-            (AccessError::Protected, AccessKind::Write) => "memory that may only be read",
-            (AccessError::Protected, AccessKind::Read | AccessKind::Either | AccessKind::Jump) => {
-                "memory that may not be used"
-            }
-            (AccessError::Lost, _) => "memory of a file that has become shorter",
+            (AccessError::Missing, _) => "memory that does not exist",
+            (AccessError::Protected, AccessKind::Write) => "read-only memory",
+            (AccessError::Protected, AccessKind::Read | AccessKind::Either | AccessKind::Jump) => "protected memory",
+            (AccessError::Lost, _) => "memory of a file that was truncated",
         };
         let mut text = format!("`{kernel}` {did} {what}");
         let is_null = address.is_some_and(|address| address < NULL_END) && why != AccessError::Lost;
@@ -118,9 +116,8 @@ impl Culprit {
             }
         });
         text.push_str(
-            "Run it with `boundscheck=True`, or the program with WEFT_BOUNDSCHECK=1: an index that is out of bounds then \
-             raises an IndexError that names its line. What was written before may have damaged other memory of this \
-             process",
+            "Compile it with `boundscheck=True`, or set WEFT_BOUNDSCHECK=1: an index out of bounds then raises an \
+             IndexError with its line. Earlier writes may have damaged other memory of this process",
         );
         text
     }
@@ -142,8 +139,8 @@ mod tests {
         let one = Culprit { wild, blocks: (6, 7), thread: Some(11) }.message("k", Some(&config));
         assert!(
             one.starts_with(
-                "`k` has written to memory that is not there, at address 0x7f00dead0000, in block (2, 1, 0), \
-                 thread (3, 1, 0): an index"
+                "`k` has written to memory that does not exist, at address 0x7f00dead0000, in block (2, 1, 0), thread \
+                 (3, 1, 0): an index"
             ),
             "{one}"
         );
@@ -151,7 +148,7 @@ mod tests {
         let some = Culprit { wild: null, blocks: (0, 8), thread: None }.message("k", Some(&config));
         assert!(
             some.starts_with(
-                "`k` has read memory that is not there, through a null pointer (address 0x18), in one of the blocks \
+                "`k` has read memory that does not exist, through a null pointer (address 0x18), in one of the blocks \
                  (0, 0, 0) to (3, 1, 0): an array or a pointer is null"
             ),
             "{some}"

@@ -82,7 +82,10 @@ impl Module for CpuModule {
     }
 
     fn global(&self, name: &str) -> Result<(u64, u64), Error> {
-        Err(Error::new(ErrorKind::Value, format!("there is no variable {name}: code on the CPU has none")))
+        Err(Error::new(
+            ErrorKind::Value,
+            format!("there is no variable {name}: code for the CPU has no module variables"),
+        ))
     }
 
     fn kernel(&self, kernel: &Kernel) -> Result<Arc<dyn LoadedKernel>, Error> {
@@ -305,7 +308,8 @@ impl CpuKernel {
             return Err(Error::new(
                 ErrorKind::Memory,
                 format!(
-                    "the blocks of `{name}` wait for each other, and there is not the memory to run them all at a time"
+                    "the blocks of `{name}` wait for each other, but there is not enough memory to run all of them at \
+                     the same time"
                 ),
             ));
         }

@@ -171,9 +171,13 @@ def rejected(body: str) -> str:
 
 def test_what_is_refused():
     names = '"direct", "striped", "vectorize", "transpose" or "warp_transpose"'
-    assert f"`algorithm` is {names} and known when" in rejected('coop.block.load(x, items, algorithm="fast")')
-    assert f"`algorithm` is {names} and known when" in rejected("coop.block.store(x, items, algorithm=name)")
+    assert f"`algorithm` must be {names} and a compile-time constant" in rejected(
+        'coop.block.load(x, items, algorithm="fast")'
+    )
+    assert f"`algorithm` must be {names} and a compile-time constant" in rejected(
+        "coop.block.store(x, items, algorithm=name)"
+    )
     assert "`cuda.coop.block.load` does not take" in rejected("coop.block.load(out, items)")
     assert "`cuda.coop.block.load` does not take" in rejected("coop.block.load(x, name)")
-    assert "must know how many items a thread has" in rejected("coop.block.load(x, x)")
+    assert "the number of items of a thread must be a compile-time constant" in rejected("coop.block.load(x, x)")
     assert "takes 2 arguments, not 1" in rejected("coop.block.load(x)")

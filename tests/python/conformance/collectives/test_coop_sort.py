@@ -351,15 +351,15 @@ def wrong(call, options=""):
     ("call", "message"),
     [
         ("coop.block.striped_to_blocked(x[0])", "`cuda.coop.block.striped_to_blocked` does not take"),
-        ("coop.block.striped_to_blocked(x)", "how many items a thread has"),
-        ("passed(items)", "how many items a thread has"),
+        ("coop.block.striped_to_blocked(x)", "the number of items of a thread"),
+        ("passed(items)", "the number of items of a thread"),
         (
             "items = cuda.local.array(4, np.float64); coop.block.striped_to_blocked(items)",
-            "how many items a thread has",
+            "the number of items of a thread",
         ),
         (
             "more = cuda.local.array(4, np.int32); coop.block.scatter_to_blocked(items, more)",
-            "how many items a thread has",
+            "the number of items of a thread",
         ),
         ("coop.block.striped_to_blocked(items)", "(?s)shared arrays take .*launch_bounds"),
         ("coop.block.radix_sort_keys(1j)", "does not take"),

@@ -136,13 +136,13 @@ def test_of_no_elements_the_result_is_0_or_init():
 def test_sizes_and_results_that_do_not_fit_are_refused():
     x = np.arange(5)
     for size in (-1, -5, 6, 2**40):
-        with pytest.raises(ValueError, match=f"size {size} is not within the array, which has 5 elements"):
+        with pytest.raises(ValueError, match=f"size {size} is larger than the array, which has 5 elements"):
             total(x, size=size)
     with pytest.raises(TypeError):
         total(x, size=2.5)
     assert total(x, size=np.int8(3)) == 3
     for res in (np.zeros(0, int), cuda.device_array((2, 2)), 3):
-        with pytest.raises(ValueError, match="res is an array of one dimension with one element at least"):
+        with pytest.raises(ValueError, match="res must be a one-dimensional array with at least one element"):
             total(x, res=res)
 
 

@@ -537,7 +537,7 @@ def test_floats_are_no_masks_and_arrays_are_not_shuffled():
     assert "no overload of `cuda.ballot_sync`" in refused("cuda.ballot_sync(0.5, True)")
     assert "has no parameter `lane`" in refused("cuda.shfl_sync(-1, 1, lane=0)")
     assert "takes 3 to 4 arguments, not 2" in refused("cuda.shfl_sync(-1, 1)")
-    assert "the width of a shuffle is" in refused("cuda.shfl_sync(-1, 1, 0, 3)")
+    assert "the width of a shuffle must be" in refused("cuda.shfl_sync(-1, 1, 0, 3)")
 
 
 @pytest.mark.cpu

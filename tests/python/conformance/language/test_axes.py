@@ -122,15 +122,15 @@ def test_running_totals(name, axis, order):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        ("out[:] = np.sum(a, axis=0)[0, 0]", "would give an array"),
-        ("out[:] = a.max(keepdims=True)", "would give an array"),
-        ("np.cumsum(a)", "would give an array"),
+        ("out[:] = np.sum(a, axis=0)[0, 0]", "would return an array"),
+        ("out[:] = a.max(keepdims=True)", "would return an array"),
+        ("np.cumsum(a)", "would return an array"),
         ("np.sum(a, axis=3, out=out)", "no axis 3"),
-        ("np.sum(a, axis=a.shape[0], out=out)", "must be known"),
+        ("np.sum(a, axis=a.shape[0], out=out)", "must be a compile-time constant"),
         ("np.sum(a, axis=(0, 1), out=out)", "does not take"),
         ("np.sum(a, ddof=1)", "no parameter `ddof`"),
         ("np.argmax(a, 0, out, False, 1)", "at most 4 arguments"),
-        ("np.sum(a, 0, axis=1)", "`axis` twice"),
+        ("np.sum(a, 0, axis=1)", "multiple values for `axis`"),
         ("np.sum(1, axis=0)", "no overload"),
     ],
 )

@@ -365,7 +365,7 @@ def doubled(a, x, out):
 
 def test_arrays_of_ml_dtypes():
     """The package that gives NumPy a bfloat16: arrays, scalars, device arrays, dtypes."""
-    ml_dtypes = pytest.importorskip("ml_dtypes", reason="NumPy has no bfloat16 without ml_dtypes")
+    ml_dtypes = pytest.importorskip("ml_dtypes", reason="NumPy needs ml_dtypes for bfloat16")
     x = np.arange(8).astype(ml_dtypes.bfloat16)
     assert weft.typeof(x) == weft.bfloat16[::1]
     assert weft.typeof(x[3]) == weft.bfloat16
@@ -409,6 +409,6 @@ def test_reductions_of_arrays():
 
 
 def test_device_arrays_are_viewed_as_bfloat16():
-    pytest.importorskip("ml_dtypes", reason="NumPy has no bfloat16 without ml_dtypes")
+    pytest.importorskip("ml_dtypes", reason="NumPy needs ml_dtypes for bfloat16")
     bits = cuda.to_device(np.array([0x3F80, 0xC000], np.uint16))
     assert bits.view(weft.bfloat16).copy_to_host().astype(np.float32).tolist() == [1.0, -2.0]

@@ -288,7 +288,7 @@ def test_what_no_loop_goes_over():
             out[0] = 1
 
     out = np.zeros(1)
-    with pytest.raises(weft.CompileError, match="cannot go over"):
+    with pytest.raises(weft.CompileError, match="cannot iterate over"):
         number[1, 1](out)
     with pytest.raises(weft.CompileError, match="`reversed` takes"):
         twice[1, 1](out)

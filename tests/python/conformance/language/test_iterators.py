@@ -116,7 +116,7 @@ def test_an_iterator_has_one_variable_and_one_function():
         b = a
         out[0] = next(b)
 
-    with pytest.raises(weft.CompileError, match="an iterator has one variable only"):
+    with pytest.raises(weft.CompileError, match="an iterator can be assigned to one variable only"):
         two[1, 1](np.zeros(1))
 
     @cuda.jit
@@ -124,7 +124,7 @@ def test_an_iterator_has_one_variable_and_one_function():
         a = (iter(range(3)), 1)
         out[0] = next(a[0])
 
-    with pytest.raises(weft.CompileError, match="an iterator has one variable only"):
+    with pytest.raises(weft.CompileError, match="an iterator can be assigned to one variable only"):
         nested[1, 1](np.zeros(1))
 
     @cuda.jit(device=True)
@@ -135,7 +135,7 @@ def test_an_iterator_has_one_variable_and_one_function():
     def passes(out):
         out[0] = first(iter(range(3)))
 
-    with pytest.raises(weft.CompileError, match="an iterator cannot leave its function"):
+    with pytest.raises(weft.CompileError, match="an iterator cannot be passed to or returned from a function"):
         passes[1, 1](np.zeros(1))
 
     @cuda.jit

@@ -467,7 +467,7 @@ def test_what_cannot_be():
             v = 1
         out[:v] = 3
 
-    with pytest.raises(CompileError, match="grows with each call of itself"):
+    with pytest.raises(CompileError, match="grows with each recursive call"):
         grows[1, 1](np.zeros(1))
     with pytest.raises(CompileError, match="known only at run time"):
         asks[1, 1](np.zeros(1))

@@ -20,7 +20,7 @@ def test_the_type_is_one():
     assert types.optional(MAYBE) == MAYBE != types.Optional(types.float32)
     assert pickle.loads(pickle.dumps(MAYBE)) == MAYBE
     assert hash(MAYBE) == hash(types.Optional(types.float64))
-    with pytest.raises(TypeError, match="what is None or None is `none`"):
+    with pytest.raises(TypeError, match="use `none` for the type of None"):
         types.Optional(types.none)
     with pytest.raises(AttributeError):
         _ = types.float64.type

@@ -180,7 +180,7 @@ def test_states_begin_where_they_are_asked_to() -> None:
     cuda.random.init_xoroshiro128p_states(states, 5, subsequence_start=10)
     np.testing.assert_array_equal(states.copy_to_host(), all_of_them[10:])
     assert cuda.random.create_xoroshiro128p_states(0, 1).shape == (0,)
-    with pytest.raises(ValueError, match="one dimension, not of 2"):
+    with pytest.raises(ValueError, match="a one-dimensional array, not one with 2 dimensions"):
         cuda.random.init_xoroshiro128p_states(cuda.device_array((2, 2), cuda.random.xoroshiro128p_dtype), 1)
     # Of a time, as programs pass it, the whole seconds count, as in Numba.
     for seed in (1.5, np.float32(1.75), np.int8(1)):

@@ -577,10 +577,10 @@ def test_types_without_end():
     def doubles(out):
         out[0] = doubling((1, 1), 4)
 
-    with pytest.raises(CompileError, match="`growing` calls itself with ever other types") as error:
+    with pytest.raises(CompileError, match="`growing` calls itself with new argument types each time") as error:
         grows[1, 1](np.zeros(1))
     assert "Tuple(Tuple(int64, int64), int64)" in str(error.value)
-    with pytest.raises(CompileError, match="`doubling` calls itself with ever other types"):
+    with pytest.raises(CompileError, match="`doubling` calls itself with new argument types each time"):
         doubles[1, 1](np.zeros(1))
 
 

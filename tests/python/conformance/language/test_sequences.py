@@ -88,7 +88,7 @@ def test_the_length_of_a_comprehension_must_be_known():
         out[0] = len(tuple(i for i in range(4) if i < n))
 
     for kernel in (length, test):
-        with pytest.raises(weft.CompileError, match="known when the kernel is compiled"):
+        with pytest.raises(weft.CompileError, match="a compile-time constant"):
             kernel[1, 1](3, np.zeros(1))
 
 

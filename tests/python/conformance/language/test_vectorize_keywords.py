@@ -72,7 +72,7 @@ def test_where_broadcasts_and_computes_nothing_where_it_is_false():
     same = vectorize(["boolean(boolean, boolean)"])(lambda a, b: a == b)
     np.testing.assert_array_equal(same(flags, flags, out=flags, where=flags), expected)
     for wrong in (1, np.arange(3), [0, 1, 1], "x"):
-        with pytest.raises(TypeError, match="ufunc add: `where` is an array of bool"):
+        with pytest.raises(TypeError, match="ufunc add: `where` must be an array of bool"):
             add(np.arange(3), 1, where=wrong)
     with pytest.raises(ValueError, match="does not broadcast"):
         add(np.arange(3), 1, where=np.array([True, False]))
@@ -107,7 +107,7 @@ def test_casting_says_what_results_may_become(casting):
         try:
             np.add(a, a, out=expected, casting=casting)
         except TypeError:
-            with pytest.raises(TypeError, match="does not hold"):
+            with pytest.raises(TypeError, match="cannot hold"):
                 add(a, a, out=np.zeros(3, to), casting=casting)
             continue
         for x, out in itertools.product((a, cuda.to_device(a)), (np.zeros(3, to), cuda.to_device(np.zeros(3, to)))):
@@ -127,7 +127,7 @@ def test_numbers_and_losses_with_a_dtype():
         with pytest.warns(np.exceptions.ComplexWarning) if x is z else pytest.MonkeyPatch.context():
             found = times(x, x, dtype=np.float64, casting="unsafe")
         np.testing.assert_array_equal(on_host(found), [1, 9])
-        with pytest.raises(TypeError, match="result 1 is complex128, which an array of float64 does not hold"):
+        with pytest.raises(TypeError, match="result 1 is complex128, which an array of float64 cannot hold"):
             times(x, x, out=np.zeros(2), casting="unsafe")
     with pytest.raises(ValueError, match=r"casting must be one of 'no', .*, not 'sometimes'"):
         add(1, 2, casting="sometimes")
@@ -153,7 +153,7 @@ def test_order_of_new_arrays():
         found = add(array, 1.0, order=order).flags
         assert (found.c_contiguous, found.f_contiguous) == (expected.c_contiguous, expected.f_contiguous)
         assert add(cuda.to_device(array), 1.0, order=order).flags["F_CONTIGUOUS"] == expected.f_contiguous
-    with pytest.raises(ValueError, match="order is 'K', 'A', 'C' or 'F', not 'X'"):
+    with pytest.raises(ValueError, match="order must be 'K', 'A', 'C' or 'F', not 'X'"):
         add(c, c, order="X")
 
 
@@ -235,9 +235,9 @@ def test_faults_of_reductions_name_the_argument():
     for call in (lambda: add.reduce(x, 1.5), lambda: add.reduce(x, "x"), lambda: add.accumulate(x, (0, 1))):
         with pytest.raises(TypeError, match="cannot be interpreted as an integer"):
             call()
-    with pytest.raises(TypeError, match="no loop takes and gives uint8, the `dtype` of `reduce`"):
+    with pytest.raises(TypeError, match="no loop takes and returns uint8, the `dtype` of `reduce`"):
         add.reduce(x, dtype=np.uint8)
-    with pytest.raises(ValueError, match="ufunc greatest has no identity: with `where`, `initial` must be given"):
+    with pytest.raises(ValueError, match="ufunc greatest has no identity: pass `initial` with `where`"):
         greatest.reduce(x, where=x > 1)
     with pytest.raises(ValueError, match=r"`where` with shape \(2, 2, 3\) does not broadcast to \(2, 3\)"):
         add.reduce(x, where=np.ones((2, 2, 3), bool))
@@ -272,5 +272,5 @@ def test_dtype_and_casting_of_generalized_ufuncs():
     with pytest.raises(ValueError, match="casting must be one of"):
         joined(x, x, casting=1)
     free = guvectorize("(n)->(n)")(lambda a, out: None)
-    with pytest.raises(TypeError, match="has no signatures, among which `dtype` could choose"):
+    with pytest.raises(TypeError, match="has no signatures from which `dtype` could choose"):
         free(x, x.copy(), dtype=np.float32)

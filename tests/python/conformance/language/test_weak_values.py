@@ -261,7 +261,7 @@ def test_a_step_that_is_zero_is_an_error():
         for k in range(0, 9, int(False)):
             out[0] += k
 
-    with pytest.raises(CompileError, match="step of a range cannot be zero"):
+    with pytest.raises(CompileError, match="step of a range must not be zero"):
         kernel[1, 1](np.zeros(1))
 
 

@@ -160,8 +160,8 @@ def rejected(body: str) -> str:
 def test_what_is_refused():
     assert "`carray` takes a pointer, not array(int32, 1d, A)" in rejected("x[0] = carray(x, 3)[0]")
     assert "`carray` of voidptr needs a dtype" in rejected("x[0] = carray(q, 3)[0]")
-    assert "the dtype float32 is not what CPointer(int32) points to" in rejected("x[0] = carray(p, 3, float32)[0]")
-    assert "are integers, not float32" in rejected("x[0] = carray(p, (3, n))[0, 0]")
+    assert "the dtype float32 does not match CPointer(int32)" in rejected("x[0] = carray(p, 3, float32)[0]")
+    assert "must be integers, not float32" in rejected("x[0] = carray(p, (3, n))[0, 0]")
     assert "takes a type as its dtype, not int64" in rejected("x[0] = carray(q, 3, 4)[0]")
     assert "has no parameter `order`" in rejected("x[0] = carray(p, 3, order=1)[0]")
     assert "`carray` takes 2 to 3 arguments" in rejected("x[0] = carray(p, 3, shape=1)[0]")

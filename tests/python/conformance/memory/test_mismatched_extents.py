@@ -179,7 +179,7 @@ def test_a_fault_in_a_device_function_ends_the_thread():
     for options in OPTIONS:
         o = cuda.to_device(np.zeros((3, 4)))
         x = cuda.to_device(np.arange(8.0))
-        error = fault_of(cuda.jit(kernel.py_func, **options), 3, r"an extent of [35] into one of 4", o, x)
+        error = fault_of(cuda.jit(kernel.py_func, **options), 3, r"a dimension of size [35] to size 4", o, x)
         assert "in fill" in error.__notes__[0]
         assert o.copy_to_host().tolist() == [[0, 0, 0, 0], [1, 1, 2, 3], [0, 0, 0, 0]]
 
@@ -194,7 +194,7 @@ def test_threads_that_go_on_meet_at_barriers():
         o[i] = shared[(i + 1) % 4]
 
     o, x = cuda.to_device(np.zeros((4, 3))), cuda.to_device(np.arange(12.0).reshape(4, 3))
-    fault_of(kernel, 4, "an extent of 2 into one of 3", o, x)
+    fault_of(kernel, 4, "a dimension of size 2 to size 3", o, x)
     got = o.copy_to_host()
     assert [row.tolist() for row in got[[0, 3]]] == [[3, 4, 5], [0, 1, 2]]
     assert got[2].tolist() == [0, 0, 0]

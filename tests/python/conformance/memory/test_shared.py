@@ -257,5 +257,5 @@ def test_a_shape_that_the_function_changes_is_no_constant():
     def kernel(x):
         x[0] = made(3)
 
-    with pytest.raises(weft.errors.CompileError, match="must be known when the kernel is compiled"):
+    with pytest.raises(weft.errors.CompileError, match="must be a compile-time constant"):
         kernel[1, 1](np.zeros(1))

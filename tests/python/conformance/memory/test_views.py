@@ -181,6 +181,6 @@ def tuple_beyond_the_end(out):
 
 def test_a_tuple_does_not_go_beyond_a_slice():
     out = np.zeros(8)
-    with pytest.raises(ValueError, match="an extent of 3 into one of 1"):
+    with pytest.raises(ValueError, match="a dimension of size 3 to size 1"):
         tuple_beyond_the_end[1, 1](out[:4])
     assert not out.any()

@@ -136,13 +136,13 @@ impl Estimate {
     /// The resource that bounds its time.
     fn bound(&self) -> &'static str {
         if self.start.max(self.launch) >= self.memory.max(self.issue).max(self.waits) {
-            "the beginning of its threads and blocks"
+            "the startup of threads and blocks"
         } else if self.waits >= self.memory.max(self.issue) {
-            "waiting for memory"
+            "memory latency"
         } else if self.memory >= self.issue {
-            "what memory gives"
+            "memory bandwidth"
         } else {
-            "instructions and accesses"
+            "instruction throughput"
         }
     }
 }
@@ -177,9 +177,9 @@ pub(super) fn candidates(module: &Module) -> Result<(Vec<Candidate>, String), St
     let candidates: Vec<Candidate> =
         merged.into_iter().take(merged::MOST_KEPT).chain(threads).take(MOST_KEPT).collect();
     let sentence = match candidates.first() {
-        None => "not coarsened: it asks for no thread of its block".to_owned(),
+        None => "not coarsened: it does not read its thread index".to_owned(),
         Some(best) if best.is_worth_it() => format!("worth coarsening: {}", best.note),
-        Some(best) => format!("not coarsened: what takes its time is {}; at best {}", plain.bound(), best.note),
+        Some(best) => format!("not coarsened: limited by {}; the best estimate: {}", plain.bound(), best.note),
     };
     Ok((candidates, sentence))
 }
@@ -204,8 +204,8 @@ fn told(one: &Estimate, plain: &Estimate, share: u32) -> String {
     let factors = one.factors;
     let percent = |part: f64, whole: f64| if whole > 0.0 { (part / whole * 100.0).round() } else { 100.0 };
     format!(
-        "{factors} is estimated at {}.{} % of the time (memory {} %, instructions and accesses {} %, waits {} %; {} \
-         registers for {}, {} warps for {})",
+        "{factors} is estimated at {}.{} % of the time (memory {} %, instruction throughput {} %, waits {} %; {} \
+         instead of {} registers, {} instead of {} warps)",
         share / 10,
         share % 10,
         percent(one.memory, plain.memory),

@@ -148,7 +148,7 @@ impl WorkEstimate<'_, '_> {
                 }
                 StmtKind::Loop { body, step } => {
                     if kernel.any.splits(function, body) && self.data.leaves(kernel.any, function, body) {
-                        return Err("its threads leave a loop when the data says so");
+                        return Err("its threads leave a loop on conditions that depend on data");
                     }
                     let known = turns(function, body);
                     self.work.has_loops |= known.is_none();

@@ -27,13 +27,13 @@ def signature_of(function: Callable[..., Any]) -> Signature:
     Parameters
     ----------
     function
-        A Python function. Each parameter has a type of weft's or numba's as its annotation, such as ``float32[:]``, or
-        a text of one, as under ``from __future__ import annotations``. What is returned may have one.
+        A Python function. Each parameter has a type of weft or numba as its annotation, such as ``float32[:]``, or
+        a string of one, as with ``from __future__ import annotations``. The return annotation is optional.
 
     Raises
     ------
     TypeError
-        A parameter has none, or something that is no type, such as ``np.ndarray``.
+        A parameter has no annotation, or one that is not a weft type, such as ``np.ndarray``.
     """
     found = function.__annotations__
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
@@ -45,7 +45,7 @@ def signature_of(function: Callable[..., Any]) -> Signature:
             raise TypeError(msg)
         ty = _type(found[name], names)
         if not isinstance(ty, Type):
-            msg = f"{_ask(function)}, and the annotation of parameter `{name}` is no type of weft's: {found[name]!r}"
+            msg = f"{_ask(function)}, and the annotation of parameter `{name}` is not a weft type: {found[name]!r}"
             raise TypeError(msg)
         args.append(ty)
     returned = _type(found.get("return", _UNKNOWN), names)
@@ -76,7 +76,7 @@ def _type(annotation: Any, names: dict[str, Any]) -> Any:
 
 
 def _evaluated(text: str, names: dict[str, Any]) -> Any:
-    """Give what a text means where the function stands, or else as a type in a signature."""
+    """Evaluate a string in the scope of the function, or else as a type in a signature."""
     try:
         return eval(text, names)  # Python's own way of evaluating string annotations
     except Exception:  # an annotation that cannot be evaluated is unknown

@@ -46,18 +46,18 @@ def compile(  # its name in numba.cuda
     debug
         Line tables and unoptimized code.
     lineinfo
-        Line tables for profilers.
+        Add line tables for profilers.
     device
         A device function; otherwise a kernel.
     fastmath
-        Relaxed floating point: denormals are zero, division and functions are approximate, sums are reordered.
+        Relax floating point: denormals are zero, division and functions are approximate, sums are reordered.
     cc
         The compute capability to compile for: ``(9, 0)``, or ``(9, 0, "a")``. The code runs on later ones too, unless
         it is for one alone. ``(7, 5)`` if nothing is said, or what ``WEFT_DEFAULT_PTX_CC`` says.
     opt
         Optimize; on unless ``debug``.
     abi
-        How a device function takes its arguments and gives its result: ``"c"``, as one of CUDA C++ with C linkage,
+        How a device function takes its arguments and returns its result: ``"c"``, as one of CUDA C++ with C linkage,
         or ``"numba"``, as numba-cuda's own functions. Kernels have numba-cuda's.
     abi_info
         ``{"abi_name": "f"}`` is the function's symbol, which is its name in Python if nothing is said.
@@ -79,11 +79,11 @@ def compile(  # its name in numba.cuda
     Raises
     ------
     CompileError
-        weft cannot compile the function; the text shows the line.
+        weft cannot compile the function; the message shows the line.
     TypeError, ValueError
         An option or the signature is none.
     NotImplementedError
-        What is asked for is not made: LTO-IR, another ABI.
+        The output or the ABI is not supported, such as LTO-IR.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def compile(  # its name in numba.cuda
     # The signature is the device function's own, so that its result is converted.
     signatures = [signature] if device else []
     if isinstance(pyfunc, Dispatcher) and pyfunc.targetoptions.get("external"):
-        msg = f"`{pyfunc.targetoptions['external'][0]}` is code from elsewhere: there is nothing to compile"
+        msg = f"`{pyfunc.targetoptions['external'][0]}` is linked code: there is nothing to compile"
         raise TypeError(msg)
     if isinstance(pyfunc, Dispatcher) and pyfunc.targetoptions.get("ptx"):
         options["ptx"] = pyfunc.targetoptions["ptx"]
@@ -157,11 +157,11 @@ def compile_for_current_device(
     Raises
     ------
     CompileError
-        weft cannot compile the function; the text shows the line.
+        weft cannot compile the function; the message shows the line.
     TypeError, ValueError
         An option or the signature is none.
     NotImplementedError
-        What is asked for is not made: LTO-IR, another ABI.
+        The output or the ABI is not supported, such as LTO-IR.
 
     Examples
     --------
@@ -229,11 +229,11 @@ def compile_ptx(
     Raises
     ------
     CompileError
-        weft cannot compile the function; the text shows the line.
+        weft cannot compile the function; the message shows the line.
     TypeError, ValueError
         An option or the signature is none.
     NotImplementedError
-        What is asked for is not made: LTO-IR, another ABI.
+        The output or the ABI is not supported, such as LTO-IR.
 
     Examples
     --------
@@ -299,11 +299,11 @@ def compile_ptx_for_current_device(
     Raises
     ------
     CompileError
-        weft cannot compile the function; the text shows the line.
+        weft cannot compile the function; the message shows the line.
     TypeError, ValueError
         An option or the signature is none.
     NotImplementedError
-        What is asked for is not made: LTO-IR, another ABI.
+        The output or the ABI is not supported, such as LTO-IR.
 
     Examples
     --------
@@ -348,7 +348,7 @@ def compile_all(
 ) -> tuple[list[Any], Type]:
     """Compile as `compile` does; the first of the pair is a list of all code that the function needs.
 
-    Behind the function's own code stand `LinkableCode` objects: what functions are linked with that it calls.
+    The function's own code is followed by `LinkableCode` objects for the linked functions that it calls.
 
     Parameters
     ----------
@@ -377,11 +377,11 @@ def compile_all(
     Raises
     ------
     CompileError
-        weft cannot compile the function; the text shows the line.
+        weft cannot compile the function; the message shows the line.
     TypeError, ValueError
         An option or the signature is none.
     NotImplementedError
-        What is asked for is not made: LTO-IR, another ABI.
+        The output or the ABI is not supported, such as LTO-IR.
 
     Examples
     --------
@@ -429,18 +429,18 @@ def _check(output: str, abi: str, *, device: bool, forceinline: bool) -> None:
         msg = "The C ABI is not supported for kernels"
         raise NotImplementedError(msg)
     if output == "ltoir":
-        msg = "LTO-IR is made by NVIDIA's compilers alone: compile to PTX (output='ptx'), which nvJitLink links as well"
+        msg = "only NVIDIA's compilers can produce LTO-IR: compile to PTX (output='ptx'), which nvJitLink can link, too"
         raise NotImplementedError(msg)
 
 
 def _symbol(abi_info: dict[str, Any] | None) -> str | None:
     unknown = set(abi_info or ()) - {"abi_name"}
     if unknown:
-        msg = f"abi_info has one option, 'abi_name', not {sorted(unknown)[0]!r}"
+        msg = f"abi_info has only the option 'abi_name', not {sorted(unknown)[0]!r}"
         raise ValueError(msg)
     symbol = (abi_info or {}).get("abi_name")
     if symbol is not None and not _is_symbol(symbol):
-        msg = f"abi_name must be a symbol of PTX, of letters, digits, '_' and '$', not {symbol!r}"
+        msg = f"abi_name must be a PTX symbol of letters, digits, '_' and '$', not {symbol!r}"
         raise ValueError(msg)
     return symbol
 

@@ -20,7 +20,7 @@ def checked(extensions: Any) -> list[Any]:
     Raises
     ------
     TypeError
-        For what is no list, and for an object without ``prepare_args``.
+        ``extensions`` is not a list, or an object has no ``prepare_args``.
     """
     if extensions is None:
         return []
@@ -51,7 +51,7 @@ def prepare(
     Returns
     -------
     tuple
-        The values that the kernel is launched with, and what is to be called behind the launch.
+        The values that the kernel is launched with, and the functions to call after the launch.
     """
     declared = dispatcher.declared_signatures
     types = declared[0].args if len(declared) == 1 else tuple(map(_type, args))

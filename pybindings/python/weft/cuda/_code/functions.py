@@ -1,4 +1,4 @@
-"""What a dispatcher has compiled, as numba's dispatchers tell it: overloads, results of compilations, metadata."""
+"""The compiled code of a dispatcher, as in numba's dispatchers: overloads, results of compilations, metadata."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def compile_device(dispatcher: Dispatcher, args: Any, return_type: Any = None) -
     Parameters
     ----------
     dispatcher
-        What `cuda.jit` made of the function; it can be a kernel, too.
+        The result of `cuda.jit`, which may also be a kernel.
     args
         The types of its arguments, or a signature.
     return_type
@@ -48,7 +48,7 @@ def compile_device(dispatcher: Dispatcher, args: Any, return_type: Any = None) -
     CompileError
         The function cannot be compiled for these types.
     TypeError
-        There are more or fewer types than parameters, or something is no type.
+        The numbers of types and parameters differ, or an argument is not a type.
     """
     types = parse_signature(args).args
     known = _known(dispatcher)
@@ -88,7 +88,7 @@ def get_compile_result(dispatcher: Dispatcher, sig: Any) -> Kernel | CompileResu
     Raises
     ------
     TypingError
-        Nothing was compiled for it, and compilation is disabled.
+        Nothing was compiled for the types, and compilation is disabled.
     """
     types = parse_signature(sig).args
     if dispatcher.device:
@@ -103,7 +103,7 @@ def get_compile_result(dispatcher: Dispatcher, sig: Any) -> Kernel | CompileResu
 
 
 def get_metadata(dispatcher: Dispatcher, signature: Any = None) -> dict[Any, Any]:
-    """Tell of a compilation: of that for a signature, or of each by the types of its arguments.
+    """Return the metadata of a compilation: of that for a signature, or of each by the types of its arguments.
 
     Returns
     -------

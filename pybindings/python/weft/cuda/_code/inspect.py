@@ -17,7 +17,7 @@ def types(dispatcher: Dispatcher, file: TextIO | None) -> None:
     dispatcher
         The kernel.
     file
-        Where to; the standard output if nothing is said.
+        The file to write to; the standard output by default.
     """
     for args, text in dispatcher.inspect_ir().items():
         shown = ", ".join(map(str, args))

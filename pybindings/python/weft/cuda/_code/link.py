@@ -35,9 +35,9 @@ class LinkableCode:
     Parameters
     ----------
     data
-        A text or bytes, or an `io.StringIO` or `io.BytesIO`, which is read when a kernel is compiled.
+        A string or bytes, or an `io.StringIO` or `io.BytesIO`, which is read when a kernel is compiled.
     name
-        What messages call it.
+        The name in messages.
     setup_callback
         Called with the `ObjectCode` of all that the code is linked into, once it is loaded. Its ``handle`` is a
         ``CUlibrary``, as that of `cuda.core`'s, and ``get_global(name)`` the address and the size of a variable.
@@ -66,7 +66,7 @@ class LinkableCode:
             msg = "teardown_callback must be callable"
             raise TypeError(msg)
         if nrt:
-            msg = "nrt=True: weft has no runtime of Numba's (NRT) to link"
+            msg = "nrt=True: weft does not have Numba's runtime (NRT) to link"
             raise NotImplementedError(msg)
         self.setup_callback = setup_callback
         self.teardown_callback = teardown_callback
@@ -77,12 +77,12 @@ class LinkableCode:
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The name in messages."""
         return self._name or self.default_name
 
     @property
     def data(self) -> Any:
-        """The text or the bytes."""
+        """The string or the bytes."""
         return self._data.getvalue() if isinstance(self._data, (io.StringIO, io.BytesIO)) else self._data
 
     @staticmethod
@@ -110,7 +110,7 @@ class LinkableCode:
 
     @classmethod
     def from_path_or_obj(cls, path_or_obj: str | os.PathLike[str] | LinkableCode) -> LinkableCode:
-        """Read a file, or give the object as it is."""
+        """Read a file, or return the object unchanged."""
         return path_or_obj if isinstance(path_or_obj, LinkableCode) else cls.from_path(path_or_obj)
 
 
@@ -169,7 +169,7 @@ _KINDS: dict[str, type[LinkableCode]] = {
 
 
 class DeclaredFunction(Dispatcher):
-    """A function of another language: what `cuda.declare_device` gives."""
+    """A function in another language: the result of `cuda.declare_device`."""
 
     @property
     def name(self) -> str:
@@ -195,7 +195,7 @@ class DeclaredFunction(Dispatcher):
 
     @property
     def link(self) -> tuple[Any, ...]:
-        """What is linked with kernels that call it."""
+        """The code that is linked with kernels that call it."""
         return tuple(self.targetoptions["link"])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -203,8 +203,8 @@ class DeclaredFunction(Dispatcher):
         if len(args) == 1 and not kwargs and isinstance(args[0], types.FunctionType):
             return _declared(self.name, self.sig, self.link, self.abi, self.use_cooperative, args[0])
         msg = (
-            f"`{self.name}` is called from kernels only. Called with a Python function it is a decorator, which makes "
-            "that function what it is on a CPU"
+            f"`{self.name}` can only be called from kernels. To implement it for the CPU, use it as a decorator of a "
+            "Python function"
         )
         raise TypeError(msg)
 
@@ -234,7 +234,7 @@ def declare_device(
     sig
         One signature with its return type: ``"float32(float32, CPointer(int32))"``. Arguments are converted to it.
     link
-        Where it is: paths, `LinkableCode` objects, or a list of these, which are linked with each kernel that calls it.
+        Its code: paths, `LinkableCode` objects, or a list of these, which are linked with each kernel that calls it.
     use_cooperative
         It waits for all threads of the grid: kernels that call it are launched cooperatively.
     abi
@@ -266,7 +266,7 @@ def declare_device(
         msg = f"name must be the name of a function, a str, not {type(name).__name__}"
         raise TypeError(msg)
     if not _is_symbol(name):
-        msg = f'{name!r} is no symbol; a function of CUDA C++ has a plain one if it is `extern "C"`'
+        msg = f'{name!r} is not a symbol: declare a CUDA C++ function as `extern "C"`'
         raise ValueError(msg)
     if isinstance(sig, tuple) or (isinstance(sig, str) and sig.lstrip().startswith("(")):
         msg = "Return type must be provided for device declarations"
@@ -335,7 +335,7 @@ def gather(links: Sequence[str | LinkableCode]) -> list[LinkableCode]:
         extension = os.path.splitext(path)[1]  # noqa: PTH122
         if extension[1:] not in _KINDS:
             what = f"extension {extension}" if extension else "no extension"
-            msg = f"Don't know how to link file with {what}: {link}; what can be linked ends in {', '.join(_KINDS)}"
+            msg = f"Don't know how to link file with {what}: {link}; supported extensions are {', '.join(_KINDS)}"
             raise RuntimeError(msg)
         try:
             found[path] = LinkableCode.from_path(link)
@@ -372,11 +372,11 @@ class _Life:
 
 
 _LIVES: list[Any] = []
-"""Weak references to the code whose end someone wants to be told."""
+"""Weak references to the code that has a teardown callback."""
 
 
 def set_up(links: Sequence[str | LinkableCode], code: ObjectCode, dispatcher: Dispatcher) -> _Life | None:
-    """Tell what is linked with a kernel that its code is loaded, and when what this gives ends, that it is unloaded."""
+    """Call the setup callbacks of loaded linked code, and the teardown callbacks when the result is destroyed."""
     objects = {id(link): link for link in links if isinstance(link, LinkableCode)}.values()
     before_end = [link.teardown_callback for link in objects if link.teardown_callback]
     for link in objects:
@@ -396,7 +396,7 @@ def set_up(links: Sequence[str | LinkableCode], code: ObjectCode, dispatcher: Di
 
 
 def unload(device: int) -> None:
-    """Unload the code of a device whose end someone wants to be told; a launch loads it again."""
+    """Unload the code of a device that has teardown callbacks; a launch loads it again."""
     with LOCK:
         lives = [life for known in _LIVES if (life := known()) is not None and life.device == device]
         for life in lives:

@@ -1,4 +1,4 @@
-"""What a compilation gives, as numba's dispatchers do: `CompileResult`, and the code in it."""
+"""The result of a compilation, as in numba's dispatchers: `CompileResult`, and its code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class CodeLibrary:
-    """The code of a compiled function, as texts.
+    """The code of a compiled function, as strings.
 
     Parameters
     ----------
@@ -46,4 +46,4 @@ class CompileResult(NamedTuple):
     library: CodeLibrary
     """Its code."""
     metadata: dict[str, Any]
-    """What else is known: see `get_metadata`."""
+    """Metadata: see `get_metadata`."""

@@ -24,7 +24,7 @@ def inspect(dispatcher: Dispatcher, signature: Any, option: str) -> Any:
     signature
         The signature, or None for all.
     option
-        What `nvdisasm` is told: ``"-gi"`` for the code with its lines, ``"-cfg"`` for a graph of its blocks in DOT.
+        Options of `nvdisasm`: ``"-gi"`` for the code with its lines, ``"-cfg"`` for a graph of its blocks in DOT.
     """
     if dispatcher.device:
         msg = "Cannot inspect SASS of a device function"
@@ -33,7 +33,7 @@ def inspect(dispatcher: Dispatcher, signature: Any, option: str) -> Any:
     missing = [name for name, path in tools.items() if path is None]
     if missing:
         msg = (
-            f"{' and '.join(missing)} not found: the CUDA toolkit's tools, which show SASS, are to be on the PATH; "
+            f"{' and '.join(missing)} not found: install the CUDA toolkit, or put these tools on the PATH; "
             "inspect_asm() shows PTX without them"
         )
         raise RuntimeError(msg)

@@ -17,9 +17,9 @@ class CompileStats(NamedTuple):
     """
 
     cache_path: str | None
-    """The folder where kernels are kept; None if they are not."""
+    """The folder of the disk cache; None if it is off."""
     cache_hits: Counter[tuple[Type, ...]]
-    """Kernels that were kept, on the disk or in this process."""
+    """Kernels that were found in the cache, on the disk or in this process."""
     cache_misses: Counter[tuple[Type, ...]]
     """Kernels that were compiled."""
 

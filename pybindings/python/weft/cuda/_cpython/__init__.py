@@ -73,7 +73,7 @@ def launch(
     if _is_native(function):
         return False
     if is_recorded:
-        msg = "a graph records compiled kernels, and WEFT_DEVICE=python compiles none: set WEFT_DEVICE=cpu"
+        msg = "a graph records compiled kernels, but WEFT_DEVICE=python does not compile kernels: set WEFT_DEVICE=cpu"
         raise RuntimeError(msg)
     name = dispatcher.__name__
     grid, block, _ = shape
@@ -81,7 +81,7 @@ def launch(
     _weft.synchronize()
     with _LAUNCHING, np.errstate(all="ignore"):
         if threads.is_running():
-            msg = f"kernel `{name}` is launched by a kernel: only the host launches kernels"
+            msg = f"kernel `{name}` is launched by a kernel: only the host can launch kernels"
             raise RuntimeError(msg)
         scope.begin(_expressions(dispatcher, args), numpy=scope.has_numpy_types(dispatcher))
         _run(dispatcher, threads.Launch(name, grid, block, shared_bytes), args)
@@ -117,13 +117,13 @@ def _check(name: str, grid: tuple[int, int, int], block: tuple[int, int, int], s
     most, room = attributes["MAX_THREADS_PER_BLOCK"], attributes["MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"]
     size = int(np.prod(block, dtype=np.int64))
     if 0 in grid or 0 in block:
-        msg = f"kernel `{name}`: a grid and a block have at least 1 in each direction, not {grid} and {block}"
+        msg = f"kernel `{name}`: a grid and a block must have at least 1 in each direction, not {grid} and {block}"
     elif size > most or any(
         each > attributes[f"MAX_BLOCK_DIM_{axis}"] for each, axis in zip(block, "XYZ", strict=True)
     ):
-        msg = f"kernel `{name}`: a block of {block} has {size} threads; a block has up to {most}"
+        msg = f"kernel `{name}`: a block of {block} has {size} threads; the limit is {most}"
     elif shared_bytes > room:
-        msg = f"kernel `{name}`: {shared_bytes} bytes of shared memory are more than the {room} that a block can have"
+        msg = f"kernel `{name}`: {shared_bytes} bytes of shared memory exceed the {room} that a block can have"
     else:
         return
     raise LaunchError(msg)

@@ -102,7 +102,7 @@ def stored(value: Any, dtype: np.dtype[Any]) -> Any:
         There is nothing to be stored.
     """
     if value is None:
-        msg = f"None is stored as {dtype}: a compiled kernel ends its thread there"
+        msg = f"None is stored as {dtype}: a compiled kernel ends the thread here"
         raise TypeError(msg)
     kind = dtype.kind
     if kind in "iufc":
@@ -273,7 +273,7 @@ class Record:
 
 
 class Pointer:
-    """The address of elements: `p[i]` is the element so many behind it, and nothing is checked."""
+    """The address of elements: `p[i]` is the element at offset `i`; indices are not checked."""
 
     def __init__(self, address: int, dtype: np.dtype[Any]) -> None:
         self.address, self.dtype = int(address), dtype

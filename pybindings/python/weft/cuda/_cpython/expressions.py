@@ -34,7 +34,7 @@ _CONVERTERS: dict[tuple[str, bool, bool], Any] = {}
 
 
 class Expressions:
-    """What is known of the expressions of a launch."""
+    """The types of the expressions of a launch."""
 
     def __init__(self, dispatcher: _weft.Dispatcher | None = None, args: tuple[_weft.Type, ...] = ()) -> None:
         instances: list[tuple[str, int, list[str | None]]] = []
@@ -59,7 +59,7 @@ class Expressions:
                 self.weak.setdefault(instance, []).append(weak)
 
     def of(self, file: str, line: int, args: tuple[Any, ...], *, numpy: bool) -> Function:
-        """Give what is known of a function, by its text's place and the arguments of a call."""
+        """Return the types of a function, by the position of its source and the arguments of a call."""
         fitting = {
             at
             for at, (name, first, types) in enumerate(self.instances)
@@ -71,7 +71,7 @@ class Expressions:
 
 
 class Function:
-    """What is known of the expressions of a function, for the types of its arguments."""
+    """The types of the expressions of a function, for the types of its arguments."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What the names of `weft.cuda` are in a kernel that CPython runs: threads, memory, atomic steps.
+"""The names of `weft.cuda` in a kernel that CPython runs: threads, memory, atomic operations.
 
 A row of `NAMES` is a name by its path. Functions of numbers alone have no row: `native` has the compiled ones compute
 them.
@@ -99,7 +99,7 @@ def _axes(ndim: int, read: Callable[[int], int]) -> Any:
 
 @_name("grid")
 def grid(ndim: int) -> Any:
-    """Give the thread's place in the grid."""
+    """Return the thread's index in the grid."""
     thread = threads.current()
     size, block, index = thread.launch.block_dim, thread.block.index, thread.index
     return _axes(ndim, lambda axis: index[axis] + size[axis] * block[axis])
@@ -120,7 +120,7 @@ def meet(collective: Collective) -> Any:
     thread = threads.current()
     scheduler = thread.launch.scheduler
     if scheduler is None:
-        msg = f"{collective.name}() was reached in a way that weft did not foresee: call it by its name in the kernel"
+        msg = f"{collective.name}() was called indirectly: call it by its name in the kernel"
         raise RuntimeError(msg)
     return scheduler.meet(thread, collective)
 
@@ -326,8 +326,8 @@ def _step(name: str, target: Any, index: Any, items: tuple[Any, ...]) -> Any:
             thread.launch.scheduler.pause(thread)
     elif thread.idle > _IDLE:
         msg = (
-            f"{thread.describe()} has taken {_IDLE} atomic steps that change nothing: if it waits for another thread, "
-            "call `cuda.threadfence()` or `cuda.nanosleep(0)` in the loop, so that weft sees that threads take turns"
+            f"{thread.describe()} has executed {_IDLE} atomic operations without effect: if it waits for another "
+            "thread, call `cuda.threadfence()` or `cuda.nanosleep(0)` in the loop, so that weft runs the other threads"
         )
         raise RuntimeError(msg)
     return old
@@ -365,7 +365,7 @@ def selp(condition: Any, a: Any, b: Any) -> Any:
 
 
 def _no_ptx(*_args: Any, **_kwargs: Any) -> Any:
-    msg = "PTX is for GPUs: decorate a Python function with `cuda.intrinsic`, which runs in its place elsewhere"
+    msg = "PTX needs a GPU: decorate a Python function with `cuda.intrinsic`, which runs instead on other devices"
     raise RuntimeError(msg)
 
 

@@ -44,7 +44,7 @@ def _function(name: str, text: str, names: dict[str, Any]) -> Any:
 
 
 def expression(text: str, args: tuple[Any, ...], *, numpy: bool = False) -> Any:
-    """Compute an expression of `a0`, `a1` and so on; with NumPy's rules, if they are asked for.
+    """Compute an expression of `a0`, `a1` and so on; with NumPy's rules if requested.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def expression(text: str, args: tuple[Any, ...], *, numpy: bool = False) -> Any:
 
 
 def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], what: str, *, numpy: bool = False) -> Any:
-    """Call a function that kernels can call; with NumPy's rules, if they are asked for.
+    """Call a function that kernels can call; with NumPy's rules if requested.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What operators give in kernels that CPython runs, by Numba's rules and by NumPy's (`typing="numpy"`).
+"""The results of operators in kernels that CPython runs, by Numba's rules and by NumPy's (`typing="numpy"`).
 
 Sums, products and quotients of floats round once, by Python's `float64`, which has more than twice the digits of the
 smaller types. What is not one operation of IEEE 754 (powers, complex products) compiled code computes (`native`).
@@ -152,7 +152,7 @@ def _float_power(kind: str, left: Any, right: Any) -> Any:
 
 
 def known_complex_power(left: Any, exponent: int) -> Any:
-    """Give the power of a complex number to an integer that stands in the text."""
+    """Give the power of a complex number to an integer literal."""
     return native.expression(f"a0 ** {exponent}", (number(left),))
 
 
@@ -233,7 +233,7 @@ def strengthened(value: Any) -> Any:
 def numpy_compute(operator: str, left: Any, right: Any, *, known: bool = False) -> Any:
     """Give what an operator gives of two numbers by NumPy's rules; NotImplemented for what are none.
 
-    The right one may be known to be an integer that stands in the text.
+    The right one may be an integer literal.
     """
     a, b = type_name(left), type_name(right)
     if a is None or b is None:
@@ -329,7 +329,7 @@ class Rules:
         return PYTHON[operator](left, right)
 
     def power(self, left: Any, exponent: int) -> Any:
-        """Give `left ** exponent`, whose exponent stands in the text."""
+        """Give `left ** exponent`, whose exponent is a literal."""
         kind = type_name(left)
         if kind is not None and is_complex(kind) and 1 <= exponent <= 8:
             found = known_complex_power(left, exponent)
@@ -347,7 +347,7 @@ class Rules:
         return self.binary(operator, left, right)
 
     def raised(self, left: Any, exponent: int) -> Any:
-        """Give what `left **= exponent` assigns, whose exponent stands in the text."""
+        """Give what `left **= exponent` assigns, whose exponent is a literal."""
         if isinstance(left, np.ndarray) and left.ndim > 0:
             return update(self.power, left, exponent)
         return self.power(left, exponent)
@@ -438,7 +438,7 @@ class Right(scalars.Decider):
 
 
 class Exponent(Right):
-    """The right operand of `a[i] **= n`, of an integer that stands in the text."""
+    """The right operand of `a[i] **= n`, with an integer literal."""
 
     def __rpow__(self, left: Any) -> Any:
         return self.rules.raised(left, self.value)

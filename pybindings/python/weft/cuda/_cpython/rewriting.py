@@ -325,7 +325,7 @@ def rewritten(
     attribute
         What reads an attribute of an object.
     known
-        What is known of the function's expressions.
+        The types of the function's expressions.
     numpy
         Whether numbers have NumPy's types.
     """

@@ -92,7 +92,7 @@ def item(value: Any) -> Any:
 
 
 class Operators:
-    """What operators give by Numba's rules: `operators` puts it here."""
+    """The operators by Numba's rules: `operators` puts it here."""
 
     compute: Callable[[str, Any, Any], Any]
     compare: Callable[[str, Any, Any], Any]

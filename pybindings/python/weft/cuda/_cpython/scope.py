@@ -1,4 +1,4 @@
-"""What names mean in a kernel that CPython runs.
+"""Names in a kernel that CPython runs.
 
 The function's own code runs, with operators that are those of kernels (`rewriting`) and with other globals: a
 dictionary that looks a name up in the module and gives what it stands for in a kernel. So a debugger sees the file,
@@ -381,7 +381,7 @@ class _Version:
         return made, args
 
     def _function(self, known: Function) -> types.FunctionType:
-        """Make the function, with what is known of its expressions."""
+        """Make the function, with the types of its expressions."""
         function, code = self.function, self.function.__code__
         if self.source is not None:
             key = (id(code), known.key)

@@ -35,7 +35,7 @@ class Stopped(BaseException):
 
 
 class Block:
-    """What the threads of a block have in common."""
+    """The state that the threads of a block share."""
 
     def __init__(self, index: Index, dynamic_bytes: int) -> None:
         self.index = index
@@ -377,7 +377,7 @@ def _deadlock(launch: Launch, alive: list[Thread]) -> RuntimeError:
     for thread in alive:
         assert thread.waiting is not None
         sites.setdefault(thread.waiting.describe(), []).append(thread)
-    lines = [f"all threads of the kernel `{launch.kernel}` that have not returned wait for others, for ever:"]
+    lines = [f"all threads of the kernel `{launch.kernel}` that have not returned wait for other threads forever:"]
     lines += [
         f"  {len(threads)} at {site}: the first is {threads[0].describe()}" for site, threads in sorted(sites.items())
     ]

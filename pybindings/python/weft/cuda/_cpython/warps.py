@@ -1,4 +1,4 @@
-"""What threads do together, for kernels that CPython runs: at which meetings they wait, and what each gets of them."""
+"""Collective operations of threads, for kernels that CPython runs: where they wait, and the result of each."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Copies between device arrays on their device: of elements as they are, of converted ones, of one for all.
 
-Elements that stay what they are travel as words, unsigned integers of 1 to 8 bytes: records, texts and all dtypes of
+Elements that are not converted are copied as unsigned integers of 1 to 8 bytes: records, strings and all dtypes of
 one size share their kernels. Arrays that overlap are copied as if through a third one.
 """
 
@@ -27,7 +27,7 @@ _NUMBERS = "biufc"
 
 
 def word_of(*arrays: DeviceNDArray) -> int:
-    """Give the bytes of the largest word of which elements, addresses and strides of all arrays are multiples."""
+    """Return the size of the largest integer that divides the elements, addresses and strides of all arrays."""
     every = 8
     for array in arrays:
         steps = [step for step, extent in zip(array.strides, array.shape, strict=True) if extent > 1]
@@ -130,7 +130,7 @@ def convert(array: DeviceNDArray, to: DeviceNDArray, stream: Any) -> None:
         return
     for dtype in (array.dtype, to.dtype):
         if dtype.kind not in _NUMBERS and not _is_bfloat16(dtype):
-            msg = f"device arrays of {array.dtype} are not converted to {to.dtype}: copy to the host first"
+            msg = f"device arrays of {array.dtype} cannot be converted to {to.dtype}: copy them to the host first"
             raise TypeError(msg)
     if not to.size:
         return

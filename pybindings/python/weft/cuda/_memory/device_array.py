@@ -1,8 +1,9 @@
 """Device arrays: NumPy's shape of things in the memory of a device.
 
-An array is a window into memory: an address, extents and strides in bytes. Views share the memory with the array that
-they were made from and keep it alive. What numba's arrays make a view of and cannot be one is an error, never a silent
-copy; what computes, or selects by arrays, makes new arrays (`operators.py`, `shapes.py`, `indices.py`).
+An array describes memory: an address, a shape and strides in bytes. Views share the memory with the array that they
+were made from and keep it alive. An operation that returns a view in numba raises an error if a view is not possible;
+it never copies silently. Computations, and indices with arrays, return new arrays (`operators.py`, `shapes.py`,
+`indices.py`).
 """
 
 from __future__ import annotations
@@ -162,7 +163,7 @@ class DeviceNDArray(Shapes[Element], Operators[Element], _weft.DeviceArrayBase):
         dl_device: tuple[Any, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """Export the array as a capsule of DLPack's, without a copy unless one is asked for.
+        """Export the array as a DLPack capsule, without a copy unless one is requested.
 
         Parameters
         ----------
@@ -170,7 +171,7 @@ class DeviceNDArray(Shapes[Element], Operators[Element], _weft.DeviceArrayBase):
             The handle of the consumer's stream, which waits for the work in the array's own; 1 or None for the legacy
             default stream, 2 for the calling thread's, -1 to wait for nothing. On the CPU None.
         max_version
-            The version that the consumer reads: from ``(1, 0)`` on the capsule has a version, and tells of read-only
+            The version that the consumer reads: from ``(1, 0)`` on the capsule has a version, and marks read-only
             arrays.
         dl_device
             Where the memory is to be: the array's own device, or ``(1, 0)``, the host.
@@ -180,8 +181,8 @@ class DeviceNDArray(Shapes[Element], Operators[Element], _weft.DeviceArrayBase):
         Raises
         ------
         BufferError
-            DLPack cannot tell of the array: its elements are no numbers, or lie at no multiples of their size from each
-            other; or it is read-only, and the consumer does not know of that.
+            DLPack cannot describe the array: its elements are not numbers, or its strides are not multiples of the
+            element size; or it is read-only, and the consumer does not support that.
         ValueError
             ``stream`` is none.
         """
@@ -222,9 +223,9 @@ class DeviceNDArray(Shapes[Element], Operators[Element], _weft.DeviceArrayBase):
         Raises
         ------
         TypeError
-            ``ary`` is no array of NumPy's, or has another dtype.
+            ``ary`` is not a NumPy array, or has another dtype.
         ValueError
-            Its shape does not fit, or it is read-only; or a graph is recorded, and its elements lie in another order.
+            Its shape does not match, or it is read-only; or a graph is recorded, and its elements are in another order.
         RuntimeError
             There is no ``ary``, and a graph is recorded: see `cuda.graph`.
         """
@@ -232,11 +233,11 @@ class DeviceNDArray(Shapes[Element], Operators[Element], _weft.DeviceArrayBase):
 
         if ary is None:
             if _weft.is_recording():
-                msg = "`ary` is missing: a graph is recorded, whose launches write `array.copy_to_host(out)`"
+                msg = "`ary` is missing: while a graph is recorded, write `array.copy_to_host(out)`"
                 raise RuntimeError(msg)
             return read(self, stream)
         if not isinstance(ary, np.ndarray):
-            msg = f"`ary`, what to copy into, must be an array of NumPy's, not {type(ary).__name__}"
+            msg = f"`ary`, the array to copy into, must be a NumPy array, not {type(ary).__name__}"
             raise TypeError(msg)
         self._check_like(ary, self.shape, ary.shape)
         if not ary.flags.writeable:
@@ -270,15 +271,15 @@ class DeviceNDArray(Shapes[Element], Operators[Element], _weft.DeviceArrayBase):
         Raises
         ------
         TypeError
-            ``ary`` is no array, or of another dtype.
+            ``ary`` is not an array, or has another dtype.
         ValueError
-            It has a shape that does not fit; or a graph is recorded, and its elements lie in another order.
+            Its shape does not match; or a graph is recorded, and its elements are in another order.
         """
         import numpy as np
 
         if not isinstance(ary, (DeviceNDArray, np.ndarray)):
             if not hasattr(ary, "__cuda_array_interface__"):
-                msg = f"`ary`, what is copied to the device, must be an array, not {type(ary).__name__}"
+                msg = f"`ary`, the array to copy, must be an array, not {type(ary).__name__}"
                 raise TypeError(msg)
             from weft.cuda._memory.making import as_cuda_array
 
@@ -355,14 +356,14 @@ class DeviceNDArray(Shapes[Element], Operators[Element], _weft.DeviceArrayBase):
         self.setitem(key, value)
 
     def __delitem__(self, key: Any) -> None:
-        msg = "elements of a device array cannot be deleted: it keeps its size"
+        msg = "elements of a device array cannot be deleted: its size is fixed"
         raise TypeError(msg)
 
     def setitem(self, key: Any, value: Any, stream: Any = 0) -> None:
         """Write an element or a part of the array; the value is broadcast, and converted, as in NumPy.
 
         Device arrays are converted and copied on the device, and may overlap what they are assigned to. Where arrays of
-        indices name an element several times, any of its values stays.
+        indices name an element several times, it gets one of the values.
 
         Parameters
         ----------
@@ -391,7 +392,7 @@ class DeviceNDArray(Shapes[Element], Operators[Element], _weft.DeviceArrayBase):
         """Give a field's dtype and its offset."""
         fields = self.dtype.fields
         if fields is None or name not in fields:
-            msg = f"no field of name {name}"
+            msg = f"no field named {name}"
             raise ValueError(msg)
         return fields[name][0], fields[name][1]
 
@@ -456,8 +457,8 @@ class DeviceNDArray(Shapes[Element], Operators[Element], _weft.DeviceArrayBase):
         """Give an integer of a key, counted from the axis's start."""
         if isinstance(item, bool) or not hasattr(item, "__index__"):
             msg = (
-                "device arrays are indexed with integers, slices, ..., None, and arrays of integers or booleans, not "
-                f"{type(item).__name__}"
+                "an index of a device array must be made of integers, slices, ..., None, and arrays of integers or "
+                f"booleans, not {type(item).__name__}"
             )
             raise TypeError(msg)
         index: int = item.__index__()

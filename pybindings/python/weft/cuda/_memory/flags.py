@@ -31,7 +31,7 @@ class ArrayFlags(dict[str, bool]):
     def __missing__(self, name: Any) -> bool:
         """Give a flag by another name of NumPy's."""
         if name not in _NAMES:
-            msg = f"no flag of device arrays: {name!r}; there are {', '.join(_NAMES)}"
+            msg = f"device arrays have no flag {name!r}; the flags are {', '.join(_NAMES)}"
             raise KeyError(msg)
         flag: bool = getattr(self, _NAMES[name])
         return flag

@@ -1,4 +1,4 @@
-"""What the parts of a device array's class have in common: it is generic in the type of its elements, as NumPy's is.
+"""The base of the parts of a device array's class: it is generic in the type of its elements, as NumPy's is.
 
 Type checkers see `DeviceNDArray[np.float32]`; without an index it is one of anything. When a program runs, an index
 makes an alias, as it does of NumPy's.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Element = TypeVar("Element", bound=np.generic, default=Any, covariant=True)
 
     class Array(DeviceArrayBase, Generic[Element]):
-        """What the parts need of the array's own class."""
+        """The methods of the array's own class that the parts need."""
 
         stream: Any
 

@@ -137,7 +137,7 @@ def piece_sums() -> Dispatcher:
 def sums_before() -> Dispatcher:
     """Make the kernel that makes of each number the sum of those before it; `starts` has it for each piece.
 
-    Behind the last number comes the sum of all.
+    The last number is followed by the sum of all.
     """
 
     def add_before(count, piece, numbers, starts):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202

@@ -1,6 +1,6 @@
 """Indices that are arrays, and masks: what NumPy calls advanced indexing, on the device.
 
-A key is taken apart into a view of the axes that it slices and offsets into memory, one for each index of the arrays in
+A key is split into a view of the axes that it slices and offsets into memory, one for each index of the arrays in
 it, whose bounds are checked before anything is read or written. Kernels then read or write words at the offsets.
 """
 
@@ -44,7 +44,7 @@ class Index:
 
 @dataclass
 class Parts:
-    """What a key with arrays selects: the axes that stay, the arrays, and where the axes of these go."""
+    """The selection of a key with arrays: the remaining axes, the arrays, and where the axes of these go."""
 
     # From the first element of the array to that of the sliced part, in bytes.
     start: int
@@ -72,7 +72,7 @@ def as_index(item: Any) -> Any:
 
 
 def split_key(target: DeviceNDArray, key: Any) -> Parts:
-    """Take apart a key in which there is an array; bounds of the arrays are not checked yet."""
+    """Split a key that has an array; bounds of the arrays are not checked yet."""
     items = list(key) if isinstance(key, tuple) else [key]
     items = [as_index(item) if is_array_index(item) else item for item in items]
     # Where `...` expands to no axis at all, it still separates the arrays before it from those after it.
@@ -125,7 +125,7 @@ def split_key(target: DeviceNDArray, key: Any) -> Parts:
 
 
 class Selection:
-    """What a key with arrays selects of an array, with its bounds checked: offsets of words into the array's memory.
+    """The selection of a key with arrays, with its bounds checked: offsets of words into the array's memory.
 
     Raises
     ------
@@ -304,7 +304,7 @@ class Selection:
 
     def _launch(self, kernel: Any, extents: Sequence[int], steps: Sequence[int], operand: DeviceNDArray) -> None:
         if len(extents) > placing.MOST_AXES:
-            msg = f"indices that leave {len(extents)} axes: kernels have {placing.MOST_AXES} at most"
+            msg = f"the result of the indices has {len(extents)} axes: the limit is {placing.MOST_AXES}"
             raise ValueError(msg)
         columns = extents[-1]
         rows, products, rest = placing.outer_divisors(extents[:-1])

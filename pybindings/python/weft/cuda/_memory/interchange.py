@@ -1,6 +1,6 @@
 """DLPack: arrays of other libraries as weft's, and weft's for them, without a copy.
 
-What the Python side of it means is the array API standard's:
+The Python side of it is specified by the array API standard:
 https://data-apis.org/array-api/latest/API_specification/generated/array_api.array.__dlpack__.html
 """
 
@@ -55,7 +55,7 @@ def from_dlpack(obj: Any, stream: Any = 0) -> DeviceNDArray:
     BufferError
         ``obj`` cannot be exported, as a tensor of PyTorch's cannot whose gradients are recorded.
     LaunchError
-        Kernels do not reach the memory: it is the host's, and they run on a GPU; or the other way round.
+        Kernels cannot access the memory: it is host memory and kernels run on a GPU, or the reverse.
 
     Examples
     --------
@@ -65,7 +65,9 @@ def from_dlpack(obj: Any, stream: Any = 0) -> DeviceNDArray:
     if isinstance(obj, DeviceNDArray):
         return obj
     if not hasattr(obj, "__dlpack__") and type(obj).__name__ != "PyCapsule":
-        msg = f"{type(obj).__name__} has no `__dlpack__`: pass another library's array, or copy with `cuda.to_device`"
+        msg = (
+            f"{type(obj).__name__} has no `__dlpack__`: pass an array of another library, or copy with `cuda.to_device`"
+        )
         raise TypeError(msg)
     return of_tensor(_weft.read_dlpack(obj, int(stream)), stream)
 
@@ -98,11 +100,11 @@ def of_tensor(tensor: DLPackTensor, stream: Any = 0) -> DeviceNDArray:
     on_cpu = _weft.device_kind() == "cpu"
     if kind not in ((CPU, CUDA_HOST) if on_cpu else (CUDA, CUDA_HOST, CUDA_MANAGED)):
         if kind == CPU:
-            msg = "the array is in the memory of the host, but kernels run on the GPU: `cuda.to_device` copies it there"
+            msg = "the array is in host memory, but kernels run on the GPU: copy it with `cuda.to_device`"
         elif kind in (CUDA, CUDA_MANAGED):
             msg = "the array is in GPU memory, but kernels run on the CPU"
         else:
-            msg = f"the array is in memory of DLPack's device type {kind}, which kernels do not reach"
+            msg = f"the array is in memory of DLPack's device type {kind}, which kernels cannot access"
         raise LaunchError(msg)
     device = number if kind == CUDA else _weft.current_device_id()
     array = array_at(
@@ -120,7 +122,7 @@ def allocate(shape: Sequence[int], dtype: Any, device: tuple[int, int]) -> Devic
 
     on_cpu = _weft.device_kind() == "cpu"
     if device[0] != (CPU if on_cpu else CUDA):
-        msg = f"arrays of weft's are on DLPack's device type {CPU if on_cpu else CUDA} here, not {device[0]}"
+        msg = f"weft's arrays are on DLPack's device type {CPU if on_cpu else CUDA} here, not {device[0]}"
         raise BufferError(msg)
     if on_cpu:
         return device_array(shape, dtype)
@@ -163,7 +165,7 @@ def to_dlpack(
         msg = "the array is in GPU memory: without a copy it cannot be exported to the host"
         raise BufferError(msg)
     if stream is not None:
-        msg = f"memory of the host has no streams: stream must be None, not {stream!r}"
+        msg = f"host memory has no streams: stream must be None, not {stream!r}"
         raise ValueError(msg)
     host = array.copy_to_host()
     address = host.__array_interface__["data"][0]
@@ -172,10 +174,10 @@ def to_dlpack(
 
 
 def _wait_for(array: DeviceNDArray, stream: Any, device: tuple[int, int]) -> None:
-    """Have a consumer's stream wait for the work so far in the array's own, the default stream unless it has one."""
+    """Make a consumer's stream wait for the work that is now in the array's stream (default: the default stream)."""
     if device[0] == CPU:
         if stream not in (None, -1):
-            msg = f"memory of the host has no streams: stream must be None, not {stream!r}"
+            msg = f"host memory has no streams: stream must be None, not {stream!r}"
             raise ValueError(msg)
         return
     if stream == -1:

@@ -3,7 +3,7 @@
 A handle says where memory of a process is, and can be pickled; another process opens it, and both see the same bytes.
 The process that allocated the memory must hold it as long as it is open elsewhere, and does not open it itself.
 
-The driver lets other processes open what ``cuMemAlloc`` gives, not what is in its stream-ordered pool, where device
+The driver lets other processes open memory from ``cuMemAlloc``, but not from its stream-ordered pool, where device
 arrays are: `cuda.current_context().memalloc` gives such memory, and with ``WEFT_MEMORY_POOL=0`` all arrays are in such.
 Memory of the CPU has a handle, too, so that a program can make one of each of its arrays; no process opens it.
 (https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html: ``cuIpcGetMemHandle``)
@@ -45,7 +45,7 @@ class IpcHandle:
     Parameters
     ----------
     base
-        What holds the memory in the process that has it; None elsewhere.
+        The owner of the memory in the process that allocated it; None in other processes.
     handle
         The driver's handle: 64 bytes, or what becomes that.
     size
@@ -53,7 +53,7 @@ class IpcHandle:
     source_info
         The identity of the device (`Device.get_device_identity`); None if it is the one that opens.
     offset
-        Where they start, in bytes from the start of the allocation.
+        The offset in bytes from the start of the allocation.
     """
 
     def __init__(
@@ -214,7 +214,7 @@ def open_ipc_array(
     strides
         Strides in bytes; those of order "C" if None.
     offset
-        Where the first element is, in bytes from the start of the allocation.
+        The offset of the first element in bytes from the start of the allocation.
 
     Yields
     ------
@@ -268,9 +268,9 @@ def _handle_bytes(handle: Any) -> bytes:
     try:
         found = bytes(int(byte) & 0xFF for byte in given)
     except TypeError:
-        msg = f"handle must be the {_HANDLE_BYTES} bytes of a handle, not {type(handle).__name__}"
+        msg = f"handle must be a handle of {_HANDLE_BYTES} bytes, not {type(handle).__name__}"
         raise TypeError(msg) from None
     if len(found) != _HANDLE_BYTES:
-        msg = f"handle must have {_HANDLE_BYTES} bytes, but has {len(found)}"
+        msg = f"handle must have {_HANDLE_BYTES} bytes, not {len(found)}"
         raise ValueError(msg)
     return found

@@ -65,7 +65,7 @@ def pinned_array(
     Raises
     ------
     MemoryError
-        There is no such memory left.
+        There is not enough memory.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def pinned_array_like(ary: Any) -> np.ndarray[Any, Any]:
     Parameters
     ----------
     ary
-        An array of NumPy's or of a device, or what becomes an array.
+        A NumPy array, a device array, or an object that converts to an array.
 
     Returns
     -------
@@ -104,7 +104,7 @@ def pinned_array_like(ary: Any) -> np.ndarray[Any, Any]:
     Raises
     ------
     MemoryError
-        There is no such memory left.
+        There is not enough memory.
 
     Examples
     --------
@@ -148,12 +148,12 @@ def mapped_array(
     Returns
     -------
     MappedNDArray
-        An array of NumPy's, with undefined contents, that kernels take as a device array.
+        A NumPy array with undefined contents, which kernels take as a device array.
 
     Raises
     ------
     MemoryError
-        There is no such memory left.
+        There is not enough memory.
 
     Examples
     --------
@@ -176,7 +176,7 @@ def mapped_array_like(ary: Any, stream: Any = 0, portable: bool = False, wc: boo
     Parameters
     ----------
     ary
-        An array of NumPy's or of a device, or what becomes an array.
+        A NumPy array, a device array, or an object that converts to an array.
     stream
         The stream that copies of the array use.
     portable
@@ -192,7 +192,7 @@ def mapped_array_like(ary: Any, stream: Any = 0, portable: bool = False, wc: boo
     Raises
     ------
     MemoryError
-        There is no such memory left.
+        There is not enough memory.
 
     Examples
     --------
@@ -231,12 +231,12 @@ def managed_array(
     Returns
     -------
     ManagedNDArray
-        An array of NumPy's, with undefined contents, that kernels take as a device array.
+        A NumPy array with undefined contents, which kernels take as a device array.
 
     Raises
     ------
     MemoryError
-        There is no such memory left.
+        There is not enough memory.
 
     Examples
     --------
@@ -271,7 +271,7 @@ def _shared(of: Any, shape: Any, dtype: Any, strides: Any, order: str, stream: A
 
     extents, element, steps, nbytes = layout_of(shape, dtype, strides, order)
     if element.hasobject:
-        msg = f"memory that host and device share cannot have elements of dtype {element}, which are Python objects"
+        msg = f"memory shared by host and device cannot have elements of dtype {element}, which are Python objects"
         raise TypeError(msg)
     memory = allocate(nbytes, mapped=of is not np.ndarray, **options)
     # NumPy's arrays keep what their memory is of.
@@ -289,19 +289,19 @@ def pinned(*arylist: np.ndarray[Any, Any]) -> Iterator[None]:
     Parameters
     ----------
     *arylist
-        Arrays of NumPy's, each in one piece.
+        Contiguous NumPy arrays.
 
     Yields
     ------
     None
-        Nothing: copies of these arrays in the block are quicker, and run beside kernels.
+        Nothing. Copies of these arrays in the block are faster, and overlap with kernels.
 
     Raises
     ------
     TypeError
-        One is no array of NumPy's.
+        An argument is not a NumPy array.
     ValueError
-        One is not in one piece.
+        An array is not contiguous.
 
     Examples
     --------
@@ -325,7 +325,7 @@ def mapped(*arylist: np.ndarray[Any, Any], stream: Any = 0) -> Iterator[DeviceND
     Parameters
     ----------
     *arylist
-        Arrays of NumPy's, each in one piece.
+        Contiguous NumPy arrays.
     stream
         The stream that copies of the device arrays use.
 
@@ -337,9 +337,9 @@ def mapped(*arylist: np.ndarray[Any, Any], stream: Any = 0) -> Iterator[DeviceND
     Raises
     ------
     TypeError
-        One is no array of NumPy's.
+        An argument is not a NumPy array.
     ValueError
-        One is not in one piece.
+        An array is not contiguous.
 
     Examples
     --------
@@ -375,9 +375,9 @@ def _lock(array: np.ndarray[Any, Any], *, mapped: bool) -> HostMemory | Lent:
     from weft.cuda._memory.mapped import lock
 
     if not hasattr(array, "flags"):
-        msg = f"an array of NumPy's can be page-locked, not {type(array).__name__}: make it with `np.asarray`"
+        msg = f"only a NumPy array can be page-locked, not {type(array).__name__}: convert it with `np.asarray`"
         raise TypeError(msg)
     if not array.flags.forc:
-        msg = "only an array in one piece can be page-locked"
+        msg = "only a contiguous array can be page-locked"
         raise ValueError(msg)
     return lock(array, mapped=mapped)

@@ -72,9 +72,9 @@ def device_array(
     Raises
     ------
     TypeError
-        An extent is no integer, or no kernel can have the dtype.
+        A dimension is not an integer, or the dtype is not supported.
     ValueError
-        An extent is negative, or the order is neither.
+        A dimension is negative, or the order is not ``"C"`` or ``"F"``.
     DeviceMemoryError
         The device has no memory left.
 
@@ -152,7 +152,7 @@ def storage_of_layout(
 def _extents(shape: Any) -> list[int]:
     extents = _integers(shape, "shape")
     if any(extent < 0 for extent in extents):
-        msg = f"the extents of an array cannot be negative, got shape {shape!r}"
+        msg = f"the dimensions of an array cannot be negative, got shape {shape!r}"
         raise ValueError(msg)
     return extents
 
@@ -166,7 +166,7 @@ def _steps(strides: Any, extents: Sequence[int]) -> list[int]:
 
 
 def _span(extents: Sequence[int], steps: Sequence[int], itemsize: int) -> tuple[int, int]:
-    """Give the bytes that elements lie in, counted from the first element: the lowest, and behind the highest."""
+    """Give the bytes that elements lie in, relative to the first element: start and end."""
     if 0 in extents:
         return 0, 0
     last = [(extent - 1) * step for extent, step in zip(extents, steps, strict=True)]
@@ -174,7 +174,7 @@ def _span(extents: Sequence[int], steps: Sequence[int], itemsize: int) -> tuple[
 
 
 def _too_big(shape: Any, dtype: Any, nbytes: int) -> ValueError:
-    return ValueError(f"a device array of shape {shape!r} and dtype {dtype} is too big: {nbytes} bytes")
+    return ValueError(f"a device array of shape {shape!r} and dtype {dtype} is too large: {nbytes} bytes")
 
 
 def _integers(value: Any, name: str) -> list[int]:
@@ -207,7 +207,7 @@ def device_array_like(ary: Any, stream: Any = 0) -> DeviceNDArray:
     Parameters
     ----------
     ary
-        An array of NumPy's or of a device, a record, or what becomes an array.
+        A NumPy array, a device array, a record, or an object that converts to an array.
     stream
         The stream that allocates, and that copies of the array use; that of ``ary`` unless given.
 
@@ -254,7 +254,7 @@ if TYPE_CHECKING:
 
 
 def to_device(obj: Any, stream: Any = 0, copy: bool = True, to: DeviceNDArray | None = None) -> DeviceNDArray:
-    """Copy to the device. What is on the device already is not copied.
+    """Copy to the device. Data on the device is not copied.
 
     Parameters
     ----------
@@ -404,7 +404,7 @@ def as_cuda_array(obj: Any, sync: bool = True) -> DeviceNDArray:
             return as_device_array(obj, sync)
         msg = (
             "*obj* doesn't implement the cuda array interface. "
-            f"`cuda.to_device(obj)` copies what the host has, such as an array of NumPy's, to the device; it is "
+            f"copy host data, such as a NumPy array, with `cuda.to_device(obj)`; obj is "
             f"{type(obj).__name__}"
         )
         raise TypeError(msg)
@@ -419,7 +419,7 @@ def from_cuda_array_interface(desc: dict[str, Any], owner: Any = None, sync: boo
     desc
         The dictionary: ``shape``, ``typestr``, ``data``, and ``strides`` in bytes.
     owner
-        What the array keeps alive: whose memory it is.
+        The owner of the memory, which the array keeps alive.
     sync
         Wait for the stream that the dictionary names.
 

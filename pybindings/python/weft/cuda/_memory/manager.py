@@ -1,9 +1,9 @@
-"""Memory managers: who allocates the memory of device arrays, in place of weft.
+"""Memory managers, which allocate the memory of device arrays instead of weft.
 
 A manager is a class of numba-cuda's plugin interface, version 1
 (https://nvidia.github.io/numba-cuda/user/external-memory.html): each device has an instance, made at its first
-allocation. What it gives is a `MemoryPointer`, which weft lets go when no array and no work in any stream uses its
-memory; its finalizer then gives the memory back.
+allocation. It returns a `MemoryPointer`, which weft releases when no array and no work in any stream uses its
+memory; its finalizer then frees the memory.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ INTERFACE_VERSION = 1
 
 
 class BaseCUDAMemoryManager(abc.ABC):
-    """What a memory manager must have.
+    """The interface of a memory manager.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class BaseCUDAMemoryManager(abc.ABC):
 
     @abc.abstractmethod
     def memalloc(self, size: int) -> Any:
-        """Allocate ``size`` bytes on the device and give a `MemoryPointer`, whose finalizer frees them."""
+        """Allocate ``size`` bytes on the device and return a `MemoryPointer`, whose finalizer frees them."""
 
     @abc.abstractmethod
     def memhostalloc(self, size: int, mapped: bool, portable: bool, wc: bool) -> Any:
@@ -108,7 +108,7 @@ class HostOnlyCUDAMemoryManager(BaseCUDAMemoryManager):
         return allocate_managed(self.context, size, attach_global)
 
     def reset(self) -> None:
-        """Give back what waits for the device, and forget all allocations."""
+        """Free the memory that waits for the device, and forget all allocations."""
         self.deallocations.clear()
         self.allocations.clear()
 
@@ -129,7 +129,7 @@ class GetIpcHandleMixin:
 
 
 class NumbaCUDAMemoryManager(GetIpcHandleMixin, HostOnlyCUDAMemoryManager):
-    """What ``cuda.set_memory_manager`` takes to have weft allocate again.
+    """Pass it to ``cuda.set_memory_manager`` to let weft allocate again.
 
     As a base of other managers it allocates what other processes can open, without the driver's pool.
     """
@@ -158,9 +158,9 @@ _managers: dict[int, Any] = {}
 
 
 def set_memory_manager(mm_plugin: type[BaseCUDAMemoryManager]) -> None:
-    """Have a class of memory managers give the memory of all device arrays from now on.
+    """Set the memory manager class that allocates the memory of device arrays from now on.
 
-    What was allocated before goes back where it came from. `NumbaCUDAMemoryManager` is weft again.
+    Memory that was allocated before returns to its own manager. Pass `NumbaCUDAMemoryManager` to use weft's again.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def set_memory_manager(mm_plugin: type[BaseCUDAMemoryManager]) -> None:
     Raises
     ------
     TypeError
-        It is no class.
+        ``mm_plugin`` is not a class.
     RuntimeError
         It is of another version of the interface than 1.
 
@@ -182,7 +182,7 @@ def set_memory_manager(mm_plugin: type[BaseCUDAMemoryManager]) -> None:
     global _class
 
     if not isinstance(mm_plugin, type):
-        msg = f"mm_plugin must be a class of memory managers, not {type(mm_plugin).__name__}"
+        msg = f"mm_plugin must be a memory manager class, not {type(mm_plugin).__name__}"
         raise TypeError(msg)
     _check_version(mm_plugin(context=None))
     with _lock:
@@ -211,7 +211,10 @@ def _named() -> type[BaseCUDAMemoryManager]:
     try:
         found: type[BaseCUDAMemoryManager] = importlib.import_module(name)._numba_memory_manager
     except Exception as error:
-        msg = f"WEFT_MEMORY_MANAGER (or NUMBA_CUDA_MEMORY_MANAGER) is {name!r}, which gives no memory manager: {error}"
+        msg = (
+            f"WEFT_MEMORY_MANAGER (or NUMBA_CUDA_MEMORY_MANAGER) is {name!r}, which does not provide a memory manager: "
+            f"{error}"
+        )
         raise RuntimeError(msg) from error
     return found
 
@@ -249,6 +252,6 @@ def allocate(device: int, nbytes: int) -> tuple[int, Any]:
     """Allocate for weft: the address, and what holds the memory. Executors call it."""
     pointer = manager_of(device).memalloc(nbytes)
     if not hasattr(pointer, "device_pointer"):
-        msg = f"`memalloc` of a memory manager must give a MemoryPointer, not {type(pointer).__name__}"
+        msg = f"`memalloc` of a memory manager must return a MemoryPointer, not {type(pointer).__name__}"
         raise TypeError(msg)
     return address_of(pointer.device_pointer), pointer

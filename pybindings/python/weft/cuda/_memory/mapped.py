@@ -27,7 +27,7 @@ class Lent:
     pointer
         What the manager gave: a `PinnedMemory`, a pointer to a `MappedMemory` or to a `ManagedMemory`.
     nbytes
-        How much was asked for.
+        The requested size in bytes.
     device
         The number of the device.
     """
@@ -102,7 +102,7 @@ class Block:
 
 
 class MappedNDArray(np.ndarray):
-    """A NumPy array that kernels take without a copy. It has a device array's methods beside NumPy's."""
+    """A NumPy array that kernels take without a copy. It also has the methods of a device array."""
 
     stream: Any = 0
     _memory: HostMemory | Lent | None = None

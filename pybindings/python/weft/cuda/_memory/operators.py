@@ -1,6 +1,6 @@
-"""The operators of device arrays, and their reductions: ufuncs of NumPy's, computed on the device.
+"""The operators and reductions of device arrays, with NumPy's meaning, computed on the device.
 
-What computes is imported when it is used. Results are device arrays, of reductions of all elements, too: without axes,
+Modules that compute are imported at their first use. All results are device arrays, without axes for full reductions,
 so that nothing waits for the device until the number is wanted. Only where `numba.cuda` is weft (`totals_are_numbers`)
 they are NumPy's numbers: numba's device arrays have no reductions, and NumPy's functions copy them to the host.
 """
@@ -201,7 +201,7 @@ class Operators(Array[Element]):
         axis
             An axis, a tuple of them, or None for all: the result is a device array without axes then.
         dtype
-            What the elements are converted to first, and the result's dtype.
+            The dtype to which the elements are converted first, and of the result.
         out
             An array for the result.
         keepdims
@@ -209,7 +209,7 @@ class Operators(Array[Element]):
         initial
             A value that counts as one more element.
         where
-            Which elements count, as booleans that broadcast to the array.
+            A mask of the elements to include: booleans that broadcast to the array.
         """
         return _reduce("add", self, axis, dtype, out, keepdims, initial, where)
 
@@ -230,14 +230,14 @@ class Operators(Array[Element]):
         keepdims
             Keep the axes, with one element each.
         initial
-            What the result begins with.
+            The initial value of the result.
         where
             A mask of the elements that count, of the host or a device.
 
         Returns
         -------
         DeviceNDArray
-            As `sum` gives it.
+            The shape and location of the result are as for `sum`.
 
         Examples
         --------
@@ -261,7 +261,7 @@ class Operators(Array[Element]):
         keepdims
             Keep the axes, with one element each.
         initial
-            What the result begins with.
+            The initial value of the result.
         where
             A mask of the elements that count, of the host or a device.
 
@@ -292,7 +292,7 @@ class Operators(Array[Element]):
         keepdims
             Keep the axes, with one element each.
         initial
-            What the result begins with.
+            The initial value of the result.
         where
             A mask of the elements that count, of the host or a device.
 
@@ -388,7 +388,7 @@ class Operators(Array[Element]):
         Returns
         -------
         DeviceNDArray
-            As `sum` gives it.
+            The shape and location of the result are as for `sum`.
 
         Examples
         --------
@@ -418,14 +418,14 @@ class Operators(Array[Element]):
         keepdims
             Keep the axes, with one element each.
         ddof
-            What is taken from the number of elements that is divided by.
+            The divisor is the number of elements minus this.
         where
             A mask of the elements that count, of the host or a device.
 
         Returns
         -------
         DeviceNDArray
-            As `sum` gives it.
+            The shape and location of the result are as for `sum`.
 
         Examples
         --------
@@ -455,14 +455,14 @@ class Operators(Array[Element]):
         keepdims
             Keep the axes, with one element each.
         ddof
-            What is taken from the number of elements that is divided by.
+            The divisor is the number of elements minus this.
         where
             A mask of the elements that count, of the host or a device.
 
         Returns
         -------
         DeviceNDArray
-            As `sum` gives it.
+            The shape and location of the result are as for `sum`.
 
         Examples
         --------

@@ -31,7 +31,7 @@ def ordered(arrays: Sequence[Any], stream: Any = 0) -> Iterator[Any]:
     arrays
         The operands: those that are no device arrays do not count. The first that has a stream names it.
     stream
-        The stream that the caller asks for, instead.
+        The stream that the caller requests instead.
     """
     stream = as_stream(stream)
     every: list[Any] = [array if isinstance(array, DeviceArrayBase) else _mapped(array) for array in arrays]

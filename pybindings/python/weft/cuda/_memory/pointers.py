@@ -1,7 +1,7 @@
-"""Pointers into memory: what contexts allocate, and what memory managers give.
+"""Pointers to memory that contexts allocate, or memory managers.
 
 A pointer owns its memory, or is a view that keeps the owner alive. Memory of weft's own is freed when the last pointer
-and the last array that use it are gone, behind the work that uses it; memory with a finalizer when that is called: by
+and the last array that use it are gone, after the work that uses it; memory with a finalizer when that is called: by
 `free`, or with the pointer. The classes have the names and the meaning of numba-cuda's
 (https://nvidia.github.io/numba-cuda/user/external-memory.html).
 """
@@ -48,7 +48,7 @@ class MemoryPointer:
     size
         Bytes.
     owner
-        What keeps the memory alive; the pointer itself if None.
+        The owner of the memory, which is kept alive; the pointer itself if None.
     finalizer
         Called without arguments, once, when the memory is not needed any more.
     """
@@ -75,7 +75,7 @@ class MemoryPointer:
         self._finalizer = None if finalizer is None else weakref.finalize(self, finalizer)
 
     def __eq__(self, other: object) -> bool:
-        """Whether it is the same bytes: arrays make a pointer each time one is asked for."""
+        """Whether it is the same bytes: arrays make a new pointer at each access."""
         if not isinstance(other, MemoryPointer):
             return NotImplemented
         return (int(self.device_pointer), self.size) == (int(other.device_pointer), other.size)
@@ -103,7 +103,7 @@ class MemoryPointer:
 
     @property
     def owner(self) -> Any:
-        """What keeps the memory alive: this pointer, or what it is a view of."""
+        """The owner of the memory: this pointer, or the one that it is a view of."""
         return self if self._owner is None or self.is_managed else self._owner
 
     def own(self) -> OwnedPointer:
@@ -113,7 +113,7 @@ class MemoryPointer:
     def free(self) -> None:
         """Let the memory go now, if it has a finalizer or is weft's; a view has nothing to free.
 
-        Memory of weft's that an array uses, too, lives as long as that.
+        Memory that an array uses, too, is freed with the array.
 
         Raises
         ------
@@ -153,7 +153,7 @@ class MemoryPointer:
         _weft.fill(self.context.device.id, int(self.device_pointer), byte, count, memory, stream)
 
     def view(self, start: int, stop: int | None = None) -> MemoryPointer | OwnedPointer:
-        """Give a pointer to the bytes from ``start`` up to ``stop``, which keeps this one's memory alive."""
+        """Return a pointer to the bytes from ``start`` up to ``stop``, which keeps this memory alive."""
         part, owner = self._part(start, stop), self.owner
         return OwnedPointer(owner, part) if isinstance(owner, MemoryPointer) else part
 
@@ -164,7 +164,7 @@ class MemoryPointer:
             return MemoryPointer(self.context, None, 0, self.owner)
         size = (self.size if stop is None else stop) - start
         if not 0 <= start <= self.size or size < 0 or start + size > self.size:
-            msg = f"a view from {start} to {stop} is not within the {self.size} bytes of the memory"
+            msg = f"a view from {start} to {stop} is outside the {self.size} bytes of the memory"
             raise ValueError(msg)
         return MemoryPointer(self.context, int(self.device_pointer) + start, size, self.owner)
 
@@ -259,7 +259,7 @@ class PinnedMemory(_HostBytes):
     size
         Bytes.
     owner
-        What keeps the memory alive; the pointer itself if None.
+        The owner of the memory, which is kept alive; the pointer itself if None.
     finalizer
         Called without arguments when this object is gone.
     """
@@ -288,7 +288,7 @@ class PinnedMemory(_HostBytes):
 
     @property
     def owner(self) -> Any:
-        """What keeps the memory alive."""
+        """The owner of the memory."""
         return self if self._owner is None or self.is_managed else self._owner
 
     def own(self) -> PinnedMemory:
@@ -393,7 +393,7 @@ def of_array(array: DeviceArrayBase) -> MemoryPointer:
 
 
 def device_extents(memory: Any) -> tuple[int, int]:
-    """Give the addresses where the allocation starts that a pointer lies in, and where it ends.
+    """Return the start and end addresses of the allocation that contains a pointer.
 
     Raises
     ------

@@ -32,7 +32,7 @@ class DeviceRecord(DeviceNDArray):
     def at(cls, owner: Any, address: int, dtype: Any, device: int, *, readonly: bool = False) -> Self:
         """Make the record at an address in the memory of `owner`."""
         if not dtype.names:
-            msg = f"{dtype} is no dtype of records"
+            msg = f"{dtype} is not a record dtype"
             raise TypeError(msg)
         return _weft.DeviceArrayBase.__new__(cls, owner, address, (), (), dtype, device, readonly, record=True)
 

@@ -22,7 +22,7 @@ def record_to_host(array: DeviceNDArray, ary: np.ndarray[Any, Any], stream: Any)
     Raises
     ------
     ValueError
-        It has another shape, or its elements lie in another order.
+        It has another shape, or its elements are in another order.
     """
     host, mapped = _views(array, ary)
     if mapped is None:
@@ -37,7 +37,7 @@ def record_to_device(array: DeviceNDArray, ary: np.ndarray[Any, Any], stream: An
     Raises
     ------
     ValueError
-        It has another shape, or its elements lie in another order.
+        It has another shape, or its elements are in another order.
     """
     host, mapped = _views(array, ary)
     if mapped is None:
@@ -50,8 +50,8 @@ def _views(array: DeviceNDArray, ary: np.ndarray[Any, Any]) -> tuple[np.ndarray[
     """Give the array of the host in the device array's shape; and the same on the device, if it is mapped."""
     if squeezed(ary.shape) != squeezed(array.shape):
         msg = (
-            f"`ary`, the array of the host, must have the shape {array.shape} while a graph is recorded, not "
-            f"{ary.shape}: the copy is one of the graph's steps, which spreads no elements"
+            f"`ary`, the host array, must have the shape {array.shape} while a graph is recorded, not "
+            f"{ary.shape}: the copy is a node of the graph, which cannot broadcast elements"
         )
         raise ValueError(msg)
     # Only axes of one element come or go, so it is a view.

@@ -1,4 +1,4 @@
-"""What a device array has of NumPy's methods that change its shape, its order or its dtype.
+"""NumPy's methods that change the shape, the order or the dtype of a device array.
 
 `reshape`, `ravel`, `transpose` and the like are views, and errors where no view is possible, as numba's are; `flatten`,
 `copy` and `astype` make new arrays on the device, in the array's stream.
@@ -42,7 +42,7 @@ class Shapes(Array[Element]):
             raise missing(what, f"weft.cuda.DeviceNDArray.{name}", dir(type(self)))
 
     def reshape(self, *newshape: Any, order: Order = "C") -> DeviceNDArray[Element]:
-        """Make a view with other extents; one of them may be -1.
+        """Return a view with another shape; one dimension may be -1.
 
         Parameters
         ----------
@@ -59,7 +59,7 @@ class Shapes(Array[Element]):
         Raises
         ------
         ValueError
-            The extents are not of as many elements.
+            The shapes have different numbers of elements.
         NotImplementedError
             Elements would have to be copied, which NumPy does and numba does not: `copy` or `flatten` first.
 
@@ -72,11 +72,11 @@ class Shapes(Array[Element]):
         given = newshape[0] if len(newshape) == 1 else newshape
         shape = integers(given)
         if shape is None:
-            msg = f"the extents of a shape are integers, not {given!r}"
+            msg = f"the dimensions of a shape must be integers, not {given!r}"
             raise TypeError(msg)
         known: int = math.prod(extent for extent in shape if extent >= 0)
         if shape.count(-1) > 1:
-            msg = f"only one extent can be -1, which is then found: got {tuple(shape)}"
+            msg = f"only one dimension can be -1: got {tuple(shape)}"
             raise ValueError(msg)
         if shape.count(-1) == 1 and known and self.size % known == 0:
             shape[shape.index(-1)] = self.size // known
@@ -90,7 +90,7 @@ class Shapes(Array[Element]):
             raise ValueError(msg)
         strides = _reshaped(self, shape, order)
         if strides is None:
-            msg = "reshape would require copy: reshape what `copy()` or `flatten()` gives"
+            msg = "reshape would require copy: reshape the result of `copy()` or `flatten()`"
             raise NotImplementedError(msg)
         return self._view(self.address, shape, strides)
 
@@ -119,7 +119,7 @@ class Shapes(Array[Element]):
             msg = f"order must be 'C', 'F' or 'A', not {order!r}"
             raise ValueError(msg)
         if not ((self.is_c_contiguous() and order in "CA") or (self.is_f_contiguous() and order in "FA")):
-            msg = "ravel would require copy: `flatten()` makes one"
+            msg = "ravel would require copy: use `flatten()` to make one"
             raise NotImplementedError(msg)
         view = self._view(self.address, [self.size], [self.itemsize])
         return view.bind(stream) if stream else view
@@ -130,7 +130,7 @@ class Shapes(Array[Element]):
         Parameters
         ----------
         order
-            ``"C"``, ``"F"``, ``"A"`` or ``"K"``, as of NumPy's.
+            ``"C"``, ``"F"``, ``"A"`` or ``"K"``, as in NumPy.
 
         Returns
         -------
@@ -200,7 +200,7 @@ class Shapes(Array[Element]):
         order
             The order of the new array in memory.
         casting
-            What may be converted to what, as NumPy names it.
+            The casting rule, as in NumPy.
         copy
             Make a copy even if dtype and order are these already.
         stream
@@ -233,7 +233,7 @@ class Shapes(Array[Element]):
         return fresh
 
     def fill(self, value: Any, stream: Any = 0) -> None:
-        """Write a number, or another element, to all places.
+        """Set all elements to a number, or to another value.
 
         Parameters
         ----------
@@ -259,7 +259,7 @@ class Shapes(Array[Element]):
         copies.assign(self, value, stream)  # type: ignore[arg-type]
 
     def item(self, *args: Any) -> Any:
-        """Copy an element to the host as a number of Python's: the only one, or one by its index or indices.
+        """Copy an element to the host as a Python number: the only one, or one by its index or indices.
 
         Parameters
         ----------
@@ -301,7 +301,7 @@ class Shapes(Array[Element]):
         return found.copy_to_host().item() if hasattr(found, "copy_to_host") else found.item()
 
     def tolist(self) -> Any:
-        """Copy to the host as lists of Python's numbers."""
+        """Copy to the host as lists of Python numbers."""
         return self.copy_to_host().tolist()
 
     @property
@@ -486,7 +486,7 @@ class Shapes(Array[Element]):
         Raises
         ------
         ValueError
-            The section is no number of elements, or the array is not one-dimensional and in one piece.
+            The section is not a number of elements, or the array is not one-dimensional and contiguous.
 
         Examples
         --------
@@ -495,7 +495,7 @@ class Shapes(Array[Element]):
         [(2,), (2,), (1,)]
         """
         if section < 1:
-            msg = f"section, the number of elements of each part, must be 1 or more, not {section}"
+            msg = f"section, the number of elements of each part, must be at least 1, not {section}"
             raise ValueError(msg)
         if self.ndim != 1:
             msg = "only support 1d array"

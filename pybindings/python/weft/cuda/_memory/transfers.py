@@ -1,7 +1,7 @@
 """Copies between memory of the host and memory by its pointers: numba-cuda's functions of its driver module.
 
 Device memory is a `MemoryPointer` or what is made of one, a device array, or a mapped array of the host. A copy
-takes so many bytes from the first one on; without a stream it is in the default one.
+copies a number of bytes from the first one on; without a stream it uses the default one.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _bytes_on_device(memory: Any, size: int) -> DeviceNDArray:
 
 
 def _bytes_on_host(obj: Any, size: int, name: str) -> Any:
-    """Give so many bytes of an object with a buffer, or from an address on, as an array."""
+    """Return a number of bytes of an object with a buffer, or from an address on, as an array."""
     import numpy as np
 
     if hasattr(obj, "__index__") and not hasattr(obj, "__array_interface__"):
@@ -120,7 +120,7 @@ def _bytes_on_host(obj: Any, size: int, name: str) -> Any:
     else:
         start, end = host_memory_extents(obj)
         if size > end - start:
-            msg = f"{name} has {end - start} bytes, but {size} are to be copied"
+            msg = f"{name} has {end - start} bytes, but {size} bytes are to be copied"
             raise ValueError(msg)
     return (
         np.frombuffer(memoryview((ctypes.c_ubyte * size).from_address(start)), np.uint8)

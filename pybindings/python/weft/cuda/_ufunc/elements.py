@@ -44,7 +44,7 @@ class Elements:
     ) -> None:
         """Compute all elements of the results of arrays on the device that broadcast to their shape.
 
-        If `masked`, the last of the inputs says which: the others stay what they are.
+        If `masked`, the last input is the mask: other elements are unchanged.
         """
         shape, count = outs[0].shape, outs[0].size
         if not count:
@@ -61,7 +61,7 @@ class Elements:
         if not extents:
             extents, steps = [1], [[array.itemsize] for array in arrays]
         if len(extents) > placing.MOST_AXES:
-            msg = f"arguments whose strides leave {len(extents)} axes: kernels have {placing.MOST_AXES} at most"
+            msg = f"the arguments have {len(extents)} axes with different strides: the limit is {placing.MOST_AXES}"
             raise ValueError(msg)
         given = iter([placing.reduced(array, extents, own) for array, own in zip(arrays, steps, strict=True)])
         found = [next(given) if isinstance(operand, DeviceNDArray) else (operand, ()) for operand in inputs]

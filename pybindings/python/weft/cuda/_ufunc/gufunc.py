@@ -37,7 +37,7 @@ def parse_layout(text: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]
     """Read a layout: the names of the axes of each argument, and of each result."""
     before, arrow, behind = text.partition("->")
     if not arrow:
-        msg = f"a layout has `->` between arguments and results, as in '(m,n),(n)->(m)'; not {text!r}"
+        msg = f"a layout needs `->` between arguments and results, as in '(m,n),(n)->(m)'; not {text!r}"
         raise ValueError(msg)
     inputs, outs = list(_groups(before)), list(_groups(behind))
     known = {name for group in inputs for name in group}
@@ -46,7 +46,7 @@ def parse_layout(text: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]
         msg = f"undefined output symbols: {','.join(unknown)}"
         raise NameError(msg)
     if not outs:
-        msg = f"a layout has one result at least, as in '(n)->()'; not {text!r}"
+        msg = f"a layout needs at least one result, as in '(n)->()'; not {text!r}"
         raise ValueError(msg)
     return inputs, outs
 
@@ -89,13 +89,13 @@ class GUfunc:
     ----------
     *args
         NumPy arrays, device arrays, what becomes a NumPy array, and numbers: their last axes are those of the layout,
-        the others broadcast; behind them, arrays for the results.
+        the others broadcast; after them, arrays for the results.
     out
         An array for the result, or a tuple of them.
     dtype
-        The dtype of the results: a signature that gives it is used.
+        The dtype of the results: selects a signature with this result.
     casting
-        What the arguments may be converted to, as NumPy names it. Device arrays lose nothing unless it is ``"unsafe"``.
+        The casting rule for the arguments, as in NumPy. Device arrays lose no precision unless it is ``"unsafe"``.
     stream
         The stream to copy and compute in.
 
@@ -169,7 +169,7 @@ class GUfunc:
 
     @property
     def nout(self) -> int:
-        """How many results it gives."""
+        """The number of results."""
         return len(self._outputs)
 
     @property
@@ -184,7 +184,7 @@ class GUfunc:
 
     @property
     def identity(self) -> Any:
-        """What `guvectorize` was given."""
+        """The `identity` argument of `guvectorize`."""
         return self._identity
 
     @property
@@ -205,12 +205,12 @@ class GUfunc:
         dtypes = tuple(placing.dtype_of(operand) for operand in operands)
         if not self._signatures:
             if dtype is not None:
-                msg = f"gufunc {self.__name__} has no signatures, among which `dtype` could choose"
+                msg = f"gufunc {self.__name__} has no signatures from which `dtype` could choose"
                 raise TypeError(msg)
             if any(out is None for out in outs):
                 msg = (
-                    f"gufunc {self.__name__} has no signatures, so arrays for its results must be given: "
-                    "`@guvectorize([signatures], layout)` says their dtype"
+                    f"gufunc {self.__name__} has no signatures: pass arrays for the results, or give the "
+                    "dtypes with `@guvectorize([signatures], layout)`"
                 )
                 raise TypeError(msg)
             return Loop(dtypes, [out.dtype for out in outs], [not axes for axes in self._outputs_and_inputs()], "")
@@ -337,7 +337,7 @@ class GUfunc:
             extents, steps = [1], [[0] for _ in places]
         ndim = len(extents) + max(len(shape) for shape, _ in inner)
         if ndim > placing.MOST_AXES:
-            msg = f"gufunc {self.__name__}: arguments with {ndim} axes: kernels have {placing.MOST_AXES} at most"
+            msg = f"gufunc {self.__name__}: arguments with {ndim} axes: the limit is {placing.MOST_AXES}"
             raise ValueError(msg)
         for place, own, (shape, strides) in zip(places, steps, inner, strict=True):
             operands[place] = placing.view(operands[place], [*extents, *shape], [*own, *strides])

@@ -92,17 +92,18 @@ def matmul(a: Any, b: Any, /, out: Any = None, *, dtype: Any = None, casting: An
     dtype
         The dtype to compute in.
     casting
-        What may be converted to what.
+        The casting rule, as in NumPy.
 
     Raises
     ------
     ValueError
         The shapes do not fit, or there are more than two dimensions, or none.
     TypeError
-        There is no product of the dtypes.
+        The product of the dtypes is not supported.
     """
     if rest:
-        msg = f"np.matmul of device arrays: there is no keyword {next(iter(rest))!r}. Copy the arrays to the host first"
+        keyword = next(iter(rest))
+        msg = f"np.matmul of device arrays does not support the keyword {keyword!r}. Copy the arrays to the host first"
         raise TypeError(msg)
     if isinstance(out, tuple):
         (out,) = out
@@ -111,7 +112,7 @@ def matmul(a: Any, b: Any, /, out: Any = None, *, dtype: Any = None, casting: An
         asked: dict[str, Any] = {} if dtype is None else {"signature": (None, None, np.dtype(dtype))}
         found = np.matmul.resolve_dtypes((factors[0].dtype, factors[1].dtype, None), casting=casting, **asked)
         if found[2].kind not in "biufc":
-            msg = f"np.matmul of device arrays: {found[2]} has no implementation. Copy the arrays to the host first"
+            msg = f"np.matmul of device arrays does not support {found[2]}. Copy the arrays to the host first"
             raise TypeError(msg)
         first, second = (_as(each, of, stream) for each, of in zip(factors, found, strict=False))
         m, k = first.shape if first.ndim == 2 else (1, first.shape[0])
@@ -143,8 +144,8 @@ def _factor(value: Any, number: int, stream: Any) -> DeviceNDArray:
     array = as_cuda_array(value) if is_cuda_array(value) else np.asarray(value)
     if not 1 <= array.ndim <= 2:
         msg = (
-            f"matmul: argument {number} has {array.ndim} dimensions; products of device arrays are of arrays of one or "
-            "two"
+            f"matmul: argument {number} has {array.ndim} dimensions; products of device arrays need one or two "
+            "dimensions"
         )
         raise ValueError(msg)
     return copies.aligned(array, stream) if isinstance(array, DeviceNDArray) else to_device(array, stream)
@@ -159,7 +160,7 @@ def _check(own: Any, shape: tuple[int, ...], dtype: np.dtype[Any], casting: Any)
         msg = f"matmul: the result has shape {shape}, the array for it, `out`, has {own.shape}"
         raise ValueError(msg)
     if not np.can_cast(dtype, own.dtype, casting):
-        msg = f"matmul: the result is {dtype}, which `out`, an array of {own.dtype}, does not hold"
+        msg = f"matmul: the result is {dtype}, which `out`, an array of {own.dtype}, cannot hold"
         raise TypeError(msg)
 
 

@@ -75,7 +75,7 @@ class NumpyUfunc(Ufunc):
 
     @property
     def nout(self) -> int:
-        """How many results it gives."""
+        """The number of results."""
         return self._numpy.nout
 
     def __repr__(self) -> str:
@@ -91,7 +91,7 @@ class NumpyUfunc(Ufunc):
         given = [type(each) if type(each) in weak else placing.dtype_of(each) for each in operands]
         for found in given:
             if (isinstance(found, np.dtype) and found.kind in "SUOmM") or getattr(found, "names", None):
-                raise _without(self.__name__, f"there is no implementation for {found}")
+                raise _without(self.__name__, f"it is not implemented for {found}")
         asked: dict[str, Any] = {} if dtype is None else {"signature": (*[None] * self.nin, *[dtype] * self.nout)}
         dtypes: tuple[Any, ...] = self._numpy.resolve_dtypes((*given, *[None] * self.nout), casting=casting, **asked)
         return self._compiled(dtypes)
@@ -108,7 +108,7 @@ class NumpyUfunc(Ufunc):
                 loop = Loop(self._function, args, returns)
             except (WeftError, TypeError, ValueError, NotImplementedError):
                 names = ", ".join(map(str, dtypes[: self.nin]))
-                raise _without(self.__name__, f"there is no implementation for ({names})") from None
+                raise _without(self.__name__, f"it is not implemented for ({names})") from None
             self._of_all[dtypes] = loop
         return loop
 
@@ -155,7 +155,9 @@ class NumpyUfunc(Ufunc):
         The result is computed in NumPy's dtype: small integers are added and multiplied as 64 bits, float16 as float32.
         """
         if self._numpy not in _ASSOCIATIVE:
-            raise _without(self.__name__, "a reduction of it depends on the order, which is free on a device")
+            raise _without(
+                self.__name__, "its reduction depends on the order of the elements, which is not fixed on a device"
+            )
         (own,) = outputs(self.__name__, (), 0, 1, out)
         with ordered([own, array, where], stream) as chosen:
             given = copies.aligned(placing.read(array), chosen)
@@ -181,9 +183,7 @@ class NumpyUfunc(Ufunc):
                 msg = f"ufunc {self.__name__}: the result has shape {result.shape}, the array for it {own.shape}"
                 raise ValueError(msg)
             if not np.can_cast(result_dtype, own.dtype, "same_kind"):
-                msg = (
-                    f"ufunc {self.__name__}: the result is {result_dtype}, which an array of {own.dtype} does not hold"
-                )
+                msg = f"ufunc {self.__name__}: the result is {result_dtype}, which an array of {own.dtype} cannot hold"
                 raise TypeError(msg)
             if isinstance(own, DeviceNDArray):
                 copies.convert(result, own, chosen)
@@ -195,7 +195,7 @@ class NumpyUfunc(Ufunc):
         """Reduce along no axis: each element with the initial value."""
         start = self._start(dtype, initial)
         if start is None:
-            msg = f"reduction operation {self.__name__!r} does not have an identity, so `initial` must be given"
+            msg = f"reduction operation {self.__name__!r} does not have an identity: pass `initial`"
             raise ValueError(msg)
         result = device_array(given.shape, dtype, stream=stream)
         copies.assign(result, start, stream)
@@ -270,7 +270,7 @@ class NumpyUfunc(Ufunc):
             found = np.dtype(np.uint64 if found.kind == "u" else np.int64)
         loop = self._resolved([np.empty(0, found)] * 2, None, "safe")
         if loop.outputs[0] != loop.inputs[0]:
-            raise _without(self.__name__, f"{found} cannot be reduced: what it gives is not what it takes")
+            raise _without(self.__name__, f"{found} cannot be reduced: its result and argument types differ")
         found = loop.outputs[0]
         return found, np.dtype(np.float32) if found == _HALF and self._numpy in (np.add, np.multiply) else found
 
@@ -360,7 +360,7 @@ def on_device(ufunc: np.ufunc) -> NumpyUfunc:
         There is none.
     """
     if ufunc.signature is not None or ufunc.nin > 2 or not hasattr(np, ufunc.__name__):
-        raise _without(ufunc.__name__, "there is no implementation")
+        raise _without(ufunc.__name__, "it is not implemented")
     return NumpyUfunc(ufunc)
 
 
@@ -385,11 +385,11 @@ def dispatch(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], keywords: di
         return matmul(*inputs, **keywords)
     found = on_device(ufunc)
     if method == "reduceat":
-        raise _without(ufunc.__name__, "there is no `reduceat`")
+        raise _without(ufunc.__name__, "`reduceat` is not implemented")
     for name in keywords:
         known = {"out", "where", "dtype", "casting", "order", "axis", "keepdims", "initial"}
         if name not in known:
-            raise _without(ufunc.__name__, f"there is no keyword {name!r}")
+            raise _without(ufunc.__name__, f"it does not support the keyword {name!r}")
     if method == "reduce" and keywords.get("initial") is np._NoValue:
         del keywords["initial"]
     if method == "reduce":

@@ -87,7 +87,7 @@ def mask_of(where: Any, name: str) -> Any:
         return None
     mask = read(where)
     if dtype_of(mask) != np.bool_:
-        msg = f"ufunc {name}: `where` is an array of bool, not of {dtype_of(mask)}"
+        msg = f"ufunc {name}: `where` must be an array of bool, not of {dtype_of(mask)}"
         raise TypeError(msg)
     return mask
 

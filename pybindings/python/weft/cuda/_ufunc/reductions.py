@@ -1,4 +1,4 @@
-"""What ufuncs do along the axes of an array and at some of its elements: `reduce`, `accumulate` and `at`.
+"""Ufuncs along the axes of an array and at some of its elements: `reduce`, `accumulate` and `at`.
 
 The function must be of two values and give one of their type. Reductions apply it in any order.
 """
@@ -74,7 +74,7 @@ class Reductions:
         axis
             The axis, or a tuple of axes; None for all.
         dtype
-            What the elements are converted to first, and the result's dtype.
+            The dtype to which the elements are converted first, and of the result.
         out
             An array for the result.
         keepdims
@@ -82,8 +82,8 @@ class Reductions:
         initial
             A value that counts as one more element.
         where
-            Which elements count, as booleans that broadcast to the array. A ufunc without an identity needs an
-            `initial` then.
+            A mask of the elements to include: booleans that broadcast to the array. A ufunc without
+            an identity then needs `initial`.
         stream
             The stream to compute in.
 
@@ -102,7 +102,7 @@ class Reductions:
         if mask is not None:
             other = self._start(loop.outputs[0], None)
             if start is None:
-                msg = f"ufunc {self.__name__} has no identity: with `where`, `initial` must be given"
+                msg = f"ufunc {self.__name__} has no identity: pass `initial` with `where`"
                 raise ValueError(msg)
             if placing.broadcast([given.shape, getattr(mask, "shape", ())], self.__name__) != given.shape:
                 msg = f"ufunc {self.__name__}: `where` with shape {mask.shape} does not broadcast to {given.shape}"
@@ -147,10 +147,10 @@ class Reductions:
         """Give an array as the dtype that a function of two of it takes and gives, and the loop."""
         given = placing.read(array)
         if self.nin != 2 or self.nout != 1:
-            msg = f"ufunc {self.__name__} is not of two arguments and one result: there is no `{what}`"
+            msg = f"ufunc {self.__name__} must have two arguments and one result for `{what}`"
             raise ValueError(msg)
         if placing.is_number(given) or not given.ndim:
-            msg = f"ufunc {self.__name__}: `{what}` is of arrays, not of a number"
+            msg = f"ufunc {self.__name__}: `{what}` takes an array, not a number"
             raise TypeError(msg)
         if dtype is None:
             loop = self.loop_for([given, given])
@@ -158,12 +158,12 @@ class Reductions:
             wanted = np.dtype(dtype)
             found = self._declared(wanted) if self._dynamic else self._loops.get((wanted, wanted))
             if found is None:
-                msg = f"ufunc {self.__name__}: no loop takes and gives {wanted}, the `dtype` of `{what}`"
+                msg = f"ufunc {self.__name__}: no loop takes and returns {wanted}, the `dtype` of `{what}`"
                 raise TypeError(msg)
             loop = found
         of = loop.outputs[0]
         if loop.inputs != (of, of):
-            msg = f"ufunc {self.__name__}: {loop.signature} cannot be reduced: what it gives is not what it takes"
+            msg = f"ufunc {self.__name__}: {loop.signature} cannot be reduced: its result and argument types differ"
             raise TypeError(msg)
         return given if given.dtype == of else cast(given, of, stream), loop
 
@@ -224,7 +224,7 @@ class Reductions:
         axis
             The axis.
         dtype
-            What the elements are converted to first, and the result's dtype.
+            The dtype to which the elements are converted first, and of the result.
         out
             An array for the result, of the same shape.
         stream
@@ -254,7 +254,7 @@ class Reductions:
         array
             A NumPy or device array.
         indices
-            Which elements: whatever NumPy takes as an index. Brought to the host.
+            The elements, as any index that NumPy accepts. Copied to the host.
         values
             The second argument of a ufunc of two, which broadcasts to the elements.
         stream
@@ -272,7 +272,7 @@ class Reductions:
         second = [placing.read(value) for value in values]
         loop = self.loop_for([given, *second])
         if not np.can_cast(loop.outputs[0], given.dtype, "same_kind"):
-            msg = f"ufunc {self.__name__}: {given.dtype} does not hold the result, which is {loop.outputs[0]}"
+            msg = f"ufunc {self.__name__}: {given.dtype} cannot hold the result, which is {loop.outputs[0]}"
             raise TypeError(msg)
         if not places.size:
             return

@@ -96,7 +96,7 @@ def outputs(name: str, args: Sequence[Any], nin: int, nout: int, out: Any) -> li
 def writable(name: str, array: Any) -> Any:
     found = placing.read(array) if placing.is_foreign(array) else array
     if not isinstance(found, (DeviceNDArray, np.ndarray)):
-        msg = f"ufunc {name}: results go to arrays, not to {type(array).__name__}"
+        msg = f"ufunc {name}: `out` must be arrays, not {type(array).__name__}"
         raise TypeError(msg)
     if found.readonly if isinstance(found, DeviceNDArray) else not found.flags.writeable:
         msg = f"ufunc {name}: the array for a result is read-only"

@@ -1,9 +1,9 @@
 """Reductions along one axis: which kernel, and how many threads and blocks (`row_kernels.py` has the kernels).
 
 Where the axis is the one that memory goes along, a few lanes of a warp, some warps or some blocks have a row. Where
-memory goes along another axis, the threads of a block go down columns side by side. Else a thread has a row. What
-several blocks made of one row, a second launch makes one value. Where bits are to be the same everywhere, a thread of
-the CPU does what a block of a GPU does.
+memory goes along another axis, the threads of a block go down columns side by side. Else a thread has a row. If several
+blocks reduce one row, a second launch combines their results. Where bits are to be the same everywhere, a thread of the
+CPU does what a block of a GPU does.
 """
 
 from __future__ import annotations

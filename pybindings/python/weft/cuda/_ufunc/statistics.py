@@ -1,4 +1,4 @@
-"""Means, variances, and places of the smallest and the largest elements of device arrays.
+"""Means, variances, and indices of the smallest and the largest elements of device arrays.
 
 They are made of reductions and of functions of elements, all of them on the device, in the stream of the array.
 """
@@ -75,7 +75,7 @@ def _into(result: DeviceNDArray, out: Any, stream: Any) -> Any:
         msg = f"the result has shape {result.shape}, the array for it, `out`, has {out.shape}"
         raise ValueError(msg)
     if not np.can_cast(result.dtype, out.dtype, "same_kind"):
-        msg = f"the result is {result.dtype}, which `out`, an array of {out.dtype}, does not hold"
+        msg = f"the result is {result.dtype}, which `out`, an array of {out.dtype}, cannot hold"
         raise TypeError(msg)
     if isinstance(out, np.ndarray):
         out[...] = result.copy_to_host(stream=stream)
@@ -93,7 +93,7 @@ def _wide(array: Any, dtype: Any) -> tuple[np.dtype[Any], np.dtype[Any]]:
     else:
         found = array.dtype
     if found.kind not in "iufc":
-        msg = f"means are of numbers, not of {found}"
+        msg = f"a mean needs numbers, not {found}"
         raise TypeError(msg)
     return found, np.dtype(np.float32) if found == np.float16 else found
 

@@ -36,7 +36,7 @@ class Loop(Elements):
         declared = returns is not None
         returns = function.result_type(args) if returns is None else returns
         if returns is None or returns == Type("none"):
-            msg = f"ufunc {name} gives no number for ({', '.join(map(str, args))})"
+            msg = f"ufunc {name} does not return a number for ({', '.join(map(str, args))})"
             raise TypeError(msg)
         results = _items(returns)
         self.inputs = tuple(_dtype(ty, name) for ty in args)
@@ -59,7 +59,7 @@ def _dtype(ty: Type, name: str) -> np.dtype[Any]:
     try:
         return _weft.as_dtype(ty)
     except (TypeError, ValueError, NotImplementedError):
-        msg = f"ufunc {name} takes and gives numbers, not {ty}"
+        msg = f"ufunc {name} takes and returns numbers, not {ty}"
         raise TypeError(msg) from None
 
 
@@ -69,17 +69,17 @@ class Ufunc(Reductions):
     Parameters
     ----------
     *args
-        NumPy arrays, device arrays, what becomes a NumPy array, and numbers, which broadcast; behind them, arrays for
+        NumPy arrays, device arrays, objects that convert to NumPy arrays, and numbers; after them, arrays for
         the results.
     out
         An array for the result, or a tuple of them.
     where
-        Which elements to compute, as booleans that broadcast with the arguments: the others of `out` stay what they
-        are, and those of a new array have no defined value.
+        A mask of the elements to compute, as booleans that broadcast with the arguments. Other elements of `out` are
+        unchanged; those of a new array are undefined.
     dtype
-        The dtype of the results: a signature that gives it is used, and the arguments are converted as `casting` says.
+        The dtype of the results: selects a signature with this result; the arguments are converted as `casting` allows.
     casting
-        What may be converted to what, as NumPy names it: arguments for a `dtype`, results for the arrays in `out`.
+        The casting rule, as in NumPy: for arguments with a `dtype`, and for results in the arrays of `out`.
     order
         The order of a new array in memory: ``"C"``, ``"F"``, or that of the arguments, ``"K"`` and ``"A"``.
     stream
@@ -132,7 +132,7 @@ class Ufunc(Reductions):
 
     @property
     def nout(self) -> int:
-        """How many results it gives; of one without signatures that was not called yet, 1."""
+        """The number of results; 1 for a ufunc without signatures that was not called yet."""
         return next((len(loop.outputs) for loop in self._loops.values()), 1)
 
     @property
@@ -156,7 +156,7 @@ class Ufunc(Reductions):
 
     @property
     def identity(self) -> Any:
-        """What `vectorize` was given."""
+        """The `identity` argument of `vectorize`."""
         return self._identity
 
     @property
@@ -171,7 +171,7 @@ class Ufunc(Reductions):
     @max_blocksize.setter
     def max_blocksize(self, threads: int) -> None:
         if not threads >= 1:
-            msg = f"a block has one thread at least, not {threads}"
+            msg = f"a block must have at least one thread, not {threads}"
             raise ValueError(msg)
         self._block = min(threads, 1024)
 
@@ -248,8 +248,8 @@ class Ufunc(Reductions):
         given = ", ".join(placing.shown(operand) for operand in operands)
         loops = ", ".join(str(loop.signature) for loop in self._loops.values())
         return TypeError(
-            f"ufunc {self.__name__}: {what} ({given}){rule}; there are {loops}. Arguments are not converted with a "
-            "loss: use `astype`, or give numbers a dtype"
+            f"ufunc {self.__name__}: {what} ({given}){rule}; there are {loops}. Arguments are only converted "
+            "without loss: use `astype`, or give numbers a dtype"
         )
 
     def __call__(
@@ -269,7 +269,7 @@ class Ufunc(Reductions):
             msg = f"ufunc {self.__name__} takes {arguments(self.nin)}, not {len(args)}"
             raise TypeError(msg)
         if order not in ("K", "A", "C", "F"):
-            msg = f"ufunc {self.__name__}: order is 'K', 'A', 'C' or 'F', not {order!r}"
+            msg = f"ufunc {self.__name__}: order must be 'K', 'A', 'C' or 'F', not {order!r}"
             raise ValueError(msg)
         loop = self.loop_for(operands, None if dtype is None else np.dtype(dtype), casting)
         outs = outputs(self.__name__, args, self.nin, len(loop.outputs), out)
@@ -309,13 +309,13 @@ class Ufunc(Reductions):
             raise ValueError(msg)
         # Kernels convert what they store to anything but a complex number to its real part.
         if not np.can_cast(dtype, array.dtype, casting) or (dtype.kind == "c" and array.dtype.kind != "c"):
-            msg = f"ufunc {self.__name__}: result {number} is {dtype}, which an array of {array.dtype} does not hold"
+            msg = f"ufunc {self.__name__}: result {number} is {dtype}, which an array of {array.dtype} cannot hold"
             raise TypeError(msg)
 
     def outer(self, a: Any, b: Any, **keywords: Any) -> Any:
-        """Compute for all pairs of elements: a result of the shape of one behind that of the other."""
+        """Compute for all pairs of elements. The shape of the result is the shape of `a`, then that of `b`."""
         if self.nin != 2:
-            msg = f"ufunc {self.__name__} takes {arguments(self.nin)}: `outer` is of two"
+            msg = f"ufunc {self.__name__} takes {arguments(self.nin)}: `outer` needs two"
             raise ValueError(msg)
         first, second = placing.read(a), placing.read(b)
         if not placing.is_number(first) and not placing.is_number(second):

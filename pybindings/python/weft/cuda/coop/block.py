@@ -1,4 +1,4 @@
-"""What the threads of a block compute together, for kernels: reductions, scans, sorts, exchanges, loads.
+"""Collective operations of the threads of a block, for kernels: reductions, scans, sorts, exchanges, loads.
 
 The names are CUB's; docs/reference/intrinsics.md lists them.
 """

@@ -8,10 +8,10 @@ from weft.cuda._kernel_types import Complex, Index, Int, Real
 
 
 def reduce(x: Any, op: Any, valid: Any = None, broadcast: bool = True) -> Any:
-    """`reduce(x, op, valid=None, broadcast=True)`: the values of all threads of the block, or of the first `valid`, put together by an associative function `op(a, b)` in the order of the threads. Every thread gets the result, or with `broadcast=False` the first. Two barriers. CUB's `BlockReduce::Reduce`."""
+    """`reduce(x, op, valid=None, broadcast=True)`: combines the values of all threads of the block, or of the first `valid`, with an associative function `op(a, b)` in the order of the threads. Every thread gets the result, or only the first with `broadcast=False`. Two barriers. CUB's `BlockReduce::Reduce`."""
 
 def sum(x: Any, valid: Any = None, broadcast: bool = True) -> Any:
-    """`sum(x, valid=None, broadcast=True)`: the same of a sum, in the type of `x`; a `boolean` counts as an `int32`. CUB's `BlockReduce::Sum`."""
+    """`sum(x, valid=None, broadcast=True)`: the sum of the values, in the type of `x`; a `boolean` counts as an `int32`. CUB's `BlockReduce::Sum`."""
 
 def min(x: Any, valid: Any = None, broadcast: bool = True) -> Any:
     """`min(x, valid=None, broadcast=True)`: the smallest value of the threads, for every thread."""
@@ -20,52 +20,52 @@ def max(x: Any, valid: Any = None, broadcast: bool = True) -> Any:
     """`max(x, valid=None, broadcast=True)`: the largest value of the threads, for every thread."""
 
 def inclusive_scan(x: Any, op: Any, aggregate: bool = False) -> Any:
-    """`inclusive_scan(x, op, aggregate=False)`: the values of the threads up to this one, put together by an associative function; with `aggregate=True` a tuple of that and of what all threads have together. Two barriers. CUB's `BlockScan::InclusiveScan`."""
+    """`inclusive_scan(x, op, aggregate=False)`: combines the values of the threads up to and including this one with an associative function. With `aggregate=True`, returns a tuple of that and of the result for all threads. Two barriers. CUB's `BlockScan::InclusiveScan`."""
 
 def exclusive_scan(x: Any, op: Any, initial: Any, aggregate: bool = False) -> Any:
-    """`exclusive_scan(x, op, initial, aggregate=False)`: the initial value and those of the threads before this one. The aggregate is without the initial value. Two barriers. CUB's `BlockScan::ExclusiveScan`."""
+    """`exclusive_scan(x, op, initial, aggregate=False)`: combines the initial value and the values of the threads before this one. The aggregate does not include the initial value. Two barriers. CUB's `BlockScan::ExclusiveScan`."""
 
 def inclusive_sum(x: Any, aggregate: bool = False) -> Any:
-    """`inclusive_sum(x, aggregate=False)`: the sum of the values up to this thread's. Two barriers. CUB's `BlockScan::InclusiveSum`."""
+    """`inclusive_sum(x, aggregate=False)`: the sum of the values of the threads up to and including this one. Two barriers. CUB's `BlockScan::InclusiveSum`."""
 
 def exclusive_sum(x: Any, aggregate: bool = False) -> Any:
     """`exclusive_sum(x, aggregate=False)`: the sum of the values of the threads before this one. Two barriers. CUB's `BlockScan::ExclusiveSum`."""
 
 def load(source: Any, items: Any, valid: Any = None, default: Any = None, algorithm: Literal["direct", "striped", "vectorize", "transpose", "warp_transpose"] = ...) -> Any:
-    """`load(source, items, valid=None, default=None, algorithm="direct")`: fills each thread's array with its items of the first elements of `source`; of elements from `valid` on with the default, or not at all. `"direct"`, `"vectorize"` (two or four at once), `"transpose"` and `"warp_transpose"` (neighbors read neighbors, and exchange) give item `k` of thread `t` the element `t * len(items) + k`, `"striped"` the element `k * threads + t`. `"transpose"` has two barriers. CUB's `BlockLoad`."""
+    """`load(source, items, valid=None, default=None, algorithm="direct")`: fills each thread's array with its items of `source`. Items from `valid` on get the default, or are not written if there is none. `"direct"`, `"vectorize"` (two or four at once), `"transpose"` and `"warp_transpose"` (neighbors read neighbors, and exchange) give item `k` of thread `t` the element `t * len(items) + k`, `"striped"` the element `k * threads + t`. `"transpose"` has two barriers. CUB's `BlockLoad`."""
 
 def store(target: Any, items: Any, valid: Any = None, algorithm: Literal["direct", "striped", "vectorize", "transpose", "warp_transpose"] = ...) -> Any:
-    """`store(target, items, valid=None, algorithm="direct")`: the other way, of an array of items or of one. Elements from `valid` on stay what they are. CUB's `BlockStore`."""
+    """`store(target, items, valid=None, algorithm="direct")`: the reverse of `load`, for an array of items or a single item. Elements from `valid` on are unchanged. CUB's `BlockStore`."""
 
 def striped_to_blocked(items: Any) -> Any:
-    """`striped_to_blocked(items)`: item `k` of thread `t` was the one with the number `k * threads + t` of the block's, and becomes the one with `t * len(items) + k`. Two barriers, and shared memory for all items. CUB's `BlockExchange::StripedToBlocked`."""
+    """`striped_to_blocked(items)`: rearranges the items of the block. Item `k` of thread `t` is number `k * threads + t` before, and number `t * len(items) + k` after. Two barriers, and shared memory for all items. CUB's `BlockExchange::StripedToBlocked`."""
 
 def blocked_to_striped(items: Any) -> Any:
-    """`blocked_to_striped(items)`: the other way. CUB's `BlockExchange::BlockedToStriped`."""
+    """`blocked_to_striped(items)`: the reverse of `striped_to_blocked`. CUB's `BlockExchange::BlockedToStriped`."""
 
 def scatter_to_blocked(items: Any, ranks: Any) -> Any:
-    """`scatter_to_blocked(items, ranks)`: each item comes to the place with the number `ranks[k]`, of those that lie one behind the other in a thread. CUB's `BlockExchange::ScatterToBlocked`."""
+    """`scatter_to_blocked(items, ranks)`: moves each item to position `ranks[k]` of the blocked arrangement, in which each thread holds consecutive items. CUB's `BlockExchange::ScatterToBlocked`."""
 
 def scatter_to_striped(items: Any, ranks: Any) -> Any:
-    """`scatter_to_striped(items, ranks)`: the same of places that are dealt out to the threads in turns. CUB's `BlockExchange::ScatterToStriped`."""
+    """`scatter_to_striped(items, ranks)`: moves each item to position `ranks[k]` of the striped arrangement, in which consecutive items belong to consecutive threads. CUB's `BlockExchange::ScatterToStriped`."""
 
 def merge_sort_keys(keys: Any, less: Any = None, valid: Any = None) -> Any:
-    """`merge_sort_keys(keys, less=None, valid=None)`: sorts the block's items, the smallest first (NaN last) or as `less(a, b)` says; equal ones stay in order. Of the first `valid` items alone, the others stay where they are. An array is sorted in place, of numbers each thread gets one. Two barriers for every doubling of the threads. CUB's `BlockMergeSort`."""
+    """`merge_sort_keys(keys, less=None, valid=None)`: stable sort of the block's items in ascending order (NaN last), or in the order of `less(a, b)`. With `valid`, sorts only the first `valid` items. Arrays are sorted in place; for a single number per thread, returns the thread's number. Two barriers for every doubling of the threads. CUB's `BlockMergeSort`."""
 
 def merge_sort_pairs(keys: Any, values: Any, less: Any = None, valid: Any = None) -> Any:
-    """`merge_sort_pairs(keys, values, less=None, valid=None)`: the same with a value for each key; of numbers gives a tuple."""
+    """`merge_sort_pairs(keys, values, less=None, valid=None)`: the same with a value for each key; for numbers, returns a tuple."""
 
 def radix_sort_keys(keys: Any, begin_bit: Int = 0, end_bit: Any = None) -> Any:
-    """`radix_sort_keys(keys, begin_bit=0, end_bit=None)`: sorts the block's integers or floats by their bits, the smallest first; equal ones stay in order. Six or seven barriers for every four bits. CUB's `BlockRadixSort::Sort`."""
+    """`radix_sort_keys(keys, begin_bit=0, end_bit=None)`: stable sort of the block's integers or floats by their bits, in ascending order. Six or seven barriers for every four bits. CUB's `BlockRadixSort::Sort`."""
 
 def radix_sort_keys_descending(keys: Any, begin_bit: Int = 0, end_bit: Any = None) -> Any:
-    """`radix_sort_keys_descending(keys, begin_bit=0, end_bit=None)`: the largest first."""
+    """`radix_sort_keys_descending(keys, begin_bit=0, end_bit=None)`: the same in descending order."""
 
 def radix_sort_pairs(keys: Any, values: Any, begin_bit: Int = 0, end_bit: Any = None) -> Any:
-    """`radix_sort_pairs(keys, values, begin_bit=0, end_bit=None)`: with a value for each key; of numbers gives a tuple."""
+    """`radix_sort_pairs(keys, values, begin_bit=0, end_bit=None)`: the same with a value for each key; for numbers, returns a tuple."""
 
 def radix_sort_pairs_descending(keys: Any, values: Any, begin_bit: Int = 0, end_bit: Any = None) -> Any:
-    """`radix_sort_pairs_descending(keys, values, begin_bit=0, end_bit=None)`: the largest first."""
+    """`radix_sort_pairs_descending(keys, values, begin_bit=0, end_bit=None)`: `radix_sort_pairs` in descending order."""
 
 __all__ = [
     "blocked_to_striped",

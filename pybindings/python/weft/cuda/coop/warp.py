@@ -1,4 +1,4 @@
-"""What the lanes of a warp compute together, for kernels: reductions, scans, sorts and exchanges.
+"""Collective operations of the lanes of a warp, for kernels: reductions, scans, sorts and exchanges.
 
 The names are CUB's; docs/reference/intrinsics.md lists them.
 """

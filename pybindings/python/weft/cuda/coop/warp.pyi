@@ -8,10 +8,10 @@ from weft.cuda._kernel_types import Complex, Index, Int, Real
 
 
 def reduce(x: Any, op: Any, threads: Int = 32, valid: Any = None) -> Any:
-    """`reduce(x, op, threads=32, valid=None)`: the values of the lanes of the warp, or of each group of `threads` lanes (a power of two), or of the first `valid` of it, in the order of the lanes. Every lane gets the result. CUB's `WarpReduce::Reduce`."""
+    """`reduce(x, op, threads=32, valid=None)`: combines the values of the lanes of the warp, or of each group of `threads` lanes (a power of two), or of the first `valid` lanes of each, in the order of the lanes. Every lane gets the result. CUB's `WarpReduce::Reduce`."""
 
 def sum(x: Any, threads: Int = 32, valid: Any = None) -> Any:
-    """`sum(x, threads=32, valid=None)`: the same of a sum. CUB's `WarpReduce::Sum`."""
+    """`sum(x, threads=32, valid=None)`: the sum of the values. CUB's `WarpReduce::Sum`."""
 
 def min(x: Any, threads: Int = 32, valid: Any = None) -> Any:
     """`min(x, threads=32, valid=None)`: the smallest value of the lanes, for every lane."""
@@ -20,22 +20,22 @@ def max(x: Any, threads: Int = 32, valid: Any = None) -> Any:
     """`max(x, threads=32, valid=None)`: the largest value of the lanes, for every lane."""
 
 def inclusive_scan(x: Any, op: Any, threads: Int = 32, aggregate: bool = False) -> Any:
-    """`inclusive_scan(x, op, threads=32, aggregate=False)`: the values of the lanes of the group up to this one. CUB's `WarpScan::InclusiveScan`."""
+    """`inclusive_scan(x, op, threads=32, aggregate=False)`: combines the values of the lanes of the group up to and including this one. CUB's `WarpScan::InclusiveScan`."""
 
 def exclusive_scan(x: Any, op: Any, initial: Any, threads: Int = 32, aggregate: bool = False) -> Any:
-    """`exclusive_scan(x, op, initial, threads=32, aggregate=False)`: the initial value and those of the lanes before this one. CUB's `WarpScan::ExclusiveScan`."""
+    """`exclusive_scan(x, op, initial, threads=32, aggregate=False)`: combines the initial value and the values of the lanes before this one. CUB's `WarpScan::ExclusiveScan`."""
 
 def inclusive_sum(x: Any, threads: Int = 32, aggregate: bool = False) -> Any:
-    """`inclusive_sum(x, threads=32, aggregate=False)`: the sum of the values up to this lane's. CUB's `WarpScan::InclusiveSum`."""
+    """`inclusive_sum(x, threads=32, aggregate=False)`: the sum of the values of the lanes up to and including this one. CUB's `WarpScan::InclusiveSum`."""
 
 def exclusive_sum(x: Any, threads: Int = 32, aggregate: bool = False) -> Any:
     """`exclusive_sum(x, threads=32, aggregate=False)`: the sum of the values of the lanes before this one. CUB's `WarpScan::ExclusiveSum`."""
 
 def striped_to_blocked(items: Any, threads: Int = 32) -> Any:
-    """`striped_to_blocked(items, threads=32)`: as that of the block, among the lanes of the warp or of groups. CUB's `WarpExchange`."""
+    """`striped_to_blocked(items, threads=32)`: like `cuda.coop.block.striped_to_blocked`, among the lanes of the warp or of each group. CUB's `WarpExchange`."""
 
 def blocked_to_striped(items: Any, threads: Int = 32) -> Any:
-    """`blocked_to_striped(items, threads=32)`: the other way."""
+    """`blocked_to_striped(items, threads=32)`: the reverse of `striped_to_blocked`."""
 
 def merge_sort_keys(keys: Any, less: Any = None, threads: Int = 32, valid: Any = None) -> Any:
     """`merge_sort_keys(keys, less=None, threads=32, valid=None)`: sorts the items of the warp, or of each group of lanes. CUB's `WarpMergeSort`."""
