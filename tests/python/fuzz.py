@@ -171,7 +171,7 @@ def work(
 ) -> None:
     """A process: takes seeds until there are none and answers each; with digests, by the one that it leaves."""
     warnings.simplefilter("ignore")
-    gc.set_threshold(200_000, 20, 20)  # trees are many and are not kept alive
+    gc.set_threshold(200_000, 20, 20)  # trees are many and are not referenced
     import linecache
 
     from generators import random_numpy

@@ -1,6 +1,6 @@
 """Arrays of other libraries by DLPack: as arguments, as device arrays, and device arrays for them.
 
-The stand-in of `foreign_tensors.py` is the other library; NumPy, which exports by DLPack too, is the oracle.
+The library of `foreign_tensors.py` plays the other one; NumPy, which exports by DLPack too, is the oracle.
 """
 
 from __future__ import annotations

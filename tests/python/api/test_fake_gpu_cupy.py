@@ -1,6 +1,6 @@
 """CuPy's arrays by their attributes, over the driver made of C (see `test_fake_gpu.py`).
 
-`foreign_cupy.py` stands in for CuPy; `test_torch_gpu.py` has CuPy itself.
+`foreign_cupy.py` replaces CuPy; `test_torch_gpu.py` has CuPy itself.
 """
 
 from __future__ import annotations

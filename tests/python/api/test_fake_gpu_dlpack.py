@@ -1,6 +1,6 @@
 """DLPack on a GPU, over the driver made of C: memory of the device where it is, memory of the host as copies, streams.
 
-See `test_fake_gpu.py`. `foreign_tensors.py` stands in for the other library.
+See `test_fake_gpu.py`. `foreign_tensors.py` plays the other library.
 """
 
 from __future__ import annotations

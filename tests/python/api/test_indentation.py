@@ -50,7 +50,7 @@ CASES = [text_of(*blanks) for blanks in itertools.product(["    ", "\t", "      
 
 @pytest.mark.cpu
 def test_blocks_are_those_of_python():
-    # Texts that define something at the top level after the function are not the text of one function.
+    # Sources that define something at the top level after the function are not the source of one function.
     chosen = random.Random(5).sample(CASES, 250)
     kinds = set()
     for text in chosen:

@@ -64,7 +64,7 @@ def test_arrays_that_share_elements_are_one_memory() -> None:
     shift[1, 32](memory[:32], memory[16:], other, small)
     half = before.copy()
     half[32:] += before[:32] + 1
-    # Which of two threads first accesses an element depends on the device: only elements that one thread reaches are
+    # The device decides which of two threads accesses an element first: only elements that one thread reaches are
     # compared.
     np.testing.assert_array_equal(memory[:16], half[:16])
     assert small.all()

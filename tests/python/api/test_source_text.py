@@ -127,7 +127,7 @@ def test_an_edited_copy_does_not_matter_where_the_text_is_given(tmp_path):
     assert run(module.kernel.specialize(np.zeros(1))) == 1
 
 
-# Texts that the check must accept.
+# Sources that the check must accept.
 
 
 def test_assertions_that_pytest_has_rewritten():

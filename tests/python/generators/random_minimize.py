@@ -24,7 +24,7 @@ GOOD = ("passed", "inexact", "meaningless")
 
 
 def answer(pipe: object, program: Program) -> None:
-    """In a process of its own: how a program fails, by the first word of the message."""
+    """In a process of its own: how a program fails, by the message's first word."""
     warnings.simplefilter("ignore")
     from fuzz import run
     from oracle import numeric

@@ -95,7 +95,7 @@ class Generator(Expressions):
         env[name] = Var(node.kind, node.low, node.high, node.known)
 
     def both(self, env: Env, depth: int, lines: list[object], indent: int) -> None:
-        """`a, b = b, a` of two variables of one kind, or a tuple taken apart."""
+        """`a, b = b, a` of two variables of one kind, or an unpacked tuple."""
         names = [name for name, var in env.items() if not var.fixed]
         pairs = [(a, b) for a, b in itertools.combinations(names, 2) if env[a].kind == env[b].kind]
         if not pairs:
@@ -163,7 +163,7 @@ class Generator(Expressions):
         self.arms(env, depth, [*heads, ("else:", "else:")], lines, indent)
 
     def guard(self, env: Env, depth: int, lines: list[object], indent: int) -> None:
-        """A read behind a condition that says that the index is within bounds."""
+        """A read guarded by a condition that the index is within bounds."""
         index, array = self.weak_int(env, 1), self.pick(*self.arrays)
         if index.known:
             return

@@ -148,7 +148,7 @@ class ViewWriter(ObjectWriter):
         )
         if name == "any" and self.maybe(0.3):
             call = f"np.count_nonzero({whole})"
-        # Which of two zeros is the least is unspecified.
+        # The order of zeros of different signs is unspecified.
         zero = " + 0.0" if dtype.kind == "f" else self.pick("", f" + {self.expr(scope, 0)}")
         return [f"{self.target(scope)} = {call}{zero}"]
 

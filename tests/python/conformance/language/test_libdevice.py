@@ -97,7 +97,7 @@ SPECIAL = {
 def test_special_values(name, dtype):
     pairs = np.array(SPECIAL[name], np.float64)
     if dtype is np.float32:
-        # The functions of float32.
+        # Values that float32 represents.
         kept = (
             np.isnan(pairs[:, 0])
             | np.isinf(pairs[:, 0])
