@@ -75,8 +75,8 @@ pub trait Buffer: Debug + Send + Sync {
     fn as_any(&self) -> &dyn Any;
 }
 
-/// Memory of an allocator that is not the executor's. Dropping it gives it back: once no work uses it, on any thread, and while
-/// the executor holds no lock.
+/// Memory of a foreign allocator. Dropping it returns it to the allocator: once no work uses it, on any thread, and
+/// while the executor holds no lock.
 pub trait Lent: Debug + Send + Sync {
     /// The device address of the first byte.
     fn address(&self) -> u64;
@@ -92,12 +92,12 @@ pub trait Allocator: Debug + Send + Sync {
     fn allocate(&self, bytes: u64) -> Result<Box<dyn Lent>, Error>;
 }
 
-/// How another process finds memory of this one: see [`Executor::share`].
+/// A handle by which another process opens memory of this one: see [`Executor::share`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shared {
     /// For [`Executor::open_shared`]: the driver's `CUipcMemHandle`.
     pub handle: [u8; 64],
-    /// Where the memory starts that the handle is of: a driver cuts small allocations out of larger ones.
+    /// The start of the allocation that the handle refers to: a driver suballocates small buffers.
     pub base: u64,
     /// Bytes from there.
     pub bytes: u64,
@@ -239,7 +239,7 @@ pub trait LoadedKernel: Debug + Send + Sync {
     ) -> Result<(), Error>;
 }
 
-/// Answers `true` to give up what is going on. Called on the thread that called, which may be deep in a kernel: it must not
+/// Returns `true` to stop the operation. Called on the calling thread, which may be deep in a kernel: it must not
 /// unwind.
 pub type Poll<'a> = &'a dyn Fn() -> bool;
 
@@ -252,13 +252,13 @@ pub struct LaunchConfig {
     pub block: [u32; 3],
     /// Dynamic shared memory of a block in bytes.
     pub shared_bytes: u32,
-    /// Blocks of a cluster in x, y, z: those run at the same time, on neighboring multiprocessors, and reach each other's shared
-    /// memory. With one, each block is alone.
+    /// Blocks of a cluster in x, y, z: they are co-scheduled on neighboring multiprocessors, and access each other's
+    /// shared memory. With 1, there are no clusters.
     pub cluster: [u32; 3],
 }
 
 impl LaunchConfig {
-    /// [`Self::cluster`] of blocks that are alone.
+    /// [`Self::cluster`] without clusters.
     pub const ALONE: [u32; 3] = [1; 3];
 
     /// Whether the blocks are in clusters.
@@ -268,7 +268,7 @@ impl LaunchConfig {
     }
 }
 
-/// Bytes of the host's memory, and their distance from where those of several arrays begin on the device.
+/// Bytes of host memory, and their offset from the start of the common buffer on the device.
 pub type Part<'a> = (u64, &'a [u8]);
 /// The same, to be written.
 pub type PartMut<'a> = (u64, &'a mut [u8]);
@@ -287,8 +287,8 @@ pub trait Executor: Debug + Send + Sync {
     ///
     /// A driver call failed.
     fn memory_info(&self) -> Result<(u64, u64), Error>;
-    /// One of the driver's attributes of a device by its number in `cuda.h`. The CPU answers what a GPU would where a
-    /// program computes with it, at least 1 for every count, size and rate, and 0 for what it is or has not.
+    /// One of the driver's attributes of a device by its number in `cuda.h`. The CPU returns a GPU's value where
+    /// programs compute with it, at least 1 for every count, size and rate, and 0 for properties that it does not have.
     ///
     /// # Errors
     ///
@@ -304,10 +304,10 @@ pub trait Executor: Debug + Send + Sync {
     ///
     /// `Memory`.
     fn allocate(&self, bytes: u64, stream: Option<&dyn Stream>) -> Result<Arc<dyn Buffer>, Error>;
-    /// Has an allocator give the memory of all buffers from now on; `None` is the executor itself.
+    /// Sets the allocator of all buffers from now on; `None` is the executor itself.
     fn set_allocator(&self, allocator: Option<Arc<dyn Allocator>>);
-    /// How many buffers are gone whose memory has not gone back yet where it came from, because work may use it: an allocator's,
-    /// or that of a driver without a pool.
+    /// The number of dropped buffers whose memory is not yet returned, because work may use it: to an allocator, or to
+    /// a driver without a pool.
     fn n_pending(&self) -> usize {
         0
     }
@@ -319,8 +319,8 @@ pub trait Executor: Debug + Send + Sync {
     fn free_pending(&self) -> Result<(), Error> {
         Ok(())
     }
-    /// Allocates memory that other processes can open, where the device has such (see [`Executor::share`]), never of an
-    /// allocator that was set. Freeing it waits for all work on the device.
+    /// Allocates memory that other processes can open, where the device supports it (see [`Executor::share`]), never
+    /// from an allocator that was set. Freeing it waits for all work on the device.
     ///
     /// # Errors
     ///
@@ -351,19 +351,19 @@ pub trait Executor: Debug + Send + Sync {
     ///
     /// It is no such memory.
     fn mapped_address(&self, address: u64) -> Result<u64, Error>;
-    /// Whether kernels of this device can be let reach the memory of another one.
+    /// Whether peer access from this device to the memory of another one can be enabled.
     ///
     /// # Errors
     ///
     /// There is no such device.
     fn can_access_peer(&self, peer: u32) -> Result<bool, Error>;
-    /// Lets them, for as long as the process runs.
+    /// Enables peer access, for as long as the process runs.
     ///
     /// # Errors
     ///
-    /// A driver call failed: they cannot, or may already.
+    /// A driver call failed: peer access is unsupported, or already enabled.
     fn enable_peer_access(&self, peer: u32) -> Result<(), Error>;
-    /// Whether they were let.
+    /// Whether peer access is enabled.
     fn reaches(&self, _peer: u32) -> bool {
         false
     }
@@ -384,8 +384,8 @@ pub trait Executor: Debug + Send + Sync {
     fn read_in_place(&self, _memory: &Range<u64>) -> Option<Box<dyn Any>> {
         None
     }
-    /// Notes that work on these buffers was queued in a stream whose order is not theirs, or of another device than theirs: their
-    /// memory is not given out again before that work is done. To be called after the queueing, while the caller still holds the buffers.
+    /// Records that work on these buffers was queued in a stream other than theirs, or on another device: their memory
+    /// is not reused before that work is done. Call it after queueing, while still holding the buffers.
     fn note_use(&self, buffers: &[Arc<dyn Buffer>], stream: Option<&dyn Stream>);
     /// Copies from the host. The host memory may be reused when it returns.
     ///
@@ -486,15 +486,14 @@ pub trait Executor: Debug + Send + Sync {
     ///
     /// An earlier launch faulted.
     fn synchronize(&self) -> Result<(), Error>;
-    /// Has a profiler that watches this process take down what the device does from now on, or no longer; where no profiler
-    /// does, nothing happens.
+    /// Has an attached profiler start or stop recording the device's work; without a profiler, it has no effect.
     ///
     /// # Errors
     ///
     /// A driver call failed.
     fn profile(&self, on: bool) -> Result<(), Error>;
-    /// A stream that someone else made and keeps alive: the driver's handle of one, where 1 is the legacy default
-    /// stream and 2 the default stream of the calling thread. It is not destroyed when dropped.
+    /// A foreign stream, whose owner keeps it alive: the driver's handle of one, where 1 is the legacy default stream
+    /// and 2 the default stream of the calling thread. It is not destroyed when dropped.
     ///
     /// # Errors
     ///
@@ -515,8 +514,8 @@ pub trait Executor: Debug + Send + Sync {
     fn is_captured(&self, _stream: Option<&dyn Stream>) -> Result<bool, Error> {
         Ok(false)
     }
-    /// Makes what is queued in `stream` from now on wait for an event, which may be another device's; `None` is this
-    /// device's default stream. The host does not wait.
+    /// Makes later work in `stream` wait for an event, which may be another device's; `None` is this device's default
+    /// stream. The host does not wait.
     ///
     /// # Errors
     ///
@@ -566,8 +565,8 @@ pub trait Executor: Debug + Send + Sync {
     fn load_kept(&self, artifact: &Artifact, _keeper: &dyn CodeCache) -> Result<Arc<dyn Module>, Error> {
         self.load(artifact)
     }
-    /// Loads an artifact together with the code from elsewhere that it calls, and gives what the tools said of that code,
-    /// which is no error. A CPU has nothing to link: what it loads calls nothing.
+    /// Loads an artifact together with the external code that it calls, and returns the tools' warnings about that
+    /// code. A CPU has nothing to link: its code calls no external code.
     ///
     /// # Errors
     ///

@@ -126,7 +126,7 @@ pub(super) struct DeferredFrees {
 pub(super) enum Block {
     /// From `cuMemAlloc` or `cuMemAllocAsync`, as the context has a pool or none.
     Own(u64),
-    /// Gives itself back.
+    /// Frees the memory.
     Lent(Box<dyn Lent>),
 }
 
@@ -143,13 +143,13 @@ impl DeferredFrees {
             })
     }
 
-    /// Keeps memory.
+    /// Holds memory.
     pub(super) fn hold(&self, block: Block) {
         self.blocks.lock().unwrap_or_else(PoisonError::into_inner).push(block);
         self.any.store(true, Ordering::Release);
     }
 
-    /// Gives it back. All work on the device was waited for, and the context is current.
+    /// Frees it. All work on the device was waited for, and the context is current.
     pub(super) fn give_all(&self, context: &Context) {
         if !self.any.swap(false, Ordering::AcqRel) {
             return;

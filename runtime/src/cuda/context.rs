@@ -61,7 +61,7 @@ pub(super) struct Context {
     /// The allocator in place of the driver, and memory to be returned to it.
     allocator: RwLock<Option<Arc<dyn Allocator>>>,
     pub(super) pending: Pending,
-    /// For large copies of plain memory, and for small ones that travel together.
+    /// For large copies of pageable memory, and for small ones that share a buffer.
     pub(super) staging: Staging,
     pub(super) packing: Packing,
     /// The devices whose memory kernels may reach, a bit each.
@@ -100,7 +100,7 @@ impl Drop for Entered {
     }
 }
 
-/// Stack of a GPU's thread in kernels with functions that call themselves: a hundred calls of a small one.
+/// The stack of a GPU thread in kernels with recursive functions: a hundred calls of a small one.
 const STACK_BYTES: usize = 8 << 10;
 /// More threads than these hardly make a copy faster, but each locks pages.
 const MOST_COPY_THREADS: usize = 8;
@@ -167,7 +167,7 @@ impl Context {
         // SAFETY: it writes one size.
         unsafe { self.driver.cuCtxGetLimit(&raw mut bytes, Limit::CU_LIMIT_STACK_SIZE as c_uint) }?;
         if bytes < STACK_BYTES {
-            // Each thread that a GPU can run at a time has its own: where there is not the memory, it is what it was.
+            // Each resident thread of a GPU has its own stack: without the memory for it, the size is unchanged.
             // SAFETY: it changes a number of the context's.
             let _refused: Result<(), Error> =
                 unsafe { self.driver.cuCtxSetLimit(Limit::CU_LIMIT_STACK_SIZE as c_uint, STACK_BYTES) };
@@ -206,7 +206,7 @@ impl Context {
     /// Sets the allocator.
     pub(super) fn set_allocator(&self, allocator: Option<Arc<dyn Allocator>>) {
         let before = mem::replace(&mut *self.allocator.write().unwrap_or_else(PoisonError::into_inner), allocator);
-        // It is not ours: no lock is held when it ends.
+        // It is foreign code: no lock is held when it is dropped.
         drop(before);
     }
 

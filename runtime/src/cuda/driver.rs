@@ -207,7 +207,7 @@ struct Opened {
     process: u32,
 }
 
-/// Opens the driver at the first call; later calls get the same answer.
+/// Opens the driver at the first call; later calls return the same result.
 fn opened() -> Result<&'static Opened, Error> {
     static OPENED: OnceLock<Result<Opened, Error>> = OnceLock::new();
     OPENED.get_or_init(open_driver).as_ref().map_err(Clone::clone)

@@ -24,7 +24,7 @@ use crate::error::Error;
 pub(super) enum Use {
     /// All that is in the default stream when the buffer is freed.
     Default,
-    /// The same of a stream of ours.
+    /// The same for one of weft's streams.
     Stream(CudaStream),
     /// A foreign stream, which may be destroyed by then: the work before an event.
     Event(Arc<CudaEvent>),

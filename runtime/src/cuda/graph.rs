@@ -27,7 +27,7 @@ use crate::{
     rows::Rows,
 };
 
-/// A table of functions that the driver need not have, each giving the driver's error.
+/// A table of optional functions of the driver, each returning the driver's error.
 macro_rules! graph_table {
     ($($name:ident = $symbol:literal ($($arg:ident: $ty:ty),*);)*) => {
         /// The driver's functions of graphs, of drivers for CUDA 12.0 and newer.
@@ -131,8 +131,8 @@ struct CudaGraph {
     steps: Mutex<Vec<Step>>,
     /// A launch waits for its end: a kernel reports its faults at launches.
     waits: bool,
-    /// Recorded after each launch, of which the driver runs one after the other, if there are copies of the host's memory:
-    /// who holds that lets it go when the graph is dropped.
+    /// Recorded after each launch, which the driver runs in order, if there are copies of host memory: dropping the
+    /// graph waits for it before that memory is released.
     end: Option<CudaEvent>,
 }
 
@@ -160,7 +160,7 @@ impl CudaGraph {
         // SAFETY: it writes one handle; the graph is live.
         let made = unsafe { functions.cuGraphInstantiateWithFlags(&raw mut exec, graph, 0) };
         context.blame(made)?;
-        // From here on it is destroyed, whatever comes.
+        // From here on it is destroyed, even after an error.
         let (context, steps) = (Arc::clone(context), Mutex::new(steps));
         let mut made = Self { context, built, exec: Handle(exec), steps, waits, end: None };
         if of_host {
@@ -170,7 +170,7 @@ impl CudaGraph {
     }
 }
 
-/// Adds a node after those of such numbers.
+/// Adds a node after those with these numbers.
 fn add(context: &Context, built: &Built, step: &mut Step, after: &[usize]) -> Result<sys::CUgraphNode, Error> {
     let before = |number: &usize| built.nodes.get(*number).map(|node| node.0);
     let after: Option<Vec<sys::CUgraphNode>> = after.iter().map(before).collect();
@@ -282,8 +282,9 @@ fn side(place: MemoryLocation, shared: MemoryType) -> (MemoryType, *mut c_void, 
     }
 }
 
-/// The type of memory that is not known to be the device's: unified, where the driver finds out by the address. A node may not have
-/// that of managed memory where a device does not reach such memory while the host does: there it counts as the device's.
+/// The type of memory that is not known to be the device's: unified, so that the driver determines it by the address. A
+/// node may not have that for managed memory on a device without concurrent managed access: there it counts as the
+/// device's.
 /// (CUDA driver API, `cuGraphAddMemcpyNode`.)
 fn shared_type(driver: &Driver) -> MemoryType {
     static CONCURRENT: OnceLock<bool> = OnceLock::new();
@@ -322,7 +323,7 @@ pub(super) fn copy_between(
     if to.memory != MemoryKind::Host && from.memory != MemoryKind::Host {
         return context.blame(copied);
     }
-    // Waited for even if the call failed: a part of the copy may be on its way.
+    // Wait even if the call failed: a part of the copy may be in flight.
     // SAFETY: the stream is live.
     let waited = unsafe { context.driver.cuStreamSynchronize(raw) };
     context.blame(copied.and(waited))

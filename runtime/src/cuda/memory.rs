@@ -53,17 +53,17 @@ pub(super) struct CudaBuffer {
 enum MemoryOrigin {
     /// From the driver, by its pool if there is one, as a block of a cacheable size.
     Block(u64),
-    /// The same in no such block.
+    /// The same, but not as a cacheable block.
     Whole,
-    /// Of the driver without its pool.
+    /// From the driver without its pool.
     Shareable,
-    /// Of another process.
+    /// From another process.
     Opened,
     /// From another allocator. `None` after it was returned.
     Lent(Option<Box<dyn Lent>>),
 }
 
-/// A block of a driver without a pool, which goes when all work is done that uses it.
+/// A block of a driver without a pool, which is freed when all work that uses it is done.
 #[derive(Debug)]
 struct Idle {
     context: Arc<Context>,
@@ -221,7 +221,7 @@ pub(super) fn note_use(context: &Arc<Context>, buffers: &[Arc<dyn Buffer>], stre
     match steady {
         Some((key, used)) => {
             ours().for_each(|buffer| buffer.uses.note(key, &used, |used| used.is_done(context)));
-            // Of another device's memory: its own context can only wait for an event.
+            // Memory of another device: its own context can only wait for an event.
             note_event(context, &peers().collect::<Vec<_>>(), stream);
         }
         None => note_event(context, &ours().chain(peers()).collect::<Vec<_>>(), stream),
@@ -323,7 +323,7 @@ impl CudaBuffer {
         }
         let _entered = context.enter()?;
         capture::refuse(context.driver, stream, ALLOCATE)?;
-        // No stream that is captured has to do with it.
+        // It is independent of captured streams.
         let _aside = Aside::new(context.driver);
         if context.pool.is_none() {
             // Work in other streams that used the memory may be done now.
@@ -457,8 +457,8 @@ pub(super) fn copy_rows_to_device(
     context.blame(copied.and(waited))
 }
 
-/// Whether a copy from or to memory of the host is one for threads: it is large, of memory that the device does not reach as
-/// fast by itself, and in a stream of which we know that it is not being captured and is the same one on each thread.
+/// Whether several threads do a copy from or to host memory: it is large, of memory that the device does not access as
+/// fast by itself, and in a stream that is known not to be captured and is the same one on each thread.
 fn is_staged(context: &Context, stream: Option<&dyn Stream>, host: &[u8]) -> Result<bool, Error> {
     let is_ours = cuda_stream(context, stream)?.is_none_or(|stream| stream.owner() == Owner::Weft);
     if !is_ours || context.has_host_pages || !context.staging.is_for(host.len()) {
@@ -510,7 +510,7 @@ pub(super) fn copy_to_host(
     }
     // SAFETY: as above; the wait that follows ends before `to` is returned to the caller.
     let copied = unsafe { context.driver.cuMemcpyDtoHAsync(target, from, to.len(), stream) };
-    // Waited for even if the call failed: a part of the copy may be on its way.
+    // Wait even if the call failed: a part of the copy may be in flight.
     // SAFETY: the stream is live.
     let waited = unsafe { context.driver.cuStreamSynchronize(stream) };
     context.blame(copied.and(waited))?;

@@ -75,7 +75,7 @@ impl Pending {
         drop(done);
     }
 
-    /// Gives everything back. All work is done.
+    /// Returns all memory. All work is done.
     pub(super) fn give_all(&self) {
         let all = std::mem::take(&mut *self.lock());
         drop(all);

@@ -33,7 +33,7 @@ const TIMES: usize = 4;
 /// The largest ring, whatever size a program requests.
 const MOST: usize = 1 << 30;
 
-/// Where kernels of a device print.
+/// The print ring of a device's kernels.
 #[derive(Debug)]
 pub(super) struct Ring {
     /// The words before the ring, and the ring.
@@ -97,7 +97,7 @@ impl Ring {
         Ok(())
     }
 
-    /// Gives its memory back. The context is current, and no kernel prints any more.
+    /// Frees its memory. The context is current, and no kernel prints any more.
     pub(super) fn free(&self, driver: &Driver) {
         // SAFETY: the memory is ours.
         let _: Result<(), Error> = unsafe { driver.cuMemFreeHost(self.words.0.cast()) };

@@ -47,7 +47,7 @@ const SMALL_CHUNK: usize = 512 << 10;
 #[derive(Debug)]
 pub(super) struct Staging {
     pool: Pool,
-    /// Lanes that no copy has.
+    /// Free lanes.
     lanes: Mutex<Vec<Lane>>,
     /// The bytes that large copies have moved without lanes.
     moved: AtomicU64,
@@ -71,7 +71,7 @@ impl Staging {
             || self.moved.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) >= WORTH_LANES
     }
 
-    /// Gives all lanes back, whose copies are waited for.
+    /// Frees all lanes, after waiting for their copies.
     pub(super) fn free_all(&self, context: &Context) {
         let lanes = std::mem::take(&mut *self.lanes.lock().unwrap_or_else(PoisonError::into_inner));
         let Ok(_entered) = context.enter() else { return };
@@ -90,7 +90,7 @@ impl Staging {
     }
 }
 
-/// Copies from plain memory of the host, which is free to change when it returns; `false` if nothing was done.
+/// Copies from pageable host memory, which may change when it returns; `false` if nothing was done.
 ///
 /// # Errors
 ///
@@ -110,11 +110,11 @@ pub(super) unsafe fn copy_to_device(
     transfer.run()
 }
 
-/// Copies to plain memory of the host, and waits for it; `false` if nothing was done.
+/// Copies to pageable host memory, and waits for it; `false` if nothing was done.
 ///
 /// # Errors
 ///
-/// The driver's. The memory of the host is then undefined.
+/// The driver's. The host memory is then undefined.
 ///
 /// # Safety
 ///
@@ -183,7 +183,7 @@ impl<'a> Transfer<'a> {
     fn run(self) -> Result<bool, Error> {
         let ran = self.context.staging.pool.run_unless_busy(&self, self.n_chunks());
         if let Some(error) = self.failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            // Some of it may be on its way.
+            // A part of the copy may be in flight.
             // SAFETY: the stream is live.
             let _: Result<(), Error> = unsafe { self.context.driver.cuStreamSynchronize(self.stream) };
             return self.context.blame(Err(error));
@@ -207,7 +207,7 @@ impl<'a> Transfer<'a> {
             // SAFETY: as above.
             Direction::ToHost => unsafe { driver.cuMemcpyDtoHAsync(buffer.memory.0.cast(), device, len, self.stream) },
         }?;
-        // From here on the buffer is in use, whatever comes.
+        // From here on the buffer is in use, even after an error.
         buffer.in_flight = true;
         // SAFETY: the event and the stream are live.
         unsafe { driver.cuEventRecord(buffer.event.0, self.stream) }
@@ -363,7 +363,7 @@ impl Staged {
         Ok(())
     }
 
-    /// Gives it back, with the context current.
+    /// Frees it. The context is current.
     pub(super) fn free(mut self, driver: &Driver) {
         // Where the wait fails, there is no more work.
         let _: Result<(), Error> = self.wait(driver);

@@ -31,13 +31,13 @@ const INVALID_HANDLE: u32 = 400;
 const LEGACY: u64 = 1;
 /// The default stream of the calling thread: a queue for each thread.
 const PER_THREAD: u64 = 2;
-/// The order of a buffer from a stream that is another one on each thread.
+/// The order of a buffer from the per-thread default stream.
 pub(super) const NO_ORDER: u64 = u64::MAX;
 
 /// The owner of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
-    /// Ours: it lives as long as this.
+    /// weft: it lives as long as this.
     Weft,
     /// Another library, which may destroy it once the work requested from weft is queued.
     Other,

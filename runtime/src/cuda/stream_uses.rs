@@ -24,8 +24,8 @@ mod sync {
     };
 }
 
-/// From here on it is looked whether work that was noted is done by now: a buffer that is used in a new stream each
-/// time must not keep all of them.
+/// From this number on, recorded uses are checked for finished work: a buffer that is used in a new stream each time
+/// must not hold all of them.
 const MANY: usize = if cfg!(all(loom, test)) { 1 } else { 8 };
 
 /// Notes of what is freed with the buffer. Keys are not 0, and no two notes that live have the same.
@@ -54,7 +54,7 @@ impl<U> fmt::Debug for Uses<U> {
 }
 
 impl<U: Clone> Uses<U> {
-    /// Notes a use, whose work has been queued.
+    /// Records a use, whose work has been queued.
     pub(super) fn note(&self, key: u64, used: &U, is_done: impl FnMut(&U) -> bool) {
         // The fence pairs with the one below: either this thread sees that the key was cleared, or the thread that
         // cleared it sees the work that is queued here.
@@ -136,7 +136,7 @@ mod tests {
     }
 }
 
-/// All orders of two or three threads, under all that the memory model allows.
+/// All interleavings of two or three threads that the memory model allows.
 #[cfg(all(test, loom))]
 mod tests {
     use loom::{
