@@ -309,7 +309,7 @@ impl FnLowerer<'_> {
             match self.try_convert(value, &ty, span) {
                 Some(value) => self.store_parts(&locals, value, span),
                 None if is_known => {
-                    self.cx.fault(self.at(span), "a branch has a type that its joined type does not hold")
+                    self.cx.fault(self.at(span), "a branch has a type that its joined type does not hold");
                 }
                 None => {}
             }

@@ -171,7 +171,7 @@ impl FnLowerer<'_> {
                 match this.try_convert(item, ty, span) {
                     Some(item) => this.store_parts(&locals, item, span),
                     None if known => {
-                        this.cx.fault(this.at(span), "an item has a type that its joined type does not hold")
+                        this.cx.fault(this.at(span), "an item has a type that its joined type does not hold");
                     }
                     None => {}
                 }
