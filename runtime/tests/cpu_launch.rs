@@ -229,11 +229,11 @@ fn a_launch_that_breaks_a_limit_names_it() {
     let one = [1, 1, 1];
     assert_eq!(
         launch(one, [2048, 1, 1], 0),
-        format!("cannot launch `probe`: block (2048, 1, 1) has 2048 threads; {name} allows 1024 a block")
+        format!("cannot launch `probe`: block (2048, 1, 1) has 2048 threads; {name} allows 1024 per block")
     );
     assert_eq!(
         launch(one, [64, 32, 1], 0),
-        format!("cannot launch `probe`: block (64, 32, 1) has 2048 threads; {name} allows 1024 a block")
+        format!("cannot launch `probe`: block (64, 32, 1) has 2048 threads; {name} allows 1024 per block")
     );
     assert_eq!(
         launch(one, [1, 1, 65], 0),
@@ -252,7 +252,7 @@ fn a_launch_that_breaks_a_limit_names_it() {
     assert_eq!(
         launch(one, one, 200_000),
         format!(
-            "cannot launch `probe`: it asks for 265536 bytes of shared memory a block (65536 static and 200000 \
+            "cannot launch `probe`: it needs 265536 bytes of shared memory per block (65536 static and 200000 \
              dynamic); {name} allows 232448"
         )
     );

@@ -56,7 +56,7 @@ fn of_op(function: &Function, op: Op, args: &[ExprId], is_read: bool) -> Option<
             match step {
                 AtomicOp::Add | AtomicOp::Sub if element.is_float() => of(
                     format!("{} of {element}", name()),
-                    "each sum is rounded, and the order of the threads is not fixed",
+                    "each sum is rounded, and the threads have no fixed order",
                     Some(
                         "add integers, such as fixed-point numbers, or use cuda.coop or cuda.reduce, which add in a \
                          fixed order",

@@ -32,7 +32,7 @@ fn signatures_are_read_as_numba_writes_them() {
             "Optional(f4)(types.Optional(i8), optional(f4[:]), Optional(Optional(b1)))",
             "OptionalType(float32)(OptionalType(int64), OptionalType(array(float32, 1d, A)), OptionalType(boolean))",
         ),
-        ("void(Optional(none))", "write `none` for the type of None at 14..18"),
+        ("void(Optional(none))", "use `none` for the type of None at 14..18"),
         ("void(Optional())", "`Optional` is written `Optional(float32)` at 5..15"),
         ("void(voidptr, types.voidptr)", "void(voidptr, voidptr)"),
         ("void(CPointer(f4[:]))", "a pointer cannot point to array(float32, 1d, A) at 14..19"),

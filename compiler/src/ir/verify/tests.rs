@@ -273,12 +273,12 @@ fn each_broken_module_is_caught() {
         // Declarations.
         ("is nonneg but no integer", with_kernel(|f| f.locals[FACTOR].nonneg = true)),
         ("parameter $#99 is no local", with_kernel(|f| f.params[0] = LocalId::new(99))),
-        ("stands twice", with_kernel(|f| f.params[1] = f.params[0])),
+        ("occurs twice", with_kernel(|f| f.params[1] = f.params[0])),
         ("a kernel has results", with_kernel(|f| f.results.push(F64))),
         ("a device function has slots", changed(|m| m.functions[CALLEE].slots.push(argument(0, &[], SlotField::Value)))),
         // A kernel's slots.
         ("3 parameters but 2 slots", with_kernel(|f| drop(f.slots.pop()))),
-        ("slot #0.data stands twice", with_kernel(|f| f.slots[1] = f.slots[0].clone())),
+        ("slot #0.data occurs twice", with_kernel(|f| f.slots[1] = f.slots[0].clone())),
         ("slot #9.data is no field", with_kernel(|f| f.slots[0] = argument(9, &[], SlotField::Data))),
         ("slot #0.shape[1] is no field", with_kernel(|f| f.slots[1] = argument(0, &[], SlotField::Shape(1)))),
         ("slot #0[0].data is no field", with_kernel(|f| f.slots[0] = argument(0, &[0], SlotField::Data))),
@@ -360,7 +360,7 @@ fn each_broken_module_is_caught() {
         })),
         ("barrier: 1 locals take its 0 results", with_stmt(|_| StmtKind::Op { op: Op::Barrier, results: vec![I], args: vec![] })),
         ("call: #9 is no function", with_stmt(|_| StmtKind::Call { results: vec![], func: FuncId::new(9), args: vec![] })),
-        ("@late does not stand before its caller", changed(|module| {
+        ("@late is not defined before its caller", changed(|module| {
             let late = Function { name: "late".to_owned(), ..module.functions[CALLEE].clone() };
             let func = module.functions.push(late);
             let kernel = module.kernel.expect("the module has a kernel");

@@ -104,13 +104,13 @@ fn faults_are_sentences_at_their_place() {
         ("def f(x):\n    if x\n        pass\n", "the `if` line does not end in `:`", "", (2, 9)),
         ("  def f(x):\n      x ]= 1\n", "this bracket does not match an open bracket", "]", (2, 9)),
         ("def f(x):\n    1 = x\n", "`1` cannot be assigned to", "1", (2, 5)),
-        ("def f(x):\n    x += = 1\n", "`=` cannot stand here", "=", (2, 10)),
-        ("def f(x, x):\n    pass\n", "the parameter `x` appears twice", "x", (1, 10)),
+        ("def f(x):\n    x += = 1\n", "`=` is not allowed here", "=", (2, 10)),
+        ("def f(x, x):\n    pass\n", "the parameter `x` is declared twice", "x", (1, 10)),
         ("def f(x):\n    y = 'abc\n", "a string is not closed on its line", "", (2, 13)),
         ("f = lambda x: x\n", "there is no function definition here", "f = lambda x: x", (1, 1)),
         (
             "async def f(x): pass\n",
-            "`f` is an `async def`: weft compiles plain functions only",
+            "`f` is an `async def`: weft only compiles ordinary functions",
             "async def f(x): pass",
             (1, 1),
         ),
@@ -345,7 +345,7 @@ fn formatted_strings_are_calls_of_format() {
 fn faults_of_formatted_strings_are_at_their_place() {
     let cases = [
         ("f'{x['a'}'", "this bracket does not match an open bracket", "}", 9),
-        ("f'{x y}'", "`y` cannot stand here", "y", 6),
+        ("f'{x y}'", "`y` is not allowed here", "y", 6),
         ("f'{ }' f'{x}'", "an expression is missing here", "", 5),
         ("f'{x!q}'", "a conversion must follow the `!` in this field", "!", 5),
         ("f'a}'", "this `}` does not close a field of the f-string", "}", 4),
@@ -353,7 +353,7 @@ fn faults_of_formatted_strings_are_at_their_place() {
         ("f'{x:5'", "the format of a field is not closed", "'", 7),
         ("f'{x!r=}'", "expected the end of the field here", "=", 7),
         ("f'abc{x}", "a string is not closed on its line", "", 9),
-        ("f'{x +}'", "`}` cannot stand here", "}", 7),
+        ("f'{x +}'", "`}` is not allowed here", "}", 7),
     ];
     for (text, message, found, column) in cases {
         let whole = format!("def f(x):\n    y = 1\n{text}\n");
@@ -372,7 +372,7 @@ fn faults_of_formatted_strings_are_at_their_place() {
     let StmtKind::Assign { value, .. } = &function(text).body[0].kind else { panic!("an assignment") };
     assert_eq!(value.kind, ExprKind::Unsupported("template string"));
     assert_eq!(at(text, value.span), "t'{x['a']}' t\"\"");
-    assert!(fault("def f(x):\n    y = t'{x}' 'a'\n").0.contains("beside other strings"));
+    assert!(fault("def f(x):\n    y = t'{x}' 'a'\n").0.contains("with other strings"));
     assert!(
         fault("def f(x):\n    match x:\n        case f'{x}':\n            pass\n").0.contains("cannot be a pattern")
     );

@@ -221,12 +221,12 @@ mod tests {
         assert_eq!(told(90, None, "vote.any.pred p, q;"), "no GPU that weft compiles for has `vote.any.pred`");
         assert_eq!(
             told(90, None, "clmad.lo.u64 $0, $1, $2, $3;"),
-            "`clmad.lo.u64` needs PTX 9.3, but weft writes up to 9.0"
+            "`clmad.lo.u64` needs PTX 9.3, but weft emits at most 9.0"
         );
         assert_eq!(told(100, Some((9, 0)), "wgmma.fence;"), "`wgmma.fence` needs `sm_90a`");
         assert_eq!(
             told(90, Some((7, 8)), "elect.sync _|p, $0;"),
-            "`elect.sync` needs PTX 8.0, but the driver takes up to 7.8: it takes one for CUDA 12.0 or newer"
+            "`elect.sync` needs PTX 8.0, but the driver supports at most 7.8: it needs a driver for CUDA 12.0 or newer"
         );
     }
 

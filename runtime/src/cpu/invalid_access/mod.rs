@@ -158,7 +158,7 @@ mod tests {
         let unknown = InvalidAccess { address: None, why: AccessError::Lost, ..wild };
         let alone = Culprit { wild: unknown, blocks: (0, 1), thread: None }.message("k", Some(&[1; 8]));
         assert!(
-            alone.contains("of a file that has become shorter, in block (0, 0, 0), thread (0, 0, 0). Run"),
+            alone.contains("of a file that was truncated, in block (0, 0, 0), thread (0, 0, 0). Compile"),
             "{alone}"
         );
     }
