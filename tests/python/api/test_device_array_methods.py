@@ -80,7 +80,7 @@ def test_astype_copies_only_what_it_must() -> None:
         device.astype("i4", casting="safe")
     with pytest.raises(ValueError, match="casting must be one of"):
         device.astype("i4", casting="anything")
-    with pytest.raises(TypeError, match="not converted to float64: copy to the host first"):
+    with pytest.raises(TypeError, match="cannot be converted to float64: copy them to the host first"):
         cuda.to_device(np.array(["1.5"])).astype(float)
     with pytest.warns(np.exceptions.ComplexWarning):
         check(cuda.to_device(np.array([1 + 2j])).astype("f4"), np.array([1], "f4"))

@@ -81,7 +81,7 @@ def test_integers_as_a_declared_boolean() -> None:
         out = np.zeros(1, np.int32)
         run(kernel, value, out)
         assert out[0] == expected
-    with pytest.raises(TypeError, match="declares boolean, but it is float64"):
+    with pytest.raises(TypeError, match="declares boolean, but the argument is float64"):
         run(kernel, 1.0, np.zeros(1, np.int32))
 
 
@@ -89,11 +89,11 @@ def test_one_signature_checks_arrays() -> None:
     kernel = cuda.jit("void(float32[::1], int32)")(fill_function)
     cases = [
         ((np.zeros(2), 1), r"argument 1 \(`out`\) of kernel `fill_function`: .* declares array\(float32, 1d, C\)"),
-        ((np.zeros(2), 1), r"but it is array\(float64, 1d, C\)"),
+        ((np.zeros(2), 1), r"but the argument is array\(float64, 1d, C\)"),
         ((np.zeros(4, np.float32)[::2], 1), "1d, A"),
         ((np.zeros((2, 2), np.float32), 1), "2d, C"),
-        ((np.zeros(2, np.float32), 1.5), r"argument 2 \(`value`\) .* declares int32, but it is float64"),
-        ((3, 1), "but it is int64"),
+        ((np.zeros(2, np.float32), 1.5), r"argument 2 \(`value`\) .* declares int32, but the argument is float64"),
+        ((3, 1), "but the argument is int64"),
     ]
     for args, text in cases:
         with pytest.raises(TypeError, match=text):

@@ -362,7 +362,7 @@ def test_threads_that_wait_for_ever_are_told(passes):
             kernel[1, 8](np.zeros(8))
         except RuntimeError as error:
             text = str(error)
-            assert "wait for others, for ever" in text
+            assert "wait for other threads forever" in text
             assert "3 at sync() in kernel" in text and "5 at syncthreads() in kernel" in text
             assert "program.py:" in text
         else:

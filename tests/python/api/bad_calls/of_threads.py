@@ -124,7 +124,7 @@ CASES = [
     kernel("g = cuda.cg.tiled_partition(cuda.cg.this_thread_block(), 3)", "3|power|tile", ""),
     kernel(
         "g = cuda.cg.tiled_partition(cuda.cg.this_thread_block(), n)",
-        "`n`|known|constant",
+        "`n`|compile-time",
         "",
         params="x, n",
         args="x(), 8",
