@@ -444,15 +444,15 @@ def wrong(call):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        ("coop.block.sum((1, 2))", "`cuda.coop.block.sum` does not take .*\n(.*\n)*.*the function gives"),
+        ("coop.block.sum((1, 2))", "`cuda.coop.block.sum` does not take .*\n(.*\n)*.*the function returns"),
         ("coop.block.sum()", "`cuda.coop.block.sum` takes 1 argument, not 0"),
         ("coop.block.sum(v, of=3)", "has no parameter `of`"),
         ("coop.block.reduce(v, crooked)", "nothing"),
         ("coop.block.reduce(v, 3)", "`cuda.coop.block.reduce` does not take"),
-        ("coop.warp.sum(v, threads=3)", "`threads` is 1, 2, 4, 8, 16 or 32"),
-        ("coop.warp.sum(v, threads=x.size)", "`threads` is 1, 2, 4, 8, 16 or 32"),
-        ("coop.block.exclusive_sum(v, aggregate=v > 0)", "`aggregate` is True or False"),
-        ("coop.block.sum(v, broadcast=1)", "`broadcast` is True or False"),
+        ("coop.warp.sum(v, threads=3)", "`threads` must be 1, 2, 4, 8, 16 or 32"),
+        ("coop.warp.sum(v, threads=x.size)", "`threads` must be 1, 2, 4, 8, 16 or 32"),
+        ("coop.block.exclusive_sum(v, aggregate=v > 0)", "`aggregate` must be True or False"),
+        ("coop.block.sum(v, broadcast=1)", "`broadcast` must be True or False"),
         ("coop.block.inclusive_scan(v)", "takes 2 arguments, not 1"),
     ],
 )

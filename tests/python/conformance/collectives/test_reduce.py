@@ -158,7 +158,7 @@ def test_functions_that_kernels_know():
     assert cuda.reduce(max)(-x) == -1
     assert cuda.reduce(np.minimum)(x, init=9) == 1
     assert pickle.loads(pickle.dumps(cuda.reduce(operator.xor)))(x) == 3 ^ 1 ^ 4 ^ 1 ^ 5
-    with pytest.raises(TypeError, match="not of int"):
+    with pytest.raises(TypeError, match="not int"):
         cuda.reduce(3)
 
 

@@ -322,7 +322,7 @@ def test_each_block_has_its_code(device):
     for block in (32, 40, 64, 16):
         run(rows, -(-6 * 32 // block), block, x, np.zeros_like(x))
     (code,) = rows.overloads.values()
-    asked = ["warps" in facts for facts in code.facts]
+    asked = ["warps" in facts for facts in code.assumptions]
     assert sorted(asked) == ([False, True] if device == "cpu" else [False])
 
 

@@ -344,7 +344,7 @@ def test_what_assigns_outside_of_it_stays_where_it_is():
         call(add)
         out[0] = n
 
-    with pytest.raises(weft.CompileError, match="`add` assigns to `n` of the function that it is in"):
+    with pytest.raises(weft.CompileError, match="`add` assigns to `n` of the enclosing function"):
         escapes[1, 1](np.zeros(1))
     total = 0
 
@@ -354,7 +354,7 @@ def test_what_assigns_outside_of_it_stays_where_it_is():
         total += 1
         out[0] = total
 
-    with pytest.raises(weft.CompileError, match="cannot assign to `total`, a variable of a function that is not in"):
+    with pytest.raises(weft.CompileError, match="cannot assign to `total`, a variable of a function outside"):
         counts_outside[1, 1](np.zeros(1))
 
 

@@ -48,7 +48,7 @@ def test_a_loop_over_many_unlike_items():
 
 
 def test_unlike_items_have_a_bound():
-    with pytest.raises(CompileError, match="goes over 3000 items of different types"):
+    with pytest.raises(CompileError, match="iterates over 3000 items of different types"):
         module(unlike_items(3000)).k[1, 1](np.zeros(1))
 
 

@@ -192,7 +192,7 @@ def test_what_no_signature_takes():
     with pytest.raises(CompileError, match="no signature of `declared` takes"):
         cuda.jit("void(complex64[:], int64[:])")(
             module("""
-            from conformance.test_optional_arguments import declared
+            from conformance.language.test_optional_arguments import declared
 
             def kernel(x, out):
                 out[0] = 1 if declared(x[0], None) is None else 0

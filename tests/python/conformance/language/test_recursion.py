@@ -553,8 +553,8 @@ def each_other(out):
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (lambda: for_ever, "`for_ever` calls itself on every way"),
-        (lambda: ping, "`ping` calls itself on every way"),
+        (lambda: for_ever, "`for_ever` calls itself on every path"),
+        (lambda: ping, "`ping` calls itself on every path"),
     ],
 )
 def test_a_recursion_without_end(function, message):
