@@ -373,7 +373,7 @@ def test_a_prepared_launch_reads_its_arguments_once():
     graph.launch()
     launch()
     assert launch.args[0][3] == 25
-    with pytest.raises(TypeError, match=r"argument 1 \(`a`\) of kernel `scale`: a recorded or prepared launch cannot take a host array"):
+    with pytest.raises(TypeError, match=r"argument 1 \(`a`\) of kernel `scale`: a recorded or prepared"):
         scale[1, 32].prepare(np.ones(10))
     with pytest.raises(TypeError):
         scale[1, 32].prepare()
