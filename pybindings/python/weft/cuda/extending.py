@@ -440,7 +440,7 @@ class Refused:
 
 
 def __getattr__(name: str) -> Any:
-    """Give what stands for names that Numba has here and weft refuses."""
+    """Return the stand-in for a name that Numba has here and weft does not."""
     if name in _HELP:
         return Refused(f"extending.{name}", _HELP[name])
     from weft._missing import missing
