@@ -1,5 +1,6 @@
-//! What cargo cannot say by itself: static zstd, z and stdc++ without RUSTFLAGS, the shims around LLVM's
-//! fatal errors and its passes, the math library cut out of libclc, and the table of the prelude's functions.
+//! Build steps that cargo has no settings for: links zstd, z and stdc++ statically without RUSTFLAGS, compiles the
+//! shims for LLVM's fatal errors and passes, extracts the math library from libclc, and generates the table of the
+//! prelude's functions.
 
 #![expect(
     clippy::disallowed_methods,
@@ -12,8 +13,8 @@ use std::{
     process::Command,
 };
 
-/// Functions of libclc that the back ends call, by the form of their arguments: `f` is a float of either width, `i`
-/// an `int`. `backend/llvm/math.rs` mangles the same names; a test compiles every one.
+/// Functions of libclc that the back ends call, by the types of their arguments: `f` is a float of either width, `i` an
+/// `int`. `backend/llvm/math.rs` mangles the same names; a test compiles every one.
 const LIBCLC: &[(&str, &[&str])] = &[
     (
         "f",
@@ -26,7 +27,7 @@ const LIBCLC: &[(&str, &[&str])] = &[
     ("fi", &["ldexp"]),
 ];
 
-/// What LLVM's C interface has not. They are compiled together, so names in their anonymous namespaces differ.
+/// Parts of LLVM that its C interface lacks. They are compiled together, so names in their anonymous namespaces differ.
 const CPP: &[&str] = &[
     "src/backend/llvm/gate.cpp",
     "src/backend/host/gathers.cpp",
@@ -55,8 +56,8 @@ fn main() {
     prelude_table(&out);
     cc::Build::new().file("src/backend/llvm/shim.c").warnings(true).compile("weft_shim");
     println!("cargo:rerun-if-changed=src/backend/llvm/shim.c");
-    // They use classes of LLVM's, so they are C++, in the form in which LLVM itself is built. All are one translation unit:
-    // nearly all of the time goes into LLVM's headers.
+    // These files use classes of LLVM, so they are C++, of the same version as LLVM itself. They are one translation
+    // unit, because parsing LLVM's headers takes most of the time.
     let folder = env::current_dir().expect("the crate's folder is known");
     let unit: Vec<_> = CPP.iter().map(|file| format!("#include \"{}\"\n", folder.join(file).display())).collect();
     let unit_file = out.join("weft_gate.cpp");
@@ -81,7 +82,7 @@ fn main() {
     println!("cargo:rerun-if-env-changed=WEFT_LIBCLC");
 }
 
-/// Where the functions of the prelude stand: `OUT_DIR/prelude.rs`, a list of entries that is sorted by their names.
+/// Generates the table of the prelude's functions: `OUT_DIR/prelude.rs`, a list of locations, sorted by name.
 fn prelude_table(out: &Path) {
     let folder = Path::new("src/frontend/prelude");
     println!("cargo:rerun-if-changed={}", folder.display());
@@ -95,7 +96,7 @@ fn prelude_table(out: &Path) {
         let text = fs::read_to_string(&path).expect("the prelude is text");
         let file = path.file_name().map(|name| name.to_string_lossy().into_owned()).expect("a file has a name");
         let lines: Vec<&str> = text.lines().collect();
-        // A function ends where something else stands in the first column.
+        // A function ends before the next line with text in the first column.
         let is_outside = |line: &str| line.starts_with(|first: char| !first.is_whitespace());
         for (index, line) in lines.iter().enumerate() {
             let Some(name) = line.strip_prefix("def ").and_then(|rest| rest.split('(').next()) else { continue };
@@ -124,7 +125,7 @@ fn static_libraries(out: &Path) {
         let answer =
             answer.unwrap_or_else(|error| panic!("cannot run the C compiler `cc` (Debian package gcc): {error}"));
         let path = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
-        // The compiler answers with the bare name where it finds no such file.
+        // The compiler prints the bare name if it does not find the file.
         let path = Path::new(&path).canonicalize();
         let path = path.unwrap_or_else(|_| panic!("{library} is not installed (Debian package {package})"));
         let link = dir.join(library);
@@ -134,7 +135,8 @@ fn static_libraries(out: &Path) {
     println!("cargo:rustc-link-search=native={}", dir.display());
 }
 
-/// Cuts libclc down to the functions in [`LIBCLC`] and what they call: `OUT_DIR/libclc.bc`, and its hash, `OUT_DIR/libclc.id`.
+/// Extracts the functions in [`LIBCLC`] and those that they call: `OUT_DIR/libclc.bc`, and its hash,
+/// `OUT_DIR/libclc.id`.
 fn cut_libclc(out: &Path) {
     let prefix = llvm();
     let opt = prefix.join("bin/opt");
@@ -166,7 +168,7 @@ fn cut_libclc(out: &Path) {
     fs::write(out.join("libclc.id"), blake3::hash(&cut).to_hex().as_str()).expect("OUT_DIR can be written");
 }
 
-/// Assembles what stands as LLVM's IR in the host's back end, for `parallel.rs` and `quick.rs` there: `OUT_DIR/….bc`.
+/// Assembles a file of LLVM IR of the host's back end, for its `parallel.rs` and `quick.rs`: `OUT_DIR/….bc`.
 fn assemble(name: &str, out: &Path) {
     let source = format!("src/backend/host/{name}.ll");
     println!("cargo:rerun-if-changed={source}");
@@ -188,7 +190,8 @@ fn find_libclc(prefix: &Path) -> PathBuf {
     })
 }
 
-/// Where LLVM is. A source archive has no .cargo/config.toml, which says so in the repository: there it is Debian's place.
+/// The folder of LLVM. The repository sets it in .cargo/config.toml. A source archive lacks that file, so the default
+/// is Debian's folder.
 fn llvm() -> PathBuf {
     env::var_os("LLVM_SYS_221_PREFIX").map_or_else(|| PathBuf::from("/usr/lib/llvm-22"), PathBuf::from)
 }

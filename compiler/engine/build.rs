@@ -1,8 +1,9 @@
-//! The build id: what compiles, so that no digest is the same for two compilers that may make different code.
+//! The build id. It covers everything that affects the generated code, so that two compilers that may generate
+//! different code never produce the same digest.
 //!
-//! It covers the text of everything in `compiler/` that goes into the library (the prelude too), the workspace's lock
-//! file and settings, and what of LLVM and libclc is linked: the version, the names and sizes of its archives, and
-//! libclc itself. Paths and times stay out: two builds of one state have one id.
+//! It hashes all sources in `compiler/` that go into the library (including the prelude), the workspace's lock file and
+//! settings, and the linked parts of LLVM and libclc: the version, the names and sizes of LLVM's archives, and libclc
+//! itself. Paths and times are excluded, so two builds of one state have the same id.
 
 use std::{
     env, fs,
@@ -10,7 +11,7 @@ use std::{
     process::Command,
 };
 
-/// Beside this file's folder: what the compiler is made of.
+/// The sources of the compiler, relative to this file's folder.
 const SOURCES: &[&str] = &[
     "../src",
     "../build.rs",
@@ -35,8 +36,8 @@ fn main() {
     println!("cargo:rustc-env=WEFT_BUILD_ID={}", hasher.finalize().to_hex());
 }
 
-/// A file, or all files of a folder in the order of their names. What editors leave behind counts, too: better another
-/// id than one that is too many.
+/// Hashes a file, or all files of a folder in the order of their names. Backup files of editors are included: an id
+/// that changes needlessly is better than one that does not change when it must.
 fn add(hasher: &mut blake3::Hasher, path: &Path) {
     if !path.is_dir() {
         let bytes = fs::read(path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
@@ -58,7 +59,7 @@ fn feed(hasher: &mut blake3::Hasher, name: &str, bytes: &[u8]) {
 }
 
 fn add_llvm(hasher: &mut blake3::Hasher) {
-    // As compiler/build.rs has it.
+    // The same default as in compiler/build.rs.
     let prefix = env::var("LLVM_SYS_221_PREFIX").unwrap_or_else(|_| "/usr/lib/llvm-22".to_owned());
     let config = Path::new(&prefix).join("bin/llvm-config");
     let version = Command::new(&config).arg("--version").output();

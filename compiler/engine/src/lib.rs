@@ -1,4 +1,4 @@
-//! The engine: what a process keeps between the compiler and its faces, the command and the Python package.
+//! The engine: compiles for the command and the Python package, and caches the results.
 //!
 //! A request has a [`Digest`], the same in every process. [`Engine::compile`] compiles each digest once: a caller whose
 //! digest another thread is compiling waits for that thread, and results are cached for a while. No lock is held while
@@ -82,12 +82,12 @@ pub struct Compiled {
 }
 
 impl Engine {
-    /// An engine that has compiled nothing, and keeps nothing on the disk.
+    /// An engine with an empty cache and no disk cache.
     pub fn new() -> Self {
         Self::with_cache(None)
     }
 
-    /// An engine that has compiled nothing, and keeps what it compiles on the disk, too.
+    /// An engine with an empty cache, and optionally a disk cache.
     pub fn with_cache(disk: Option<DiskCache>) -> Self {
         Self { once: Once::new(KEPT_BYTES, weight), disk }
     }
@@ -106,7 +106,7 @@ impl Engine {
     ///
     /// # Panics
     ///
-    /// Where the compiler does. A thread that waited for the one that panicked gets an internal error.
+    /// If the compiler panics. A thread that waited for the one that panicked gets an internal error.
     pub fn compile(&self, request: &Request) -> Result<Outcome<Arc<Output>>, Failure> {
         let compile = || Some(pipeline::compile(request));
         let caller = Caller { on_disk: true, watch: None, poll: &|| false, begin: &|| None };
@@ -160,8 +160,8 @@ impl Engine {
         Some(made.map(|outcome| Compiled { outcome: Outcome::clone(&outcome), was_cached, is_lasting }))
     }
 
-    /// The type of what a request's function returns as a device function: [`pipeline::result_type_polled`]. It is found
-    /// anew each time. `None` if it is no longer wanted.
+    /// The return type of a request's function as a device function: [`pipeline::result_type_polled`]. It is not
+    /// cached. `None` if the caller no longer wants it.
     ///
     /// # Errors
     ///
@@ -174,8 +174,8 @@ impl Engine {
         self.once.alone(|| pipeline::result_type_polled(request, poll))
     }
 
-    /// The types of the expressions of a request's kernel: [`pipeline::expression_types_polled`]. They are found anew each time.
-    /// `None` if they are no longer wanted.
+    /// The types of the expressions of a request's kernel: [`pipeline::expression_types_polled`]. They are not cached.
+    /// `None` if the caller no longer wants them.
     pub fn expression_types_polled(
         &self,
         request: &Request,
@@ -188,13 +188,13 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// As [`Engine::compile`], but for the faults of weft's own that only LLVM finds.
+    /// As [`Engine::compile`], except for internal errors that only LLVM detects.
     pub fn check(&self, request: &Request) -> Result<Outcome<Checked>, Failure> {
         self.once.alone(|| pipeline::check(request))
     }
 
-    /// The names of what the plan of a request's kernel for the host consists of: [`pipeline::plan_features`]. They are found anew each
-    /// time.
+    /// The names of the features in the plan of a request's kernel for the host: [`pipeline::plan_features`]. They are
+    /// not cached.
     ///
     /// # Errors
     ///
@@ -222,7 +222,7 @@ impl Default for Engine {
     }
 }
 
-/// The description of a request in a list of the disk's entries.
+/// The description of a request's entry in a list of the disk cache.
 fn about(request: &Request) -> About {
     About::of(&request.function.ast.name, &request.args, request.target.to_string())
 }

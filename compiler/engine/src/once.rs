@@ -38,7 +38,7 @@ struct OnceState<K, V, E> {
 struct CachedValue<V> {
     value: Arc<V>,
     bytes: usize,
-    /// The clock of the last use: what was not used for the longest time goes first.
+    /// The clock of the last use. The least recently used value is evicted first.
     used: u64,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct OnceGuard<'a, K, V, E> {
 }
 
 impl<K: Clone + Eq + Hash, V, E: Clone> Once<K, V, E> {
-    /// Keeps at most `limit` bytes, where a value takes `weight` of it.
+    /// Caches at most `limit` bytes; `weight` is the size of a value.
     pub(crate) fn new(limit: usize, weight: fn(&V) -> usize) -> Self {
         let state = OnceState { kept: HashMap::new(), flights: HashMap::new(), others: 0, bytes: 0, clock: 0 };
         Self { state: Mutex::new(state), weight, limit, idle: Condvar::new() }
@@ -90,7 +90,7 @@ impl<K: Clone + Eq + Hash, V, E: Clone> Once<K, V, E> {
                 let flight = Arc::new(Flight { pilot: current(), landed: Mutex::new(None), done: Condvar::new() });
                 state.flights.insert(key.clone(), Arc::clone(&flight));
                 drop(state);
-                // From here on a panic, too, lands the flight.
+                // From here on, the flight also ends if this thread panics.
                 let mut pilot = Pilot { once: self, key: key.clone(), flight, landed: Some(Landed::Crashed) };
                 let made = make().map(|made| made.map(Arc::new));
                 pilot.landed = Some(match &made {
@@ -118,7 +118,7 @@ impl<K: Clone + Eq + Hash, V, E: Clone> Once<K, V, E> {
     /// Runs work for one caller: its result is not cached. [`Once::hold`] waits for it as for all other work.
     pub(crate) fn alone<T>(&self, make: impl FnOnce() -> T) -> T {
         self.lock().others += 1;
-        // A panic ends the work, too.
+        // Dropped also on a panic, which ends the work.
         let _work = Alone { once: self };
         make()
     }
@@ -133,7 +133,7 @@ impl<K: Clone + Eq + Hash, V, E: Clone> Once<K, V, E> {
     }
 
     fn lock(&self) -> MutexGuard<'_, OnceState<K, V, E>> {
-        // Nothing that can panic halfway through a change happens under the lock.
+        // No code that can panic halfway through a change runs under the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -150,7 +150,7 @@ impl<K: Clone + Eq + Hash, V, E> OnceState<K, V, E> {
         Some(Arc::clone(&kept.value))
     }
 
-    /// Keeps a value, and gives those that must go for it: the caller drops them outside of the lock.
+    /// Caches a value, and returns the evicted values: the caller drops them outside of the lock.
     fn keep(&mut self, key: K, value: Arc<V>, bytes: usize, limit: usize) -> Vec<CachedValue<V>> {
         self.clock += 1;
         self.bytes += bytes;
@@ -172,7 +172,7 @@ impl<K: Clone + Eq + Hash, V, E> OnceState<K, V, E> {
 /// The result of waiting for a flight.
 enum Waited<V, E> {
     Landed(Result<Arc<V>, E>),
-    /// Its pilot gave it up: the next one is welcome.
+    /// Its pilot gave it up: the caller tries again.
     Again,
     /// The waiting caller gave up.
     GivenUp,

@@ -1,4 +1,4 @@
-//! Digests: the same for the same request in every process, another one for every change.
+//! Digests: equal for the same request in every process, different after every change.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -122,14 +122,14 @@ fn host(triple: &str, name: &str, features: &str) -> Request {
     Request { target: Target::Host(Arc::new(cpu)), ..sample() }
 }
 
-/// The request for a CPU, with the plans of another one.
+/// The request for a CPU, with the execution plans of another one.
 fn planned(name: &str, features: &str) -> Request {
     let planned = Some(PlannedCpu { name: name.into(), features: features.into() });
     let cpu = HostCpu { planned, ..HostCpu::default() };
     Request { target: Target::Host(Arc::new(cpu)), ..sample() }
 }
 
-/// The request for a CPU, at a level of LLVM's optimization.
+/// The request for a CPU, at one of LLVM's optimization levels.
 fn optimized(level: u8) -> Request {
     let cpu = HostCpu { opt_level: Some(level), ..HostCpu::default() };
     Request { target: Target::Host(Arc::new(cpu)), ..sample() }
@@ -140,7 +140,7 @@ fn with(kernel: FunctionDef) -> Request {
     Request { function: Arc::new(kernel), ..sample() }
 }
 
-/// What is known of a call of an overloaded function.
+/// The answer to a query about a call of an overloaded function.
 fn answer(number: u32, name: Option<&str>, given: OverloadArgument, chosen: Result<(), Option<String>>) -> Answer {
     let ask = OverloadQuery { function: number, args: vec![(name.map(str::to_owned), given)] };
     Answer { ask, chosen: chosen.map(|()| Arc::new(function(file(SCALED), &[]))) }
@@ -151,7 +151,7 @@ fn answered(answers: Vec<Answer>) -> Request {
     Request { overloads: Overloads { answers, ..Overloads::default() }, ..sample() }
 }
 
-/// The request with something that is overloaded by its path.
+/// The request with an overloaded function that is named by its path.
 fn overloading(path: &str, number: u32, name: &str) -> Request {
     let members = BTreeMap::from([(path.to_owned(), Overloaded { number, name: name.to_owned() })]);
     Request { overloads: Overloads { members, ..Overloads::default() }, ..sample() }
@@ -170,7 +170,7 @@ fn calling(scaled: FunctionDef) -> Request {
     with(function(file(KERNEL), &globals(&Arc::new(scaled))))
 }
 
-/// The device function with something else on GPUs.
+/// The device function with another body on GPUs.
 fn on_gpu(body: GpuBody) -> FunctionDef {
     FunctionDef { gpu: Some(body), ..function(file(SCALED), &[]) }
 }
@@ -179,7 +179,7 @@ fn external() -> External {
     External { symbol: "f".into(), abi: Abi::Numba, cooperative: false, python: false }
 }
 
-/// The request with the kernel's text elsewhere.
+/// The request with the kernel's source text at another location.
 fn placed(change: impl FnOnce(&mut SourceFile)) -> Request {
     let mut source = file(KERNEL);
     change(&mut source);
@@ -189,7 +189,7 @@ fn placed(change: impl FnOnce(&mut SourceFile)) -> Request {
 #[test]
 fn the_same_request_has_the_same_digest_in_every_process() {
     assert_eq!(Digest::of(&sample()), Digest::of(&sample()));
-    // What is fed changes only on purpose: files that hold digests become worthless then.
+    // The encoding changes only on purpose: it invalidates all files that contain digests.
     assert_eq!(
         Digest::for_build(&sample(), ["test", "build", "library"]).to_string(),
         "a4aede0a9b7b6d3a4285739250fd76408838afcda7c67ac784e1423ef8926552"
@@ -209,7 +209,7 @@ fn libraries_are_told_apart_by_their_bytes() {
         assert_eq!(first, Digest::of(&with(&one)));
         assert_eq!(first, Digest::of(&with(&same)));
     }
-    // What lies where another one lay.
+    // Libraries that are allocated at the address of an earlier one.
     for byte in 3..100 {
         assert_ne!(first, Digest::of(&with(&Arc::new(vec![byte]))));
         assert_ne!(Digest::of(&with(&Arc::new(vec![byte]))), Digest::of(&with(&Arc::new(vec![byte + 100]))));
@@ -246,7 +246,7 @@ fn a_function_is_its_content_however_many_copies_of_it_there_are() {
 
 #[test]
 fn a_function_with_many_ways_to_it_is_digested_once() {
-    // 2^60 ways lead from the first to the last.
+    // 2^60 paths lead from the first to the last.
     let mut last = Arc::new(function(file(SCALED), &[]));
     for _ in 0..60 {
         let both = [("a", Captured::Function(Arc::clone(&last))), ("b", Captured::Function(last))];
@@ -290,7 +290,7 @@ fn every_change_gives_another_digest() {
     };
     let requests = vec![
         sample(),
-        // The kernel: its text, its place, its name, its parameters, what its names mean.
+        // The kernel: its source text, location, name, parameters, and the meanings of its names.
         placed(|source| source.text = KERNEL.replace("i < r.size", "i <= r.size")),
         placed(|source| source.name = "dir/other.py".into()),
         placed(|source| source.first_line = 8),
@@ -441,7 +441,7 @@ fn every_change_gives_another_digest() {
         taking(ArgType::Record(record(&[("x", DType::F32)], false))),
         taking(ArgType::Record(record(&[("y", DType::F32)], false))),
         taking(record(&[("x", DType::F32)], false).into()),
-        // Target, options, texts.
+        // Target, options, strings.
         Request { target: Target::Sm(90, ""), ..sample() },
         Request { target: Target::Sm(100, "a"), ..sample() },
         host("", "", ""),

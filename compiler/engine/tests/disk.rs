@@ -1,4 +1,4 @@
-//! What is kept on the disk: found again where it is whole, and never an error.
+//! The disk cache: an intact entry is found again, a damaged one is never an error.
 
 use std::{
     env, fs,
@@ -21,7 +21,7 @@ use weft_compiler::{
 };
 use weft_engine::{About, Caller, Digest, DiskCache, Engine};
 
-/// A folder of a test's own, removed behind it.
+/// A test's own folder, removed at the end of the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -97,7 +97,7 @@ fn caller(on_disk: bool) -> Caller<'static> {
     Caller { on_disk, watch: None, poll: &|| false, begin: &|| None }
 }
 
-/// Compiles with an engine of its own, as another process would. Gives the code, and whether it was kept.
+/// Compiles with an engine of its own, as another process would. Returns the code, and whether it was cached.
 fn compiled(cache: &DiskCache, request: &Request) -> (Vec<u8>, bool) {
     let engine = Engine::with_cache(Some(cache.clone()));
     let made = engine.compile_polled(request, &caller(true)).expect("nobody gives it up").expect("a good kernel");
@@ -136,7 +136,7 @@ fn errors_and_addresses_of_the_process_are_not_kept() {
     engine.compile(&wrong).expect_err("an argument is missing");
     let array = ArrayType { dtype: DType::F32, ndim: 1, layout: Layout::C, readonly: false };
     let on_device = Captured::DeviceArray(array, 4096, vec![1], vec![4]);
-    // Also where it is a device function's.
+    // Also if the array belongs to a device function.
     let inner = request(3, &[("r0", on_device.clone())]).function;
     for value in [on_device, Captured::Function(inner)] {
         engine.compile(&request(2, &[("x", value)])).expect("a good kernel");
@@ -170,7 +170,7 @@ fn no_damage_is_believed() {
     let other = folder.files().into_iter().find(|path| *path != file).expect("two files");
     fs::copy(&other, &file).expect("it can be written");
     assert_eq!(cache.read(&key(1)), None);
-    // What is no file at all.
+    // A folder instead of a file.
     fs::remove_file(&file).expect("it is there");
     fs::create_dir(&file).expect("it can be made");
     assert_eq!(cache.read(&key(1)), None);
@@ -201,7 +201,7 @@ fn what_is_damaged_is_compiled_again_and_replaced() {
     assert_eq!(cache.entries().expect("it can be read").len(), 1);
     assert_eq!(compiled(&cache, &request), (code.clone(), false));
     assert_eq!(fs::read(&file).expect("it is there"), whole);
-    // A whole entry of something that no outcome was written as.
+    // An intact entry whose content is not an encoded outcome.
     cache.write(&Digest::of(&request), &about(), b"nothing of weft's");
     assert_eq!(compiled(&cache, &request), (code.clone(), false));
     assert_eq!(compiled(&cache, &request), (code, true));
@@ -232,7 +232,7 @@ fn a_folder_that_cannot_be_written_is_no_error() {
 #[test]
 fn what_was_used_longest_ago_goes_first() {
     let folder = Folder::new();
-    // 4 KiB each, of which a shard holds sixteen.
+    // Each has 4 KiB; a shard holds sixteen.
     let cache = folder.cache(16 * (16 * 4096));
     let content = vec![7; 4096 - 256];
     let kept = |number| cache.read(&key(number)).is_some();
@@ -241,7 +241,7 @@ fn what_was_used_longest_ago_goes_first() {
         cache.write(&key(number), &about(), &content);
         let bytes: u64 = cache.entries().expect("it can be read").iter().map(|entry| entry.bytes).sum();
         assert!(bytes <= cache.limit() + cache.limit() / 8, "{bytes} bytes after {number}");
-        // The first one is used all the time, the others never.
+        // The first entry is used all the time, the others never.
         assert!(kept(0), "the first is gone after {number}");
         for file in folder.files() {
             let age = fs::metadata(&file).and_then(|known| known.modified()).expect("it is there");
@@ -302,7 +302,7 @@ fn clearing_removes_entries_and_nothing_else() {
     assert_eq!(cache.entries().expect("it can be read"), []);
 }
 
-/// Keeps writing the same forty entries, until it is killed. Run by the test below, in a process of its own.
+/// Writes the same forty entries until it is killed. The test below runs it in its own process.
 #[test]
 #[ignore = "writes until it is killed: another test runs it"]
 fn write_for_ever() {
@@ -316,7 +316,7 @@ fn write_for_ever() {
     }
 }
 
-/// Some kilobytes whose every part says what they are.
+/// Some kilobytes that repeat the entry's number and round.
 fn content(number: usize, round: u64) -> Vec<u8> {
     let part: Vec<u8> = [number as u64, round].into_iter().flat_map(u64::to_le_bytes).collect();
     part.repeat(4_000)
@@ -337,7 +337,7 @@ fn a_writer_that_is_killed_leaves_nothing_that_is_believed() {
                 command.spawn().expect("this program runs")
             })
             .collect();
-        // At another place each time.
+        // Kills the writers at a different time in each iteration.
         while cache.entries().expect("it can be read").len() < 1 + kill {
             thread::sleep(Duration::from_millis(1));
         }

@@ -1,4 +1,4 @@
-//! What was compiled, as bytes and back: the same, and nothing but what was written.
+//! Encoding and decoding: a result is decoded as it was encoded, and other bytes are rejected.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -20,7 +20,7 @@ use weft_compiler::{
 };
 use weft_engine::{Malformed, decode, encode};
 
-/// Reads what was written, and compares.
+/// Encodes, decodes and compares.
 fn there_and_back(output: &Output) -> Vec<u8> {
     let bytes = written(output);
     let read = decode(&bytes).expect("what was written is read").made().expect("it was made");
@@ -150,7 +150,7 @@ fn faults() -> Faults {
     }
 }
 
-/// An output with every variant that there is.
+/// An output that contains every variant.
 fn everything() -> Output {
     let fields = [
         (SlotField::Value, SlotType::Scalar(Scalar::F32)),

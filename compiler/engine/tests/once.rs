@@ -1,4 +1,4 @@
-//! `once.rs` under loom: every interleaving of a few threads that ask for the same and for different things.
+//! `once.rs` under loom: all interleavings of a few threads that request the same and different keys.
 
 #![allow(dead_code, unreachable_pub, missing_docs, reason = "the module is the engine's, with other locks")]
 
@@ -33,7 +33,7 @@ fn texts(limit: usize) -> Arc<Texts> {
 fn get(once: &Texts, key: u32, made: &AtomicUsize) -> Result<String, String> {
     let make = || {
         made.fetch_add(1, SeqCst);
-        // Others may run while the work is done.
+        // Other threads may run during the work.
         thread::yield_now();
         Some(if key < 10 { Ok(format!("value {key}")) } else { Err(format!("error {key}")) })
     };
@@ -48,7 +48,7 @@ fn one_makes_what_two_ask_for() {
 
 #[test]
 fn one_makes_what_three_ask_for() {
-    // With three threads all interleavings are too many: those in which at most two threads are stopped midway.
+    // Three threads have too many interleavings to try all. This tries those with at most two preemptions.
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(2);
     model.check(|| several(3));
@@ -100,12 +100,12 @@ fn everyone_gets_the_error_and_the_next_one_tries_again() {
     });
 }
 
-/// Lands a flight as a panic does: the work ends without a result.
+/// Ends a flight by a panic, without a result.
 fn crash(once: &Texts) {
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         once.get(&1, || std::panic::resume_unwind(Box::new("on purpose")), || "crashed".to_owned(), &|| false)
     }));
-    // Whoever came second waited, and has an error instead.
+    // If the other thread came first, this one has its value; if it waited for the thread that panicked, an error.
     if let Ok(Some(result)) = panicked {
         assert!(matches!(result.as_deref().map(String::as_str), Ok("value 1") | Err(_)));
     }
@@ -167,7 +167,7 @@ fn what_is_asked_for_in_the_midst_of_it_is_made_apart() {
 #[test]
 fn the_least_recently_used_goes_first() {
     loom::model(|| {
-        // Room for two values of seven bytes.
+        // The cache holds two values of seven bytes.
         let (once, made) = (texts(15), Arc::new(AtomicUsize::new(0)));
         for key in [1, 2, 1, 3, 1] {
             assert_eq!(get(&once, key, &made), Ok(format!("value {key}")));
@@ -190,7 +190,7 @@ fn neither_is_work_that_nobody_else_asks_for() {
     held(|once, work| once.alone(|| Ok(work())).map(drop));
 }
 
-/// Another thread does some work while this one holds all work up.
+/// Another thread works while this one holds the cache.
 fn held(begin: fn(&Texts, &dyn Fn() -> String) -> Result<(), String>) {
     loom::model(move || {
         let (once, made) = (texts(100), Arc::new(AtomicUsize::new(0)));

@@ -1,11 +1,12 @@
-//! The digest of a request: the same for the same request in every process and on every machine, another one as soon
-//! as anything differs that its result depends on.
+//! The digest of a request. The same request has the same digest in every process and on every machine. If anything
+//! differs that its result depends on, the digest differs.
 //!
-//! No address, hash seed or order of a hash map goes into it, and nothing in the byte order or word size of the
-//! machine. Every value is fed with a tag of its kind, every text and list with its length, so that no two requests
-//! are fed alike. A function is fed as its text and place, from which its tree follows, with what its free names mean;
-//! a function that it calls is fed as its own digest, made once however many callers it has. Definitions cannot form a
-//! circle: each is made of those that it refers to, and a call back is the number of one that the request leads to.
+//! The hash covers no addresses, hash seeds or iteration orders of hash maps, and does not depend on the machine's byte
+//! order or word size. Each value is hashed with a tag of its kind, each string and list with its length, so that no
+//! two requests have the same encoding. A function is hashed as its source text, its location, and the meaning of its
+//! free names; its tree follows from these. A function that it calls is hashed as its own digest, computed once for any
+//! number of callers. Definitions are acyclic: each consists of those that it refers to, and a recursive call is the
+//! number of a function that the request leads to.
 
 mod request;
 mod types;
@@ -18,11 +19,11 @@ use weft_compiler::{
     request::{FunctionDef, Keep, Request},
 };
 
-/// What compiles: its version, its text with LLVM's version (`build.rs`), and the math library in it. Another one may make
-/// another thing of a request.
+/// The build of the compiler: its version, the hash of its sources and LLVM's version (`build.rs`), and the hash of its
+/// math library. Another build may generate other code for the same request.
 pub const BUILD: [&str; 3] = [VERSION, env!("WEFT_BUILD_ID"), LIBCLC_HASH];
 
-/// 256 bits that stand for a request.
+/// A 256-bit hash that identifies a request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest([u8; 32]);
 
@@ -37,17 +38,17 @@ impl Digest {
         Self::and_reach(request, build).0
     }
 
-    /// The digest of a request to this compiler, and whether another process may make the same request: no address of this
-    /// one is in it.
+    /// The digest of a request to this compiler, and whether another process may make the same request: the request
+    /// contains no address of this process.
     pub(crate) fn and_is_lasting(request: &Request) -> (Self, bool) {
         Self::and_reach(request, BUILD)
     }
 
-    /// The digest of machine code that a driver makes of what this weft has compiled.
+    /// The digest of machine code that a driver generates from code that this build of weft has compiled.
     pub fn of_machine_code(code: &MachineCode<'_>) -> Self {
         let MachineCode { compute_capability: (major, minor), driver, max_registers, inputs } = *code;
         let mut feed = Feed::default();
-        // Another number where the runtime has other code made of the same pieces.
+        // Increase the number when the runtime builds other code from the same inputs.
         feed.text("weft machine code 1");
         for part in BUILD {
             feed.text(part);
@@ -65,11 +66,11 @@ impl Digest {
         Self(feed.finish())
     }
 
-    /// The digest of what was measured of a kernel's code on a device, for blocks and grids like these: the power of
-    /// two that a grid reaches, and by what its extents can be divided.
+    /// The digest of a measurement of a kernel's code on a device, for one block and a class of grids: `grid` is the
+    /// highest power of two that the grid reaches, `multiples` has factors that divide its extents.
     pub fn of_measurement(code: &[u8], device: &str, block: [u32; 3], grid: u32, multiples: [u32; 3]) -> Self {
         let mut feed = Feed::default();
-        // Another number where something else is kept, or it means something else.
+        // Increase the number when the contents or the meaning of a measurement change.
         feed.text("weft measurement 2");
         for part in BUILD {
             feed.text(part);
@@ -82,7 +83,7 @@ impl Digest {
         Self(feed.finish())
     }
 
-    /// Its bytes.
+    /// The bytes of the digest.
     pub(crate) fn bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -108,7 +109,7 @@ impl Digest {
     }
 }
 
-/// Hexadecimal digits.
+/// Formats a digest as hexadecimal digits.
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
@@ -121,11 +122,11 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// The digests of the functions of one request, by address: each is made once.
+/// The digests of the functions of one request, by address. Each is computed once.
 #[derive(Default)]
 struct Functions {
     digests: HashMap<*const FunctionDef, [u8; 32]>,
-    /// An address of this process was fed.
+    /// Whether an address of this process was hashed.
     has_addresses: bool,
 }
 
@@ -143,7 +144,7 @@ impl Functions {
     }
 }
 
-/// What is fed to the hash, in a form that can be read in one way only.
+/// The input of the hash, in an unambiguous encoding.
 #[derive(Default)]
 struct Feed {
     hasher: blake3::Hasher,

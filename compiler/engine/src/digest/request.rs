@@ -1,4 +1,5 @@
-//! How what a request holds besides types is fed: functions with what their names mean, overloads, target and options.
+//! Hashes the parts of a request besides types: functions with the meanings of their names, overloads, target and
+//! options.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -125,7 +126,7 @@ impl Feed {
         }
     }
 
-    /// Where something stands, and its text: as much as messages and line tables show of it.
+    /// Hashes a location and its source text, as far as messages and line tables show them.
     fn location(&mut self, file: &SourceFile, span: Span) {
         let (line, column) = file.line_column(span.start);
         self.text(&file.name);
@@ -383,8 +384,9 @@ impl Feed {
     }
 }
 
-/// The hash of a library of half a megabyte, which most requests of a process share. It is made once for as long as they do: a
-/// weak reference keeps another library from having the same address.
+/// The hash of a library of half a megabyte, which most requests of a process share. It is computed once for
+/// consecutive requests with the same library: the weak reference prevents another library from being allocated at the
+/// same address.
 fn library(bitcode: &Arc<Vec<u8>>) -> [u8; 32] {
     struct Hashed(Weak<Vec<u8>>, [u8; 32]);
     static LAST: Mutex<Option<Hashed>> = Mutex::new(None);

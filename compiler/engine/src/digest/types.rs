@@ -1,4 +1,5 @@
-//! How types are fed: compound ones and classes as their descriptions, since their numbers are this process's alone.
+//! Hashes types. Compound types and classes are hashed as their descriptions, because their numbers are only valid in
+//! this process.
 
 use weft_artifact::{ArgType, ArrayType, Class, ClassId, ClassKind, Compound, DType, Number, RecordField, Time};
 
@@ -9,7 +10,7 @@ impl Feed {
         self.text(number.into().name());
     }
 
-    /// A compound type is fed as its description: its number is this process's alone.
+    /// Hashes a compound type as its description: its number is only valid in this process.
     pub(super) fn dtype(&mut self, dtype: DType) {
         let id = match dtype {
             DType::Number(number) => {
@@ -57,7 +58,7 @@ impl Feed {
         self.optional(unit, |feed, unit| feed.text(unit.name()));
     }
 
-    /// A class is fed as its description, for the same reason.
+    /// Hashes a class as its description: its number is only valid in this process.
     pub(super) fn class(&mut self, class: ClassId) {
         let Class { kind, name, identity, fields } = class.get();
         self.tag(match kind {

@@ -1,6 +1,7 @@
-//! An entry's bytes: a mark, a hash of all that follows, the key, what a list shows of it, and what is kept.
+//! The bytes of an entry: magic bytes, a hash of everything after it, the key, the description that a list shows, and
+//! the content.
 //!
-//! The hash covers everything behind it, so that any damage, and any cut, is seen.
+//! A reader detects any damaged or truncated file by the hash.
 
 use std::{fs::File, io::Read as _, path::Path};
 
@@ -11,28 +12,28 @@ use crate::{
     encode::{Encode, Malformed, Reader, fields},
 };
 
-/// What every entry begins with; the last but one is the version of what follows.
+/// The first bytes of every entry; the sixth byte is the version of the format.
 const MAGIC: &[u8; 8] = b"weft\0\x01\r\n";
 /// Bytes of a hash.
 const HASH: usize = 32;
-/// A list reads so much of an entry: what it shows is in front.
+/// Bytes that a list reads of an entry: the description is at the front.
 const HEAD: u64 = 16 << 10;
 
-/// What a list shows of an entry.
+/// The description of an entry in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
     /// The function's name.
     pub name: String,
     /// The types of its arguments, with commas between.
     pub args: String,
-    /// `host`, or such as `sm_90`; with ` cubin` behind it where a driver's machine code is kept.
+    /// `host`, or such as `sm_90`; with the suffix ` cubin` for a driver's machine code.
     pub target: String,
-    /// The build of weft that wrote it, and alone reads it.
+    /// The build of weft that wrote the entry. Only this build reads it.
     pub build: String,
 }
 
 impl About {
-    /// What a list shows of something that this weft has made.
+    /// The description of an entry that this build of weft writes.
     pub fn of<'a>(name: &str, args: impl IntoIterator<Item = &'a ArgType>, target: String) -> Self {
         let args: Vec<String> = args.into_iter().map(ToString::to_string).collect();
         let [version, text, _] = BUILD;
@@ -43,7 +44,7 @@ impl About {
 
 fields!(About { name, args, target, build });
 
-/// The bytes of an entry.
+/// Encodes an entry.
 pub(super) fn bytes(key: &Digest, about: &About, content: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(content.len() + 512);
     bytes.extend(MAGIC);
@@ -56,7 +57,7 @@ pub(super) fn bytes(key: &Digest, about: &About, content: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What is kept in an entry of a key; `None` if it is not whole, or no such entry.
+/// The content of an entry; `None` if the entry is damaged or has another key.
 pub(super) fn content<'a>(bytes: &'a [u8], key: &Digest) -> Option<&'a [u8]> {
     let (hash, hashed) = bytes.strip_prefix(MAGIC)?.split_first_chunk::<HASH>()?;
     if blake3::hash(hashed) != *hash {
@@ -68,7 +69,7 @@ pub(super) fn content<'a>(bytes: &'a [u8], key: &Digest) -> Option<&'a [u8]> {
     (its_key == key.bytes()).then(|| reader.rest())
 }
 
-/// What a list shows of an entry, of which only the front is looked at.
+/// The description of an entry. Only the front of the file is read.
 pub(super) fn about(path: &Path) -> Option<About> {
     let mut front = Vec::new();
     File::open(path).ok()?.take(HEAD).read_to_end(&mut front).ok()?;

@@ -1,14 +1,16 @@
-//! What was compiled, kept on the disk for other processes: a folder with a file an entry.
+//! The disk cache: compiled code for other processes, in a folder with one file per entry.
 //!
-//! - An entry is written under another name and renamed, so that nobody reads a part of one, whoever is killed meanwhile and
-//!   however many write the same one.
-//! - It is believed only where the hash in it is that of its bytes and its key is the one that was asked for (`entry.rs`).
-//!   Anything else is no entry, and is compiled again and replaced.
-//! - No failure is an error: what cannot be read is compiled, what cannot be written is not kept.
-//! - Only files whose names are those of entries are ever removed, whatever else lies in the folder.
+//! - A writer writes an entry under a temporary name and renames it. So no reader sees a partial entry, even if a
+//!   writer is killed or several processes write the same one.
+//! - A reader accepts an entry only if its hash matches its bytes and its key is the requested one (`entry.rs`).
+//!   Otherwise the request is compiled again and the entry is replaced.
+//! - Failures are not errors: if an entry cannot be read, the request is compiled; if it cannot be written, it is not
+//!   cached.
+//! - Only files with names of entries are ever removed. Other files in the folder are preserved.
 //!
-//! Entries lie in sixteen shards, by the first digit of their key. Each holds its part of the limit: what was used longest
-//! ago goes first (`shard.rs`). A file's time of modification is that of its last use, to a day.
+//! Entries are stored in sixteen shards, by the first digit of their key. Each shard has an equal part of the size
+//! limit and removes the least recently used entries first (`shard.rs`). A file's modification time is the time of its
+//! last use, to a day.
 
 mod entry;
 mod shard;
@@ -27,7 +29,7 @@ use crate::digest::Digest;
 /// Shards of a cache.
 const SHARDS: u64 = 16;
 
-/// An entry whose last use is noted and is not longer ago is not noted again.
+/// The modification time of an entry is not updated again within this time.
 const NOTED_FOR: Duration = Duration::from_hours(24);
 
 /// A folder of entries.
@@ -37,10 +39,10 @@ pub struct DiskCache {
     limit: u64,
 }
 
-/// An entry as a list shows it.
+/// An entry in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// What it is kept for; `None` where the file is damaged or another version of weft's.
+    /// The description; `None` if the file is damaged or written by another version of weft.
     pub about: Option<About>,
     /// Its size.
     pub bytes: u64,
@@ -49,25 +51,25 @@ pub struct Entry {
 }
 
 impl DiskCache {
-    /// The cache in a folder, which need not be there yet, with about so many bytes at most.
+    /// The cache in a folder, which need not exist, with a size limit of about `limit` bytes.
     pub fn new(folder: PathBuf, limit: u64) -> Self {
         Self { folder, limit }
     }
 
-    /// Its folder.
+    /// The folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// About the most bytes that it holds.
+    /// The size limit in bytes.
     pub fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// What is kept under a key.
+    /// Reads the content of a key's entry.
     pub fn read(&self, key: &Digest) -> Option<Vec<u8>> {
         let path = self.shard_of(key).join(key.to_string());
-        // What is no file, such as a pipe, may never end.
+        // Reading something that is not a regular file, such as a pipe, may never end.
         let known = fs::metadata(&path).ok().filter(fs::Metadata::is_file)?;
         let bytes = fs::read(&path).ok()?;
         let content = entry::content(&bytes, key)?;
@@ -78,18 +80,18 @@ impl DiskCache {
         Some(content.to_vec())
     }
 
-    /// Keeps something under a key.
+    /// Stores content for a key.
     pub fn write(&self, key: &Digest, about: &About, content: &[u8]) {
         let shard = shard::Shard { folder: self.shard_of(key), limit: self.limit / SHARDS };
         shard.write(key, &entry::bytes(key, about, content));
     }
 
-    /// Removes what is kept under a key, if anything is and it can be removed.
+    /// Removes a key's entry, if there is one and it can be removed.
     pub fn remove(&self, key: &Digest) {
         let _removed: io::Result<()> = fs::remove_file(self.shard_of(key).join(key.to_string()));
     }
 
-    /// All entries, those that were used last first.
+    /// All entries, the most recently used first.
     ///
     /// # Errors
     ///
@@ -104,7 +106,8 @@ impl DiskCache {
         Ok(entries)
     }
 
-    /// Removes all entries, and what writers that were killed have left. Gives how many entries there were, and their bytes.
+    /// Removes all entries, and temporary files of writers that were killed. Returns the number of entries and of their
+    /// bytes.
     ///
     /// # Errors
     ///
@@ -117,14 +120,14 @@ impl DiskCache {
                     count += 1;
                     bytes += file.bytes;
                 }
-                // Somebody else was quicker.
+                // Another process has removed it.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
         }
         for shard in self.shards() {
             shard.remove_unfinished(Duration::ZERO)?;
-            // One with something else in it stays.
+            // A folder that contains other files is preserved.
             let _removed: io::Result<()> = fs::remove_dir(shard.folder);
         }
         Ok((count, bytes))

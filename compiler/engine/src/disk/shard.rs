@@ -13,11 +13,11 @@ use crate::digest::Digest;
 
 /// Hexadecimal digits of a key: an entry's name.
 const DIGITS: usize = 64;
-/// What comes behind an entry's name as long as it is written.
+/// The suffix of an entry's name while it is written.
 const UNFINISHED: &str = ".tmp";
-/// Nobody writes an entry for longer: what is older was left by a writer that was killed.
+/// A temporary file that is older than this belongs to a writer that was killed.
 const LONGEST_WRITE: Duration = Duration::from_hours(1);
-/// A shard is looked through once for so many times its limit that are written to it.
+/// A shard is checked for its size about once per `limit / LOOKS` bytes written to it.
 const LOOKS: u64 = 64;
 
 /// See the module.
@@ -35,7 +35,7 @@ pub(super) struct EntryFile {
 }
 
 impl Shard {
-    /// Writes an entry, if it can be written and is not more than a quarter of what there is room for.
+    /// Writes an entry, if it can be written and is at most a quarter of the limit.
     pub(super) fn write(&self, key: &Digest, bytes: &[u8]) {
         let size = bytes.len() as u64;
         if size > self.limit / 4 || fs::create_dir_all(&self.folder).is_err() {
@@ -45,10 +45,11 @@ impl Shard {
         let unfinished = self.folder.join(format!("{name}.{}{UNFINISHED}", unlike_others()));
         let written = write_new(&unfinished, bytes).and_then(|()| fs::rename(&unfinished, self.folder.join(name)));
         if written.is_err() {
-            // It may not be there.
+            // The file may not exist.
             let _removed: io::Result<()> = fs::remove_file(&unfinished);
         }
-        // About one entry in so many, chosen by its key: a look for each would cost as much as the write.
+        // The size is checked after a fraction of the writes, chosen by the key: checking after each would cost as much
+        // as the write.
         let [.., chance, _] = key.bytes();
         let wanted = size.saturating_mul(LOOKS).saturating_mul(256) / self.limit.max(1);
         if u64::from(*chance) < wanted {
@@ -56,7 +57,7 @@ impl Shard {
         }
     }
 
-    /// Removes what was used longest ago until an eighth of the room is free, if there is too much.
+    /// If the shard is over its limit, removes the least recently used entries until an eighth of the limit is free.
     fn make_room(&self) {
         let _removed: io::Result<()> = self.remove_unfinished(LONGEST_WRITE);
         let Ok(mut kept) = self.kept() else { return };
@@ -69,7 +70,7 @@ impl Shard {
             if bytes <= self.limit / 8 * 7 {
                 break;
             }
-            // Where another process was quicker, it counts as removed, too.
+            // If another process has removed it already, it counts as removed, too.
             let _removed: io::Result<()> = fs::remove_file(&file.path);
             bytes -= file.bytes;
         }
@@ -93,7 +94,7 @@ impl Shard {
         Ok(kept)
     }
 
-    /// Removes what writers have left that were killed: what was not written to for a time.
+    /// Removes temporary files of killed writers: those not written to for `age`.
     pub(super) fn remove_unfinished(&self, age: Duration) -> io::Result<()> {
         self.each(|name, path| {
             let is_unfinished = name.get(..DIGITS).is_some_and(is_key)
@@ -112,7 +113,7 @@ impl Shard {
         })
     }
 
-    /// Goes through the files; there are none where there is no folder.
+    /// Calls `look` for each file. A missing folder has no files.
     fn each(&self, mut look: impl FnMut(&str, PathBuf) -> io::Result<()>) -> io::Result<()> {
         let files = match fs::read_dir(&self.folder) {
             Ok(files) => files,
@@ -138,7 +139,8 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     OpenOptions::new().write(true).create_new(true).open(path)?.write_all(bytes)
 }
 
-/// What no other writer has: another machine on the same network may have a process of the same number.
+/// A string that no other writer has. The process id alone is not unique: another machine on the same network may have
+/// a process with the same id.
 fn unlike_others() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();

@@ -1,11 +1,11 @@
-//! What a compilation made, as bytes and back: for other processes.
+//! Encodes the result of a compilation as bytes, and decodes it, for other processes.
 //!
-//! Numbers are little-endian, texts and lists have their length in front, a variant is a byte. What a process numbers for
-//! itself (compound types, classes) is written as its description, and numbered anew where it is read. Structures are taken
-//! apart and put together field by field, without `..`, and variants by `match`, so that neither a field nor a variant that
-//! is new compiles before it is written here. What is read is taken at its word as far as it has a meaning: whoever keeps
-//! bytes sees to it that they are those that were written (a digest), and that the same build reads them
-//! ([`BUILD`](crate::BUILD)). Bytes that have no meaning are [`Malformed`], never a panic.
+//! Numbers are little-endian, strings and lists have a length prefix, a variant is a byte. Objects that each process
+//! numbers for itself (compound types, classes) are written as their descriptions, and get new numbers in the reading
+//! process. Structures are encoded field by field, without `..`, and variants by `match`, so that a new field or
+//! variant does not compile until it is encoded here. The reader does not validate more than the encoding: the caller
+//! ensures that the bytes are those that were written (by a digest), and that the same build reads them
+//! ([`BUILD`](crate::BUILD)). Bytes that are not a valid encoding result in [`Malformed`], never in a panic.
 
 mod artifact;
 mod output;
@@ -14,14 +14,14 @@ use std::sync::Arc;
 
 use weft_compiler::{pipeline::Output, request::Outcome};
 
-/// Bytes that no output was written as.
+/// The error for bytes that are not a valid encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
-/// How deep types and constants may lie in each other. What is deeper is not read, and compiled again.
+/// The limit of nesting of types and constants. A deeper result is not read, and compiled again.
 const MAX_DEPTH: u32 = 256;
 
-/// The bytes of what came of a request.
+/// Encodes the result of a request.
 pub fn encode(outcome: &Outcome<Arc<Output>>) -> Vec<u8> {
     let code = match outcome {
         Outcome::Made(output) => output.artifact.code.len(),
@@ -32,30 +32,30 @@ pub fn encode(outcome: &Outcome<Arc<Output>>) -> Vec<u8> {
     bytes
 }
 
-/// What bytes were written from.
+/// Decodes the result of a request.
 ///
 /// # Errors
 ///
-/// [`Malformed`] for others, if they have no meaning.
+/// [`Malformed`] if the bytes are not a valid encoding.
 pub fn decode(bytes: &[u8]) -> Result<Outcome<Arc<Output>>, Malformed> {
     let mut reader = Reader::new(bytes);
     let outcome = Outcome::read(&mut reader)?;
     if reader.rest().is_empty() { Ok(outcome) } else { Err(Malformed) }
 }
 
-/// Bytes that are read from front to back.
+/// Reads bytes from front to back.
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],
     depth: u32,
 }
 
 impl<'a> Reader<'a> {
-    /// Begins at the front.
+    /// Starts at the front.
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes, depth: 0 }
     }
 
-    /// What was not read.
+    /// The bytes that have not been read.
     pub(crate) fn rest(&self) -> &'a [u8] {
         self.rest
     }
@@ -66,13 +66,13 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// How many items follow; each has a byte at least.
+    /// Reads the number of items that follow; each takes at least a byte.
     fn len(&mut self) -> Result<usize, Malformed> {
         let len = usize::try_from(u64::read(self)?).map_err(|_| Malformed)?;
         if len <= self.rest.len() { Ok(len) } else { Err(Malformed) }
     }
 
-    /// Something that may hold more of its kind.
+    /// Reads a value that may contain values of its own kind.
     fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, Malformed>) -> Result<T, Malformed> {
         if self.depth == MAX_DEPTH {
             return Err(Malformed);
@@ -84,15 +84,15 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What has a form in bytes. What is written takes a byte at least.
+/// A type that can be encoded. The encoding of each value takes at least a byte.
 pub(crate) trait Encode: Sized {
-    /// Appends its bytes.
+    /// Appends the encoding.
     fn write(&self, out: &mut Vec<u8>);
-    /// Reads what was written.
+    /// Decodes a value.
     fn read(from: &mut Reader<'_>) -> Result<Self, Malformed>;
 }
 
-/// A structure: its fields, in the order in which they are named.
+/// Implements [`Encode`] for a structure: its fields, in the given order.
 macro_rules! fields {
     ($type:ty { $($field:ident),* $(,)? }) => {
         impl Encode for $type {
@@ -108,7 +108,7 @@ macro_rules! fields {
     };
 }
 
-/// An enumeration: the byte of each variant, and what it holds.
+/// Implements [`Encode`] for an enumeration: the byte of each variant, and its fields.
 macro_rules! variants {
     ($type:ty { $($tag:literal => $variant:ident $(( $($item:ident),* ))? $({ $($field:ident),* })?),* $(,)? }) => {
         impl Encode for $type {
@@ -138,7 +138,7 @@ macro_rules! variants {
 pub(crate) use fields;
 use variants;
 
-/// Numbers, as their bytes.
+/// Implements [`Encode`] for numbers: their bytes.
 macro_rules! numbers {
     ($($number:ty),*) => {
         $(impl Encode for $number {
@@ -169,7 +169,7 @@ impl Encode for bool {
     }
 }
 
-/// Bytes that are no items of their own: code.
+/// A byte string, such as code.
 struct Bytes(Vec<u8>);
 
 fn write_bytes(bytes: &[u8], out: &mut Vec<u8>) {
@@ -208,7 +208,7 @@ impl<T: Encode> Encode for Vec<T> {
     }
 
     fn read(from: &mut Reader<'_>) -> Result<Self, Malformed> {
-        // Nothing is reserved for what may not follow.
+        // No capacity is reserved: the length may be wrong.
         (0..from.len()?).map(|_| T::read(from)).collect()
     }
 }

@@ -1,4 +1,5 @@
-//! What comes of a request: the code with its texts, warnings, and the files that they show; or questions.
+//! Encodes the result of a request: the code with its listings, warnings, and the source files that they show; or
+//! queries.
 
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ fields!(SourceFile { name, text, first_line, cut_columns, origin });
 variants!(Severity { 0 => Error, 1 => Warning, 2 => Note });
 variants!(Origin { 0 => User, 1 => Prelude });
 
-/// By its number.
+/// Encodes a code as its number.
 impl Encode for Code {
     fn write(&self, out: &mut Vec<u8>) {
         self.number().to_owned().write(out);
@@ -43,7 +44,7 @@ impl Encode for SourceMap {
         let mut sources = Self::default();
         for (index, file) in files.iter().enumerate() {
             if sources.add(file) as usize != index {
-                return Err(Malformed); // the same one twice, which would number the others anew
+                return Err(Malformed); // a duplicate, which would change the numbers of the others
             }
         }
         Ok(sources)
