@@ -1,21 +1,22 @@
-//! How large functions become where others stand in place of their calls: some that each call the one before twice are
-//! two to the power of their number copies.
+//! Limits of code growth by inlining. A chain of functions that each call the next one twice grows exponentially: the
+//! function at depth n would be copied 2^n times.
 
 use crate::ir::{FuncId, Module, StmtKind, for_each_stmt};
 
-/// Expressions of a function with its copies from which on copies are too many. LLVM takes some ten seconds for so many.
+/// The maximum number of expressions of a function after inlining. LLVM needs about ten seconds for a function of this
+/// size.
 const MOST_EXPRS: u64 = 16_000;
-/// Code that is called once is moved rather than copied: it is too much only where it comes to so many times all code.
+/// A function that is called once is moved, not copied. So the limit is at least this multiple of the whole module's
+/// size.
 const MOST_TIMES: u64 = 4;
 
-/// The most expressions of a module's functions with what stands in place of calls.
+/// The maximum number of expressions of a function after inlining.
 fn most(module: &Module) -> u64 {
     let written: u64 = module.functions.iter().map(|(_, function)| function.exprs.len() as u64).sum();
     MOST_EXPRS.max(written.saturating_mul(MOST_TIMES))
 }
 
-/// The expressions of a function, with those of the functions that stand in place of calls; the sizes of those before it
-/// are known.
+/// The number of expressions of a function after inlining. `known` has the sizes of the functions before it.
 fn size(module: &Module, id: FuncId, known: &[u64], in_place: &dyn Fn(FuncId) -> bool) -> u64 {
     let function = &module.functions[id];
     let mut size = function.exprs.len() as u64;
@@ -29,18 +30,18 @@ fn size(module: &Module, id: FuncId, known: &[u64], in_place: &dyn Fn(FuncId) ->
     size
 }
 
-/// Whether a function becomes too large if some stand in place of their calls.
+/// Whether inlining the calls of the chosen functions makes a function too large.
 pub(crate) fn too_many(module: &Module, in_place: &dyn Fn(FuncId) -> bool) -> bool {
     let most = most(module);
     let mut sizes = Vec::with_capacity(module.functions.len());
-    // Callees stand before their callers.
+    // Callees come before their callers.
     for (id, _) in module.functions.iter() {
         sizes.push(size(module, id, &sizes, in_place));
     }
     sizes.into_iter().any(|size| size > most)
 }
 
-/// By the function's index: it is to stand in place of its calls, and is not too large for that.
+/// By the function's index: whether its calls are inlined. The result is false if the function is too large.
 pub(crate) fn inlined(module: &Module) -> Vec<bool> {
     let most = most(module);
     let mut sizes = Vec::with_capacity(module.functions.len());
@@ -62,7 +63,7 @@ mod tests {
 
     const SPAN: Span = Span { file: 0, start: 0, end: 8 };
 
-    /// Functions that each call the one before `calls` times.
+    /// Functions that each call the previous one `calls` times.
     fn chain(n: usize, calls: usize) -> Module {
         let mut module = Module::default();
         for at in 0..n {
@@ -87,10 +88,11 @@ mod tests {
             assert!(!too_many(&module, &|_| false));
             assert_eq!(inlined(&module).contains(&false), grows);
         }
-        // 2^13 copies of one expression, and the functions around them.
+        // Function 13 would have 2^13 copies of function 0, in addition to the expressions of the functions between
+        // them.
         assert_eq!(inlined(&chain(100, 2)).iter().position(|inlined| !inlined), Some(13));
         assert!(inlined(&chain(13, 2)).iter().all(|&inlined| inlined));
-        // Whoever calls one that stays begins anew.
+        // A function that is not inlined does not count into the sizes of its callers, so sizes start over after it.
         assert_eq!(inlined(&chain(100, 2)).iter().filter(|&inlined| !inlined).count(), 7);
     }
 }

@@ -1,9 +1,9 @@
-//! Puts device functions into their callers: those that reach a barrier, so that only the kernel has to be cut, and small ones, so that the
-//! kernel is planned with what they do.
+//! Inlines device functions: those that reach a barrier, so that only the kernel is split into barrier regions, and
+//! small functions, so that the kernel is planned with their code.
 //!
-//! The callee's locals, arrays and expressions are copied behind the caller's. `Return` becomes assignments to the
-//! call's results, and the code after it moves into the branch that does not return; only where a loop or a branch
-//! returns on some of its ways does a flag say whether the rest still runs.
+//! The callee's locals, arrays and expressions are appended to the caller's. A return becomes assignments to the call's
+//! results, and the code after it moves into the branch that does not return. If a loop, or a nested branch, returns
+//! only on some paths, a flag guards the code after it.
 
 pub(crate) mod copies;
 
@@ -18,30 +18,30 @@ use crate::{
     source::Span,
 };
 
-/// Expressions of a small function, with those that it calls.
+/// The maximum number of expressions of a small function, including those of its callees.
 const MOST_OF_SMALL: usize = 400;
 
-/// Expressions of the largest kernel with small functions in place of their calls.
+/// The maximum number of expressions of a kernel after small functions are inlined.
 const MOST_WITH_SMALL: usize = 1500;
 
-/// The array that one in a caller stands for; `None` if it stands for one call's alone.
+/// The callee's array that an array of the caller replaces; `None` if it belongs to a single call.
 type Origin = Option<(FuncId, LocalArrayId)>;
 
-/// Inlines every call of a function with a barrier, everywhere in the module.
+/// Inlines every call of a function that reaches a barrier, in the whole module.
 pub(crate) fn barrier_functions(module: &mut Module, effects: &[Effects]) {
     put_in(module, &|func| Effects::of_function(effects, func).synchronizes());
 }
 
-/// Whether [`barrier_functions`] would make too much of a module.
+/// Whether [`barrier_functions`] would make the module too large.
 pub(crate) fn too_many_copies(module: &Module, effects: &[Effects]) -> bool {
     copies::too_many(module, &|func| Effects::of_function(effects, func).synchronizes())
 }
 
-/// Inlines every call of some functions, and of those that call them, but for such as call themselves; nothing if that
-/// makes too many copies.
+/// Inlines every call of the chosen functions, and of functions that call these, except recursive ones. Does nothing if
+/// the result would be too large.
 pub(crate) fn functions(module: &mut Module, circles: &Circles, some: &[bool]) {
     let mut reaching = some.to_vec();
-    // Callees stand before their callers.
+    // Callees come before their callers.
     for (id, function) in module.functions.iter() {
         for_each_stmt(&function.body, &mut |stmt| {
             if let StmtKind::Call { func, .. } = stmt.kind {
@@ -54,13 +54,13 @@ pub(crate) fn functions(module: &mut Module, circles: &Circles, some: &[bool]) {
     }
 }
 
-/// Inlines the calls of small functions, so that a kernel is planned with what they do: the clamps of neighbors, a loop that threads leave in
-/// different turns.
+/// Inlines the calls of small functions, so that a kernel is planned with their code: clamped indices of stencils, and
+/// loops with divergent exits.
 pub(crate) fn small_functions(module: &mut Module) {
     let circles = Circles::of(module);
     let mut sizes: Vec<usize> = Vec::with_capacity(module.functions.len());
     let mut small: Vec<bool> = Vec::with_capacity(module.functions.len());
-    // Callees stand before their callers.
+    // Callees come before their callers.
     for (id, function) in module.functions.iter() {
         let mut size = 0;
         for_each_expr_of_block(function, &function.body, &mut |_| size += 1);
@@ -93,7 +93,7 @@ fn put_in(module: &mut Module, reaches: &dyn Fn(FuncId) -> bool) {
             calls
         };
         if calls(&module.functions[id]) {
-            // Callees stand before their callers, so those of this function hold no such call any more.
+            // Callees come before their callers, so the callees of this function contain no such call any more.
             let mut function = module.functions[id].clone();
             let body = std::mem::take(&mut function.body);
             let own = std::mem::take(&mut origins[id.index()]);
@@ -108,9 +108,9 @@ fn put_in(module: &mut Module, reaches: &dyn Fn(FuncId) -> bool) {
 struct Inliner<'a> {
     module: &'a Module,
     reaches: &'a dyn Fn(FuncId) -> bool,
-    /// Of every function's arrays, those of the callees complete.
+    /// The origins of every function's arrays, complete for the callees.
     origins: &'a [Vec<Origin>],
-    /// Of the caller's arrays.
+    /// The origins of the caller's arrays.
     own: Vec<Origin>,
 }
 
@@ -146,8 +146,8 @@ impl Inliner<'_> {
         out
     }
 
-    /// The caller's arrays that stand for a callee's. A thread is in one call of a function at a time, so all calls
-    /// share them, but for one that the callee may give to its caller.
+    /// The caller's arrays that replace a callee's. A thread is in one call of a function at a time, so all calls share
+    /// them, except for arrays that the callee may return a pointer to.
     fn arrays(&mut self, function: &mut Function, func: FuncId) -> Vec<LocalArrayId> {
         let callee = &self.module.functions[func];
         let given = given(callee);
@@ -167,13 +167,13 @@ impl Inliner<'_> {
     }
 }
 
-/// By the array's index: what the function returns may point to it.
+/// By the array's index: whether a pointer that the function returns may point to it.
 fn given(function: &Function) -> Vec<bool> {
     let mut given = vec![false; function.local_arrays.len()];
     if !function.results.iter().any(|ty| matches!(ty, Type::Ptr(..))) {
         return given;
     }
-    // Pointers lie in locals alone: those of which a returned one may come.
+    // Pointers are stored only in locals. This marks the locals from which a returned pointer may be derived.
     let mut locals = vec![false; function.locals.len()];
     for_each_stmt(&function.body, &mut |stmt| {
         if let StmtKind::Return(values) = &stmt.kind {
@@ -197,7 +197,7 @@ fn given(function: &Function) -> Vec<bool> {
     }
 }
 
-/// Notes the locals and the arrays that a pointer comes of.
+/// Marks the locals and the arrays that a pointer is derived from.
 fn follow(function: &Function, pointer: ExprId, locals: &mut [bool], given: &mut [bool]) {
     let expr = &function.exprs[pointer];
     if !matches!(expr.ty, Type::Ptr(..)) {
@@ -213,7 +213,7 @@ fn follow(function: &Function, pointer: ExprId, locals: &mut [bool], given: &mut
     }
 }
 
-/// The callee's statements in place of its call.
+/// The callee's statements, which replace its call.
 fn expand(
     function: &mut Function,
     callee: &Function,
@@ -247,7 +247,7 @@ fn expand(
     out
 }
 
-/// Maps handles of a callee to those of its copy.
+/// Maps the callee's handles to those of the copy.
 struct Copy {
     locals: usize,
     arrays: Vec<LocalArrayId>,
@@ -287,7 +287,7 @@ impl Copy {
     }
 }
 
-/// Whether a list of statements returns.
+/// Whether a list of statements returns: never, on some paths, or on all.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Exit {
     Never,
@@ -295,7 +295,7 @@ enum Exit {
     Always,
 }
 
-/// Turns the returns of a copied body into assignments.
+/// Replaces the returns of a copied body by assignments.
 struct Returns<'a> {
     function: &'a mut Function,
     results: Vec<LocalId>,
@@ -327,7 +327,7 @@ impl Returns<'_> {
         out.push(set);
     }
 
-    /// Statements outside of the callee's loops.
+    /// Lowers statements outside of the callee's loops.
     fn lower(&mut self, block: Block) -> (Block, Exit) {
         let mut out = Block::new();
         let mut stmts = block.into_iter();
@@ -393,7 +393,7 @@ impl Returns<'_> {
         (out, Exit::Never)
     }
 
-    /// Statements in one of the callee's loops: a return leaves the loop.
+    /// Lowers statements in one of the callee's loops: a return becomes a break.
     fn lower_in_loop(&mut self, block: Block) -> Block {
         let mut out = Block::new();
         for Stmt { kind, span } in block {

@@ -1,8 +1,8 @@
-//! One row per name that a kernel can call or read.
+//! The table of intrinsics: one row per name that a kernel can call or read.
 //!
-//! A row is read by name resolution, typing (and its "closest overload" note), the reference page and a test that
-//! compiles every signature for both targets and looks for the mnemonic. A name that maps onto a lowering kind that
-//! exists needs nothing but its row. Paths are canonical: `weft.cuda.grid`, `math.sin`, `builtins.abs`.
+//! Name resolution, typing (and its "closest overload" note) and the reference page read the rows. A test compiles
+//! every signature for both targets and searches the result for the mnemonic. A name whose lowering kind exists already
+//! needs only its row. Paths are canonical: `weft.cuda.grid`, `math.sin`, `builtins.abs`.
 
 mod numba;
 mod rows;
@@ -16,34 +16,34 @@ use weft_artifact::{Complex, Number, Scalar};
 
 use crate::ir::{MathFn, Op, SpecialRegister};
 
-/// One name.
+/// A row of the table.
 #[derive(Debug)]
 pub struct Intrinsic {
     /// Canonical dotted path.
     pub path: &'static str,
-    /// What it takes and gives; one entry an overload. An attribute has one without arguments.
+    /// The overloads. An attribute has one overload, without arguments.
     pub signatures: &'static [Signature],
-    /// How it becomes IR.
+    /// How the name is lowered to IR.
     pub lowering: Lowering,
-    /// What the PTX of every signature contains.
+    /// The PTX that the code of every signature contains.
     pub ptx: Ptx,
-    /// One or two sentences for the reference.
+    /// One or two sentences for the reference page.
     pub doc: &'static str,
 }
 
-/// What PTX a name becomes.
+/// The PTX that a name is lowered to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ptx {
     /// An instruction, a register or a state space of this name.
     Has(&'static str),
-    /// What the row of its operation says.
+    /// The mnemonic in the row of the name's operation.
     Operation,
-    /// No one instruction: a constant, or computed in place or by a function of the library.
+    /// No single instruction: a constant, or code that is computed inline or by a library function.
     Computed,
 }
 
 impl Intrinsic {
-    /// The PTX names of which every signature's code contains one; empty where there is no one instruction.
+    /// The PTX mnemonics, one of which occurs in the code of every signature; empty if there is no single instruction.
     pub fn mnemonics(&'static self) -> &'static [&'static str] {
         match (&self.ptx, self.lowering) {
             (Ptx::Has(name), _) => std::slice::from_ref(name),
@@ -52,9 +52,10 @@ impl Intrinsic {
         }
     }
 
-    /// Whether it is a ufunc that refuses arguments that are all bools, although they cast to what it has overloads for.
+    /// Whether it is a ufunc that rejects arguments that are all bools, although bools cast to the types of its
+    /// overloads.
     pub fn refuses_bools(&self) -> bool {
-        // As `resolve_dtypes` of NumPy 2 answers.
+        // The same ufuncs for which `resolve_dtypes` of NumPy 2 fails.
         const REFUSE: [&str; 6] =
             ["numpy.negative", "numpy.positive", "numpy.sign", "numpy.subtract", "numpy.gcd", "numpy.lcm"];
         REFUSE.contains(&self.path)
@@ -73,9 +74,9 @@ pub struct Signature {
 /// An argument of an overload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arg {
-    /// A real number of a type.
+    /// A real number of this type.
     Scalar(Scalar),
-    /// A complex number of a type.
+    /// A complex number of this type.
     Complex(Complex),
     /// An array of any number of dimensions; an index into one of more than one is a tuple.
     Array(Number),
@@ -83,15 +84,15 @@ pub enum Arg {
     Records(&'static [(&'static str, Scalar)]),
     /// An index into the array before it: an integer, or a tuple of them.
     Index,
-    /// An integer that is known when the kernel is compiled; the value is for the test of the row.
+    /// An integer that is a compile-time constant; the table's test passes this value.
     Const(i64),
-    /// A number's type.
+    /// A dtype.
     DType(Number),
-    /// A string that is known when the kernel is compiled; the text is for the test of the row.
+    /// A string that is a compile-time constant; the table's test passes this string.
     Text(&'static str),
 }
 
-/// What an overload gives.
+/// The result of an overload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Returns {
     /// Nothing.
@@ -106,98 +107,99 @@ pub enum Returns {
     Array(Number),
 }
 
-/// How a row becomes IR: a small closed set.
+/// How a row is lowered to IR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lowering {
     /// An attribute: a special register.
     Register(SpecialRegister),
     /// A pure function of floats; other numbers are converted to `float64`.
     Math(MathFn),
-    /// The same of real numbers; of complex ones, and of another number of arguments, the prelude's function of a name.
+    /// The same for real numbers; for complex numbers, and for another number of arguments, this function of the
+    /// prelude.
     MathOr(MathFn, &'static str),
-    /// A function of the prelude, for the overload's types. Keywords are its parameters; one with the default `None` that
-    /// is not given is none of the overload's arguments.
+    /// A function of the prelude, for the overload's types. Keyword arguments are its parameters. A parameter with the
+    /// default `None` for which nothing is passed is not counted among the overload's arguments.
     Prelude(&'static str),
-    /// Of numbers, what the other says; of arrays and numbers, broadcast, element by element into the last of them.
+    /// Numbers use the inner lowering; arrays are broadcast, and the results are stored into the last argument.
     Ufunc(&'static Lowering),
     /// A function of a whole array, or along one of its axes.
     Whole(&'static Whole),
-    /// Two arguments as the other says, and more of them one after the other.
+    /// Two arguments use the inner lowering; more arguments are folded from left to right.
     Fold(&'static Lowering),
     /// An operator, by its symbol.
     Operator(&'static str),
-    /// An operation: its operands are the arguments, where an array and an index are one pointer.
+    /// An operation: its operands are the arguments; an array and an index become one pointer.
     Op(Op),
-    /// The same for overloads whose last argument is an integer of 32 bits; for the others the prelude's function of a name.
+    /// The operation if the last argument of the overload is a 32-bit integer, else this function of the prelude.
     WordOp(Op, &'static str),
-    /// A function that the threads of a block or of a warp compute together.
+    /// A function that the threads of a block or a warp compute cooperatively.
     Coop(&'static Coop),
-    /// Code of its own in `frontend/builtins`.
+    /// Handwritten lowering in `frontend/builtins`.
     Custom(Custom),
 }
 
-/// A function of `cuda.coop`, which the prelude has.
+/// A function of `cuda.coop`, implemented in the prelude.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Coop {
-    /// Its name there.
+    /// Its name in the prelude.
     pub function: &'static str,
-    /// What each of its parameters is.
+    /// The kinds of its parameters.
     pub params: &'static [CoopParam],
 }
 
 /// A parameter of a function of `cuda.coop`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CoopParam {
-    /// What a thread brings along: one item, or an array of several.
+    /// The items of a thread: one value, or an array of several.
     Items,
-    /// Whatever the function makes of it.
+    /// A plain argument.
     Plain,
-    /// How many lanes a group has: a power of two up to 32, known when the kernel is compiled.
+    /// The number of lanes of a group: a power of two up to 32, a compile-time constant.
     Lanes,
-    /// True or False, known when the kernel is compiled.
+    /// True or False, a compile-time constant.
     Flag,
-    /// How a block goes over memory: one of [`Coop::ALGORITHMS`], known when the kernel is compiled.
+    /// How a block accesses memory: one of [`Coop::ALGORITHMS`], a compile-time constant.
     Algorithm,
-    /// The last one, which no call gives: how many items a thread has.
+    /// The last parameter, which the compiler passes: the number of items of a thread.
     Count,
 }
 
 impl Coop {
-    /// How a block goes over memory.
+    /// The algorithms with which a block accesses memory.
     pub const ALGORITHMS: [&'static str; 5] = ["direct", "striped", "vectorize", "transpose", "warp_transpose"];
 }
 
-/// A function of whole arrays: functions of the prelude, and NumPy's parameters behind the array.
+/// A function of whole arrays: functions of the prelude, and NumPy's parameters after the array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Whole {
-    /// What takes the array alone.
+    /// The prelude's function for a call with only the array.
     pub function: &'static str,
-    /// What takes the array and [`More`].
+    /// The prelude's function that takes the array and [`More`].
     pub general: &'static str,
-    /// The other parameters, in NumPy's order.
+    /// The parameters after the array, in NumPy's order.
     pub params: &'static [&'static str],
-    /// What the general function takes behind the array.
+    /// The parameters of the general function after the array.
     pub more: More,
 }
 
-/// What a general function of a whole array takes behind it.
+/// The parameters of the general function of a whole array, after the array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum More {
-    /// Nothing: there is no general one.
+    /// There is no general function.
     None,
-    /// What it starts from, 0 or 1 if that is not given.
+    /// The start value; by default this 0 or 1.
     Start(u8),
-    /// An array for the results, and what it starts from.
+    /// An array for the results, and the start value.
     Running(u8),
-    /// The first candidate.
+    /// The initial candidate.
     Best,
-    /// A 0 of the type in which the elements are added up.
+    /// A 0 of the type in which the elements are summed.
     Mean,
-    /// The same, and how many elements to leave out of the divisor.
+    /// The same, and `ddof`: the number that is subtracted from the divisor.
     Spread,
 }
 
-/// Names with code of their own in `frontend/builtins`.
+/// Names with handwritten lowering in `frontend/builtins`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each is the function of its name")]
 pub enum Custom {
@@ -292,7 +294,7 @@ pub enum Custom {
     Zip,
 }
 
-/// Modules and objects that have members but are no value.
+/// Modules and objects that have members but are not values.
 const MODULES: &[&str] = &[
     "builtins",
     "cffi.FFI",
@@ -322,7 +324,7 @@ const MODULES: &[&str] = &[
     "weft.types",
 ];
 
-/// Classes of values: what a kernel can ask `isinstance` for beside the types of numbers and Python's own.
+/// Classes that a kernel can pass to `isinstance`, besides number types and Python's own types.
 const CLASSES: &[&str] = &[
     "builtins.object",
     "builtins.str",
@@ -337,7 +339,7 @@ const CLASSES: &[&str] = &[
     "numpy.unsignedinteger",
 ];
 
-/// Python's built-in functions and types, for the message that kernels do not have one of them.
+/// Python's built-in functions and types, for the message that kernels do not support one of them.
 const PYTHON: &[&str] = &[
     "abs",
     "aiter",
@@ -410,7 +412,7 @@ const PYTHON: &[&str] = &[
     "zip",
 ];
 
-/// Whether a name is one of Python's built-in functions or types, in kernels or not.
+/// Whether a name is one of Python's built-in functions or types, supported in kernels or not.
 pub fn is_builtin(name: &str) -> bool {
     PYTHON.contains(&name)
 }
@@ -496,7 +498,7 @@ pub fn is_known(path: &str) -> bool {
     MODULES.contains(&path) || CLASSES.contains(&path) || lookup(path).is_some()
 }
 
-/// The constants that kernels can read: real and imaginary part, the latter for complex ones only.
+/// The constants that kernels can read: the real part, and for complex constants the imaginary part.
 const CONSTANTS: &[(&str, f64, Option<f64>)] = &[
     ("cmath.e", consts::E, None),
     ("cmath.inf", f64::INFINITY, None),

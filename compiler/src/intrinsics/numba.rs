@@ -1,15 +1,16 @@
-//! Names that numba-cuda has in kernels and weft does not yet: for the message that says so, and what to write instead.
+//! Names that numba-cuda has in kernels and weft does not have yet: for the error message and its suggestion.
 //!
-//! A name leaves this table when it gets its row; a test holds the two apart. Names that neither has are typos.
+//! A name is removed from this table when it gets a row of its own; a test checks that no name is in both tables. Names
+//! in neither table are reported as typos.
 
-/// Names of a module that numba-cuda has and weft does not, which have one way out.
+/// Names of a module that numba-cuda has and weft does not, which share a suggestion.
 #[derive(Debug)]
 pub struct NumbaNames {
     /// The module, canonical.
     module: &'static str,
-    /// Its members.
+    /// The names of the members.
     names: &'static [&'static str],
-    /// What to write instead, if there is something.
+    /// The suggestion, if there is one.
     pub way_out: Option<&'static str>,
 }
 
@@ -66,7 +67,7 @@ const NAMES: &[NumbaNames] = &[
     NumbaNames { module: "numpy", names: &["nditer"], way_out: Some("write a `for` loop for each dimension") },
 ];
 
-/// The entry of a path, if numba-cuda has it in kernels and weft does not.
+/// The entry of a path that numba-cuda supports in kernels and weft does not.
 pub fn only_in_numba(path: &str) -> Option<&'static NumbaNames> {
     let (module, name) = path.rsplit_once('.')?;
     NAMES.iter().find(|entry| entry.module == module && entry.names.contains(&name))
@@ -107,7 +108,7 @@ mod tests {
         assert!(only_in_numba("print").is_none());
     }
 
-    /// What the way out names is there.
+    /// The names in the suggestions exist.
     #[test]
     fn the_ways_out_exist() {
         for entry in NAMES {

@@ -1,4 +1,4 @@
-//! What the free names of a function mean.
+//! The values of a function's free names.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -24,7 +24,7 @@ pub enum Captured {
     NumpyInt(Scalar, i128),
     /// See `NumpyInt`; for `F32`, `F64`, `C64`, `C128`.
     NumpyFloat(Number, f64, f64),
-    /// A NumPy date or span of time: its type, and its count.
+    /// A NumPy `datetime64` or `timedelta64`: its type, and its count.
     Time(Time, i64),
     /// A string.
     Str(String),
@@ -34,55 +34,55 @@ pub enum Captured {
     Tuple(Vec<Captured>),
     /// A named tuple or an instance of a dataclass: the values of its fields.
     Struct(ClassId, Vec<Captured>),
-    /// A member of an enum, by its place among those of its class, and its value.
+    /// A member of an enum: its index among the members of its class, and its value.
     Enum(ClassId, usize, Box<Captured>),
-    /// A class: for each member of an enum its value, for each field of another class its default if it has one.
+    /// A class: the values of an enum's members, or for each field of another class its default, if it has one.
     Class(ClassId, Vec<Option<Captured>>),
-    /// An array of this process, with the elements that it had then: a constant.
+    /// A host array, captured with its current elements as a constant.
     Array(CapturedArray),
-    /// An array on the device: its type, the address of its first element, extents, strides in bytes. Who makes the
-    /// request keeps the memory in place as long as the code is used.
+    /// An array on the device: its type, the address of its first element, extents, strides in bytes. The caller keeps
+    /// the memory allocated as long as the code is used.
     DeviceArray(ArrayType, u64, Vec<u64>, Vec<i64>),
     /// A NumPy scalar type, a dtype, or a weft type such as `weft.float32` or `weft.cuda.float32x4`: usable as a dtype
     /// and as a cast.
     DType(DType),
-    /// Something that weft knows by its canonical dotted path: a module (`weft`, `weft.cuda`, `math`, `numpy`), a
-    /// member of one (`weft.cuda.grid`, `math.sin`, `numpy.float32`), or a Python builtin (`builtins.range`).
-    /// The prefix `numba.` is written as `weft.`.
+    /// An object that weft knows by its canonical dotted path: a module (`weft`, `weft.cuda`, `math`, `numpy`), a
+    /// member of one (`weft.cuda.grid`, `math.sin`, `numpy.float32`), or a Python builtin (`builtins.range`). The
+    /// prefix `numba.` is written as `weft.`.
     Known(String),
     /// A user's own module or object with the attributes that the function uses.
     Module(String, BTreeMap<String, Captured>),
     /// Another jitted function.
     Function(Arc<FunctionDef>),
-    /// A jitted function that leads to the one that reads the name, or this one itself, by its
-    /// [number](FunctionDef::number): definitions are a tree, and here it would be a circle.
-    /// [`Overloads::find`](super::Overloads::find) has it.
+    /// A recursive reference: the jitted function that reads the name, or one that calls it, by its
+    /// [number](FunctionDef::number). Definitions form a tree, so a direct reference would be a cycle.
+    /// [`Overloads::find`](super::Overloads::find) resolves it.
     Recursive(u32),
-    /// A function that has implementations for kernels, which whoever makes requests finds for the types of a call's
-    /// arguments.
+    /// A function with overloads for kernels. The caller selects the overload for the argument types of each call.
     Overloaded(Overloaded),
-    /// An exception class, by what stands for it: whoever made the request knows it by that.
+    /// An exception class, by a string with which the caller identifies it.
     Exception(String),
-    /// Anything else: what it is, and in words that follow "a" or "an" in the error, such as Python's name of its type.
+    /// Any other value: its kind, and a description that follows "a" or "an" in the error, such as the name of its
+    /// type.
     Unsupported(Unsupported, String),
-    /// A value that the text of a file does not tell: the place that makes it so, and why (`the loop binds it`).
+    /// A value that a source file does not determine: the location that causes this, and why (`the loop binds it`).
     Unknown(Arc<SourceFile>, Span, String),
 }
 
-/// An array as a constant: its elements without gaps.
+/// A constant array, without padding between elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CapturedArray {
     /// Element type.
     pub dtype: DType,
     /// Extents.
     pub shape: Vec<u64>,
-    /// In which order the elements lie: C or F.
+    /// The order of the elements: C or F.
     pub layout: Layout,
-    /// The elements as they lie in memory.
+    /// The elements, as in memory.
     pub bytes: Arc<[u8]>,
 }
 
-/// What a captured value is that no kernel can use, as far as there is something to be said about it.
+/// The kind of a captured value that no kernel can use, for the suggestion in the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsupported {
     /// A function that is not jitted.
@@ -95,8 +95,8 @@ pub enum Unsupported {
     Other,
 }
 
-/// The number type that a canonical path means: `numpy.float32`, `weft.types.int8`; what other libraries call
-/// `numba` is `weft` here.
+/// The number type of a canonical path, such as `numpy.float32` or `weft.types.int8`. `numba` in other libraries' paths
+/// is `weft` here.
 pub fn number_of_path(path: &str) -> Option<Number> {
     let (module, name) = path.rsplit_once('.')?;
     match module {
@@ -107,7 +107,7 @@ pub fn number_of_path(path: &str) -> Option<Number> {
     }
 }
 
-/// The type that a canonical path means: a number's, or a vector's (`weft.cuda.float32x4`, `weft.cuda.float4`).
+/// The type of a canonical path: a number's, or a vector's (`weft.cuda.float32x4`, `weft.cuda.float4`).
 pub fn dtype_of_path(path: &str) -> Option<DType> {
     if let Some(number) = number_of_path(path) {
         return Some(number.into());
@@ -118,8 +118,8 @@ pub fn dtype_of_path(path: &str) -> Option<DType> {
 }
 
 impl Captured {
-    /// A Python int of the type that Numba gives it: `int64`, or `uint64` if it has 64 bits. So has a negative one below
-    /// the least `int64`, such as `~0x8000000000000000`, which wraps.
+    /// A Python int of the type that Numba gives it: `int64`, or `uint64` if it needs 64 bits unsigned. Negative values
+    /// below the minimum of `int64`, such as `~0x8000000000000000`, wrap to `uint64`.
     pub fn of_int(value: i128) -> Self {
         const LEAST: i128 = -(1 << 64);
         if i64::try_from(value).is_ok() || u64::try_from(value).is_ok() {
@@ -131,22 +131,22 @@ impl Captured {
         }
     }
 
-    /// What an int of more than 64 bits is.
+    /// The unsupported value for an int of more than 64 bits.
     pub fn too_long() -> Self {
         Self::Unsupported(Unsupported::Other, "int of more than 64 bits".to_owned())
     }
 
-    /// What a tuple of more than [`MAX_LEAVES`] values is.
+    /// The unsupported value for a tuple of more than [`MAX_LEAVES`] values.
     pub fn too_large() -> Self {
         Self::Unsupported(Unsupported::Other, format!("tuple of more than {MAX_LEAVES} values"))
     }
 
-    /// What a function beyond [`MAX_CALL_DEPTH`] is.
+    /// The unsupported value for a function beyond [`MAX_CALL_DEPTH`].
     pub fn too_deep() -> Self {
         Self::Unsupported(Unsupported::Other, format!("call chain of more than {MAX_CALL_DEPTH} levels"))
     }
 
-    /// How many values it holds, with those in the tuples in it.
+    /// The number of scalar values that it holds, including those of nested tuples.
     pub fn leaves(&self) -> usize {
         match self {
             Self::Tuple(items) | Self::Struct(_, items) => items.iter().map(Self::leaves).sum(),
@@ -176,7 +176,7 @@ impl Captured {
         }
     }
 
-    /// Visits the functions in it, not those that they lead to.
+    /// Visits the functions in the value, without the functions that these call.
     pub(super) fn for_each_function(&self, visit: &mut dyn FnMut(&Arc<FunctionDef>)) {
         match self {
             Self::Function(def) => visit(def),

@@ -10,47 +10,47 @@ use weft_artifact::ArgType;
 use super::{Abi, Captured};
 use crate::{source::SourceFile, syntax::ast};
 
-/// A Python function as captured at compile time: its tree and what its free names mean.
+/// A Python function as captured at compile time: its syntax tree and the values of its free names.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FunctionDef {
     /// The parsed definition.
     pub ast: ast::Function,
-    /// The text that it was parsed from; its spans refer to this file.
+    /// The source text that it was parsed from; its spans refer to this file.
     pub source: Arc<SourceFile>,
-    /// Free names (globals, closure variables, builtins that are not shadowed) and their values at compile time.
-    /// A name that is not here and not a Python builtin is undefined.
+    /// Free names (globals, closure variables, builtins that are not shadowed) and their values at compile time. A name
+    /// that is not here and not a Python builtin is undefined.
     pub globals: BTreeMap<String, Captured>,
-    /// Default values of parameters, by name, evaluated by the caller (a literal default may be left out).
+    /// Default values of parameters, by name, evaluated by the caller (a literal default may be omitted).
     pub defaults: BTreeMap<String, Captured>,
-    /// Declared signatures, if the device function has some: the argument types that calls are converted to, and the
+    /// Declared signatures, if the device function has any: the argument types that calls are converted to, and the
     /// declared return type.
     pub signatures: Vec<Signature>,
     /// `inline="always"` or `forceinline=True`.
     pub inline: bool,
-    /// `typing=`, where the function says it: the types that its numbers have. Else it follows its caller.
+    /// `typing=`, if the function sets it. Otherwise the function uses the typing rules of its caller.
     pub typing: Option<Typing>,
-    /// What the function is on GPUs instead of its statements; it has one signature then.
+    /// The GPU implementation that replaces its statements; the function then has one signature.
     pub gpu: Option<GpuBody>,
-    /// What [`Captured::Recursive`] calls it: no other function that the request leads to has this number.
+    /// The number by which [`Captured::Recursive`] refers to it; unique among the functions of the request.
     pub number: u32,
 }
 
-/// The types that a function's numbers have.
+/// The typing rules of a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Typing {
-    /// Numba's: integers compute as 64 bits, and a literal is an `int64` or a `float64`.
+    /// Numba's: integer arithmetic has 64 bits, and a literal is an `int64` or a `float64`.
     #[default]
     Numba,
-    /// NumPy 2's (NEP 50): a number of Python's takes the type of what it meets.
+    /// NumPy 2's (NEP 50): a Python number takes the type of the other operand.
     Numpy,
 }
 
 impl Typing {
-    /// All, by the names that `typing=` has for them.
+    /// All rules, by their names in `typing=`.
     pub const NAMES: [(&'static str, Self); 2] = [("numba", Self::Numba), ("numpy", Self::Numpy)];
 }
 
-/// What a function is on GPUs instead of its statements.
+/// The GPU implementation that replaces a function's statements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GpuBody {
     /// PTX, from `cuda.intrinsic`.
@@ -59,12 +59,12 @@ pub enum GpuBody {
     External(External),
 }
 
-/// PTX in place of a call.
+/// Inline PTX that replaces a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PtxBody {
-    /// The text: `%0` and on are the results and then the arguments.
+    /// The PTX text. `%0` and up are the results, followed by the arguments.
     pub text: String,
-    /// It only computes.
+    /// It has no side effects.
     pub pure: bool,
 }
 
@@ -73,16 +73,16 @@ pub struct PtxBody {
 pub struct External {
     /// Its symbol.
     pub symbol: String,
-    /// How it is called.
+    /// Its calling convention.
     pub abi: Abi,
-    /// It waits for all threads of the grid, which must run at a time.
+    /// It synchronizes the grid, so a launch must be cooperative.
     pub cooperative: bool,
-    /// The definition has statements, which are what it does on a CPU. Else they mean nothing.
+    /// The definition has statements, which run on CPUs. Otherwise its body has no meaning.
     pub python: bool,
 }
 
 impl External {
-    /// The text of a definition without statements, for messages: Python's form of a declaration.
+    /// The source of a definition without statements, for messages: Python's form of a declaration.
     pub fn stub(symbol: &str, params: usize) -> (String, String) {
         let name: String =
             symbol.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).collect();
@@ -93,7 +93,7 @@ impl External {
 }
 
 impl FunctionDef {
-    /// Visits functions and those that they lead to, as long as it is told to go on.
+    /// Visits functions and their callees, until `visit` returns false.
     pub(super) fn each(mut open: Vec<Arc<Self>>, visit: &mut dyn FnMut(&Arc<Self>) -> bool) {
         let mut seen = BTreeSet::new();
         while let Some(def) = open.pop() {
@@ -114,9 +114,9 @@ impl FunctionDef {
 pub struct Signature {
     /// Argument types.
     pub args: Vec<ArgType>,
-    /// `None` for `void` or where the text has no return type.
+    /// `None` for `void`, or if the declaration has no return type.
     pub returns: Option<ArgType>,
 }
 
-/// How deep functions may call functions; whoever captures them and the compiler recurse as deep.
+/// The maximum depth of calls between functions. The caller that captures them and the compiler recurse to this depth.
 pub const MAX_CALL_DEPTH: usize = 200;

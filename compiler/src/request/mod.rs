@@ -1,4 +1,4 @@
-//! What a caller asks of the compiler: a function, what its free names mean, types, a target and options.
+//! The input of a compilation: a function, the values of its free names, argument types, a target and options.
 //!
 //! The compiler is pure: everything that a compilation depends on is in the request.
 
@@ -25,26 +25,26 @@ use weft_artifact::ArgType;
 pub struct Request {
     /// The kernel.
     pub function: Arc<FunctionDef>,
-    /// What is known of overloaded functions.
+    /// The overloaded functions, and the overloads selected for them.
     pub overloads: Overloads,
-    /// One type a parameter.
+    /// The argument types, one per parameter.
     pub args: Vec<ArgType>,
     /// The target.
     pub target: Target,
     /// Options.
     pub options: Options,
-    /// Which texts to return with the artifact.
+    /// The intermediate code to return with the artifact.
     pub keep: Keep,
 }
 
-/// Texts to return beside the artifact.
+/// The intermediate code to return with the artifact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Keep {
     /// weft's IR after its passes.
     pub ir: bool,
     /// LLVM IR after LLVM's passes.
     pub llvm: bool,
-    /// Assembly text of the host target (PTX is the artifact's own code).
+    /// Assembly of the host target (for GPUs, PTX is the artifact's own code).
     pub asm: bool,
 }
 

@@ -10,58 +10,60 @@ use weft_artifact::{Assumptions, Factors, Tools};
 pub struct Options {
     /// Relaxed floating point: flush denormals, approximate division and functions, reassociation.
     pub fastmath: bool,
-    /// The same bits on every target: products and sums are fused where the IR says so, math is libclc's, and a NaN that was
-    /// computed has one form. Not together with `fastmath`.
+    /// Produce the same bits on every target: products and sums are fused only where the IR says so, math functions are
+    /// libclc's, and a computed NaN has one bit pattern. Excludes `fastmath`.
     pub reproducible: bool,
     /// Line tables for profilers.
     pub lineinfo: bool,
-    /// `raise` and `assert` are reported; else they end their thread.
+    /// `raise` and `assert` are reported to the host; otherwise they only end their thread.
     pub exceptions: bool,
-    /// The same at the launch, and Python's rules: divisions by zero and bad indices of tuples raise exceptions.
+    /// The same, and Python's rules: divisions by zero and out-of-range indices of tuples raise exceptions.
     pub debug: bool,
-    /// Indices of arrays that are out of bounds are reported.
+    /// Out-of-bounds indices of arrays are reported to the host.
     pub boundscheck: bool,
-    /// An index of an array that is negative counts from its end; else no index is negative.
+    /// A negative index of an array counts from the end. Otherwise the program promises that no index is negative.
     pub wraparound: bool,
-    /// The code tells of its accesses, for these checks; the host only.
+    /// Instrument accesses for these checks of the sanitizer; host only.
     pub sanitize: Tools,
-    /// Run the optimiser; off is for looking at unoptimised code.
+    /// Run the optimizer; false is for inspecting unoptimized code.
     pub opt: bool,
-    /// What the code is bound to be launched with.
+    /// The promised bounds of launches.
     pub launch_bounds: Option<LaunchBounds>,
-    /// At most this many registers a thread (`.maxnreg`); NVPTX only.
+    /// The maximum number of registers per thread (`.maxnreg`); NVPTX only.
     pub max_registers: Option<u32>,
-    /// How the threads of a block run; the host only.
+    /// How the threads of a block are executed; host only.
     pub cpu_threads: CpuThreads,
-    /// libdevice's bitcode (NVPTX only): used for math where given, else the embedded libclc.
+    /// The bitcode of libdevice, used for math functions if given; otherwise the embedded libclc is used. NVPTX only.
     pub libdevice: Option<Arc<Vec<u8>>>,
-    /// A write beside the array that it goes to does nothing; the host only, and only where that is possible
+    /// A store outside of its array is skipped; host only, and only if the kernel supports it
     /// ([`weft_artifact::Kernel::can_bound_stores`]).
     pub bounded_stores: bool,
-    /// What holds of every launch of the code. Of arrays whose number is not known, such as addresses, nothing is
-    /// taken for granted.
+    /// What every launch of the code guarantees. Nothing is assumed about arrays whose number is unknown, such as
+    /// addresses of arrays in memory.
     pub assumptions: Assumptions,
-    /// By argument: the last extent of an array, where it is [short](Self::SHORT) in the launch that the code is compiled for:
-    /// it has a copy for launches like that. The host only; the code is right for all launches.
+    /// By argument: the last extent of an array, if it is [short](Self::SHORT) in the launch that triggers the
+    /// compilation. The code then has a version specialized for this extent. Host only; the code is correct for all
+    /// launches.
     pub short_extents: Vec<(u32, u8)>,
-    /// Say where Numba's typing makes numbers wider, among the warnings.
+    /// Warn where Numba's typing rules widen numbers.
     pub notes: bool,
-    /// Python's interpreter runs the launches, and debuggers stop there: a breakpoint does nothing in code for the host, and no
-    /// error recommends the interpreter.
+    /// Launches run in the interpreter, where debuggers can stop. A breakpoint then has no effect in host code, and
+    /// errors do not recommend the interpreter.
     pub interpreted: bool,
-    /// So many threads are one of a launch, if that is possible ([`weft_artifact::Kernel::coarsening`]).
+    /// The coarsening factors, applied if the kernel supports them ([`weft_artifact::Kernel::coarsening`]).
     pub coarsen: Factors,
-    /// Where that is its own alone: estimate which are worth it ([`weft_artifact::Coarsening::candidates`]). If some are, on GPUs,
-    /// no code is made: a launch needs that of one variant, and the estimate says which. Else it changes nothing.
+    /// If `coarsen` sets no factors: estimate which are profitable ([`weft_artifact::Coarsening::candidates`]). If
+    /// there are any, a compilation for a GPU makes no code: the launch then requests the code of the variant that it
+    /// chooses.
     pub choose: bool,
-    /// The highest PTX ISA that the driver takes, if the code is for this machine's device alone; NVPTX only.
+    /// The highest PTX ISA that the driver accepts, if the code is only for this machine's device; NVPTX only.
     pub driver_isa: Option<(u32, u32)>,
-    /// Who calls the code.
+    /// The caller of the code.
     pub entry: Entry,
 }
 
 impl Options {
-    /// The extents that are worth a copy of the code.
+    /// The extents for which a specialized version of the code is profitable.
     pub const SHORT: std::ops::RangeInclusive<u64> = 2..=4;
 }
 
@@ -94,62 +96,62 @@ impl Default for Options {
     }
 }
 
-/// How a CPU runs the threads of a block.
+/// How a CPU executes the threads of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CpuThreads {
-    /// As loops, or, where a thread may wait for what another one writes, on stacks.
+    /// As work-item loops; on stacks if a thread may wait for a store of another thread.
     #[default]
     Auto,
-    /// As loops that end at barriers.
+    /// As work-item loops, one per barrier region.
     Loops,
-    /// Each on a stack of its own.
+    /// On stacks: each thread is a fiber.
     Fibers,
 }
 
-/// Bounds of launches; the code is wrong for others.
+/// Bounds of launches; the code is incorrect for launches outside of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LaunchBounds {
-    /// At most this many threads a block (`.maxntid`).
+    /// The maximum number of threads per block (`.maxntid`).
     pub threads: u32,
-    /// At least this many blocks an SM (`.minnctapersm`).
+    /// The minimum number of blocks per SM (`.minnctapersm`).
     pub blocks: Option<u32>,
-    /// At most this many blocks a cluster (`.maxclusterrank`); NVPTX only.
+    /// The maximum number of blocks per cluster (`.maxclusterrank`); NVPTX only.
     pub cluster: Option<u32>,
 }
 
-/// Who calls the code.
+/// The caller of the code.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Entry {
-    /// weft's executors launch the kernel: they pass what it reads and nothing else.
+    /// weft's executors launch the kernel. They pass only the values that it reads.
     #[default]
     Launch,
-    /// Other code calls the function, or launches it as a kernel: it gets all that an ABI says. PTX only.
+    /// Other code calls the function or launches it as a kernel, with the full argument list of an ABI. PTX only.
     Foreign(Foreign),
 }
 
-/// A function as other code sees it.
+/// A function that other code calls.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Foreign {
-    /// What it is.
+    /// Whether it is a kernel or a device function.
     pub role: Role,
-    /// Its symbol; the function's own name where there is none.
+    /// Its symbol; by default the function's own name.
     pub symbol: Option<String>,
 }
 
-/// What a function is to other code.
+/// Whether the exported function is a kernel or a device function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// A kernel, with the arguments of numba-cuda's kernels.
+    /// A kernel, with the argument list of numba-cuda's kernels.
     Kernel,
     /// A device function.
     Function(Abi),
 }
 
-/// How a device function takes its arguments and gives its result. `docs/design/exported-functions.md` has both.
+/// The calling convention of a device function; see `docs/design/exported-functions.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Abi {
-    /// That of a CUDA C++ function with C linkage.
+    /// A CUDA C++ function with C linkage.
     C,
-    /// That of numba-cuda's device functions: a status is returned, the result written where the first argument points.
+    /// A device function of numba-cuda: it returns a status, and stores the result through its first argument.
     Numba,
 }

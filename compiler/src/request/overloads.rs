@@ -1,4 +1,4 @@
-//! Functions of the user's that have implementations for kernels (`extending.overload`), and which of them a call has.
+//! The user's overloads of functions for kernels (`extending.overload`), and their selection by call.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -6,18 +6,18 @@ use weft_artifact::ArgType;
 
 use super::FunctionDef;
 
-/// What a request knows of overloaded functions.
+/// The overloaded functions of a request, and the overloads selected for them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Overloads {
-    /// What is overloaded by its path: a function in a module that weft knows (`numpy.linalg.norm`) and kernels do not
-    /// have, a method (`method.name`) or an attribute (`attribute.name`) of values.
+    /// The overloaded functions, by path: a function of a module that weft knows but kernels do not support
+    /// (`numpy.linalg.norm`), a method (`method.name`) or an attribute (`attribute.name`).
     pub members: BTreeMap<String, Overloaded>,
-    /// The implementations that are found so far.
+    /// The overloads selected in earlier rounds of this request.
     pub answers: Vec<Answer>,
 }
 
 impl Overloads {
-    /// The function with a number among a request's function, the implementations, and those that these lead to.
+    /// Finds a function by its number, among the request's function, the overloads, and their callees.
     pub fn find(&self, function: &Arc<FunctionDef>, number: u32) -> Option<Arc<FunctionDef>> {
         let mut found = None;
         FunctionDef::each(self.roots(function), &mut |def| {
@@ -29,7 +29,7 @@ impl Overloads {
         found
     }
 
-    /// A number that none of those has, nor a greater one.
+    /// A number greater than those of all these functions.
     pub fn next_number(&self, function: &Arc<FunctionDef>) -> u32 {
         let mut next = 0;
         FunctionDef::each(self.roots(function), &mut |def| {
@@ -45,44 +45,44 @@ impl Overloads {
     }
 }
 
-/// A function of Python's with implementations for kernels: `extending.overload`.
+/// A Python function that `extending.overload` has overloads for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overloaded {
-    /// What whoever makes requests knows it by.
+    /// The number by which the caller identifies it.
     pub number: u32,
     /// Its name.
     pub name: String,
 }
 
-/// A call of an overloaded function. The caller of the compiler chooses its implementation.
+/// A call of an overloaded function. The caller of the compiler selects the overload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OverloadQuery {
     /// [`Overloaded::number`].
     pub function: u32,
-    /// The arguments; those that are given by name with it.
+    /// The arguments, with the name of each keyword argument.
     pub args: Vec<(Option<String>, OverloadArgument)>,
 }
 
-/// An argument as the choice of an implementation sees it.
+/// An argument, as the selection of an overload sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OverloadArgument {
     /// Its type.
     Type(ArgType),
-    /// A text.
+    /// A string.
     Str(String),
 }
 
-/// The implementation of an overloaded function for a call's types.
+/// The overload that the caller has selected for a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
     /// The call.
     pub ask: OverloadQuery,
-    /// The implementation; or why there is none, as far as somebody says it.
+    /// The overload, or the reason why there is none, if the caller gives one.
     pub chosen: Result<Arc<FunctionDef>, Option<String>>,
 }
 
 impl OverloadQuery {
-    /// The arguments' types as errors show them.
+    /// The argument types, formatted for errors.
     pub fn shown(&self) -> String {
         let shown = |given: &OverloadArgument| match given {
             OverloadArgument::Type(ty) => ty.to_string(),
@@ -96,18 +96,18 @@ impl OverloadQuery {
     }
 }
 
-/// What comes of a request: what was asked for, or questions.
+/// The outcome of a compilation: a result, or queries to the caller.
 #[derive(Clone, Debug)]
 pub enum Outcome<T> {
-    /// It is made.
+    /// The result.
     Made(T),
-    /// Calls of overloaded functions of which the request does not say which implementation they have. Whoever made the
-    /// request adds the answers ([`Answer`]) and asks again.
+    /// Calls of overloaded functions for which the request has no overload yet. The caller adds an [`Answer`] for each,
+    /// and repeats the request.
     Queries(Vec<OverloadQuery>),
 }
 
 impl<T> Outcome<T> {
-    /// What is made, if it is.
+    /// The result, if there is one.
     pub fn made(self) -> Option<T> {
         match self {
             Self::Made(value) => Some(value),
@@ -115,7 +115,7 @@ impl<T> Outcome<T> {
         }
     }
 
-    /// The same with something else of what is made.
+    /// Maps the result.
     pub fn map<U>(self, made: impl FnOnce(T) -> U) -> Outcome<U> {
         match self {
             Self::Made(value) => Outcome::Made(made(value)),

@@ -1,4 +1,4 @@
-//! What the option `launch_bounds` takes.
+//! Parses the option `launch_bounds`.
 
 use super::{OptionValue, Refusal};
 use crate::request::LaunchBounds;

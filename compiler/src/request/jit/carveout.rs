@@ -1,8 +1,9 @@
-//! How much of the memory that shared memory and the L1 cache are of a kernel prefers for shared memory.
+//! Parses the option `shared_memory_carveout`: the part of the L1 cache's memory that a kernel prefers as shared
+//! memory.
 
 use super::{OptionValue, Refusal};
 
-/// Reads `shared_memory_carveout`: percent, or a name for some.
+/// Parses `shared_memory_carveout`: a percentage or a name.
 pub(super) fn carveout(value: &OptionValue) -> Result<Option<i8>, Refusal> {
     const NAMES: [(&str, i8); 3] = [("default", -1), ("maxl1", 0), ("maxshared", 100)];
     match value {

@@ -1,4 +1,4 @@
-//! What the option `sanitize` takes.
+//! Parses the option `sanitize`.
 
 use weft_artifact::Tools;
 

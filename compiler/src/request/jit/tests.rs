@@ -49,7 +49,7 @@ fn what_relaxes_floats_contradicts_the_same_bits() {
     let both = [("reproducible", OptionValue::Bool(true)), ("fastmath", OptionValue::Bool(true))];
     let (_, refusal) = JitOptions::default().take(&both).expect_err("both");
     assert!(refusal.message().contains("contradict each other"), "{refusal:?}");
-    // One after the other, as a decorator's and the command's.
+    // The options come in two calls, as from a decorator and from the command line.
     let mut options = options(&both[..1]);
     assert!(options.take(&both[1..]).is_err());
 }
