@@ -163,7 +163,7 @@ enum Assumption {
 }
 
 impl EmitArgs {
-    /// What `--assume` lists.
+    /// The assumptions of `--assume`.
     pub(crate) fn assumptions(&self) -> Assumptions {
         let has = |assumption| self.assume.contains(&assumption);
         Assumptions {
@@ -259,7 +259,7 @@ pub(crate) struct SettingsArgs {
     pub(crate) format: DataFormat,
 }
 
-/// `--format` of what is no diagnostic.
+/// `--format` of subcommands that report no diagnostics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DataFormat {
     /// For reading.
@@ -277,7 +277,7 @@ pub(crate) enum AbiArg {
     Numba,
 }
 
-/// What `weft emit` writes.
+/// `--emit` of `weft emit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(crate) enum Form {
     /// PTX.

@@ -1,4 +1,4 @@
-//! `weft cache`: what was compiled and is kept on the disk.
+//! `weft cache`: manages the compiled kernels in the disk cache.
 
 use std::{io::Write, path::Path, time::SystemTime};
 
@@ -10,7 +10,7 @@ use crate::{Surroundings, args::CacheCommand, report::Stop};
 /// Shows the folder, lists its entries, or removes them.
 pub(crate) fn cache(command: CacheCommand, surroundings: &Surroundings, stdout: &mut dyn Write) -> Result<u8, Stop> {
     let settings = Settings::from_env(surroundings.variable).map_err(|error| Stop::Usage(error.message))?;
-    // What is turned off may still be there.
+    // A disabled cache may still have entries on disk.
     let settings = Settings { cache: true, ..settings };
     let Some(folder) = settings.cache_folder(surroundings.variable) else {
         return Err(Stop::Usage("no cache folder is known: set WEFT_CACHE_DIR or HOME".to_owned()));
@@ -34,7 +34,7 @@ fn failed(what: &str, folder: &Path, error: &std::io::Error) -> Stop {
     Stop::Usage(format!("cannot {what} {}: {error}", folder.display()))
 }
 
-/// A line for each entry, those that were used last first, and one for all.
+/// Writes one line per entry, most recently used first, and a total.
 fn list(cache: &DiskCache, entries: &[Entry], stdout: &mut dyn Write) -> Result<(), Stop> {
     let now = SystemTime::now();
     for Entry { about, bytes, used } in entries {
@@ -58,7 +58,7 @@ fn counted(entries: usize) -> String {
     if entries == 1 { "1 entry".to_owned() } else { format!("{entries} entries") }
 }
 
-/// Bytes with a unit of powers of 1024.
+/// A size with a binary unit (powers of 1024).
 pub(crate) fn size(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes} B"),
@@ -68,7 +68,7 @@ pub(crate) fn size(bytes: u64) -> String {
     }
 }
 
-/// How long ago something was used, to the largest unit.
+/// The time since the last use, in the largest unit.
 fn age(seconds: u64) -> String {
     match seconds {
         0..60 => "now".to_owned(),

@@ -1,4 +1,4 @@
-//! `weft completions`: what a shell reads to complete the command's words.
+//! `weft completions`: writes shell completion scripts.
 
 use std::io::Write;
 

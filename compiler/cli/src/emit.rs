@@ -29,7 +29,7 @@ use crate::{
     tools,
 };
 
-/// Compiles and writes, or reports and writes nothing.
+/// Compiles the selected kernels and writes the outputs. On an error it reports and writes nothing.
 pub(crate) fn emit(
     args: &EmitArgs,
     surroundings: &Surroundings,
@@ -103,7 +103,7 @@ pub(crate) fn emit(
         return Ok(1);
     }
     if args.output.is_none() && output::are_modules(&outputs) {
-        // Whoever reads them sees where each begins; an assembler does not.
+        // The titles between modules help a reader, but an assembler rejects the joined text.
         let several = format!("{} PTX modules, which no assembler accepts in one file", outputs.len());
         let instead = "use `-o FOLDER` to write one file per kernel, or `--kernel NAME` to select one kernel";
         match surroundings.stdout {
@@ -119,7 +119,7 @@ pub(crate) fn emit(
     Ok(0)
 }
 
-/// The targets of `--target`, each once; unknown ones go to the report.
+/// The targets of `--target` without duplicates. Unknown names are added to the report.
 fn targets(names: &[String], cpu: &Arc<HostCpu>, report: &mut Report) -> Vec<Target> {
     let mut targets = Vec::new();
     for name in names {
@@ -136,7 +136,7 @@ fn targets(names: &[String], cpu: &Arc<HostCpu>, report: &mut Report) -> Vec<Tar
     targets
 }
 
-/// Refuses what no other program can call.
+/// Rejects combinations of options that produce code no other program can call.
 fn foreign_fits(args: &EmitArgs, targets: &[Target], wants_kernels: bool) -> Result<(), Stop> {
     let usage = |message: &str| Err(Stop::Usage(message.to_owned()));
     let is_foreign = args.abi.is_some() || !args.function.is_empty();
@@ -151,7 +151,7 @@ fn foreign_fits(args: &EmitArgs, targets: &[Target], wants_kernels: bool) -> Res
     Ok(())
 }
 
-/// What to write, each form once. The host has neither PTX nor a cubin.
+/// The forms to write, without duplicates. The target `host` has neither PTX nor a cubin.
 fn forms(args: &EmitArgs, targets: &[Target]) -> Result<Vec<Form>, Stop> {
     let mut forms = args.emit.clone();
     forms.sort_unstable();
@@ -169,7 +169,7 @@ fn forms(args: &EmitArgs, targets: &[Target]) -> Result<Vec<Form>, Stop> {
     Ok(if forms.is_empty() { vec![Form::Asm] } else { forms })
 }
 
-/// What all compilations of a call share.
+/// State shared by all compilations of a call.
 struct Compile<'a> {
     engine: Engine,
     args: &'a EmitArgs,
@@ -179,7 +179,7 @@ struct Compile<'a> {
 }
 
 impl Compile<'_> {
-    /// The options of a decorator, and those of the command line in the place of the same ones.
+    /// The options of a decorator, overridden by those of the command line.
     fn options(&self, jit: &Jit) -> Result<Options, Stop> {
         let code = self.args.options.over(&jit.options)?.code;
         Ok(Options { libdevice: self.libdevice.clone(), assumptions: self.args.assumptions(), ..code })
@@ -205,7 +205,7 @@ impl Compile<'_> {
         remarks: &mut Vec<String>,
     ) -> Result<(), Stop> {
         let options = self.options(job.kernel.jit)?;
-        // The estimate is one of GPUs.
+        // The coarsening estimate exists only for GPUs.
         let choose = options.choose && matches!(target, Target::Sm(..));
         let request = Request {
             function: job.def.clone(),
@@ -245,7 +245,7 @@ impl Compile<'_> {
                 remarks.push(format!("    {}\n", candidate.note));
             }
         }
-        // What a large launch has.
+        // Emits the coarsened variant, which large launches use.
         let mut candidates = compiled.artifact.kernels.iter().flat_map(|kernel| &kernel.coarsening.candidates);
         if let Some(chosen) = candidates.find(|candidate| candidate.is_worth_it()) {
             let options = Options { coarsen: chosen.factors, choose: false, ..request.options.clone() };
@@ -308,7 +308,7 @@ impl Compile<'_> {
         self.ptxas.as_deref().ok_or_else(|| NotAssembled::Failed("ptxas was not looked for".to_owned()))
     }
 
-    /// What the kernels need of a multiprocessor, and how many warps it runs of them at a time: a line each.
+    /// The kernels' resource usage and occupancy per multiprocessor, one line per kernel.
     fn resource_usage(&self, artifact: &Artifact, target: &Target) -> Result<Vec<String>, NotAssembled> {
         let Some(sm) = Sm::of_target(target) else {
             return Ok(vec!["registers and occupancy do not apply to the CPU".to_owned()]);
@@ -325,7 +325,7 @@ impl Compile<'_> {
             Some(format!("{resources}; occupancy with {threads} threads a block{dynamic}: {occupancy}"))
         };
         let lines: Vec<String> = artifact.kernels.iter().filter_map(line).collect();
-        // A device function is part of the kernels that call it.
+        // The resources of a device function belong to the kernels that call it.
         Ok(if lines.is_empty() {
             vec!["registers and occupancy are those of the calling kernel".to_owned()]
         } else {

@@ -1,10 +1,10 @@
-//! From a Python file's bytes to its text, in the encoding that it declares (PEP 263).
+//! Decodes a Python file with the encoding that it declares (PEP 263).
 
 use std::ops::Range;
 
 use encoding_rs::Encoding;
 
-/// What is wrong with a file's bytes: the text as far as it can be shown, a place in it, and a sentence.
+/// A decoding error: the text with replacement characters, the range of the error in it, and a message.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Undecoded {
     pub(crate) text: String,
@@ -14,7 +14,7 @@ pub(crate) struct Undecoded {
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// The text of a file, as Python decodes it: UTF-8 unless one of the first two lines says otherwise.
+/// Decodes a file as Python does: as UTF-8 unless one of the first two lines declares another encoding.
 pub(crate) fn decode(bytes: &[u8]) -> Result<String, Undecoded> {
     let (marked, bytes) = bytes.strip_prefix(BOM).map_or((false, bytes), |rest| (true, rest));
     let Some(declared) = declared(bytes) else { return utf8(bytes) };
@@ -33,7 +33,8 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<String, Undecoded> {
                 Some(at) => Err(undecoded(bytes, at, "ASCII")),
             };
         }
-        // Every byte is the character of its number; what the web calls so is Windows-1252.
+        // Latin-1 maps each byte to the code point of the same number. The WHATWG label `latin1` means Windows-1252
+        // instead.
         "latin-1" | "latin1" | "l1" | "latin" | "iso-8859-1" | "iso8859-1" | "iso-8859-1-1987" | "8859" | "cp819" => {
             return Ok(bytes.iter().map(|&byte| char::from(byte)).collect());
         }
@@ -55,7 +56,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<String, Undecoded> {
     }
 }
 
-/// The web's name of an encoding that Python calls otherwise.
+/// The WHATWG label of an encoding that has another name in Python.
 fn other_name(name: &str) -> String {
     match name {
         "latin-9" | "latin9" => "iso-8859-15".to_owned(),
@@ -85,8 +86,8 @@ fn undecoded(bytes: &[u8], at: usize, encoding: &str) -> Undecoded {
     Undecoded { at: before.len()..before.len() + length, text: before + &rest, message }
 }
 
-/// Where an encoding's name stands in the comment that declares it: in the first line, or in the second below a comment
-/// or nothing.
+/// The range of the encoding's name in the comment that declares it. The comment is in the first line, or in the second
+/// if the first is blank or a comment.
 fn declared(bytes: &[u8]) -> Option<Range<usize>> {
     let mut start = 0;
     for _ in 0..2 {
@@ -147,7 +148,7 @@ mod tests {
         assert_eq!(text(b"# coding: koi8-r\n# \xc1").pop_line(), "# а");
         assert_eq!(text(b"# coding: Shift_JIS\n# \x82\xa0").pop_line(), "# あ");
         assert_eq!(text(b"# coding: UTF_8\n# \xc3\xa9").pop_line(), "# é");
-        // Only a comment declares one, and only so far up.
+        // Only a comment in the first two lines declares an encoding.
         assert_eq!(text(b"x = 'coding: latin-1'\n# coding: latin-1\n# \xc3\xa9").pop_line(), "# é");
         assert_eq!(text(b"\n\n# coding: latin-1\n# \xc3\xa9").pop_line(), "# é");
     }

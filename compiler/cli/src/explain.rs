@@ -1,4 +1,4 @@
-//! `weft explain`: the page of a diagnostic code, or the row of a name that kernels can call.
+//! `weft explain`: the page of a diagnostic code, or the documentation of a name that kernels can call.
 
 use std::io::Write;
 
@@ -9,10 +9,10 @@ use weft_compiler::{
 
 use crate::{args::ExplainArgs, report::Stop};
 
-/// Modules whose names can be given without them.
+/// Modules whose prefix may be omitted.
 const IMPLIED: [&str; 8] = ["", "weft.", "weft.cuda.", "math.", "builtins.", "numpy.", "cmath.", "operator."];
 
-/// Prints what there is to say about a code or a name, or the list of codes.
+/// Prints the documentation of a code or a name, or the list of codes.
 pub(crate) fn explain(args: &ExplainArgs, stdout: &mut dyn Write) -> Result<u8, Stop> {
     let Some(asked) = &args.subject else {
         for code in Code::ALL {
@@ -37,7 +37,7 @@ pub(crate) fn explain(args: &ExplainArgs, stdout: &mut dyn Write) -> Result<u8, 
     Ok(0)
 }
 
-/// The row of a name, or those of a module's members.
+/// The table rows of a name, or of a module's members.
 fn rows(asked: &str) -> Vec<&'static Intrinsic> {
     let asked = asked.strip_prefix("numba.").map_or_else(|| asked.to_owned(), |rest| format!("weft.{rest}"));
     let paths: Vec<String> = IMPLIED.iter().map(|module| format!("{module}{asked}")).collect();
@@ -79,7 +79,7 @@ fn write_row(row: &'static Intrinsic, stdout: &mut dyn Write) -> Result<(), Stop
     Ok(())
 }
 
-/// `cuda.grid(1) -> int64`.
+/// A signature such as `cuda.grid(1) -> int64`.
 fn shown(row: &Intrinsic, signature: &Signature) -> String {
     let name = row.path.strip_prefix("weft.").or(row.path.strip_prefix("builtins.")).unwrap_or(row.path);
     let args: Vec<String> = signature

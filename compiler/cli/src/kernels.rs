@@ -1,4 +1,4 @@
-//! Which kernels of a file to compile, for which argument types.
+//! Selects the kernels of a file to compile, and their argument types.
 
 use std::{fs, path::Path, sync::Arc};
 
@@ -23,12 +23,12 @@ pub(crate) struct Job<'a> {
     pub(crate) signature: Signature,
     /// Its number among the kernel's signatures, from 1, if there are several.
     pub(crate) number: Option<usize>,
-    /// It is a device function for other programs.
+    /// Whether it is a device function for other programs.
     pub(crate) is_function: bool,
 }
 
 impl Job<'_> {
-    /// `saxpy(float32, array(float32, 1d, C))`.
+    /// A title such as `saxpy(float32, array(float32, 1d, C))`.
     pub(crate) fn title(&self) -> String {
         let args: Vec<String> = self.signature.args.iter().map(ToString::to_string).collect();
         format!("{}({})", self.kernel.name, args.join(", "))
@@ -41,7 +41,7 @@ pub(crate) fn read(path: &Path) -> Result<Program, Stop> {
     Ok(Program::read(path, &bytes))
 }
 
-/// The signatures of `--sig`; faults in them go to the report.
+/// Parses the signatures of `--sig`. Errors are added to the report.
 pub(crate) fn given_signatures(args: &KernelArgs, report: &mut Report) -> Vec<Signature> {
     let mut signatures = Vec::new();
     for text in &args.sig {
@@ -53,7 +53,8 @@ pub(crate) fn given_signatures(args: &KernelArgs, report: &mut Report) -> Vec<Si
     signatures
 }
 
-/// The kernels that the command line selects, all without a selection. Names that are not in the file go to the report.
+/// The kernels that the command line selects. Without a selection, all kernels. Names that are not in the file are
+/// added to the report.
 pub(crate) fn select<'a>(
     program: &'a Program,
     path: &Path,
@@ -82,7 +83,7 @@ pub(crate) fn select<'a>(
     selected
 }
 
-/// The device functions that the command line selects. Names that are not in the file go to the report.
+/// The device functions that the command line selects. Names that are not in the file are added to the report.
 pub(crate) fn select_functions<'a>(
     program: &'a Program,
     path: &Path,
@@ -107,7 +108,8 @@ pub(crate) fn select_functions<'a>(
     selected
 }
 
-/// Warnings of kernels that are not compiled because of where they stand, unless others were asked for.
+/// Warnings about kernels that are not at the top level and therefore not compiled. Empty if kernels were selected by
+/// name.
 pub(crate) fn missed(program: &Program, names: &[String]) -> Vec<Diagnostic> {
     if names.is_empty() { program.missed().map(Missed::warning).collect() } else { Vec::new() }
 }
@@ -127,7 +129,7 @@ fn no_kernel(name: &str, path: &Path, kernels: &[KernelDef<'_>], jitted: &[Kerne
     }
 }
 
-/// What to compile of a kernel: each of the given signatures, or those that the file has.
+/// The compilations of a kernel: one for each given signature, or else for each signature in the file.
 pub(crate) fn jobs<'a>(
     program: &Program,
     kernel: KernelDef<'a>,
@@ -149,7 +151,7 @@ pub(crate) fn jobs<'a>(
         .collect()
 }
 
-/// The same of a device function for other programs: its result is converted to what the signature says.
+/// The compilations of a device function for other programs. Its result is converted to the signature's return type.
 pub(crate) fn function_jobs<'a>(
     program: &Program,
     function: KernelDef<'a>,
@@ -184,7 +186,7 @@ pub(crate) fn no_signature(kernel: &KernelDef<'_>) -> Diagnostic {
     error
 }
 
-/// A kernel that is declared to return something.
+/// The error of a kernel whose signature has a return type.
 pub(crate) fn returning(job: &Job<'_>) -> Option<Diagnostic> {
     let returns = job.signature.returns.as_ref().filter(|_| !job.is_function)?;
     let message = format!("the kernel `{}` is declared to return {returns}", job.kernel.name);
@@ -192,7 +194,8 @@ pub(crate) fn returning(job: &Job<'_>) -> Option<Diagnostic> {
     Some(error.help("declare the kernel with `void`, or the function with `device=True` if kernels call it"))
 }
 
-/// The fault of a compilation that asks which implementation a call has: no file that is read as text has such calls.
+/// The failure of a compilation that queries the implementation of an overloaded call. Files read by the command have
+/// no such calls.
 pub(crate) fn unanswered(def: &FunctionDef) -> Failure {
     let mut sources = SourceMap::default();
     let span = Span { file: sources.add(&def.source), ..def.ast.name_span };

@@ -1,8 +1,8 @@
-//! The `weft` command as a library, so that the wheel has it too: [`run`] is all of it.
+//! The `weft` command as a library, so that the wheel can contain it. [`run`] is the entry point.
 //!
-//! One file a subcommand. `program/` reads a Python file without Python. Nothing here prints: output goes to the
-//! writers that `run` gets. Exit codes: 0; 1 for a rejected program, or a machine on which weft is broken; 2 for bad usage, a
-//! file that cannot be read, or a tool that is missing.
+//! Each subcommand has its own file. `program/` analyzes a Python file without running Python. Output goes only to the
+//! writers passed to `run`. Exit codes: 0; 1 for a rejected program, or a machine on which weft is broken; 2 for bad
+//! usage, a file that cannot be read, or a tool that is missing.
 
 mod args;
 mod cache;
@@ -44,48 +44,49 @@ use crate::{
     report::{Report, Stop},
 };
 
-/// What the command knows of the world besides its arguments and the files that they name.
+/// The environment of a call, besides its arguments and the files that they name.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
-    /// Answers environment variables.
+    /// Reads an environment variable.
     pub variable: fn(&str) -> Option<OsString>,
-    /// Gives the names of all environment variables that are text.
+    /// Returns the names of all environment variables that are valid Unicode.
     pub names: fn() -> Vec<String>,
-    /// Asks the Python that runs the command, if one does.
+    /// Queries the Python that runs the command. `None` for the standalone command.
     pub python: Option<fn() -> Python>,
-    /// `site-packages` folders of a Python whose packages may hold NVIDIA's tools, beside that of `VIRTUAL_ENV`.
+    /// Further `site-packages` folders to search for NVIDIA's tools, besides that of `VIRTUAL_ENV`.
     pub site_packages: Vec<PathBuf>,
-    /// The second writer is a terminal, which can show colors.
+    /// Whether standard error is a terminal, which can show colors.
     pub terminal: bool,
-    /// Where the first writer leads.
+    /// The kind of standard output.
     pub stdout: Stdout,
 }
 
 /// The Python that runs the command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Python {
-    /// `3.13.1`.
+    /// Its version, such as `3.13.1`.
     pub version: String,
     /// The path of the interpreter.
     pub executable: String,
-    /// The version of NumPy that it imports, if it does.
+    /// The version of NumPy, if it can be imported.
     pub numpy: Option<String>,
 }
 
-/// Where the standard output leads: several PTX modules one after the other are fine to read, but no PTX file.
+/// The kind of standard output. Several concatenated PTX modules are readable on a terminal but are not a valid PTX
+/// file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stdout {
-    /// A reader at a screen.
+    /// A terminal.
     Terminal,
     /// A file.
     File,
-    /// A pipe, or something else.
+    /// A pipe or another kind.
     #[default]
     Other,
 }
 
 impl Stdout {
-    /// Where this process's standard output leads.
+    /// The kind of this process's standard output.
     pub fn of_process() -> Self {
         let stdout = io::stdout();
         if stdout.is_terminal() {
@@ -112,7 +113,7 @@ impl Default for Surroundings {
     }
 }
 
-/// Runs the command. `arguments` begin with the program's name. Returns the exit code.
+/// Runs the command. The first argument is the program's name. Returns the exit code.
 pub fn run(
     arguments: impl IntoIterator<Item = OsString>,
     surroundings: &Surroundings,
@@ -155,7 +156,7 @@ pub fn run(
         Command::Emit(args) => emit::emit(&args, surroundings, color, stdout, stderr),
         Command::Check(args) => check::check(&args, color, stdout, stderr),
         Command::Explain(args) => explain::explain(&args, stdout),
-        // The package's command does it before it comes here.
+        // The Python package handles this subcommand before it calls the library.
         Command::Sanitize(_) => Err(Stop::Usage(
             "`weft sanitize` runs a Python program: install the Python package and put `sanitize` before the other \
              arguments, or use `python -m weft.sanitize`"
@@ -171,17 +172,17 @@ pub fn run(
     finish(done.and_then(|code| Ok(stdout.flush().map(|()| code)?)), json, stderr)
 }
 
-/// Whether arguments that make no sense ask for JSON.
+/// Whether invalid arguments include a request for JSON output.
 fn wants_json(arguments: &[OsString]) -> bool {
     let mut words = arguments.iter().skip(1).take_while(|word| *word != "--");
     words.any(|word| word == "emit" || word == "check") && words.any(|word| word == "--json")
 }
 
-/// The exit code; what stopped the command is said first.
+/// Reports the error that stopped the command, if any, and returns the exit code.
 fn finish(done: Result<u8, Stop>, json: bool, stderr: &mut dyn Write) -> u8 {
     let message = match done {
         Ok(code) => return code,
-        // Whoever read the output has seen enough.
+        // The reader of the output closed the pipe early, as `head` does. That is no error.
         Err(Stop::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => return 0,
         Err(Stop::Io(error)) => format!("cannot write the output: {error}"),
         Err(Stop::Usage(message)) => message,
@@ -193,7 +194,7 @@ fn finish(done: Result<u8, Stop>, json: bool, stderr: &mut dyn Write) -> u8 {
     } else {
         format!("error: {message}\n")
     };
-    // Where stderr is closed, the exit code has to do.
+    // If standard error is closed, only the exit code reports the error.
     let _closed = stderr.write_all(text.as_bytes());
     2
 }

@@ -1,4 +1,4 @@
-//! Gives the CPU executor the compiler's loader of host objects: the runtime knows no LLVM.
+//! Provides the compiler's loader of host object files to the CPU executor. The runtime does not depend on LLVM.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use weft_runtime::{HostCode, HostLoader};
 #[derive(Debug)]
 pub struct Loader;
 
-/// Code that it loaded.
+/// Code loaded into memory.
 #[derive(Debug)]
 struct Code(HostModule);
 

@@ -1,16 +1,16 @@
-//! The command's flags for options of `cuda.jit`, from the compiler's table of them.
+//! Command-line flags for the options of `cuda.jit`, generated from the compiler's table of options.
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use weft_compiler::request::{Flag, JIT_OPTIONS, JitOptions, OptionValue};
 
 use crate::report::Stop;
 
-/// The options that the command line gives.
+/// The options given on the command line.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OptionFlags(Vec<(&'static str, OptionValue)>);
 
 impl OptionFlags {
-    /// What a decorator says, with these in the place of the same options.
+    /// The options of a decorator, overridden by these.
     pub(crate) fn over(&self, jit: &JitOptions) -> Result<JitOptions, Stop> {
         let mut options = jit.clone();
         options.take(&self.0).map_err(|(_, refusal)| Stop::Usage(refusal.message().to_owned()))?;
@@ -18,7 +18,7 @@ impl OptionFlags {
     }
 }
 
-/// What a flag does, where that is not what is said of the option.
+/// Help strings of flags whose meaning differs from the documentation of the option.
 const HELP: &[(&str, &str)] = &[
     (
         "debug",
@@ -89,7 +89,8 @@ impl FromArgMatches for OptionFlags {
     }
 }
 
-/// Numbers, with commas between if there are several; other text is refused by whoever reads it.
+/// Parses an integer or a comma-separated list of them. Other text is passed on as a string; the option's own check
+/// rejects it.
 fn value(text: &str) -> OptionValue {
     let number = |part: &str| part.trim().parse().map_or_else(|_| OptionValue::Str(part.to_owned()), OptionValue::Int);
     let mut numbers: Vec<OptionValue> = text.split(',').map(number).collect();

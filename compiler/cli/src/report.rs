@@ -1,4 +1,4 @@
-//! What goes wrong: diagnostics of several compilations as one list, and what ends the command.
+//! Diagnostics of several compilations, merged into one list, and errors that end the command.
 
 use std::{collections::BTreeMap, io};
 
@@ -9,10 +9,10 @@ use weft_compiler::{
 
 use crate::check::Notebook;
 
-/// Why a command cannot go on.
+/// The error that ends a command.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// The command line makes no sense, a file cannot be read, a tool is missing.
+    /// Invalid arguments, an unreadable file or a missing tool.
     Usage(String),
     /// The output cannot be written.
     Io(io::Error),
@@ -24,32 +24,32 @@ impl From<io::Error> for Stop {
     }
 }
 
-/// Diagnostics of several compilations. One that several of them have is kept once.
+/// Diagnostics of several compilations, without duplicates.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     diagnostics: Vec<Diagnostic>,
     sources: SourceMap,
-    /// The notebooks' cells among the files, by their names: the notebook, and the cell's number.
+    /// Notebook cells among the files: display name of the cell → path of the notebook and number of the cell.
     cells: BTreeMap<String, (String, u32)>,
 }
 
-/// A span as it is shown. Lines and columns are counted from 1, columns in characters; the end is exclusive.
+/// A span for the user. Lines and columns count from 1, columns in characters. The end is exclusive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ReportedSpan {
     /// The file's path.
     pub(crate) file: String,
-    /// The cell of a notebook, in which lines are counted.
+    /// The notebook cell in which lines are counted.
     pub(crate) cell: Option<u32>,
     pub(crate) start: (u32, u32),
     pub(crate) end: (u32, u32),
 }
 
 impl Report {
-    /// Adds diagnostics whose spans are of `sources`.
+    /// Adds diagnostics whose spans refer to `sources`.
     pub(crate) fn add(&mut self, diagnostics: &[Diagnostic], sources: &SourceMap) {
         for diagnostic in diagnostics {
             let mut diagnostic = diagnostic.clone();
-            // A program that does not name Numba may be of somebody who has never heard of it.
+            // Remarks about Numba are omitted for a file that does not mention Numba.
             if !sources.file(diagnostic.span).is_some_and(|file| file.text.contains("numba")) {
                 diagnostic.numba = None;
             }
@@ -63,25 +63,25 @@ impl Report {
         }
     }
 
-    /// Adds one whose place is in a text of its own, such as an argument of the command line.
+    /// Adds a diagnostic in a separate text, such as a command-line argument.
     pub(crate) fn add_in(&mut self, diagnostic: Diagnostic, file: SourceFile) {
         let mut sources = SourceMap::default();
         sources.add(&file.into());
         self.add(&[diagnostic], &sources);
     }
 
-    /// Adds what another report has.
+    /// Adds the diagnostics of another report.
     pub(crate) fn merge(&mut self, other: Self) {
         self.add(&other.diagnostics, &other.sources);
         self.cells.extend(other.cells);
     }
 
-    /// Notes that a file is a cell of a notebook.
+    /// Registers a file as a cell of a notebook.
     pub(crate) fn name_cell(&mut self, name: String, notebook: &str, number: u32) {
         self.cells.insert(name, (notebook.to_owned(), number));
     }
 
-    /// Moves what is in the joined text of a notebook to its cells.
+    /// Moves spans in the joined text of a notebook to its cells.
     pub(crate) fn move_to_cells(&mut self, notebook: &Notebook) {
         let Self { diagnostics, sources, .. } = self;
         let mut move_one = |span: &mut Span| {
@@ -98,7 +98,7 @@ impl Report {
         }
     }
 
-    /// Adds one that has no place.
+    /// Adds a diagnostic without a span.
     pub(crate) fn add_nowhere(&mut self, diagnostic: Diagnostic) {
         self.add(&[diagnostic], &SourceMap::default());
     }
@@ -110,18 +110,18 @@ impl Report {
         self.diagnostics.iter().any(same)
     }
 
-    /// The span in this report's own list of files.
+    /// Maps a span from `sources` to this report's own list of files.
     fn location(&mut self, span: Span, sources: &SourceMap) -> Span {
         let file = sources.files().get(span.file as usize);
         Span { file: file.map_or(u32::MAX, |file| self.sources.add(file)), ..span }
     }
 
-    /// Whether something was rejected.
+    /// Whether the report contains an error.
     pub(crate) fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
     }
 
-    /// Whether there is an error with this code at this place.
+    /// Whether the report contains an error with this code and span.
     pub(crate) fn has_error_at(&self, code: Code, span: Span, sources: &SourceMap) -> bool {
         let file = sources.files().get(span.file as usize);
         self.diagnostics.iter().any(|known| {
@@ -130,7 +130,7 @@ impl Report {
         })
     }
 
-    /// The place of a span, if it is in a file.
+    /// The file, line and column of a span. `None` if it is in no file.
     pub(crate) fn shown(&self, span: Span) -> Option<ReportedSpan> {
         let file = self.sources.file(span)?;
         let (start, end) = (file.line_column(span.start), file.line_column(span.end));
@@ -141,12 +141,12 @@ impl Report {
         Some(ReportedSpan { file: name, cell, start, end })
     }
 
-    /// The files that places are in.
+    /// The files that spans refer to.
     pub(crate) fn sources(&self) -> &SourceMap {
         &self.sources
     }
 
-    /// All of it in the order of the lines of each file, after what has no place.
+    /// The diagnostics, sorted by file and offset. Those without a span come first.
     pub(crate) fn sorted(&self) -> Vec<Diagnostic> {
         let mut sorted = self.diagnostics.clone();
         sorted
@@ -154,7 +154,7 @@ impl Report {
         sorted
     }
 
-    /// The text for the user; as JSON even an empty report is a document.
+    /// The rendered report. An empty report is still a JSON document.
     pub(crate) fn render(&self, json: bool, color: bool) -> String {
         let sorted = self.sorted();
         if !json {

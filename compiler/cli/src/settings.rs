@@ -1,4 +1,4 @@
-//! `weft settings`: every setting, what it is in this environment, where that is from, and what it does.
+//! `weft settings`: lists the settings with their current values, the origins of the values, and their meaning.
 
 use std::io::Write;
 
@@ -12,10 +12,10 @@ use crate::{
     report::Stop,
 };
 
-/// Columns of text below a setting.
+/// The width of the description below a setting, in columns.
 const WIDTH: usize = 96;
 
-/// Lists the settings; the exit code is 1 if the value of one makes no sense.
+/// Lists the settings. The exit code is 1 if a value is invalid.
 pub(crate) fn settings(args: &SettingsArgs, surroundings: &Surroundings, stdout: &mut dyn Write) -> Result<u8, Stop> {
     let rows = select(Settings::in_force(surroundings.variable), &args.names)?;
     let rows: Vec<InForce> = rows.into_iter().filter(|row| !args.changed || row.changes != Ok(false)).collect();
@@ -26,7 +26,7 @@ pub(crate) fn settings(args: &SettingsArgs, surroundings: &Surroundings, stdout:
     Ok(u8::from(rows.iter().any(|row| row.changes.is_err())))
 }
 
-/// The rows with these names, with or without `WEFT_`; all without names.
+/// The rows with these names, with or without the prefix `WEFT_`. Without names, all rows.
 fn select(rows: Vec<InForce>, names: &[String]) -> Result<Vec<InForce>, Stop> {
     let mut wanted = Vec::new();
     for name in names {
@@ -78,7 +78,7 @@ fn text(rows: &[InForce]) -> String {
     lines.join("\n")
 }
 
-/// A text in lines that are indented.
+/// Wraps a text at [`WIDTH`] columns.
 fn wrapped(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

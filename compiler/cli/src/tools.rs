@@ -1,4 +1,4 @@
-//! What a machine has: its CPU, and NVIDIA's tools, `ptxas` and libdevice.
+//! Locates the host CPU's description and NVIDIA's tools: `ptxas` and libdevice.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use weft_runtime::{FileChoice, Libdevice, Settings, Toolkit};
 
 use crate::{Surroundings, report::Stop};
 
-/// libdevice's bitcode: as `--libdevice` says, else as the setting says. `None` is the built-in math library.
+/// libdevice's bitcode: from `--libdevice`, else from the setting. `None` means the built-in math library.
 pub(crate) fn libdevice(given: Option<&str>, surroundings: &Surroundings) -> Result<Option<Arc<Vec<u8>>>, Stop> {
     let mut settings = Settings::from_env(surroundings.variable).map_err(|error| Stop::Usage(error.message))?;
     match given {
@@ -28,7 +28,7 @@ pub(crate) fn libdevice(given: Option<&str>, surroundings: &Surroundings) -> Res
     })
 }
 
-/// The CPU that `host` means: as the setting says.
+/// The CPU of the target `host`, from the settings.
 pub(crate) fn host_cpu(surroundings: &Surroundings) -> Result<Arc<HostCpu>, Stop> {
     let settings = Settings::from_env(surroundings.variable).map_err(|error| Stop::Usage(error.message))?;
     host_cpu_set(settings.host_cpu.as_deref(), settings.host_plan.as_deref(), settings.host_opt_level)
@@ -50,7 +50,7 @@ pub(crate) fn site_packages(surroundings: &Surroundings) -> Vec<PathBuf> {
     folders
 }
 
-/// Finds `ptxas` for a flag: on the PATH, in a toolkit, in a Python package.
+/// Finds the `ptxas` that a flag needs: on the PATH, in a toolkit, or in a Python package.
 pub(crate) fn find_ptxas(surroundings: &Surroundings, flag: &str) -> Result<PathBuf, Stop> {
     let variable = |name: &str| (surroundings.variable)(name);
     let toolkit = Toolkit::new(&Settings::default(), variable, &site_packages(surroundings));

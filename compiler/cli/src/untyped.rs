@@ -1,5 +1,5 @@
-//! What can be said of a function whose types are not known: names that nobody defines, statements and expressions
-//! that no kernel can have. The front end says the same, and more, where it gets types.
+//! Checks of a function whose types are not known: undefined names, and statements and expressions that kernels do not
+//! support. The front end reports these and more errors for functions with types.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use weft_compiler::{
 
 use crate::program::{KernelDef, Program};
 
-/// The faults of a function, in source order.
+/// The errors of a function, in source order.
 pub(crate) fn check(program: &Program, kernel: &KernelDef<'_>) -> Vec<Diagnostic> {
     let ast = &kernel.function.ast;
     let roots = free_chains(ast).into_iter().map(|chain| chain.split('.').next().unwrap_or_default().to_owned());
@@ -29,9 +29,9 @@ pub(crate) fn check(program: &Program, kernel: &KernelDef<'_>) -> Vec<Diagnostic
 }
 
 struct NameVisitor<'a> {
-    /// Names to report, each at its first place.
+    /// Undefined names, each reported at its first use.
     undefined: BTreeSet<String>,
-    /// Python's built-in functions that kernels do not have, each at its first place.
+    /// Python builtins that kernels do not support, each reported at its first use.
     absent: BTreeSet<String>,
     faults: Vec<Diagnostic>,
     text: &'a str,
@@ -84,9 +84,9 @@ impl NameVisitor<'_> {
             StmtKind::Continue if !in_loop => self.misplaced("continue", stmt.span),
             StmtKind::Break | StmtKind::Continue | StmtKind::Pass => {}
             StmtKind::Raise(_) => self.unsupported("a `raise` statement", stmt.span),
-            // What is in it is looked at when it is called.
+            // A nested function is checked when it is called.
             StmtKind::FunctionDef(_) | StmtKind::Delete(_) => {}
-            // Which names the function binds is known when it is compiled.
+            // The names that it binds are known only when the function is compiled.
             StmtKind::Global(_) | StmtKind::Nonlocal(_) => {}
             StmtKind::Unsupported(what) => self.unsupported(what, stmt.span),
         }
@@ -96,7 +96,7 @@ impl NameVisitor<'_> {
         self.faults.push(Diagnostic::error(Code::MisplacedStatement, span, format!("`{what}` outside a loop")));
     }
 
-    /// Shows the first line of the statement.
+    /// Reports the first line of the statement.
     fn unsupported(&mut self, what: &str, span: Span) {
         let lines = self.text.get(span.start as usize..span.end as usize);
         let first = lines.and_then(|lines| lines.find('\n')).map_or(span.end, |length| span.start + length as u32);

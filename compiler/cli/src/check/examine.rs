@@ -1,4 +1,4 @@
-//! What is wrong with one file: what rejects kernels whose types are known, and names and syntax of the others.
+//! The checks of one file: full type checks of kernels with known types, and checks of names and syntax for the others.
 
 use weft_compiler::{
     diagnostic::{Code, Diagnostic},
@@ -15,22 +15,22 @@ use crate::{
     untyped,
 };
 
-/// Neither types nor limits depend on the target; one has to be named.
+/// Types and limits do not depend on the target, but a request needs one.
 pub(crate) const TARGET: Target = Target::Sm(75, "");
 
-/// What is asked of every file.
+/// The settings of a check.
 #[derive(Debug)]
 pub(crate) struct Examine<'a> {
     pub(crate) engine: &'a Engine,
-    /// Signatures in the place of those in the file.
+    /// Signatures from the command line. They replace those in the file.
     pub(crate) given: &'a [Signature],
-    /// Say where Numba's typing makes numbers wider.
+    /// Report where Numba's typing rules widen numbers.
     pub(crate) notes: bool,
 }
 
 impl Examine<'_> {
-    /// Examines kernels of a program, and, if they are all of it, its other functions. Gives how many of them have no
-    /// signature.
+    /// Checks the selected kernels, and if `is_all` also the program's other jitted functions. Returns the number of
+    /// selected kernels without a signature.
     pub(crate) fn run(
         &self,
         program: &Program,
@@ -78,7 +78,7 @@ impl Examine<'_> {
     }
 }
 
-/// Whether the front end has already said this, perhaps in other words.
+/// Whether the front end has reported this error already, possibly under another code.
 fn is_known(report: &Report, fault: &Diagnostic, sources: &SourceMap) -> bool {
     let codes = [fault.code, Code::UnsupportedStatement, Code::UnsupportedExpression];
     codes.iter().any(|code| report.has_error_at(*code, Span { ..fault.span }, sources))

@@ -1,5 +1,5 @@
-//! The Python files and notebooks below a folder that are somebody's own: not hidden, not ignored by git, not in an
-//! environment, a cache or an output of a build.
+//! Finds the Python files and notebooks below a folder. Hidden files, files that git ignores, virtual environments,
+//! caches and build outputs are skipped.
 
 use std::{
     fs, io,
@@ -9,11 +9,11 @@ use std::{
 use super::ignored::Ignored;
 use crate::report::Stop;
 
-/// Folders in which nothing is anybody's own text.
+/// Folders with generated or third-party code.
 const SKIPPED: [&str; 8] =
     ["__pycache__", "__pypackages__", "node_modules", "site-packages", "venv", "build", "dist", "target"];
 
-/// What a file that is found has to mention to be looked at: weft's name, numba's, or the module's.
+/// A file found in a folder is checked only if it mentions one of these.
 const MENTIONED: [&str; 3] = ["weft", "numba", "cuda"];
 
 /// Finds the files below a folder, sorted. Links to folders are not followed.
@@ -21,18 +21,18 @@ pub(super) fn walk(folder: &Path) -> Result<Vec<PathBuf>, Stop> {
     let mut found = Vec::new();
     let absolute = fs::canonicalize(folder).map_err(|error| unread(folder, &error))?;
     let mut ignored = Ignored::of(&absolute);
-    // The folder itself was asked for, whatever it is called.
+    // The named folder is searched even if its own name would be skipped.
     inside(folder, &absolute, &mut ignored, &mut found)?;
     found.sort();
     Ok(found)
 }
 
-/// Whether a file that was found mentions what kernels need.
+/// Whether a file mentions one of [`MENTIONED`].
 pub(super) fn mentions_kernels(path: &Path) -> Result<bool, Stop> {
     fs::read(path).map(|bytes| mentions(&bytes)).map_err(|error| unread(path, &error))
 }
 
-/// Whether a text mentions what kernels need.
+/// Whether a text mentions one of [`MENTIONED`].
 pub(crate) fn mentions(text: &[u8]) -> bool {
     MENTIONED.iter().any(|word| text.windows(word.len()).any(|window| window == word.as_bytes()))
 }
@@ -41,7 +41,7 @@ fn unread(path: &Path, error: &io::Error) -> Stop {
     Stop::Usage(format!("cannot read {}: {error}", path.display()))
 }
 
-/// `shown` is the folder's path for messages, `real` the one that rules are of.
+/// `shown` is the folder's path for messages. `real` is its canonical path, to which ignore rules apply.
 fn inside(shown: &Path, real: &Path, ignored: &mut Ignored, found: &mut Vec<PathBuf>) -> Result<(), Stop> {
     let entries = fs::read_dir(shown).map_err(|error| unread(shown, &error))?;
     for entry in entries {

@@ -1,5 +1,5 @@
-//! Diagnostics as other programs read them: SARIF 2.1.0, for code scanning, and GitHub's workflow commands, which become
-//! annotations of a change.
+//! Diagnostics in formats for other programs: SARIF 2.1.0, for code scanning, and GitHub's workflow commands, which
+//! become annotations of a pull request.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use weft_compiler::{
 
 use crate::report::{Report, ReportedSpan};
 
-/// One log with one run, as SARIF 2.1.0 has them.
+/// The report as a SARIF 2.1.0 log with one run.
 pub(super) fn sarif(report: &Report) -> String {
     let diagnostics = report.sorted();
     let mut codes: Vec<Code> = Vec::new();
@@ -72,7 +72,8 @@ fn without_message(place: &ReportedSpan) -> Value {
     location
 }
 
-/// A place. A cell has lines of its own, which are none of the notebook's file.
+/// A SARIF location. Lines of a notebook cell count from the cell's start, so they are no region of the notebook's
+/// file.
 fn location(place: &ReportedSpan) -> Value {
     let ReportedSpan { file, cell, start, end } = place;
     let artifact = json!({"uri": uri(file)});
@@ -92,7 +93,7 @@ fn location(place: &ReportedSpan) -> Value {
     }
 }
 
-/// A path as a URI: relative ones stay so.
+/// A path as a URI. A relative path becomes a relative reference.
 pub(crate) fn uri(path: &str) -> String {
     let mut uri = String::from(if path.starts_with('/') { "file://" } else { "" });
     for byte in path.strip_prefix("./").unwrap_or(path).bytes() {
@@ -105,7 +106,7 @@ pub(crate) fn uri(path: &str) -> String {
     uri
 }
 
-/// All that a diagnostic says but for its places.
+/// The message, label, notes and help of a diagnostic, without locations.
 pub(crate) fn sentence(diagnostic: &Diagnostic) -> String {
     let label = if diagnostic.label.is_empty() { String::new() } else { format!(" ({})", diagnostic.label) };
     let notes = diagnostic.notes.iter().map(|note| format!("\nnote: {note}"));
@@ -113,7 +114,7 @@ pub(crate) fn sentence(diagnostic: &Diagnostic) -> String {
     std::iter::once(format!("{}{label}", diagnostic.message)).chain(notes).chain(help).collect()
 }
 
-/// One command a diagnostic: `::error file=…,line=…::message`.
+/// One workflow command per diagnostic: `::error file=…,line=…::message`.
 pub(super) fn github(report: &Report) -> String {
     let mut text = String::new();
     for diagnostic in report.sorted() {
@@ -131,7 +132,7 @@ pub(super) fn github(report: &Report) -> String {
             } else {
                 properties.extend([("line", start.0.to_string()), ("endLine", end.0.to_string())]);
                 if start.0 == end.0 {
-                    // The last one that it is of.
+                    // GitHub's end column is inclusive.
                     let last = end.1.saturating_sub(1).max(start.1);
                     properties.extend([("col", start.1.to_string()), ("endColumn", last.to_string())]);
                 }
@@ -145,7 +146,7 @@ pub(super) fn github(report: &Report) -> String {
     text
 }
 
-/// A text in a workflow command; in a property more letters mean something.
+/// Escapes text for a workflow command. Properties need more escapes than messages.
 fn escaped(text: &str, is_property: bool) -> String {
     let mut escaped = text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
     if is_property {

@@ -1,4 +1,4 @@
-//! Which paths git ignores, by the rules of `.gitignore` files (gitignore(5)).
+//! Implements the rules of `.gitignore` files (gitignore(5)): which paths git ignores.
 
 use std::{
     fs,
@@ -8,13 +8,13 @@ use std::{
 /// One line of a `.gitignore`.
 #[derive(Debug, PartialEq, Eq)]
 struct Rule {
-    /// The parts of the pattern between slashes.
+    /// The parts of the pattern, split at slashes.
     parts: Vec<String>,
-    /// It is of a path from the rules' folder on; else of a name anywhere below.
+    /// Whether the pattern matches a path relative to the rules' folder. Otherwise it matches a name at any depth.
     is_anchored: bool,
-    /// It begins with `!`: what it matches is not ignored after all.
+    /// Whether it begins with `!`: it re-includes the paths that it matches.
     is_negated: bool,
-    /// It ends with a slash.
+    /// Whether it ends with a slash: it matches only folders.
     is_of_folders: bool,
 }
 
@@ -47,7 +47,7 @@ impl Rule {
     }
 }
 
-/// A line without blanks at its end, but for one behind a backslash.
+/// Removes trailing blanks from a line. A blank escaped with a backslash is preserved.
 fn without_trailing_blanks(line: &str) -> &str {
     let line = line.trim_end_matches('\r');
     let trimmed = line.trim_end_matches(' ');
@@ -55,7 +55,8 @@ fn without_trailing_blanks(line: &str) -> &str {
     if escapes % 2 == 1 && trimmed.len() < line.len() { line.get(..=trimmed.len()).unwrap_or(trimmed) } else { trimmed }
 }
 
-/// Whether a pattern with slashes is that of a path. `**` is any number of folders; at the end it is all that is in one.
+/// Whether a pattern with slashes matches a path. `**` matches any number of folders; at the end it matches everything
+/// inside a folder.
 fn matches_path(pattern: &[&str], path: &[&str]) -> bool {
     match (pattern, path) {
         ([], []) => true,
@@ -70,7 +71,7 @@ fn matches_path(pattern: &[&str], path: &[&str]) -> bool {
     }
 }
 
-/// Whether a pattern without slashes is that of a name.
+/// Whether a pattern without slashes matches a name.
 fn matches_name(pattern: &[u8], name: &[u8]) -> bool {
     match (pattern, name) {
         ([], []) => true,
@@ -78,7 +79,7 @@ fn matches_name(pattern: &[u8], name: &[u8]) -> bool {
         ([b'?', more @ ..], [_, rest @ ..]) => matches_name(more, rest),
         ([b'[', more @ ..], [letter, rest @ ..]) => match class(more, *letter) {
             Some((is_in, behind)) => is_in && matches_name(behind, rest),
-            // A bracket that nothing closes matches nothing.
+            // An unclosed bracket matches nothing.
             None => false,
         },
         ([b'\\', escaped, more @ ..], [letter, rest @ ..]) => escaped == letter && matches_name(more, rest),
@@ -87,7 +88,8 @@ fn matches_name(pattern: &[u8], name: &[u8]) -> bool {
     }
 }
 
-/// Whether a letter is in the class behind a `[`, and what follows its `]`.
+/// Whether a letter is in a bracket expression, and the rest of the pattern after its `]`. `pattern` begins after the
+/// `[`.
 fn class(pattern: &[u8], letter: u8) -> Option<(bool, &[u8])> {
     let (is_negated, pattern) = match pattern {
         [b'!' | b'^', more @ ..] => (true, more),
@@ -96,7 +98,7 @@ fn class(pattern: &[u8], letter: u8) -> Option<(bool, &[u8])> {
     let (mut is_in, mut at) = (false, 0);
     loop {
         let mut low = *pattern.get(at)?;
-        // A bracket that closes at once is a letter.
+        // A `]` at the start of the bracket expression is a literal.
         if low == b']' && at > 0 {
             return Some((is_in != is_negated, pattern.get(at + 1..)?));
         }
@@ -114,7 +116,7 @@ fn class(pattern: &[u8], letter: u8) -> Option<(bool, &[u8])> {
     }
 }
 
-/// The rules of a folder, and of those around it in its repository.
+/// The ignore rules of a folder and of its ancestors within the repository.
 #[derive(Debug, Default)]
 pub(super) struct Ignored {
     /// Each folder with its rules, outer ones first.
@@ -122,7 +124,7 @@ pub(super) struct Ignored {
 }
 
 impl Ignored {
-    /// The rules that hold in a folder: its own, and where it is in a repository those of the folders above in that.
+    /// The rules that apply in a folder: its own, and those of its ancestors up to the root of the repository.
     pub(super) fn of(folder: &Path) -> Self {
         let mut ignored = Self::default();
         let above: Vec<&Path> = folder.ancestors().collect();
@@ -137,12 +139,12 @@ impl Ignored {
         ignored
     }
 
-    /// Adds the rules of a folder below.
+    /// Adds the rules of a subfolder.
     pub(super) fn enter(&mut self, folder: &Path) {
         self.read(folder, &folder.join(".gitignore"));
     }
 
-    /// Forgets the rules of a folder that was entered.
+    /// Removes the rules of a subfolder.
     pub(super) fn leave(&mut self, folder: &Path) {
         self.folders.retain(|(known, _)| known != folder);
     }
@@ -155,7 +157,7 @@ impl Ignored {
         }
     }
 
-    /// Whether a path is ignored, whose folder is not. The last rule that matches counts.
+    /// Whether a path is ignored, provided that its parent folder is not. The last matching rule decides.
     pub(super) fn has(&self, path: &Path, is_folder: bool) -> bool {
         for (folder, rules) in self.folders.iter().rev() {
             let Ok(below) = path.strip_prefix(folder) else { continue };

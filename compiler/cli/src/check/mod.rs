@@ -1,5 +1,5 @@
-//! `weft check`: all that can reject a kernel whose types are known, and no code; names and syntax for the others. Of files,
-//! notebooks, and all that are in a folder.
+//! `weft check`: checks kernels without generating code, in files, notebooks and folders. Kernels with known types get
+//! all checks that can reject them; the others get checks of names and syntax.
 
 mod examine;
 mod files;
@@ -35,7 +35,7 @@ use crate::{
     report::{Report, Stop},
 };
 
-/// Reports everything that is wrong with the files.
+/// Checks the files and reports all errors.
 pub(crate) fn check(args: &CheckArgs, color: bool, stdout: &mut dyn Write, stderr: &mut dyn Write) -> Result<u8, Stop> {
     let mut report = Report::default();
     let given = kernels::given_signatures(&args.kernels, &mut report);
@@ -51,19 +51,19 @@ pub(crate) fn check(args: &CheckArgs, color: bool, stdout: &mut dyn Write, stder
     run.write(args, color, stdout, stderr)
 }
 
-/// What came of one look at all files.
+/// The result of checking all files once.
 #[derive(Debug, Default)]
 struct Run {
     report: Report,
-    /// A line for each file, or folder.
+    /// One line per file or folder.
     summaries: Vec<String>,
-    /// A kernel was asked for that is not there.
+    /// Whether a kernel named on the command line does not exist.
     bad_usage: bool,
-    /// The files that it depends on.
+    /// The files that the result depends on.
     files: BTreeSet<PathBuf>,
 }
 
-/// Looks at all files once.
+/// Checks all files once.
 fn run(args: &CheckArgs, given: &[Signature], engine: &Engine) -> Result<Run, Stop> {
     let mut run = Run::default();
     let is_one = args.files.len() == 1 && !args.files.iter().any(|path| path.is_dir());
@@ -86,7 +86,7 @@ fn run(args: &CheckArgs, given: &[Signature], engine: &Engine) -> Result<Run, St
 }
 
 impl Run {
-    /// Looks at one file; gives whether it has kernels.
+    /// Checks one file. Returns whether it has kernels.
     fn file(
         &mut self,
         path: &Path,
@@ -100,7 +100,7 @@ impl Run {
         let mut report = Report::default();
         let notebook = match is_notebook(path).then(|| Notebook::read(path, &bytes, &mut report)).transpose() {
             Ok(notebook) => notebook,
-            // One among many hides nothing of the others.
+            // An unreadable notebook in a folder does not stop the check of the other files.
             Err(Stop::Usage(message)) if !is_named => {
                 self.report.add_nowhere(Diagnostic::error(Code::Syntax, Span::default(), message));
                 return Ok(false);
@@ -115,7 +115,7 @@ impl Run {
         let sources = program.sources();
         let mut unknown = Report::default();
         let selected = kernels::select(&program, path, &args.kernels.kernel, &mut unknown);
-        // With several files, a kernel need not be in each of them.
+        // A kernel named on the command line need not be in each of several files.
         if unknown.has_errors() && is_one && !program.is_broken() {
             self.bad_usage = true;
             self.report = unknown;
@@ -141,7 +141,7 @@ impl Run {
         Ok(!selected.is_empty())
     }
 
-    /// Writes what was found, and gives the exit code.
+    /// Writes the diagnostics. Returns the exit code.
     fn write(self, args: &CheckArgs, color: bool, stdout: &mut dyn Write, stderr: &mut dyn Write) -> Result<u8, Stop> {
         write_report(args, &self.report, color, stdout, stderr)?;
         if self.report.has_errors() {

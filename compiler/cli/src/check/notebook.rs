@@ -1,5 +1,5 @@
-//! Notebooks: their Python cells as one text, in which what only IPython understands is blanked, byte for byte, so that
-//! places in the text are places in the cells.
+//! Notebooks: joins the Python cells into one source text. IPython-only syntax is replaced by blanks byte for byte, so
+//! offsets in the joined text map to offsets in the cells.
 
 use std::{path::Path, sync::Arc};
 
@@ -11,38 +11,38 @@ use weft_compiler::{
 
 use crate::report::{Report, Stop};
 
-/// A cell with Python.
+/// A cell with Python code.
 #[derive(Debug)]
 pub(crate) struct Cell {
     /// Its number among all cells of the notebook, from 1.
     pub(crate) number: u32,
-    /// Its text, as the user wrote it.
+    /// Its source, as the user wrote it.
     pub(crate) text: String,
-    /// Where it begins in the joined text.
+    /// The offset of its first byte in the joined text.
     pub(crate) start: usize,
 }
 
 /// A notebook's cells with Python.
 #[derive(Debug)]
 pub(crate) struct Notebook {
-    /// The file's path, as it is shown.
+    /// The file's path for messages.
     pub(crate) name: String,
     pub(crate) cells: Vec<Cell>,
-    /// All cells, one after the other.
+    /// The joined text: all cells, one after the other.
     pub(crate) text: String,
 }
 
-/// Whether a path is a notebook's.
+/// Whether a path names a notebook.
 pub(crate) fn is_notebook(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "ipynb")
 }
 
 impl Notebook {
-    /// Reads a notebook's bytes. Cells that are no Python go to the report and are left out.
+    /// Reads a notebook's bytes. Cells that are not valid Python are added to the report and blanked.
     ///
     /// # Errors
     ///
-    /// What is wrong with the file, if it is no notebook.
+    /// The reason, if the file is not a notebook.
     pub(crate) fn read(path: &Path, bytes: &[u8], report: &mut Report) -> Result<Self, Stop> {
         let name = path.display().to_string();
         let no_notebook = |why: &str| Stop::Usage(format!("{name} is not a notebook that weft can read: {why}"));
@@ -78,12 +78,12 @@ impl Notebook {
         self.text.push('\n');
     }
 
-    /// A cell as it is shown.
+    /// The display name of a cell.
     pub(crate) fn shown(&self, number: u32) -> String {
         format!("{}:cell {number}", self.name)
     }
 
-    /// The cell that a place of the joined text is in, as a file of its own, with the place in it.
+    /// The cell that contains a span of the joined text, as a separate file, and the span within that cell.
     pub(crate) fn location(&self, span: Span) -> Option<(Arc<SourceFile>, Span)> {
         let after = self.cells.partition_point(|cell| cell.start <= span.start as usize);
         let cell = self.cells.get(after.checked_sub(1)?)?;
@@ -93,7 +93,7 @@ impl Notebook {
     }
 }
 
-/// A cell's text: one string, or one for each line.
+/// A cell's source. The format stores it as one string or as a list of lines.
 fn source_of(cell: &Value) -> String {
     match cell.get("source") {
         Some(Value::String(text)) => text.clone(),
@@ -102,16 +102,17 @@ fn source_of(cell: &Value) -> String {
     }
 }
 
-/// The same text with blanks in the place of everything but the ends of lines.
+/// Replaces every byte except line feeds with a blank.
 fn blank(text: &str) -> String {
     text.bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }).collect()
 }
 
-/// Magics of whole cells that run Python, as they stand.
+/// Cell magics whose cell body is Python.
 const PYTHON_CELLS: [&str; 4] = ["time", "timeit", "capture", "prun"];
 
-/// A cell without what only IPython understands: magics (`%matplotlib inline`), commands of a shell (`!pip install …`),
-/// requests for help (`cuda.grid?`). A line of them becomes a `0` that does nothing, so that a block keeps its statement.
+/// Removes IPython-only syntax from a cell: magics (`%matplotlib inline`), shell commands (`!pip install x`), and help
+/// requests (`cuda.grid?`). A removed statement becomes the expression statement `0`, so that an enclosing block is not
+/// empty.
 fn without_magics(text: &str) -> String {
     if let Some(magic) = text.trim_start().strip_prefix("%%") {
         let name = magic.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or("");
@@ -138,7 +139,7 @@ fn without_magics(text: &str) -> String {
     lines.join("\n")
 }
 
-/// What stands in the place of a line that only IPython understands.
+/// The replacement for a line of IPython-only syntax. `None` for a line of Python.
 fn magic(line: &str) -> Option<String> {
     let code = line.trim_start();
     let indent = line.len() - code.len();
@@ -147,7 +148,8 @@ fn magic(line: &str) -> Option<String> {
     let (at, word) = if code.starts_with(['%', '!']) || is_help {
         (indent, '0')
     } else {
-        // `files = !ls`, `out = %time f()`: what it gives, the text does not tell.
+        // `files = !ls`, `out = %time f()`: the value depends on running the cell, so it becomes the undefined name
+        // `_`.
         let equals = line.find('=')?;
         let target = line.get(..equals)?.trim();
         let is_target = target.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | ',' | ' ' | '.'));
@@ -162,11 +164,12 @@ fn magic(line: &str) -> Option<String> {
     Some(format!("{kept}{word}{}", " ".repeat(gone.len().saturating_sub(1))))
 }
 
-/// Whether a line begins a statement: no bracket, text or backslash of the lines above goes on in it.
+/// Tracks whether the next line begins a statement: no open bracket, open string literal or backslash continues onto
+/// it.
 #[derive(Debug, Default)]
 struct Scan {
     brackets: usize,
-    /// The quote of a text that goes on.
+    /// The quote of an open triple-quoted string.
     quote: Option<[u8; 3]>,
     backslash: bool,
 }
@@ -210,7 +213,7 @@ impl Scan {
     }
 }
 
-/// How many bytes behind its first quote a text of one line ends.
+/// The offset of the closing quote of a single-line string literal that begins at `text[0]`.
 fn end_of_text(text: &[u8], quote: u8) -> usize {
     let mut at = 1;
     while let Some(&byte) = text.get(at) {

@@ -1,6 +1,6 @@
-//! `weft check --watch`: looks again whenever a file has changed, until somebody ends it.
+//! `weft check --watch`: checks again whenever a file changes, until the user stops it.
 //!
-//! The files are looked at from time to time: that works on every file system, those of networks and containers too.
+//! It polls the files, which works on every file system, including network and container mounts.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,13 +17,13 @@ use weft_engine::Engine;
 use super::{count, files::walk, run};
 use crate::{args::CheckArgs, report::Stop};
 
-/// How long to wait between two looks at the files.
+/// The polling interval.
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// What tells one content of a file from another: when it was written, and its size.
+/// A file's modification time and size, which change with its content.
 type Stamp = Option<(SystemTime, u64)>;
 
-/// Looks again and again. A file that cannot be read ends it only at the first time: an editor may be writing it.
+/// Checks in a loop. An unreadable file ends the loop only in the first iteration; later, an editor may be writing it.
 pub(super) fn watch(
     args: &CheckArgs,
     given: &[Signature],
@@ -35,7 +35,7 @@ pub(super) fn watch(
     let mut files = BTreeSet::new();
     let mut is_first = true;
     loop {
-        // Before the look: what changes meanwhile is looked at again.
+        // Taken before the check, so that a change during the check triggers another one.
         let mut seen = stamps(args, &files);
         match run(args, given, engine) {
             Ok(run) => {
@@ -65,7 +65,7 @@ pub(super) fn watch(
     }
 }
 
-/// When each of the files was written that are there now, or were used by the last run.
+/// The stamps of all files found now and of those used by the last run.
 fn stamps(args: &CheckArgs, used: &BTreeSet<PathBuf>) -> BTreeMap<PathBuf, Stamp> {
     let folders = args.files.iter().filter(|path| path.is_dir());
     let found = folders.filter_map(|folder| walk(folder).ok()).flatten();

@@ -1,7 +1,7 @@
-//! `weft doctor`: what weft finds on this machine, what is wrong with it, and how to mend that.
+//! `weft doctor`: shows the components that weft finds on this machine, problems, and their fixes.
 //!
-//! A problem is an error where weft cannot do what this environment asks of it, and a warning where it can. On each
-//! device a small kernel is compiled, launched and checked.
+//! A problem is an error if weft cannot work as the settings require, and otherwise a warning. The command compiles,
+//! launches and checks a small kernel on each device.
 
 mod findings;
 mod machine;
@@ -22,7 +22,7 @@ use crate::{
     report::Stop,
 };
 
-/// Examines the machine; the exit code is 1 if something that weft needs is broken.
+/// Examines the machine. The exit code is 1 if a required component is broken.
 pub(crate) fn doctor(args: &DoctorArgs, surroundings: &Surroundings, stdout: &mut dyn Write) -> Result<u8, Stop> {
     let mut findings = Findings::default();
     versions(surroundings, &mut findings);
@@ -48,7 +48,7 @@ pub(crate) fn doctor(args: &DoctorArgs, surroundings: &Surroundings, stdout: &mu
     Ok(code)
 }
 
-/// weft, LLVM, and the Python that runs the command.
+/// The versions of weft, LLVM, and the Python that runs the command.
 fn versions(surroundings: &Surroundings, findings: &mut Findings) {
     let mut section = Section::new("Versions");
     let [_, build, _] = BUILD;
@@ -73,7 +73,7 @@ fn versions(surroundings: &Surroundings, findings: &mut Findings) {
     findings.section(section);
 }
 
-/// The settings that can be read, and what is wrong with the others.
+/// The valid settings. Adds a problem for each invalid one.
 fn settings(surroundings: &Surroundings, findings: &mut Findings) -> Settings {
     let mut section = Section::new("Settings");
     let mut wrong = Vec::new();

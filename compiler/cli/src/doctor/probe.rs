@@ -1,5 +1,4 @@
-//! A small kernel that is compiled, loaded and launched on a device, and whose result is read back: what shows that
-//! kernels run there.
+//! A small kernel that is compiled, loaded and launched on a device to check that kernels run there.
 
 use std::{path::Path, sync::Arc};
 
@@ -17,7 +16,7 @@ use crate::{
     program::{Captures, Program},
 };
 
-/// The kernel.
+/// The source of the kernel.
 const TEXT: &str = "\
 from weft import cuda
 
@@ -27,14 +26,14 @@ def sum3(out, a, b):
     out[0] = a + b
 ";
 
-/// What it adds.
+/// The arguments of the kernel, which returns their sum.
 const NUMBERS: [u64; 2] = [1 << 40, 2];
 
-/// Runs the kernel on a device; `cpu` is what code for the CPU is made for.
+/// Runs the kernel on a device. `cpu` is the target CPU of host code.
 ///
 /// # Errors
 ///
-/// What failed.
+/// The step that failed.
 pub(super) fn run(device: &dyn Executor, cpu: &Arc<HostCpu>, libdevice: Option<Arc<Vec<u8>>>) -> Result<(), String> {
     let artifact = compile(device, cpu, libdevice)?;
     let failed = |what: &'static str| move |error: weft_runtime::Error| format!("{what}: {error}");
@@ -62,7 +61,7 @@ pub(super) fn run(device: &dyn Executor, cpu: &Arc<HostCpu>, libdevice: Option<A
     }
 }
 
-/// The kernel as code for a device.
+/// Compiles the kernel for a device.
 fn compile(device: &dyn Executor, cpu: &Arc<HostCpu>, libdevice: Option<Arc<Vec<u8>>>) -> Result<Artifact, String> {
     let program = Program::read(Path::new("doctor.py"), TEXT.as_bytes());
     let kernel = program.kernels().into_iter().next().ok_or("it has no kernel")?;

@@ -1,5 +1,5 @@
-//! What `weft doctor` says of NVIDIA's tools and of the cache. weft needs none of the tools to compile and launch: each
-//! row says what it is for.
+//! The sections of `weft doctor` about NVIDIA's tools and the cache. weft compiles and launches without these tools;
+//! each row names the purpose of one.
 
 use std::{
     env::split_paths,
@@ -18,7 +18,7 @@ use weft_runtime::{Error, FileChoice, Libdevice, Settings, Toolkit, cuda};
 use super::findings::{Findings, Section, Severity};
 use crate::{Surroundings, cache::size, tools};
 
-/// The tools, found or not. Gives libdevice's bitcode, if there is any.
+/// Lists the tools. Returns libdevice's bitcode if it is available.
 pub(super) fn toolkit(
     surroundings: &Surroundings,
     settings: &Settings,
@@ -56,13 +56,13 @@ pub(super) fn toolkit(
     bytes
 }
 
-/// What stands in the place of a tool that is not there.
+/// The text for a missing tool.
 fn missing(is_off: bool, purpose: &str) -> String {
     let what = if is_off { "turned off by its setting" } else { "not found" };
     format!("{what} (for {purpose})")
 }
 
-/// A program of the toolkit's.
+/// Adds a row for a program of the toolkit.
 fn program(section: &mut Section, name: &str, found: Option<PathBuf>, purpose: &str) {
     let version = found.as_deref().and_then(version_of);
     let text = match (&found, &version) {
@@ -74,7 +74,7 @@ fn program(section: &mut Section, name: &str, found: Option<PathBuf>, purpose: &
     section.row(name, text, value.into());
 }
 
-/// What a tool says of itself: `13.0.88` of `Cuda compilation tools, release 13.0, V13.0.88`.
+/// The version that a tool prints: `13.0.88` of `Cuda compilation tools, release 13.0, V13.0.88`.
 fn version_of(tool: &Path) -> Option<String> {
     let output = Command::new(tool).arg("--version").output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -82,7 +82,7 @@ fn version_of(tool: &Path) -> Option<String> {
     Some(version.to_owned())
 }
 
-/// A library of the toolkit's. One that a setting names has to be there.
+/// Adds a row for a library of the toolkit. It is a problem if a setting names a library that is missing.
 fn library(
     section: &mut Section,
     findings: &mut Findings,
@@ -108,7 +108,7 @@ fn library(
     }
 }
 
-/// The cache on the disk: its folder, what is in it, and whether it can be written.
+/// The cache on disk: its folder, its contents, and whether it is writable.
 pub(super) fn cache(surroundings: &Surroundings, settings: &Settings, findings: &mut Findings) {
     let mut section = Section::new("Cache");
     let Some(folder) = settings.cache_folder(surroundings.variable) else {
@@ -145,16 +145,16 @@ pub(super) fn cache(surroundings: &Surroundings, settings: &Settings, findings: 
     findings.section(section);
 }
 
-/// Tries to write a file to a folder, or, if it is not there yet, to the folder in which it would be made.
+/// Tries to write a file in a folder. If the folder does not exist, tries its nearest existing ancestor.
 fn write_below(folder: &Path) -> io::Result<()> {
-    // A link that leads nowhere, or to itself, is there, and no folder can be made in its place.
+    // A dangling or circular link exists, and no folder can be created under its name.
     let there = folder.ancestors().find(|folder| folder.symlink_metadata().is_ok()).unwrap_or(folder);
     if !fs::metadata(there)?.is_dir() {
         return Err(io::Error::new(io::ErrorKind::NotADirectory, format!("{} is not a folder", there.display())));
     }
     let file = there.join(format!(".weft-doctor-{}", std::process::id()));
     let written = File::create_new(&file).and_then(|mut file| file.write_all(&[0; 4096]));
-    // What was not made cannot be removed.
+    // Removal fails if the file was not created.
     let _absent: io::Result<()> = fs::remove_file(&file);
     written
 }

@@ -1,4 +1,4 @@
-//! An open document: what is wrong with it, and what its variables are, as the protocol says them.
+//! An open document: its diagnostics and the types of its variables, as values of the language server protocol.
 
 use std::{path::Path, path::PathBuf};
 
@@ -21,15 +21,15 @@ use crate::{
     report::Report,
 };
 
-/// A document as an editor has it.
+/// An open document with the editor's current text.
 #[derive(Debug)]
 pub(super) struct Document {
     uri: Uri,
-    /// Where imports of its own project are looked for.
+    /// The file's path. Imports of project modules are resolved in its folder.
     path: PathBuf,
     pub(super) text: String,
     pub(super) version: i32,
-    /// What was wrong with it when it was last looked at.
+    /// The diagnostics of the last check.
     found: Report,
 }
 
@@ -43,11 +43,11 @@ impl Document {
         Program::read(&self.path, self.text.as_bytes())
     }
 
-    /// Looks at the text; gives its diagnostics.
+    /// Checks the text and returns its diagnostics.
     pub(super) fn examine(&mut self, engine: &Engine, notes: bool) -> Vec<Diagnostic> {
         let mut report = Report::default();
         if !mentions(self.text.as_bytes()) {
-            // Nothing of weft's: what its parser does not know is no fault.
+            // The file does not mention weft. Syntax that weft's parser does not support is no error then.
             self.found = report;
             return Vec::new();
         }
@@ -68,7 +68,7 @@ impl Document {
         let labels = found.labels.iter().filter_map(|(span, text)| {
             Some(DiagnosticRelatedInformation { location: self.location(*span)?, message: text.clone() })
         });
-        // What is wrong in an imported file is told at the top of this one, with where it is.
+        // A diagnostic in an imported file is shown at the top of this document, with a link to its location.
         let elsewhere = location
             .filter(|_| here.is_none())
             .map(|location| DiagnosticRelatedInformation { location, message: "here".to_owned() });
@@ -91,14 +91,14 @@ impl Document {
         }
     }
 
-    /// A place as the protocol says it.
+    /// A span as a location of the protocol.
     fn location(&self, span: Span) -> Option<Location> {
         let file = self.found.sources().file(span)?;
         let uri = if Path::new(&file.name) == self.path { self.uri.clone() } else { uri(&file.name).parse().ok()? };
         Some(Location { uri, range: text::range(&file.text, span.start, span.end) })
     }
 
-    /// The edits that mend misspelt names in a range: a title, the diagnostic, and the edit.
+    /// The edits that correct misspelled names in a range: title, diagnostic and edit.
     pub(super) fn fixes(&self, range: Range) -> Vec<(String, Diagnostic, TextEdit)> {
         let sorted = self.found.sorted();
         let fixes = sorted.iter().filter_map(|found| {
@@ -113,7 +113,8 @@ impl Document {
         fixes.collect()
     }
 
-    /// What there is to say of a place: the types of the variable there, and the pages of the codes of diagnostics there.
+    /// The hover text for a position: the types of the variable there, and the `weft explain` pages of the diagnostics
+    /// there.
     pub(super) fn hover(&self, engine: &Engine, position: Position) -> Option<(String, Option<Range>)> {
         let at = text::offset(&self.text, position);
         let variable = self.variable(engine, at);
@@ -133,12 +134,12 @@ impl Document {
         (!parts.is_empty()).then(|| (parts.join("\n\n---\n\n"), place))
     }
 
-    /// What the variable at a byte is, for each signature of each kernel that reaches it.
+    /// The types of the variable at a byte offset, for each signature of each kernel that uses it.
     fn variable(&self, engine: &Engine, at: u32) -> Option<(String, Range)> {
         let program = self.program();
         let mut captures = Captures::default();
         let name = self.path.display().to_string();
-        // The signatures, and the types that the variable has for them.
+        // The types of the variable for each signature: pairs of the signature's title and the types.
         let mut types: Vec<(String, Vec<String>)> = Vec::new();
         let mut found: Option<(String, Span)> = None;
         for kernel in program.kernels() {
@@ -181,7 +182,7 @@ impl Document {
         Some((said, text::range(&self.text, span.start, span.end)))
     }
 
-    /// A function whose types nothing tells: what to do so that they are known.
+    /// The hover text in a function without a signature: how to give it one so that its types are known.
     fn untyped(&self, program: &Program, at: u32) -> Option<(String, Range)> {
         let jitted = program.jitted();
         let around = jitted

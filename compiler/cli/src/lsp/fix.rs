@@ -1,6 +1,7 @@
-//! What a misspelt name is replaced by: the edit of a "did you mean".
+//! Quick fixes: the edit that applies a "did you mean" suggestion to a misspelled name.
 
-/// A text in the place of a name that `help` says how to spell; `None` where it says nothing, or the text is no name.
+/// The replacement for `text` that the suggestion `help` implies. `None` if `help` is not a suggestion or `text` is not
+/// a name.
 pub(super) fn spelt(text: &str, help: &str) -> Option<String> {
     let meant = help.strip_prefix("did you mean `")?.strip_suffix("`?")?;
     let parts: Vec<&str> = text.split('.').collect();
@@ -11,7 +12,7 @@ pub(super) fn spelt(text: &str, help: &str) -> Option<String> {
     if !parts.iter().chain(&meant).all(is_name) {
         return None;
     }
-    // `cuda.gird` may mean `grid`: what comes before stays.
+    // `cuda.gird` may mean `grid`: the qualifier is preserved.
     let kept = parts.get(..parts.len().checked_sub(meant.len())?)?;
     Some(kept.iter().chain(&meant).copied().collect::<Vec<_>>().join("."))
 }

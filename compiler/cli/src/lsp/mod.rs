@@ -1,7 +1,8 @@
-//! `weft lsp`: a language server for kernels, over the standard input and output.
+//! `weft lsp`: a language server for kernels, over standard input and output.
 //!
-//! It is told of whole documents, looks at one when its editor has been quiet for a moment, and says what `weft check
-//! --notes` would; over a variable of a kernel it says its type. The protocol's version is 3.17.
+//! Documents are synchronized as full text. The server checks a changed document after a pause in the editor's messages
+//! and publishes the diagnostics of `weft check --notes`. Hovering over a variable of a kernel shows its type. The
+//! protocol version is 3.17.
 
 mod document;
 mod fix;
@@ -26,10 +27,10 @@ use weft_engine::Engine;
 use self::document::Document;
 use crate::report::Stop;
 
-/// How long an editor has to be quiet before a document is looked at.
+/// The pause in the editor's messages after which changed documents are checked.
 const QUIET: Duration = Duration::from_millis(150);
 
-/// Serves one editor until it says that it goes.
+/// Serves one editor until it sends `exit` or disconnects.
 pub(crate) fn lsp() -> Result<u8, Stop> {
     let (connection, transport) = transport::stdio()?;
     let done = serve(connection);
@@ -42,7 +43,7 @@ fn serve(connection: Connection) -> Result<u8, Stop> {
     let capabilities = json!({
         "capabilities": {
             "positionEncoding": "utf-16",
-            // Whole texts.
+            // 1 is `Full`: each change carries the whole text.
             "textDocumentSync": {"openClose": true, "change": 1, "save": {"includeText": false}},
             "hoverProvider": true,
             "codeActionProvider": {"codeActionKinds": ["quickfix"]},
@@ -54,18 +55,18 @@ fn serve(connection: Connection) -> Result<u8, Stop> {
     let notes = asked.pointer("/initializationOptions/notes").and_then(Value::as_bool).unwrap_or(true);
     let mut server =
         Server { connection, engine: Engine::new(), notes, documents: BTreeMap::new(), dirty: BTreeSet::new() };
-    // The writing thread ends when the server is gone.
+    // The writing thread ends when the server is dropped.
     server.run()
 }
 
 struct Server {
     connection: Connection,
     engine: Engine,
-    /// Say where Numba's typing makes numbers wider.
+    /// Report where Numba's typing rules widen numbers.
     notes: bool,
-    /// By their URIs.
+    /// The open documents, by URI.
     documents: BTreeMap<String, Document>,
-    /// The URIs of those that have changed since they were looked at.
+    /// URIs of the documents that have changed since their last check.
     dirty: BTreeSet<String>,
 }
 
@@ -85,7 +86,7 @@ impl Server {
                 }
             };
             match message {
-                // The editor is gone without a word.
+                // The editor has disconnected without `exit`.
                 None => return Ok(1),
                 Some(Message::Request(request)) => {
                     let is_last = self.connection.handle_shutdown(&request);
@@ -95,14 +96,14 @@ impl Server {
                     self.request(request);
                 }
                 Some(Message::Notification(notification)) => self.notification(notification),
-                // Nothing is asked of the editor.
+                // The server sends no requests, so it expects no responses.
                 Some(Message::Response(_)) => {}
             }
         }
     }
 
     fn send(&self, message: impl Into<Message>) {
-        // An editor that is gone is seen when the next message is read.
+        // A closed connection is detected by the next receive.
         let _gone = self.connection.sender.send(message.into());
     }
 
@@ -125,7 +126,7 @@ impl Server {
         self.send(answer);
     }
 
-    /// A document as it is now, looked at.
+    /// The document with up-to-date diagnostics.
     fn current(&mut self, uri: &Uri) -> Option<&Document> {
         if self.dirty.contains(uri.as_str()) {
             self.examine();
@@ -186,7 +187,7 @@ impl Server {
             }
             "textDocument/didSave" => {
                 if let Ok(DidSaveTextDocumentParams { .. }) = serde_json::from_value(params) {
-                    // Others may import what was saved.
+                    // Other documents may import the saved one.
                     self.dirty.extend(self.documents.keys().cloned());
                 }
             }
@@ -201,7 +202,7 @@ impl Server {
         }
     }
 
-    /// Looks at the documents that have changed.
+    /// Checks the documents that have changed.
     fn examine(&mut self) {
         for key in std::mem::take(&mut self.dirty) {
             let Some(document) = self.documents.get_mut(&key) else { continue };
@@ -220,7 +221,7 @@ impl Server {
     }
 }
 
-/// A fault of weft's own in one document ends no server: its message is on the standard error.
+/// Catches a panic of weft in one document, so that the server continues. The panic message goes to standard error.
 fn guarded<T>(work: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(work)).ok()
 }

@@ -1,4 +1,5 @@
-//! Places as the protocol counts them: lines from 0, columns in units of UTF-16; and files as its URIs.
+//! Conversions between byte offsets and positions of the protocol (lines from 0, columns in UTF-16 code units), and
+//! between paths and URIs.
 
 use std::path::PathBuf;
 
@@ -16,7 +17,7 @@ pub(super) fn position(text: &str, offset: u32) -> Position {
     Position::new(head.matches('\n').count() as u32, column as u32)
 }
 
-/// The byte offset of a position; behind the end of a line it is that end.
+/// The byte offset of a position. A column past the end of the line means the end of the line.
 pub(super) fn offset(text: &str, position: Position) -> u32 {
     let mut start = 0;
     for _ in 0..position.line {

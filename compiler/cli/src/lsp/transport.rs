@@ -1,8 +1,7 @@
-//! Messages between the server and an editor, over the standard input and output.
+//! Messages between the server and an editor, over standard input and output.
 //!
-//! A message that is not JSON, or no message of JSON-RPC, is answered with an error, and the server goes on. Where it is
-//! unknown where the next message begins, or a message is larger than all that editors send, the connection ends with
-//! the reason.
+//! The transport answers invalid JSON and invalid JSON-RPC messages with an error, and the server continues. If the
+//! start of the next message cannot be found, or a message exceeds [`MAX_BYTES`], the connection ends with the reason.
 
 use std::{
     io::{self, BufRead, Read, Write},
@@ -15,28 +14,28 @@ use serde_json::{Value, json};
 
 use crate::report::Stop;
 
-/// The most bytes of a message. Editors send whole documents; a larger length is a broken header.
+/// The maximum size of a message in bytes. Editors send whole documents; a larger length indicates a broken header.
 const MAX_BYTES: usize = 256 << 20;
 
-/// The most bytes of a line of a header.
+/// The maximum length of a header line in bytes.
 const MAX_LINE: u64 = 8 << 10;
 
-/// The threads that read and write.
+/// The reader and writer threads.
 pub(super) struct Transport {
     reader: thread::JoinHandle<()>,
     writer: thread::JoinHandle<io::Result<()>>,
-    /// Why nothing more can be read.
+    /// The protocol error after which nothing more can be read.
     broken: Arc<OnceLock<String>>,
 }
 
-/// A message as it came.
+/// The result of reading one message.
 #[derive(Debug)]
 enum Incoming {
-    /// It is one.
+    /// A valid message.
     Message(Message),
-    /// It is none: the answer.
+    /// An invalid message: the error response to it.
     Wrong(Value),
-    /// There are no more.
+    /// The end of the input.
     End,
 }
 
@@ -47,7 +46,7 @@ pub(super) fn stdio() -> io::Result<(Connection, Transport)> {
     let broken = Arc::new(OnceLock::new());
     let reason = Arc::clone(&broken);
     let reader = thread::Builder::new().name("lsp-reader".to_owned()).spawn(move || {
-        // The reason is there before the server sees that nothing comes any more.
+        // The reason is stored before the channel closes, so the server sees it.
         if let Err(error) = forward(|message| sender.send(message).is_ok()) {
             reason.get_or_init(|| error);
         }
@@ -66,7 +65,7 @@ pub(super) fn stdio() -> io::Result<(Connection, Transport)> {
     Ok((server, Transport { reader, writer, broken }))
 }
 
-/// Reads messages until the editor says that it goes, or is gone.
+/// Forwards messages until the editor sends `exit` or disconnects.
 fn forward(mut send: impl FnMut(Message) -> bool) -> Result<(), String> {
     let mut input = io::stdin().lock();
     loop {
@@ -84,14 +83,15 @@ fn forward(mut send: impl FnMut(Message) -> bool) -> Result<(), String> {
 }
 
 impl Transport {
-    /// Waits until all is written. `done` is how the server ended, unless the input was broken: then that is why.
+    /// Waits until all output is written. Returns `done`, the server's result, unless the input was broken: that error
+    /// then takes precedence.
     pub(super) fn join(self, done: Result<u8, Stop>) -> Result<u8, Stop> {
         let panicked = |_| io::Error::other("a thread of the connection panicked");
         let written = self.writer.join().map_err(panicked)?;
         if let Some(reason) = self.broken.get() {
             return Err(Stop::Usage(format!("the client does not follow the protocol: {reason}")));
         }
-        // A reader may wait for an editor that the server does not understand.
+        // If the server failed, the reader may still block on input. It is joined only after a normal end.
         let done = done?;
         self.reader.join().map_err(panicked)?;
         written?;
@@ -99,7 +99,7 @@ impl Transport {
     }
 }
 
-/// Writes a message whole: others are written by another thread.
+/// Writes one message under the lock of standard output, because two threads write.
 fn write(message: &Value) -> io::Result<()> {
     let text = message.to_string();
     let mut output = io::stdout().lock();
@@ -111,13 +111,13 @@ fn write(message: &Value) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// Why the next message cannot be found.
+/// The reason why the next message cannot be found.
 fn read(input: &mut dyn BufRead) -> Result<Incoming, String> {
     let Some(length) = header(input)? else { return Ok(Incoming::End) };
     if length > MAX_BYTES {
         return Err(format!("a message of {length} bytes is larger than the {MAX_BYTES} that weft reads"));
     }
-    // What is there is read before memory is taken for all.
+    // The buffer grows with the input instead of being allocated for a declared length up front.
     let mut body = Vec::new();
     Read::take(&mut *input, length as u64).read_to_end(&mut body).map_err(|error| error.to_string())?;
     if body.len() < length {
@@ -144,7 +144,7 @@ fn wrong(id: &Value, code: ErrorCode, message: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "error": {"code": code as i32, "message": message}})
 }
 
-/// The length of the message that follows; `None` at the end of the input.
+/// The length of the message that follows. `None` at the end of the input.
 fn header(input: &mut dyn BufRead) -> Result<Option<usize>, String> {
     let mut length = None;
     let mut is_first = true;

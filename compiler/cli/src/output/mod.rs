@@ -1,5 +1,5 @@
-//! Writes what was compiled: to the standard output, to a file, or to files in a folder. [`write`] puts files where they
-//! belong; a file that was read is never written over.
+//! Writes compiled outputs to standard output, to a file, or to files in a folder. [`write`] writes files atomically.
+//! An input file is never overwritten.
 
 mod write;
 
@@ -12,19 +12,19 @@ use std::{
 
 use crate::{args::Form, report::Stop};
 
-/// One thing to write.
+/// One output.
 #[derive(Debug)]
 pub(crate) struct Output {
-    /// The file's name in a folder: `saxpy.sm_90.ptx`.
+    /// Its file name when several outputs go to a folder: `saxpy.sm_90.ptx`.
     pub(crate) file: String,
-    /// What it is: `saxpy(float32) for sm_90`.
+    /// Its title: `saxpy(float32) for sm_90`.
     pub(crate) title: String,
     pub(crate) form: Form,
     pub(crate) bytes: Vec<u8>,
 }
 
 impl Output {
-    /// How a line of comment starts.
+    /// The prefix of a line comment.
     fn comment(&self) -> &'static str {
         match self.form {
             Form::Ptx | Form::Cubin => "//",
@@ -34,7 +34,7 @@ impl Output {
     }
 }
 
-/// The ending of a file's name.
+/// The file name extension of a form.
 pub(crate) fn extension(form: Form) -> &'static str {
     match form {
         Form::Ptx => "ptx",
@@ -45,13 +45,13 @@ pub(crate) fn extension(form: Form) -> &'static str {
     }
 }
 
-/// Whether these are several PTX modules, which are no PTX as one text.
+/// Whether the outputs are several PTX modules. Joined, they are not valid PTX.
 pub(crate) fn are_modules(outputs: &[Output]) -> bool {
     outputs.len() > 1 && outputs.iter().all(|output| output.form == Form::Ptx)
 }
 
-/// Writes everything: one output goes to the file `to`, several into the folder `to`. `inputs` are the files that were
-/// read: none of them is written over.
+/// Writes all outputs: a single one to the file `to`, several into the folder `to`. The files of `inputs` are never
+/// overwritten.
 pub(crate) fn write(
     outputs: &[Output],
     to: Option<&Path>,
@@ -75,7 +75,7 @@ pub(crate) fn write(
         }
         (Some(path), several) => {
             let there = fs::metadata(path).ok();
-            // A name with a form's ending, such as k.ptx, is meant for a file, if nothing is there yet.
+            // A missing path with the extension of a form, such as k.ptx, denotes a file.
             let is_file = there.map_or_else(|| has_ending(path, several), |known| !known.is_dir());
             if is_file && !is_folder(path) {
                 return Err(Stop::Usage(format!(
@@ -93,7 +93,7 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// Refuses to write over a file that was read, by whatever name.
+/// Refuses to overwrite an input file, also under another name.
 fn spare(path: &Path, inputs: &[PathBuf]) -> Result<(), Stop> {
     let identity = |path: &Path| fs::metadata(path).ok().map(|known| (known.dev(), known.ino()));
     let Some(there) = identity(path) else { return Ok(()) };
@@ -110,7 +110,7 @@ fn spare(path: &Path, inputs: &[PathBuf]) -> Result<(), Stop> {
     }
 }
 
-/// Whether a path ends as the file of one of the outputs would.
+/// Whether a path has the file extension of one of the outputs.
 fn has_ending(path: &Path, outputs: &[Output]) -> bool {
     let ending = path.extension();
     outputs.iter().any(|output| ending == Some(extension(output.form).as_ref()))

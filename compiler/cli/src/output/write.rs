@@ -1,6 +1,6 @@
-//! Puts files where they belong. A regular file is written beside its place and renamed, so that whoever reads it sees
-//! the old one or the new one, and all files are written before the first is renamed: a call that cannot write one
-//! leaves none. A device, a pipe or an open file (`/dev/fd/3`) is written to as it is.
+//! Writes files atomically. A regular file is written under a temporary name in the same folder and renamed, so readers
+//! see either the old file or the new one. All temporary files are written before the first rename: if one cannot be
+//! written, the call leaves no file. A device, a pipe or an open file (`/dev/fd/3`) is written to directly.
 
 use std::{
     fs::{self, File, OpenOptions, Permissions},
@@ -11,10 +11,10 @@ use std::{
 use super::cannot_write;
 use crate::report::Stop;
 
-/// Links to follow before they count as a circle, as Linux does.
+/// The maximum number of links to follow, as in Linux. More count as a cycle.
 const MAX_LINKS: usize = 40;
 
-/// Writes files: each a path and its bytes.
+/// Writes files, given as pairs of path and bytes.
 pub(super) fn all(files: &[(PathBuf, &[u8])]) -> Result<(), Stop> {
     let mut staged = Vec::new();
     for (path, bytes) in files {
@@ -26,7 +26,7 @@ pub(super) fn all(files: &[(PathBuf, &[u8])]) -> Result<(), Stop> {
             Ok(fresh) => done.extend(fresh),
             Err(error) => {
                 for path in done {
-                    // What cannot be taken back stays: the message says what went wrong.
+                    // A failed removal is ignored: the error message names the original cause.
                     let _stays = fs::remove_file(path);
                 }
                 return Err(cannot_write(path, &error));
@@ -36,16 +36,16 @@ pub(super) fn all(files: &[(PathBuf, &[u8])]) -> Result<(), Stop> {
     Ok(())
 }
 
-/// A file that is ready to be put in its place.
+/// A file that is ready to be written.
 enum Staged<'a> {
-    /// Written beside its place, under a name that goes if it is not renamed.
+    /// A temporary file in the same folder, to be renamed to `place`. It is removed if it is not renamed.
     Beside {
         temporary: Temporary,
         place: PathBuf,
-        /// Nothing is there yet.
+        /// Whether `place` did not exist before.
         fresh: bool,
     },
-    /// Something that is written to as it is.
+    /// A file that is written to directly, and its bytes.
     Open(PathBuf, &'a [u8]),
 }
 
@@ -59,7 +59,7 @@ impl<'a> Staged<'a> {
             Ok(known) if known.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
             Ok(known) if !known.is_file() => return Ok(Self::Open(place, bytes)),
             Ok(known) => {
-                // A file that may not be written is not replaced either.
+                // A file without write permission must not be replaced either.
                 OpenOptions::new().write(true).open(&place)?;
                 Some(known)
             }
@@ -71,21 +71,21 @@ impl<'a> Staged<'a> {
         Ok(Self::Beside { temporary, place, fresh: known.is_none() })
     }
 
-    /// Gives the path of a file that was not there before.
+    /// Returns the path if the file did not exist before.
     fn finish(self) -> io::Result<Option<PathBuf>> {
         match self {
             Self::Beside { temporary, place, fresh } => {
                 fs::rename(&temporary.0, &place)?;
                 Ok(fresh.then_some(place))
             }
-            // What is appended to a device or a pipe is written to it; a file that was opened for the command, with
-            // `>` or `>>`, keeps what it has.
+            // Append mode works for devices and pipes, and preserves the contents of a file that the shell opened with
+            // `>` or `>>`.
             Self::Open(path, bytes) => OpenOptions::new().append(true).open(path)?.write_all(bytes).map(|()| None),
         }
     }
 }
 
-/// A file that goes when it is dropped, unless it has another name by then.
+/// A temporary file. It is removed on drop unless it has been renamed.
 struct Temporary(PathBuf);
 
 impl Temporary {
@@ -102,20 +102,20 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // Renamed, it is there no more.
+        // Fails if the file has been renamed.
         let _renamed = fs::remove_file(&self.0);
     }
 }
 
 /// The target of a path after its symbolic links.
 enum LinkTarget {
-    /// The path at the end of the links, whether something is there or not.
+    /// The path at the end of the links. It need not exist.
     Name(PathBuf),
-    /// A file that some process has open (`/proc/self/fd/1`): a link that no path can stand for.
+    /// A file that a process has open (`/proc/self/fd/1`). No path can replace this link.
     Open,
 }
 
-/// Follows symbolic links. (`canonicalize` fails where the last one leads to nothing yet, and gives open files a path.)
+/// Follows symbolic links. (`canonicalize` fails if the last target does not exist, and returns a path for open files.)
 fn resolve(path: &Path) -> io::Result<LinkTarget> {
     let mut path = path.to_path_buf();
     for _ in 0..MAX_LINKS {
@@ -134,7 +134,7 @@ fn resolve(path: &Path) -> io::Result<LinkTarget> {
     Err(io::Error::other("too many links"))
 }
 
-/// A name in the same folder that no other process takes.
+/// A temporary name in the same folder, unique to this process.
 fn beside(path: &Path) -> PathBuf {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     path.with_file_name(format!(".{name}.{}.tmp", std::process::id()))

@@ -1,5 +1,5 @@
-//! Arithmetic on captured constants with Python's and NumPy's meaning. `None` is "Python would have to say": an error,
-//! a number beyond 127 bits, or something that is not done here.
+//! Arithmetic on captured constants with the semantics of Python and NumPy. `None` means that the value is unknown: an
+//! error in Python, a number of more than 127 bits, or an unsupported operation.
 
 use std::cmp::Ordering;
 
@@ -12,7 +12,7 @@ use weft_compiler::{
     },
 };
 
-/// A number, and its NumPy type if it has one.
+/// A number, and its NumPy type if it is a NumPy scalar.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Value {
     Int(i128),
@@ -60,7 +60,7 @@ fn captured(value: Value, ty: Option<Number>) -> Option<Captured> {
     })
 }
 
-/// A number as a NumPy scalar; integers wrap around.
+/// Converts a number to a NumPy scalar. Integers wrap around.
 fn cast(ty: Number, value: Value) -> Option<Captured> {
     let round = |value: f64| ty.part().nearest(value);
     Some(match (ty, value) {
@@ -97,7 +97,7 @@ pub(super) fn unary(op: UnaryOp, value: &Captured) -> Option<Captured> {
     captured(value, ty)
 }
 
-/// A tuple, unless it holds more values than a kernel could ever use. Tuples of tuples grow quickly.
+/// A tuple. `None` if it has more values than a kernel can use, because nested tuples can grow exponentially.
 pub(super) fn tuple<'a>(items: impl Iterator<Item = &'a Captured> + Clone) -> Option<Captured> {
     let leaves = items.clone().map(Captured::leaves).fold(0, usize::saturating_add);
     (leaves <= MAX_LEAVES).then(|| Captured::Tuple(items.cloned().collect()))
@@ -144,7 +144,7 @@ pub(super) fn binary(op: BinOp, left: &Captured, right: &Captured) -> Option<Cap
         (None, Some(ty)) => Some(weak(ty, left)),
         (Some(a), Some(b)) => Some(promote(a, b)),
     };
-    // True division of integers, and their negative powers, leave the integers.
+    // True division of integers and negative powers give floats.
     let ty = ty.map(|ty| match (ty, value) {
         (Number::Real(int), Value::Float(_)) if int.is_int() => Number::F64,
         _ => ty,
@@ -152,7 +152,7 @@ pub(super) fn binary(op: BinOp, left: &Captured, right: &Captured) -> Option<Cap
     captured(value, ty)
 }
 
-/// The type of a NumPy scalar with a Python number: the number does not widen its own kind.
+/// The promoted type of a NumPy scalar and a Python number. A Python number of the same kind does not widen the scalar.
 fn weak(ty: Number, other: Value) -> Number {
     match (other, ty) {
         (Value::Int(_), _) => ty,
@@ -168,7 +168,7 @@ fn promote(a: Number, b: Number) -> Number {
     if a == b {
         return a;
     }
-    // Types that need the 53 bits of a float64.
+    // Types that promote to float64.
     let is_wide = |ty: Scalar| ty == Scalar::F64 || (ty.is_int() && ty.size_bytes() >= 4);
     let wide = is_wide(a.part()) || is_wide(b.part());
     match (a, b) {
@@ -199,7 +199,7 @@ fn promote_ints(a: Scalar, b: Scalar) -> Scalar {
     if small == Scalar::Bool || small.is_signed_int() == large.is_signed_int() {
         return if large == Scalar::Bool { small } else { large };
     }
-    // One is signed and the other is not.
+    // One type is signed and the other is unsigned.
     if large.is_signed_int() && large.size_bytes() > small.size_bytes() {
         return large;
     }
@@ -224,7 +224,7 @@ fn compute(op: BinOp, left: Value, right: Value) -> Option<Value> {
     given(number::binary(op, &python(left), &python(right))?)
 }
 
-/// A number that is short enough.
+/// Converts a number if it fits.
 fn given(number: Python) -> Option<Value> {
     Some(match number {
         Python::Int(value) => Value::Int(i128::try_from(value).ok()?),
@@ -246,7 +246,7 @@ pub(super) fn compare(op: CmpOp, left: &Captured, right: &Captured) -> Option<bo
     if let (Some((a, _)), Some((b, _))) = (number(left), number(right)) {
         return match (a, b) {
             (Value::Int(a), Value::Int(b)) => ordered(op, Some(a.cmp(&b))),
-            // Python orders no complex numbers; as pairs they are equal where Python says so.
+            // Python does not order complex numbers. Comparing them as pairs gives Python's equality.
             (Value::Complex(..), _) | (_, Value::Complex(..)) => {
                 if matches!(op, CmpOp::Eq | CmpOp::NotEq) {
                     ordered(op, complex(a).partial_cmp(&complex(b)))
@@ -272,7 +272,7 @@ pub(super) fn compare(op: CmpOp, left: &Captured, right: &Captured) -> Option<bo
     }
 }
 
-/// What a comparison says of two values that stand in this order, or in none.
+/// The result of a comparison for two values of this order. `None` means unordered.
 fn ordered(op: CmpOp, order: Option<Ordering>) -> Option<bool> {
     Some(match op {
         CmpOp::Eq | CmpOp::Is => order == Some(Ordering::Equal),
@@ -285,7 +285,7 @@ fn ordered(op: CmpOp, order: Option<Ordering>) -> Option<bool> {
     })
 }
 
-/// A call of something known with constant arguments.
+/// The result of calling a known function or type with constant arguments.
 pub(super) fn call(path: &str, args: &[Captured]) -> Option<Captured> {
     if let Some(ty) = number_of_path(path) {
         let [value] = args else { return None };

@@ -1,4 +1,4 @@
-//! Functions with the meaning of their free names, as the compiler takes them.
+//! Builds function definitions for the compiler: functions with the values of their free names.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,17 +12,19 @@ use weft_compiler::{
 
 use super::{Program, Value};
 
-/// Builds function definitions. They are a tree: a call back into a function that is being built is cut off.
+/// Builds function definitions. They form a tree: a recursive call to a function under construction becomes a back
+/// reference.
 #[derive(Debug, Default)]
 pub(crate) struct Captures {
-    /// Finished definitions. One with a cut is as good anywhere: the cut function does lead back to it.
+    /// Finished definitions. A definition with a back reference is valid in every context, because the function that it
+    /// refers to always encloses it.
     finished: BTreeMap<usize, Arc<FunctionDef>>,
-    /// Functions that are being built.
+    /// Functions under construction.
     open: Vec<usize>,
 }
 
 impl Program {
-    /// A function with what its free names mean once the file has been carried out.
+    /// A function with the values of its free names at the end of the file.
     pub(crate) fn function_def(&self, index: usize, captures: &mut Captures) -> Option<Arc<FunctionDef>> {
         if let Some(finished) = captures.finished.get(&index) {
             return Some(Arc::clone(finished));
@@ -48,7 +50,7 @@ impl Program {
         Some(def)
     }
 
-    /// The functions of the file's own that a function names.
+    /// The functions of the project that a function names.
     pub(super) fn callees(&self, index: usize) -> Vec<usize> {
         let Some(function) = self.functions.get(index) else { return Vec::new() };
         let chains = free_chains(&function.ast);
@@ -69,7 +71,7 @@ impl Program {
         indices.collect()
     }
 
-    /// The names that the compiler does not know by itself: builtins and undefined names are left to it.
+    /// The free names that the compiler does not resolve by itself. Builtins and undefined names are omitted.
     fn globals(&self, module: usize, chains: &[String], captures: &mut Captures) -> BTreeMap<String, Captured> {
         let mut globals = BTreeMap::new();
         let root_of = |chain: &str| chain.split('.').next().unwrap_or_default().to_owned();
@@ -88,7 +90,7 @@ impl Program {
         globals
     }
 
-    /// A value as the compiler takes it. `attributes` are the dotted attributes of it that the function uses.
+    /// Converts a value for the compiler. `attributes` are its dotted attributes that the function uses.
     fn capture(&self, value: &Value, attributes: &[&str], captures: &mut Captures) -> Captured {
         match value {
             Value::Const(value) => typed(value),
@@ -131,7 +133,7 @@ impl Program {
     }
 }
 
-/// A constant of the type that it has in a kernel: the file computes with longer integers.
+/// Gives a constant its type in a kernel. The evaluator uses longer integers.
 fn typed(value: &Captured) -> Captured {
     if let Captured::Tuple(items) = value {
         return Captured::Tuple(items.iter().map(typed).collect());
@@ -139,7 +141,7 @@ fn typed(value: &Captured) -> Captured {
     if let Captured::Int(value) = value { Captured::of_int(*value) } else { value.clone() }
 }
 
-/// Adds the members of a module that another attribute of the same module brought.
+/// Merges the captured members of two attributes of the same module.
 fn merge(known: &mut Captured, more: &Captured) {
     if let (Captured::Module(_, known), Captured::Module(_, more)) = (known, more) {
         for (name, value) in more {

@@ -8,10 +8,10 @@ use weft_compiler::{
 
 use super::{Program, Value, arith};
 
-/// What only running the file would tell.
+/// The description of a value that depends on running the file.
 const UNKNOWN: &str = "value that only Python can compute";
 
-/// Python's builtins that mean something to weft or could hide a misspelt name.
+/// Python builtins that weft supports or that could hide a misspelled name.
 const BUILTINS: [&str; 22] = [
     "abs",
     "bool",
@@ -38,7 +38,7 @@ const BUILTINS: [&str; 22] = [
 ];
 
 impl Program {
-    /// The value of an expression in a module, as far as its names are bound by now.
+    /// The value of an expression in a module, with the names bound up to now.
     pub(super) fn eval(&self, module: usize, expr: &Expr) -> Value {
         match &expr.kind {
             ExprKind::Constant(constant) => literal(constant),
@@ -127,7 +127,7 @@ impl Program {
         }
     }
 
-    /// What a name means in a module; builtins count, unless the module has another meaning for them.
+    /// The value of a name in a module. The module's own names take precedence over builtins.
     pub(super) fn lookup(&self, module: usize, name: &str) -> Option<Value> {
         let known = |path: String| constant(Captured::Known(path));
         let module = self.modules.get(module)?;
@@ -166,7 +166,8 @@ impl Program {
     }
 }
 
-/// What `from module import *` binds a name to, if the module has it. (NumPy hides none of Python's built-in functions.)
+/// The value that `from module import *` binds a name to, if the module has it. (NumPy's `__all__` does not rebind
+/// Python's builtin functions.)
 pub(super) fn known_member(module: &str, name: &str) -> Option<Value> {
     let path = canonical(&format!("{module}.{name}"));
     let hides = module != "numpy" || !intrinsics::is_builtin(name);
@@ -187,7 +188,7 @@ fn into_constant(value: Value) -> Option<Captured> {
     if let Value::Const(value) = value { Some(value) } else { None }
 }
 
-/// A path as the compiler knows it: `numba.` is `weft.`, and the deeper ways to the types are one.
+/// The canonical path in the compiler: `numba.` becomes `weft.`, and `core.types` becomes `types`.
 pub(super) fn canonical(path: &str) -> String {
     let path = match path.strip_prefix("numba") {
         Some(rest) if rest.is_empty() || rest.starts_with('.') => format!("weft{rest}"),
@@ -215,7 +216,7 @@ fn literal(constant: &Constant) -> Value {
     })
 }
 
-/// Members of modules that are numbers.
+/// Numeric constants of modules.
 fn member_constant(path: &str) -> Option<Captured> {
     use std::f64::consts;
     let (module, name) = path.split_once('.')?;
@@ -234,7 +235,7 @@ fn member_constant(path: &str) -> Option<Captured> {
     }))
 }
 
-/// Python's truth of a value, if it is known.
+/// The truth value of a constant in Python. `None` if it is not known.
 pub(super) fn truth(value: &Value) -> Option<bool> {
     let Value::Const(value) = value else { return None };
     Some(match value {
@@ -255,7 +256,7 @@ pub(super) fn truth(value: &Value) -> Option<bool> {
         | Captured::Exception(_)
         | Captured::Overloaded(_)
         | Captured::Class(..) => true,
-        // Their classes may say otherwise.
+        // Their classes may define `__bool__`.
         Captured::Struct(..) | Captured::Enum(..) => return None,
         Captured::Array(_) | Captured::DeviceArray(..) | Captured::Unsupported(..) | Captured::Unknown(..) => {
             return None;

@@ -1,5 +1,5 @@
-//! Comments that tell the command what a kernel is launched with: `# weft: sig = "void(float32[:], int32)"` directly above the
-//! decorator, several for several signatures. Python does not see them, so that launches choose kernels as ever.
+//! Comments that give a kernel's signature to the command: `# weft: sig = "void(float32[:], int32)"` directly above the
+//! decorator. Several comments give several signatures. They do not affect launches, because Python ignores comments.
 
 use weft_compiler::{
     diagnostic::{Code, Diagnostic},
@@ -9,14 +9,14 @@ use weft_compiler::{
     syntax::ast,
 };
 
-/// What such a comment begins with.
+/// The prefix of such a comment.
 const MARK: &str = "# weft:";
 
 /// The signatures of the comments above a function.
 ///
 /// # Errors
 ///
-/// `E0301` at a comment that has none.
+/// `E0301` at a comment without a valid signature.
 pub(super) fn signatures(
     source: &SourceFile,
     file: u32,
@@ -50,7 +50,7 @@ pub(super) fn signatures(
     Ok(found)
 }
 
-/// The signature of ` sig = "…"`.
+/// Parses ` sig = "…"`.
 fn signature(hint: &str) -> Result<Signature, String> {
     let text = hint.trim().strip_prefix("sig").and_then(|rest| rest.trim_start().strip_prefix('='));
     let text = text.ok_or("it must begin with `sig =`")?.trim();

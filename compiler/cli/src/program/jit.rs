@@ -1,4 +1,4 @@
-//! Decorators: which functions are kernels or device functions, with which signatures and options.
+//! Reads decorators: finds kernels and device functions with their signatures and options.
 
 use weft_artifact::ArgType;
 use weft_compiler::{
@@ -17,25 +17,26 @@ const JIT: &str = "weft.cuda.jit";
 /// The path of `cuda.declare_device`.
 const DECLARE: &str = "weft.cuda.declare_device";
 
-/// The path of `extending.register_jitable`: a device function that stays a plain one to Python.
+/// The path of `extending.register_jitable`, which marks a device function that Python also calls as a plain function.
 const REGISTER: &str = "weft.cuda.extending.register_jitable";
 
-/// What a decorator says.
+/// The contents of a decorator.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Jit {
-    /// The signatures in it.
+    /// Its signatures.
     pub(crate) signatures: Vec<Signature>,
-    /// Its options, and what stands for the function on GPUs.
+    /// Its options, and the body that replaces the function on GPUs.
     pub(crate) options: JitOptions,
 }
 
 impl Program {
-    /// Whether an expression is `cuda.jit`, called or not.
+    /// Whether an expression is `cuda.jit` or a call of it.
     pub(super) fn is_jit(&self, module: usize, expr: &Expr) -> bool {
         self.jit_path(module, expr).is_some()
     }
 
-    /// Whether an expression in a place that is not carried out looks like `cuda.jit`: names there may be local.
+    /// Whether an expression may be `cuda.jit`, judging by its spelling. It is for code that is not interpreted, where
+    /// `cuda` may be a local name.
     pub(super) fn may_be_jit(&self, module: usize, expr: &Expr) -> bool {
         let func = if let ExprKind::Call { func, .. } = &expr.kind { func } else { expr };
         let named = |value: &Expr, expected: &str| matches!(&value.kind, ExprKind::Name(name) if name == expected);
@@ -47,7 +48,7 @@ impl Program {
         looks || self.is_jit(module, expr)
     }
 
-    /// The path of `cuda.jit` or its like that an expression is or calls.
+    /// The path of `cuda.jit` or a similar decorator, if an expression is one or calls one.
     fn jit_path(&self, module: usize, expr: &Expr) -> Option<String> {
         let func = if let ExprKind::Call { func, .. } = &expr.kind { func } else { expr };
         if let Value::Const(Captured::Known(path)) = self.eval(module, func) {
@@ -58,7 +59,7 @@ impl Program {
         }
     }
 
-    /// The first decorator that is `cuda.jit`, and what cannot be read in it.
+    /// The first decorator that is `cuda.jit` or similar, and the errors in it.
     pub(super) fn read_decorators(&self, module: usize, decorators: &[Expr]) -> (Option<Jit>, Vec<Diagnostic>) {
         let mut faults = Vec::new();
         let Some((path, decorator)) =
@@ -114,7 +115,7 @@ impl Program {
         (Some(jit), faults)
     }
 
-    /// What `cuda.declare_device(name, signature, …)` says, if an expression is such a call.
+    /// The declaration in `cuda.declare_device(name, signature, …)`, if an expression is such a call.
     pub(super) fn declaration(&self, module: usize, expr: &Expr) -> Option<(Jit, Vec<Diagnostic>)> {
         if !matches!(expr.kind, ExprKind::Call { .. }) || self.jit_path(module, expr)? != DECLARE {
             return None;
@@ -180,7 +181,7 @@ impl Program {
         jit
     }
 
-    /// The types of a function's annotations, if each parameter has one that is a type.
+    /// The types of a function's annotations. `None` unless every parameter is annotated with a type.
     pub(super) fn annotated(&self, function: &Function) -> Option<Vec<ArgType>> {
         if function.ast.params.is_empty() {
             return Some(Vec::new());
@@ -191,7 +192,7 @@ impl Program {
         annotated.collect()
     }
 
-    /// What a dotted name in a type expression means.
+    /// The meaning of a dotted name in a type expression.
     fn named(&self, module: usize, chain: &str) -> Option<Named> {
         let mut parts = chain.split('.');
         let mut value = self.lookup(module, parts.next()?)?;
@@ -210,20 +211,20 @@ impl Program {
     }
 }
 
-/// A call's argument, by its position or by its name.
+/// A call's argument, by position or by keyword.
 fn argument<'a>(call: &'a Expr, index: usize, wanted: &str) -> Option<&'a Expr> {
     let ExprKind::Call { args, keywords, .. } = &call.kind else { return None };
     let named = |(name, value): &'a (Option<String>, Expr)| (name.as_deref() == Some(wanted)).then_some(value);
     args.get(index).or_else(|| keywords.iter().find_map(named))
 }
 
-/// Where a decorator's option is given.
+/// The span of a decorator's option.
 fn argument_span(decorator: &Expr, name: &str) -> Span {
     let index = JIT_OPTIONS.iter().position(|option| option.name == name);
     index.and_then(|index| argument(decorator, index + 1, name)).unwrap_or(decorator).span
 }
 
-/// The value of an option; `None` for one that only Python knows.
+/// The value of an option. `None` if it depends on running the file.
 fn option_value(value: &Value) -> Option<OptionValue> {
     match value {
         Value::Const(value) => captured(value),

@@ -1,8 +1,9 @@
-//! A Python file as the command sees it: its functions and what its names mean, found without running Python.
+//! The analysis of a Python file without running it: its functions, and the values of its global names.
 //!
-//! [`scope`] carries out the file's top level in order, [`eval`] evaluates constant expressions, [`jit`] reads
-//! decorators and [`hint`] comments, [`capture`] hands the compiler a function with its captured names. What cannot be evaluated is no
-//! error until a kernel needs it: it is a [`Value::Opaque`] that says what it is.
+//! [`scope`] interprets the file's top-level statements in order, [`eval`] evaluates constant expressions, [`jit`]
+//! reads decorators, [`hint`] reads `# weft:` comments, and [`capture`] passes a function and its captured globals to
+//! the compiler. An expression that cannot be evaluated becomes a [`Value::Opaque`] with a description of it. It is an
+//! error only when a kernel uses it.
 
 mod arith;
 mod capture;
@@ -28,34 +29,34 @@ use weft_compiler::{
     syntax::ast,
 };
 
-/// A file, the files of its own project that it imports, and their functions.
+/// A file, the project files that it imports, and their functions.
 #[derive(Debug, Default)]
 pub(crate) struct Program {
-    /// The file that was asked for is the first.
+    /// The first one is the file named on the command line.
     modules: Vec<Module>,
     functions: Vec<Function>,
-    /// Where imports are looked for.
+    /// The folder in which imports are resolved.
     folder: PathBuf,
-    /// What is wrong however the file is used.
+    /// Errors that do not depend on how the file is used.
     faults: Vec<Diagnostic>,
-    /// A file is no Python.
+    /// Whether a file is not valid Python.
     is_broken: bool,
-    /// Jitted functions that are not compiled.
+    /// Jitted functions that are not compiled because they are not at the top level.
     missed: Vec<Missed>,
 }
 
-/// A jitted function that is not compiled, because of where it stands.
+/// A jitted function that is not compiled because it is not at the top level.
 #[derive(Debug)]
 pub(crate) struct Missed {
     pub(crate) name: String,
-    /// ``the function `make` ``.
+    /// The enclosing scope as a message names it: ``the function `make` ``.
     pub(crate) inside: String,
-    /// Where its name stands.
+    /// The span of its name.
     pub(crate) span: Span,
 }
 
 impl Missed {
-    /// What a user is told.
+    /// The warning for the user.
     pub(crate) fn warning(&self) -> Diagnostic {
         let message = format!("`{}` is skipped: it is in {}", self.name, self.inside);
         let warning = Diagnostic::warning(Code::NoKernel, self.span, message);
@@ -70,11 +71,11 @@ struct Module {
     name: String,
     source: Arc<SourceFile>,
     names: BTreeMap<String, Value>,
-    /// Where each was bound last.
+    /// The span of each name's last binding.
     places: BTreeMap<String, Span>,
     /// Names that functions bind with `global`.
     rebound: BTreeSet<String>,
-    /// Modules of `from module import *`, last first.
+    /// Modules imported with `from module import *`, last first.
     stars: Vec<String>,
 }
 
@@ -96,34 +97,34 @@ pub(crate) struct Function {
     defaults: BTreeMap<String, Value>,
 }
 
-/// What a name means.
+/// The value of a name.
 #[derive(Clone, Debug, PartialEq)]
 enum Value {
-    /// A constant, or something that weft knows by its path; never a `Function` or a `Module`.
+    /// A constant, or an object that weft knows by its qualified name. Never a `Function` or a `Module`.
     Const(Captured),
-    /// A file of the user's own.
+    /// A module of the user's project.
     Module(usize),
-    /// A function of the user's own.
+    /// A function of the user's project.
     Function(usize),
-    /// Anything else: what it is, and the expression that gave it.
+    /// Any other value: a description, and the expression that produced it.
     Opaque(String, Option<Box<ast::Expr>>),
-    /// What the text does not tell: why (a sentence), and the file and the place that make it so.
+    /// A value that depends on running the file: the reason (a sentence), and the file and span that cause it.
     Unknown(String, usize, Span),
 }
 
 /// A kernel to compile.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KernelDef<'a> {
-    /// The name that the file gives it.
+    /// The name that the file binds it to.
     pub(crate) name: &'a str,
-    /// Its index among the functions.
+    /// Its index in `Program::functions`.
     pub(crate) index: usize,
     pub(crate) function: &'a Function,
     pub(crate) jit: &'a Jit,
 }
 
 impl Program {
-    /// Reads a file's bytes. `path` is shown in messages and says where imports are looked for.
+    /// Parses a file's bytes. `path` is shown in messages, and imports are resolved in its folder.
     pub(crate) fn read(path: &Path, bytes: &[u8]) -> Self {
         let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
         let mut program = Self { folder, ..Self::default() };
@@ -132,7 +133,7 @@ impl Program {
         program
     }
 
-    /// The files, with the indices that spans have.
+    /// The files, in the order of the file indices of spans.
     pub(crate) fn sources(&self) -> SourceMap {
         let mut sources = SourceMap::default();
         for module in &self.modules {
@@ -146,22 +147,22 @@ impl Program {
         self.modules.iter().map(|module| PathBuf::from(&module.source.name)).collect()
     }
 
-    /// Whether the file, or one that it imports, is no Python: nothing more can be said of its kernels.
+    /// Whether the file or a module that it imports is not valid Python. Its kernels cannot be checked then.
     pub(crate) fn is_broken(&self) -> bool {
         self.is_broken
     }
 
-    /// What is wrong however the file is used: decorators that cannot be read, statements that do not parse.
+    /// Errors that do not depend on how the file is used: invalid decorators and statements that do not parse.
     pub(crate) fn faults(&self) -> &[Diagnostic] {
         &self.faults
     }
 
-    /// Jitted functions of the file that was asked for which are not compiled, each with what it stands in.
+    /// Jitted functions of the main file that are not compiled, each with its enclosing scope.
     pub(crate) fn missed(&self) -> impl Iterator<Item = &Missed> {
         self.missed.iter().filter(|missed| missed.span.file == 0)
     }
 
-    /// The jitted functions of the file that was asked for, device functions too, in the order of their definitions.
+    /// The jitted functions of the main file, including device functions, in the order of their definitions.
     pub(crate) fn jitted(&self) -> Vec<KernelDef<'_>> {
         let Some(main) = self.modules.first() else { return Vec::new() };
         let mut jitted: Vec<KernelDef<'_>> = main
@@ -178,8 +179,8 @@ impl Program {
         jitted
     }
 
-    /// The kernels: jitted functions that are not device functions, by declaration or because they have no signature
-    /// and others call them.
+    /// The kernels: all jitted functions except device functions. A function is a device function if it is declared as
+    /// one, or if it has no signature and another jitted function calls it.
     pub(crate) fn kernels(&self) -> Vec<KernelDef<'_>> {
         let jitted = self.jitted();
         let called: Vec<usize> = jitted.iter().flat_map(|kernel| self.callees(kernel.index)).collect();
@@ -189,7 +190,7 @@ impl Program {
         jitted.into_iter().filter(is_kernel).collect()
     }
 
-    /// The signatures that the text gives a kernel: its decorator's, else the one of its annotations.
+    /// The signatures of a kernel in the source: those of its decorator, else the one of its annotations.
     pub(crate) fn signatures(&self, kernel: &KernelDef<'_>) -> Vec<Signature> {
         if !kernel.jit.signatures.is_empty() {
             return kernel.jit.signatures.clone();
@@ -197,13 +198,13 @@ impl Program {
         self.annotated(kernel.function).map(|args| Signature { args, returns: None }).into_iter().collect()
     }
 
-    /// Whether a function's module defines a name, be it one of Python's builtins or not.
+    /// Whether a function's module defines a name. A builtin counts only if the module rebinds its name.
     pub(crate) fn defines(&self, kernel: &KernelDef<'_>, name: &str) -> bool {
         let builtin = Value::Const(Captured::Known(format!("builtins.{name}")));
         self.lookup(kernel.function.module, name).is_some_and(|value| value != builtin)
     }
 
-    /// The text of a function's file.
+    /// The source text of a function's file.
     pub(crate) fn text(&self, kernel: &KernelDef<'_>) -> &str {
         self.modules.get(kernel.function.module).map_or("", |module| &module.source.text)
     }

@@ -1,7 +1,7 @@
-//! Carries out the top level of a file: imports, definitions, assignments, in order, as Python would.
+//! Interprets the top level of a file (imports, definitions and assignments) in order, as Python would.
 //!
-//! Names that statements bind whose outcome the text does not decide are unknown: in loops, under a condition that
-//! cannot be evaluated, in handlers of exceptions, in functions with `global`, by `del`.
+//! A name is unknown if its value depends on running the file: if it is bound in a loop, under a condition that cannot
+//! be evaluated, in an exception handler, or by a function with `global`, or unbound by `del`.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
@@ -20,20 +20,20 @@ use weft_compiler::{
 use super::{Function, Jit, Missed, Module, Program, Value, eval};
 use crate::encoding;
 
-/// Modules that weft knows; their members have canonical paths.
+/// Modules that weft knows. Their members have canonical paths.
 const KNOWN_MODULES: [&str; 8] = ["weft", "numba", "math", "cmath", "numpy", "operator", "builtins", "cffi"];
 
-/// Why a condition makes a name unknown.
+/// The reason for an unknown name that is bound under a condition.
 const CONDITION: &str = "a condition decides whether it is bound here";
 
-/// Why a loop or a `match` does.
+/// The reason for an unknown name that is bound in a loop or a `match`.
 const REPEATED: &str = "it is bound here, in a loop or a `match`";
 
-/// Files that import each other are read this deep.
+/// The maximum number of modules to load, for files that import each other.
 const MAX_FILES: usize = 100;
 
 impl Program {
-    /// Reads a file and gives its index. One that is no Python has no names.
+    /// Loads a file and returns its index. A file that is not valid Python has no names.
     pub(super) fn load(&mut self, name: &str, path: &Path, bytes: &[u8]) -> usize {
         let index = self.modules.len();
         let shown = path.display().to_string();
@@ -106,7 +106,8 @@ impl Program {
         }
     }
 
-    /// Carries out the branch of an `if` whose condition is true; where one of them cannot be told, none counts.
+    /// Interprets the branch of an `if` whose condition is true. If a condition cannot be evaluated, the names that the
+    /// remaining branches assign become unknown.
     fn choose(&mut self, module: usize, branches: Vec<(Expr, Vec<ModuleItem>)>, orelse: Vec<ModuleItem>) {
         let mut branches = branches.into_iter();
         while let Some((test, body)) = branches.next() {
@@ -134,7 +135,7 @@ impl Program {
         self.items(module, orelse);
     }
 
-    /// What an import binds; an import of everything binds it itself.
+    /// The name and value that an import binds. `None` for `import *`, which binds its names itself.
     fn imported(&mut self, module: usize, item: ModuleItem) -> Option<(String, Value, Span)> {
         match item {
             ModuleItem::Import { module: path, bound, binds_root, span } => {
@@ -172,8 +173,8 @@ impl Program {
         }
     }
 
-    /// A name that a function binds has no value that the text tells, whatever the top level gives it; what is defined
-    /// or imported counts.
+    /// Binds a name. If a function of the module rebinds the name with `global`, its data values are unknown;
+    /// functions, modules and known objects are bound nevertheless.
     fn bind(&mut self, module: usize, name: String, value: Value, span: Span) {
         if let Some(module) = self.modules.get_mut(module)
             && !(module.rebound.contains(&name) && is_data(&value))
@@ -190,7 +191,7 @@ impl Program {
         self.bind(module, name, Value::Function(index), span);
     }
 
-    /// What a class is to kernels: one that is derived from an exception is an exception.
+    /// The value of a class for kernels. A class derived from an exception is an exception.
     fn class(&self, module: usize, name: &str, bases: &[Expr]) -> Value {
         let of = self.modules.get(module).map_or("", |module| &module.name);
         for base in bases {
@@ -207,7 +208,7 @@ impl Program {
         Value::Opaque("class".into(), None)
     }
 
-    /// Adds a function; `decorator` is the `cuda.jit` of `k = cuda.jit(f)`.
+    /// Adds a function. `decorator` is the `cuda.jit` of `k = cuda.jit(f)`.
     fn add_function(&mut self, module: usize, function: ast::Function, decorator: Option<&Expr>) -> usize {
         let (mut jit, mut faults) = match decorator {
             Some(decorator) => self.read_decorators(module, std::slice::from_ref(decorator)),
@@ -253,7 +254,7 @@ impl Program {
                 self.assign(module, &target, value);
             }
             StmtKind::Expr(value) | StmtKind::Assert { test: value, message: _ } => self.walrus(module, &value),
-            // Blocks are items of the module.
+            // The parser represents blocks as module items.
             StmtKind::AnnAssign { .. }
             | StmtKind::If { .. }
             | StmtKind::While { .. }
@@ -271,7 +272,7 @@ impl Program {
         }
     }
 
-    /// Names that `:=` binds in an expression.
+    /// Marks the names that `:=` binds in an expression as unknown.
     fn walrus(&mut self, module: usize, expr: &Expr) {
         if let ExprKind::Named { target, value: _ } = &expr.kind {
             self.assign(module, target, Value::Unknown("`:=` binds it".into(), module, target.span));
@@ -281,7 +282,7 @@ impl Program {
         }
     }
 
-    /// The value of an assignment's right side, which may make a kernel: `k = cuda.jit(f)`, `cuda.jit("…")(f)`.
+    /// The value of the right side of an assignment. It may define a kernel: `k = cuda.jit(f)`, `cuda.jit(sig)(f)`.
     fn assigned(&mut self, module: usize, value: Expr) -> Value {
         if let ExprKind::Call { func, args, keywords } = &value.kind
             && let [Expr { kind: ExprKind::Name(name), .. }] = args.as_slice()
@@ -303,7 +304,7 @@ impl Program {
         }
     }
 
-    /// A function that `cuda.declare_device` declares, in a text of its own.
+    /// A function declared with `cuda.declare_device`. Its stub gets a source text of its own.
     fn declared(&mut self, jit: Jit) -> Option<Value> {
         let Some(GpuBody::External(external)) = &jit.options.gpu else { return None };
         let (name, text) = External::stub(&external.symbol, jit.signatures.first()?.args.len());
@@ -333,13 +334,13 @@ impl Program {
             ExprKind::Starred(target) => {
                 self.assign(module, target, Value::Opaque("list".into(), None));
             }
-            // `config.N = 4`, where `config` is a file of the user's own.
+            // `config.N = 4`, where `config` is a module of the project.
             ExprKind::Attribute { value: object, attr } => {
                 if let Value::Module(of) = self.eval(module, object) {
                     self.bind(of, attr.clone(), value, target.span);
                 }
             }
-            // An element: of nothing that the command follows.
+            // An element assignment. The command does not track containers.
             ExprKind::Constant(_)
             | ExprKind::Binary { .. }
             | ExprKind::Unary { .. }
@@ -356,8 +357,8 @@ impl Program {
         }
     }
 
-    /// Carries out what may not be carried out, or several times: it makes the names unknown that it assigns.
-    /// Functions and imports count, as if there was no condition.
+    /// Interprets statements that may run zero times or several times: the names that they assign become unknown.
+    /// Functions and imports are bound as if they ran.
     fn forget(&mut self, module: usize, items: Vec<ModuleItem>, why: &str) {
         let unknown = |span| Value::Unknown(why.into(), module, span);
         for item in items {
@@ -419,15 +420,15 @@ impl Program {
         }
     }
 
-    /// Whether a target is the name of a function or of something imported: `else: cuda = None`.
+    /// Whether a target is the name of a function or an import, as in `else: cuda = None`.
     fn is_defined(&self, module: usize, target: &Expr) -> bool {
         let ExprKind::Name(name) = &target.kind else { return false };
         let known = self.modules.get(module).and_then(|module| module.names.get(name));
         known.is_some_and(|known| !is_data(known))
     }
 
-    /// An exception's handler: functions and imports of the block that it guards count, as if nothing was raised; a
-    /// constant that has another value after the handler is unknown.
+    /// Interprets an exception handler. Functions and imports of the `try` block are bound as if nothing was raised. A
+    /// constant becomes unknown if the handler changes its value.
     fn handle(&mut self, module: usize, handler: Vec<ModuleItem>) {
         let Some(before) = self.modules.get(module).map(|module| module.names.clone()) else { return };
         self.items(module, handler);
@@ -448,7 +449,7 @@ impl Program {
         }
     }
 
-    /// Notes the kernels in statements that are not carried out.
+    /// Records the kernels in statements that are not interpreted.
     fn skip(&mut self, module: usize, items: &[ModuleItem], inside: &str) {
         for item in items {
             match item {
@@ -478,7 +479,7 @@ impl Program {
         }
     }
 
-    /// A module by its dotted path: one that weft knows, or a file beside the file that was asked for.
+    /// Imports a module by its dotted path: one that weft knows, or a file in the main file's folder.
     fn import(&mut self, path: &str) -> Value {
         let root = path.split('.').next().unwrap_or(path);
         if KNOWN_MODULES.contains(&root) {
@@ -501,7 +502,7 @@ impl Program {
         opaque()
     }
 
-    /// `from path import *`.
+    /// Binds the names of `from path import *`.
     fn import_star(&mut self, module: usize, path: &str, span: Span) {
         match self.import(path) {
             Value::Const(Captured::Known(path)) => {
@@ -520,7 +521,7 @@ impl Program {
                     self.bind(module, name, value, span);
                 }
             }
-            // Only Python knows the names in it. It is not thought to have those of functions and modules.
+            // The module's names are unknown. It is assumed not to rebind functions and modules.
             Value::Opaque(..) => {
                 let names = self.modules.get(module).map(|module| module.names.clone()).unwrap_or_default();
                 let own = |name: &str| name.starts_with("__") && name.ends_with("__");
@@ -533,7 +534,8 @@ impl Program {
         }
     }
 
-    /// A statement that weft cannot read is an error if it is a kernel, else a warning; what it would bind is unknown.
+    /// Reports a statement that weft cannot parse: an error if it looks like a kernel, else a warning. The names that
+    /// it binds become unknown.
     fn unparsed(&mut self, module: usize, message: String, at: Span, span: Span) {
         let text = self.modules.get(module).map(|module| &module.source.text);
         let text = text.and_then(|text| text.get(span.start as usize..span.end as usize)).unwrap_or("").to_owned();
@@ -550,7 +552,8 @@ impl Program {
     }
 }
 
-/// The names that a statement which weft cannot read seems to bind at the top level, and whether a function does it.
+/// The names that an unparsable statement appears to bind at the top level, and whether a function binds them with
+/// `global`.
 fn names_in(text: &str) -> Vec<(String, bool)> {
     let word = |text: &str| text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
     let starts = |words: &[&str]| words.iter().find_map(|start| text.lines().find_map(|line| line.strip_prefix(start)));
@@ -568,8 +571,7 @@ fn names_in(text: &str) -> Vec<(String, bool)> {
     assigned.collect()
 }
 
-/// Whether a value is a constant of the file's own, neither a function nor a module nor something that weft knows by
-/// its path.
+/// Whether a value is a constant of the file. Functions, modules and objects that weft knows by path are not.
 fn is_data(value: &Value) -> bool {
     match value {
         Value::Const(value) => !matches!(value, Captured::Known(_)),

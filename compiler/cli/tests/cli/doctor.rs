@@ -1,10 +1,10 @@
-//! `weft doctor` and `weft settings`: what they say of an environment, and the exit code.
+//! `weft doctor` and `weft settings`: output and exit code for various environments.
 
 use serde_json::Value;
 
 use crate::support::{Folder, Ran};
 
-/// Calls `weft doctor --format json` in an environment in which a cache is in the folder.
+/// Calls `weft doctor --format json` with the cache inside the folder.
 fn doctor(folder: &Folder, variables: &[(&str, &str)]) -> (Option<i32>, Value) {
     let cache = folder.path().join("cache").display().to_string();
     let variables = [&[("WEFT_DEVICE", "cpu"), ("WEFT_CACHE_DIR", cache.as_str())], variables].concat();
@@ -13,7 +13,7 @@ fn doctor(folder: &Folder, variables: &[(&str, &str)]) -> (Option<i32>, Value) {
     (code, serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("{error}: {stdout}")))
 }
 
-/// The problems with a severity.
+/// The problems of a severity.
 fn problems<'a>(said: &'a Value, severity: &str) -> Vec<&'a str> {
     let all = said["problems"].as_array().expect("is a list").iter();
     all.filter(|problem| problem["severity"] == severity).filter_map(|problem| problem["message"].as_str()).collect()
@@ -29,7 +29,7 @@ fn a_machine_on_which_weft_works_has_no_problem() {
     assert_eq!(said["devices"]["cpu"]["works"], true, "{said:#}");
     assert_eq!(said["devices"]["in_use"], "cpu");
     assert_eq!(said["cache"]["writable"], true);
-    // It leaves nothing behind.
+    // It creates no files.
     assert!(folder.files(".").is_empty(), "{:?}", folder.files("."));
     let text = folder.weft_with(&["doctor"], &[("WEFT_DEVICE", "cpu"), ("WEFT_CACHE_DIR", "cache")]).succeeded();
     assert!(text.contains("a small kernel runs") && text.contains("WEFT_DEVICE     cpu (default: auto)"), "{text}");
@@ -64,7 +64,7 @@ fn what_is_broken_is_an_error_with_a_way_out() {
     assert!(warnings.contains("/file cannot be written: "), "{warnings}");
     let helps = said["problems"].as_array().expect("is a list").iter().map(|problem| problem["help"].as_str());
     assert!(helps.into_iter().all(|help| help.is_some_and(|help| !help.is_empty())));
-    // Wrong settings hide nothing of the others.
+    // An invalid setting does not hide the others.
     assert_eq!(said["settings"]["WEFT_DEVICE"]["value"], "cpu");
     assert_eq!(said["settings"]["WEFT_DEBUG"]["value"], "yes");
 }

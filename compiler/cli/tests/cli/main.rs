@@ -1,4 +1,4 @@
-//! The command as a user calls it.
+//! Runs the command as a user does.
 
 mod check;
 mod doctor;

@@ -1,4 +1,4 @@
-//! `weft emit -o`: links, modes, pipes and open files stay what they are, no input is written over, and a call that
+//! `weft emit -o`: links, modes, pipes and open files are preserved, inputs are never overwritten, and a call that
 //! cannot write everything writes nothing.
 
 use std::{
@@ -55,11 +55,11 @@ fn pipes_and_open_files_are_written_to() {
     assert!(fs::symlink_metadata(&fifo).expect("is there").file_type().is_fifo(), "{}", ran.stderr);
     ran.succeeded();
     assert!(reader.join().expect("ends").expect("is read").contains(".entry saxpy("));
-    // A pipe that the shell made, as `-o >(cmd)` gives it.
+    // A pipe of the shell, as in `-o >(cmd)`.
     let piped = folder.weft(&["emit", "k.py", "-o", "/proc/self/fd/1"]).succeeded();
     assert!(piped.contains(".entry saxpy("), "{piped}");
 
-    // A file that is open already, as `>>` gives it.
+    // A file opened by the shell, as in `>>`.
     folder.write("log", "before\n");
     let log = fs::OpenOptions::new().append(true).open(folder.path().join("log")).expect("is there");
     let mut command = Command::new(env!("CARGO_BIN_EXE_weft"));
@@ -121,7 +121,7 @@ fn several_ptx_modules_are_no_file() {
     let (code, said, written) = into(&["--kernel", "saxpy"]);
     assert_eq!((code, said.as_str()), (Some(0), ""));
     assert_eq!(written.matches(".version").count(), 1);
-    // IR is for reading.
+    // IR is not executable, so several outputs may share one file.
     assert_eq!(into(&["--emit", "ir"]).0, Some(0));
     let piped = folder.weft(&["emit", "k.py"]);
     assert!(piped.stderr.starts_with("note: these are 3 PTX modules, which no assembler accepts"), "{}", piped.stderr);

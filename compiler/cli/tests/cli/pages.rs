@@ -1,10 +1,10 @@
-//! The pages of `weft explain` tell the truth: the wrong example is rejected with the message that the page shows, the
-//! right one compiles.
+//! Checks the pages of `weft explain`: the wrong example is rejected with the message on the page, and the right one
+//! compiles.
 
 use crate::support::Folder;
 use weft_compiler::diagnostic::{Code, explain};
 
-/// The blocks of a page in a language, in order.
+/// The code blocks of a page in one language, in order.
 fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
     let fence = format!("```{language}\n");
     page.split(&fence).skip(1).filter_map(|rest| rest.split("```").next()).collect()
@@ -18,7 +18,7 @@ fn examples_of_every_page_do_what_it_says() {
         let message = blocks(page, "text")[0].trim_end();
         let folder = Folder::with("k.py", wrong);
         let said = if matches!(code, Code::Widened | Code::NotReproducible) {
-            // A note is no error, nor is a warning.
+            // Notes and warnings do not fail the check.
             let ran = folder.weft(&["check", "--notes", "k.py"]);
             assert_eq!(ran.code, Some(0));
             ran.stderr

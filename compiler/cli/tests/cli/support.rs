@@ -1,4 +1,4 @@
-//! The command as a user calls it, in a folder of its own.
+//! Runs the command as a user does, in a temporary folder.
 
 use std::{
     fs,
@@ -19,10 +19,10 @@ def saxpy(a, x, y, out):
         out[i] = a * x[i] + y[i]
 ";
 
-/// A folder that goes when the test ends.
+/// A folder that is removed when the test ends.
 pub(crate) struct Folder(PathBuf);
 
-/// What a call gave.
+/// The result of a call.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
@@ -67,7 +67,7 @@ impl Folder {
         names
     }
 
-    /// Calls `weft` in the folder, with no tools of NVIDIA's to be found.
+    /// Calls `weft` in the folder, without access to NVIDIA's tools.
     pub(crate) fn weft(&self, args: &[&str]) -> Ran {
         self.weft_with(args, &[])
     }
@@ -90,19 +90,19 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // A folder that is left over harms nobody.
+        // A failed removal is ignored: the folder is temporary.
         let _left_over = fs::remove_dir_all(&self.0);
     }
 }
 
 impl Ran {
-    /// The standard output of a call that succeeded.
+    /// Asserts success; returns the standard output.
     pub(crate) fn succeeded(self) -> String {
         assert_eq!(self.code, Some(0), "{}", self.stderr);
         self.stdout
     }
 
-    /// The standard error of a call that ended with a code, and wrote nothing.
+    /// Asserts the exit code and an empty standard output; returns the standard error.
     pub(crate) fn failed(self, code: i32) -> String {
         assert_eq!(self.code, Some(code), "{}{}", self.stdout, self.stderr);
         assert_eq!(self.stdout, "");
