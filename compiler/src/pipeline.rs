@@ -14,18 +14,18 @@ use crate::{
     stop::Poll,
 };
 
-/// What a compilation makes.
+/// The result of a compilation.
 #[derive(Clone, Debug)]
 pub struct Output {
-    /// Code and ABI; the ABI alone where the [estimate](Options::choose) says that there are better variants.
+    /// Code and ABI; the ABI alone if the [estimate](Options::choose) says that there are better variants.
     pub artifact: Artifact,
-    /// What a function for other code returns; nothing for a kernel.
+    /// The return type of a function for other code; `None` for a kernel.
     pub returns: Option<ArgType>,
-    /// weft's IR after its passes, if asked for.
+    /// weft's IR after its passes, if requested.
     pub ir: Option<String>,
-    /// LLVM IR after LLVM's passes, if asked for.
+    /// LLVM IR after LLVM's passes, if requested.
     pub llvm: Option<String>,
-    /// Host assembly, if asked for.
+    /// Host assembly, if requested.
     pub asm: Option<String>,
     /// Warnings.
     pub warnings: Vec<Diagnostic>,
@@ -33,7 +33,7 @@ pub struct Output {
     pub sources: SourceMap,
 }
 
-/// What a check finds in what is not wrong.
+/// The result of a check without errors.
 #[derive(Clone, Debug)]
 pub struct Checked {
     /// Warnings.
@@ -42,11 +42,11 @@ pub struct Checked {
     pub sources: SourceMap,
 }
 
-/// Finds what [`compile`] rejects, and makes no code.
+/// Reports the errors that [`compile`] would report, without generating code.
 ///
 /// # Errors
 ///
-/// As [`compile`], but for the faults of weft's own that only LLVM finds.
+/// As [`compile`], except for internal errors that only LLVM detects.
 pub fn check(request: &Request) -> Result<Outcome<Checked>, Failure> {
     stack::on_large(|| {
         let (mut module, checked) = match frontend::lower(request)? {
@@ -65,21 +65,21 @@ pub fn check(request: &Request) -> Result<Outcome<Checked>, Failure> {
     })
 }
 
-/// Finds what the variables of a kernel are, and of the functions that it calls, where the text names them: as far as their
-/// types are found. The files are those of the places.
+/// Finds the types of the variables of a kernel and of the functions that it calls, at their uses in the source.
+/// Variables whose types cannot be inferred are omitted. The files are those that the locations refer to.
 pub fn variables(request: &Request) -> (Vec<Variable>, SourceMap) {
     stack::on_large(|| frontend::variables(request))
 }
 
-/// Finds the types of the expressions of a kernel, and of the functions that it calls, as far as they are found: what is wrong with
-/// the kernel is not said. `None` if they are no longer wanted.
+/// Finds the types of the expressions of a kernel and of the functions that it calls. Expressions whose types cannot be
+/// inferred are omitted, and no errors are reported. `None` if `poll` gives the work up.
 pub fn expression_types_polled(request: &Request, poll: Poll<'_>) -> Option<Outcome<(ExprTypes, SourceMap)>> {
     let request = request.clone();
     stack::polled(move || frontend::expression_types(&request), poll)
 }
 
-/// Finds the type of what a device function returns for one tuple of argument types, and makes no code; `None` where that
-/// is nothing that can be passed on.
+/// Finds the return type of a device function for one tuple of argument types, without generating code; `None` if the
+/// returned value cannot be an argument.
 ///
 /// # Errors
 ///
@@ -88,7 +88,7 @@ pub fn result_type(request: &Request) -> Result<Outcome<Option<ArgType>>, Failur
     stack::on_large(|| frontend::result_type(request))
 }
 
-/// As [`result_type`], but asks meanwhile whether the result is still wanted; `None` if not.
+/// As [`result_type`], but calls `poll` repeatedly. `None` if it gives the work up.
 ///
 /// # Errors
 ///
@@ -107,7 +107,7 @@ pub fn compile(request: &Request) -> Result<Outcome<Output>, Failure> {
     stack::on_large(|| stages(request))
 }
 
-/// As [`compile`], but asks meanwhile whether the result is still wanted; `None` if not. `watch` is told of each stage.
+/// As [`compile`], but calls `poll` repeatedly. `None` if it gives the work up. `watch` receives each stage.
 ///
 /// # Errors
 ///
@@ -125,20 +125,20 @@ pub fn compile_polled(
     stack::polled(work, poll)
 }
 
-/// How many threads one is to do the work of, and whether that is to be estimated.
+/// The coarsening factors, and whether to estimate better ones.
 fn coarsen(request: &Request) -> (Factors, bool) {
     let Options { coarsen, choose, .. } = request.options;
-    // Other code launches the block that it says.
+    // Other code that launches the kernel uses its own block size, so the kernel is not coarsened.
     if request.options.entry == Entry::Launch { (coarsen, choose) } else { (Factors::NONE, false) }
 }
 
-/// What a CPU's code is to check; a GPU's checks nothing.
+/// The sanitizer's checks for code for the CPU; code for a GPU has none.
 fn sanitize(request: &Request) -> Tools {
     if matches!(request.target, Target::Host(_)) { request.options.sanitize } else { Tools::NONE }
 }
 
-/// Finds the names of what the plan of a kernel for the host consists of, as `docs/design/cpu-plans.md` lists them, and makes no
-/// code.
+/// Finds the names of the features in the execution plan of a kernel for the host, without generating code.
+/// `docs/design/cpu-plans.md` lists them.
 ///
 /// # Errors
 ///
@@ -158,7 +158,7 @@ pub fn plan_features(request: &Request) -> Result<Outcome<Vec<&'static str>>, Fa
     })
 }
 
-/// Hands the passes and the back end what they read of the request.
+/// Copies the options that the passes and the back end need into the module.
 fn prepared(mut lowered: frontend::Lowered, request: &Request) -> frontend::Lowered {
     let module = &mut lowered.module;
     module.bounded_stores = request.options.bounded_stores;

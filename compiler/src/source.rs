@@ -1,8 +1,8 @@
-//! Source texts and places in them.
+//! Source files and locations in them.
 //!
-//! A `SourceFile` is the text that the parser sees. What Python hands over is often a part of a file (a decorated
-//! function), so the file knows on which line of the user's own file its first line stands; everything shown to a
-//! user goes through [`SourceFile::line_column`].
+//! A `SourceFile` is the text that the parser reads. Python often passes only a part of a file (a decorated function),
+//! so a `SourceFile` records the line of the user's file at which the text begins. All locations that a user sees are
+//! converted by [`SourceFile::line_column`].
 
 use std::{fmt, sync::Arc};
 
@@ -24,23 +24,23 @@ impl Span {
         Self { file: self.file, start: self.start.min(other.start), end: self.end.max(other.end) }
     }
 
-    /// Whether another one lies in it.
+    /// Whether it contains another span.
     pub const fn contains(self, other: Self) -> bool {
         self.file == other.file && self.start <= other.start && other.end <= self.end
     }
 }
 
-/// Whose a text is.
+/// The owner of a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
-    /// The user's.
+    /// The user.
     #[default]
     User,
-    /// weft's own: its functions raise nothing, and no message points into them.
+    /// weft itself: its functions raise nothing, and no message points into them.
     Prelude,
 }
 
-/// One text, and where it comes from.
+/// A source text and its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceFile {
     /// The name to show: the user's path.
@@ -49,14 +49,14 @@ pub struct SourceFile {
     pub text: String,
     /// The line number, counted from 1, that the first line of `text` has in the user's file.
     pub first_line: u32,
-    /// Columns that were cut off in front of every line (0 where the text is as the user wrote it).
+    /// The number of columns that were removed from the start of every line (0 if the text is unchanged).
     pub cut_columns: u32,
-    /// Whose it is, whatever its name.
+    /// The owner of the text, independent of the name.
     pub origin: Origin,
 }
 
 impl SourceFile {
-    /// A whole file of the user's.
+    /// A whole file of the user.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
         Self { name: name.into(), text: text.into(), first_line: 1, cut_columns: 0, origin: Origin::User }
     }
@@ -78,7 +78,7 @@ pub struct SourceMap {
 }
 
 impl SourceMap {
-    /// Adds a file, or finds it, and gives its index.
+    /// Adds a file, or finds it, and returns its index.
     pub fn add(&mut self, file: &Arc<SourceFile>) -> u32 {
         if let Some(index) = self.files.iter().position(|known| Arc::ptr_eq(known, file) || known == file) {
             return index as u32;
@@ -92,7 +92,7 @@ impl SourceMap {
         self.files.get(span.file as usize).map(AsRef::as_ref)
     }
 
-    /// The text that a span covers; empty where the span is of no known file.
+    /// The text that a span covers; empty if the span's file is unknown.
     pub fn text(&self, span: Span) -> &str {
         self.file(span).and_then(|file| file.text.get(span.start as usize..span.end as usize)).unwrap_or("")
     }

@@ -1,6 +1,7 @@
 //! A stack that is large enough for the compiler's recursion.
 //!
-//! Every stage recurses over the tree, and so does LLVM in places; a thread of the caller's may have half a megabyte.
+//! Every stage recurses over the tree, and so do parts of LLVM. A thread of the caller may have a stack of only half a
+//! megabyte.
 
 use std::{
     mem, panic, process,
@@ -15,10 +16,10 @@ use std::{
 
 use crate::stop::{self, GivenUp, Poll};
 
-/// Bytes of address space; memory is only taken for what is used.
+/// The size of the stack in bytes of address space. The system allocates memory only for the part that is used.
 const SIZE: usize = 256 << 20;
 
-/// Runs `work` on a large stack. Where the system gives none, it runs on the caller's.
+/// Runs `work` on a thread with a large stack. If the system cannot create that thread, runs it on the caller's.
 pub(crate) fn on_large<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let mut work = Some(work);
     let mut result = None;
@@ -35,11 +36,12 @@ pub(crate) fn on_large<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     }
 }
 
-/// So often it is asked whether the work is still wanted.
+/// The interval at which `poll` is called.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// As [`on_large`], but asks meanwhile whether the work is still wanted; `None` if it was given up. `poll` may run any
-/// code: another compilation, or a fork, in whose child the work is given up since the thread that does it is not there.
+/// As [`on_large`], but calls `poll` repeatedly, which returns whether to give the work up. `None` if it was given up.
+/// `poll` may run any code, including another compilation or a fork. In the child of a fork the work is given up,
+/// because the thread that does it does not exist there.
 pub(crate) fn polled<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static, poll: Poll<'_>) -> Option<T> {
     let flag = Arc::new(AtomicBool::new(false));
     let work = Arc::new(Mutex::new(Some(work)));
@@ -47,7 +49,7 @@ pub(crate) fn polled<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stati
     let run = {
         let (flag, work) = (Arc::clone(&flag), Arc::clone(&work));
         move || {
-            // Dropped, also by a panic, it says that this thread ends.
+            // Dropping it, also by a panic, signals the end of this thread.
             let _ends = ends;
             stop::look_at(flag);
             let work = work.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -109,7 +111,7 @@ mod tests {
         assert_eq!(asked.get(), 3);
         let panicked = panic::catch_unwind(|| polled(|| -> u32 { panic!("on purpose") }, &|| false));
         assert_eq!(panicked.unwrap_err().downcast_ref(), Some(&"on purpose"));
-        // What is not asked about goes on.
+        // Work without a `poll` is never given up.
         assert!(!on_large(stop::is_given_up));
     }
 }

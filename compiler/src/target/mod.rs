@@ -1,8 +1,8 @@
-//! What can be compiled for: one row per SM, and the host.
+//! The targets: one table row per SM, and the host.
 //!
-//! The lowest PTX ISA is the one that LLVM 22 itself picks; asking it for an older one is a fatal error there. Limits
-//! are those of the CUDA programming guide's table of compute capabilities. `sm_90a` and the like have features that
-//! only this very SM has, `sm_100f` those of its family.
+//! The lowest PTX ISA is the one that LLVM 22 selects by default; requesting an older one is a fatal error in LLVM.
+//! Limits are those of the CUDA programming guide's table of compute capabilities. `sm_90a` and the like have features
+//! that only this very SM has, `sm_100f` those of its family.
 
 pub mod needs;
 pub mod occupancy;
@@ -14,7 +14,7 @@ use crate::{
     request::{HostCpu, Target},
 };
 
-/// Shared memory that a block may declare statically, on every SM. More must be dynamic and asked for.
+/// Shared memory that a block may declare statically, on every SM. A kernel that needs more uses dynamic shared memory.
 pub const STATIC_SHARED_BYTES: u64 = 48 * 1024;
 
 /// Bytes of local memory that a thread can have, on every SM. CUDA C++ Programming Guide, "Technical Specifications per
@@ -38,7 +38,7 @@ pub struct Sm {
     pub suffix: &'static str,
     /// Lowest PTX ISA, as (major, minor).
     pub lowest_isa: (u32, u32),
-    /// Shared memory of a block, in bytes, static and dynamic together, that a launch can ask for.
+    /// The most shared memory of a block in a launch, in bytes, static and dynamic together.
     pub max_shared_bytes: u64,
     /// Warps that a multiprocessor runs at a time.
     pub max_warps: u32,
@@ -58,7 +58,7 @@ const fn sm(
     Sm { name, number, suffix, lowest_isa, max_shared_bytes: max_shared_kib * 1024, max_warps, max_blocks }
 }
 
-/// Every SM that weft compiles for. For `sm_88` no limit is published; it has that of the smaller Ampere chips.
+/// Every SM that weft compiles for. For `sm_88` no limit is published; its row has that of the smaller Ampere chips.
 #[rustfmt::skip]
 pub const SMS: &[Sm] = &[
     sm("sm_75",   75, "",  (6, 3),  64, (32, 16)),
@@ -89,12 +89,12 @@ pub const SMS: &[Sm] = &[
     sm("sm_121f", 121, "f", (8, 8),  99, (48, 24)),
 ];
 
-/// A target's name that is in no row.
+/// The error for an unknown target name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownTarget {
-    /// What was asked for.
+    /// The requested name.
     pub name: String,
-    /// Known names that are closest to it, best first.
+    /// The most similar known names, best first.
     pub nearest: Vec<&'static str>,
 }
 
@@ -107,7 +107,7 @@ impl fmt::Display for UnknownTarget {
 impl std::error::Error for UnknownTarget {}
 
 impl Sm {
-    /// The row of `sm_90a`.
+    /// The row of a name such as `sm_90a`.
     ///
     /// # Errors
     ///
@@ -116,8 +116,8 @@ impl Sm {
         SMS.iter().find(|row| row.name == name).ok_or_else(|| unknown(name))
     }
 
-    /// The row of a compute capability: 9.0 is `sm_90`. A capability without a row takes the highest one below it of
-    /// the same major version, whose code it runs.
+    /// The row of a compute capability: 9.0 is `sm_90`. A capability without a row uses the highest lower one of the
+    /// same major version, whose code it can run.
     pub fn of_capability(major: u32, minor: u32) -> Option<&'static Self> {
         SMS.iter()
             .filter(|row| row.suffix.is_empty() && row.number / 10 == major && row.number % 10 <= minor)
@@ -132,18 +132,18 @@ impl Sm {
         }
     }
 
-    /// As a request has it.
+    /// The target of a request for this SM.
     pub fn target(&self) -> Target {
         Target::Sm(self.number, self.suffix)
     }
 }
 
-/// Every name that [`parse`] takes: the SMs, then `host`.
+/// Every name that [`parse`] accepts: the SMs, then `host`.
 pub fn names() -> impl Iterator<Item = &'static str> {
     SMS.iter().map(|row| row.name).chain([HOST])
 }
 
-/// The target that `sm_90` or `host` names; `host` is the CPU that the latter means.
+/// The target of a name such as `sm_90` or `host`; the function `host` returns the CPU.
 ///
 /// # Errors
 ///
@@ -161,7 +161,7 @@ impl fmt::Display for Target {
     }
 }
 
-/// The error of a name, with the three nearest that are known.
+/// The error for an unknown name, with the three most similar known ones.
 fn unknown(name: &str) -> UnknownTarget {
     UnknownTarget { name: name.to_owned(), nearest: nearest(name, names(), 3) }
 }

@@ -1,10 +1,10 @@
-//! How many blocks and warps of a kernel a multiprocessor runs at a time, by the rules of CUDA's occupancy calculator
+//! How many blocks and warps of a kernel run on a multiprocessor at a time, by the rules of CUDA's occupancy calculator
 //! (`cuda_occupancy.h`).
 //!
-//! A multiprocessor has four partitions with 16,384 registers each, and allocates registers to warps. It runs as many blocks
-//! as its warps, its blocks, its registers and its shared memory allow. Where a launch sets no carve-out, the driver makes
-//! shared memory as large as the blocks need, so the largest one counts. `occupancy_cases.txt` has results of NVIDIA's
-//! calculator for all targets, and of the driver on an H200.
+//! A multiprocessor has four partitions with 16,384 registers each, and allocates registers to warps. The limits on
+//! warps, blocks, registers and shared memory determine the number of resident blocks. If a launch sets no carve-out,
+//! the driver makes shared memory as large as the blocks need, so the largest size counts. `occupancy_cases.txt` has
+//! results of NVIDIA's calculator for all targets, and of the driver on an H200.
 
 use std::fmt;
 
@@ -16,12 +16,12 @@ const WARP: u32 = 32;
 const MAX_BLOCK: u32 = 1024;
 /// Partitions of a multiprocessor, each with a scheduler and registers of its own.
 const PARTITIONS: u32 = 4;
-/// Registers of a multiprocessor, and the most of a block.
+/// Registers of a multiprocessor; also the most that a block can have.
 const REGISTERS: u32 = 65536;
-/// Registers are allocated to a warp in multiples of this.
+/// The allocation unit of registers per warp.
 const REGISTER_UNIT: u32 = 256;
 
-/// What a block of a kernel needs.
+/// The resources that a block of a kernel needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Needs {
     /// Registers of a thread.
@@ -32,16 +32,16 @@ pub struct Needs {
     pub threads: u32,
 }
 
-/// What a multiprocessor runs at a time.
+/// The resident blocks and warps of a multiprocessor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occupancy {
     /// Blocks; 0 if a block does not fit.
     pub blocks: u32,
     /// Warps of these blocks.
     pub warps: u32,
-    /// Warps that the multiprocessor can run at most.
+    /// The maximum number of resident warps.
     pub max_warps: u32,
-    /// What allows no more blocks.
+    /// The resource that limits the number of blocks.
     pub limit: Limit,
 }
 
@@ -75,17 +75,17 @@ impl Sm {
         if self.number >= 80 { 1024 } else { 0 }
     }
 
-    /// Shared memory is allocated in multiples of this.
+    /// The allocation unit of shared memory.
     const fn shared_unit(&self) -> u64 {
         if self.number >= 80 { 128 } else { 256 }
     }
 
-    /// What a multiprocessor runs of a kernel at a time.
+    /// The occupancy of a kernel.
     pub fn occupancy(&self, needs: Needs) -> Occupancy {
         let Needs { registers, shared_bytes, threads } = needs;
         let warps = threads.clamp(1, MAX_BLOCK).div_ceil(WARP);
         let of_warp = (registers * WARP).next_multiple_of(REGISTER_UNIT);
-        // The hardware checks a block as if its warps were the same number in each partition.
+        // The hardware requires registers as if each partition had the same number of warps of the block.
         let has_registers = of_warp.saturating_mul(warps.next_multiple_of(PARTITIONS)) <= REGISTERS;
         let by_registers = match (REGISTERS / PARTITIONS).checked_div(of_warp) {
             Some(in_partition) if has_registers => in_partition * PARTITIONS / warps,
@@ -106,20 +106,20 @@ impl Sm {
             (by_shared, Limit::SharedMemory),
             (self.max_blocks, Limit::Blocks),
         ];
-        // The first of equal ones: more registers would not help where warps are the limit, too.
+        // Of equal limits, the first counts: more registers would not help if warps are a limit, too.
         let (blocks, limit) = limits.into_iter().min_by_key(|(blocks, _)| *blocks).unwrap_or((0, Limit::Warps));
         Occupancy { blocks, warps: blocks * warps, max_warps: self.max_warps, limit }
     }
 }
 
 impl Occupancy {
-    /// The share of the warps that the multiprocessor can run, in percent.
+    /// The resident warps in percent of the maximum.
     pub fn percent(&self) -> u32 {
         (self.warps * 100 + self.max_warps / 2) / self.max_warps.max(1)
     }
 }
 
-/// `75 % (48 of 64 warps), limited by registers`.
+/// Formats as `75 % (48 of 64 warps), limited by registers`.
 impl fmt::Display for Occupancy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { blocks, warps, max_warps, limit } = self;
@@ -138,7 +138,7 @@ impl fmt::Display for Occupancy {
 mod tests {
     use super::*;
 
-    /// Lines of a compute capability, registers of a thread, shared memory of a block, threads of a block, and blocks.
+    /// Rows: compute capability, registers per thread, shared memory per block, threads per block, and resident blocks.
     const CASES: &str = include_str!("occupancy_cases.txt");
 
     #[test]

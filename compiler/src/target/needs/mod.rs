@@ -1,7 +1,7 @@
-//! What instructions of PTX need: the SMs that have them, and the PTX ISA.
+//! The requirements of PTX instructions: the SMs that have them, and the PTX ISA.
 //!
-//! The back end queries whether an SM has an instruction, or does without it; of PTX that a program has itself, it finds
-//! out what the kernel needs. The facts are in `needs/table.txt`.
+//! The back end queries whether an SM has an instruction, and otherwise generates other code. For a program's own PTX,
+//! it finds the requirements of the kernel. The requirements are listed in `needs/table.txt`.
 
 mod ptx;
 mod table;
@@ -11,24 +11,24 @@ use std::fmt;
 use self::table::Version;
 use super::Sm;
 
-/// `redux.sync`: the values of a warp's lanes, taken together.
+/// `redux.sync`: a reduction over the lanes of a warp.
 pub const REDUX: &str = "redux.sync";
 /// `atom.add` of a bfloat16.
 pub const BFLOAT_ATOMIC_ADD: &str = "atom.add.noftz.bf16";
-/// Multiplication and addition of bfloat16 in one step.
+/// Fused multiply-add of bfloat16.
 pub const BFLOAT_FMA: &str = "fma.rn.bf16";
-/// Integers as bfloat16.
+/// Conversion of integers to bfloat16.
 pub const BFLOAT_OF_INTEGERS: &str = "cvt.rn.bf16.s32";
 
 /// The highest ISA that LLVM 22 writes.
 pub const HIGHEST_ISA: (u32, u32) = (9, 0);
 
-/// Whether an SM has an instruction, whatever its operands.
+/// Whether an SM has an instruction, for any operands.
 pub fn has(sm: u32, instruction: &str) -> bool {
     lowest_isa(instruction, sm, "").is_some()
 }
 
-/// The lowest PTX ISA with which code for an SM can have all instructions of a text; `None` if the SM lacks one.
+/// The lowest PTX ISA that has all instructions of a PTX text on an SM; `None` if the SM lacks one.
 pub fn lowest_isa(text: &str, number: u32, suffix: &str) -> Option<(u32, u32)> {
     let mut highest = (0, 0);
     for instruction in ptx::instructions(text) {
@@ -37,8 +37,8 @@ pub fn lowest_isa(text: &str, number: u32, suffix: &str) -> Option<(u32, u32)> {
     Some(highest)
 }
 
-/// The PTX ISA of each version of CUDA since 11.4; a driver takes that of its version and older ones. The versions of CUDA
-/// that are not here have that of the one before. ("Release History" in "Parallel Thread Execution ISA".)
+/// The PTX ISA of each version of CUDA since 11.4. A driver accepts the ISA of its version and older ones. A version
+/// that is not listed has the ISA of the version before it. ("Release History" in "Parallel Thread Execution ISA".)
 const ISA_OF_CUDA: &[(Version, Version)] = &[
     ((11, 4), (7, 4)),
     ((11, 5), (7, 5)),
@@ -57,18 +57,18 @@ const ISA_OF_CUDA: &[(Version, Version)] = &[
     ((13, 0), (9, 0)),
 ];
 
-/// The highest PTX ISA that a driver for a version of CUDA takes, of those that weft writes; `None` for an older one than
-/// weft works with.
+/// The highest PTX ISA that a driver for a version of CUDA accepts and weft writes; `None` for a version that weft does
+/// not support.
 pub fn isa_of_driver(version: (u32, u32)) -> Option<(u32, u32)> {
     ISA_OF_CUDA.iter().rev().find(|(cuda, _)| *cuda <= version).map(|(_, isa)| *isa)
 }
 
-/// The oldest CUDA whose driver takes a PTX ISA; `None` for one that is newer than all that are known.
+/// The oldest CUDA whose driver accepts a PTX ISA; `None` for an ISA newer than all listed ones.
 fn driver_for(isa: (u32, u32)) -> Option<(u32, u32)> {
     ISA_OF_CUDA.iter().find(|(_, taken)| *taken >= isa).map(|(cuda, _)| *cuda)
 }
 
-/// What code is written for: an SM with its suffix, and an ISA.
+/// The SM suffix and the ISA that PTX is written for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chosen {
     /// `""`, `"a"` or `"f"`.
@@ -77,32 +77,32 @@ pub struct Chosen {
     pub isa: Option<(u32, u32)>,
 }
 
-/// An instruction that code cannot have.
+/// An instruction that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lacks {
     /// The instruction, or a special register.
     pub operation: String,
-    /// Why.
+    /// The reason.
     pub why: NeedsError,
 }
 
-/// Why code cannot use an instruction.
+/// The reason why an instruction cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NeedsError {
-    /// The target does not have it; these do.
+    /// The target lacks it. The string lists the targets that have it.
     Target(String),
     /// No target has it.
     NoTarget,
-    /// The driver that is to load the code takes an older ISA.
+    /// The driver that will load the code only accepts an older ISA.
     Driver {
-        /// The ISA that has it.
+        /// The lowest ISA that has it.
         isa: Version,
-        /// The highest that the driver takes.
+        /// The highest that the driver accepts.
         driver: Version,
     },
-    /// It came with a newer ISA than weft writes.
+    /// Only ISAs newer than weft writes have it.
     Writer {
-        /// The ISA that has it.
+        /// The lowest ISA that has it.
         isa: Version,
     },
 }
@@ -131,13 +131,13 @@ impl fmt::Display for Lacks {
     }
 }
 
-/// Finds what the PTX is written for of a kernel for an SM whose program has `texts` of PTX. `driver` is the highest ISA that
-/// the driver takes which is to load it, if the code is for this machine's device alone. The code then is for this very SM
-/// where an instruction needs that, and PTX of the program's may use all that the driver takes.
+/// Chooses the SM suffix and the ISA for the PTX of a kernel with the given inline PTX `texts`. `driver` is the highest
+/// ISA that the loading driver accepts, if the code is for this machine's device alone. The suffix then becomes `a` if
+/// an instruction requires that, and inline PTX may use every ISA that the driver accepts.
 ///
 /// # Errors
 ///
-/// The first instruction of a text that the SM or the driver lacks, with the text's place among them.
+/// The first instruction that the SM or the driver lacks, with the index of its text.
 pub fn choose<'a>(
     number: u32,
     suffix: &'static str,

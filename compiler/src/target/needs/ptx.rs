@@ -1,16 +1,16 @@
-//! Instructions in a text of PTX: each with its modifiers and its operands.
+//! Parses a PTX text into instructions, each with its modifiers and operands.
 //!
-//! The PTX of a program is parsed only as far as the table needs it: comments, predicates, labels and the braces of scopes
-//! are skipped, and vectors stay whole. ptxas refuses what is not PTX at all.
+//! The parser only reads the parts that the table needs. It skips comments, predicates, labels and the braces of
+//! scopes, and does not split vectors. ptxas reports invalid PTX.
 
 /// One instruction, or a declaration such as `.reg .b128 x`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Instruction {
-    /// As it is written, without its operands: `fma.rn.bf16x2`.
+    /// The name as written, without operands: `fma.rn.bf16x2`.
     pub(super) name: String,
     /// The first word, then the modifiers: `fma`, `rn`, `bf16x2`.
     pub(super) words: Vec<String>,
-    /// The operands, with vectors and addresses whole.
+    /// The operands, with vectors and addresses unsplit.
     pub(super) operands: Vec<String>,
 }
 
@@ -31,7 +31,7 @@ fn without_comments(text: &str) -> String {
         let (before, comment) = rest.split_at(start);
         out.push_str(before);
         let end = if comment.starts_with("//") { comment.find('\n') } else { comment.find("*/").map(|end| end + 2) };
-        // A comment separates words.
+        // A comment separates tokens.
         out.push(' ');
         rest = end.map_or("", |end| &comment[end..]);
     }
@@ -39,8 +39,8 @@ fn without_comments(text: &str) -> String {
     out
 }
 
-/// The statements: what is between semicolons and the braces of scopes. A brace after the beginning of a statement opens
-/// a vector.
+/// The statements: the text between semicolons and the braces of scopes. A brace after the beginning of a statement
+/// opens a vector.
 fn statements(text: &str) -> Vec<String> {
     let mut out = vec![String::new()];
     let mut depth = 0usize;
@@ -69,7 +69,7 @@ fn statements(text: &str) -> Vec<String> {
 
 fn read(statement: &str) -> Option<Instruction> {
     let mut rest = statement.trim();
-    // Labels and the predicate.
+    // Skip labels and the predicate.
     loop {
         if let Some(end) = label(rest) {
             rest = rest[end..].trim_start();
@@ -80,7 +80,7 @@ fn read(statement: &str) -> Option<Instruction> {
         }
     }
     let mut name = String::new();
-    // Modifiers may stand apart.
+    // Whitespace may precede modifiers.
     while name.is_empty() || rest.starts_with('.') {
         let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && !"._:".contains(c)).unwrap_or(rest.len());
         if end == 0 {
@@ -93,7 +93,7 @@ fn read(statement: &str) -> Option<Instruction> {
     if words.is_empty() { None } else { Some(Instruction { name, words, operands: operands(rest) }) }
 }
 
-/// The length of a label and its colon at the beginning.
+/// The length of a label at the beginning, with its colon.
 fn label(text: &str) -> Option<usize> {
     let end = text.find(|c: char| !c.is_ascii_alphanumeric() && !"_$%".contains(c))?;
     let after = text[end..].trim_start();

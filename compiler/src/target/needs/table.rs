@@ -1,4 +1,4 @@
-//! The table of instructions (`table.txt`, which says how it is read).
+//! The table of instructions (`table.txt`, which describes its format).
 
 use std::sync::LazyLock;
 
@@ -16,17 +16,17 @@ pub(super) static TABLE: LazyLock<Vec<Row>> = LazyLock::new(|| {
     lines.filter(|line| *line != "#").map(|line| Row::read(line).expect("a test reads the table")).collect()
 });
 
-/// What some instructions need.
+/// The requirements of some instructions.
 #[derive(Debug)]
 pub(super) struct Row {
-    /// Alternatives for the first word.
+    /// Alternatives for the first token.
     first: Vec<&'static str>,
     conditions: Vec<Condition>,
-    /// Targets, each with the lowest ISA that has the instruction there. Without any, no target has it.
+    /// The targets, each with the lowest ISA that has the instruction there. If empty, no target has it.
     on: Vec<(Has, Version)>,
 }
 
-/// What must be true of an instruction besides its first word.
+/// A condition on an instruction besides its first token.
 #[derive(Debug)]
 enum Condition {
     /// It has one of these sequences of modifiers.
@@ -35,24 +35,24 @@ enum Condition {
     Without(Vec<Vec<&'static str>>),
     /// The instruction has at least this number of operands.
     Operands(usize),
-    /// One of its operands is one of these.
+    /// At least one operand is in the list.
     Operand(Vec<&'static str>),
     /// Its last operand is a number.
     LastIsNumber,
 }
 
-/// Which SMs have an instruction.
+/// The SMs that have an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Has {
     /// This one and all newer ones.
     From(u32),
-    /// This very one, in code that is for it alone.
+    /// Only this one, in code for it alone.
     Only(u32),
-    /// Those of the family of this one, from this one on, in code that is for the SM or the family alone.
+    /// This one and newer ones of its family, in code that is for the SM or the family alone.
     Family(u32),
 }
 
-/// The number in the family: `sm_101` became `sm_110`.
+/// The current number of an SM: `sm_101` was renamed to `sm_110`.
 fn renamed(number: u32) -> u32 {
     if number == 101 { 110 } else { number }
 }
@@ -91,12 +91,12 @@ impl Has {
     }
 }
 
-/// Whether a word is the pattern's, which may end in `*`.
+/// Whether a token matches a pattern, which may end in `*`.
 fn is(pattern: &str, word: &str) -> bool {
     pattern.strip_suffix('*').map_or(pattern == word, |begin| word.starts_with(begin))
 }
 
-/// Whether an instruction has the modifiers of one of the alternatives, next to each other.
+/// Whether an instruction has the modifiers of one of the alternatives, adjacent and in order.
 fn has_modifiers(alternatives: &[Vec<&'static str>], words: &[String]) -> bool {
     let modifiers = words.get(1..).unwrap_or_default();
     alternatives.iter().any(|wanted| {
@@ -145,7 +145,7 @@ impl Row {
         targets.is_empty().then_some(Self { first, conditions, on })
     }
 
-    /// What of an instruction the row describes, as the program has it; `None` if the row is not about it.
+    /// The part of an instruction that the row describes, as written in the program; `None` if the row does not apply.
     fn describes<'a>(&self, instruction: &'a Instruction) -> Option<&'a str> {
         if self.first.iter().any(|first| first.starts_with('%')) {
             let mut registers = instruction.operands.iter().flat_map(|operand| ptx::registers(operand));
@@ -157,7 +157,7 @@ impl Row {
         is_it.then_some(&instruction.name)
     }
 
-    /// The lowest ISA that has it on an SM; `None` if the SM does not.
+    /// The lowest ISA that has it on an SM; `None` if the SM lacks it.
     fn isa(&self, number: u32, suffix: &str) -> Option<Version> {
         self.on.iter().filter(|(has, _)| has.is_met_by(number, suffix)).map(|(_, isa)| *isa).min()
     }
@@ -180,7 +180,7 @@ impl Condition {
 ///
 /// # Errors
 ///
-/// What of the instruction the SM does not have.
+/// The part of the instruction that the SM lacks.
 pub(super) fn isa<'a>(instruction: &'a Instruction, number: u32, suffix: &str) -> Result<Version, &'a str> {
     let mut isa = (0, 0);
     for row in TABLE.iter() {
@@ -191,13 +191,13 @@ pub(super) fn isa<'a>(instruction: &'a Instruction, number: u32, suffix: &str) -
     Ok(isa)
 }
 
-/// The targets that have an instruction, in words; `None` if none has.
+/// The targets that have an instruction, as text; `None` if none has.
 pub(super) fn targets(instruction: &Instruction) -> Option<String> {
     let with: Vec<&Sm> = SMS.iter().filter(|sm| isa(instruction, sm.number, sm.suffix).is_ok()).collect();
     if let Some(oldest) = with.iter().find(|sm| sm.suffix.is_empty()) {
         return Some(format!("`{}` or newer", oldest.name));
     }
-    // Of a family, the code that most of its SMs run.
+    // For each family, the target whose code runs on most of its SMs.
     let mut families: Vec<&Sm> = Vec::new();
     for sm in with.into_iter().filter(|sm| renamed(sm.number) == sm.number) {
         match families.iter_mut().find(|other| family(other.number) == family(sm.number)) {
