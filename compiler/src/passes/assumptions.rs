@@ -2,15 +2,16 @@
 //! and only those produce variants of a kernel.
 //!
 //! - *Small*: every kernel computes indices.
-//! - *Nonneg*: `prove_nonneg`, which uses it, has found out: the proofs of indices that it gives.
-//! - *Disjoint*: the kernel reads an array that it does not write, and writes another one. Loads of the first need not be
-//!   done again behind stores, and go through the cache for what nobody writes. Nothing else may write it meanwhile either,
-//!   so a kernel that would see that (it waits in a loop, or orders its memory with others') gains nothing; nor do kernels
-//!   that know arrays by their addresses. On the CPU also where the kernel only accumulates with an array: what one worker adds up
-//!   may then be added to it in the end.
+//! - *Nonneg*: it lets `prove_nonneg`, which runs before, prove more indices.
+//! - *Disjoint*: the kernel reads an array that it does not write, and writes another one. Loads from the first array
+//!   need not be repeated after stores, and can use the read-only cache. No other thread may write the array meanwhile,
+//!   so a kernel that could observe such a write (it waits in a loop, or orders its memory accesses with others') gains
+//!   nothing; nor does a kernel that gets arrays by their addresses. On the CPU, also a kernel that only accumulates
+//!   into an array gains: each worker can have a private copy, which is added to the array at the end.
 //! - *Aligned*: the kernel has several loads or several stores of one array, or one in a loop, which LLVM may unroll:
-//!   neighbours become one access.
-//! - *Warps*: on the CPU, where a warp waits for no other one, and works on a row of its own, shuffles or votes: it is run as a block then.
+//!   adjacent accesses are merged.
+//! - *Warps*: on the CPU, if no warp waits for another one, and each works on its own row of a matrix, or shuffles or
+//!   votes: each warp then runs as a block of its own.
 
 use std::collections::BTreeMap;
 
@@ -36,18 +37,18 @@ pub(super) fn run(module: &mut Module) {
     };
 }
 
-/// Runs the pass for a CPU, whose accesses may as well be unaligned.
+/// Runs the pass for a CPU, where alignment gains nothing.
 pub(super) fn run_on_host(module: &mut Module) {
     run(module);
     module.gains.aligned = false;
     module.gains.disjoint |= module
         .kernel()
         .is_some_and(|kernel| kernel.kind == FunctionKind::Kernel && gains_by_accumulation(module, kernel));
-    // The blocks of a coarsened kernel have other rows than those of its launch.
+    // A coarsened kernel has other warps than the original launch.
     module.gains.warps = module.coarsen == Factors::NONE && gains_by_warps(module);
 }
 
-/// By parameter of the kernel: how many loads and how many stores it has; those in loops count twice and more.
+/// By parameter of the kernel: the numbers of loads and of stores; those in loops count at least twice.
 #[derive(Default)]
 struct Accesses(BTreeMap<usize, (u32, u32)>);
 

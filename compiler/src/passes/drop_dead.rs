@@ -2,7 +2,7 @@
 //! empty branches.
 //!
 //! ```text
-//! $x.shape0 = $n        (nothing: nobody reads $x.shape0)
+//! $x.shape0 = $n        (nothing: $x.shape0 is never read)
 //! if $c {
 //!     return            if $c {
 //!     barrier               return
@@ -21,10 +21,10 @@ pub(super) fn run(module: &mut Module) {
     }
 }
 
-/// Drops what is dead in one function.
+/// Drops dead code of one function.
 pub(super) fn clean(function: &mut Function) {
     drop_unreachable(&mut function.body);
-    // A branch that has become empty no longer reads its condition, which may make more dead.
+    // An empty branch no longer reads its condition, so more code may be dead.
     loop {
         let live = live_locals(function);
         if !drop_unread(&mut function.body, &live) {

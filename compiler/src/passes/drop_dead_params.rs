@@ -13,8 +13,8 @@ use crate::ir::{Circles, FuncId, Function, FunctionKind, Module, StmtKind, for_e
 /// Runs the pass.
 pub(super) fn run(module: &mut Module) {
     let circles = Circles::of(module);
-    // Callees stand before callers: what a callee no longer takes may leave the caller's locals unread. One that calls
-    // back may be called before it is looked at, so on a circle what is dead is found first.
+    // Callees come before callers: once a callee has lost a parameter, locals of its callers may be dead. A recursive
+    // function may be called before it is visited, so the dead parameters of recursive functions are found first.
     let mut kept = dead_on_circles(module, &circles);
     for (id, function) in module.functions.iter_mut() {
         drop_args(function, &kept);
@@ -29,7 +29,7 @@ pub(super) fn run(module: &mut Module) {
     }
 }
 
-/// For each function on a circle, which parameters stay: what it passes on to the circle alone is not read.
+/// For each recursive function: which parameters are live. Passing a parameter on in the recursion is not a use.
 fn dead_on_circles(module: &Module, circles: &Circles) -> BTreeMap<FuncId, Vec<bool>> {
     let on_circle = module.functions.iter().filter(|(id, _)| circles.contains(*id));
     let mut kept: BTreeMap<FuncId, Vec<bool>> =
@@ -49,7 +49,7 @@ fn dead_on_circles(module: &Module, circles: &Circles) -> BTreeMap<FuncId, Vec<b
     }
 }
 
-/// Drops the arguments that callees no longer take.
+/// Drops the arguments for dropped parameters.
 fn drop_args(function: &mut Function, kept: &BTreeMap<FuncId, Vec<bool>>) {
     for_each_stmt_mut(&mut function.body, &mut |stmt| {
         if let StmtKind::Call { func, args, .. } = &mut stmt.kind
@@ -60,7 +60,7 @@ fn drop_args(function: &mut Function, kept: &BTreeMap<FuncId, Vec<bool>>) {
     });
 }
 
-/// Drops dead parameters, and returns for each of the old ones whether it is live.
+/// Drops dead parameters. Returns for each old parameter whether it is live.
 fn drop_params(function: &mut Function) -> Vec<bool> {
     let live = live_locals(function);
     let kept: Vec<_> = function.params.iter().map(|param| live[param.index()]).collect();

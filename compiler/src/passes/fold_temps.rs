@@ -1,4 +1,4 @@
-//! Folds the front end's temporaries away where order does not need them.
+//! Folds the front end's temporaries where the order of evaluation allows it.
 //!
 //! ```text
 //! $t.6 = load $x.data[$i]
@@ -11,13 +11,14 @@
 //!
 //! 1. `$t = e; …; $x = $t`, its only read, in one block: `$x = e; …`, if nothing between mentions `$x` or branches.
 //! 2. `$t` is a constant, a special register, the address of an array, or a variable that has one value from its
-//!    assignment on: that is read instead. So are the parts of arrays and complex numbers (`$tile.shape1`).
-//! 3. `$t` is read once, by the next statement: the value stands there instead. Expressions have no effect, and a
-//!    statement evaluates its expressions before it acts, so nothing happens between the two places.
-//! 4. `$t = $x; …; $y = $t + 1`, all its reads in one block: `$x` is read, if nothing before the last of them assigns it.
-//!    What is behind a shuffle or a barrier then needs one value of each thread, not two.
+//!    assignment on: reads of `$t` read that instead. The same holds for the parts of arrays and complex numbers
+//!    (`$tile.shape1`).
+//! 3. `$t` is read once, by the next statement: the value replaces the read. Expressions have no side effects, and a
+//!    statement evaluates its expressions before it acts, so nothing happens in between.
+//! 4. `$t = $x; …; $y = $t + 1`, all its reads in one block: reads of `$t` read `$x`, if nothing before the last one
+//!    assigns it. Then only one value of each thread, not two, is live across a shuffle or a barrier.
 //!
-//! Variables of the user's are preserved, so that the text form mentions them.
+//! The user's variables are preserved, so that the IR dump shows them.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +27,7 @@ use crate::ir::{
     for_each_expr_of_block, for_each_stmt,
 };
 
-/// Rule 3 makes no tree deeper than this, so that recursion over trees is bounded however long a kernel is.
+/// The maximum depth of a tree that rule 3 creates. It bounds the recursion over trees for long kernels.
 const MAX_DEPTH: u32 = 40;
 
 /// Runs the pass.
@@ -43,7 +44,7 @@ pub(super) fn run(module: &mut Module) {
 struct Uses {
     n_assigned: Vec<u32>,
     n_read: Vec<u32>,
-    /// Assigned outside of loops, or a parameter.
+    /// Whether it is assigned outside of loops, or is a parameter.
     outside_loops: Vec<bool>,
 }
 
@@ -91,7 +92,7 @@ impl Uses {
         self.n_assigned[local.index()] == 1 && !function.params.contains(&local)
     }
 
-    /// Once assigned, never changed.
+    /// Whether it never changes after its assignment.
     fn is_stable(&self, local: LocalId) -> bool {
         self.n_assigned[local.index()] == 1 && self.outside_loops[local.index()]
     }
@@ -142,7 +143,7 @@ fn assign_directly(function: &mut Function, uses: &Uses, block: &mut Block) {
 /// Where `temp` is assigned in statements before a copy of it to `target`, if the copy can move there.
 fn definition(function: &Function, before: &[crate::ir::Stmt], temp: LocalId, target: LocalId) -> Option<usize> {
     let at = before.iter().rposition(|stmt| stmt.kind.assigned().contains(&temp))?;
-    // A call that gives two values must give them to two locals.
+    // A call with two results must assign them to two locals.
     if before[at].kind.assigned().contains(&target) {
         return None;
     }
@@ -159,7 +160,7 @@ fn reads(function: &Function, kind: &StmtKind, local: LocalId) -> bool {
     n_reads(function, kind, local) > 0
 }
 
-/// Rule 2. Assignments that are then dead are left to `drop_dead`.
+/// Rule 2. It leaves dead assignments to `drop_dead`.
 fn read_source(function: &mut Function) {
     let uses = Uses::of(function);
     let mut sources: BTreeMap<LocalId, ExprKind> = BTreeMap::new();
@@ -168,11 +169,11 @@ fn read_source(function: &mut Function) {
         if !uses.is_temp(function, temp) && !uses.is_part(function, temp) {
             return;
         }
-        // A mark that the analysis could not find again would be lost.
+        // A mark that the analysis cannot derive again would be lost.
         let keeps_mark = |source: LocalId| function.locals[source].nonneg || !function.locals[temp].nonneg;
         match function.class(value) {
             Class::Leaf(Leaf::Local(source)) if !uses.is_stable(source) || !keeps_mark(source) => {}
-            // The same for the thread's whole life, or as long as the temporary.
+            // Constant for the whole thread, or for the lifetime of the temporary.
             Class::Leaf(_) => {
                 sources.insert(temp, function.exprs[value].kind.clone());
             }
@@ -189,7 +190,7 @@ fn read_source(function: &mut Function) {
     }
 }
 
-/// Rule 3, from the end: what is inlined into a statement makes the one before it its neighbor.
+/// Rule 3, from the end: after a value is inlined into a statement, the previous statement is adjacent to it.
 fn inline_into_next(function: &mut Function, uses: &Uses, block: &mut Block) {
     for index in (0..block.len().saturating_sub(1)).rev() {
         let StmtKind::Assign(temp, value) = block[index].kind else { continue };
@@ -233,7 +234,7 @@ fn unchanged_source(function: &Function, uses: &Uses, stmts: &[crate::ir::Stmt])
     }
     let mut left = uses.n_read[temp.index()];
     for stmt in rest {
-        // A statement evaluates its own expressions before it assigns or goes into its blocks.
+        // A statement evaluates its own expressions before it assigns results or runs nested blocks.
         left = left.saturating_sub(n_reads(function, &stmt.kind, temp));
         if left == 0 {
             return Some((temp, source));
@@ -249,7 +250,7 @@ fn unchanged_source(function: &Function, uses: &Uses, stmts: &[crate::ir::Stmt])
     None
 }
 
-/// How often a statement's own expressions read a local.
+/// The number of reads of a local in a statement's own expressions.
 fn n_reads(function: &Function, kind: &StmtKind, local: LocalId) -> u32 {
     let mut found = 0;
     for root in kind.exprs() {
@@ -258,7 +259,7 @@ fn n_reads(function: &Function, kind: &StmtKind, local: LocalId) -> u32 {
     found
 }
 
-/// Reads another local in an expression.
+/// Replaces a local in an expression.
 fn replace(function: &mut Function, id: ExprId, local: LocalId, by: LocalId) {
     if function.exprs[id].kind == ExprKind::Local(local) {
         function.exprs[id].kind = ExprKind::Local(by);
@@ -269,7 +270,7 @@ fn replace(function: &mut Function, id: ExprId, local: LocalId, by: LocalId) {
     }
 }
 
-/// The expression of a statement that reads a local, if a value of some depth can replace it.
+/// The expression of a statement that reads a local, if it can be replaced by a value of this depth.
 fn place_of(function: &Function, kind: &StmtKind, local: LocalId, value_depth: u32) -> Option<ExprId> {
     fn find(function: &Function, id: ExprId, local: LocalId, above: u32) -> Option<(ExprId, u32)> {
         if function.exprs[id].kind == ExprKind::Local(local) {
@@ -281,7 +282,7 @@ fn place_of(function: &Function, kind: &StmtKind, local: LocalId, value_depth: u
     (above + value_depth <= MAX_DEPTH).then_some(id)
 }
 
-/// How many levels a tree has.
+/// The depth of a tree.
 fn depth(function: &Function, id: ExprId) -> u32 {
     1 + function.exprs[id].kind.operands().into_iter().map(|child| depth(function, child)).max().unwrap_or(0)
 }

@@ -11,8 +11,8 @@
 //! ```
 //!
 //! `and` counts the threads whose value is false, and `or` those whose value is true; both compare the count with 0.
-//! The first barrier lets the threads finish reading the cell of the reduction before, the second lets them all see the
-//! 0. Threads that have returned or are not here neither count nor wait, as at any barrier.
+//! The first barrier ensures that all threads have read the cell of the previous reduction, the second one that all
+//! threads see the 0. Threads that have returned or do not reach the barrier neither count nor wait, as at any barrier.
 
 use weft_artifact::Scalar;
 
@@ -79,7 +79,7 @@ fn lower(function: &mut Function, cell: SharedId, block: &mut Block) {
     *block = out;
 }
 
-/// Builds at one place.
+/// Builds the expansion of one barrier.
 struct Build<'a> {
     function: &'a mut Function,
     cell: SharedId,
@@ -88,7 +88,7 @@ struct Build<'a> {
 
 impl Build<'_> {
     fn reduction(&mut self, reduction: Reduction, result: Option<LocalId>, arg: Option<ExprId>) -> Vec<Stmt> {
-        // A value that is never read is not computed.
+        // A result that is never read is not computed.
         let (Some(result), Some(arg)) = (result, arg) else { return vec![self.barrier()] };
         let arg = match reduction {
             Reduction::Count | Reduction::Or => arg,
@@ -116,7 +116,7 @@ impl Build<'_> {
         ]
     }
 
-    /// 1 where a count compares so with 0, else 0.
+    /// 1 if the comparison of the count with 0 holds, else 0.
     fn compared(&mut self, op: CompareOp, count: ExprId) -> ExprId {
         let zero = self.int(0);
         let holds = self.expr(ExprKind::Compare(op, count, zero), Type::BOOL);

@@ -1,4 +1,4 @@
-//! Decides in the IR what a target would else decide: with `reproducible`, the same bits come of it everywhere.
+//! With `reproducible`, fixes in the IR what targets would otherwise decide, so that all targets produce the same bits.
 //!
 //! ```text
 //! $t.1 = $a * $b                        $t.2 = $a
@@ -7,13 +7,15 @@
 //!                                       store $out.data[$i] = canonical_nan($acc)
 //! ```
 //!
-//! Three steps, on what the front end made, which no target has touched:
+//! Three steps, on the front end's output, before target-specific passes:
 //!
-//! 1. An exponent that a temporary holds and that is a constant stands in its power, which back ends compute by products.
-//! 2. A product of `float32` or `float64` that is an operand of a sum or a difference in one expression of the program is
-//!    fused with it; of two products the left one. No back end fuses anything else.
-//! 3. A NaN that was computed has the sign and the digits that its processor gives it. Where they could be seen (in memory, in
-//!    `bits` and `copysign`, in what operations and other code take) it becomes the one of NumPy's. What is only copied keeps them.
+//! 1. An exponent that is a temporary with a constant value is replaced by the constant, so that back ends compute the
+//!    power by multiplications.
+//! 2. A `float32` or `float64` product that is an operand of a sum or a difference in one expression of the program is
+//!    fused with it, the left one of two. Back ends fuse nothing else.
+//! 3. The sign and payload of a computed NaN depend on the processor. Where they are observable (in memory, in `bits`
+//!    and `copysign`, in operands of operations and of foreign code) the NaN is replaced by NumPy's. A NaN that is only
+//!    copied retains its bits.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +39,7 @@ pub(super) fn run(module: &mut Module) {
     }
 }
 
-/// What a temporary, or a part of a variable, with one assignment is assigned, and how often it is read.
+/// The value of a temporary, or of a part of a variable, that has one assignment, and how often it is read.
 struct Temp {
     value: ExprId,
     n_read: u32,
@@ -72,7 +74,7 @@ fn reached(function: &Function) -> Vec<ExprId> {
     ids
 }
 
-/// Step 1.
+/// Step 1: folds constant exponents.
 fn exponents(function: &mut Function, temps: &BTreeMap<LocalId, Temp>) {
     let mut inside = Vec::new();
     for id in reached(function) {
@@ -89,7 +91,7 @@ fn exponents(function: &mut Function, temps: &BTreeMap<LocalId, Temp>) {
     }
 }
 
-/// The constant that a temporary holds.
+/// The constant value of a temporary.
 fn constant(function: &Function, temps: &BTreeMap<LocalId, Temp>, local: LocalId) -> Option<ExprKind> {
     let value = temps.get(&local)?.value;
     match function.class(value) {
@@ -103,15 +105,15 @@ fn is_fused(ty: Type) -> bool {
     ty == Type::Scalar(Scalar::F32) || ty == Type::Scalar(Scalar::F64)
 }
 
-/// The factors of an expression that is a product.
+/// The factors of a product.
 fn factors(function: &Function, id: ExprId) -> Option<(ExprId, ExprId)> {
     let ExprKind::Binary(BinaryOp::Mul, a, b) = function.exprs[id].kind else { return None };
     Some((a, b))
 }
 
-/// Step 2.
+/// Step 2: fuses products with sums.
 fn fuse(function: &mut Function, temps: &BTreeMap<LocalId, Temp>) {
-    // The factors of the products that temporaries held, in temporaries of their own.
+    // The factors of the products that temporaries held, each in a new temporary.
     let mut taken: BTreeMap<LocalId, (LocalId, LocalId)> = BTreeMap::new();
     for id in reached(function) {
         let Expr { kind: ExprKind::Binary(op @ (BinaryOp::Add | BinaryOp::Sub), left, right), ty, span } =
@@ -127,7 +129,7 @@ fn fuse(function: &mut Function, temps: &BTreeMap<LocalId, Temp>) {
                 return Some(found);
             }
             let local = function.local(id)?;
-            // A part is one of a variable.
+            // A part belongs to a variable of the program, so it is not fused.
             let is_temp = function.locals[local].kind == LocalKind::Temp;
             let temp = temps.get(&local).filter(|temp| is_temp && temp.n_read == 1)?;
             let (a, b) = factors(function, temp.value)?;
@@ -159,7 +161,7 @@ fn fuse(function: &mut Function, temps: &BTreeMap<LocalId, Temp>) {
     function.body = body;
 }
 
-/// Puts the factors of products that were taken into their temporaries, where the product was computed.
+/// Replaces each temporary with a fused product by temporaries for its factors, assigned at the same point.
 fn hold_factors(function: &Function, block: &mut Block, taken: &BTreeMap<LocalId, (LocalId, LocalId)>) {
     let mut index = 0;
     while index < block.len() {
@@ -180,7 +182,7 @@ fn hold_factors(function: &Function, block: &mut Block, taken: &BTreeMap<LocalId
     }
 }
 
-/// Step 3.
+/// Step 3: canonicalizes NaNs.
 fn settle(function: &mut Function) {
     let computed = computed(function);
     let mut seen = Vec::new();
@@ -193,7 +195,7 @@ fn settle(function: &mut Function) {
     }
     seen.retain(|&id| is_computed(function, id, &computed));
     for id in seen {
-        // The operand stays where it is and becomes the operand of the function.
+        // The operand moves to a new expression, and its old one becomes the call.
         let operand = function.exprs[id].clone();
         let (ty, span) = (operand.ty, operand.span);
         let operand = function.exprs.push(operand);
@@ -204,7 +206,7 @@ fn settle(function: &mut Function) {
     for_each_stmt_mut(&mut body, &mut |stmt| {
         let values = match &mut stmt.kind {
             StmtKind::Store { value, .. } => std::slice::from_mut(value),
-            // What a lane gets of another one is looked at where it is used.
+            // The result of a shuffle is canonicalized at its uses.
             StmtKind::Op { op: Op::Shuffle(_), .. } => &mut [],
             StmtKind::Op { args, .. } => args.as_mut_slice(),
             StmtKind::Return(values) if exported => values.as_mut_slice(),
@@ -227,7 +229,7 @@ fn settle(function: &mut Function) {
     function.body = body;
 }
 
-/// The locals of floats that may hold what was computed.
+/// The floating-point locals that may hold computed values.
 fn computed(function: &Function) -> Vec<bool> {
     let mut computed = vec![false; function.locals.len()];
     if function.kind == FunctionKind::Device {
@@ -262,7 +264,7 @@ fn computed(function: &Function) -> Vec<bool> {
     }
 }
 
-/// Whether an expression is a float that a processor may have made a NaN of.
+/// Whether an expression is a float that may be a NaN created by the processor.
 fn is_computed(function: &Function, id: ExprId, computed: &[bool]) -> bool {
     let expr = &function.exprs[id];
     if !expr.ty.scalar().is_some_and(Scalar::is_float) {
@@ -271,7 +273,7 @@ fn is_computed(function: &Function, id: ExprId, computed: &[bool]) -> bool {
     match &expr.kind {
         ExprKind::Local(local) => computed[local.index()],
         ExprKind::Select(_, a, b) => is_computed(function, *a, computed) || is_computed(function, *b, computed),
-        // A number of integers is none.
+        // An integer converted to a float is never a NaN.
         ExprKind::Convert(a) => function.exprs[*a].ty.scalar().is_some_and(Scalar::is_float),
         ExprKind::Math(function, _) => !matches!(function, MathFn::OfBits | MathFn::CanonicalNan),
         ExprKind::Unary(..) | ExprKind::Binary(..) => true,

@@ -1,4 +1,5 @@
-//! Puts loops that may begin below zero into two: one for when they do, and one whose counter is never negative.
+//! Versions loops that may start below zero: for a negative start value, and for an induction variable that is never
+//! negative.
 //!
 //! ```text
 //! $c = load $starts.data[$i]             $c = load $starts.data[$i]
@@ -10,8 +11,9 @@
 //! }
 //! ```
 //!
-//! What a program reads from memory may be anything, so each index by such a counter has its wrap in each turn: rows of
-//! sparse matrices, neighbours in graphs. In the first loop the proofs find that it needs none.
+//! A start value that is loaded from memory may be negative, so each index that depends on the induction variable needs
+//! a wrap in each iteration. Examples are rows of sparse matrices and neighbors in graphs. In the first version,
+//! `prove_nonneg` can remove the wraps.
 
 use std::collections::BTreeSet;
 
@@ -25,12 +27,12 @@ use crate::{
     },
 };
 
-/// Expressions of a loop that is done twice at most.
+/// The maximum number of expressions of a loop that is versioned.
 const LARGEST: usize = 200;
 
 /// Runs the pass.
 pub(super) fn run(module: &mut Module) {
-    // Nearly all loops begin at a constant: what else can be is asked for the others alone.
+    // Nearly all loops start at a constant, so the costly tests run only for modules with other loops.
     let has_loops = module.functions.iter().any(|(_, function)| {
         let constant = constants(function);
         let mut found = false;
@@ -49,7 +51,7 @@ pub(super) fn run(module: &mut Module) {
     }
 }
 
-/// The locals that are somewhere given a constant: loops that begin there have reasons to.
+/// The locals that are assigned a constant anywhere. Loops that start at these are not versioned.
 fn constants(function: &Function) -> BTreeSet<LocalId> {
     let mut found = BTreeSet::new();
     for_each_stmt(&function.body, &mut |stmt| {
@@ -76,8 +78,9 @@ fn split(function: &mut Function, ranges: &Ranges, constant: &BTreeSet<LocalId>,
     }
 }
 
-/// The counter, with its type, of a loop that is worth two: it counts up by a constant from what is none, has indices by the
-/// counter, no loop, call or meeting of threads inside, and is not large.
+/// The induction variable, with its type, of a loop that is profitable to version: the step is a positive constant, the
+/// start value is not a constant, indices depend on the variable, and the body is small and has no loop, call or
+/// synchronization.
 fn counter(function: &Function, constant: &BTreeSet<LocalId>, stmt: &Stmt) -> Option<(LocalId, Scalar)> {
     let StmtKind::Loop { body, step } = &stmt.kind else { return None };
     let [Stmt { kind: StmtKind::Assign(counter, next), .. }] = step.as_slice() else { return None };
@@ -85,7 +88,7 @@ fn counter(function: &Function, constant: &BTreeSet<LocalId>, stmt: &Stmt) -> Op
     let ExprKind::Binary(BinaryOp::Add, now, by) = function.exprs[*next].kind else { return None };
     let counts_up = function.local(now) == Some(*counter) && function.int(by).is_some_and(|by| by > 0);
     let (mut size, mut is_fine) = (0, true);
-    // The counter, and what is made of it.
+    // The counter, and locals that are computed from it.
     let mut copies = vec![*counter];
     for_each_stmt(body, &mut |stmt| match &stmt.kind {
         StmtKind::Assign(local, value) => {
@@ -115,7 +118,7 @@ fn counter(function: &Function, constant: &BTreeSet<LocalId>, stmt: &Stmt) -> Op
     (counts_up && is_fine && has_wraps && size <= LARGEST).then_some((*counter, scalar))
 }
 
-/// Both loops, and the test that one of them is for.
+/// Both versions of the loop, and the test that selects one.
 fn in_two(function: &mut Function, stmt: &Stmt, counter: LocalId, scalar: Scalar) -> Stmt {
     let span = stmt.span;
     let now = function.exprs.push(Expr { kind: ExprKind::Local(counter), ty: Type::Scalar(scalar), span });

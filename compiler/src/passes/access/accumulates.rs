@@ -1,4 +1,4 @@
-//! Array arguments with which a kernel does nothing but accumulate ([`weft_artifact::Access::accumulates`]).
+//! Finds the array arguments that a kernel only accumulates into ([`weft_artifact::Access::accumulates`]).
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use crate::ir::{
     Accumulation, Class, Function, Memory, Module, Op, Scope, StmtKind, Type, for_each_expr_of_block, for_each_stmt,
 };
 
-/// Positions of the kernel's parameters that lead to such arrays.
+/// The indices of the kernel's parameters that point to such arrays.
 pub(super) fn params(module: &Module, kernel: &Function, summaries: &[Summary]) -> Params {
     let origins = origins(kernel, summaries);
-    // By parameter: what is accumulated.
+    // By parameter: the kind of accumulation.
     let mut found: BTreeMap<usize, (Accumulation, Scalar)> = BTreeMap::new();
     let mut others = Params::new();
     for_each_expr_of_block(kernel, &kernel.body, &mut |id| {
@@ -28,7 +28,7 @@ pub(super) fn params(module: &Module, kernel: &Function, summaries: &[Summary]) 
                 Some((_, Type::Ptr(element, _))) => Accumulation::of(*op, element).map(|kind| (kind, element)),
                 Some((_, Type::Scalar(_))) | None => None,
             };
-            // The host may look at what is for the system while the kernel runs.
+            // The host may read the results of system-scope operations while the kernel runs.
             let is_unseen = match scope {
                 Scope::Block | Scope::Device => true,
                 Scope::System => false,
@@ -58,7 +58,7 @@ pub(super) fn params(module: &Module, kernel: &Function, summaries: &[Summary]) 
         | StmtKind::Continue
         | StmtKind::Return(_) => {}
     });
-    // The order of sums of floats is what a reproducible kernel is about.
+    // A reproducible kernel must not change the order of floating-point sums.
     let may = |(_, element): &(Accumulation, Scalar)| !(module.reproducible && element.is_float());
     found.into_iter().filter(|(param, of)| may(of) && !others.contains(param)).map(|(param, _)| param).collect()
 }

@@ -1,9 +1,9 @@
-//! Finds out which array arguments a kernel may read and write, and fills [`weft_artifact::Access`].
+//! Determines which array arguments a kernel may read and write, and fills [`weft_artifact::Access`].
 //!
 //! Each pointer local has the set of parameters that it may point into, the join over everything that is assigned to
-//! it. A load reads the parameters that its pointer may come from, a store writes them, an atomic does both; a call
-//! does to its arguments what the callee does to its parameters. A kernel that stores to only some elements is still
-//! `writes` alone: whoever copies must bring the others along.
+//! it. A load reads the parameters that its pointer may come from, a store writes them, an atomic operation does both;
+//! a call does to its arguments what the callee does to its parameters. A kernel that stores to only some elements
+//! counts as one that only `writes`: a launch that works on a copy of the array must copy the other elements, too.
 
 mod accumulates;
 
@@ -16,10 +16,10 @@ use crate::ir::{
     for_each_expr_of_block, for_each_stmt,
 };
 
-/// Positions in a function's list of parameters.
+/// Indices in a function's list of parameters.
 pub(super) type Params = BTreeSet<usize>;
 
-/// The effect of a function through its parameters.
+/// The accesses of a function through its parameters.
 #[derive(PartialEq)]
 struct Summary {
     reads: Params,
@@ -65,7 +65,7 @@ pub(super) fn origins_of_kernel(module: &Module, kernel: &Function) -> Vec<Param
     origins(kernel, &summaries(module))
 }
 
-/// The effect of each function through its parameters.
+/// The accesses of each function through its parameters.
 fn summaries(module: &Module) -> Vec<Summary> {
     // Callees come before callers, so one pass sees every callee's summary, except in recursion.
     let mut summaries: Vec<Summary> = module.functions.iter().map(|(_, function)| Summary::nothing(function)).collect();

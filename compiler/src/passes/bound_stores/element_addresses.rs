@@ -1,29 +1,29 @@
-//! Where pointers lie, seen from the arrays that they are made of.
+//! Expresses pointers as an array and indices.
 
 use weft_artifact::Layout;
 
 use super::{roots::Tie, stores::Writer};
 use crate::ir::{BinaryOp, ExprId, ExprKind, LocalId, Type};
 
-/// An index and the extent that it is to lie in.
+/// An index and the extent that it must be below.
 pub(super) type Dim = (ExprId, LocalId);
 
 /// The address of an element in terms of its array.
 pub(super) struct ElementAddress {
     /// The array's data.
     pub(super) data: LocalId,
-    /// One a dimension.
+    /// One per dimension.
     pub(super) dims: Vec<Dim>,
-    /// The element's number in memory, where that is what the pointer is made of.
+    /// The linear index of the element, if the pointer is computed from it.
     pub(super) number: Option<ExprId>,
-    /// Bytes behind the element's first.
+    /// The distance from the element's start in bytes.
     pub(super) behind: i128,
-    /// Bytes of the element.
+    /// The size of the element in bytes.
     pub(super) bytes: i128,
 }
 
 impl Writer<'_> {
-    /// Where in an array a pointer leads to; `None` where it is not made of one index a dimension.
+    /// The element that a pointer points to; `None` if the pointer is not computed from one index per dimension.
     pub(super) fn place(&self, pointer: ExprId) -> Option<ElementAddress> {
         let (at, behind) = self.peel(pointer);
         if let Some(data) = self.function.local(at) {
@@ -36,7 +36,8 @@ impl Writer<'_> {
                 if i128::from(scale) * self.size(at) != i128::from(tie.bytes) {
                     return None;
                 }
-                // A number that the launch can compare is one of the layout's: another has no such dimensions.
+                // A linear index has a bound that the launch can pass only if the array is contiguous; `of_elements`
+                // rejects others.
                 (data, tie, self.of_elements(index, tie)?, Some(index))
             }
             ExprKind::ByteOffset { base, bytes } => {
@@ -114,11 +115,11 @@ impl Writer<'_> {
         (!dims.is_empty()).then_some(dims)
     }
 
-    /// The pointer that another one is a known number of bytes behind.
+    /// Strips constant offsets from a pointer; returns the base pointer and the offset in bytes.
     pub(super) fn peel(&self, mut pointer: ExprId) -> (ExprId, i128) {
         let mut behind = 0;
         loop {
-            // An index into an array is one, known or not.
+            // An index into an array is not stripped, even if it is a constant.
             let known = |base: ExprId, distance: ExprId| match self.function.local(base) {
                 Some(local) if self.arrays.contains_key(&local) => None,
                 Some(_) | None => self.function.int(distance),
@@ -153,7 +154,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Bytes of what a pointer points to.
+    /// The size in bytes of the value that a pointer points to.
     pub(super) fn size(&self, pointer: ExprId) -> i128 {
         match self.function.exprs[pointer].ty {
             Type::Ptr(scalar, _) | Type::Scalar(scalar) => scalar.size_bytes().into(),

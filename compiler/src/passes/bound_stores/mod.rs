@@ -45,9 +45,9 @@ use crate::{
 struct Summary {
     /// Indices of the pointers among its parameters for which [`SlotField::BOUNDS`] were added, in this order.
     bounded: Vec<usize>,
-    /// It has a write that may lie beside its array, or calls a function that has.
+    /// Whether it, or one of its callees, has a store that may be out of bounds.
     unproven: bool,
-    /// Where the pointers among its results lead to: its own parameters' locals stand for what they lead to.
+    /// The memory that the pointers among its results point into, in terms of its own parameters.
     results: Vec<Root>,
     /// The locals of its parameters.
     params: Vec<LocalId>,
@@ -68,7 +68,7 @@ pub(super) fn run(module: &mut Module) {
     });
 }
 
-/// The functions with bounds-checked stores, and whether any store needed a check; `None` if that is not possible.
+/// The functions with bounds-checked stores, and whether any store needed a check; `None` if a store cannot be checked.
 fn bound_stores(module: &Module) -> Option<(Vec<Function>, bool)> {
     let ties = Ties::of_module(module);
     let mut summaries: Vec<Summary> = Vec::new();
@@ -85,17 +85,17 @@ fn bound_stores(module: &Module) -> Option<(Vec<Function>, bool)> {
     Some((functions, unproven))
 }
 
-/// The parameters of a function that say where it may write.
+/// The parameters of a function with the bounds of its stores.
 #[derive(Default)]
 struct Bounds {
-    /// For each pointer of a parameter: [`SlotField::BOUNDS`].
+    /// For each pointer parameter: its [`SlotField::BOUNDS`].
     of: BTreeMap<LocalId, [LocalId; 4]>,
-    /// Those pointers in the order in which they were requested.
+    /// Those pointers, in the order in which the bounds were requested.
     order: Vec<LocalId>,
 }
 
 impl Bounds {
-    /// Those of a pointer of a parameter, which are added where they are not there yet.
+    /// The bounds of a pointer parameter, which are added on first use.
     fn get(&mut self, function: &mut Function, data: LocalId) -> [LocalId; 4] {
         if let Some(known) = self.of.get(&data) {
             return *known;

@@ -1,8 +1,8 @@
 //! The index bounds that the conditions around a statement imply: which index is less than which extent.
 //!
-//! A fact is an expression over locals and an extent, which is a parameter that never changes. An assignment of a local
-//! that the expression reads invalidates it. A condition that is computed in steps, as `0 < i < n` is, gives a fact
-//! about the local that holds its value.
+//! A bound states that an expression over locals is less than an extent, which is a parameter that never changes. An
+//! assignment to a local that the expression reads invalidates it. A condition that is computed in steps, as `0 < i <
+//! n` is, gives bounds that hold if the local with its value is true.
 
 use crate::{
     analysis::{any_expr, for_each_read, same},
@@ -10,19 +10,19 @@ use crate::{
     passes::prove_nonneg::is_nonneg,
 };
 
-/// Comparisons of indices and extents that hold at a program point.
+/// The bounds that hold at a program point.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProvenIndices {
     below: Vec<Fact>,
-    /// The facts that hold if a local is true.
+    /// The bounds that hold if a local is true.
     when: Vec<(LocalId, Fact)>,
 }
 
-/// An expression is below a parameter.
+/// An expression is less than a parameter.
 type Fact = (ExprId, LocalId);
 
 impl ProvenIndices {
-    /// Adds what a condition says, or what it says where it does not hold.
+    /// Adds the bounds that a condition implies, or its negation.
     pub(super) fn assume(&mut self, function: &Function, cond: ExprId, holds: bool) {
         match (&function.exprs[cond].kind, holds) {
             (ExprKind::Binary(BinaryOp::And, a, b), true) | (ExprKind::Binary(BinaryOp::Or, a, b), false) => {
@@ -34,7 +34,7 @@ impl ProvenIndices {
                 self.below.extend(known);
             }
             (ExprKind::Unary(UnaryOp::Not, inner), _) => self.assume(function, *inner, !holds),
-            // The test of a range whose step is not known: `select(step > 0, i < n, (step < 0) & (i > n))`.
+            // The condition of a range whose step is unknown: `select(step > 0, i < n, (step < 0) & (i > n))`.
             (ExprKind::Select(_, a, b), true) if is_never(function, *b) => self.assume(function, *a, true),
             (ExprKind::Compare(op, a, b), _) => {
                 let (lesser, greater) = match (op, holds) {
@@ -83,7 +83,7 @@ impl ProvenIndices {
         self.below.iter().any(|(known, of)| *of == extent && same(function, *known, index))
     }
 
-    /// An assignment invalidates the facts about a local and gives it those of the value.
+    /// An assignment invalidates the bounds on a local, and gives it those of the value.
     pub(super) fn assign(&mut self, function: &mut Function, local: LocalId, value: ExprId) {
         let mut says = Self { below: Vec::new(), when: self.when.clone() };
         says.assume(function, value, true);
@@ -101,7 +101,7 @@ impl ProvenIndices {
         self.below.extend(known.into_iter().map(|extent| (read, extent)));
     }
 
-    /// Locals may get a value.
+    /// Drops the bounds on locals that may be assigned.
     pub(super) fn forget(&mut self, function: &Function, locals: &[LocalId]) {
         let stays = |(of, _): &Fact| {
             let mut stays = true;
@@ -112,8 +112,8 @@ impl ProvenIndices {
         self.when.retain(|(flag, fact)| !locals.contains(flag) && stays(fact));
     }
 
-    /// The facts that hold after `if cond { … } else { flag = False }` if the flag is true: those at the end of the
-    /// branch that does not clear it, and those of the condition, given the facts `before`. The branches assign these
+    /// The bounds that hold after `if cond { … } else { flag = False }` if the flag is true: those at the end of the
+    /// branch that does not clear it, and those of the condition, given the bounds `before`. The branches assign these
     /// locals.
     pub(super) fn join(
         &mut self,
@@ -134,8 +134,8 @@ impl ProvenIndices {
     }
 }
 
-/// The parameter that something is, or is not above of: extents are no larger than [`weft_artifact::EXTENT_BITS`] says, so
-/// that `n - 1` does not wrap.
+/// The extent that an expression is equal to, or less than by a constant. Extents are bounded by
+/// [`weft_artifact::EXTENT_BITS`], so `n - 1` does not wrap.
 fn extent(function: &Function, id: ExprId) -> Option<LocalId> {
     if let ExprKind::Binary(BinaryOp::Sub, a, b) = function.exprs[id].kind
         && function.int(b).is_some_and(|by| (0..1 << 32).contains(&by))
@@ -145,7 +145,7 @@ fn extent(function: &Function, id: ExprId) -> Option<LocalId> {
     function.local(id)
 }
 
-/// A condition that holds only for a number below zero, of one that never is.
+/// Whether a condition holds only if a number is negative that never is.
 fn is_never(function: &Function, cond: ExprId) -> bool {
     if let ExprKind::Binary(BinaryOp::And, a, b) = function.exprs[cond].kind {
         return is_never(function, a) || is_never(function, b);

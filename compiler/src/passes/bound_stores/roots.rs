@@ -1,4 +1,4 @@
-//! Where pointers lead to, and which locals are the extents of an array.
+//! Determines the memory that pointers point into, and the locals with an array's extents.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ use crate::ir::{
 /// The memory that a pointer points into.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Root {
-    /// None: it is no pointer, or a null one.
+    /// None: it is not a pointer, or a null pointer.
     #[default]
     None,
     /// Private memory of the kernel, or of the device: stores there need no check.
     Own,
-    /// That of the parameter with this local.
+    /// The memory of the parameter with this local.
     Param(LocalId),
-    /// Several, or one that nothing is known of.
+    /// One of several, or unknown.
     Unknown,
 }
 
@@ -33,7 +33,7 @@ impl Root {
     }
 }
 
-/// By local: what it leads to.
+/// By local: the memory that it points into.
 pub(super) fn roots(module: &Module, function: &Function, summaries: &[Summary]) -> Vec<Root> {
     let mut roots = vec![Root::None; function.locals.len()];
     for (place, param) in function.params.iter().enumerate() {
@@ -43,7 +43,7 @@ pub(super) fn roots(module: &Module, function: &Function, summaries: &[Summary])
                 Some(SlotSource::Argument { param: argument, path, .. }) => {
                     match module.params.get(*argument as usize).and_then(|argument| argument.ty.leaf(path)) {
                         Some(ArgItem::Array(_)) => Root::Param(*param),
-                        // A record among the arguments is one of a device's or has a copy there.
+                        // A record argument is in device memory, or is copied there.
                         Some(ArgItem::Record(_)) => Root::Own,
                         Some(ArgItem::Pointer(_) | ArgItem::Value(_)) | None => Root::Unknown,
                     }
@@ -115,26 +115,27 @@ fn root(function: &Function, roots: &[Root], id: ExprId) -> Root {
     }
 }
 
-/// The root of an array that is a parameter.
+/// An array parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Tie {
     pub(super) layout: Layout,
-    /// One local a dimension: its extent.
+    /// By dimension: the local with its extent.
     pub(super) shape: Vec<LocalId>,
-    /// The same: its stride, where the layout does not say it.
+    /// By dimension: the local with its stride, unless the layout implies it.
     pub(super) strides: Vec<LocalId>,
-    /// Of an element.
+    /// The size of an element in bytes.
     pub(super) bytes: u64,
 }
 
-/// The arrays among the parameters of a function, by the pointers to their data.
+/// The array parameters of a function, by the pointers to their data.
 pub(super) type Arrays = BTreeMap<LocalId, Tie>;
 
-/// Finds the arrays among parameters.
+/// Finds the array parameters.
 pub(super) struct Ties;
 
 impl Ties {
-    /// For each function of a module, those of a kernel by its slots, and those of other functions by what all calls give.
+    /// For each function of a module: those of a kernel by its slots, and those of other functions by the arguments of
+    /// all calls.
     pub(super) fn of_module(module: &Module) -> Vec<Arrays> {
         let mut all: Vec<Arrays> = vec![Arrays::new(); module.functions.len()];
         let mut given: Vec<Option<Arrays>> = vec![None; module.functions.len()];
@@ -183,7 +184,7 @@ fn of_kernel(module: &Module, function: &Function) -> Arrays {
     arrays
 }
 
-/// The arrays that a call hands on as they are.
+/// The arrays that a call passes on unchanged.
 fn of_call(caller: &Function, own: &Arrays, callee: &Function, args: &[ExprId]) -> Arrays {
     let mut arrays = Arrays::new();
     for (arg, param) in args.iter().zip(&callee.params) {

@@ -1,4 +1,5 @@
-//! Loops that a thread may not leave if what it writes beside an array is nowhere to be read.
+//! Finds loops that a thread may never exit if its out-of-bounds store is skipped, because no thread can load the
+//! value.
 
 use crate::{
     analysis::{any_expr, escapes, for_each_read},
@@ -21,7 +22,7 @@ pub(super) fn ends_by_memory(function: &Function, body: &[Stmt], step: &[Stmt]) 
     leaves_by(function, body, step.is_empty(), &read)
 }
 
-/// Notes the locals that depend on what is read; `under` says that whether the statements run does.
+/// Marks the locals that depend on loaded values; `under`: whether the execution of the statements depends on them.
 fn note(function: &Function, block: &[Stmt], under: bool, read: &mut [bool]) {
     let mut under = under;
     for stmt in block {

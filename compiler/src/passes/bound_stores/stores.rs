@@ -20,13 +20,13 @@ use crate::{
     source::Span,
 };
 
-/// An address, and a number of bytes.
+/// The type of addresses and numbers of bytes.
 const WORD: Type = Type::Scalar(Scalar::U64);
 
 /// A local that points to an element, and its bounds.
 #[derive(Clone, Copy)]
 struct Element {
-    /// The local that says whether the element is inside; `None` where that is proven.
+    /// The local that is true if the element is in bounds; `None` if this is proven.
     inside: Option<LocalId>,
     bytes: i128,
 }
@@ -47,12 +47,12 @@ pub(super) struct Writer<'a> {
     roots: Vec<Root>,
     /// How often each local is assigned.
     assigned: Vec<u32>,
-    /// Locals that writes go through, at a known distance.
+    /// Locals through which the function stores, at a constant offset.
     written: Vec<bool>,
     elements: BTreeMap<LocalId, Element>,
     bounds: Bounds,
     proven: ProvenIndices,
-    /// The number of stores so far that may be out of bounds.
+    /// The number of stores visited that may be out of bounds.
     unproven: u32,
 }
 
@@ -91,7 +91,7 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// The function with its stores bounds-checked; `None` if one cannot be.
+    /// The function with its stores bounds-checked; `None` if a store cannot be checked.
     pub(super) fn bound_stores(mut self) -> Option<(Function, Summary)> {
         let params = self.function.params.clone();
         self.note_written();
@@ -110,7 +110,7 @@ impl<'a> Writer<'a> {
         Some((self.function, summary))
     }
 
-    /// Notes which locals the writes go through.
+    /// Marks the locals through which the function stores.
     fn note_written(&mut self) {
         let mut written = vec![false; self.function.locals.len()];
         let body = &self.function.body;
@@ -121,7 +121,7 @@ impl<'a> Writer<'a> {
                 }
             }
         });
-        // Through copies, too, which come after their sources.
+        // Including copies of pointers, which come after their sources.
         loop {
             let before = written.clone();
             for_each_stmt(body, &mut |stmt| {
@@ -139,7 +139,7 @@ impl<'a> Writer<'a> {
         self.written = written;
     }
 
-    /// The pointers that a statement itself writes through.
+    /// The pointers that a statement itself stores through.
     fn written_by(&self, kind: &StmtKind) -> Vec<ExprId> {
         match kind {
             StmtKind::Store { pointer, .. } => vec![*pointer],
@@ -179,7 +179,8 @@ impl<'a> Writer<'a> {
                     // Reading past an array's end is allowed: without a condition LLVM can vectorize the load.
                     self.once(value, span, out);
                     let store = Stmt { kind: StmtKind::Store { pointer, value, align }, span };
-                    // The parts of an element have one condition, and what is stored was computed before the first of them.
+                    // The parts of an element share one condition, and their values are computed before the first of
+                    // them is stored.
                     if let Some(Stmt { kind: StmtKind::If { cond: before, then, otherwise }, .. }) = out.last_mut()
                         && otherwise.is_empty()
                         && self.function.local(cond).is_some()
@@ -315,7 +316,7 @@ impl<'a> Writer<'a> {
         Some(Check::If(cond))
     }
 
-    /// Whether `n` bytes from a pointer on are in the memory of its array, as a condition; `None` if that is proven.
+    /// The condition that `n` bytes from a pointer on are in the memory of its array; `None` if this is proven.
     fn is_inside(
         &mut self,
         pointer: ExprId,
@@ -359,7 +360,7 @@ impl<'a> Writer<'a> {
         Some(self.both(BinaryOp::Or, indices, address, span))
     }
 
-    /// Whether an element's number is one of those that may be written.
+    /// The condition that an element's linear index may be stored to.
     fn is_within(&mut self, number: ExprId, root: LocalId, span: Span, out: &mut Block) -> ExprId {
         let nonneg = is_nonneg(&self.function, number);
         self.once(number, span, out);
@@ -382,7 +383,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Tests once, where a local gets a pointer to an element, whether the element is in bounds.
+    /// At an assignment of an element's address to a local, computes once whether the element is in bounds.
     fn note_element(&mut self, local: LocalId, value: ExprId, span: Span, out: &mut Block) {
         let is_sole = self.assigned[local.index()] == 1 && self.written[local.index()];
         if !is_sole || !matches!(self.function.locals[local].ty, Type::Ptr(..)) {
@@ -394,7 +395,7 @@ impl<'a> Writer<'a> {
             && let Some(known) = self.elements.get(&of).copied()
         {
             if behind == 0 {
-                // Its source may have another value by the time of the use.
+                // The value of the source may change before the use.
                 let inside = known.inside.map(|inside| {
                     let value = self.expr(ExprKind::Local(inside), Type::BOOL, span);
                     self.note_inside(local, value, span, out)
@@ -411,7 +412,7 @@ impl<'a> Writer<'a> {
         self.elements.insert(local, Element { inside, bytes });
     }
 
-    /// A local for whether what a pointer leads to is inside.
+    /// A local that is true if the element at the pointer is in bounds.
     fn note_inside(&mut self, pointer: LocalId, cond: ExprId, span: Span, out: &mut Block) -> LocalId {
         let name = format!("{}.inside", self.function.locals[pointer].name);
         let inside = self.local(name, Type::BOOL);
@@ -419,7 +420,7 @@ impl<'a> Writer<'a> {
         inside
     }
 
-    /// Computes an expression here, into a local that replaces it from then on.
+    /// Computes an expression here, into a local that replaces it from here on.
     fn once(&mut self, id: ExprId, span: Span, out: &mut Block) {
         let expr = self.function.exprs[id].clone();
         if matches!(expr.kind, ExprKind::Const(_) | ExprKind::Local(_)) {
@@ -457,7 +458,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// The locals that a block does nothing but make false.
+/// The locals of a block that contains only assignments of false to them.
 fn falsified(function: &Function, block: &Block) -> Vec<LocalId> {
     let falsified = |stmt: &Stmt| match stmt.kind {
         StmtKind::Assign(local, value) if function.exprs[value].kind == ExprKind::Const(Const::Bool(false)) => {
@@ -476,7 +477,7 @@ fn falsified(function: &Function, block: &Block) -> Vec<LocalId> {
     block.iter().map(falsified).collect::<Option<Vec<_>>>().unwrap_or_default()
 }
 
-/// The locals that statements, or those inside them, give a value.
+/// The locals that statements, or nested ones, assign.
 fn assigned(blocks: &[&Block]) -> Vec<LocalId> {
     let mut all = Vec::new();
     for block in blocks {

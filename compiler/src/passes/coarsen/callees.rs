@@ -1,5 +1,5 @@
-//! Device functions are called once per copy. Those that read their thread index, or call one that does, get the
-//! indices of the copy as additional parameters.
+//! Device functions are called once per copy. Functions that read their thread index, directly or through a callee, get
+//! the indices of the copy as additional parameters.
 
 use weft_artifact::Factors;
 
@@ -8,8 +8,8 @@ use crate::ir::{
     Expr, ExprKind, FuncId, Function, Module, Stmt, StmtKind, Type, for_each_expr_of_block, for_each_stmt,
 };
 
-/// Adds to the kernel locals for the number of the copy, and to the functions that read their thread index parameters
-/// for it, which every call passes.
+/// Adds locals for the indices of the copy to the kernel, and parameters for them to the functions that read their
+/// thread index. Every call passes them.
 pub(super) fn number_copies(module: &mut Module, factors: Factors) -> CopyLocals {
     let (asks, by_axis) = (asking(module, factors), factors.by_axis());
     let kernel = module.kernel;
@@ -35,7 +35,7 @@ pub(super) fn number_copies(module: &mut Module, factors: Factors) -> CopyLocals
     of_kernel
 }
 
-/// The parameters of a device function that [`number_copies`] has added.
+/// The parameters that [`number_copies`] has added to a device function.
 pub(super) fn params(function: &Function, factors: Factors) -> CopyLocals {
     let mut locals = [None; 3];
     let by_axis = factors.by_axis();
@@ -49,7 +49,7 @@ pub(super) fn params(function: &Function, factors: Factors) -> CopyLocals {
 /// For each function: whether it, or a callee, reads the index of its thread, or block, along a coarsened axis.
 fn asking(module: &Module, factors: Factors) -> Vec<bool> {
     let mut asks = vec![false; module.functions.len()];
-    // Callees stand before their callers.
+    // Callees come before their callers.
     for (id, function) in module.functions.iter() {
         let mut found = false;
         for_each_expr_of_block(function, &function.body, &mut |expr| {
@@ -65,7 +65,7 @@ fn asking(module: &Module, factors: Factors) -> Vec<bool> {
     asks
 }
 
-/// Passes the numbers of the copy to the functions that ask for them.
+/// Passes the indices of the copy to the functions that read them.
 fn pass_on(function: &mut Function, asks: &[bool], locals: CopyLocals) {
     let mut body = std::mem::take(&mut function.body);
     crate::ir::for_each_stmt_mut(&mut body, &mut |Stmt { kind, span }| {

@@ -1,4 +1,4 @@
-//! Writes the body once more, for all copies of a thread.
+//! Emits the kernel's body for all copies of a thread.
 //!
 //! [`Emitter::jam`] merges them into one flow: a uniform statement occurs once, a varying one once per copy.
 //! [`Emitter::clone`] emits statements for one copy. A divergent branch, and a loop with a divergent exit, are jammed
@@ -20,7 +20,7 @@ use crate::{
     source::Span,
 };
 
-/// Coarsens a kernel whose registers are the program's.
+/// Coarsens a kernel. Its special registers already have the values of the original launch.
 pub(super) fn copies(function: &mut Function, vary: &Vary, plan: &Plan, copies: CopyLocals) {
     let body = std::mem::take(&mut function.body);
     let [x, y, z] = plan.factors.by_axis();
@@ -47,20 +47,20 @@ pub(super) fn copies(function: &mut Function, vary: &Vary, plan: &Plan, copies: 
 pub(super) struct Emitter<'a> {
     pub(super) function: &'a mut Function,
     pub(super) vary: &'a Vary,
-    /// By copy: its number along each axis.
+    /// By copy: its index along each axis.
     pub(super) numbers: Vec<[u32; 3]>,
-    /// By axis: the local that stands for that.
+    /// By axis: the local with the index of the copy.
     copies: CopyLocals,
-    /// By array: that of each copy.
+    /// By array: the array of each copy.
     arrays: Vec<Vec<LocalArrayId>>,
-    /// By local: that of each copy.
+    /// By local: the local of each copy.
     replicas: HashMap<LocalId, Vec<LocalId>>,
     /// Locals that are uniform in jammed code but private to a copy in clones: no other copy reads them there.
     pub(super) private: Vec<LocalId>,
 }
 
 impl Emitter<'_> {
-    /// Parameters that vary begin as they are passed.
+    /// Initializes the replicas of varying parameters with the passed values.
     fn params(&mut self) -> Block {
         let mut out = Block::new();
         let params = self.function.params.clone();
@@ -91,12 +91,12 @@ impl Emitter<'_> {
         replicas[copy]
     }
 
-    /// The local that a copy has for one.
+    /// The local of a copy.
     fn local(&mut self, local: LocalId, copy: usize) -> LocalId {
         if self.vary.local(local) || self.private.contains(&local) { self.replica(local, copy) } else { local }
     }
 
-    /// An expression again, for a copy. Of one that is the same for all, any copy's will do.
+    /// Duplicates an expression for a copy. A uniform expression has the same value for all copies.
     pub(super) fn expr(&mut self, root: ExprId, copy: usize) -> ExprId {
         let Expr { kind, ty, span } = self.function.exprs[root].clone();
         let kind = if let ExprKind::Local(local) = kind {
@@ -130,7 +130,7 @@ impl Emitter<'_> {
         self.bool(ExprKind::Const(Const::Bool(value)), span)
     }
 
-    /// Flags taken together.
+    /// The conjunction or disjunction of flags.
     pub(super) fn together(&mut self, op: BinaryOp, flags: &[LocalId], span: Span) -> ExprId {
         let mut all = None;
         for flag in flags {
@@ -146,7 +146,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// An expression that reads no memory any more: one that does is evaluated now.
+    /// An expression without loads: an expression with a load is evaluated here, into a local.
     fn read_now(&mut self, root: ExprId, span: Span, out: &mut Block) -> ExprId {
         if !any_expr(self.function, root, &|kind| matches!(kind, ExprKind::Load(..))) {
             return root;
@@ -161,7 +161,7 @@ impl Emitter<'_> {
         self.function.locals.push(Local::new("t", LocalKind::Temp, Type::BOOL))
     }
 
-    /// Flags of the copies' values of a condition; if some copies have returned, only of those that are left.
+    /// Evaluates a condition for each copy into a flag. If some copies have returned, only for those that have not.
     pub(super) fn flags(
         &mut self,
         cond: ExprId,
@@ -188,7 +188,7 @@ impl Emitter<'_> {
         flags
     }
 
-    /// Statements for one copy.
+    /// Emits statements for one copy.
     pub(super) fn clone(&mut self, block: &[Stmt], copy: usize) -> Block {
         block.iter().map(|stmt| self.clone_one(stmt, copy)).collect()
     }
@@ -230,7 +230,8 @@ impl Emitter<'_> {
         locals.iter().map(|local| self.local(*local, copy)).collect()
     }
 
-    /// Statements for all copies in one flow. With guards, only those copies are there whose flag is set, and one is.
+    /// Emits statements for all copies, merged. With guards, only copies with a set flag are active, and at least one
+    /// is.
     pub(super) fn jam(&mut self, block: &[Stmt], guards: Option<&[LocalId]>, out: &mut Block) {
         match guards {
             None => block.iter().for_each(|stmt| self.jam_one(stmt, None, out)),
@@ -238,7 +239,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// One statement. With guards it holds a barrier, or what it assigns is the same for all copies.
+    /// Emits one statement. With guards, it contains a barrier, or it assigns values that are uniform over the copies.
     pub(super) fn jam_one(&mut self, stmt: &Stmt, guards: Option<&[LocalId]>, out: &mut Block) {
         let span = stmt.span;
         match &stmt.kind {
@@ -255,7 +256,7 @@ impl Emitter<'_> {
                 self.reduce(*reduction, results.first().copied(), args, guards, span, out);
             }
             StmtKind::Store { pointer, value, align } => {
-                // All copies read before the first one writes, so that their accesses come together.
+                // All copies load before the first one stores, so that their accesses are adjacent.
                 let mut stores = Vec::new();
                 for copy in self.all() {
                     let [pointer, value] = [*pointer, *value].map(|root| self.expr(root, copy));
@@ -318,7 +319,7 @@ impl Emitter<'_> {
             let (then, otherwise) = (self.clone(then, copy), self.clone(otherwise, copy));
             apart.push(branch(cond, then, otherwise, span));
         }
-        // Where both arms are worth it, most programs have the usual case first.
+        // If both arms are worth jamming, the first one is assumed to be the common case.
         let mut jammed = Block::new();
         let cond = if yes {
             self.jam(then, None, &mut jammed);
@@ -331,8 +332,8 @@ impl Emitter<'_> {
         out.push(branch(cond, jammed, apart, span));
     }
 
-    /// A loop with a divergent exit. If its only exit is at its start, it is jammed until the first copy exits; each of
-    /// the others then runs by itself. Other loops are cloned.
+    /// A loop with a divergent exit. If its only exit is at its start, the loop is jammed until the first copy exits;
+    /// then each other copy runs a loop of its own. Other loops are cloned.
     fn jam_apart(&mut self, stmt: &Stmt, body: &[Stmt], step: &[Stmt], out: &mut Block) {
         let span = stmt.span;
         if let Some((Stmt { kind: StmtKind::If { cond, then, otherwise }, .. }, rest)) = body.split_first()
@@ -419,7 +420,7 @@ pub(super) fn branch(cond: ExprId, then: Block, otherwise: Block, span: Span) ->
     Stmt { kind: StmtKind::If { cond, then, otherwise }, span }
 }
 
-/// Whether a statement is part of a run that each copy does under its guard.
+/// Whether a statement can be part of a run, which each copy executes under its guard.
 pub(super) fn is_free(stmt: &Stmt) -> bool {
     !holds_barrier(std::slice::from_ref(stmt)) && !leaves(std::slice::from_ref(stmt))
 }

@@ -2,15 +2,15 @@
 //!
 //! ```text
 //! if $i >= $n { return }      $g = not ($i >= $n); $g' = not ($i' >= $n)
-//! $a = …                      if $g or $g' {
-//! barrier                         if $g and $g' { $a = …; $a' = … } else { if $g { $a = … }; if $g' { $a' = … } }
+//! $a = 1                      if $g or $g' {
+//! barrier                         if $g and $g' { $a = 1; $a' = 1 } else { if $g { $a = 1 }; if $g' { $a' = 1 } }
 //! …                               barrier
 //!                                 …
 //!                             }
 //! ```
 //!
-//! Statements without a barrier are taken together in runs, which each copy does under its guard. What is the same for
-//! the copies is done once, by whoever is there: those that are gone no longer ask.
+//! Consecutive statements without a barrier form a run, which each copy executes under its guard. Uniform statements
+//! are executed once if any copy is active; copies that have returned no longer read their values.
 
 use super::{
     emit::{Emitter, branch, is_free},
@@ -22,7 +22,7 @@ use crate::{
 };
 
 impl Emitter<'_> {
-    /// A branch at the kernel's end with barriers in one arm.
+    /// Emits a branch at the kernel's end with barriers in one arm.
     pub(super) fn guard(
         &mut self,
         cond: ExprId,
@@ -33,7 +33,7 @@ impl Emitter<'_> {
         out: &mut Block,
     ) {
         let in_then = guarded_arm(then, otherwise) == Some(true);
-        // Who is gone takes neither arm.
+        // A copy that has returned takes neither arm.
         let takes = self.flags(cond, guards.map(|guards| (guards, !in_then)), span, out);
         let (arm, other) = if in_then { (then, otherwise) } else { (otherwise, then) };
         let inner: Vec<LocalId> = if in_then {
@@ -48,7 +48,7 @@ impl Emitter<'_> {
             };
             takes.iter().map(|take| negate(self, out, take)).collect()
         };
-        // Before the arm with barriers: it may assign what all of its copies share.
+        // The other arm comes first: the arm with barriers may assign locals that all copies share.
         if !other.is_empty() {
             for copy in self.all() {
                 let inside = self.read(inner[copy], span);
@@ -67,7 +67,7 @@ impl Emitter<'_> {
         out.push(branch(any, body, Block::new(), span));
     }
 
-    /// Statements of which only those copies have theirs whose guard is set.
+    /// Emits statements for the copies whose guard is set.
     pub(super) fn jam_guarded(&mut self, block: &[Stmt], guards: &[LocalId], out: &mut Block) {
         let mut rest = block;
         while let Some((first, behind)) = rest.split_first() {
@@ -82,11 +82,11 @@ impl Emitter<'_> {
         }
     }
 
-    /// A run of statements without a barrier and without jumps to elsewhere.
+    /// Emits a run: statements without a barrier and without jumps out of it.
     fn run(&mut self, run: &[Stmt], guards: &[LocalId], out: &mut Block) {
         let shared = self.shared_by_copies(run);
         let here = mentions(self.function, run);
-        // A parameter has a value that is not assigned.
+        // A parameter has a value that no statement assigns.
         let leaks = |local: &LocalId| {
             self.vary.mentioned_beside(*local, here[local.index()]) || self.function.params.contains(local)
         };
@@ -95,7 +95,7 @@ impl Emitter<'_> {
             self.under_guards(run, shared, guards, out);
             return;
         }
-        // What others read is assigned once, beside the runs.
+        // Assignments to locals that are read outside of the run are emitted once, between the runs.
         let mut rest = run;
         while let Some((first, behind)) = rest.split_first() {
             let assigns = |stmt: &Stmt| {
@@ -116,7 +116,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The locals that a run assigns and that are the same for all copies.
+    /// The locals that a run assigns and that are uniform over the copies.
     fn shared_by_copies(&self, run: &[Stmt]) -> Vec<LocalId> {
         let mut shared = Vec::new();
         for_each_stmt(run, &mut |stmt| {
@@ -129,7 +129,7 @@ impl Emitter<'_> {
         shared
     }
 
-    /// Statements without a barrier and without jumps to elsewhere, by each copy whose guard is set.
+    /// Emits statements without a barrier and without jumps out of them, for each copy whose guard is set.
     pub(super) fn under_guards(&mut self, run: &[Stmt], private: Vec<LocalId>, guards: &[LocalId], out: &mut Block) {
         let Some(Stmt { span, .. }) = run.first() else { return };
         let span = *span;

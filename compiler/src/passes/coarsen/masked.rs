@@ -23,7 +23,7 @@ use crate::{
     source::Span,
 };
 
-/// A flag for each copy: it takes part.
+/// A flag for each copy: whether it is active.
 type Mask = Vec<LocalId>;
 
 /// The masks of a loop.
@@ -35,7 +35,7 @@ struct LoopMasks {
 }
 
 impl Emitter<'_> {
-    /// A branch with a barrier.
+    /// Emits a branch with a barrier.
     pub(super) fn part(
         &mut self,
         cond: ExprId,
@@ -48,13 +48,13 @@ impl Emitter<'_> {
         self.part_masked(cond, arms, &mask, None, span, out);
     }
 
-    /// A loop with a barrier that copies exit in different iterations.
+    /// Emits a loop with a barrier that copies exit in different iterations.
     pub(super) fn turns(&mut self, parts: [&[Stmt]; 2], guards: Option<&[LocalId]>, span: Span, out: &mut Block) {
         let mask = self.mask(guards, span, out);
         self.turns_masked(parts, &mask, span, out);
     }
 
-    /// A mask of its own: of all copies, or of those whose guard is set.
+    /// A new mask: of all copies, or of the copies whose guard is set.
     fn mask(&mut self, guards: Option<&[LocalId]>, span: Span, out: &mut Block) -> Mask {
         let mut mask = Mask::new();
         for copy in self.all() {
@@ -69,7 +69,7 @@ impl Emitter<'_> {
         mask
     }
 
-    /// Statements in which those take part that a mask says.
+    /// Emits statements for the copies in a mask.
     fn masked(&mut self, block: &[Stmt], mask: &[LocalId], turns: Option<&LoopMasks>, out: &mut Block) {
         let mut rest = block;
         while let Some((stmt, behind)) = rest.split_first() {
@@ -114,7 +114,7 @@ impl Emitter<'_> {
             | StmtKind::Store { .. }
             | StmtKind::Call { .. }
             | StmtKind::Return(_) => {
-                // A barrier: what else has no jump and no barrier was part of a run.
+                // A barrier: any other statement without a jump is part of a run.
                 let body = self.clone(std::slice::from_ref(stmt), 0);
                 self.if_any(mask, body, span, out);
             }
@@ -136,7 +136,7 @@ impl Emitter<'_> {
         out: &mut Block,
     ) {
         let yes = self.flags(cond, Some((mask, false)), span, out);
-        // Both before the first arm runs, which may change what the condition reads.
+        // Both masks are computed before the first arm runs, since it may change operands of the condition.
         let no = self.mask(Some(mask), span, out);
         self.take_away(&no, &yes, true, span, out);
         for (arm, mask) in [(then, &yes), (otherwise, &no)] {
@@ -164,7 +164,7 @@ impl Emitter<'_> {
         out.push(Stmt { kind: StmtKind::Loop { body: jammed, step: jammed_step }, span });
     }
 
-    /// Clears the flags of a mask whose flag in another one is set; or, with `set` not, is not set.
+    /// Clears the flags of a mask whose flag in another mask is set; with `set` false, those whose flag is not set.
     fn take_away(&mut self, mask: &[LocalId], others: &[LocalId], set: bool, span: Span, out: &mut Block) {
         for (flag, other) in mask.iter().zip(others) {
             let mut stays = self.read(*other, span);

@@ -43,19 +43,20 @@ use crate::ir::{
     SpecialRegister, Type,
 };
 
-/// How the copies of a thread lie along an axis.
+/// How the copies of a thread are arranged along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
-    /// Copy `k` of thread `t` of the launch is thread `t * factor + k`: neighbours, whose accesses merge into wider ones.
+    /// Copy `k` of thread `t` of the launch is thread `t * factor + k`: adjacent threads, whose accesses merge into
+    /// wider ones.
     Neighbors,
     /// Copy `k` is thread `t + k * n`, for a launch of `n`: adjacent threads of the launch have adjacent original
     /// indices.
     Strided,
-    /// It is the same thread of block `b * factor + k`, in block `b` of the launch.
+    /// Copy `k` in block `b` of the launch is the same thread of block `b * factor + k`.
     Blocks,
 }
 
-/// How the threads are coarsened.
+/// How a kernel is coarsened.
 #[derive(Clone, Copy, Debug)]
 struct Plan {
     factors: Factors,
@@ -63,7 +64,7 @@ struct Plan {
     orders: [Order; 3],
 }
 
-/// The locals, by axis, that stand for the number of the copy; none where there is one copy.
+/// By axis: the local with the index of the copy; `None` along an axis with one copy.
 type CopyLocals = [Option<LocalId>; 3];
 
 /// Runs the pass.
@@ -88,31 +89,32 @@ fn refused(why: &str) -> Coarsening {
     Coarsening { note: format!("not coarsened: {why}"), ..Coarsening::default() }
 }
 
-/// A module whose kernel has the registers of the program, and numbers of its copies.
+/// A module whose kernel has locals for the indices of its copies, and special registers with the values of the
+/// original launch.
 struct Prepared {
     changed: Module,
     kernel: FuncId,
     copies: CopyLocals,
     plan: Plan,
-    /// The number of the kernel's own expressions: replacements of registers come after them.
+    /// The number of the kernel's own expressions. Expressions that replace special registers come after them.
     own: usize,
     /// The values that vary over the copies, computed on first use.
     varied: OnceCell<model::Varied>,
 }
 
-/// The state that all factors of a kernel share.
+/// The analyses of a kernel that are the same for all factors.
 struct Base {
-    /// Its functions as copies are made of them: of the kernel's parameters it is known which are only read, and it returns at
-    /// its end alone.
+    /// Its functions, normalized for coarsening: the read-only parameters of the kernel are known, and it returns only
+    /// at its end.
     module: Module,
     kernel: FuncId,
-    /// Why its blocks cannot be merged.
+    /// Whether its blocks can be merged, or the reason against it.
     merging: Result<(), String>,
     waits: refuse::Waits,
 }
 
 impl Base {
-    /// Of a copy of a module; or why it is left as it is.
+    /// Normalizes a copy of a module, or returns the reason why the kernel is not coarsened.
     fn of(module: &Module) -> Result<Self, String> {
         let Some(kernel) = module.kernel else { return Err("there is no kernel".to_owned()) };
         let (circles, effects) = (Circles::of(module), Effects::of_module(module));
@@ -127,7 +129,7 @@ impl Base {
     }
 }
 
-/// Prepares a copy of a module for some factors, or says why it is left as it is.
+/// Prepares a copy of a module for some factors, or returns the reason why the kernel is not coarsened.
 fn prepare(base: &Base, factors: Factors) -> Result<Prepared, String> {
     let Base { module, kernel, merging, waits } = base;
     if factors.blocks_in_one() > 1 {
@@ -154,7 +156,7 @@ fn prepare(base: &Base, factors: Factors) -> Result<Prepared, String> {
 }
 
 impl Prepared {
-    /// With the registers of the program.
+    /// Gives the special registers the values of the original launch.
     fn renamed(mut self) -> Self {
         for (id, function) in self.changed.functions.iter_mut() {
             let locals = if id == self.kernel { self.copies } else { callees::params(function, self.plan.factors) };
@@ -164,7 +166,7 @@ impl Prepared {
     }
 }
 
-/// Coarsens the kernel and says how, or leaves the module as it is and says why.
+/// Coarsens the kernel and returns a remark, or returns the reason why it is left unchanged.
 fn coarsen(module: &mut Module, factors: Factors) -> Result<String, String> {
     let Prepared { mut changed, kernel, copies, plan, own: _, varied: _ } = prepare(&Base::of(module)?, factors)?;
     let vary = vary::Vary::of(&changed, kernel, copies);
@@ -175,7 +177,7 @@ fn coarsen(module: &mut Module, factors: Factors) -> Result<String, String> {
 }
 
 impl Plan {
-    /// For people.
+    /// The remark for users.
     fn told(&self) -> String {
         let Factors { threads, blocks } = self.factors;
         let one = |what: &str, [x, y, z]: [u32; 3]| format!("{x}x{y}x{z} {what}");
@@ -193,12 +195,12 @@ impl Plan {
     }
 }
 
-/// The value of a register for a coarsened axis.
+/// A special register of a coarsened axis.
 struct Coarsened {
     axis: usize,
-    /// Copies along it.
+    /// The number of copies along it.
     factor: u32,
-    /// It numbers the threads or blocks; else it counts them.
+    /// Whether the register is an index of a thread or block; otherwise it is a number of threads or blocks.
     numbers: bool,
 }
 
@@ -219,7 +221,7 @@ fn coarsened(Factors { threads, blocks }: Factors, register: SpecialRegister) ->
     (factor > 1).then_some(Coarsened { axis, factor, numbers })
 }
 
-/// Makes the registers of the launch's threads those of the program's.
+/// Computes the special registers of the original launch from those of the coarsened launch.
 fn rename(function: &mut Function, plan: &Plan, copies: CopyLocals) {
     for id in (0..function.exprs.len()).map(|index| ExprId::new(index as u32)) {
         let ExprKind::Special(register) = function.exprs[id].kind else { continue };
@@ -244,7 +246,7 @@ fn rename(function: &mut Function, plan: &Plan, copies: CopyLocals) {
                     }
                 }
             }
-            // A function that does not read its thread index.
+            // The function does not read its thread index.
             (true, None) => ExprKind::Special(register),
             (false, _) => {
                 let factor = function.exprs.push(Expr::int(Scalar::I32, i128::from(factor), span));
@@ -254,7 +256,7 @@ fn rename(function: &mut Function, plan: &Plan, copies: CopyLocals) {
     }
 }
 
-/// A local that stands for the number of the copy along an axis.
+/// Adds a local for the index of the copy along an axis.
 fn copy_local(function: &mut Function, axis: usize) -> LocalId {
     let name = format!("copy.{}", ["x", "y", "z"][axis]);
     let local = Local { nonneg: true, ..Local::new(name, LocalKind::Part, Type::I32) };

@@ -1,4 +1,4 @@
-//! How the copies of a thread lie along x.
+//! Chooses the arrangement of the copies of a thread along x.
 //!
 //! Adjacent copies get wider accesses if each access to global memory has unit stride over threads with elements of at
 //! most four bytes, or is uniform, or is an atomic operation with a data-dependent address. Otherwise they would make
@@ -10,13 +10,13 @@ use crate::ir::{
     for_each_expr_of_block, for_each_stmt,
 };
 
-/// The largest elements of which several merge.
+/// The maximum size of elements of which several are accessed at once.
 const LARGEST: i64 = 4;
 
-/// By how much a value grows from one thread to the next along x; of a pointer in bytes.
+/// The difference of a value between adjacent threads along x; of a pointer in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Growth {
-    /// Nothing is known yet.
+    /// The value has not been visited yet.
     New,
     By(i64),
     Unknown,
@@ -60,7 +60,7 @@ pub(super) fn along_x(module: &Module, copies: CopyLocals) -> Order {
     if merges { Order::Neighbors } else { Order::Strided }
 }
 
-/// By the local's index. The number of the copy is none of the thread's.
+/// By the local's index: its growth. The index of the copy does not count.
 pub(super) fn growths(function: &Function, copies: CopyLocals) -> Vec<Growth> {
     let mut growths = vec![Growth::New; function.locals.len()];
     for local in function.params.iter().chain(copies.iter().flatten()) {
@@ -114,7 +114,7 @@ pub(super) fn growth(function: &Function, growths: &[Growth], root: ExprId) -> G
         {
             of(a)
         }
-        // An index in range is unchanged.
+        // `Wrap` returns an index within range unchanged.
         Class::Arith(Arith::Wrap { index, extent }) => of(index).with(fixed(&[extent]), |a, _| Some(a)),
         Class::Address { base, by, unit } => {
             let bytes = match unit {
@@ -128,7 +128,7 @@ pub(super) fn growth(function: &Function, growths: &[Growth], root: ExprId) -> G
     }
 }
 
-/// Bytes that a step of an [`ExprKind::Offset`](crate::ir::ExprKind::Offset) moves.
+/// The number of bytes of a step of an [`ExprKind::Offset`](crate::ir::ExprKind::Offset).
 pub(super) fn step(function: &Function, offset: ExprId) -> i128 {
     let expr = &function.exprs[offset];
     let size = if let Type::Ptr(elem, _) = expr.ty { elem.size_bytes() } else { 1 };
@@ -136,7 +136,7 @@ pub(super) fn step(function: &Function, offset: ExprId) -> i128 {
     i128::from(size) * i128::from(scale)
 }
 
-/// Whether all accesses to global memory are to contiguous small elements, or to the same.
+/// Whether each access to global memory has unit stride over small elements, or is uniform.
 fn all_merge(function: &Function, growths: &[Growth]) -> bool {
     let merges = |pointer: ExprId| match function.exprs[pointer].ty {
         Type::Ptr(elem, Space::Global | Space::Generic) => match growth(function, growths, pointer) {
@@ -154,7 +154,7 @@ fn all_merge(function: &Function, growths: &[Growth]) -> bool {
     });
     for_each_stmt(&function.body, &mut |stmt| match &stmt.kind {
         StmtKind::Store { pointer, .. } => all &= merges(*pointer),
-        // Atomic operations never merge. If their addresses depend on data they are scattered in any order.
+        // Atomic operations never merge. Those with data-dependent addresses are scattered in either arrangement.
         StmtKind::Op { op: Op::Atomic { .. }, args, .. } => {
             all &= args.iter().all(|arg| merges(*arg) || growth(function, growths, *arg) == Growth::Unknown);
         }

@@ -1,5 +1,6 @@
-//! Why a kernel is left alone: its threads may notice in which order the statements of others are done, or something of it
-//! has no meaning for several threads in one. Each reason is a part of a sentence for people.
+//! Legality of coarsening: a kernel is left unchanged if its threads may observe the order of other threads'
+//! statements, or use operations that have no meaning for several threads in one. Each reason is a part of a remark for
+//! users.
 
 use weft_artifact::Factors;
 
@@ -13,10 +14,10 @@ use crate::{
     target::LOCAL_BYTES,
 };
 
-/// Statements of all copies beyond which a kernel is left alone: LLVM takes its time.
+/// The maximum number of statements of all copies, to limit LLVM's compilation time.
 const MOST_STATEMENTS: usize = 20_000;
 
-/// Bytes of the local arrays of all copies beyond which a kernel is left alone: a quarter of what a thread can have.
+/// The maximum number of bytes of local arrays of all copies: a quarter of the limit of a thread.
 const MOST_LOCAL_BYTES: u64 = LOCAL_BYTES / 4;
 
 /// Reasons that need no analysis of a module.
@@ -73,7 +74,7 @@ pub(super) fn merging(module: &Module) -> Result<(), String> {
     }
 }
 
-/// Why a kernel with an operation is left alone.
+/// The reason why a kernel with an operation is not coarsened.
 fn reason(op: Op) -> Option<&'static str> {
     match op {
         Op::Barrier | Op::BarrierReduce(_) | Op::Store(_) => None,
@@ -105,7 +106,7 @@ fn reason(op: Op) -> Option<&'static str> {
     }
 }
 
-/// Whether a thread may wait in a loop for a store of another one, which may be a later copy.
+/// Whether a thread may wait in a loop for a store of another thread, which may be a later copy.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Waits {
     /// In any loop.
@@ -116,7 +117,7 @@ pub(super) struct Waits {
 }
 
 impl Waits {
-    /// Says so if that matters to copies of such factors.
+    /// Returns the reason if such waits are a problem for these factors.
     pub(super) fn refuse(self, factors: Factors) -> Result<(), String> {
         let waits = if factors.blocks_in_one() > 1 { self.anywhere } else { self.between_barriers };
         if waits {
@@ -178,7 +179,7 @@ fn meets(body: &[Stmt]) -> bool {
     stmts.any(|stmt| matches!(stmt.kind, StmtKind::Op { op: Op::Barrier | Op::BarrierReduce(_), .. }))
 }
 
-/// Code that is too large for several copies.
+/// Rejects a kernel that is too large for this number of copies.
 pub(super) fn size(function: &Function, copies: usize) -> Result<(), String> {
     let mut count = 0;
     for_each_stmt(&function.body, &mut |_| count += 1);

@@ -6,14 +6,14 @@
 //! …                             else { … }
 //! ```
 //!
-//! A return on which more than the other arm of its branch depends sets a flag, which the rest tests.
+//! A return that depends on more than the condition of its branch sets a flag, which the rest tests.
 
 use crate::{
     ir::{Block, Const, Expr, ExprKind, Function, Local, LocalId, LocalKind, Stmt, StmtKind, Type, UnaryOp},
     source::Span,
 };
 
-/// Rewrites a kernel.
+/// Restructures a kernel.
 pub(super) fn structure(function: &mut Function) {
     let body = std::mem::take(&mut function.body);
     let flag = function.locals.push(Local::new("returned", LocalKind::Variable, Type::BOOL));
@@ -29,7 +29,7 @@ pub(super) fn structure(function: &mut Function) {
     function.body = body;
 }
 
-/// Whether a list of statements returns.
+/// Whether a list of statements returns: never, on some paths, or on all.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Exit {
     Never,
@@ -62,7 +62,7 @@ impl Returns<'_> {
         Stmt { kind: StmtKind::If { cond, then, otherwise: Block::new() }, span }
     }
 
-    /// Statements outside of loops.
+    /// Lowers statements outside of loops.
     fn lower(&mut self, block: Block) -> (Block, Exit) {
         let mut out = Block::new();
         let mut stmts = block.into_iter();
@@ -128,7 +128,7 @@ impl Returns<'_> {
         (out, Exit::Never)
     }
 
-    /// Statements in a loop: a return leaves it. Says whether there is one.
+    /// Lowers statements in a loop: a return exits the loop. Returns whether there is one.
     fn in_loop(&mut self, block: Block) -> (Block, bool) {
         let mut out = Block::new();
         let mut any = false;
@@ -166,7 +166,7 @@ impl Returns<'_> {
     }
 }
 
-/// Restructures the iterations of all loops in some statements.
+/// Replaces the `continue`s of all loops in some statements.
 fn turns(block: &mut Block) {
     for stmt in block {
         if let StmtKind::Loop { body, .. } = &mut stmt.kind {
@@ -178,8 +178,8 @@ fn turns(block: &mut Block) {
     }
 }
 
-/// A list at whose end an iteration ends, too: the statements after a branch with an arm that continues early move into
-/// the other arm.
+/// Replaces the `continue`s of statements at the end of an iteration: the statements after a branch with an arm that
+/// continues early move into the other arm.
 fn turn(block: &mut Block) {
     let goes_on = |arm: &Block| matches!(arm.last(), Some(Stmt { kind: StmtKind::Continue, .. }));
     for index in 0..block.len() {

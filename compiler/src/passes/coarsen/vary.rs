@@ -21,10 +21,10 @@ use crate::{
     },
 };
 
-/// How far a pointer is followed to where it comes from.
+/// How many definitions a pointer is traced back through.
 const DEPTH: usize = 8;
 
-/// The result, for a kernel.
+/// The result for a kernel.
 #[derive(Debug)]
 pub(super) struct Vary {
     /// By the local's index: it may differ between copies.
@@ -38,7 +38,7 @@ pub(super) struct Vary {
 }
 
 impl Vary {
-    /// Analyses the kernel of a module of which it is known what arrays are written.
+    /// Analyzes the kernel of a module, for which the written arrays are known.
     pub(super) fn of(module: &Module, kernel: FuncId, copies: CopyLocals) -> Self {
         let function = &module.functions[kernel];
         let n = function.locals.len();
@@ -61,7 +61,7 @@ impl Vary {
         }
     }
 
-    /// Whether a branch of the analysed body is a guard.
+    /// Whether a branch of the analyzed body is a guard.
     pub(super) fn is_guard(&self, stmt: &Stmt) -> bool {
         self.guards.contains(&ptr::from_ref(stmt))
     }
@@ -71,7 +71,7 @@ impl Vary {
         self.locals.get(local.index()).copied().unwrap_or(true)
     }
 
-    /// Whether the body mentions a local more often than so.
+    /// Whether the body mentions a local more than `here` times.
     pub(super) fn mentioned_beside(&self, local: LocalId, here: u32) -> bool {
         self.mentions.get(local.index()).is_some_and(|all| *all > here)
     }
@@ -90,7 +90,7 @@ impl Vary {
         }
     }
 
-    /// By the expression's index: the same of all that the analysed body has.
+    /// By the expression's index: whether an expression of the analyzed body may differ between copies.
     pub(super) fn exprs(&self, function: &Function) -> Vec<bool> {
         let mut varies = vec![true; function.exprs.len()];
         for_each_stmt(&function.body, &mut |stmt| {
@@ -130,7 +130,7 @@ impl Vary {
                 let apart = apart || self.expr(function, *cond);
                 self.jumps_apart(function, then, apart) || self.jumps_apart(function, otherwise, apart)
             }
-            // Its jumps are its own.
+            // Jumps in it exit only the inner loop.
             StmtKind::Loop { .. }
             | StmtKind::Assign(..)
             | StmtKind::Store { .. }
@@ -139,7 +139,7 @@ impl Vary {
         })
     }
 
-    /// Visits a list. `split`: some copies may be inactive; `at_end`: the kernel ends after it.
+    /// Visits a list of statements. `split`: some copies may be inactive; `at_end`: the kernel ends after it.
     fn block(&mut self, function: &Function, block: &[Stmt], split: bool, at_end: bool) {
         for (index, stmt) in block.iter().enumerate() {
             let at_end = at_end && index + 1 == block.len();
@@ -177,7 +177,7 @@ impl Vary {
     }
 }
 
-/// Of a branch at the kernel's end, the arm that holds barriers, if one of them does.
+/// For a branch at the kernel's end: the arm with barriers, if exactly one arm has some.
 pub(super) fn guarded_arm(then: &[Stmt], otherwise: &[Stmt]) -> Option<bool> {
     match (holds_barrier(then), holds_barrier(otherwise)) {
         (true, false) => Some(true),
@@ -186,7 +186,7 @@ pub(super) fn guarded_arm(then: &[Stmt], otherwise: &[Stmt]) -> Option<bool> {
     }
 }
 
-/// Whether some statements hold an operation that threads come to together.
+/// Whether some statements contain an operation that synchronizes threads.
 pub(super) fn holds_barrier(block: &[Stmt]) -> bool {
     let mut found = false;
     for_each_stmt(block, &mut |stmt| {
@@ -202,7 +202,7 @@ pub(super) fn mentions(function: &Function, block: &[Stmt]) -> Vec<u32> {
     mentions
 }
 
-/// Whether a pointer leads to an array that is only read; `local` says so of a local.
+/// Whether a pointer points to an array that is only read; `local` decides this for a local.
 pub(super) fn is_read_only(function: &Function, pointer: ExprId, local: &dyn Fn(LocalId) -> bool) -> bool {
     match function.class(pointer) {
         Class::Leaf(Leaf::Local(read)) => local(read),
@@ -213,7 +213,7 @@ pub(super) fn is_read_only(function: &Function, pointer: ExprId, local: &dyn Fn(
     }
 }
 
-/// By the local's index: it is a parameter that points to an array which is only read, or comes of such.
+/// By the local's index: whether it is a parameter that points to a read-only array, or is derived from one.
 pub(super) fn read_only(module: &Module, function: &Function) -> Vec<bool> {
     let mut counts = vec![0_u32; function.locals.len()];
     let mut sole = vec![None; function.locals.len()];
@@ -239,7 +239,7 @@ pub(super) fn read_only(module: &Module, function: &Function) -> Vec<bool> {
     found
 }
 
-/// Whether some statements read or write memory, or take long: where copies agree, theirs are worth being side by side.
+/// Whether some statements access memory or are expensive, so that it is profitable to jam them for copies that agree.
 pub(super) fn is_worth_jamming(function: &Function, block: &[Stmt]) -> bool {
     let mut worth = false;
     for_each_stmt(block, &mut |stmt| {

@@ -24,18 +24,18 @@ use crate::{
     },
 };
 
-/// Distances that are used, from where an array starts.
+/// Offsets of accessed elements from the start of an array.
 const FROM_START: Interval = Interval::new(0, i32::MAX as i128 - 1);
 
-/// Distances that are used, from anywhere in an array.
+/// Offsets of accessed elements from any element of an array.
 const FROM_ANYWHERE: Interval = Interval::new(-(i32::MAX as i128), i32::MAX as i128);
 
-/// Of what nothing is known.
+/// The range of an unknown value.
 const ANYTHING: Interval = Interval::new(i128::MIN, i128::MAX);
 
 /// The addresses of a function.
 pub(super) struct Addresses {
-    /// By the index of an address: what its base points into.
+    /// By the index of an address: the extent of its base.
     bases: Vec<Option<PointerExtent>>,
     /// Induction variables, and their sums and products.
     varying: BTreeSet<LocalId>,
@@ -111,7 +111,7 @@ fn varying(function: &Function, narrow: &dyn Fn(LocalId) -> bool) -> BTreeSet<Lo
     }
 }
 
-/// The assignments in loops, and what the loops count with.
+/// Collects the assignments in loops, and the induction variables.
 fn collect(block: &Block, inside: bool, values: &mut Vec<(LocalId, ExprId)>, counters: &mut BTreeSet<LocalId>) {
     for Stmt { kind, .. } in block {
         match kind {
@@ -136,7 +136,7 @@ fn collect(block: &Block, inside: bool, values: &mut Vec<(LocalId, ExprId)>, cou
     }
 }
 
-/// Whether an expression is such a local, or made of one by sums, differences, products and conversions.
+/// Whether an expression is such a local, or computed from one by sums, differences, products and conversions.
 fn is_linear_in(function: &Function, id: ExprId, is: &dyn Fn(LocalId) -> bool) -> bool {
     match function.class(id) {
         Class::Leaf(Leaf::Local(local)) => is(local),
@@ -148,8 +148,8 @@ fn is_linear_in(function: &Function, id: ExprId, is: &dyn Fn(LocalId) -> bool) -
     }
 }
 
-/// Whether an operation is a sum, difference or product: its lower half is that of the operands' lower halves, and a pointer
-/// that a loop moves goes with it.
+/// Whether an operation is a sum, difference or product: its lower half depends only on the lower halves of the
+/// operands, and LLVM strength-reduces it with its induction variable.
 fn is_linear(op: BinaryOp) -> bool {
     match op {
         BinaryOp::Add
@@ -175,7 +175,7 @@ fn is_linear(op: BinaryOp) -> bool {
 }
 
 impl Narrow<'_> {
-    /// An address with its distance from the base in 32 bits, if that is known to fit.
+    /// An address with a 32-bit offset from its base, if the offset is known to fit.
     pub(super) fn address(&mut self, id: ExprId, base: ExprId, by: ExprId) -> ExprId {
         let reach = self.addresses.and_then(|addresses| addresses.bases.get(id.index()).copied().flatten());
         let Some(reach) = reach.filter(|reach| self.step(id, base) >= reach.unit) else { return self.rebuilt(id) };
@@ -187,26 +187,26 @@ impl Narrow<'_> {
         id
     }
 
-    /// The bytes that one more of an address's distance goes on by.
+    /// The number of bytes of one unit of an address's offset.
     fn step(&self, id: ExprId, base: ExprId) -> u64 {
         let scale =
             if let ExprKind::Offset { scale, .. } = self.function.exprs[id].kind { u64::from(scale) } else { 0 };
         match self.ty(base) {
             Type::Ptr(element, _) if scale > 0 => element.size_bytes() * scale,
-            // Bytes.
+            // The offset is in bytes.
             Type::Ptr(..) | Type::Scalar(_) => 1,
         }
     }
 
-    /// A distance, or what is added and multiplied to one, in 64 bits: from 32 what fits. It is in `used` where the address is
-    /// used. In addresses of LLVM's `pointers` what loops count up is left as it is.
+    /// A 64-bit offset, or a term or factor of one, extended from 32 bits where it fits. `used` is its range at
+    /// accesses of the address. In addresses of LLVM's `pointers`, induction variables remain wide.
     fn distance(&mut self, id: ExprId, used: Interval, pointers: bool) -> ExprId {
         let sum = match self.function.class(id) {
             Class::Arith(Arith::Binary(op, a, b)) if is_linear(op) => Some((op, a, b)),
             Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => None,
         };
         let Some((op, a, b)) = sum else { return self.wide(id) };
-        // It fits wherever it occurs.
+        // It fits at every use.
         if self.fits(id) && !self.goes_with_counter(id) {
             return self.wide(id);
         }
@@ -239,7 +239,7 @@ impl Narrow<'_> {
         if left.fits(Type::I64) { left } else { ANYTHING }
     }
 
-    /// Whether an expression goes with what a loop counts up.
+    /// Whether an expression contains an induction variable.
     fn varies(&self, id: ExprId, pointers: bool) -> bool {
         let varying = self.addresses.map(|addresses| &addresses.varying);
         is_linear_in(self.function, id, &|local| {

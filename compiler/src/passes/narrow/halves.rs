@@ -1,14 +1,14 @@
-//! Locals of 64 bits of which only the lower halves count.
+//! Narrows 64-bit locals of which only the lower halves are used.
 //!
 //! ```text
 //! for … { $total = $total + int64(load …) }
 //! store $out.data[$i] = int32($total)
 //! ```
 //!
-//! Numba's typing makes the sum of an `int32` and a Python integer `int64`, and most such sums are stored as `int32` in the
-//! end. The lower half of a sum, difference, product or bit operation depends on the lower halves of its operands alone, so
-//! that such a local can be `int32`, whatever it comes to. LLVM narrows expressions for that reason, but no variable that a
-//! loop carries.
+//! By Numba's rules the sum of an `int32` and a Python integer is `int64`, but most such sums are stored as `int32` in
+//! the end. The lower half of a sum, difference, product or bit operation depends only on the lower halves of its
+//! operands, so such a local can be `int32`, whatever its value. LLVM narrows expressions for the same reason, but not
+//! variables that a loop carries.
 
 use std::collections::BTreeSet;
 
@@ -17,8 +17,7 @@ use crate::{
     ir::{Arith, BinaryOp, Class, ExprId, Function, Leaf, LocalId, StmtKind, Type, UnaryOp, for_each_stmt},
 };
 
-/// Those of the candidates that are only read where their lower halves count, or where their value fits 32 bits, so that the
-/// lower half says it.
+/// The candidates of which each use reads only the lower half, or at which the value fits 32 bits.
 pub(super) fn lower_halves(function: &Function, ranges: &Ranges, candidates: BTreeSet<LocalId>) -> BTreeSet<LocalId> {
     // An expression, and the local that it is assigned to.
     let mut roots: Vec<(ExprId, Option<LocalId>)> = Vec::new();
@@ -36,7 +35,7 @@ pub(super) fn lower_halves(function: &Function, ranges: &Ranges, candidates: BTr
     let mut uses = Uses { function, ranges, left: candidates };
     loop {
         let before = uses.left.len();
-        // The last first: what is read there decides what stands before it.
+        // In reverse order, since the uses of a local decide which halves of its operands are used.
         for (root, to) in roots.iter().rev() {
             uses.read(*root, to.is_some_and(|to| uses.left.contains(&to)));
         }
@@ -49,12 +48,12 @@ pub(super) fn lower_halves(function: &Function, ranges: &Ranges, candidates: BTr
 struct Uses<'a> {
     function: &'a Function,
     ranges: &'a Ranges,
-    /// What may still be narrow.
+    /// The locals that may still be narrowed.
     left: BTreeSet<LocalId>,
 }
 
 impl Uses<'_> {
-    /// An expression is read: `lower` says that of an integer of 64 bits only the lower half counts.
+    /// Visits an expression; with `lower`, only the lower half of a 64-bit integer is used.
     fn read(&mut self, id: ExprId, lower: bool) {
         let lower = lower && self.function.exprs[id].ty == Type::I64;
         match self.function.class(id) {

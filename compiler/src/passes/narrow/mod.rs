@@ -1,9 +1,10 @@
-//! Computes in 32 bits what provably fits them.
+//! Computes values in 32 bits that provably fit.
 //!
 //! ```text
-//! $i = int64(blockIdx.x) * int64(blockDim.x) + int64(threadIdx.x)      $i = add_exact(mul_exact(blockIdx.x, blockDim.x), threadIdx.x)
-//! if $i < $n {                                                         if $i < int32($n) {
-//!     $low = max($i - 1, 0)                                                $low = max(sub_exact($i, 1:int32), 0:int32)
+//! $i = int64(blockIdx.x) * int64(blockDim.x)        $i = add_exact(mul_exact(blockIdx.x, blockDim.x), threadIdx.x)
+//!     + int64(threadIdx.x)
+//! if $i < $n {                                      if $i < int32($n) {
+//!     $low = max($i - 1, 0)                             $low = max(sub_exact($i, 1:int32), 0:int32)
 //! ```
 //!
 //! Numba's rules make most integers `int64`, but a GPU computes with 32 bits: a 64-bit addition is two instructions, a
@@ -13,19 +14,19 @@
 //! operands and gives 64 bits in one instruction. An index in brackets fits if the array is known to be small enough,
 //! even if its operands do not ([`address`]).
 //!
-//! So are locals that are larger, if only their lower halves are ever read ([`halves`]); and those that fit `uint32` and are no
-//! more than that: states of random number generators, hashes.
+//! Locals whose values do not fit become narrow, too, if only their lower halves are read ([`halves`]), and locals that
+//! fit `uint32` become `uint32`: states of random number generators, hashes.
 //!
-//! Unsigned integers of 64 bits become signed first, where no value of theirs differs ([`signs`]).
+//! Unsigned 64-bit integers become signed first, if this changes no value ([`signs`]).
 //!
-//! Clamps of floats that became integers are computed in 32 bits where they fit ([`saturated`]).
+//! Clamps of floats that are converted to integers are computed in 32 bits if they fit ([`saturated`]).
 //!
 //! On a CPU, where vectors of 32 bits have twice as many elements, only values that are not part of an
 //! [index](wide_values) become narrow: indices have the width of its registers, and the vectorizer recognizes 64-bit
 //! sums as linear.
 //!
-//! Sums, differences and products are marked as exact, so that LLVM can still split a constant off an index, and knows
-//! what a counter can be.
+//! Sums, differences and products are marked as exact, so that LLVM can still split a constant off an index, and derive
+//! the range of an induction variable.
 
 mod address;
 mod halves;
@@ -49,7 +50,7 @@ use crate::{
 /// `uint32`.
 const UNSIGNED: Type = Type::Scalar(Scalar::U32);
 
-/// Values of a counter whose loop LLVM unrolls wholly, as far as its body is short.
+/// The maximum trip count of loops that LLVM unrolls fully, if their body is short.
 const UNROLLED: i128 = 64;
 
 /// Runs the pass for a CPU.
@@ -70,7 +71,7 @@ pub(super) fn run(module: &mut Module) {
     let functions = module.functions.iter().zip(&ranges);
     let addresses: Vec<_> = functions
         .map(|((id, function), ranges)| {
-            // Counters that need no pointers.
+            // Counters that are not strength-reduced to pointers.
             let around = around_short(function, ranges);
             let narrow = |local| around.contains(&local) || is_short(ranges.local(function, local));
             let addresses = address::Addresses::of(module, &reaches, &narrow, (id, function));
@@ -97,15 +98,15 @@ fn narrow_function(
         let fits = ranges.local(function, id).fits(Type::I32);
         let local = &mut function.locals[id];
         local.ty = ty;
-        // It does not come to its type's end.
+        // The counter does not reach the maximum of its type.
         local.counts = false;
         local.nonneg &= fits;
     }
     function.body = body;
 }
 
-/// The locals that become narrow, and their types: those that hold nothing but what fits 32 bits, and those of which only the
-/// lower halves count.
+/// The locals that become narrow, and their types: those with values that fit 32 bits, and those of which only the
+/// lower halves are used.
 fn narrow_locals(function: &Function, ranges: &Ranges, kept: &BTreeSet<LocalId>) -> BTreeMap<LocalId, Type> {
     let mut free: BTreeSet<LocalId> =
         function.locals.iter().filter(|(_, local)| local.ty == Type::I64).map(|(id, _)| id).collect();
@@ -123,7 +124,7 @@ fn narrow_locals(function: &Function, ranges: &Ranges, kept: &BTreeSet<LocalId>)
     });
     let fits = |local: LocalId, ty: Type| ranges.local(function, local).fits(ty);
     let (small, large): (BTreeSet<_>, BTreeSet<_>) = free.into_iter().partition(|local| fits(*local, Type::I32));
-    // One that saturates at its type's end has an end to keep.
+    // A counter that saturates at the maximum of its type must retain its type.
     let wrapping = large.iter().copied().filter(|local| !function.locals[*local].counts).collect();
     let halves = halves::lower_halves(function, ranges, wrapping);
     let unsigned = large.into_iter().filter(|local| !halves.contains(local) && fits(*local, UNSIGNED));
@@ -143,7 +144,7 @@ fn address_counters(function: &Function, narrow: &dyn Fn(LocalId) -> bool) -> BT
         }
     });
     counters.retain(|counter| !narrow(*counter));
-    // The copy, and what it is a copy of.
+    // A copy, and its source.
     let mut copies = Vec::new();
     for_each_stmt(&function.body, &mut |stmt| {
         if let StmtKind::Assign(local, value) = stmt.kind
@@ -161,7 +162,7 @@ fn address_counters(function: &Function, narrow: &dyn Fn(LocalId) -> bool) -> BT
     counters
 }
 
-/// The locals in addresses of memory that is not the block's or the thread's.
+/// The locals in addresses of global memory.
 fn addressed(function: &Function, block: &Block) -> BTreeSet<LocalId> {
     let mut found = BTreeSet::new();
     for_each_expr_of_block(function, block, &mut |id| {
@@ -174,8 +175,8 @@ fn addressed(function: &Function, block: &Block) -> BTreeSet<LocalId> {
     found
 }
 
-/// Counters, and their copies, in addresses of global memory in loops inside theirs that are short: LLVM makes straight code of
-/// those, and then a pointer of each of many accesses, for which there are not the registers.
+/// Counters, and their copies, in addresses of global memory in a short inner loop. LLVM unrolls the inner loop fully,
+/// and would then need a pointer for each of many accesses, which exceeds the registers.
 fn around_short(function: &Function, ranges: &Ranges) -> BTreeSet<LocalId> {
     let mut in_short = BTreeSet::new();
     for_each_stmt(&function.body, &mut |stmt| {
@@ -204,7 +205,7 @@ fn is_short(values: Interval) -> bool {
 struct Narrow<'a> {
     function: &'a mut Function,
     ranges: &'a Ranges,
-    /// Which addresses are narrow; `None` on a CPU, where none is.
+    /// The addresses that become narrow; `None` on a CPU, where addresses remain wide.
     addresses: Option<&'a address::Addresses>,
     locals: BTreeMap<LocalId, Type>,
     /// Values that remain wide although they would fit.
@@ -249,13 +250,13 @@ impl Narrow<'_> {
         self.function.exprs.push(Expr { kind, ty, span })
     }
 
-    /// An integer of 32 bits with the type.
+    /// A 32-bit integer as another 32-bit type.
     fn as_type(&mut self, id: ExprId, ty: Type) -> ExprId {
         let span = self.span(id);
         if self.ty(id) == ty { id } else { self.push(ExprKind::Convert(id), ty, span) }
     }
 
-    /// The range of an expression of the program.
+    /// The range of an original expression.
     fn range(&self, id: ExprId) -> Interval {
         let here = self.ranges.expr(self.function, id);
         match self.function.local(id) {
@@ -264,7 +265,7 @@ impl Narrow<'_> {
         }
     }
 
-    /// Whether an expression of the program is 64 bits wide and need not be.
+    /// Whether an original expression is 64 bits wide and its value fits 32.
     fn fits(&self, id: ExprId) -> bool {
         self.ty(id) == Type::I64 && self.range(id).fits(Type::I32)
     }
@@ -280,12 +281,12 @@ impl Narrow<'_> {
         }
     }
 
-    /// Whether an expression is a sum or the like of [wide](Self::kept) values or of thread indices.
+    /// Whether an expression is a sum or similar operation of [wide](Self::kept) values or of thread indices.
     fn is_wide(&self, id: ExprId) -> bool {
         wide_values::is_wide(self.function, &self.kept, id)
     }
 
-    /// The expression with its own type, what is below it narrowed.
+    /// The expression with its own type; its operands are narrowed.
     fn wide(&mut self, id: ExprId) -> ExprId {
         if self.addresses.is_none() && self.is_wide(id) {
             return self.rebuilt(id);
@@ -297,7 +298,7 @@ impl Narrow<'_> {
                 self.push(ExprKind::Convert(narrow), Type::I64, span)
             }
             Class::Leaf(_) => id,
-            // One that only extends stays one.
+            // A conversion that only extends remains one.
             Class::Arith(Arith::Convert(from)) if self.ty(id) == Type::I64 && self.ty(from) != Type::I64 => {
                 self.rebuilt(id)
             }
@@ -328,14 +329,14 @@ impl Narrow<'_> {
         }
     }
 
-    /// The same operation on operands whose insides are narrowed.
+    /// The same operation on narrowed operands.
     fn rebuilt(&mut self, id: ExprId) -> ExprId {
         let kind = self.function.exprs[id].kind.clone().map_operands(&mut |operand| self.wide(operand));
         self.function.exprs[id].kind = kind;
         id
     }
 
-    /// The lower 32 bits of an expression of 64, computed in 32 as far as that goes; if it [`fits`](Self::fits), its value.
+    /// The lower 32 bits of a 64-bit expression, computed in 32 bits if possible; its value if it [`fits`](Self::fits).
     fn narrow(&mut self, id: ExprId) -> ExprId {
         let span = self.span(id);
         if self.addresses.is_none() && self.is_wide(id) {
@@ -349,7 +350,8 @@ impl Narrow<'_> {
                 return self.as_type(narrow, Type::I32);
             }
             Class::Arith(Arith::Convert(from)) if self.ty(from) == Type::I32 => return self.wide(from),
-            // An integer's lower half is that of what it is extended to; a float that gives what fits gives the same in 32.
+            // An extended integer has the lower half of its operand. A float whose integer value fits converts to the
+            // same 32-bit value.
             Class::Arith(Arith::Convert(from)) if is_int(self.ty(from)) || self.fits(id) => {
                 ExprKind::Convert(self.wide(from))
             }
@@ -375,7 +377,7 @@ impl Narrow<'_> {
         self.push(kind, Type::I32, span)
     }
 
-    /// Whether what fits is computed in 32 bits then, and not only cut to them.
+    /// Whether narrowing makes the operation itself narrow, instead of only truncating its result.
     fn gains(&self, id: ExprId, arith: Arith<'_>) -> bool {
         match arith {
             Arith::Binary(op, a, b) => self.narrow_op(id, op, a, b).is_some() || self.clamps(id, op, a, b),
@@ -385,7 +387,7 @@ impl Narrow<'_> {
         }
     }
 
-    /// The operator that gives the lower half of `a op b` of 32 bits, if there is one.
+    /// The 32-bit operator that computes the lower half of `a op b`, if there is one.
     fn narrow_op(&self, id: ExprId, op: BinaryOp, a: ExprId, b: ExprId) -> Option<BinaryOp> {
         let whole = self.fits(id) && self.fits(a) && self.fits(b);
         let small_amount = self.range(b).within(Interval::new(0, 31));
@@ -399,7 +401,7 @@ impl Narrow<'_> {
             BinaryOp::Mul | BinaryOp::MulExact => {
                 return Some(if whole { BinaryOp::MulExact } else { BinaryOp::Mul });
             }
-            // Of these, too, the lower half of the result depends on the lower halves of the operands alone.
+            // The lower half of the result depends only on the lower halves of the operands.
             BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => true,
             BinaryOp::Shl => small_amount,
             BinaryOp::Shr => small_amount && self.fits(a),
@@ -415,7 +417,7 @@ impl Narrow<'_> {
     }
 }
 
-/// Whether the conversion of an integer of 64 bits to a type depends on its lower half alone.
+/// Whether the conversion of a 64-bit integer to a type depends only on its lower half.
 fn keeps_lower_half(to: Type) -> bool {
     to.scalar().is_some_and(|scalar| scalar.is_int() && scalar.size_bytes() <= 4)
 }

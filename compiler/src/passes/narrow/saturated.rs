@@ -20,7 +20,7 @@ use crate::{
 const BETWEEN: Interval = Interval::new(i32::MIN as i128 + 1, i32::MAX as i128 - 1);
 
 impl Narrow<'_> {
-    /// Whether there is an expression of 32 bits for the nearest value of `int32`.
+    /// Whether the expression, clamped to the range of `int32`, can be computed in 32 bits.
     fn saturates(&self, id: ExprId) -> bool {
         if self.ty(id) != Type::I64 {
             return false;
@@ -32,7 +32,7 @@ impl Narrow<'_> {
         }
     }
 
-    /// The nearest value of `int32` of what [`saturates`](Self::saturates).
+    /// The 32-bit expression of a value that [`saturates`](Self::saturates).
     fn saturated(&mut self, id: ExprId) -> ExprId {
         let span = self.span(id);
         let kind = match self.function.class(id) {
@@ -45,23 +45,23 @@ impl Narrow<'_> {
         self.push(kind, Type::I32, span)
     }
 
-    /// Whether a minimum or maximum fits though its operands may not, and can be computed in 32 bits.
+    /// Whether a minimum or maximum fits, even if its operands do not, and can be computed in 32 bits.
     pub(super) fn clamps(&self, id: ExprId, op: BinaryOp, a: ExprId, b: ExprId) -> bool {
         matches!(op, BinaryOp::Min | BinaryOp::Max) && self.fits(id) && self.saturates(a) && self.saturates(b)
     }
 
-    /// The operation that [`clamps`](Self::clamps), of 32 bits.
+    /// The 32-bit operation for one that [`clamps`](Self::clamps).
     pub(super) fn clamped(&mut self, op: BinaryOp, a: ExprId, b: ExprId) -> ExprKind {
         ExprKind::Binary(op, self.saturated(a), self.saturated(b))
     }
 
-    /// Whether a comparison can be one of 32 bits though an operand is no more than saturated.
+    /// Whether a comparison can be computed in 32 bits with saturated operands.
     pub(super) fn compares(&self, a: ExprId, b: ExprId) -> bool {
         let is_between = |id| self.ty(id) == Type::I64 && self.range(id).within(BETWEEN);
         is_between(a) && self.saturates(b) || is_between(b) && self.saturates(a)
     }
 
-    /// The comparison that [`compares`](Self::compares), of 32 bits.
+    /// The 32-bit comparison for one that [`compares`](Self::compares).
     pub(super) fn compared(&mut self, op: CompareOp, a: ExprId, b: ExprId) -> ExprKind {
         ExprKind::Compare(op, self.saturated(a), self.saturated(b))
     }

@@ -1,7 +1,7 @@
-//! Unsigned integers of 64 bits that are no larger than the largest signed one become signed: what follows knows those.
+//! Unsigned 64-bit integers that fit `int64` become signed, since the later passes analyze signed integers.
 //!
-//! Numba's rules make `uint64` of sums of bytes: `image[y, x] + image[y, x + 1]`. The bits of sums and products are the same
-//! with a sign and without, and so are comparisons and quotients of what has its highest bit clear.
+//! Numba's rules make sums of bytes `uint64`: `image[y, x] + image[y, x + 1]`. Sums and products have the same bits
+//! with either signedness, and so have comparisons and quotients of values whose highest bit is clear.
 
 use std::collections::BTreeSet;
 
@@ -17,10 +17,10 @@ use crate::{
 
 const UNSIGNED: Type = Type::Scalar(Scalar::U64);
 
-/// What is the same with a sign and without.
+/// The values that `int64` and `uint64` share.
 const COMMON: Interval = Interval::new(0, i64::MAX as i128);
 
-/// Changes all functions.
+/// Converts all functions.
 pub(super) fn make_signed(module: &mut Module) {
     let has_some = module.functions.iter().any(|(_, function)| {
         function.exprs.iter().any(|(_, expr)| expr.ty == UNSIGNED && matches!(expr.kind.class(), Class::Arith(_)))
@@ -54,7 +54,7 @@ fn locals(function: &Function, ranges: &Ranges) -> BTreeSet<LocalId> {
     for param in &function.params {
         found.remove(param);
     }
-    // What an operation or a call gives has a type of its own.
+    // The result of an operation or a call has a fixed type.
     for_each_stmt(&function.body, &mut |stmt| {
         if !matches!(stmt.kind, StmtKind::Assign(..)) {
             for local in stmt.kind.assigned() {
@@ -101,7 +101,7 @@ impl Signs<'_> {
         self.function.exprs.push(Expr { kind, ty, span })
     }
 
-    /// Whether an expression of the program is unsigned and need not be.
+    /// Whether an original expression is unsigned and fits `int64`.
     fn is_common(&self, id: ExprId) -> bool {
         let range = self.ranges.expr(self.function, id);
         let range = match self.function.local(id) {
@@ -111,7 +111,7 @@ impl Signs<'_> {
         self.function.exprs[id].ty == UNSIGNED && range.within(COMMON)
     }
 
-    /// The expression with its own type.
+    /// The expression with its own type; its operands become signed.
     fn same(&mut self, id: ExprId) -> ExprId {
         let ty = self.function.exprs[id].ty;
         match self.function.class(id) {
@@ -135,7 +135,7 @@ impl Signs<'_> {
         }
     }
 
-    /// The same operation on operands whose insides are signed.
+    /// The same operation on signed operands.
     fn rebuilt(&mut self, id: ExprId) -> ExprId {
         let kind = self.function.exprs[id].kind.clone().map_operands(&mut |operand| self.same(operand));
         self.function.exprs[id].kind = kind;

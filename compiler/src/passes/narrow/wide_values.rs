@@ -6,7 +6,7 @@ use crate::ir::{
     Class, ExprId, Function, Leaf, LocalId, Stmt, StmtKind, for_each_expr, for_each_expr_of_block, for_each_stmt,
 };
 
-/// The locals that addresses are computed of, those that are computed of a thread's numbers, and those that loops count by.
+/// The locals that addresses are computed from, those computed from thread indices, and loop counters.
 pub(super) fn wide_values(function: &Function) -> BTreeSet<LocalId> {
     let mut wide = BTreeSet::new();
     for_each_expr_of_block(function, &function.body, &mut |id| {

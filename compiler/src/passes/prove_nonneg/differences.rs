@@ -1,4 +1,5 @@
-//! Indices that are differences, where a condition says which of the two is the larger: `if j >= w: … best[j - w] …`.
+//! Finds indices that are non-negative differences, because a condition compares the operands: `if j >= w: … best[j -
+//! w] …`.
 //!
 //! A pass over the statements collects comparisons of two integers from enclosing conditions and from earlier
 //! conditional exits. An assignment invalidates the comparisons that read the local.
@@ -15,10 +16,10 @@ use crate::{
     },
 };
 
-/// The most comparisons that are live at a time.
+/// The maximum number of comparisons that are live at a time.
 const MOST: usize = 32;
 
-/// The wraps of indices that are not negative.
+/// The wraps whose index is not negative.
 pub(super) fn wraps(function: &Function, ranges: &Ranges) -> BTreeSet<ExprId> {
     let mut walk = DifferenceFinder { function, ranges, known: Vec::new(), found: BTreeSet::new() };
     walk.list(&function.body);
@@ -56,7 +57,7 @@ impl DifferenceFinder<'_> {
                     }
                     self.forget(then);
                     self.forget(otherwise);
-                    // Control that continues has taken the other arm.
+                    // If the arm never completes, the negation holds after the branch.
                     if leaves(then) {
                         self.learn(*cond, true);
                     } else if leaves(otherwise) {
@@ -68,7 +69,7 @@ impl DifferenceFinder<'_> {
                     self.forget(step);
                     let before = self.known.clone();
                     self.list(body);
-                    // The loop header has back edges, too.
+                    // The loop header is also reached from the latch.
                     self.known.clone_from(&before);
                     self.list(step);
                     self.known = before;
@@ -84,7 +85,7 @@ impl DifferenceFinder<'_> {
         }
     }
 
-    /// Notes the wraps in an expression that do nothing.
+    /// Collects the wraps in an expression that have no effect.
     fn look(&mut self, root: ExprId) {
         if self.known.is_empty() {
             return;
@@ -99,7 +100,7 @@ impl DifferenceFinder<'_> {
         self.found.extend(wraps.into_iter().map(|(id, _)| id));
     }
 
-    /// Whether an index is the difference of two integers, and a constant, that comparisons say to be no less than 0.
+    /// Whether an index is a difference of two integers, plus a constant, that comparisons bound below by 0.
     fn is_nonneg(&self, index: ExprId) -> bool {
         let (mut at, mut constant) = (index, 0_i128);
         loop {
@@ -137,7 +138,7 @@ impl DifferenceFinder<'_> {
         result.fits(self.function.exprs[id].ty)
     }
 
-    /// Adds what a condition says, or its negation.
+    /// Adds the comparisons that a condition implies, or its negation.
     fn learn(&mut self, cond: ExprId, negated: bool) {
         match self.function.class(cond) {
             Class::Arith(Arith::Unary(UnaryOp::Not, inner)) => self.learn(inner, !negated),
@@ -156,7 +157,7 @@ impl DifferenceFinder<'_> {
 
     fn compare(&mut self, op: CompareOp, a: ExprId, b: ExprId, negated: bool) {
         let is_signed = self.function.exprs[a].ty.scalar().is_some_and(Scalar::is_signed_int);
-        // A second load may give another value.
+        // A repeated load may return another value.
         let loads = |id| any_expr(self.function, id, &|kind| matches!(kind, ExprKind::Load(..)));
         if !is_signed || self.known.len() >= MOST || loads(a) || loads(b) {
             return;
@@ -171,7 +172,7 @@ impl DifferenceFinder<'_> {
         self.known.push(KnownDifference { larger, smaller, least });
     }
 
-    /// Forgets what is said of locals that some statements assign.
+    /// Drops the comparisons that read locals which some statements assign.
     fn forget(&mut self, list: &[Stmt]) {
         let mut assigned: Vec<LocalId> = Vec::new();
         for_each_stmt(list, &mut |stmt| assigned.extend(stmt.kind.assigned()));

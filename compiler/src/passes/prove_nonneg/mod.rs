@@ -2,8 +2,9 @@
 //! truncating ones.
 //!
 //! ```text
-//! $i = int64(threadIdx.x) + int64(blockIdx.x) * int64(blockDim.x)        the same
-//! store $x.data[wrap($i, $x.shape0)] = load $y.data[wrap($i // 2, …)]    store $x.data[$i] = load $y.data[div_nonneg($i, 2)]
+//! $i = int64(threadIdx.x) + …            the same
+//! store $x.data[wrap($i, $x.shape0)] =   store $x.data[$i] = load $y.data[div_nonneg($i, 2)]
+//!     load $y.data[wrap($i // 2, …)]
 //! ```
 //!
 //! [`Ranges`] gives the range of a value at its use; conditions bound differences ([`differences`]). Locals that are
@@ -31,7 +32,7 @@ pub(super) fn run(module: &mut Module) {
     }
 }
 
-/// The ranges, and in the module whether they are better for launches without negative integers
+/// The ranges. Records in the module whether they are better for launches without negative integers
 /// ([`Assumptions::nonneg`](weft_artifact::Facts)).
 fn ranges_and_gains(module: &mut Module) -> Vec<Ranges> {
     let takes_integers = module.kernel().is_some_and(|kernel| {
@@ -72,12 +73,12 @@ fn proofs(module: &Module, ranges: &[Ranges]) -> usize {
     found
 }
 
-/// Whether an integer is known not to be negative, after the pass, wherever it occurs.
+/// Whether an integer is known to be non-negative at every occurrence, after the pass.
 pub(super) fn is_nonneg(function: &Function, id: ExprId) -> bool {
     anywhere(function, id).is_nonneg()
 }
 
-/// The range of an expression by the marks of the locals alone.
+/// The range of an expression, by the marks of locals alone.
 fn anywhere(function: &Function, id: ExprId) -> Interval {
     let expr = &function.exprs[id];
     let all = Interval::of_type(expr.ty);
@@ -86,7 +87,7 @@ fn anywhere(function: &Function, id: ExprId) -> Interval {
     match expr.kind.class() {
         Class::Leaf(Leaf::Const(Const::Int(value))) => Interval::of(value),
         Class::Leaf(Leaf::Local(local)) if function.locals[local].nonneg => all.meet(Interval::new(0, i128::MAX)),
-        // Registers are counts and numbers from 0.
+        // Special registers are counts and indices, which start at 0.
         Class::Leaf(Leaf::Special(_)) => all.meet(Interval::new(0, i128::MAX)),
         Class::Arith(Arith::Unary(op, a)) if whole => Interval::unary(op, of(a), expr.ty),
         Class::Arith(Arith::Binary(op, a, b)) if whole => Interval::binary(op, of(a), of(b), expr.ty),
@@ -96,7 +97,7 @@ fn anywhere(function: &Function, id: ExprId) -> Interval {
     }
 }
 
-/// An absolute value is negative only as the type's minimum, which no extent brings into an array.
+/// Whether it is an absolute value: negative only for the type's minimum, which is out of bounds in any array.
 fn is_abs(function: &Function, id: ExprId) -> bool {
     matches!(function.exprs[id].kind, ExprKind::Unary(UnaryOp::Abs, _))
 }

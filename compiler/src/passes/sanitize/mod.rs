@@ -1,8 +1,8 @@
 //! Inserts the sanitizer's checks of synchronization, before the back end transforms it.
 //!
-//! Before each barrier and each operation of a warp stands a check with its mask, before each `return` of the kernel one
-//! that says so, and around each call of a function that tells of something, so that it is known which calls led there.
-//! Accesses need none: the back end tells of them as it meets them.
+//! The pass inserts a check with its mask before each barrier and each warp operation, a notification before each
+//! `return` of the kernel, and a pair of notifications around each call of a function with checks, for the call stack
+//! of reports. Accesses need no check in the IR: the back end instruments them.
 
 mod unwritten;
 
@@ -97,7 +97,7 @@ fn tell(function: &mut Function, block: &mut Block, is_kernel: bool, telling: &[
     *block = out;
 }
 
-/// The check before an operation, and what it takes.
+/// The check before an operation, and its operands.
 fn of_op(function: &mut Function, op: Op, args: &[ExprId], span: Span) -> Option<(Check, Vec<ExprId>)> {
     let (meets, shuffle) = match op {
         Op::Barrier | Op::BarrierReduce(_) => (SiteKind::Barrier, None),

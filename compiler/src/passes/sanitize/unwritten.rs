@@ -15,7 +15,7 @@ use crate::{
     source::Span,
 };
 
-/// Makes a function report its uses.
+/// Instruments the uses in a function.
 pub(super) fn follow(function: &mut Function) {
     let numbers = followed(function);
     if numbers.is_empty() {
@@ -124,7 +124,7 @@ impl UnwrittenTracker<'_> {
         }
     }
 
-    /// Reports uses of locals.
+    /// Emits the reports for uses of locals.
     fn used(&mut self, locals: &[LocalId], span: Span, out: &mut Block) {
         let mut numbers: Vec<LocalId> = locals.iter().filter_map(|local| self.numbers.get(local).copied()).collect();
         numbers.sort_by_key(|number| number.index());
@@ -134,13 +134,13 @@ impl UnwrittenTracker<'_> {
             let arg = self.local(number, span);
             let told = StmtKind::Op { op: Op::Check(Check::Used), results: Vec::new(), args: vec![arg] };
             let mut then = vec![Stmt { kind: told, span }];
-            // Once is enough.
+            // Each unwritten read is reported once.
             self.assign_zero(number, span, &mut then);
             out.push(Stmt { kind: StmtKind::If { cond, then, otherwise: Vec::new() }, span });
         }
     }
 
-    /// The shadow number of a value after its statement: that of a read in it, or of one of its locals.
+    /// The shadow number of a value after its statement: the number of a read in it, or that of one of its locals.
     fn number(&mut self, number: LocalId, parts: &ValueInputs, span: Span, out: &mut Block) {
         let mut of: Vec<LocalId> = parts.values.iter().filter_map(|local| self.numbers.get(local).copied()).collect();
         of.sort_by_key(|number| number.index());

@@ -102,7 +102,7 @@ fn read_counter(function: &mut Function, turn: &[Stmt], counter: LocalId) {
     }
 }
 
-/// The statements, with what they load from memory that may be loaded earlier in locals of its own.
+/// Moves loads that may be hoisted out of the statements, into new locals.
 fn loads_apart(function: &mut Function, turn: &[Stmt], may_load: &dyn Fn(&Function, ExprId) -> bool) -> Vec<Stmt> {
     let mut apart = Vec::new();
     for stmt in turn {
@@ -141,7 +141,7 @@ fn reads(function: &Function, block: &[Stmt], read: &mut BTreeSet<LocalId>) {
     });
 }
 
-/// Whether a value is made of such locals and of what may be loaded earlier.
+/// Whether a value is computed only from such locals and loads that may be hoisted.
 fn can_move(
     function: &Function,
     value: ExprId,
@@ -159,8 +159,8 @@ fn can_move(
 
 /// Emits `count` consecutive iterations. The statements in `front` of all iterations come first. If the loop changes
 /// global memory, the order is: the loads of all iterations, the values computed from them, then the loads that depend
-/// on those. (With atomic operations on shared memory, each iteration's computations follow its loads: a histogram of
-/// the plane took 1.29 of its time with all loads first.)
+/// on those. With atomic operations on shared memory, each iteration's computations directly follow its loads: a
+/// histogram of the plane took 1.29 times as long with all loads first.
 pub(super) fn turns(
     function: &mut Function,
     strided: &Strided,
@@ -265,7 +265,7 @@ fn ahead(function: &mut Function, stmt: &mut Stmt, strided: &Strided, turns: i12
     }
 }
 
-/// The expressions of a statement and of those in it.
+/// The expressions of a statement and of nested statements.
 fn exprs(function: &Function, stmt: &Stmt) -> Vec<ExprId> {
     let mut found = Vec::new();
     for_each_stmt(std::slice::from_ref(stmt), &mut |stmt| {

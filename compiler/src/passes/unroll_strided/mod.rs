@@ -8,7 +8,7 @@
 //! } step {                                       $c = $c + $s
 //!     $c = $c + $s                               …three times more
 //! }                                          }
-//!                                            loop { …as before, for the turns that are left }
+//!                                            loop { …as before, for the remaining iterations }
 //! ```
 //!
 //! LLVM unrolls loops with a step of one. It skips strided ones, since their trip count is a division; the test above
@@ -38,9 +38,9 @@ const TURNS: i128 = 4;
 /// The unroll factor of a short loop that changes only locals, so that more loads are in flight. A loop unrolled by
 /// [`TURNS`] follows it, for the remainder.
 const TURNS_OF_READS: i128 = 8;
-/// The most expressions that the body of a short loop has.
+/// The maximum number of expressions of a short loop's body.
 const SHORT: usize = 48;
-/// Strides beyond are left alone, so that a multiple cannot overflow.
+/// The maximum stride, so that a multiple cannot overflow.
 const LARGEST_STRIDE: i128 = 1 << 60;
 
 /// Runs the pass.
@@ -55,18 +55,18 @@ pub(super) fn run(module: &mut Module) {
     }
 }
 
-/// Global memory that no store changes while the kernel runs.
+/// The global memory that no store changes while the kernel runs.
 struct Constant {
     /// By local: the parameters that it may point into.
     origins: Vec<Params>,
-    /// By parameter.
+    /// By parameter: whether it is never written.
     never_written: Vec<bool>,
-    /// Locals that are made of the number of blocks.
+    /// Locals that are computed from the grid's size.
     of_grid: BTreeSet<LocalId>,
 }
 
 impl Constant {
-    /// `None` where nothing is known of any.
+    /// `None` if there is no information.
     fn of(module: &Module) -> Option<Self> {
         let (never_written, kernel) = (never_written(module)?, module.kernel()?);
         Some(Self { origins: origins_of_kernel(module, kernel), never_written, of_grid: of_grid(kernel) })
@@ -86,7 +86,7 @@ struct Strided {
     stride: ExprId,
 }
 
-/// The locals that are made of the number of blocks, each through others, too.
+/// The locals that are computed from the grid's size, directly or through others.
 fn of_grid(function: &Function) -> BTreeSet<LocalId> {
     let mut found = BTreeSet::new();
     loop {
@@ -102,7 +102,7 @@ fn of_grid(function: &Function) -> BTreeSet<LocalId> {
     }
 }
 
-/// Whether a value is made of the number of blocks, or of such locals.
+/// Whether a value is computed from the grid's size, or from such locals.
 fn mentions_grid(function: &Function, root: ExprId, of_grid: &BTreeSet<LocalId>) -> bool {
     let mut mentions = false;
     for_each_expr(function, root, &mut |id| {
@@ -285,7 +285,8 @@ fn unrolled(
     Stmt { kind: StmtKind::Loop { body, step: Block::new() }, span }
 }
 
-/// `(counter < stop) & (min(stop, …) - counter > (turns - 1) * stride)`, and that the stride is positive and not too large.
+/// `(counter < stop) & (min(stop, …) - counter > (turns - 1) * stride)`, and that the stride is positive and not too
+/// large.
 ///
 /// The counter is not negative, so below `stop` the difference cannot overflow. The minimum is one stride or more below
 /// the maximum of the type, so adding a stride does not overflow either. The loops that follow run the remaining

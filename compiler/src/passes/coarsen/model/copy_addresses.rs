@@ -1,8 +1,8 @@
-//! Where the copies of a thread access memory: addresses as polynomials, so that equal ones are counted once.
+//! The addresses that the copies of a thread access, as polynomials, so that equal addresses are counted once.
 //!
-//! `u[i + 1, j]` of one copy and `u[i, j]` of the next one are the same element. An address becomes a sum of products of
-//! *atoms*: locals that are assigned more than once, registers, and operations of which no more is known. Integers are taken
-//! for exact: this is an estimate, on which no code rests.
+//! `u[i + 1, j]` of one copy and `u[i, j]` of the next one are the same element. An address is a sum of products of
+//! *atoms*: locals that are assigned more than once, registers, and opaque operations. Integers are treated as
+//! unbounded: the result is only used for estimates.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -17,34 +17,34 @@ use crate::{
     passes::coarsen::{CopyLocals, order::step, vary::Vary},
 };
 
-/// Products of a sum, and factors of a product, beyond which an expression is an atom.
+/// The maximum number of terms of a sum, and of factors of a term. A larger expression is an atom.
 const MOST_TERMS: usize = 24;
 const MOST_FACTORS: usize = 4;
 
-/// A sum of products: for the atoms of each product its factor. No atoms are the constant.
+/// A polynomial: the coefficient of each product of atoms. The constant is the term without atoms.
 pub(super) type Sum = BTreeMap<Vec<u32>, i128>;
 
-/// What an atom is.
+/// An indivisible part of a polynomial.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Atom {
-    /// A local, of a copy where it varies.
+    /// A local; of this copy, if it varies.
     Local(usize, [u32; 3]),
-    /// How far the counter of a loop has come.
+    /// The distance of an induction variable from its start value.
     Turn(usize),
     Special(SpecialRegister),
     Base(Base),
-    /// Any operation, by its name and what it is of.
+    /// Any other operation: its name and its operands.
     Other(String, Vec<Vec<(Vec<u32>, i128)>>),
 }
 
-/// How a local gets its value.
+/// The definition of a local.
 #[derive(Clone, Copy)]
 enum LocalSource {
-    /// In one place.
+    /// It has a single assignment.
     Value(ExprId),
-    /// It counts from there, in steps that are the same for the copies.
+    /// It is an induction variable with this start value, and a step that is uniform over the copies.
     Counter(ExprId),
-    /// Otherwise.
+    /// Any other.
     Any,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct CopyAddresses<'a> {
     sources: Vec<LocalSource>,
     atoms: HashMap<Atom, u32>,
     locals: HashMap<(usize, [u32; 3]), Sum>,
-    /// Locals whose value is being looked at: one that leads back to itself is an atom.
+    /// Locals whose definition is being expanded. A local that depends on itself is an atom.
     open: Vec<LocalId>,
 }
 
@@ -74,7 +74,7 @@ impl<'a> CopyAddresses<'a> {
         }
     }
 
-    /// The value of an integer, or the bytes of an address, for a copy.
+    /// The polynomial of an integer, or of an address in bytes, for a copy.
     pub(super) fn sum(&mut self, root: ExprId, copy: [u32; 3]) -> Sum {
         match self.function.class(root) {
             Class::Leaf(Leaf::Const(Const::Int(value))) => constant(value),
@@ -149,7 +149,7 @@ impl<'a> CopyAddresses<'a> {
         self.atom(Atom::Other(format!("{kind:?}: {}", expr.ty), operands))
     }
 
-    /// A sum, or an atom in its place if it is long.
+    /// The sum, or an atom if it is too large.
     fn bounded(&mut self, root: ExprId, copy: [u32; 3], sum: Sum) -> Sum {
         if sum.len() <= MOST_TERMS && sum.keys().all(|atoms| atoms.len() <= MOST_FACTORS) {
             return sum;
@@ -164,7 +164,7 @@ impl<'a> CopyAddresses<'a> {
     }
 }
 
-/// The number of the copy along the axes in which a local varies.
+/// The index of the copy, restricted to the axes along which a local varies.
 fn own(vary: &[Rc<Vary>; 3], local: LocalId, copy: [u32; 3]) -> [u32; 3] {
     let mut own = copy;
     for (number, vary) in own.iter_mut().zip(vary) {
@@ -175,7 +175,7 @@ fn own(vary: &[Rc<Vary>; 3], local: LocalId, copy: [u32; 3]) -> [u32; 3] {
     own
 }
 
-/// A sum apart from its constant, and that.
+/// Splits a sum into its other terms and its constant.
 pub(super) fn split(mut sum: Sum) -> (Sum, i128) {
     let constant = sum.remove(&Vec::new()).unwrap_or(0);
     (sum, constant)
@@ -208,7 +208,7 @@ fn product(a: &Sum, b: &Sum) -> Sum {
     all
 }
 
-/// By the local's index.
+/// By the local's index: its definition.
 fn sources(function: &Function, vary: &[Rc<Vary>; 3]) -> Vec<LocalSource> {
     let mut values: Vec<Vec<Option<ExprId>>> = vec![Vec::new(); function.locals.len()];
     for param in &function.params {

@@ -24,7 +24,7 @@ impl Data {
         }
     }
 
-    /// Whether data decides a condition.
+    /// Whether a condition depends on data.
     pub(super) fn decides(&self, function: &Function, root: ExprId) -> bool {
         let mut found = false;
         for_each_expr(function, root, &mut |id| {
@@ -37,7 +37,7 @@ impl Data {
         found
     }
 
-    /// Whether some statements are left by a jump on which data decides that differs between copies.
+    /// Whether some statements have an exit with a data-dependent condition that varies over the copies.
     pub(super) fn leaves(&self, vary: &Vary, function: &Function, block: &[Stmt]) -> bool {
         self.jumps(function, block, &|cond| vary.expr(function, cond))
     }
@@ -53,7 +53,7 @@ impl Data {
         found
     }
 
-    /// `inside`: data decides whether the statements are done.
+    /// `inside`: whether the execution of the statements depends on data.
     fn block(&mut self, function: &Function, block: &Block, mut inside: bool) {
         for stmt in block {
             let from_data = match &stmt.kind {
@@ -63,7 +63,7 @@ impl Data {
                     let decided = self.decides(function, *cond);
                     self.block(function, then, inside || decided);
                     self.block(function, otherwise, inside || decided);
-                    // So is the code after a jump.
+                    // The code after a conditional exit depends on the condition, too.
                     inside |= decided && (escapes(then).any() || escapes(otherwise).any());
                     false
                 }

@@ -7,8 +7,9 @@ use crate::{
     ir::{Block, Class, Function, LocalId, Stmt, StmtKind, Type, for_each_expr},
 };
 
-/// Registers of any thread, and the part of what is alive that needs one: indices of 64 bits become 32, and part of an address,
-/// and values are computed again. Fitted to ptxas 13.5 for the kernels of `tests/benchmarks/suite`.
+/// The registers that any thread needs, and the fraction of the live values that occupies a register: 64-bit indices
+/// become 32-bit ones or parts of addresses, and some values are rematerialized. Fitted to ptxas 13.5 for the kernels
+/// of `tests/benchmarks/suite`.
 const ALWAYS: f64 = 10.0;
 const HELD: f64 = 0.7;
 
@@ -17,13 +18,13 @@ type Live = Vec<bool>;
 
 /// The copies whose registers are estimated.
 pub(super) struct Copies<'a> {
-    /// How many different values the copies of a thread have in a local.
+    /// The number of different values of a local over the copies of a thread.
     pub(super) of_local: &'a dyn Fn(LocalId) -> f64,
-    /// How many different loads an expression makes for them.
+    /// The number of different loads of an expression over the copies.
     pub(super) of_load: &'a dyn Fn(crate::ir::ExprId) -> f64,
 }
 
-/// The most registers of 32 bits that are alive at a time.
+/// The maximum number of 32-bit registers that are live at a time.
 pub(super) fn registers(function: &Function, copies: &Copies<'_>) -> f64 {
     let mut walk = LivenessEstimate { function, copies, most: 0.0, leave: Vec::new(), next: Vec::new() };
     walk.block(&function.body, vec![false; function.locals.len()]);
@@ -36,7 +37,7 @@ struct LivenessEstimate<'a> {
     most: f64,
     /// The live locals after each open loop.
     leave: Vec<Live>,
-    /// The live locals at the end of an iteration of it.
+    /// The live locals at the end of an iteration of each open loop.
     next: Vec<Live>,
 }
 
@@ -96,7 +97,7 @@ fn joined(a: &Live, b: &Live) -> Live {
     a.iter().zip(b).map(|(a, b)| *a || *b).collect()
 }
 
-/// Registers of a value.
+/// The number of 32-bit registers of a value.
 fn words(ty: Type) -> f64 {
     match ty {
         Type::Scalar(scalar) if scalar.size_bytes() <= 4 => 1.0,

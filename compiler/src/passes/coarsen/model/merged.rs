@@ -12,16 +12,17 @@ use crate::{
     passes::coarsen::refuse,
 };
 
-/// Blocks in one beyond which nothing is estimated, where operands are shared.
+/// The maximum number of merged blocks that is estimated, for kernels whose blocks share operands.
 const MOST_BLOCKS: u32 = 8;
 /// The number of candidates that are retained.
 pub(super) const MOST_KEPT: usize = 3;
-/// Operands are shared if a thread of the program's has at most this part of its loads in loops left.
+/// Blocks share operands if merging reduces a thread's loads in loops to this fraction or less.
 const SHARED_LOADS: f64 = 0.8;
-/// The part of what is gained in loops of unknown length that is believed. Loads are shared there, so it is more than for
-/// other copies: a naive product by hand with 2x2 blocks in one takes 0.67 of its time on an H200, and so says the formula.
+/// The fraction of the estimated gain that is assumed in loops of unknown trip count. Loads are shared there, so it is
+/// larger than for other copies: a naive matrix product with 2x2 blocks merged by hand takes 0.67 of its time on an
+/// H200, which agrees with this factor.
 pub(super) const GAIN_IN_LOOPS: f64 = 0.75;
-/// In a kernel without loops block launches count if their time times this factor dominates.
+/// In a kernel without loops, block launches matter if their time times this factor dominates.
 const BEGINNINGS: f64 = 2.0;
 /// Merging is considered if its time is at most this many thousandths of that of the best other candidate: in loops,
 /// where the estimate is rough, and without.
@@ -47,7 +48,7 @@ pub(super) fn worth_a_look(
         return Ok(if is_wide { Vec::new() } else { of_light(plain, blocks, threads, estimate) });
     }
     let two = |along: bool| if along { 2 } else { 1 };
-    // With blocks merged a loop may be one in which they wait for each other.
+    // After blocks are merged, a loop may be one in which they wait for each other.
     let Ok(first) = estimate(Factors::of_blocks([two(along_x), two(along_y), 1])) else { return Ok(Vec::new()) };
     let shares = |one: &Estimate| plain.loads > 0.0 && one.loads <= plain.loads * SHARED_LOADS;
     if !shares(&first) {
@@ -66,7 +67,7 @@ pub(super) fn worth_a_look(
     Ok(found)
 }
 
-/// Those for a kernel without loops: factors of blocks, and of threads along one axis with blocks along another one.
+/// The estimates for a kernel without loops: factors of blocks, also with factors of threads along another axis.
 fn of_light(
     plain: &Estimate,
     blocks: [bool; 2],

@@ -1,26 +1,27 @@
-//! Which factors are worth it: an estimate of the time of each, from what a thread does ([`work`]), the registers that it
-//! needs ([`live`]), and what both leave of a multiprocessor's threads.
+//! Profitability: estimates the time of each tuple of factors from the work of a thread ([`work`]), the registers that
+//! it needs ([`live`]), and the resulting occupancy.
 //!
-//! Four things are done beside each other: what memory gives, the instructions and accesses of a multiprocessor, the
-//! waits of the warps that it has at a time, and the beginnings of blocks. The longest counts most, the others a little, as they never overlap entirely. What
-//! a thread takes to begin and to end comes on top:
+//! The model has four resources that are used concurrently: memory bandwidth, issue slots and load/store units, the
+//! latencies that the resident warps hide, and block launches. A norm combines them, in which the largest one
+//! dominates, as they never overlap perfectly. The overhead of starting and ending a thread is added:
 //!
 //! ```text
-//! time = (memory^4 + issue^4 + waits^4 + launch^4)^(1/4) + start      each for a warp of the program's
-//! memory = bytes / bandwidth                                          issue = instructions / 4 + parts of accesses
-//! waits = cycles that a warp waits / warps at a time                  launch = cycles from one block to the next
-//! start = cycles / warps at a time, none with barriers
+//! time = (memory^4 + issue^4 + waits^4 + launch^4)^(1/4) + start      each per warp of the original launch
+//! memory = bytes / bandwidth                                          issue = instructions / 4 + transactions
+//! waits = latency of a warp / resident warps                          launch = cycles between two block launches
+//! start = cycles / resident warps, 0 for kernels with barriers
 //! ```
 //!
-//! A GPU begins a block a cycle, for all of its multiprocessors: kernels of 2^18 blocks of 256 threads that do little took 161
-//! microseconds on an H100 and an H200 however many threads of a block were one, and less only with blocks merged.
+//! A GPU launches one block per cycle, over all of its multiprocessors. Kernels of 2^18 blocks of 256 threads with
+//! little work took 161 microseconds on an H100 and an H200, however many threads were coarsened; only merged blocks
+//! took less.
 //!
-//! With barriers nothing was gained by fewer beginnings where that was measured (a transpose, a sum, a softmax on an H200):
-//! others of the multiprocessor's blocks fill the time.
+//! In kernels with barriers (a transpose, a sum, a softmax on an H200), a smaller launch overhead gained nothing: other
+//! blocks of the multiprocessor fill the time.
 //!
-//! Nothing of a launch is known here: a launch looks whether its block can be divided so, and is large enough. The figures
-//! are those of an H100 in cycles, as its documents have them or as others have measured them; `tests/benchmarks/coarsening.py`
-//! measures what comes of them.
+//! The launch configuration is unknown here. The launch tests whether the factors divide its block, and whether it is
+//! large enough. The figures are those of an H100, in cycles, from its documentation or published measurements;
+//! `tests/benchmarks/coarsening.py` measures the quality of the estimates.
 
 mod copy_addresses;
 mod data;
@@ -43,23 +44,24 @@ use crate::ir::{
     for_each_expr_of_block, for_each_stmt,
 };
 
-/// Copies of a thread beyond which nothing is estimated.
+/// The maximum number of copies of a thread that is estimated.
 const MOST_COPIES: u32 = 4;
 /// The number of candidates that are retained.
 const MOST_KEPT: usize = 6;
-/// Threads of a block of which nothing is known.
+/// The assumed number of threads of a block.
 const BLOCK: f64 = 256.0;
-/// Instructions that a multiprocessor begins in a cycle, of a warp each: its four parts one each.
+/// Warp instructions that a multiprocessor issues per cycle: one in each of its four partitions.
 const ISSUES: f64 = 4.0;
-/// Bytes of device memory for one of 132 multiprocessors in a cycle of 1.7 GHz, at 4.8 TB/s.
+/// Bytes of device memory per multiprocessor and cycle, for 132 multiprocessors, 1.7 GHz and 4.8 TB/s.
 const BYTES: f64 = 21.0;
-/// Cycles until device memory answers; until the caches of the multiprocessor do; that threads wait for each other.
+/// Latencies in cycles: of device memory; of the multiprocessor's caches; of a barrier.
 const FAR: f64 = 600.0;
 const NEAR: f64 = 33.0;
 const BARRIER: f64 = 30.0;
-/// Cycles of a thread besides: a block is placed, its arguments are read, its index is computed, and the block's end is noted.
+/// Fixed cycles of a thread: the block is scheduled, its arguments are loaded, its index is computed, and the block
+/// retires.
 const START: f64 = 500.0;
-/// Cycles from the beginning of one of a multiprocessor's blocks to that of the next: there are 132, and one begins a cycle.
+/// Cycles between two block launches on the same multiprocessor: one of 132 multiprocessors gets a block per cycle.
 const LAUNCH: f64 = 132.0;
 /// The resources of a multiprocessor: warps, 32-bit registers, bytes of shared memory, blocks; and the overhead of a
 /// block's shared memory.
@@ -68,22 +70,24 @@ const REGISTERS: f64 = 65_536.0;
 const SHARED: f64 = 233_472.0;
 const BLOCKS: f64 = 32.0;
 const SHARED_OF_BLOCK: f64 = 1024.0;
-/// The part of what is gained in loops of unknown length that is believed: each copy has its own loads there, and LLVM and ptxas
-/// unroll less of a longer body.
+/// The fraction of the estimated gain that is assumed in loops of unknown trip count: each copy has its own loads
+/// there, and LLVM and ptxas unroll a longer body less.
 const GAIN_IN_LOOPS: f64 = 0.5;
 /// The cost factor of copies along x whose accesses do not merge.
 const APART: f64 = 1.1;
-/// The fewest threads of a block, and of one that has barriers: while some wait at one, others of the block must have work.
+/// The minimum number of threads of a block, and of a block with barriers: while some warps wait, others must have
+/// work.
 const FEWEST: u32 = 32;
 const FEWEST_WITH_BARRIERS: u32 = 128;
-/// Registers of a thread beyond which the estimate is not trusted: few warps are left, and some may be kept in memory.
+/// The maximum number of registers for which the estimate is trusted: beyond it occupancy is low, and values may be
+/// spilled.
 const MOST_REGISTERS: f64 = 128.0;
 
 /// The estimate for one tuple of factors.
 #[derive(Clone, Copy, Debug)]
 struct Estimate {
     factors: Factors,
-    /// Of a warp of the program's, by parts.
+    /// Cycles per warp of the original launch, by resource.
     memory: f64,
     issue: f64,
     waits: f64,
@@ -91,9 +95,9 @@ struct Estimate {
     start: f64,
     registers: f64,
     warps: f64,
-    /// Loads from memory in loops, of a thread of the program's, whose address depends on the thread.
+    /// Loads from memory in loops whose address depends on the thread, per thread of the original launch.
     loads: f64,
-    /// It has barriers; loops of unknown length; copies along x whose accesses do not merge.
+    /// It has barriers; loops of unknown trip count; copies along x whose accesses do not merge.
     has_barriers: bool,
     has_loops: bool,
     is_apart: bool,
@@ -106,7 +110,7 @@ impl Estimate {
         self.registers <= MOST_REGISTERS && !(self.has_barriers && self.factors.threads[0] > 1)
     }
 
-    /// The fewest threads that may be left of a block: of merged ones all are.
+    /// The minimum number of threads of a coarsened block. Merged blocks have all their threads.
     fn fewest(&self) -> u32 {
         if self.factors.threads_in_one() == 1 {
             1
@@ -117,7 +121,7 @@ impl Estimate {
         }
     }
 
-    /// Its time as a part of that of the kernel as it is.
+    /// Its time relative to the unchanged kernel.
     fn share(&self, plain: &Self) -> f64 {
         let share = self.time() / plain.time();
         let believed = match (self.has_loops, self.factors.blocks_in_one()) {
@@ -170,7 +174,7 @@ pub(super) fn candidates(module: &Module) -> Result<(Vec<Candidate>, String), St
     let wide: Vec<Factors> =
         found.iter().filter(|one| one.factors.threads[0] > 1 && !one.is_apart).map(|one| one.factors).collect();
     let threads = ranked(found, &plain);
-    // Copies whose accesses become wide ones keep memory as busy as it can be.
+    // Copies whose accesses merge already use the full memory bandwidth.
     let is_wide = threads.first().is_some_and(|best| wide.contains(&best.factors));
     let merged = ranked(merged::worth_a_look(module, &plain, axes, is_wide, &estimate)?, &plain);
     let merged = if merged::win(&plain, &merged, &threads) { merged } else { Vec::new() };
@@ -184,7 +188,7 @@ pub(super) fn candidates(module: &Module) -> Result<(Vec<Candidate>, String), St
     Ok((candidates, sentence))
 }
 
-/// Those that launches may have, the best ones first; of those that are about as good the one with the fewest copies.
+/// The candidates that launches may have, the best ones first; among about equal ones the one with the fewest copies.
 fn ranked(mut found: Vec<Estimate>, plain: &Estimate) -> Vec<Candidate> {
     let share = |estimate: &Estimate| (estimate.share(plain) * 1000.0).round() as u32;
     found.retain(Estimate::is_allowed);
@@ -199,7 +203,7 @@ fn ranked(mut found: Vec<Estimate>, plain: &Estimate) -> Vec<Candidate> {
     found.iter().map(candidate).collect()
 }
 
-/// One line for people.
+/// One line of the remark.
 fn told(one: &Estimate, plain: &Estimate, share: u32) -> String {
     let factors = one.factors;
     let percent = |part: f64, whole: f64| if whole > 0.0 { (part / whole * 100.0).round() } else { 100.0 };
@@ -218,8 +222,8 @@ fn told(one: &Estimate, plain: &Estimate, share: u32) -> String {
     )
 }
 
-/// Whether the accesses to global memory of copies that are neighbors along x can be one, if the arrays begin where accesses of
-/// any width may: whether each lies a multiple of that behind.
+/// Whether the accesses to global memory of copies adjacent along x can merge into one, if the arrays are aligned for
+/// accesses of any width: whether the offset of each access is a multiple of the width.
 pub(super) fn merges(prepared: &Prepared) -> bool {
     let (function, vary) = (prepared.function(), &prepared.varied().along);
     let mut places = CopyAddresses::new(function, prepared.copies, vary);
@@ -248,11 +252,11 @@ pub(super) fn merges(prepared: &Prepared) -> bool {
     all
 }
 
-/// What differs between the copies of a prepared kernel. Where there are none along an axis that is the same for all such axes.
+/// The uniformity of values over the copies of a prepared kernel. All axes without copies share one result.
 pub(super) struct Varied {
     /// By axis.
     along: [Rc<Vary>; 3],
-    /// Along any.
+    /// Over all copies.
     any: Rc<Vary>,
 }
 
@@ -287,7 +291,7 @@ struct KernelQueries<'a> {
     prepared: &'a Prepared,
     places: RefCell<CopyAddresses<'a>>,
     differs: RefCell<HashMap<ExprId, Rc<[bool]>>>,
-    /// By expression.
+    /// By expression: whether it depends on the thread.
     of_thread: Vec<bool>,
 }
 
@@ -302,8 +306,8 @@ impl<'a> KernelQueries<'a> {
         Self { prepared, places, differs: RefCell::default(), of_thread }
     }
 
-    /// By axis that the kernel asks for: whether an address is another one for each thread along it. Addresses are the kernel's
-    /// own.
+    /// By axis along which the kernel reads an index: whether the address varies over the threads along it. The address
+    /// must be one of the kernel's own.
     fn differs(&self, id: ExprId) -> Rc<[bool]> {
         if let Some(known) = self.differs.borrow().get(&id) {
             return Rc::clone(known);
@@ -325,7 +329,7 @@ impl<'a> KernelQueries<'a> {
 fn estimate(module: &Module, of: &Prepared, asked: &KernelQueries<'_>, factors: Factors) -> Result<Estimate, String> {
     let (function, copies, Varied { along, any }) = (of.function(), of.copies, of.varied());
     let differs = |id| asked.differs(id);
-    // What came with the registers' other names has other numbers there, or none.
+    // Expressions that replace special registers have other indices in that kernel, or do not exist there.
     let is_of_thread = |id: ExprId| id.index() >= of.own || asked.of_thread.get(id.index()).copied().unwrap_or(true);
     let varies = [0, 1, 2].map(|axis| along[axis].exprs(function));
     let analysed = work::Kernel {
@@ -368,8 +372,8 @@ fn timed(work: &Work, factors: Factors, registers: f64, warps: f64) -> Estimate 
     }
 }
 
-/// Warps of a launch that a multiprocessor has at a time, for blocks of [`BLOCK`] threads of the program's, of which so many
-/// are one.
+/// The number of resident warps of a multiprocessor, for original blocks of [`BLOCK`] threads, with `in_one` threads
+/// coarsened into one.
 fn warps(registers: f64, shared: f64, in_one: f64) -> f64 {
     let allocated = (registers / 8.0).ceil() * 8.0;
     let of_block = (BLOCK / in_one / 32.0).max(1.0);
@@ -379,7 +383,7 @@ fn warps(registers: f64, shared: f64, in_one: f64) -> f64 {
     blocks * of_block
 }
 
-/// Bytes that the starts of arrays are known to be multiples of, besides their elements' own.
+/// The assumed alignment of arrays in bytes, besides that of their elements.
 fn alignment(module: &Module) -> i128 {
     if module.assumptions.aligned { i128::from(ALIGNED) } else { 1 }
 }

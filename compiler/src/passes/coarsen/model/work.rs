@@ -22,12 +22,12 @@ use crate::{
     },
 };
 
-/// The assumed trip count of a loop without a constant one, and the most iterations that are counted of one that has.
+/// The assumed trip count of a loop of unknown trip count, and the maximum that is counted for a constant one.
 const TURNS: f64 = 16.0;
 const MOST_TURNS: f64 = 64.0;
 /// The number of iterations of an innermost loop whose loads are in flight together: LLVM, or a pass, unrolls it.
 const TURNS_TOGETHER: f64 = 4.0;
-/// Bytes that a multiprocessor's cache gives a warp at a time, by the threads of a warp.
+/// Bytes per thread of a warp that the L1 cache delivers in one transaction.
 const BYTES_A_THREAD: i64 = 4;
 /// The most bytes of one access.
 const WIDEST: i128 = 16;
@@ -37,12 +37,12 @@ const SCATTERED: f64 = 8.0;
 /// The total work of a thread of the launch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Work {
-    /// Instructions of a warp, and issue slots of load and store units for its accesses.
+    /// Instructions of a warp, and transactions of its accesses.
     pub(super) issues: f64,
     pub(super) turns: f64,
     /// Bytes that a thread loads or stores beyond those that it shares with other threads.
     pub(super) bytes: f64,
-    /// Times it waits: for memory, for what is near, for the other threads of its block.
+    /// The number of waits: for memory, for caches, for barriers.
     pub(super) far_waits: f64,
     pub(super) near_waits: f64,
     pub(super) barriers: f64,
@@ -52,32 +52,33 @@ pub(super) struct Work {
     pub(super) has_loops: bool,
 }
 
-/// Why a kernel is left alone, whatever the factors.
+/// The reason why a kernel is not coarsened, whatever the factors.
 pub(super) type Refusal = &'static str;
 
-/// The analyses of a kernel whose registers are those of the program, with the numbers of copies as locals.
+/// The analyses of a kernel that has locals for the indices of copies, and special registers with the original launch's
+/// values.
 pub(super) struct Kernel<'a> {
     pub(super) function: &'a Function,
-    /// By axis: what differs between copies along it.
+    /// By axis: the values that vary over the copies along it.
     pub(super) vary: &'a [Rc<Vary>; 3],
-    /// By axis and expression: the same.
+    /// By axis and expression: whether the expression varies.
     pub(super) varies: &'a [Vec<bool>; 3],
     /// The values that vary over any copies.
     pub(super) any: &'a Vary,
-    /// By axis: copies of a thread.
+    /// By axis: the number of copies.
     pub(super) factors: [u32; 3],
-    /// The locals that stand for the number of the copy.
+    /// The locals with the indices of the copy.
     pub(super) copies_of: CopyLocals,
-    /// For each axis that the kernel reads: whether the address varies over the program's threads along it.
+    /// For each axis that the kernel reads: whether the address varies over the original threads along it.
     pub(super) differs: &'a dyn Fn(ExprId) -> Rc<[bool]>,
     /// Whether an expression depends on the thread at all.
     pub(super) is_of_thread: &'a dyn Fn(ExprId) -> bool,
-    /// Bytes that the start of each array of the arguments is a multiple of; its element's own at least.
+    /// The alignment of each array argument in bytes, if it is larger than that of its elements.
     pub(super) alignment: i128,
 }
 
 impl Kernel<'_> {
-    /// How many different values the copies of a thread have of something.
+    /// The number of different values of something over the copies of a thread.
     fn times(&self, varies: impl Fn(usize) -> bool) -> f64 {
         (0..3).filter(|axis| varies(*axis)).map(|axis| f64::from(self.factors[axis])).product()
     }
@@ -95,7 +96,7 @@ impl Kernel<'_> {
     }
 }
 
-/// Adds up what the thread does.
+/// Estimates the work of a thread.
 pub(super) fn of(kernel: &Kernel<'_>, places: &mut CopyAddresses<'_>) -> Result<Work, Refusal> {
     let data = Data::of(kernel.function);
     let growths = growths(kernel.function, kernel.copies_of);
@@ -113,7 +114,7 @@ struct WorkEstimate<'a, 'b> {
 }
 
 impl WorkEstimate<'_, '_> {
-    /// Statements that are done so often. `apart`: each copy does them alone.
+    /// Statements that run `weight` times. `apart`: each copy runs them separately.
     fn block(&mut self, block: &Block, weight: f64, apart: bool) -> Result<(), Refusal> {
         let kernel = self.kernel;
         let function = kernel.function;
@@ -123,7 +124,8 @@ impl WorkEstimate<'_, '_> {
             for root in stmt.kind.exprs() {
                 for_each_expr(function, root, &mut |id| {
                     let times = if apart { kernel.copies() } else { kernel.of_expr(id) };
-                    // What is the same for the copies mostly is so for turns, of which several become one.
+                    // A value that is uniform over copies is mostly loop-invariant, too, and computed once per unrolled
+                    // body.
                     let once = if (kernel.is_of_thread)(id) { 1.0 } else { together };
                     self.work.issues += weight * times / once * slots(function, id);
                     if let Class::Load(pointer) = function.class(id) {
@@ -135,7 +137,7 @@ impl WorkEstimate<'_, '_> {
                 StmtKind::Store { pointer, .. } => stores.push(*pointer),
                 StmtKind::Op { op: Op::Barrier | Op::BarrierReduce(_), .. } => self.work.barriers += weight,
                 StmtKind::Op { args, .. } => {
-                    // Each copy's own, one after the other.
+                    // Each copy has its own operation, and they run one after the other.
                     self.work.issues += weight * kernel.copies();
                     self.work.turns += weight * kernel.copies() * SCATTERED * args.len().min(1) as f64;
                 }
@@ -170,14 +172,14 @@ impl WorkEstimate<'_, '_> {
         Ok(())
     }
 
-    /// Adds up accesses that stand together, equal ones of several copies once. Whether one of them goes far: to memory that
-    /// the threads do not share.
+    /// Adds the accesses of adjacent statements; equal addresses of several copies count once. Returns whether one of
+    /// them goes to device memory: to an address that threads do not share.
     fn accesses(&mut self, pointers: &[ExprId], weight: f64, apart: bool, loads: bool) -> bool {
         let [x, y, z] = self.kernel.factors;
         let mut far = false;
         let mut of_threads = HashSet::new();
         let mut bytes_of = BTreeMap::new();
-        // By what is not constant of an address: the constants, each with its pointer.
+        // Grouped by the variable part of the address: the constant offsets, each with its pointer.
         let mut groups: BTreeMap<(i128, Sum), BTreeMap<i128, ExprId>> = BTreeMap::new();
         for &pointer in pointers {
             let Type::Ptr(elem, space) = self.kernel.function.exprs[pointer].ty else { continue };
@@ -229,7 +231,8 @@ impl WorkEstimate<'_, '_> {
         far
     }
 
-    /// How many accesses that lie side by side are one: the widest whose place is known to be a multiple of its width.
+    /// The number of adjacent accesses that merge into one: the widest access whose address is known to be aligned to
+    /// its width.
     fn run(&self, rest: &Sum, places: &[(i128, ExprId)], size: i128) -> usize {
         let first = places[0].0;
         let beside = |(at, (constant, _)): (usize, &(i128, ExprId))| *constant == first + at as i128 * size;
@@ -250,13 +253,13 @@ impl WorkEstimate<'_, '_> {
             .unwrap_or(1)
     }
 
-    /// How many parts of the cache's width an access of a warp has.
+    /// The number of transactions of an access of a warp.
     fn parts(&self, pointer: ExprId, width: i128) -> f64 {
         let growth = growth(self.kernel.function, &self.growths, pointer);
         let is_shared = matches!(self.kernel.function.exprs[pointer].ty, Type::Ptr(_, Space::Shared));
         let beside = match growth {
             Growth::By(0) => return 1.0,
-            // Threads that meet in a bank.
+            // Bank conflicts.
             Growth::By(bytes) if is_shared => {
                 let words = bytes.unsigned_abs() / BYTES_A_THREAD.unsigned_abs();
                 if words == 0 { 1.0 } else { f64::from(1_u32 << words.trailing_zeros().min(5)) }
@@ -268,13 +271,13 @@ impl WorkEstimate<'_, '_> {
     }
 }
 
-/// Instructions of an integer operation: a part of them becomes the same one, or a part of an address.
+/// The cost of an integer operation: some are eliminated as common subexpressions, or become part of an address.
 const INTEGER: f64 = 0.5;
 
-/// Instructions of a call besides its own.
+/// The overhead of a call.
 const CALL: f64 = 40.0;
 
-/// Instructions of an expression by itself; the unit is one of 32 bits.
+/// The issue slots of an expression without its operands; the unit is a 32-bit operation.
 fn slots(function: &Function, id: ExprId) -> f64 {
     let wide = match function.exprs[id].ty {
         Type::Scalar(scalar) if scalar.size_bytes() == 8 => 2.0,
@@ -316,12 +319,12 @@ fn slots(function: &Function, id: ExprId) -> f64 {
         },
         Class::Arith(Arith::Unary(..) | Arith::Compare(..) | Arith::Select(..)) => 1.0,
         Class::Arith(Arith::Wrap { .. }) | Class::Address { .. } => INTEGER,
-        // Its access counts by itself.
+        // Loads are counted separately.
         Class::Load(_) => 0.0,
     }
 }
 
-/// The trip count of a loop: the bound of its counter if that is a constant.
+/// The trip count of a loop, if the bound of its induction variable is a constant.
 fn turns(function: &Function, body: &Block) -> Option<f64> {
     let Some(Stmt { kind: StmtKind::If { cond, then, .. }, .. }) = body.first() else { return None };
     let bound = match (function.class(*cond), then.as_slice()) {
@@ -349,7 +352,7 @@ fn is_innermost(block: &Block) -> bool {
     !found
 }
 
-/// The array that a pointer leads into.
+/// The array that a pointer points into.
 fn root(function: &Function, pointer: ExprId) -> usize {
     match function.class(pointer) {
         Class::Address { base, .. } | Class::Arith(Arith::Convert(base)) => root(function, base),
