@@ -1,7 +1,8 @@
-//! weft's compiler: the text of a Python function in, PTX or a host object out.
+//! weft's compiler: from the source of a Python function to PTX or a host object.
 //!
-//! Read [`pipeline::compile`] first: it holds every stage in order. The crate is pure: it reads no file, no
-//! environment and no clock, and prints nothing; [`host_cpu`] and [`host_cpu_set`], for whoever makes requests, are no part of a compilation.
+//! Read [`pipeline::compile`] first: it has every stage in order. The crate is pure: it reads no file, no environment
+//! and no clock, and prints nothing. The exceptions are [`host_cpu`] and [`host_cpu_set`], which callers use to build
+//! requests.
 
 mod analysis;
 pub mod backend;
@@ -28,5 +29,5 @@ pub use stop::Poll;
 /// The version of the compiler.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The hash of the math library that is in it.
+/// The hash of the embedded math library.
 pub const LIBCLC_HASH: &str = include_str!(concat!(env!("OUT_DIR"), "/libclc.id"));

@@ -1,37 +1,37 @@
-//! The stages of a compilation, reported to a callback that may time them: the compiler itself reads no clock.
+//! The stages of a compilation, reported to a callback that may time them. The compiler itself reads no clock.
 //!
-//! As with `stop`, the thread that compiles has what it tells, so that no stage hands it on.
+//! As in `stop`, the callback is thread-local, so stages do not pass it on.
 
 use std::{cell::RefCell, fmt, sync::Arc};
 
-/// The stage that a compilation begins.
+/// The current stage of a compilation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Names and types: from the tree to weft's IR.
+    /// Name resolution and typing: from the syntax tree to weft's IR.
     FrontEnd,
-    /// weft's passes over it.
+    /// weft's passes over its IR.
     Passes,
-    /// The estimate among them of how many threads one is to do the work of.
+    /// The pass that estimates coarsening factors.
     Estimate,
-    /// LLVM itself: its targets, once a process, a context and a target machine.
+    /// LLVM's setup: its targets, once per process, a context and a target machine.
     SetUp,
-    /// From weft's IR to LLVM's.
+    /// Lowering from weft's IR to LLVM's.
     LlvmIr,
-    /// Functions of the math library are read and linked: only where there are some.
+    /// The math library is read and linked, if the kernel calls its functions.
     MathLibrary,
     /// LLVM's verifier.
     Verifier,
     /// LLVM's passes.
     LlvmPasses,
-    /// The target's changes after them.
+    /// The target's passes after LLVM's.
     Legalize,
     /// LLVM's code generation.
     Code,
-    /// The code is made: what is left is to hand it over.
+    /// The code is complete; only the result is assembled and returned.
     Result,
 }
 
-/// As a table of times shows it.
+/// The name in a table of times.
 impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -50,7 +50,7 @@ impl fmt::Display for Stage {
     }
 }
 
-/// How large LLVM's module is.
+/// The size of LLVM's module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
     /// Functions with a body, including the math library's.
@@ -62,9 +62,9 @@ pub struct Size {
 /// An event of a compilation, for progress reports and timing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StageEvent {
-    /// A stage begins.
+    /// A stage starts.
     Begins(Stage),
-    /// LLVM's module before its passes, and as the code generator gets it.
+    /// The size of LLVM's module before its passes, and before code generation.
     Holds(Size),
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn tell(watch: Option<Watch>) {
     WATCH.set(watch);
 }
 
-/// A stage begins.
+/// Reports the start of a stage.
 pub(crate) fn begin(stage: Stage) {
     let watch = WATCH.with_borrow(Clone::clone);
     if let Some(watch) = watch {

@@ -22,7 +22,7 @@ pub type Poll<'a> = &'a dyn Fn() -> bool;
 pub(crate) struct GivenUp;
 
 thread_local! {
-    /// The flag of the compilation that this thread does, if it can be given up.
+    /// The cancellation flag of this thread's compilation, if it has one.
     static FLAG: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
 }
 
@@ -36,12 +36,12 @@ pub(crate) fn flag() -> Option<*const AtomicBool> {
     FLAG.with_borrow(|flag| flag.as_ref().map(Arc::as_ptr))
 }
 
-/// Whether this thread's compilation is given up.
+/// Whether this thread's compilation has been canceled.
 pub(crate) fn is_given_up() -> bool {
     FLAG.with_borrow(|flag| flag.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed)))
 }
 
-/// Unwinds the stack if the compilation is given up.
+/// Unwinds the stack if the compilation has been canceled.
 pub(crate) fn check() {
     if is_given_up() {
         panic::resume_unwind(Box::new(GivenUp));

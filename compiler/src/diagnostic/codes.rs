@@ -1,5 +1,5 @@
-//! The table of diagnostic codes. A code never changes its meaning; a new fault gets a new row and a page in
-//! `explain/`. E01xx: the text; E02xx: names, types and calls; E03xx: launches and signatures; E09xx: weft itself.
+//! The table of diagnostic codes. A code never changes its meaning; a new error gets a new row and a page in
+//! `explain/`. E01xx: syntax; E02xx: names, types and calls; E03xx: launches and signatures; E09xx: internal errors.
 
 /// Declares the codes: variant, number, title.
 macro_rules! codes {
@@ -24,7 +24,7 @@ macro_rules! codes {
                 match self { $(Self::$variant => $title),* }
             }
 
-            /// The code of a number such as `E0203` (upper or lower case).
+            /// The code with a number such as `E0203` (upper or lower case).
             pub fn from_number(number: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|code| code.number().eq_ignore_ascii_case(number))
             }

@@ -1,20 +1,20 @@
 //! Suggestions for names that do not exist: one table, for kernels and for the host.
 //!
-//! A row is in the table because people write the name: another library or an older CUDA has it, or it exists only on
-//! the other side of a launch. [`closest`](super::closest) finds misspelt names; names that only numba-cuda has in
-//! kernels are rows of `intrinsics/numba.rs`.
+//! Rows are names that users write because another library or an older CUDA has them, or because they exist only on the
+//! other side of a launch. [`closest`](super::closest) finds misspelt names; names that only numba-cuda has in kernels
+//! are rows of `intrinsics/numba.rs`.
 
 /// The code in which a name occurs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameContext {
     /// In a kernel or a device function.
     Kernel,
-    /// In the Python around it.
+    /// In host code.
     Host,
 }
 
-/// Where a row holds, if only there; the name, or names with the same beginning, which end in a period; and what to
-/// write instead.
+/// The context in which a row applies, if only one; the name, or a common prefix of names, which ends in a period; and
+/// the suggestion.
 type Row = (Option<NameContext>, &'static str, &'static str);
 
 const HOST: Option<NameContext> = Some(NameContext::Host);
@@ -98,7 +98,7 @@ const ROWS: &[Row] = &[
     ),
     (None, "weft.cuda.cg.this_block", "write `cuda.cg.this_thread_block()`"),
     (None, "weft.cuda.cg.this_warp", "write `cuda.cg.tiled_partition(cuda.cg.this_thread_block(), 32)`"),
-    // CUDA C++'s and C's, in a kernel, by themselves.
+    // Plain names of CUDA C++ and C, in a kernel.
     (KERNEL, "c++.NULL", "write `None`"),
     (KERNEL, "c++.false", "write `False`"),
     (KERNEL, "c++.free", "leave it out: a thread's own memory is freed when it ends"),
@@ -109,7 +109,7 @@ const ROWS: &[Row] = &[
     (KERNEL, "c++.printf", "write `print(…)`, with `%` or an f-string as the format"),
     (KERNEL, "c++.sizeof", "write `x.itemsize` for the size of an element, and `x.nbytes` for the size of the array"),
     (KERNEL, "c++.true", "write `True`"),
-    // The host's, in a kernel.
+    // Host functions, in a kernel.
     (KERNEL, "weft.cuda.as_cuda_array", OUTSIDE),
     (KERNEL, "weft.cuda.benchmark", OUTSIDE),
     (KERNEL, "weft.cuda.close", OUTSIDE),
@@ -155,7 +155,7 @@ const ROWS: &[Row] = &[
          after a launch",
     ),
     (KERNEL, "weft.cuda.to_device", "copy the array before the launch, and pass it as an argument"),
-    // Other libraries', in a kernel.
+    // Names of other libraries, in a kernel.
     (KERNEL, "numpy.argsort", SORTS),
     (KERNEL, "numpy.lexsort", SORTS),
     (KERNEL, "numpy.linalg.", "write it as a loop over the elements"),
@@ -180,7 +180,7 @@ const ROWS: &[Row] = &[
         "use `cuda.clock64()` for clock cycles, `cuda.globaltimer()` for nanoseconds, or `cuda.event()` on the host \
          to time launches",
     ),
-    // Numba's, on the host.
+    // Names of Numba, on the host.
     (HOST, "weft.cuda.njit", "write `cuda.jit`"),
     (HOST, "weft.cuda.prange", THREADS),
     (HOST, "weft.generated_jit", "write `cuda.extending.overload`, after `from weft import cuda`"),
@@ -189,7 +189,7 @@ const ROWS: &[Row] = &[
     (HOST, "weft.prange", THREADS),
     (HOST, "weft.set_num_threads", "set `WEFT_CPU_THREADS` before the program starts"),
     (HOST, "weft.stencil", "write a kernel in which each thread reads the neighbors of its element, `cuda.grid(n)`"),
-    // CUDA C++'s, on the host.
+    // Names of CUDA C++, on the host.
     (HOST, "weft.cuda.cudaDeviceSynchronize", WAITS),
     (HOST, "weft.cuda.cudaFree", FREES),
     (HOST, "weft.cuda.cudaGetDeviceProperties", DESCRIBES),
@@ -207,11 +207,11 @@ const ROWS: &[Row] = &[
     (HOST, "weft.cuda.mem_alloc", ALLOCATES),
     (HOST, "weft.cuda.memcpy", COPIES),
     (HOST, "weft.cuda.memset", "write `array.fill(value)`"),
-    // A kernel's, and its configuration's.
+    // Members of a kernel and of its configuration.
     (HOST, "weft.cuda.Kernel.launch", CONFIGURES),
     (HOST, "weft.cuda.Kernel.run", CONFIGURES),
     (HOST, "weft.cuda.Kernel.synchronize", "write `cuda.synchronize()`, or `stream.synchronize()`"),
-    // Other libraries', on the host.
+    // Names of other libraries, on the host.
     (HOST, "weft.cuda.Context.create_module_image", LINKS),
     (HOST, "weft.cuda.Context.create_module_ptx", LINKS),
     (HOST, "weft.cuda.DeviceNDArray.append", RESIZES),
@@ -256,7 +256,7 @@ const ROWS: &[Row] = &[
     (HOST, "weft.cuda.zeros_like", LIKE),
 ];
 
-/// Options of Numba's `jit` that a kernel has no use for, and why.
+/// Options of Numba's `jit` that do not apply to kernels, and why.
 const OPTIONS: &[(&str, &str)] = &[
     (
         "error_model",
@@ -289,7 +289,7 @@ pub fn instead(place: NameContext, path: &str) -> Option<&'static str> {
     ROWS.iter().find(|row| fits(row)).map(|row| row.2)
 }
 
-/// The message for an option that `cuda.jit` does not have; `known` lists those that it has.
+/// The message for an option that `cuda.jit` does not have; `known` lists its options.
 pub fn unexpected_option<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let message = format!("cuda.jit() got an unexpected option '{name}'");
     if let Some((_, instead)) = OPTIONS.iter().find(|(option, _)| *option == name) {
@@ -301,8 +301,7 @@ pub fn unexpected_option<'a>(name: &str, known: impl IntoIterator<Item = &'a str
     }
 }
 
-/// What is wrong with a name that is not there, after the sentence that says so: "; did you mean …?", ": write …", or
-/// nothing.
+/// The end of the message for a name that does not exist: "; did you mean …?", ": write …", or nothing.
 pub fn hint<'a>(place: NameContext, path: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     if let Some(instead) = instead(place, path) {
         return format!(": {instead}");

@@ -107,7 +107,7 @@ impl Diagnostic {
         self
     }
 
-    /// Numba's message, as it is shown.
+    /// Numba's message, as it is printed.
     fn words(&self) -> Option<String> {
         self.numba.as_ref().map(|words| format!("Numba's message: {words}"))
     }

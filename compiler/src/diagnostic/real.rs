@@ -20,7 +20,7 @@ static NAMES: LazyLock<Names> = LazyLock::new(|| {
     names
 });
 
-/// Whether a module or a class has a name: `numpy` and `sort`. Those of weft have Numba's.
+/// Whether a module or a class has a member of this name: `numpy` and `sort`. Modules of weft count as Numba's.
 pub fn is_real(owner: &str, name: &str) -> bool {
     let owner = match owner {
         "weft" => "numba".to_owned(),

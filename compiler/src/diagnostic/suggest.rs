@@ -1,8 +1,7 @@
-//! "Did you mean": the candidate that is nearest to a misspelt name.
+//! "Did you mean": the candidate with the smallest edit distance to a misspelt name.
 
-/// The candidate with the fewest letters to change, insert, drop or swap, if that is few for the name's length;
-/// a difference in case alone counts as one. A name of one letter is near to too many; two letters must agree in the
-/// first.
+/// The candidate with the fewest letters to change, insert, drop or swap, if these are few for the name's length; a
+/// difference only in case counts as one. Names of one letter have no suggestion; for two letters the first must agree.
 pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = name.chars().count();
     let limit = (length / 3).clamp(1, 3);
@@ -29,11 +28,11 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>, mo
     ranked.into_iter().take(most).map(|(_, known)| known).collect()
 }
 
-/// Edits between two words: changes, insertions, deletions, and swaps of neighbors.
+/// The edit distance of two words: changes, insertions, deletions, and swaps of adjacent letters.
 fn distance(left: &str, right: &str) -> usize {
     let left: Vec<char> = left.chars().collect();
     let right: Vec<char> = right.chars().collect();
-    // Rows of the table before the last one, the last one, and the one being filled.
+    // The row before the last row of the table, the last row, and the row being filled.
     let mut older = vec![0; right.len() + 1];
     let mut old: Vec<usize> = (0..=right.len()).collect();
     for (i, &a) in left.iter().enumerate() {

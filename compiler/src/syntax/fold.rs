@@ -13,16 +13,16 @@ use super::{
     number::{self, Number},
 };
 
-/// Bits of an integer that a product, a power or a shift makes.
+/// The maximum number of bits of a folded integer product, power or shift.
 const MAX_INT_BITS: u64 = 128;
 
-/// Items of a tuple that is repeated.
+/// The maximum number of items of a folded repetition of a tuple.
 const MAX_ITEMS: usize = 256;
 
-/// Items of a tuple that is repeated, with those in its items.
+/// The maximum number of items of such a tuple, including nested ones.
 const MAX_TOTAL_ITEMS: usize = 1024;
 
-/// Characters of a text that is repeated.
+/// The maximum number of characters of a folded repetition of a string.
 const MAX_TEXT: usize = 4096;
 
 /// An expression that is not a target, folded if its operands are constants.
@@ -50,8 +50,8 @@ pub(super) fn folded(kind: ExprKind) -> ExprKind {
     constant.unwrap_or(kind)
 }
 
-/// Whether an operation is one on integer literals whose result is so long that CPython's compiler does not compute it:
-/// no integer of a kernel can have it.
+/// Whether an operation on integer literals has a result so large that CPython's compiler does not compute it. No
+/// integer of a kernel can have this value.
 pub fn is_too_long(op: BinOp, left: &Expr, right: &Expr) -> bool {
     let (ExprKind::Constant(left), ExprKind::Constant(right)) = (&left.kind, &right.kind) else { return false };
     match (number(left), number(right)) {
@@ -129,7 +129,7 @@ fn binary(op: BinOp, left: &Expr, right: &Expr) -> Option<ExprKind> {
     number::binary(op, &a, &b).map(constant)
 }
 
-/// Whether CPython's compiler computes an operation on integers, however long its result.
+/// Whether CPython's compiler folds an operation on integers, by the size of the result.
 fn in_bounds(op: BinOp, a: &BigInt, b: &BigInt) -> bool {
     if a.sign() == Sign::NoSign || (b.sign() != Sign::Plus && op != BinOp::Mul) {
         return true;
@@ -164,7 +164,7 @@ fn repeated_tuple(items: &[Expr], times: &Constant) -> Option<ExprKind> {
     Some(ExprKind::Tuple(items.iter().cycle().take(items.len() * times).cloned().collect()))
 }
 
-/// How often something of some length is repeated, if that is an integer, and the result is no longer than `most`.
+/// The factor of a repetition, if it is an integer and the result has at most `most` items.
 fn count(times: &Constant, length: usize, most: usize) -> Option<usize> {
     let Some(Number::Int(times)) = number(times) else { return None };
     if length == 0 {
@@ -173,7 +173,7 @@ fn count(times: &Constant, length: usize, most: usize) -> Option<usize> {
     usize::try_from(&times).ok().filter(|times| *times <= most / length)
 }
 
-/// `value[index]` of a tuple or a text.
+/// `value[index]` of a tuple or a string.
 fn item(value: &Expr, index: &Expr) -> Option<ExprKind> {
     let ExprKind::Constant(index) = &index.kind else { return None };
     let Some(Number::Int(index)) = number(index) else { return None };
@@ -202,7 +202,7 @@ fn is_constant(expr: &Expr) -> bool {
     matches!(expr.kind, ExprKind::Constant(_))
 }
 
-/// Python's truth of a constant.
+/// The truth value of a constant.
 fn truth(expr: &Expr) -> Option<bool> {
     if let ExprKind::Tuple(items) = &expr.kind {
         return is_constant(expr).then_some(!items.is_empty());

@@ -1,7 +1,7 @@
-//! From text to weft's own syntax tree.
+//! From source text to weft's own syntax tree.
 //!
-//! `parse/` is the only user of rustpython-parser, so that one folder can swap the parser. The tree is in [`ast`],
-//! what is computed of literals in `fold.rs`, with [`number`]'s arithmetic.
+//! `parse/` is the only user of rustpython-parser, so the parser can be replaced in one folder. The tree is in [`ast`];
+//! `fold.rs` folds constant expressions with the arithmetic of [`number`].
 
 pub mod ast;
 mod fold;

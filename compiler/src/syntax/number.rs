@@ -1,7 +1,7 @@
-//! Python's arithmetic of its own numbers: integers without limit, floats, complex numbers.
+//! Python's arithmetic of its own numbers: unbounded integers, floats, complex numbers.
 //!
-//! An operation gives what CPython gives, to the last bit, or nothing where CPython raises an exception, or where an integer
-//! would have more than [`MOST_BITS`] bits. A `bool` is the integer that it is.
+//! A result is bit-identical to CPython's. There is no result if CPython raises an exception, or if an integer would
+//! have more than [`MOST_BITS`] bits. A `bool` counts as an integer.
 
 use std::cmp::Ordering;
 
@@ -9,13 +9,14 @@ use num_bigint::{BigInt, Sign};
 
 use super::ast::{BinOp, UnaryOp};
 
-/// Integers that are longer are not computed.
+/// The maximum number of bits of a computed integer.
 const MOST_BITS: u64 = 4096;
 
-/// Digits after the decimal point of a quotient, enough to differ from every float and every midpoint of two floats.
+/// The digits after the decimal point of a quotient, enough to distinguish it from every float and every midpoint of
+/// two floats.
 const DIGITS: usize = 1100;
 
-/// A number of Python's.
+/// A Python number.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Number {
     /// `int`.
@@ -32,7 +33,7 @@ impl From<i128> for Number {
     }
 }
 
-/// `op number`, where that is a number.
+/// `op number`, if the result is a number.
 pub fn unary(op: UnaryOp, number: &Number) -> Option<Number> {
     Some(match (op, number) {
         (UnaryOp::Not, _) | (UnaryOp::Invert, Number::Float(_) | Number::Complex(..)) => return None,
@@ -53,18 +54,18 @@ pub fn binary(op: BinOp, left: &Number, right: &Number) -> Option<Number> {
     }
 }
 
-/// How an integer and a float compare, exactly; a NaN compares with nothing.
+/// Compares an integer and a float exactly; a NaN is unordered.
 pub fn order(int: &BigInt, float: f64) -> Option<Ordering> {
     if float.is_nan() || float.is_infinite() {
         return 0.0.partial_cmp(&float);
     }
-    // All of its digits: no float is between an integer and another one.
+    // All digits of its integer part, so the comparison is exact.
     let floor: BigInt = format!("{:.0}", float.floor()).parse().ok()?;
     Some(int.cmp(&floor).then(if float.fract() == 0.0 { Ordering::Equal } else { Ordering::Less }))
 }
 
-/// A number with an imaginary part. An integer is rounded to the nearest float; if there is none, that is an
-/// `OverflowError`.
+/// Converts a number to complex. An integer is rounded to the nearest float; if it is too large, there is no result
+/// (`OverflowError`).
 fn complex(number: &Number) -> Option<(f64, f64)> {
     match number {
         Number::Int(value) => Some((float(value)?, 0.0)),
@@ -111,7 +112,7 @@ fn ints(op: BinOp, a: &BigInt, b: &BigInt) -> Option<Number> {
             a << count
         }
         BinOp::RShift if b.sign() != Sign::Minus => {
-            // Beyond the integer's own bits, there is its sign only.
+            // A shift by more than the integer's length leaves only the sign.
             a >> u64::try_from(b).map_or(a.bits(), |count| count.min(a.bits()))
         }
         BinOp::BitAnd => a & b,
@@ -139,7 +140,7 @@ fn quotient(a: &BigInt, b: &BigInt) -> Option<f64> {
     if a.bits() > MOST_BITS || b.bits() > MOST_BITS {
         return None;
     }
-    // In decimal, so that the parser of floats rounds, and rounds once. A last digit says that there is a rest.
+    // In decimal, so that the float parser does the only rounding. A last nonzero digit represents the remainder.
     let scaled: BigInt = a.magnitude().clone().into();
     let scaled = scaled * BigInt::from(10).pow(DIGITS as u32);
     let divisor: BigInt = b.magnitude().clone().into();
@@ -157,13 +158,13 @@ fn floats(op: BinOp, a: f64, b: f64) -> Option<Number> {
         BinOp::Div if b != 0.0 => a / b,
         BinOp::FloorDiv if b != 0.0 => float_divmod(a, b).0,
         BinOp::Mod if b != 0.0 => float_divmod(a, b).1,
-        // No real number is a root of a negative one.
+        // A negative number has no real root.
         BinOp::Pow if a < 0.0 && a.is_finite() && b.is_finite() && b.fract() != 0.0 => {
             return complexes(op, (a, 0.0), (b, 0.0));
         }
         BinOp::Pow if a != 0.0 || b >= 0.0 || b.is_nan() => {
             let power = a.powf(b);
-            // An `OverflowError`.
+            // CPython raises an `OverflowError`.
             if power.is_infinite() && a.is_finite() && b.is_finite() {
                 return None;
             }
@@ -224,7 +225,7 @@ fn product(a: Pair, b: Pair) -> Pair {
     (a.0 * b.0 - a.1 * b.1, a.0 * b.1 + a.1 * b.0)
 }
 
-/// Smith's algorithm, as CPython has it.
+/// Smith's algorithm, as in CPython.
 fn divided(a: Pair, b: Pair) -> Option<Pair> {
     let (real, imag) = (b.0.abs(), b.1.abs());
     if real == 0.0 && imag == 0.0 {
@@ -243,9 +244,9 @@ fn divided(a: Pair, b: Pair) -> Option<Pair> {
     })
 }
 
-/// Products where the exponent is a small integer, else by logarithm and angle, as in CPython.
+/// By multiplications if the exponent is a small integer, else by logarithm and angle, as in CPython.
 fn power(a: Pair, b: Pair) -> Option<Pair> {
-    /// The largest exponent that is computed by products.
+    /// The largest exponent for which multiplications are used.
     const MOST: f64 = 100.0;
     let (real, imag) = if b.1 == 0.0 && b.0.fract() == 0.0 && b.0.abs() <= MOST {
         let (count, mut result, mut square) = (b.0.abs() as u32, (1.0, 0.0), a);
@@ -270,6 +271,6 @@ fn power(a: Pair, b: Pair) -> Option<Pair> {
         }
         (length * phase.cos(), length * phase.sin())
     };
-    // An `OverflowError`.
+    // CPython raises an `OverflowError`.
     (!real.is_infinite() && !imag.is_infinite()).then_some((real, imag))
 }

@@ -1,4 +1,4 @@
-//! Whether what a variable gets is read once and no more.
+//! Whether the value of a variable is read exactly once.
 
 use super::{
     ast::{Expr, ExprKind, Function, Stmt, StmtKind},
@@ -6,7 +6,7 @@ use super::{
 };
 
 /// Whether a function binds a name by one assignment and reads it by one expression, which each execution of the
-/// assignment reaches at most once: after it in the same block, in no loop and no inner function of its own.
+/// assignment reaches at most once: after it in the same block, and not in a nested loop or function.
 pub fn is_read_once(function: &Function, name: &str) -> bool {
     let all: usize = function.body.iter().map(|stmt| reads(stmt, name, true)).sum();
     all == 1 && bound_once(function).contains(name) && read_behind(&function.body, name)
@@ -39,7 +39,7 @@ fn read_behind(block: &[Stmt], name: &str) -> bool {
     })
 }
 
-/// How often a statement reads a name; without `repeated`, not in what may run more than once for it.
+/// The number of reads of a name in a statement; without `repeated`, reads that may run several times are not counted.
 fn reads(stmt: &Stmt, name: &str, repeated: bool) -> usize {
     let block = |stmts: &[Stmt]| stmts.iter().map(|stmt| reads(stmt, name, repeated)).sum::<usize>();
     let of = |expr: &Expr| in_expr(expr, name, repeated);
@@ -62,14 +62,14 @@ fn reads(stmt: &Stmt, name: &str, repeated: bool) -> usize {
             let defaults: usize = inner.params.iter().map(|param| maybe(&param.default)).sum();
             defaults + usize::from(repeated && free_names(inner).contains(name))
         }
-        // To delete a name and to share it with other functions is more than to read it.
+        // Deleting a name and sharing it with other functions counts as more than one read.
         StmtKind::Delete(targets) => targets.iter().map(of).sum::<usize>() * 2,
         StmtKind::Global(_) | StmtKind::Nonlocal(_) | StmtKind::Unsupported(_) => 0,
         StmtKind::Break | StmtKind::Continue | StmtKind::Pass => 0,
     }
 }
 
-/// How often an assignment to a target reads a name.
+/// The number of reads of a name in the target of an assignment.
 fn in_target(target: &Expr, name: &str) -> usize {
     match &target.kind {
         ExprKind::Name(_) => 0,

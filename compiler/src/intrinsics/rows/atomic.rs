@@ -1,6 +1,7 @@
-//! Rows of `cuda.atomic`: one step on an element of an array that no other thread comes between.
+//! Rows of `cuda.atomic`: atomic operations on an element of an array.
 //!
-//! All give the old element, and take `order` and `scope` by keyword, which `frontend/builtins/atomics.rs` reads.
+//! All return the old element, and have the keyword arguments `order` and `scope`, which `frontend/builtins/atomics.rs`
+//! reads.
 
 use super::{
     super::{Arg, Intrinsic, Lowering, Ptx, Signature},
@@ -8,7 +9,7 @@ use super::{
 };
 use crate::ir::{AtomicOp, Op};
 
-/// Overloads for arrays of numbers, an index, and as many values: `steps![I32 1, U32 1]`.
+/// Overloads for arrays of numbers, an index, and a number of values: `steps![I32 1, U32 1]`.
 macro_rules! steps {
     (@args $of:ident 1) => {
         &[Arg::Array(weft_artifact::Number::$of), Arg::Index, arg(weft_artifact::Number::$of)]
@@ -19,7 +20,7 @@ macro_rules! steps {
             arg(weft_artifact::Number::$of), arg(weft_artifact::Number::$of),
         ]
     };
-    // The first element, without an index.
+    // Implicitly the first element, without an index.
     (@args $of:ident 3) => {
         &[Arg::Array(weft_artifact::Number::$of), arg(weft_artifact::Number::$of), arg(weft_artifact::Number::$of)]
     };

@@ -1,4 +1,4 @@
-//! Rows of `cmath`. Numbers are complex128 within; what is complex64 or a float32 is rounded once, at the end.
+//! Rows of `cmath`. Computations use complex128; a result for complex64 or float32 is rounded once, at the end.
 
 use weft_artifact::{Complex, Scalar};
 

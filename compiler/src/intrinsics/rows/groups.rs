@@ -1,4 +1,4 @@
-//! Rows of cooperative groups: functions that give one, and the methods of each.
+//! Rows of cooperative groups: functions that return a group, and the methods of each.
 
 use super::{
     super::{Custom, Intrinsic, Lowering, Ptx, Signature},

@@ -1,5 +1,5 @@
-//! Rows of `cuda.fp16` and `cuda.bf16`: CUDA's functions of 16-bit floats, with and without the underscores that CUDA
-//! and Numba write before some.
+//! Rows of `cuda.fp16` and `cuda.bf16`: CUDA's functions of 16-bit floats, with and without the leading underscores
+//! that CUDA and Numba use for some.
 
 use weft_artifact::Number;
 
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::ir::MathFn;
 
-/// The number of a name; `H` is the module's own.
+/// The number type of a name; `H` is the module's own type.
 macro_rules! number {
     ($half:ident H) => {
         Number::$half
@@ -19,14 +19,14 @@ macro_rules! number {
     };
 }
 
-/// The one overload of a row.
+/// The only overload of a row.
 macro_rules! signature {
     ($half:ident ($($from:ident)+ -> $to:ident)) => {
         &[Signature { args: &[$(arg(number!($half $from))),+], returns: gives(number!($half $to)) }]
     };
 }
 
-/// The rows of both modules: the names in each, the types, how it is computed, what it does.
+/// The rows of both modules: the names in each, the types, the lowering, the documentation.
 macro_rules! halves {
     ($([$($fp16:literal)*] [$($bf16:literal)*] $signature:tt $lowering:expr, $doc:literal;)+) => {
         pub(super) const FP16: &[Intrinsic] = &[

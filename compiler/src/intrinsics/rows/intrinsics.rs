@@ -1,4 +1,4 @@
-//! Rows of `cuda`: functions of bits and numbers, clocks, and loads and stores with a word to the caches.
+//! Rows of `cuda`: bit and number functions, clocks, and loads and stores with cache operators.
 
 use super::{
     super::{Arg, Intrinsic, Lowering, Ptx, Returns, Signature},
@@ -18,7 +18,7 @@ const CHOICE: &[Signature] = numbers![
     BOOL F16 F16 -> F16, BOOL BF16 BF16 -> BF16, BOOL F32 F32 -> F32, BOOL F64 F64 -> F64,
 ];
 
-/// Overloads for arrays of numbers and an index: of loads, and of stores, which take a value behind it.
+/// Overloads for arrays of numbers and an index: of loads, and of stores, which take a value after the index.
 macro_rules! elements {
     (loads: $($of:ident)+) => {
         &[$(Signature {
@@ -37,7 +37,7 @@ macro_rules! elements {
 const LOADS: &[Signature] = elements![loads: I8 U8 I16 U16 I32 U32 I64 U64 F16 BF16 F32 F64];
 const STORES: &[Signature] = elements![stores: I8 U8 I16 U16 I32 U32 I64 U64 F16 BF16 F32 F64];
 
-/// A function of bits or numbers, and its instruction.
+/// A bit or number function, and its instruction.
 const fn row(
     path: &'static str,
     signatures: &'static [Signature],
@@ -48,7 +48,7 @@ const fn row(
     Intrinsic { path, signatures, lowering, ptx, doc }
 }
 
-/// An operation.
+/// A row that is lowered to an operation.
 const fn op(path: &'static str, signatures: &'static [Signature], op: Op, doc: &'static str) -> Intrinsic {
     Intrinsic { path, signatures, lowering: Lowering::Op(op), ptx: Ptx::Operation, doc }
 }

@@ -1,7 +1,8 @@
-//! Rows of `cuda.libdevice`: the functions of CUDA's library of the device, under its names without `__nv_`.
+//! Rows of `cuda.libdevice`: the functions of CUDA's libdevice, without the prefix `__nv_`.
 //!
-//! A row has the names for `float64` and `float32` (or 64 and 32 bits); `X` in its types is the name's own. Unsigned
-//! numbers are given as signed ones, as in Numba: what is declared unsigned here takes them with the same bits.
+//! A row has the names for `float64` and `float32` (or 64 and 32 bits); `X` in its types is the type of the name.
+//! Unsigned results are returned as signed numbers, as in Numba; unsigned parameters accept signed numbers with the
+//! same bits.
 
 use weft_artifact::Scalar;
 
@@ -11,7 +12,7 @@ use super::{
 };
 use crate::ir::MathFn;
 
-/// The type of a name; `X` is the row's own.
+/// The type of a name; `X` is the row's type.
 macro_rules! scalar {
     ($x:ident X) => {
         Scalar::$x
@@ -21,7 +22,7 @@ macro_rules! scalar {
     };
 }
 
-/// The one overload of a row.
+/// The only overload of a row.
 macro_rules! signature {
     ($x:ident ($($from:ident)+ -> $to:ident)) => {
         &[Signature { args: &[$(Arg::Scalar(scalar!($x $from))),+], returns: Returns::Scalar(scalar!($x $to)) }]
@@ -34,7 +35,7 @@ macro_rules! signature {
     };
 }
 
-/// The rows: names with their types, what they take and give, how it is computed, what it does.
+/// The rows: names with their types, parameters and results, lowering, documentation.
 macro_rules! libdevice {
     ($([$($name:ident $x:ident)+] $signature:tt $lowering:ident($what:expr), $doc:literal;)+) => {
         pub(super) const LIBDEVICE: &[Intrinsic] = &[

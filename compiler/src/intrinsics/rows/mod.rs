@@ -1,4 +1,4 @@
-//! The rows: one file a module.
+//! The rows: one file per module.
 
 mod atomic;
 mod builtins;

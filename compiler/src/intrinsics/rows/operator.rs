@@ -1,4 +1,4 @@
-//! Rows of `operator`: each is its symbol.
+//! Rows of `operator`: each is lowered like its symbol.
 
 use super::{
     super::{Arg, Custom, Intrinsic, Lowering, Returns, Signature},
@@ -23,7 +23,7 @@ const SET: &[Signature] = &[Signature {
 }];
 const CONTAINS: &[Signature] = arrays![[I64] I64 -> BOOL, [F64] F64 -> BOOL];
 
-/// A row that is an operator.
+/// A row that is lowered like an operator.
 const fn op(path: &'static str, sigs: &'static [Signature], symbol: &'static str, doc: &'static str) -> Intrinsic {
     row(path, sigs, Lowering::Operator(symbol), doc)
 }

@@ -1,4 +1,4 @@
-//! Rows of `cuda.random`: Numba's generator, which keeps states in an array, and one that computes from counters.
+//! Rows of `cuda.random`: Numba's generator, which has its states in an array, and a counter-based one.
 
 use weft_artifact::Scalar::{self, F32, F64, I64, U32, U64};
 
@@ -10,24 +10,24 @@ use super::{
 /// An array of states.
 const STATES: Arg = Arg::Records(&[("s0", U64), ("s1", U64)]);
 
-/// Of a state, by its index.
+/// An overload with a state, by its index.
 const fn of_state(returns: Returns) -> Signature {
     Signature { args: &[STATES, Arg::Scalar(I64)], returns }
 }
 
-/// Of a seed, a sequence and an offset in it.
+/// An overload with a seed, a sequence and an offset in it.
 const fn of_counter(returns: Returns) -> Signature {
     Signature { args: &[Arg::Scalar(U64), Arg::Scalar(U64), Arg::Scalar(U64)], returns }
 }
 
-/// A function of a seed, a sequence and an offset in it.
+/// Rows of functions of a seed, a sequence and an offset in it.
 macro_rules! counters {
     ($name:literal, $returns:expr, $doc:literal) => {
         row(concat!("weft.cuda.random.", $name), &[of_counter($returns)], Lowering::Prelude($name), $doc)
     };
 }
 
-/// A function of a state.
+/// Rows of functions of a state.
 macro_rules! states {
     ($name:literal, $returns:expr, $doc:literal) => {
         row(concat!("weft.cuda.random.", $name), &[of_state($returns)], Lowering::Prelude($name), $doc)

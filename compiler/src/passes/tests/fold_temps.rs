@@ -1,4 +1,4 @@
-//! `fold_temps`, with `drop_dead` behind it, as in the table.
+//! `fold_temps` followed by `drop_dead`, as in the table of passes.
 
 use weft_artifact::Scalar;
 
@@ -8,7 +8,7 @@ use crate::{
     passes::{drop_dead, fold_temps},
 };
 
-/// The body that is left of one after folding, and dropping what is then dead; `t0` to `t2` are temporaries.
+/// The body after folding and dropping dead code; `t0` to `t2` are temporaries.
 fn folded(build: impl FnOnce(&mut Builder, LocalId, [LocalId; 3])) -> String {
     let mut kernel = Kernel::new();
     let x = kernel.array("x");
@@ -45,7 +45,7 @@ fn a_temporary_goes_into_the_next_statement_only() {
         store_local(b, data, t);
     });
     assert_eq!(next, "store $x.data = load $x.data");
-    // The load must not move behind the store.
+    // The load must not move past the store.
     let later = folded(|b, data, [t, u, _]| {
         for local in [t, u] {
             let value = load(b, data);
@@ -55,7 +55,7 @@ fn a_temporary_goes_into_the_next_statement_only() {
         store_local(b, data, t);
     });
     assert_eq!(later, "$t = load $x.data; store $x.data = load $x.data; store $x.data = $t");
-    // Two reads: the load would be done twice.
+    // Two reads: folding would repeat the load.
     let twice = folded(|b, data, [t, u, _]| {
         let value = load(b, data);
         b.assign(t, value, HERE);
@@ -81,7 +81,7 @@ fn constants_and_stable_copies_are_read_at_their_source() {
         store_local(b, data, u);
     });
     assert_eq!(text, "barrier; store $x.data = 2.0:float32; store $x.data = 2.0:float32");
-    // What changes in a loop is copied for a reason.
+    // The temporary holds the value before the assignment, so it is not replaced.
     let text = folded(|b, data, [t, _, _]| {
         let turn = b.local("turn", Type::Scalar(Scalar::F32));
         b.open();

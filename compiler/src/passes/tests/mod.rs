@@ -1,4 +1,4 @@
-//! The passes on small modules, by the text form of what they leave.
+//! The passes on small modules, compared by the text form of the result.
 
 mod fold_temps;
 mod narrow;
@@ -20,7 +20,7 @@ use crate::{
 const HERE: Span = Span { file: 0, start: 0, end: 0 };
 const DATA: Type = Type::Ptr(Scalar::F32, Space::Global);
 
-/// A kernel that is being built; its parameters are added as they are asked for.
+/// A kernel under construction; its parameters are added on first use.
 struct Kernel {
     module: Module,
     b: Builder,
@@ -71,7 +71,7 @@ impl Kernel {
         self.b.stmt(StmtKind::Store { pointer, value, align: Align::Natural }, HERE);
     }
 
-    /// The finished module after a pass, which must be valid before and after.
+    /// The module after a pass. It must be valid before and after.
     fn after(mut self, pass: fn(&mut Module)) -> Module {
         self.module.kernel = Some(self.module.functions.push(self.b.finish()));
         assert_eq!(verify(&self.module), Ok(()), "{}", self.module);
@@ -109,7 +109,7 @@ fn dead_code_goes() {
     let mut kernel = Kernel::new();
     let x = kernel.array("x");
     let b = &mut kernel.b;
-    // `unused` feeds only itself and `also`, which nobody reads.
+    // `unused` is read only by itself and `also`, and `also` is never read.
     let (unused, also, flag) = (b.local("unused", Type::I64), b.local("also", Type::I64), b.local("flag", Type::BOOL));
     let one = b.i64(1, HERE);
     b.assign(unused, one, HERE);
@@ -118,7 +118,7 @@ fn dead_code_goes() {
     b.assign(unused, sum, HERE);
     let value = b.read(unused, HERE);
     b.assign(also, value, HERE);
-    // `flag` is read by a branch whose only statement dies.
+    // `flag` is read by a branch whose only statement is dead.
     let value = b.bool(true, HERE);
     b.assign(flag, value, HERE);
     let (cond, two) = (b.read(flag, HERE), b.i64(2, HERE));
@@ -177,7 +177,7 @@ fn dead_parameters_go_with_their_arguments() {
     assert!(!text.contains("copy"), "{text}");
 }
 
-/// `@f(p, q)`: `*p = *q`, and gives `p` back.
+/// `@f(p, q)`: `*p = *q`, and returns `p`.
 fn copying_callee() -> Function {
     let mut b = Builder::new(Function::new("f", FunctionKind::Device, HERE));
     let (to, from) = (b.local("to", DATA), b.local("from", DATA));
@@ -199,7 +199,7 @@ fn access_follows_pointers() {
     let counted = kernel.array("counted").0;
     let func: FuncId = kernel.module.functions.push(copying_callee());
     let b = &mut kernel.b;
-    // written <- read through a call; the pointer that comes back is `returned`'s.
+    // written <- read through a call; the returned pointer is that of `returned`.
     let result = b.local("p", DATA);
     for (to, from) in [(written, read), (returned, read)] {
         let args = vec![b.read(to, HERE), b.read(from, HERE)];
@@ -208,7 +208,7 @@ fn access_follows_pointers() {
     let pointer = b.read(result, HERE);
     let value = b.float(Scalar::F32, 1.0, HERE);
     b.op(Op::atomic(AtomicOp::Add), vec![], vec![pointer, value], HERE);
-    // One of two, through a local.
+    // A local that holds one of two pointers.
     let view = b.local("view", DATA);
     let (cond, left, right) = (b.bool(true, HERE), b.read(chosen, HERE), b.read(other, HERE));
     let either = b.select(cond, left, right, HERE);
@@ -237,7 +237,7 @@ fn access_follows_pointers() {
             )
         })
         .collect();
-    // `p` is `written` or `returned`: the atomic reads and writes both.
+    // `p` is `written` or `returned`: the atomic operation reads and writes both.
     assert_eq!(found, ["written rw", "read r", "chosen w", "other w", "returned rw", "untouched ", "counted rw+"]);
 }
 

@@ -1,4 +1,4 @@
-//! What is computed in 32 bits.
+//! `narrow`: the values that are computed in 32 bits.
 
 use weft_artifact::{Factors, Scalar};
 
@@ -13,7 +13,7 @@ fn lines(kernel: Kernel, small: bool) -> Vec<String> {
     text.lines().map(|line| line.trim().to_owned()).collect()
 }
 
-/// What becomes of the sum in a loop.
+/// The use of the sum in a loop.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Use {
     /// It is an index.
@@ -74,11 +74,11 @@ fn summed(turns: i64, by: i64, used: Use) -> Vec<String> {
 
 #[test]
 fn a_sum_is_bounded_by_the_turns_of_its_loop() {
-    // 1023 * 1000 * 2000 is below 2^31, with one turn more of each it is not.
+    // 1023 * 1000 * 2000 is below 2^31; with one more iteration of each loop it is not.
     let found = summed(1000, 2000, Use::Index);
     assert!(found.contains(&"$total = add_exact($total, mul_exact(threadIdx.x, 2000:int32))".to_owned()), "{found:?}");
     assert!(found.contains(&"var $counter: int32".to_owned()), "{found:?}");
-    // Nor from there to 2^32.
+    // Nor do sums between 2^31 and 2^32 fit.
     let found = summed(1000, 2100, Use::Index);
     assert!(found.contains(&"var $total: uint32".to_owned()), "{found:?}");
     assert!(
@@ -104,7 +104,7 @@ fn of_a_sum_that_is_cut_to_32_bits_the_lower_half_is_computed() {
     assert!(found.contains(&"var $total: int64".to_owned()), "{found:?}");
 }
 
-/// `x[number of the thread in the grid + argument] = 1`.
+/// `x[index of the thread in the grid + argument] = 1`.
 fn thread_and_argument(small: bool) -> Vec<String> {
     let mut kernel = Kernel::new();
     let (x, n) = (kernel.array("x"), kernel.scalar("n", Scalar::I64));
@@ -130,13 +130,14 @@ fn small_launches_compute_in_32_bits() {
     ] {
         assert!(found.contains(&line.to_owned()), "no {line} in {found:?}");
     }
-    // Of other launches nothing is known but that there are fewer than 2^41 threads.
+    // For other launches, only the limit of 2^41 threads is known.
     let found = thread_and_argument(false);
     assert!(found.contains(&"$at = min($i, $n)".to_owned()), "{found:?}");
     assert!(found.contains(&"var $i: int64".to_owned()), "{found:?}");
 }
 
-/// `x[blockIdx.x * (blockDim.x * factor) + (threadIdx.x * 4 + copy)] = 1` in 64 bits, of a kernel that is coarsened by 4.
+/// `x[blockIdx.x * (blockDim.x * factor) + (threadIdx.x * 4 + copy)] = 1` in 64 bits, of a kernel that is coarsened by
+/// 4.
 fn coarsened(factor: i128, copy: i128) -> Vec<String> {
     let mut kernel = Kernel::new();
     let x = kernel.array("x");
@@ -167,12 +168,12 @@ fn the_numbers_of_coarsened_threads_are_those_of_the_program() {
     for copy in 0..4 {
         assert!(coarsened(4, copy).contains(narrow), "{:?}", coarsened(4, copy));
     }
-    // Not the program's block, nor a thread near one of its.
+    // The index is not that of the original block, nor of an adjacent thread.
     assert!(!coarsened(8, 0).contains(narrow));
     assert!(!coarsened(4, 1 << 17).contains(narrow));
 }
 
-/// `x[(blockIdx.x * 2 + copy) * blockDim.x + threadIdx.x] = 1` in 64 bits, of a kernel of which so many blocks are one.
+/// `x[(blockIdx.x * 2 + copy) * blockDim.x + threadIdx.x] = 1` in 64 bits, of a kernel with `factor` merged blocks.
 fn merged(factor: u32, copy: i128) -> Vec<String> {
     let mut kernel = Kernel::new();
     let x = kernel.array("x");
@@ -200,7 +201,7 @@ fn the_numbers_of_merged_blocks_are_those_of_the_program() {
     for copy in 0..2 {
         assert!(merged(2, copy).contains(narrow), "{:?}", merged(2, copy));
     }
-    // None of the program's blocks.
+    // The index is not that of an original block.
     assert!(!merged(4, 0).contains(narrow));
     assert!(!merged(2, 2).contains(narrow));
     assert!(!merged(2, -1).contains(narrow));

@@ -1,4 +1,4 @@
-//! `prove_nonneg`: what becomes of indices and divisions.
+//! `prove_nonneg`: simplified indices and divisions.
 
 use weft_artifact::Scalar;
 
@@ -11,14 +11,14 @@ use crate::{
     passes::prove_nonneg,
 };
 
-/// The lines of a kernel that store, without the value stored.
+/// The lines of a kernel with stores, without the stored value.
 fn stores(module: &Module) -> Vec<String> {
     let text = module.to_string();
     let lines = text.lines().filter_map(|line| line.trim().strip_prefix("store "));
     lines.map(|line| line.trim_end_matches(" = 1.0:float32").to_owned()).collect()
 }
 
-/// What becomes of `x[index(a: int64, h: int64)]`, where `h = 0; loop { h = h * 31 + a_nonneg }`.
+/// The line of `x[index(a: int64, h: int64)] = …`, where `h = 0; loop { h = h * 31 + a_nonneg }`.
 fn store_line(index: impl FnOnce(&mut Builder, Locals) -> ExprId) -> String {
     let mut kernel = Kernel::new();
     let x = kernel.array("x");
@@ -45,7 +45,7 @@ fn store_line(index: impl FnOnce(&mut Builder, Locals) -> ExprId) -> String {
     stores(&module).pop().expect("there is one store")
 }
 
-/// What [`store_line`] offers: an int64, an int32 and a uint32 argument, a value that may overflow, an extent.
+/// The locals of [`store_line`]: an int64, an int32 and a uint32 argument, a value that may overflow, an extent.
 #[derive(Clone, Copy)]
 struct Locals {
     a: LocalId,
@@ -152,7 +152,7 @@ fn conversions_and_bounds() {
         b.unary(UnaryOp::Abs, value, HERE)
     });
     assert_eq!(line, "$x.data[abs($a)]");
-    // The amount of a shift is taken modulo 64: this is `$n` itself.
+    // A shift amount is taken modulo 64: this is `$n` itself.
     let line = line_of(BinaryOp::FloorDiv, |b, l| {
         let (n, amount) = (b.read(l.n, HERE), b.i64(64, HERE));
         (b.binary(BinaryOp::Shr, n, amount, HERE), b.i64(3, HERE))
@@ -199,7 +199,7 @@ fn calls_carry_facts_both_ways() {
     assert!(both.iter().all(|line| line.contains("wrap(")), "{both:?}");
 }
 
-/// The text of a kernel that counts from a value by a step and stores at `counter // 2`.
+/// The text of a kernel that counts from a start value by a step and stores at `counter // 2`.
 fn counting(
     start: impl FnOnce(&mut Builder, LocalId) -> ExprId,
     by: impl FnOnce(&mut Builder, LocalId) -> ExprId,
@@ -274,7 +274,7 @@ fn the_test_of_a_loop_bounds_the_next_turn() {
     assert_eq!(while_below(CompareOp::Le, |b, l| b.read(l.n, HERE), grid), plain);
     assert_eq!(while_below(CompareOp::Lt, |b, l| wide(l.small, b), grid), plain);
     assert_eq!(while_below(CompareOp::Lt, |b, l| wide(l.word, b), grid), plain);
-    // Up to 2^63 - 1, the sum may overflow.
+    // With a bound of 2^63 - 1, the sum may overflow.
     assert_eq!(while_below(CompareOp::Lt, |b, l| b.read(l.a, HERE), grid), wrapped);
     assert_eq!(while_below(CompareOp::Gt, |b, l| b.read(l.n, HERE), grid), wrapped);
     assert_eq!(while_below(CompareOp::Ne, |b, l| b.read(l.n, HERE), grid), wrapped);

@@ -1,4 +1,4 @@
-//! `reproduce`: what is fused, and which NaNs become one.
+//! `reproduce`: fused products, and canonicalized NaNs.
 
 use weft_artifact::Scalar;
 
@@ -10,7 +10,7 @@ use crate::{
 
 const SINGLE: Type = Type::Scalar(Scalar::F32);
 
-/// The body that the pass makes of one; the locals are a scalar parameter and two temporaries.
+/// The body after the pass; the locals are a scalar parameter and two temporaries.
 fn made(reproducible: bool, build: impl FnOnce(&mut Builder, LocalId, LocalId, [LocalId; 2])) -> String {
     let mut kernel = Kernel::new();
     kernel.module.reproducible = reproducible;
@@ -82,7 +82,7 @@ fn a_temporary_that_is_read_once_is_a_part_of_the_expression_and_a_variable_is_n
             }
         })
     };
-    // The factors are read where the product was computed.
+    // The factors are read at the point where the product was computed.
     assert_eq!(
         through(true, 1),
         "$t.5 = load $x.data; $t.6 = $a; store $x.data = math.canonical_nan(math.fma($t.5, $t.6, $a))"
@@ -101,7 +101,7 @@ fn what_is_copied_stays_and_what_is_computed_has_one_nan() {
         store(b, x, value);
     });
     assert!(!copied.contains("canonical_nan"), "{copied}");
-    // A temporary that was computed, behind another one, and what asks for its sign.
+    // The operand of `copysign` is a copy of a temporary with a computed value.
     let computed = made(true, |b, x, a, [t, u]| {
         let (left, right) = (b.read(a, HERE), b.read(a, HERE));
         let value = b.binary(BinaryOp::Sub, left, right, HERE);

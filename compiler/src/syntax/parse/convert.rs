@@ -1,4 +1,4 @@
-//! The parser's tree as weft's tree, node by node.
+//! Converts the parser's tree to weft's tree, node by node.
 
 use rustpython_parser::ast::{self as py, Ranged};
 use unicode_normalization::UnicodeNormalization;
@@ -19,21 +19,21 @@ use crate::{
 /// The error is boxed to keep the frames of the recursion small.
 pub(super) type Result<T> = std::result::Result<T, Box<Diagnostic>>;
 
-/// Nesting that later stages, which recurse over the tree, have the stack for.
+/// The maximum nesting depth, which bounds the recursion of later stages over the tree.
 const MAX_DEPTH: u32 = 150;
 
 /// The longest chain of `elif`s, or of operators without parentheses.
 const MAX_CHAIN: usize = 2000;
 
-/// Converts trees of one text.
+/// Converts the trees of one source text.
 pub(super) struct Converter<'a> {
     pub(super) text: &'a str,
-    /// Bytes that were put in front of the text for the parser.
+    /// The number of bytes that precede the text in the parser's input.
     shift: u32,
     pub(super) file: u32,
-    /// The class around the text, whose name goes into its private names.
+    /// The enclosing class, whose name becomes part of private names.
     class: Option<&'a str>,
-    /// The formatted strings that the parser sees as plain ones.
+    /// The formatted strings that the parser sees as plain strings.
     pub(super) formatted: &'a Formatteds,
     depth: u32,
     too_deep: bool,
@@ -44,12 +44,12 @@ impl<'a> Converter<'a> {
         Self { text, shift, file, class: None, formatted, depth: 0, too_deep: false }
     }
 
-    /// For a text in a class.
+    /// Sets the enclosing class.
     pub(super) fn within(self, class: Option<&'a str>) -> Self {
         Self { class, ..self }
     }
 
-    /// A name as the code has it: in a class `C`, a private one (`__x`, but not `__x__`) is `_C__x`.
+    /// The mangled name: in a class `C`, a private name (`__x`, but not `__x__`) is `_C__x`.
     fn name(&self, name: &py::Identifier) -> String {
         let name = identifier(name);
         match self.class.map(|class| class.trim_start_matches('_')) {
@@ -207,11 +207,11 @@ impl<'a> Converter<'a> {
             }
             whole = Some((StmtKind::If { test, body, orelse: std::mem::take(&mut orelse) }, span));
         }
-        // The chain has its first link.
+        // The chain has at least one link.
         Ok(whole.map_or(StmtKind::Pass, |(kind, _)| kind))
     }
 
-    /// Refuses chains that later stages have no stack for.
+    /// Rejects chains that are too long for the stack of later stages.
     fn check_chain(&mut self, links: usize, span: Span) -> Result<()> {
         if links <= MAX_CHAIN {
             return Ok(());
@@ -280,7 +280,7 @@ impl<'a> Converter<'a> {
         })
     }
 
-    /// An expression that is assigned to. The parser takes any; Python does not.
+    /// The target of an assignment. The parser accepts any expression; Python does not.
     fn target(&mut self, expr: &py::Expr) -> Result<Expr> {
         self.check_target(expr)?;
         self.expr(expr)
@@ -322,8 +322,8 @@ impl<'a> Converter<'a> {
         exprs.iter().map(|expr| self.expr(expr)).collect()
     }
 
-    /// A list literal that is only iterated over. It cannot be distinguished from a tuple, and CPython's compiler makes
-    /// one of it too.
+    /// A list literal that is only iterated over. It cannot be distinguished from a tuple, and CPython's compiler
+    /// converts it to one, too.
     fn items(&mut self, expr: &py::Expr) -> Result<Expr> {
         let mut items = self.expr(expr)?;
         if let ExprKind::List(list) = items.kind {
@@ -379,14 +379,14 @@ impl<'a> Converter<'a> {
             py::Expr::Yield(_) => ExprKind::Unsupported("`yield`"),
             py::Expr::YieldFrom(_) => ExprKind::Unsupported("`yield from`"),
             py::Expr::JoinedStr(_) | py::Expr::FormattedValue(_) => {
-                // They are plain strings to the parser.
+                // The parser sees plain strings, so this does not occur.
                 return Err(Box::new(Diagnostic::error(Code::Syntax, span, "weft cannot read this f-string")));
             }
         })
     }
 
     fn binary(&mut self, node: &py::ExprBinOp) -> Result<ExprKind> {
-        // `a + b + c` is `(a + b) + c`: down to `a` without recursion.
+        // `a + b + c` is `(a + b) + c`: collect the operators down to `a` without recursion.
         let mut chain = vec![node];
         let mut first = &*node.left;
         while let py::Expr::BinOp(inner) = first {
@@ -453,12 +453,12 @@ fn constant(constant: &py::Constant) -> Constant {
         py::Constant::Float(value) => Constant::Float(*value),
         py::Constant::Complex { real, imag } => Constant::Complex(*real, *imag),
         py::Constant::Ellipsis => Constant::Ellipsis,
-        // The parser folds no tuples.
+        // The parser does not fold tuples.
         py::Constant::Tuple(_) => Constant::Ellipsis,
     }
 }
 
-/// A name as Python knows it: NFKC-normalised, so that the micro sign that keyboards give is the Greek mu.
+/// An identifier as Python normalizes it: NFKC, so that the micro sign of keyboards is the Greek mu.
 pub(super) fn identifier(name: &py::Identifier) -> String {
     if name.as_str().is_ascii() { name.to_string() } else { name.as_str().nfkc().collect() }
 }

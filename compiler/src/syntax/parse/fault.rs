@@ -9,9 +9,9 @@ use crate::{
     source::Span,
 };
 
-/// The diagnostic of a parse error. `shift` bytes were put in front of `text` for the parser.
+/// The diagnostic of a parse error. `shift` bytes precede `text` in the parser's input.
 pub(super) fn diagnose(error: &ParseError, text: &str, shift: u32, file: u32) -> Diagnostic {
-    // The lexer has already passed a bracket that it finds to be wrong.
+    // The lexer reports a wrong bracket after it has consumed it.
     let passed = u32::from(matches!(error.error, ParseErrorType::Lexical(LexicalErrorType::NestingError)));
     let offset = u32::from(error.offset).saturating_sub(shift + passed).min(text.len() as u32);
     let span = token_at(text, offset, file);
@@ -96,7 +96,7 @@ fn lexical_sentence(error: &LexicalErrorType) -> (String, Option<String>) {
         LexicalErrorType::Eof => {
             ("the source ends in the middle of a statement".into(), Some("close the open bracket or string".into()))
         }
-        // Formatted strings are plain ones to the parser.
+        // The parser sees formatted strings as plain ones.
         LexicalErrorType::FStringError(fault) => (format!("weft cannot read this f-string: {fault}"), None),
         LexicalErrorType::OtherError(text) if text.contains("EOL") => {
             ("a string is not closed on its line".into(), None)
@@ -143,7 +143,7 @@ pub(super) fn token_at(text: &str, offset: u32, file: u32) -> Span {
         Some(c) => c.len_utf8(),
     };
     if length == 0 {
-        // At the end of a text, go back to the end of its last line with something in it.
+        // At the end of a text, go back to the end of its last nonempty line.
         let head = text.get(..start).unwrap_or("");
         start = if rest.is_empty() { head.trim_end().len() } else { start };
     }

@@ -1,9 +1,9 @@
-//! f-strings and t-strings, as Python 3.12 (PEP 701) and 3.14 (PEP 750) have them: with any expression in their fields,
-//! their own quotes, backslashes, comments and lines too.
+//! f-strings and t-strings, as Python 3.12 (PEP 701) and 3.14 (PEP 750) define them: their fields may contain any
+//! expression, the quotes of the string itself, backslashes, comments and several lines.
 //!
-//! rustpython-parser reads those of Python 3.11 only. So [`newer`](super::newer) replaces each by a plain string of the
-//! same length. This module parses them itself and stores them by their start offset: their literal parts, and their
-//! fields with spans in the user's own source. The converter makes a call of `format` of them.
+//! rustpython-parser supports only those of Python 3.11. So [`newer`](super::newer) replaces each by a plain string of
+//! the same length. This module parses them itself and stores them by their start offset: their literal parts, and
+//! their fields with spans in the user's own source. The converter creates a call of `format` from them.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -20,15 +20,15 @@ use crate::{
     syntax::ast::{Constant, Expr, ExprKind},
 };
 
-/// The formatted strings of a text, by where they begin.
+/// The formatted strings of a text, by start offset.
 pub(super) type Formatteds = BTreeMap<usize, Formatted>;
 
-/// One formatted string, without those beside it that make one literal with it.
+/// One formatted string, without adjacent ones that are part of the same literal.
 #[derive(Debug)]
 pub(super) struct Formatted {
     /// The offset after its last quote.
     end: usize,
-    /// A t-string: no text.
+    /// Whether it is a t-string, whose value is not a string.
     template: bool,
     parts: Vec<FStringPart>,
 }
@@ -47,24 +47,25 @@ enum FStringPart {
 
 /// An error in a formatted string.
 pub(super) struct Fault {
-    /// Where the outermost one begins.
+    /// The start of the outermost formatted string.
     pub(super) within: usize,
     pub(super) diagnostic: Box<Diagnostic>,
 }
 
-/// Why reading ended.
+/// Why parsing stopped.
 pub(super) enum Stop {
-    /// A plain string is not terminated: the parser reports it, with a better message if it is in no field.
+    /// A plain string is not terminated. The parser reports this with a better message, unless the string is in a
+    /// field.
     Open(usize),
     Fault(Box<Diagnostic>),
 }
 
 type Read<T> = std::result::Result<T, Stop>;
 
-/// Formatted strings in one another: more than Python takes.
+/// The maximum nesting of formatted strings, which Python does not accept either.
 const MOST: usize = 150;
 
-/// The text of a part, with its escapes as the source has them.
+/// The text of a part, with its escapes as in the source.
 #[derive(Default)]
 struct Piece {
     start: usize,
@@ -72,13 +73,13 @@ struct Piece {
 }
 
 impl Scanner<'_> {
-    /// Reads a formatted string and leaves a plain one in its place; gives its end.
+    /// Parses a formatted string and replaces it by a plain one; returns its end.
     pub(super) fn formatted(&mut self, start: usize, opening: &Opening, depth: usize) -> Read<usize> {
         if depth > MOST {
             return Err(self.wrong(start, "formatted strings are nested too deeply here"));
         }
         let (parts, end) = self.parts(opening, depth)?;
-        // The quotes come first, in place of the prefix, so that a token in column 0 stays in column 0.
+        // The quotes come first, replacing the prefix, so that a token in column 0 remains in column 0.
         let quotes = if opening.triple { 3 } else { 1 };
         self.replace(start..start + quotes, opening.quote);
         self.replace(start + quotes..end - quotes, b'x');
@@ -132,7 +133,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Takes a character, or an escape, that means itself.
+    /// Appends a literal character, or an escape.
     fn literal_character(&self, at: usize, opening: &Opening, piece: &mut Piece) -> Read<usize> {
         let byte = self.at(at);
         let next = self.at(at + 1);
@@ -145,7 +146,7 @@ impl Scanner<'_> {
                 return Ok(if next == b'\n' { at + 2 } else { at + 1 });
             }
             b'\\' if matches!(next, b'{' | b'}') && !opening.raw => {
-                // A brace ends the escape: the backslash is one.
+                // The escape ends at the brace, so the backslash is literal.
                 piece.raw.push_str("\\\\");
                 return Ok(end);
             }
@@ -156,7 +157,7 @@ impl Scanner<'_> {
             }
             b'\\' if self.starts(at + 1, b"\r\n") => end = at + 3,
             b'\\' => end = (at + 1 + self.character(at + 1)).min(self.text.len()),
-            // The quotes around the piece will be three.
+            // The piece will be enclosed in three quotes.
             byte if byte == opening.quote && !opening.raw => piece.raw.push('\\'),
             _ => {}
         }
@@ -164,12 +165,12 @@ impl Scanner<'_> {
         Ok(end)
     }
 
-    /// The bytes of a character.
+    /// The length of a character in bytes.
     fn character(&self, at: usize) -> usize {
         self.source.get(at..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8)
     }
 
-    /// Ends a piece of text: its escapes mean what they mean in a plain string.
+    /// Ends a piece of text: its escapes are decoded as in a plain string.
     fn flush(&self, piece: &mut Piece, opening: &Opening, parts: &mut Vec<FStringPart>) -> Read<()> {
         let raw = std::mem::take(&mut piece.raw);
         if raw.is_empty() {
@@ -213,7 +214,8 @@ impl Scanner<'_> {
                     at = self.line_end(at);
                 }
                 _ if self.opening(at).is_some() => {
-                    // The quote that ends the string around a field begins none where nothing closes it.
+                    // If nothing closes it, a quote in a field is the end of the enclosing string, not the start of a
+                    // new one.
                     at = self.string(at, depth + 1).map_err(|stop| match stop {
                         Stop::Open(place) => {
                             let help = "close the field with `}`, or write `{{` for a literal brace";
@@ -249,7 +251,7 @@ impl Scanner<'_> {
         if self.at(at) == b'=' {
             shown = true;
             at = self.comments_end(at + 1, &mut comments);
-            // Without comments, as CPython shows it.
+            // Without comments, as CPython prints it.
             let mut text = String::new();
             let mut from = brace + 1;
             for comment in comments.drain(..).chain(std::iter::once(at..at)) {
@@ -312,7 +314,7 @@ impl Scanner<'_> {
                 return Err(self.wrong_with_help(at, "the format of a field is not closed", help));
             }
             match self.at(at) {
-                // Two are what CPython takes.
+                // CPython accepts two levels.
                 b'{' if nested >= 2 => return Err(self.wrong(at, "fields in formats are nested too deeply here")),
                 b'{' => {
                     self.flush(&mut piece, opening, parts)?;
@@ -328,7 +330,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Parses an expression of the text, in which strings are plain by now.
+    /// Parses an expression of the text, in which formatted strings have already been replaced.
     pub(super) fn expression(&self, range: Range<usize>) -> Read<py::Expr> {
         let written = self.out.get(range.clone()).and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or("");
         let (first, end) = (range.start as u32, range.end as u32);
@@ -337,7 +339,7 @@ impl Scanner<'_> {
             let fault = Diagnostic::error(Code::Syntax, span, "an expression is missing here");
             return Err(Stop::Fault(Box::new(fault)));
         }
-        // Between parentheses it may have lines, and a comment at its end.
+        // Parentheses allow several lines, and a comment at the end.
         let parsed = rustpython_parser::parse_starts_at(
             &format!("({written}\n)"),
             Mode::Expression,
@@ -349,14 +351,14 @@ impl Scanner<'_> {
                 let mut converter = Converter::new(self.source, self.shift, self.file, &self.strings);
                 match converter.expr(&module.body) {
                     Ok(_) => Ok(*module.body),
-                    // It is nested too deeply, as the tree that is dropped with a string must not be.
+                    // It is nested too deeply, and the tree that is dropped with a string must not be.
                     Err(fault) => {
                         converter.release(module);
                         Err(Stop::Fault(fault))
                     }
                 }
             }
-            // `Mode::Expression` gives an expression.
+            // `Mode::Expression` returns an expression.
             Ok(_) => Err(self.wrong(range.start, "this is not an expression")),
             Err(error) => {
                 let offset = u32::from(error.offset).clamp(first + self.shift, end + self.shift);
@@ -372,7 +374,7 @@ fn plain(text: &str) -> std::result::Result<String, ParseError> {
     match rustpython_parser::parse(text, Mode::Expression, "")? {
         py::Mod::Expression(module) => Ok(match *module.body {
             py::Expr::Constant(py::ExprConstant { value: py::Constant::Str(value), .. }) => value,
-            // Quotes and the text between them are a string.
+            // Text in quotes is always a string.
             _ => String::new(),
         }),
         _ => Ok(String::new()),
@@ -425,7 +427,7 @@ impl Converter<'_> {
     fn template(&mut self, parts: &[FStringPart], within: bool, text: &mut String, args: &mut Vec<Expr>) -> Result<()> {
         for part in parts {
             match part {
-                // A format has no braces of its own.
+                // Braces have no special meaning in a format specification.
                 FStringPart::Text(plain) => text.push_str(&if within { plain.clone() } else { doubled(plain) }),
                 FStringPart::Field { value, conversion, format } => {
                     let value = self.expr(value)?;

@@ -1,26 +1,26 @@
 //! Python's rule for the indentation of lines, which is wider than the parser's.
 //!
-//! CPython counts an indentation twice: with tabs that go to the next multiple of 8 columns, and with tabs of one column.
-//! The two counts must compare alike with those of the blocks around the line; else what the line belongs to depends on
-//! the width of a tab. Where they do, the second count alone says which block a line is in, so that the parser reads the same
-//! blocks from a text with a space in place of each tab.
+//! CPython computes two widths of an indentation: with tabs up to the next multiple of 8 columns, and with tabs of one
+//! column. Both must compare alike with those of the enclosing blocks; otherwise the block of a line would depend on
+//! the width of a tab. If they do, the second width alone determines the block, so the parser sees the same blocks if
+//! each tab is replaced by a space.
 
 use super::{fault::token_at, formatted::Stop, newer::Scanner};
 use crate::diagnostic::{Code, Diagnostic};
 
-/// The width of a tab in the first count.
+/// The width of a tab in the first width.
 const TAB: usize = 8;
 
 /// The indentation of a line or a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Columns {
-    /// With tabs that go to the next multiple of [`TAB`].
+    /// With tabs up to the next multiple of [`TAB`].
     wide: usize,
     /// With tabs of one column.
     narrow: usize,
 }
 
-/// The blocks around a line, but for the outermost, which has no indentation.
+/// The blocks around a line, except the outermost one, which has no indentation.
 #[derive(Debug, Default)]
 pub(super) struct Blocks(Vec<Columns>);
 
@@ -29,7 +29,7 @@ impl Blocks {
         self.0.last().copied().unwrap_or_default()
     }
 
-    /// Goes to a line; what is wrong with its indentation.
+    /// Advances to a line; returns what is wrong with its indentation.
     fn line(&mut self, line: Columns) -> Result<(), (&'static str, Option<&'static str>)> {
         let mixed =
             Err(("the indentation mixes tabs and spaces: it depends on the width of a tab", Some("use spaces only")));
@@ -50,7 +50,7 @@ impl Blocks {
 }
 
 impl Scanner<'_> {
-    /// Goes over the blanks that a line begins with, and makes spaces of them.
+    /// Advances over the blanks at the start of a line, and replaces them by spaces.
     fn blanks(&mut self, start: usize) -> (usize, Columns) {
         let (mut at, mut columns) = (start, Columns::default());
         loop {
@@ -67,12 +67,12 @@ impl Scanner<'_> {
         }
     }
 
-    /// Goes over the indentation of a line that does not begin a statement.
+    /// Advances over the indentation of a line that does not start a statement.
     pub(super) fn inner_line(&mut self, start: usize) -> usize {
         self.blanks(start).0
     }
 
-    /// Goes over the indentation of a line that begins a statement, if it is not empty.
+    /// Advances over the indentation of a line that starts a statement, if it is not empty.
     pub(super) fn line(&mut self, start: usize, blocks: &mut Blocks) -> Result<usize, Stop> {
         let (end, columns) = self.blanks(start);
         if end == self.text.len() || matches!(self.at(end), b'#' | b'\n' | b'\r') {

@@ -1,8 +1,9 @@
-//! `match` as the `if`s that it means: Python's reference, section 8.6.
+//! Desugars `match` to `if`s, by section 8.6 of Python's reference.
 //!
-//! The subject is evaluated once, into a variable of a name that no text has. A pattern is a condition on it; the names
-//! in a pattern are bound once all of it matches: at the start of the case, or, for a guard to read them, by the condition,
-//! as `:=` does. One of several ways (`p | q`) binds variables of names that no text has, which only it assigns.
+//! The subject is evaluated once, into a variable whose name cannot occur in source code. A pattern is a condition on
+//! it. The names in a pattern are bound after the whole pattern matches: at the start of the case, or, if a guard reads
+//! them, by the condition, with `:=`. The alternatives of `p | q` bind variables whose names cannot occur in source
+//! code.
 
 use num_bigint::BigInt;
 use rustpython_parser::ast as py;
@@ -17,17 +18,17 @@ use crate::{
     },
 };
 
-/// The tests and bindings that a pattern makes.
+/// The tests and bindings of a pattern.
 #[derive(Default)]
 struct Pattern {
-    /// The conditions under which it matches.
+    /// The conditions under which the pattern matches.
     tests: Vec<Expr>,
-    /// The names that it binds then, and to what.
+    /// The names that it binds, and their values.
     bound: Vec<(Expr, Expr)>,
 }
 
 impl Pattern {
-    /// All of it: no name is bound where the pattern does not match.
+    /// All conditions and bindings in one: no name is bound if the pattern does not match.
     fn conditions(mut self) -> Vec<Expr> {
         self.tests.extend(self.bound.into_iter().map(|(name, value)| bound(name, value)));
         self.tests
@@ -132,7 +133,7 @@ impl Converter<'_> {
         Ok(true)
     }
 
-    /// `(a, 0, *rest)`: as many items, and each as its pattern says.
+    /// `(a, 0, *rest)`: tests the length, and each item against its pattern.
     fn sequence(&mut self, patterns: &[py::Pattern], subject: &Expr, span: Span, out: &mut Pattern) -> Result<bool> {
         let at = |kind| Expr { kind, span };
         let number = |value: usize| at(ExprKind::Constant(Constant::Int(value.into())));
@@ -140,7 +141,7 @@ impl Converter<'_> {
         let given = patterns.len() - usize::from(star.is_some());
         let name = |name: &str| at(ExprKind::Name(format!("{name}{OWN_BUILTIN}")));
         let call = |function, args| at(ExprKind::Call { func: Box::new(name(function)), args, keywords: Vec::new() });
-        // A subject that is no sequence does not match; Python does not count an array as one.
+        // A subject that is not a sequence does not match; Python does not count an array as one.
         out.tests.push(call("isinstance", vec![subject.clone(), name("tuple")]));
         let length = call("len", vec![subject.clone()]);
         let op = if star.is_some() { CmpOp::GtE } else { CmpOp::Eq };
@@ -175,7 +176,7 @@ fn yes(span: Span) -> Expr {
     Expr { kind: ExprKind::Constant(Constant::Bool(true)), span }
 }
 
-/// All of some conditions.
+/// The conjunction of conditions.
 fn all(mut tests: Vec<Expr>, span: Span) -> Expr {
     match tests.len() {
         0 => yes(span),
@@ -184,7 +185,7 @@ fn all(mut tests: Vec<Expr>, span: Span) -> Expr {
     }
 }
 
-/// A condition that holds and binds a name: `(name := value, True)[1]`.
+/// A condition that is always true and binds a name: `(name := value, True)[1]`.
 fn bound(name: Expr, value: Expr) -> Expr {
     let span = name.span;
     let at = |kind| Expr { kind, span };

@@ -1,8 +1,8 @@
 //! Errors in statements that the grammar accepts and Python does not: `return` outside a function, `break` and
 //! `continue` outside a loop, misplaced `await` and `yield`, targets that cannot be assigned to.
 //!
-//! It visits all statements of a file, those of classes too, whether a kernel needs them or not, without recursion:
-//! they may be nested deeply.
+//! It visits all statements of a file, including those of classes, whether or not a kernel uses them, without
+//! recursion, since they may be nested deeply.
 
 use rustpython_parser::ast::{self as py, Ranged};
 
@@ -12,9 +12,10 @@ use crate::diagnostic::{Code, Diagnostic};
 /// The context of a statement.
 #[derive(Clone, Copy, Default)]
 struct StatementContext {
-    /// The innermost function, if there is no class between.
+    /// The definition that directly contains the statement.
     of: Of,
-    /// A function is somewhere around, of which `nonlocal` may name variables, in a class, too.
+    /// Whether a function encloses the statement, possibly with a class in between: `nonlocal` may refer to its
+    /// variables.
     within_function: bool,
     in_loop: bool,
 }
@@ -22,14 +23,14 @@ struct StatementContext {
 /// The definition that directly contains the statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Of {
-    /// A file's or a class's.
+    /// The top level of a file, or a class.
     #[default]
     Other,
     Def,
     AsyncDef,
 }
 
-/// Finds all that is misplaced, in the order of the text.
+/// Finds all misplaced statements, in source order.
 pub(super) fn faults(suite: &Suite, text: &str, file: u32) -> Vec<Diagnostic> {
     let converter = Converter::new(text, suite.shift, file, &suite.strings);
     let suite = suite.stmts.as_slice();
@@ -76,7 +77,7 @@ fn future(stmt: &py::Stmt) -> Option<&py::StmtImportFrom> {
     }
 }
 
-/// The statements that a file may begin with before others: its text, and imports of `__future__`.
+/// The statements that may precede other statements of a file: its docstring, and imports of `__future__`.
 fn first_futures(suite: &[py::Stmt]) -> &[py::Stmt] {
     let is_text = |stmt: &py::Stmt| match stmt {
         py::Stmt::Expr(node) => node.value.as_constant_expr().is_some_and(|node| node.value.is_str()),
@@ -120,7 +121,7 @@ fn misplaced(stmt: &py::Stmt, place: StatementContext) -> Option<(Code, py::text
     Some((code, stmt.range(), message))
 }
 
-/// `await` and `yield` where they are a statement, or what it assigns.
+/// `await` and `yield` that are a statement, or the value of an assignment.
 fn misplaced_value(value: &py::Expr, place: StatementContext) -> Option<(Code, py::text_size::TextRange, String)> {
     let message = match value {
         py::Expr::Await(_) if place.of != Of::AsyncDef => "`await` outside an `async def`",

@@ -1,9 +1,10 @@
-//! From text to weft's own tree: this folder is the only user of rustpython-parser, and no type of it leaves.
+//! From source text to weft's own tree. This folder is the only user of rustpython-parser, and does not expose its
+//! types.
 //!
-//! [`convert`] turns its tree into ours, [`module`] a file's top level, [`matching`] its `match` statements, [`fault`] its
-//! errors into diagnostics. [`newer`] writes what is newer than the parser's grammar so that it can be read, [`indentation`] has
-//! Python's rule for tabs, [`formatted`] reads f-strings, [`misplaced`] finds what the grammar takes and Python does not. Spans are byte ranges of the text that
-//! came in, whatever was put in front of it for the parser.
+//! [`convert`] converts its tree to ours, [`module`] a file's top level, [`matching`] its `match` statements, [`fault`]
+//! its errors to diagnostics. [`newer`] rewrites syntax that is newer than the parser's grammar, [`indentation`]
+//! implements Python's rule for tabs, [`formatted`] parses f-strings, [`misplaced`] finds errors that the grammar does
+//! not. Spans are byte ranges of the original text, whatever precedes it in the parser's input.
 
 mod convert;
 mod fault;

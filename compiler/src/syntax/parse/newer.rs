@@ -1,9 +1,9 @@
-//! Writes what is newer than the parser's grammar as something that it can read, with every other byte where it was.
+//! Rewrites syntax that is newer than the parser's grammar to older syntax, without moving any other byte.
 //!
-//! f-strings (which Python 3.12 has with any expression in them) and t-strings (3.14) become plain strings of the same
-//! length, and [`formatted`](super::formatted) keeps what they say; `except A, B:` (3.14) becomes `except A| B:`, which
-//! no kernel can have either, and defaults of type parameters (3.13), which mean nothing to a kernel, are left out. Tabs at the
-//! beginning of a line become spaces ([`indentation`](super::indentation)).
+//! f-strings (which contain any expression since Python 3.12) and t-strings (3.14) become plain strings of the same
+//! length, and [`formatted`](super::formatted) stores their contents; `except A, B:` (3.14) becomes `except A| B:`,
+//! which kernels do not support either; defaults of type parameters (3.13), which have no meaning in a kernel, are
+//! blanked. Tabs at the start of a line become spaces ([`indentation`](super::indentation)).
 
 use std::ops::Range;
 
@@ -12,15 +12,15 @@ use super::{
     indentation::Blocks,
 };
 
-/// A text for the parser.
+/// The rewritten text.
 #[derive(Debug, Default)]
 pub(super) struct Older {
     pub(super) text: String,
-    /// The formatted strings, which are plain ones in the text.
+    /// The formatted strings, which are plain strings in the text.
     pub(super) strings: Formatteds,
 }
 
-/// Rewrites a source, before which the parser will have `shift` bytes. On an error in a formatted string, in the
+/// Rewrites a source, which `shift` bytes precede in the parser's input. On an error in a formatted string, in the
 /// default of a type parameter or in the indentation of a line, returns it and the source rewritten up to there.
 pub(super) fn older(text: &str, file: u32, shift: u32) -> (Older, Option<Fault>) {
     let mut scanner = Scanner::new(text, file, shift);
@@ -28,7 +28,7 @@ pub(super) fn older(text: &str, file: u32, shift: u32) -> (Older, Option<Fault>)
     scanner.written(fault)
 }
 
-/// The same of a text that is one expression, whose lines have no indentation that means something.
+/// The same for a text that is one expression, in which indentation has no meaning.
 pub(super) fn older_expression(text: &str, file: u32) -> (Older, Option<Fault>) {
     let mut scanner = Scanner::new(text, file, 0);
     let fault = scanner.code(None);
@@ -37,7 +37,7 @@ pub(super) fn older_expression(text: &str, file: u32) -> (Older, Option<Fault>) 
 
 pub(super) struct Scanner<'a> {
     pub(super) source: &'a str,
-    /// The same, as bytes.
+    /// The source, as bytes.
     pub(super) text: &'a [u8],
     pub(super) file: u32,
     pub(super) shift: u32,
@@ -45,9 +45,9 @@ pub(super) struct Scanner<'a> {
     pub(super) strings: Formatteds,
 }
 
-/// A string's beginning.
+/// The start of a string.
 pub(super) struct Opening {
-    /// Where its text begins.
+    /// The offset of its contents.
     pub(super) inside: usize,
     pub(super) quote: u8,
     pub(super) triple: bool,
@@ -85,14 +85,14 @@ impl<'a> Scanner<'a> {
         self.text.get(index..).is_some_and(|rest| rest.starts_with(text))
     }
 
-    /// The text for the parser.
+    /// The rewritten text.
     fn written(self, fault: Option<Fault>) -> (Older, Option<Fault>) {
         // Only whole strings and single ASCII characters are replaced, by ASCII.
         let text = String::from_utf8(self.out).unwrap_or_else(|_| self.source.to_owned());
         (Older { text, strings: self.strings }, fault)
     }
 
-    /// Goes over statements, whose lines are in `blocks`, or over an expression.
+    /// Visits statements, whose lines are in `blocks`, or an expression.
     fn code(&mut self, mut blocks: Option<Blocks>) -> Option<Fault> {
         let (mut at, mut depth) = (0, 0_u32);
         let mut begins = true;
@@ -101,7 +101,7 @@ impl<'a> Scanner<'a> {
                 (_, Some(blocks)) if begins && depth == 0 => self.line(at, blocks),
                 (_, _) if begins => Ok(self.inner_line(at)),
                 (b'#', _) => Ok(self.line_end(at)),
-                // Goes on in the next line.
+                // The code continues on the next line.
                 (b'\\', _) if self.starts(at + 1, b"\r\n") => Ok(at + 3),
                 (b'\\', _) => Ok(at + 2),
                 (b'(' | b'[' | b'{', _) => {
@@ -122,7 +122,7 @@ impl<'a> Scanner<'a> {
                     begins = !begun && self.ends_line(at);
                     at = next;
                 }
-                // It has no end: the parser says so.
+                // It is not terminated: the parser reports that.
                 Err(Stop::Open(_)) => return None,
                 Err(Stop::Fault(diagnostic)) => return Some(Fault { within: at, diagnostic }),
             }
@@ -139,7 +139,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Goes over a name, a number or a keyword, and rewrites what a keyword begins.
+    /// Visits a name, a number or a keyword, and rewrites what follows a keyword.
     fn word(&mut self, start: usize) -> Result<usize, Stop> {
         let end = self.word_end(start);
         match self.text.get(start..end) {
@@ -156,7 +156,7 @@ impl<'a> Scanner<'a> {
         Ok(end)
     }
 
-    /// `except A, B:`, from after `except`; one with `as` needs parentheses.
+    /// `except A, B:`, from after `except`; with `as`, parentheses are required.
     fn exceptions(&mut self, start: usize) {
         let (mut at, mut depth, mut commas) = (start, 0_u32, Vec::new());
         while at < self.text.len() {
@@ -208,7 +208,7 @@ impl<'a> Scanner<'a> {
                     if depth == 1
                         && let Some(from) = default.take()
                     {
-                        // One of a `*Ts` may have a star, which needs no comma here.
+                        // The default of a `*Ts` may be a starred expression, whose star needs no comma here.
                         let blanks = self.space_end(from + 1);
                         let star = usize::from(self.at(blanks) == b'*');
                         let _checked = self.expression(blanks + star..at)?;
@@ -228,7 +228,7 @@ impl<'a> Scanner<'a> {
         Ok(at)
     }
 
-    /// The beginning of a string here, with its prefix.
+    /// The start of a string here, including its prefix.
     pub(super) fn opening(&self, start: usize) -> Option<Opening> {
         let before = start.checked_sub(1).map_or(0, |before| self.at(before));
         let prefix = (start..start + 3).take_while(|&at| self.at(at).is_ascii_alphabetic()).count();
@@ -257,7 +257,7 @@ impl<'a> Scanner<'a> {
         })
     }
 
-    /// Goes over a string, rewrites it if it is a formatted one, and gives its end.
+    /// Visits a string, rewrites it if it is a formatted one, and returns its end.
     pub(super) fn string(&mut self, start: usize, depth: usize) -> Result<usize, Stop> {
         match self.opening(start) {
             Some(opening) if opening.kind != Kind::Plain => self.formatted(start, &opening, depth),
@@ -265,7 +265,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The end of a string that is not a formatted one, if one begins here and ends.
+    /// The end of a plain string that starts here, if it is terminated.
     pub(super) fn plain_end(&self, start: usize) -> Option<usize> {
         let opening = self.opening(start)?;
         let mut at = opening.inside;
