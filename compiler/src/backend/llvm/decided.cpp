@@ -1,11 +1,12 @@
-/* Floats that are computed in one way on every target: what of a library's code leaves the target a choice is decided. */
+/* Removes what makes the results of a library's float code depend on the target, so that they are the same
+ * everywhere. */
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/Operator.h"
 
-/* A product and a sum that may be fused are, and nothing is approximated, reordered or less exact than it can be. */
+/* Always fuses a multiply-add that may be fused, and removes fast-math flags and `!fpmath` metadata. */
 extern "C" void weft_decide_floats(LLVMModuleRef module) {
   llvm::Module &own = *llvm::unwrap(module);
   for (llvm::Function &function : own)
@@ -16,7 +17,7 @@ extern "C" void weft_decide_floats(LLVMModuleRef module) {
             call->setCalledFunction(
                 llvm::Intrinsic::getOrInsertDeclaration(&own, llvm::Intrinsic::fma, {call->getType()}));
         if (!llvm::isa<llvm::FPMathOperator>(instruction)) continue;
-        /* Setting flags only adds some. */
+        /* `setFastMathFlags` only adds flags. */
         instruction.copyFastMathFlags(llvm::FastMathFlags());
         instruction.setMetadata(llvm::LLVMContext::MD_fpmath, nullptr);
       }

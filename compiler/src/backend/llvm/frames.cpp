@@ -1,5 +1,5 @@
-/* What the functions of a module take of a stack: their frames as the code generator lays them out, which it tells as
- * diagnostics, added up along the calls that are left after LLVM's passes. */
+/* Stack use of the functions of a module: the code generator reports the frame sizes as diagnostics; they are summed
+ * along the call graph that LLVM's passes leave. */
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SCCIterator.h"
 #include "llvm/Analysis/CallGraph.h"
@@ -9,13 +9,13 @@
 
 namespace {
 
-/* Of the module that this thread emits; a function without a frame is not told. */
+/* Frame sizes of the module that this thread emits. A function without a frame is not reported. */
 thread_local llvm::DenseMap<const llvm::Function *, uint64_t> frames;
 
-/* Return address, frame pointer and rounding. */
+/* Return address, frame pointer and alignment. */
 constexpr uint64_t around = 128;
 
-/* All that a call of a function may take, without what it calls. */
+/* Upper bound of the stack use of a call, without its callees. */
 uint64_t frame_of(const llvm::Function &function) {
   uint64_t align = 0, passed = 0, apart = 0;
   for (const llvm::BasicBlock &block : function)
@@ -33,8 +33,8 @@ uint64_t frame_of(const llvm::Function &function) {
 
 } // namespace
 
-/* From now on the frames of a module's functions are told. What has its place in a frame comes first: the code generator
- * may split the entry block at a division, and what stands behind it would be made when it is come to. */
+/* Makes the code generator report the frame sizes of a module's functions. Static allocas move to the front of the
+ * entry block: the code generator may split the block at a division, and an alloca after the split would be dynamic. */
 extern "C" void weft_frames_watch(LLVMModuleRef module) {
   frames.clear();
   for (llvm::Function &function : *llvm::unwrap(module)) {
@@ -49,7 +49,7 @@ extern "C" void weft_frames_watch(LLVMModuleRef module) {
   }
 }
 
-/* Notes what a diagnostic tells; 0 if it is something else. */
+/* Records the frame size of a diagnostic. Returns 0 if the diagnostic is about something else. */
 extern "C" int weft_frames_note(LLVMDiagnosticInfoRef told) {
   const auto *info = reinterpret_cast<const llvm::DiagnosticInfo *>(told);
   const auto *frame = llvm::dyn_cast<llvm::DiagnosticInfoStackSize>(info);
@@ -58,8 +58,8 @@ extern "C" int weft_frames_note(LLVMDiagnosticInfoRef told) {
   return 1;
 }
 
-/* What a call of a function of an emitted module takes of a stack. Of functions that call themselves, or each other, one
- * call counts; `more` is what the largest of them takes until the next such call has looked where it is. */
+/* The stack use of a call of `name` in an emitted module. A recursive function counts once. `more` is the largest
+ * stack use of a recursive call up to the next one, which tests the stack pointer again. */
 extern "C" uint64_t weft_frames_deepest(LLVMModuleRef module, const char *name, uint64_t *more) {
   llvm::CallGraph calls(*llvm::unwrap(module));
   llvm::DenseMap<const llvm::Function *, uint64_t> depths;

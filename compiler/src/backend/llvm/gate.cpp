@@ -1,25 +1,25 @@
-/* LLVM's passes whose time grows faster than the function: left out, or given less at once, where it is large; the end
- * of a compilation that is given up; what LLVM's C interface cannot say of a loop; and how large a module is.
+/* Settings that LLVM's C interface does not have: skipping or limiting passes with superlinear time for large
+ * functions, cancelling a compilation, metadata of loops, and the size of a module.
  *
- * LLVM's C interface can leave a pass out for the whole process only. A context's gate is asked before each pass
- * that may be skipped, by the pipeline and by the code generator. A thread uses one context at a time. */
+ * LLVM's C interface can skip a pass only for the whole process. Here each context has a gate. The pass pipeline and
+ * the code generator query it before each pass that may be skipped. A thread uses one context at a time. */
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/OptBisect.h"
 
-/* Ends the caught call that this thread is in as a fatal error does. */
+/* Leaves this thread's innermost caught call as a fatal error does. */
 extern "C" void weft_shim_leave(const char *text);
 
 namespace {
 
 struct Gate final : llvm::OptPassGate {
-  /* Not 0 once the compilation is given up: another thread writes it. */
+  /* Points to a flag that another thread sets to nonzero to cancel the compilation. */
   const unsigned char *stop = nullptr;
   bool large = false, huge = false;
-  /* What LLVM's passes have left is long. */
+  /* The function is long after LLVM's passes. */
   bool grown = false;
-  /* Most of the code generator's passes must run, so it is left where it stands. */
+  /* While the code generator runs, most passes cannot be skipped; cancelling leaves it by a long jump. */
   bool generates = false;
 
   bool isEnabled() const override { return true; }
@@ -31,58 +31,59 @@ struct Gate final : llvm::OptPassGate {
     }
     if (grown && name == "Loop Strength Reduction") return false;
     if (!large) return true;
-    /* Each walks, for each loop or address, the sums of all loops and addresses before it. */
+    /* For each loop or address, these passes visit the expressions of all earlier loops and addresses. */
     static constexpr llvm::StringLiteral names[] = {
-        "loop-unroll",   /* when the count is known at run time only; loops of few turns are still unrolled */
+        "loop-unroll",   /* unrolling by a run-time trip count; loops with a small constant one are still unrolled */
         "codegenprepare", "Loop Strength Reduction",
         "slsr", "nary-reassociate", "load-store-vectorizer", /* NVPTX */
-        "post-RA-sched", /* the CPU's */
+        "post-RA-sched", /* CPU */
     };
     for (llvm::StringRef slow : names)
       if (name == slow) return false;
-    /* The first asks of each instruction what all those are that it comes of, the second of each store what all later
-     * accesses are. They are worth the time as long as they can be. */
+    /* loop-vectorize visits all transitive operands of each instruction, dse all later accesses for each store. Both
+     * are worth their time unless the function is huge. */
     return !(huge && (name == "loop-vectorize" || name == "dse"));
   }
 };
 
 thread_local Gate gate;
 
-/* Instructions that the code generator selects at a time: each of a basic block meets all the others. */
+/* Maximal number of instructions per block for instruction selection, whose time is quadratic in the size of a
+ * block. */
 constexpr size_t block_size = 256;
 
 } // namespace
 
-/* Gives a context this thread's gate, which looks at a flag. */
+/* Installs this thread's gate in a context. `stop` is the cancellation flag. */
 extern "C" void weft_gate(LLVMContextRef context, const unsigned char *stop) {
   gate.stop = stop;
   gate.large = gate.huge = gate.grown = gate.generates = false;
   llvm::unwrap(context)->setOptPassGate(gate);
 }
 
-/* From now on the passes of this thread's context are those for large functions, or for huge ones. */
+/* From now on, this thread's context uses the passes for large functions, or for huge ones. */
 extern "C" void weft_gate_large(int is_huge) {
   gate.large = true;
   gate.huge = is_huge;
 }
 
-/* From now on the code generator's passes of this thread's context are those for functions that have grown long. */
+/* From now on, this thread's context uses the code generator's passes for functions that optimization has made long. */
 extern "C" void weft_gate_grown() { gate.grown = true; }
 
-/* Says whether the code generator is at work. */
+/* Sets whether the code generator is running. */
 extern "C" void weft_gate_generates(int generates) { gate.generates = generates; }
 
-/* Says something of the loop that a branch goes back in. */
+/* Attaches metadata to the loop whose latch branch is `back`. */
 extern "C" void weft_loop_hint(LLVMValueRef back, const char *text) {
   llvm::LLVMContext &context = llvm::unwrap(back)->getContext();
   llvm::Metadata *hint = llvm::MDNode::get(context, llvm::MDString::get(context, text));
-  /* A loop's name is a node of its own: its first operand is itself. */
+  /* A loop ID is a distinct node whose first operand is the node itself. */
   llvm::MDNode *loop = llvm::MDNode::getDistinct(context, {nullptr, hint});
   loop->replaceOperandWith(0, loop);
   llvm::cast<llvm::Instruction>(llvm::unwrap(back))->setMetadata(llvm::LLVMContext::MD_loop, loop);
 }
 
-/* The functions that stand in a module; their instructions are written. */
+/* Returns the number of functions with a body, and writes the number of their instructions. */
 extern "C" uint64_t weft_size(LLVMModuleRef module, uint64_t *instructions) {
   uint64_t functions = 0;
   *instructions = 0;
@@ -93,7 +94,7 @@ extern "C" uint64_t weft_size(LLVMModuleRef module, uint64_t *instructions) {
   return functions;
 }
 
-/* Splits long basic blocks, which the code generator joins again after selecting instructions. */
+/* Splits long basic blocks. The code generator merges them again after instruction selection. */
 extern "C" void weft_split_blocks(LLVMModuleRef module) {
   for (llvm::Function &function : *llvm::unwrap(module)) {
     for (auto block = function.begin(); block != function.end(); ++block) {
@@ -101,14 +102,14 @@ extern "C" void weft_split_blocks(LLVMModuleRef module) {
       llvm::Instruction *at = nullptr;
       for (llvm::Instruction &instruction : *block) {
         if (llvm::isa<llvm::AllocaInst>(instruction)) {
-          /* Outside of the entry block it would be made anew each time. */
+          /* An alloca outside of the entry block would be dynamic. */
           at = nullptr;
           count = 0;
         } else if (++count > block_size && !at && !llvm::isa<llvm::PHINode>(instruction)) {
           at = &instruction;
         }
       }
-      /* The rest is the next block. */
+      /* The loop visits the rest of the block next. */
       if (at && !at->isTerminator()) block->splitBasicBlock(at->getIterator());
     }
   }

@@ -1,4 +1,4 @@
-/* How LLVM's passes are run over a module, with what a target adds to them. */
+/* Runs LLVM's passes over a module, with additions by the target. */
 #ifndef WEFT_LLVM_PASSES_H
 #define WEFT_LLVM_PASSES_H
 
@@ -11,13 +11,13 @@
 
 namespace weft {
 
-/* As `LLVMRunPasses` with its default options; `is_large` keeps vectors from being unrolled. `prepare` gets the callbacks and
- * the builder before the pipeline is read. */
+/* Like `LLVMRunPasses` with its default options; `is_large` disables interleaving and SLP vectorization. `prepare`
+ * gets the callbacks and the builder before the pipeline is parsed. */
 template <typename Prepare>
 LLVMErrorRef run_passes(llvm::Module &module, const char *pipeline, LLVMTargetMachineRef machine, bool is_large,
                         Prepare prepare) {
   llvm::PipelineTuningOptions options;
-  /* Four turns of each vector loop side by side are four times the code. */
+  /* Interleaving vector loops by four makes the code four times as long. */
   if (is_large) options.LoopInterleaving = options.SLPVectorization = false;
   llvm::PassInstrumentationCallbacks callbacks;
   llvm::PassBuilder builder(reinterpret_cast<llvm::TargetMachine *>(machine), options, std::nullopt, &callbacks);
@@ -39,7 +39,7 @@ LLVMErrorRef run_passes(llvm::Module &module, const char *pipeline, LLVMTargetMa
   return nullptr;
 }
 
-/* The function that a pass works on, if it works on one. LLVM hands it out so that nobody changes it by mistake. */
+/* The function that a pass works on, if it works on one. LLVM provides it as const to prevent accidental changes. */
 inline llvm::Function *function_of(llvm::Any unit) {
   const llvm::Function *const *function = llvm::any_cast<const llvm::Function *>(&unit);
   return function ? const_cast<llvm::Function *>(*function) : nullptr;

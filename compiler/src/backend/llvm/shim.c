@@ -1,8 +1,9 @@
-/* LLVM reports some faults by ending the process: report_fatal_error, and errors given to a context that has no
- * handler. Each call of ours that can meet one goes through a function here, which turns the fault into a return value.
+/* LLVM reports some faults by ending the process: by report_fatal_error, or by an error in a context without a
+ * handler. Calls into LLVM that may fail so go through a function of this file, which converts the fault to a return
+ * value.
  *
- * Only the frames of this file and of LLVM lie between setjmp and longjmp, never one of Rust's. After a fatal error
- * the context, its modules and the target machine are in an unknown state and must be leaked. */
+ * Only frames of this file and of LLVM are between setjmp and longjmp, never one of Rust. After a fatal error the
+ * context, its modules and the target machine are in an unknown state and must be leaked. */
 #include <setjmp.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -60,7 +61,7 @@ void weft_shim_install(void) { LLVMInstallFatalErrorHandler(on_fatal); }
 
 void weft_shim_watch(Ref context) { LLVMContextSetDiagnosticHandler(context, on_diagnostic, NULL); }
 
-/* The message of the last caught call of this thread; empty if it met no fault. */
+/* The message of this thread's last caught call; empty if there was no fault. */
 const char *weft_shim_message(void) { return message; }
 
 /* Evaluates to 1 after a fatal error, else to 0. The message may be set in both cases. */
@@ -74,7 +75,7 @@ const char *weft_shim_message(void) { return message; }
   landing = outer;               \
   return fatal
 
-/* Called by LLVM's passes in a caught call, with no frame but LLVM's below. */
+/* LLVM's passes call this within a caught call, so only LLVM's frames are between it and setjmp. */
 void weft_shim_leave(const char *text) {
   if (landing) on_fatal(text);
 }

@@ -1,7 +1,8 @@
-/* The size of a difference of integers of 32 bits, as one instruction.
+/* Absolute differences of 32-bit integers as one instruction.
  *
- * `abs(a - b)` of bytes becomes a maximum, a minimum and a difference of 16 bits when LLVM selects instructions, each with a
- * mask: six for what PTX has `sad` for (PTX ISA, "Integer Arithmetic Instructions: sad"), which adds it to a sum, too. */
+ * For `abs(a - b)` of bytes, LLVM selects a 16-bit maximum, minimum and difference, each with a mask: six
+ * instructions. PTX has `sad` for it, which also adds a third operand (PTX ISA, "Integer Arithmetic Instructions:
+ * sad"). */
 #include "differences.h"
 
 #include "llvm/IR/IRBuilder.h"
@@ -14,7 +15,7 @@ namespace {
 
 using namespace llvm::PatternMatch;
 
-/* The sum that a size is only a part of; nothing if there is none. */
+/* The addition that is the only use of an absolute difference, if there is one. */
 llvm::Instruction *sum_of(llvm::Instruction &size) {
   if (!size.hasOneUse()) return nullptr;
   auto *sum = llvm::dyn_cast<llvm::BinaryOperator>(*size.user_begin());
@@ -41,7 +42,8 @@ struct Differences : llvm::PassInfoMixin<Differences> {
       llvm::IRBuilder<> builder(last);
       llvm::Value *more = builder.getInt32(0);
       if (sum) more = sum->getOperand(sum->getOperand(0) == size ? 1 : 0);
-      /* The difference does not overflow, so the larger number less the smaller one is its size. */
+      /* The difference does not overflow, so `sad`, which subtracts the smaller from the larger operand, is the
+       * same. */
       last->replaceAllUsesWith(builder.CreateIntrinsic(
           llvm::Intrinsic::nvvm_sad_i, {}, {difference->getOperand(0), difference->getOperand(1), more}));
       if (sum) sum->eraseFromParent();

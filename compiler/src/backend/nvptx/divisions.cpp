@@ -1,16 +1,18 @@
-/* Divisions that need not be, or not of 64 bits.
+/* Integer division: removes it where possible, otherwise narrows it from 64 to 32 bits.
  *
- * `a // b` and `a % b` of integers come here as calls of `weft$floordiv.i64` and their kin (`nvptx/divide.rs`). They become
- * instructions once inlining and LLVM's simplifications are through, since what is known of their operands then decides
- * which: ranges, and the guards that a call stands behind. Each function is total: by zero both results are 0, and so are
- * they of the minimum by -1. The unsigned ones take operands that are not negative.
+ * The front end emits `a // b` and `a % b` of integers as calls of `weft$floordiv.i64` and similar functions
+ * (`nvptx/divide.rs`). This pass expands the calls after inlining and LLVM's simplifications, because ranges of the
+ * operands and the conditions that guard the call decide on the instructions. Each function is total: a division by
+ * zero has quotient and remainder 0, and so has the minimum divided by -1. The unsigned functions take operands that
+ * are not negative.
  *
- * A GPU divides 32 bits in about 20 instructions and 64 bits in about 70, so that
- * - `(x + 1) % w` and `(x - 1) % w` behind `0 <= x < w` are choices. `x` is also below `w` where it is a remainder by
- *   `w` in each turn of a loop, and 0 to begin with: the head of a ring.
- * - The remainder of a loop's counter by what does not change in it is counted along: one more each turn, and 0 again.
- * - Where both operands fit 32 bits, they are divided there. Where nothing is known, LLVM's code generator has both ways
- *   in the code, and a test. */
+ * A GPU needs about 20 instructions for a 32-bit division and about 70 for a 64-bit one. Hence:
+ * - `(x + 1) % w` and `(x - 1) % w`, guarded by `0 <= x < w`, become selects. `x` is also below `w` if it starts at
+ *   0 and each iteration of a loop assigns it a remainder by `w`: the head of a ring buffer.
+ * - The remainder of an induction variable by a loop-invariant value becomes an induction variable of its own, which
+ *   wraps to 0.
+ * - If both operands fit 32 bits, the division has 32 bits. If nothing is known, LLVM's code generator emits both
+ *   widths and a test at run time. */
 #include "divisions.h"
 
 #include "llvm/Analysis/AssumptionCache.h"
@@ -49,7 +51,7 @@ std::optional<Kind> kind_of(const llvm::CallInst &call) {
   return std::nullopt;
 }
 
-/* The calls of a function, those that others need first. */
+/* The division calls of a function, in layout order. */
 llvm::SmallVector<llvm::CallInst *, 8> calls_of(llvm::Function &function) {
   llvm::SmallVector<llvm::CallInst *, 8> found;
   for (llvm::Instruction &instruction : llvm::instructions(function))
@@ -58,8 +60,8 @@ llvm::SmallVector<llvm::CallInst *, 8> calls_of(llvm::Function &function) {
   return found;
 }
 
-/* By the letter: what `FunctionEmitter::int_divmod` makes of a division on other targets. `fits` says that both
- * operands fit the lower half of their type. */
+/* Expands a division as `FunctionEmitter::int_divmod` does for other targets. `fits` says that both operands fit the
+ * lower half of their type. */
 Value *divide(llvm::IRBuilder<> &builder, Kind kind, Value *a, Value *b, bool is_signed, bool fits) {
   llvm::Type *whole = a->getType();
   unsigned bits = fits ? whole->getIntegerBitWidth() / 2 : whole->getIntegerBitWidth();
@@ -70,14 +72,15 @@ Value *divide(llvm::IRBuilder<> &builder, Kind kind, Value *a, Value *b, bool is
   if (!is_signed) {
     Value *safe = builder.CreateSelect(bad, one, divisor);
     Value *result = kind.is_remainder
-                        ? builder.CreateURem(dividend, safe) // by one it is the zero that is wanted
+                        ? builder.CreateURem(dividend, safe) // a remainder by one is 0, as required
                         : builder.CreateSelect(bad, zero, builder.CreateUDiv(dividend, safe));
     return builder.CreateZExt(result, whole);
   }
   Value *ones = llvm::Constant::getAllOnesValue(type);
   Value *negates = builder.CreateICmpEQ(divisor, ones);
   Value *overflows = negates;
-  /* In the lower half the minimum by -1 is no overflow; all remainders by -1 are 0, and the quotients are below. */
+  /* In the lower half, the minimum divided by -1 does not overflow. Its remainder is 0; the end of this function
+   * computes quotients by -1. */
   if (!fits) {
     Value *minimum = llvm::ConstantInt::get(type, llvm::APInt::getSignedMinValue(bits));
     overflows = builder.CreateAnd(builder.CreateICmpEQ(dividend, minimum), negates);
@@ -85,7 +88,8 @@ Value *divide(llvm::IRBuilder<> &builder, Kind kind, Value *a, Value *b, bool is
   bad = builder.CreateOr(bad, overflows);
   Value *safe = builder.CreateSelect(bad, one, divisor);
   Value *remainder = builder.CreateSRem(dividend, safe);
-  /* Division truncates: one too large where the remainder is not zero and has the other sign. */
+  /* `sdiv` truncates: its quotient is one too large if the remainder is not zero and has the other sign than the
+   * divisor. */
   Value *inexact = builder.CreateICmpNE(remainder, zero);
   Value *opposite = builder.CreateICmpSLT(builder.CreateXor(remainder, safe), zero);
   Value *adjust = builder.CreateAnd(inexact, opposite);
@@ -108,13 +112,13 @@ public:
         dominators(analyses.getResult<llvm::DominatorTreeAnalysis>(function)),
         evolution(analyses.getResult<llvm::ScalarEvolutionAnalysis>(function)) {}
 
-  /* What a call becomes. Its operands are not changed, so that what is known of other calls stays true. */
+  /* The replacement of a call. The call's operands do not change, so ranges of other calls remain valid. */
   Value *expand(llvm::CallInst &call) {
     Kind kind = *kind_of(call);
     Value *a = call.getArgOperand(0), *b = call.getArgOperand(1);
     ConstantRange of_a = range(a, call), of_b = range(b, call);
     llvm::IRBuilder<> builder(&call);
-    /* The unsigned ones take what was proven elsewhere. */
+    /* The emitter has proven that operands of the unsigned functions are not negative. */
     if (!kind.is_signed) of_a = nonneg(of_a), of_b = nonneg(of_b);
     if (Value *chosen = choose(builder, kind, call, of_a, of_b)) return chosen;
     if (kind.is_remainder)
@@ -126,7 +130,7 @@ public:
     return divide(builder, kind, a, b, is_signed, fits);
   }
 
-  /* A shorter way for a 64-bit division by a constant, if there is one. */
+  /* A shorter replacement for a 64-bit division by a constant, if there is one. */
   Value *shorten(llvm::BinaryOperator &operation) {
     Value *a = operation.getOperand(0), *b = operation.getOperand(1);
     ConstantRange of_a = range(a, operation), of_b(llvm::cast<llvm::ConstantInt>(b)->getValue());
@@ -161,11 +165,11 @@ private:
     known = known.intersectWith(
         llvm::computeConstantRange(value, /*ForSigned=*/true, /*UseInstrInfo=*/true, &assumptions, &at, &dominators));
     known = known.intersectWith(evolution.getSignedRange(evolution.getSCEV(value)), ConstantRange::Signed);
-    /* Nothing reaches the place. */
+    /* An empty range means unreachable code. */
     return known.isEmptySet() ? ConstantRange::getFull(known.getBitWidth()) : known;
   }
 
-  /* Whether a branch that leads here has shown it. */
+  /* Whether a dominating branch or ScalarEvolution proves the comparison. */
   bool is_guarded(llvm::CmpInst::Predicate predicate, Value *left, Value *right, llvm::Instruction &at) {
     unsigned steps = 0;
     const auto *node = dominators.getNode(at.getParent());
@@ -180,7 +184,7 @@ private:
     return evolution.isKnownPredicateAt(predicate, evolution.getSCEV(left), evolution.getSCEV(right), &at);
   }
 
-  /* Of numbers divided by one that is not negative the sign of the remainder tells what to add. */
+  /* With a divisor that is not negative, the sign of the remainder decides on the correction. */
   static Value *by_nonneg(llvm::IRBuilder<> &builder, Kind kind, Value *a, Value *b, bool fits) {
     llvm::Type *whole = a->getType(), *type = fits ? builder.getInt32Ty() : whole;
     Value *dividend = builder.CreateTrunc(a, type), *divisor = builder.CreateTrunc(b, type);
@@ -200,13 +204,13 @@ private:
     return builder.CreateSExt(result, whole);
   }
 
-  /* What is known of `0 <= x < w`. */
+  /* Whether `0 <= x < w` is proven. `or_both_zero`: either it holds, or `x` and `w` are 0. */
   enum class Below { unknown, or_both_zero, certain };
 
   Below below(Value *x, Value *w, llvm::Instruction &at) {
     if (range(x, at).isAllNonNegative() && is_guarded(llvm::CmpInst::ICMP_SLT, x, w, at)) return Below::certain;
-    /* All its values are remainders by `w`, or 0. That is the same `w` throughout where it comes before `x`: whoever
-     * comes to another `w` comes to another `x`. */
+    /* All values of `x` are 0 or remainders by `w`. If the definition of `w` dominates the phi `x`, all of them used
+     * the same `w`. */
     auto is_remainder = [&](Value *value) {
       if (pattern::match(value, pattern::m_Zero())) return true;
       auto *call = llvm::dyn_cast<llvm::CallInst>(value);
@@ -224,7 +228,7 @@ private:
                                                                                             : Below::certain;
   }
 
-  /* The result without a division, where `a` is `x`, `x + 1` or `x - 1`, and `0 <= x < b`. */
+  /* The result without a division, if `a` is `x`, `x + 1` or `x - 1`, and `0 <= x < b`. */
   Value *choose(llvm::IRBuilder<> &builder, Kind kind, llvm::CallInst &call, const ConstantRange &of_a,
                 const ConstantRange &of_b) {
     Value *a = call.getArgOperand(0), *b = call.getArgOperand(1);
@@ -243,7 +247,7 @@ private:
     Value *is_zero = known == Below::or_both_zero ? builder.CreateICmpEQ(b, zero) : builder.getFalse();
     auto unless_zero = [&](Value *value) { return builder.CreateSelect(is_zero, zero, value); };
     if (by->isOne()) {
-      /* It is beyond where `b` is 0, too. */
+      /* The comparison also holds if `b` is 0. */
       Value *beyond = builder.CreateICmpSGE(a, b);
       if (kind.is_remainder) return builder.CreateSelect(beyond, zero, a);
       return unless_zero(builder.CreateZExt(beyond, a->getType()));
@@ -253,11 +257,12 @@ private:
     return unless_zero(builder.CreateSExt(is_first, a->getType()));
   }
 
-  /* The remainder of a loop's counter as a second counter, where the loop computes it in each turn. */
+  /* If a loop computes the remainder of its induction variable in each iteration: a second induction variable for
+   * it. */
   Value *count_along(llvm::Instruction &at, Value *a, Value *b, const ConstantRange &of_b) {
     llvm::Type *type = a->getType(), *narrow = type;
     if (!of_b.isAllNonNegative()) return nullptr;
-    /* By a constant, in 32 bits, it is a product. */
+    /* A 32-bit division by a constant is a multiplication anyway. */
     if (llvm::isa<llvm::Constant>(b) && !type->isIntegerTy(64)) return nullptr;
     const auto *counter = llvm::dyn_cast<llvm::SCEVAddRecExpr>(evolution.getSCEV(a));
     if (!counter || !counter->isAffine()) return nullptr;
@@ -265,7 +270,7 @@ private:
     const auto *first = llvm::dyn_cast<llvm::SCEVConstant>(counter->getStart());
     const auto *step = llvm::dyn_cast<llvm::SCEVConstant>(counter->getStepRecurrence(evolution));
     if (!first || first->getAPInt().isNegative() || !step || !step->getAPInt().isOne()) return nullptr;
-    /* Where the counter wraps, its remainder does not go on by one. */
+    /* If the induction variable wraps, its remainder does not increase by one there. */
     if (!counter->hasNoSignedWrap() && !evolution.getSignedRange(counter).isAllNonNegative()) return nullptr;
     llvm::BasicBlock *before = loop.getLoopPreheader(), *latch = loop.getLoopLatch();
     if (!before || !latch || !loop.contains(&at) || !loop.isLoopInvariant(b) ||
@@ -280,7 +285,7 @@ private:
     llvm::IRBuilder<> builder(&loop.getHeader()->front());
     llvm::PHINode *count = builder.CreatePHI(narrow, 2);
     builder.SetInsertPoint(latch->getTerminator());
-    /* It is below `end`, so the sum does not wrap; where `end` is 0 it stays 0. */
+    /* `count` is below `end`, so the sum does not wrap. If `end` is 0, `count` remains 0. */
     Value *next = builder.CreateAdd(count, llvm::ConstantInt::get(narrow, 1), "", true, true);
     next = builder.CreateSelect(builder.CreateICmpSGE(next, end), llvm::ConstantInt::get(narrow, 0), next);
     count->addIncoming(from, before);
@@ -290,7 +295,7 @@ private:
   }
 };
 
-/* Expands the calls of all functions, and looks again at the divisions that LLVM made of others. */
+/* Expands the calls of all functions, and shortens 64-bit divisions by constants that LLVM has made. */
 struct Expand : llvm::PassInfoMixin<Expand> {
   llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses) {
     auto calls = calls_of(function);
@@ -298,17 +303,18 @@ struct Expand : llvm::PassInfoMixin<Expand> {
     for (llvm::Instruction &instruction : llvm::instructions(function))
       if (is_wide(instruction)) plain.push_back(llvm::cast<llvm::BinaryOperator>(&instruction));
     if (calls.empty() && plain.empty()) return llvm::PreservedAnalyses::all();
-    /* Counters are made in front of loops. The next pass of LLVM's wants them in this form, too. */
+    /* New induction variables need preheaders. LLVM's next pass requires simplified loops, too. */
     analyses.invalidate(function, llvm::LoopSimplifyPass().run(function, analyses));
     Divisions divisions(function, analyses);
-    /* What is known of one may rest on what another is, so all stay until the last is known. */
+    /* Ranges of one call may depend on another call. Hence all calls are replaced only after the last one is
+     * analyzed. */
     llvm::SmallVector<std::pair<llvm::Instruction *, Value *>, 8> results;
     for (llvm::CallInst *call : calls) results.emplace_back(call, divisions.expand(*call));
     for (llvm::BinaryOperator *operation : plain)
       if (Value *shorter = divisions.shorten(*operation)) results.emplace_back(operation, shorter);
     for (auto &[old, result] : results) {
       old->replaceAllUsesWith(result);
-      /* One may be the result of another. */
+      /* A result may itself be a call that is replaced here. */
       for (auto &other : results)
         if (other.second == old) other.second = result;
     }
@@ -316,7 +322,7 @@ struct Expand : llvm::PassInfoMixin<Expand> {
     llvm::PreservedAnalyses kept;
     kept.preserveSet<llvm::CFGAnalyses>();
     analyses.invalidate(function, kept);
-    /* A quotient and a remainder of the same numbers test the same. */
+    /* A quotient and a remainder of the same operands repeat the same tests: merge them. */
     if (!results.empty()) llvm::EarlyCSEPass().run(function, analyses);
     return llvm::PreservedAnalyses::none();
   }
@@ -332,7 +338,7 @@ private:
   }
 };
 
-/* Expands calls whose divisor has become a constant: LLVM knows what to do with those. */
+/* Expands calls whose divisor has become a constant, so that LLVM simplifies them further. */
 struct ExpandConstants : llvm::PassInfoMixin<ExpandConstants> {
   llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &) {
     bool changed = false;

@@ -1,10 +1,11 @@
-/* Counters of loops that are left in several ways.
+/* Induction variables of loops with several exits.
  *
- * `while count < limit: if …: break; count += 1` is left with its counter at the break and with `limit` at its end, which LLVM
- * knows to be the counter there. So what stands behind the loop has two sources, and each turn moves both to one register:
- * twice as many moves as the loop has ways out. With the counter from both it has one source. LLVM's next search for equal
- * values would put the bound there again, as the loop is left where the counter `==` it; where it is left at `>=` that is not
- * known. Both are the same, as the counter begins below its bound and grows by one. */
+ * `while count < limit: if …: break; count += 1` exits with its counter at the break and with `limit` at the end,
+ * because LLVM replaces the counter by the equal `limit` there. The value after the loop then has two sources, and
+ * each iteration moves both to one register: twice as many moves as the loop has exits. This pass uses the counter
+ * at both exits, so there is one source. LLVM's next value numbering would replace it by `limit` again, since the
+ * exit condition is `counter == limit`; therefore the pass changes the condition to `>=`. Both conditions are the
+ * same, because the counter starts below its bound and grows by one. */
 #include "exits.h"
 
 #include "llvm/Analysis/LoopInfo.h"
@@ -18,11 +19,11 @@ namespace {
 
 using llvm::BasicBlock;
 
-/* A way out of a loop that is taken where its counter reaches a bound. */
+/* An exit that a loop takes when its counter reaches a bound. */
 struct Exit {
   llvm::BranchInst *branch;
   llvm::ICmpInst *compare;
-  /* The counter in this turn and, one more, in the next one. */
+  /* The counter of this iteration, and that of the next one: one more. */
   llvm::PHINode *counter;
   llvm::Instruction *next;
   llvm::Value *bound;
@@ -30,7 +31,7 @@ struct Exit {
   bool leaves_if_true;
 };
 
-/* That of a block, if it has one. */
+/* Finds such an exit at the end of a block. */
 bool find(BasicBlock &block, const llvm::Loop &loop, Exit &exit) {
   auto *branch = llvm::dyn_cast<llvm::BranchInst>(block.getTerminator());
   if (!branch || !branch->isConditional()) return false;
@@ -54,7 +55,7 @@ bool find(BasicBlock &block, const llvm::Loop &loop, Exit &exit) {
   return false;
 }
 
-/* Whether a value behind the loop is its bound at this way out and its counter at another one. */
+/* Whether a phi after the loop has the bound from this exit and the counter from another one. */
 bool is_split(const llvm::PHINode &phi, const Exit &exit) {
   bool has_counter = false;
   for (unsigned index = 0; index < phi.getNumIncomingValues(); ++index)
@@ -62,8 +63,9 @@ bool is_split(const llvm::PHINode &phi, const Exit &exit) {
   return has_counter && phi.getIncomingValueForBlock(exit.branch->getParent()) == exit.bound;
 }
 
-/* What is true of a counter below its bound before the loop: signed or not. Nothing of another one. */
-std::optional<llvm::CmpInst::Predicate> below(const Exit &exit, const llvm::Loop &loop, llvm::ScalarEvolution &evolution) {
+/* The signed or unsigned predicate by which the counter is proven to be below its bound before the loop, if any. */
+std::optional<llvm::CmpInst::Predicate> below(const Exit &exit, const llvm::Loop &loop,
+                                             llvm::ScalarEvolution &evolution) {
   BasicBlock *entry = loop.getLoopPredecessor(), *latch = loop.getLoopLatch();
   if (!entry || !latch || exit.counter->getIncomingValueForBlock(latch) != exit.next) return std::nullopt;
   const llvm::SCEV *start = evolution.getSCEV(exit.counter->getIncomingValueForBlock(entry));
@@ -85,7 +87,7 @@ struct CountExits : llvm::PassInfoMixin<CountExits> {
         llvm::SmallVector<llvm::PHINode *, 2> split;
         for (llvm::PHINode &phi : exit.target->phis())
           if (is_split(phi, exit)) split.push_back(&phi);
-        /* Each turn must come to it, or the counter may pass its bound. */
+        /* Each iteration must execute the comparison, or the counter may pass its bound. */
         if (split.empty() || !loop->getLoopLatch() || !dominators.dominates(block, loop->getLoopLatch())) continue;
         auto predicate = below(exit, *loop, analyses.getResult<llvm::ScalarEvolutionAnalysis>(function));
         if (!predicate) continue;

@@ -1,16 +1,16 @@
-/* LLVM's passes over a module that becomes PTX, with what they think of long operations put right.
+/* LLVM's optimization passes for PTX, with corrected costs of long operations.
  *
- * Passes that turn branches into selects take what a branch holds for cheap where its operations are few. A GPU has no
- * instruction for a correctly rounded square root or division: each is a sequence with a branch to a slow path. LLVM gives
- * them the cost of an addition or of a few, so `if disc > 0: t = b - sqrt(disc)` would find the root in every thread and
- * select. There is no setting for that: the costs are the target's, and limits on the number of operations are the
- * process's.
+ * Passes that turn branches into selects regard a branch with few operations as cheap. A GPU has no instruction for
+ * a correctly rounded square root or division: each is a sequence with a branch to a slow path. LLVM assigns them
+ * the cost of one addition or a few, so `if disc > 0: t = b - sqrt(disc)` would compute the root in every thread and
+ * select. LLVM has no setting for that: the costs are the target's, and limits on the number of operations are
+ * global to the process.
  *
- * What a pass may not do to such an operation it must not be able to do: while one of those passes runs, the operations
- * stand there as calls of functions that may not be called where the program does not call them (LLVM: not
- * `speculatable`). Equal ones on both sides of a branch are still merged. All other passes see them as they are, so they
- * are folded, hoisted out of loops and combined as before. The code generator has such a pass, too:
- * `weft_keep_in_branches` leaves it instructions of NVIDIA's, under the same ban. */
+ * So that such a pass cannot speculate a long operation, the operation is replaced while the pass runs by a call of
+ * a function that is not `speculatable`. Equal calls on both sides of a branch are still merged. All other passes
+ * see the original operations, so they fold, hoist and combine them as usual. The code generator has such a pass,
+ * too: for it, `weft_keep_in_branches` replaces the operations by NVIDIA's intrinsics, which are not `speculatable`
+ * either. */
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
@@ -26,13 +26,13 @@
 
 namespace {
 
-/* Whether PTX has no short form of a float operation with these flags: with `afn` there is one of 32 bits. */
+/* Whether PTX has no short form of a float operation with these flags. With `afn` there is a 32-bit one. */
 bool is_exact(const llvm::Instruction &operation) {
   return operation.getType()->isDoubleTy() || (operation.getType()->isFloatTy() && !operation.hasApproxFunc());
 }
 
-/* Whether a division is long. Those of integers by what is not constant stay where they are without help: by zero they
- * are undefined. Of 64 bits those by constants are products of 128 bits. */
+/* Whether a division is long. Integer divisions by a non-constant are never speculated, because division by zero is
+ * undefined behavior. 64-bit divisions by constants are 128-bit products. */
 bool is_long(const llvm::Instruction &operation) {
   switch (operation.getOpcode()) {
   case llvm::Instruction::FDiv:
@@ -49,11 +49,11 @@ bool is_long(const llvm::Instruction &operation) {
   }
 }
 
-/* Functions of no more effect than their result that LLVM may call where the program does not, and that are long. */
+/* Long functions without side effects that LLVM may speculate. */
 bool is_long_intrinsic(const llvm::Function &function) {
   switch (function.getIntrinsicID()) {
   case llvm::Intrinsic::sqrt:
-    /* A module has approximate ones throughout or not at all. */
+    /* Either all square roots of a module are approximate, or none is. */
     return llvm::none_of(function.users(), [](const llvm::User *user) {
       const auto *call = llvm::dyn_cast<llvm::CallInst>(user);
       return call && !is_exact(*call);
@@ -92,8 +92,8 @@ void allow_everywhere(llvm::Module &module, bool allowed) {
   }
 }
 
-/* The operations of one function while they are calls. The callees are declarations, which LLVM's graph of calls leaves
- * out of account. */
+/* The operations of one function while they are calls. The callees are declarations, which LLVM's call graph
+ * ignores. */
 class Hidden {
 public:
   void hide(llvm::Function &function) {
@@ -132,7 +132,7 @@ public:
   }
 
 private:
-  /* By the name of what is called: LLVM drops functions that nobody calls. */
+  /* Keyed by the callee's name, because LLVM removes functions without calls. */
   llvm::StringMap<llvm::Instruction::BinaryOps> opcodes;
 
   llvm::Function *callee(llvm::Module &module, const llvm::BinaryOperator &operation) {
@@ -160,7 +160,7 @@ private:
   }
 };
 
-/* Passes that execute what stands behind a branch in front of it. */
+/* Whether a pass speculates instructions that a branch guards. */
 bool speculates(llvm::StringRef pass) { return pass == "SimplifyCFGPass" || pass == "SpeculativeExecutionPass"; }
 
 } // namespace
@@ -187,8 +187,8 @@ extern "C" LLVMErrorRef weft_nvptx_passes(LLVMModuleRef module_ref, const char *
   return nullptr;
 }
 
-/* Loop strength reduction takes a quotient for a part of an address and makes it anew as wide as that: 32-bit divisions
- * become those of 64 bits. What is frozen is a number like any other to it. */
+/* Loop strength reduction treats a quotient as part of an address and recomputes it in the width of the address:
+ * 32-bit divisions become 64-bit ones. A frozen value is opaque to it. */
 static void keep_narrow(llvm::Function &function) {
   for (llvm::BasicBlock &block : function)
     for (llvm::Instruction &instruction : block) {
@@ -205,14 +205,15 @@ static void keep_narrow(llvm::Function &function) {
     }
 }
 
-/* Keeps long operations in their branches in the code generator, and short ones short. Nothing but the code generator may come after it. */
+/* Stops the code generator from speculating long operations and from widening divisions. Call it directly before the
+ * code generator. */
 extern "C" void weft_keep_in_branches(LLVMModuleRef module_ref) {
   llvm::Module &module = *llvm::unwrap(module_ref);
   for (llvm::Function &function : module) {
     keep_narrow(function);
     llvm::SmallVector<llvm::BinaryOperator *, 8> found;
     for (llvm::BasicBlock &block : function) {
-      /* Nothing can be taken out of a block that is come to in more ways, or always. */
+      /* Only a block with one predecessor that branches can be speculated. */
       const llvm::BasicBlock *before = block.getSinglePredecessor();
       if (!before || before->getTerminator()->getNumSuccessors() < 2) continue;
       for (llvm::Instruction &instruction : block)

@@ -1,12 +1,13 @@
-/* Atomic operations on shared memory that ptxas makes loops of.
+/* Atomic operations on shared memory that ptxas expands to compare-and-swap loops.
  *
- * Hardware has no atomic addition of floats in shared memory, and of 64-bit operations there it has exchanges only, so
- * ptxas (13.0 and 13.5) compares and swaps until it succeeds (`ATOMS.CAST.SPIN`). Where such an operation is the first
- * thing of a loop, both loops begin at one place, and ptxas no longer joins the lanes of a warp behind the inner one. It
- * has found before that the lanes take the same turns of the outer loop, though, and counts them once for all in a
- * uniform register: each lane that leaves the inner loop alone counts for the others, too. They then do too few turns, or
- * 2^64 more. What moves to the front of the loop, or behind the operation, does not help; an access that is volatile
- * stays in its place. */
+ * Hardware has no atomic addition of floats in shared memory, and exchange is the only 64-bit atomic operation
+ * there. For all others ptxas (13.0 and 13.5) emits a loop that compares and swaps until it succeeds
+ * (`ATOMS.CAST.SPIN`). If such an operation is the first instruction of a loop, both loops have the same head, and
+ * ptxas does not reconverge the warp after the inner loop. However, ptxas has already found the trip count of the
+ * outer loop to be uniform and counts its iterations in a uniform register. Each lane that leaves the inner loop
+ * alone then counts for the other lanes, too, and the outer loop runs too few iterations, or 2^64 more. A
+ * non-volatile instruction before the operation does not help, because ptxas moves it to the front of the loop or
+ * after the operation. A volatile access is not moved. */
 #include "llvm-c/Core.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/Dominators.h"
@@ -18,14 +19,14 @@ namespace {
 
 constexpr unsigned shared = 3;
 
-/* Whether ptxas makes a loop of it. LLVM makes its own of what PTX has no instruction for. */
+/* Whether ptxas expands the operation to a loop. LLVM itself expands the operations that PTX lacks. */
 bool spins(const llvm::AtomicRMWInst &operation) {
   const llvm::Type &type = *operation.getType();
   return operation.getPointerAddressSpace() == shared && operation.getOperation() != llvm::AtomicRMWInst::Xchg &&
          (type.isFloatingPointTy() || type.getScalarSizeInBits() == 64);
 }
 
-/* Whether something before it in its block stays there. */
+/* Whether an earlier instruction of the block cannot be moved. */
 bool is_behind_another(const llvm::Instruction &operation) {
   for (const llvm::Instruction *before = operation.getPrevNode(); before; before = before->getPrevNode())
     if (before->isAtomic() || before->isVolatile()) return true;
@@ -34,8 +35,8 @@ bool is_behind_another(const llvm::Instruction &operation) {
 
 } // namespace
 
-/* Puts a volatile load of the same place in front of each that may be the first thing of a loop. It is for a module that
- * LLVM's passes have been through. */
+/* Inserts a volatile load of the same address before each such operation that may be the first instruction of a
+ * loop. Call it after LLVM's passes. */
 extern "C" void weft_look_before_spinning(LLVMModuleRef module) {
   for (llvm::Function &function : *llvm::unwrap(module)) {
     if (function.isDeclaration()) continue;
@@ -47,7 +48,7 @@ extern "C" void weft_look_before_spinning(LLVMModuleRef module) {
     if (found.empty()) continue;
     llvm::DominatorTree dominators(function);
     llvm::LoopInfo loops(dominators);
-    /* ptxas may take functions into the loops that call them. */
+    /* ptxas may inline functions into loops that call them. */
     bool is_kernel = function.getCallingConv() == llvm::CallingConv::PTX_Kernel;
     for (llvm::AtomicRMWInst *operation : found) {
       if (is_kernel && !loops.getLoopFor(operation->getParent())) continue;

@@ -1,8 +1,8 @@
-/* Switches whose arms are short, as selects.
+/* Converts switches with short arms to selects.
  *
- * LLVM makes a switch of `if d == 0: x += 1 elif d == 1: x -= 1 …` before it looks whether the arms are worth their branches,
- * and a switch that is left becomes a tree of branches. Threads of a warp take them one after another; the arms' few
- * instructions in all of them cost less. */
+ * LLVM converts `if d == 0: x += 1 elif d == 1: x -= 1 …` to a switch before it considers if-conversion, and the
+ * code generator lowers the switch to a tree of branches. Divergent threads of a warp execute these branches one
+ * after another. Executing the few instructions of all arms is cheaper. */
 #include "switches.h"
 
 #include "llvm/IR/IRBuilder.h"
@@ -13,7 +13,8 @@ namespace {
 
 using llvm::BasicBlock;
 
-/* Instructions of one arm, and of all with their selects. A tree of branches has two or three for each arm. */
+/* Limits on the instructions of one arm, and of all arms and their selects. A branch tree has two or three
+ * instructions per arm. */
 constexpr unsigned ARM = 4, ALL = 20;
 
 bool is_short(const llvm::Instruction &instruction) {
@@ -38,14 +39,15 @@ bool is_short(const llvm::Instruction &instruction) {
   case llvm::Instruction::ZExt:
   case llvm::Instruction::SExt:
   case llvm::Instruction::GetElementPtr:
-    /* Few units compute float64, and twice as many registers hold it. */
+    /* Few units compute float64, and a float64 takes two registers. */
     return !instruction.getType()->isDoubleTy() && !instruction.getType()->isVectorTy();
   default:
     return false;
   }
 }
 
-/* Where an arm leads that is entered from the switch alone and does nothing but short work; nothing for another block. */
+/* The successor of an arm, if the switch is its only predecessor and it contains only short instructions; otherwise
+ * null. */
 BasicBlock *end_of_arm(BasicBlock &block, const BasicBlock &head) {
   if (block.getUniquePredecessor() != &head || block.hasAddressTaken() || block.phis().begin() != block.phis().end())
     return nullptr;
@@ -58,7 +60,7 @@ BasicBlock *end_of_arm(BasicBlock &block, const BasicBlock &head) {
 
 bool is_unreachable(BasicBlock &block) { return llvm::isa<llvm::UnreachableInst>(block.front()); }
 
-/* Makes selects of a switch all of whose arms are short and meet in one block. */
+/* Converts a switch whose arms are all short and have a common successor. */
 bool choose(llvm::SwitchInst &choice) {
   BasicBlock &head = *choice.getParent();
   llvm::SmallSetVector<BasicBlock *, 8> targets;
@@ -67,7 +69,7 @@ bool choose(llvm::SwitchInst &choice) {
   if (fallback) targets.insert(fallback);
   if (targets.size() < 2) return false;
 
-  /* Where the arms meet: where one of them leads, or what one is. */
+  /* The common successor is either the successor of an arm or a case's target itself. */
   BasicBlock *meeting = nullptr;
   auto meet_at = [&](BasicBlock *candidate) {
     return candidate && candidate != &head && llvm::all_of(targets, [&](BasicBlock *target) {
@@ -90,7 +92,7 @@ bool choose(llvm::SwitchInst &choice) {
   auto value_of = [&](const llvm::PHINode &phi, BasicBlock *target) {
     return phi.getIncomingValueForBlock(target == meeting ? &head : target);
   };
-  /* The last case stands for a default that there is not. */
+  /* If the default is unreachable, the last case is the base. */
   BasicBlock *base = fallback ? fallback : std::prev(choice.case_end())->getCaseSuccessor();
   for (BasicBlock *target : targets)
     if (target != meeting)

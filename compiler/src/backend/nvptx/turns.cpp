@@ -1,11 +1,11 @@
-/* Loops that ptxas must take turn by turn.
+/* Loops that ptxas must not unroll.
  *
- * Where a loop goes on while its counter is on one side of a bound, ptxas (13.0 and 13.5) may take four turns in one. It
- * then trusts that the counter steps towards the bound, and asks how far the bound is, not whether it has been passed:
- * `do { i -= 2; } while (i <= 5);` goes on for 2^61 turns where it should end after the first. LLVM makes such loops,
- * too: where `i - 2` may wrap, `i - 2 > -3` is the same as `unsigned(i) <= 0x8000000000000001`. With signed numbers the
- * distance may wrap as well: `do { i += 1; } while (i < bound);` does one turn where `i` is far beyond the bound. Nor does
- * ptxas see that four steps wrap where the step is large. */
+ * If a loop continues while its counter is on one side of a bound, ptxas (13.0 and 13.5) may unroll it by four. It
+ * then assumes that the counter steps towards the bound, and tests the distance to the bound instead of whether the
+ * counter has passed it: `do { i -= 2; } while (i <= 5);` runs for 2^61 iterations where it should end after the
+ * first. LLVM creates such loops, too: if `i - 2` may wrap, `i - 2 > -3` is the same as `unsigned(i) <=
+ * 0x8000000000000001`. With signed numbers the distance may wrap as well: `do { i += 1; } while (i < bound);` runs
+ * one iteration if `i` is far beyond the bound. ptxas also ignores that four large steps may wrap. */
 #include "llvm-c/Core.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Analysis/AssumptionCache.h"
@@ -20,14 +20,15 @@
 
 namespace {
 
-/* More turns than ptxas takes in one. */
+/* More than the unroll factors of ptxas. */
 constexpr unsigned turns = 512;
 
-/* Whether that many steps leave the half of their type's numbers that a distance has. */
+/* Whether `turns` steps exceed the range of a signed distance of this type. */
 bool is_large(const llvm::APInt &step) { return step.getSignificantBits() + llvm::Log2_32(turns) > step.getBitWidth(); }
 
-/* Whether it is not certain that a loop that goes on while its counter is on this side of `bound` comes to the first
- * comparison on that side, or a step or two behind it, or so near that the distance does not wrap. */
+/* For a loop that continues while its counter is on the `goes_on` side of `bound`: whether none of these is proven.
+ * The first comparison is on that side, or at most a step or two past the bound, or so close that the distance does
+ * not wrap. */
 bool comes_from_afar(llvm::CmpInst::Predicate goes_on, const llvm::SCEVAddRecExpr &counter, const llvm::SCEV *bound,
                      llvm::ScalarEvolution &evolution) {
   const llvm::SCEV *first = counter.getStart();
@@ -41,7 +42,7 @@ bool comes_from_afar(llvm::CmpInst::Predicate goes_on, const llvm::SCEVAddRecExp
          !evolution.isLoopEntryGuardedByCond(loop, goes_on, first, behind);
 }
 
-/* Whether a comparison that leaves the loop, where it is what `leaves` says, is such a one. */
+/* Whether ptxas would unroll a loop wrongly because of a comparison. The loop exits if the comparison is `leaves`. */
 bool misleads(const llvm::Loop &loop, const llvm::ICmpInst &compare, bool leaves, llvm::ScalarEvolution &evolution) {
   if (!evolution.isSCEVable(compare.getOperand(0)->getType()) || !compare.getOperand(0)->getType()->isIntegerTy())
     return false;
@@ -69,7 +70,7 @@ bool misleads(const llvm::Loop &loop, const llvm::BasicBlock &exiting, llvm::Sca
   const auto *branch = llvm::dyn_cast<llvm::BranchInst>(exiting.getTerminator());
   if (!branch || !branch->isConditional()) return false;
   bool leaves = !loop.contains(branch->getSuccessor(0));
-  /* Each of these leaves the loop by itself. */
+  /* Each of these conditions alone makes the loop exit. */
   llvm::SmallVector<std::pair<llvm::Value *, bool>, 4> conditions = {{branch->getCondition(), leaves}};
   llvm::SmallPtrSet<llvm::Value *, 8> seen;
   while (!conditions.empty()) {
@@ -91,7 +92,7 @@ bool misleads(const llvm::Loop &loop, const llvm::BasicBlock &exiting, llvm::Sca
 
 } // namespace
 
-/* Marks them, so that the code generator tells ptxas. It is for a module that LLVM's passes have been through. */
+/* Marks such loops as unrolled, which the code generator passes on to ptxas. Call it after LLVM's passes. */
 extern "C" void weft_turn_by_turn(LLVMModuleRef module) {
   for (llvm::Function &function : *llvm::unwrap(module)) {
     if (function.isDeclaration()) continue;
