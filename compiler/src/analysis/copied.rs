@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use crate::ir::{ExprId, ExprKind, Function, LocalId, StmtKind, for_each_expr_of_stmt, for_each_stmt};
 
-/// Locals that hold what was loaded until it is stored, and are used for nothing else: those that are assigned to each other
-/// together.
+/// Groups of locals that only carry a loaded value to a store, and have no other use. Locals that are assigned to each
+/// other form a group.
 pub(crate) fn copied(function: &Function) -> Vec<Vec<LocalId>> {
     let n = function.locals.len();
     let mut good = vec![true; n];
@@ -83,16 +83,16 @@ pub(crate) fn copied(function: &Function) -> Vec<Vec<LocalId>> {
 /// The inputs of a value: its loads, the locals in it, and the locals in the addresses of its loads.
 #[derive(Debug, Default)]
 pub(crate) struct ValueInputs {
-    /// Pointers of what is loaded, but for loads in addresses.
+    /// The pointers of the loads, without loads in addresses.
     pub loads: Vec<ExprId>,
-    /// Locals.
+    /// The locals in the value.
     pub values: Vec<LocalId>,
-    /// Locals in addresses.
+    /// The locals in addresses of its loads.
     pub in_addresses: Vec<LocalId>,
 }
 
 impl ValueInputs {
-    /// Those of an expression.
+    /// The inputs of an expression.
     pub(crate) fn of(function: &Function, root: ExprId) -> Self {
         let mut parts = Self::default();
         parts.add(function, root, false);

@@ -1,4 +1,4 @@
-//! Arrays that a kernel only reads, and whether anybody else may write them while it runs.
+//! Arrays that a kernel only reads, and whether other threads may write them while it runs.
 
 use weft_artifact::{Access, Addresses, ArgItem, SlotField, SlotSource};
 
@@ -36,13 +36,13 @@ enum Memory {
     Written,
     /// It accumulates there, and does nothing else with it.
     Accumulated,
-    /// It does neither.
+    /// It does not access it.
     Unused,
-    /// How much it is is not known.
+    /// The size of the memory is unknown.
     Unknown,
 }
 
-/// How a kernel accesses the memory whose address a slot has; `None` if the slot is no address.
+/// How a kernel accesses the memory whose address a slot holds; `None` if the slot is not an address.
 fn memory(module: &Module, slot: &SlotSource) -> Option<Memory> {
     let SlotSource::Argument { param, path, field: SlotField::Data } = slot else { return None };
     let param = module.params.get(*param as usize)?;
@@ -57,14 +57,15 @@ fn memory(module: &Module, slot: &SlotSource) -> Option<Memory> {
     })
 }
 
-/// Whether the kernel gains by launches in which no array that it only reads shares memory with one that it writes.
+/// Whether the kernel gains from launches in which no array that it only reads shares memory with one that it writes.
 pub(crate) fn gains_by_disjoint(module: &Module, kernel: &Function) -> bool {
     let memories = memories(module, kernel);
     let has = |wanted| memories.contains(&wanted);
     has(Memory::Read) && (has(Memory::Written) || has(Memory::Accumulated)) && is_alone(module, &memories)
 }
 
-/// Whether the kernel gains by launches in which no array with which it only accumulates shares memory with another one.
+/// Whether the kernel gains from launches in which no array that it only accumulates into shares memory with another
+/// one.
 pub(crate) fn gains_by_accumulation(module: &Module, kernel: &Function) -> bool {
     let memories = memories(module, kernel);
     memories.contains(&Memory::Accumulated) && is_alone(module, &memories)
@@ -74,7 +75,8 @@ fn memories(module: &Module, kernel: &Function) -> Vec<Memory> {
     kernel.slots.iter().filter_map(|slot| memory(module, slot)).collect()
 }
 
-/// Whether a launch knows all memory that its kernel touches, and the kernel sees nothing of what others do meanwhile.
+/// Whether the launch knows all memory that the kernel accesses, and the kernel observes no concurrent stores of
+/// others.
 fn is_alone(module: &Module, memories: &[Memory]) -> bool {
     !memories.contains(&Memory::Unknown)
         && memories.len() <= Addresses::MOST
@@ -82,7 +84,7 @@ fn is_alone(module: &Module, memories: &[Memory]) -> bool {
         && !WaitAnalysis::of(module, &Circles::of(module)).in_module(module)
 }
 
-/// Whether a function reaches memory that is no argument's, or orders what it does with what others do.
+/// Whether a function accesses memory other than that of arguments, or orders its memory accesses with others'.
 fn sees_others(function: &Function) -> bool {
     let mut sees = false;
     for_each_expr_of_block(function, &function.body, &mut |id| {

@@ -11,14 +11,14 @@ pub(crate) fn for_each_read(function: &Function, root: ExprId, visit: &mut dyn F
     });
 }
 
-/// `true` if the expression or one below it satisfies `test`.
+/// Whether the expression or one of its operands satisfies `test`.
 pub(crate) fn any_expr(function: &Function, root: ExprId, test: &dyn Fn(&ExprKind) -> bool) -> bool {
     let mut found = false;
     for_each_expr(function, root, &mut |id| found |= test(&function.exprs[id].kind));
     found
 }
 
-/// Calls `visit` on each local that some statements, or those inside them, read or assign.
+/// Calls `visit` on each local that some statements, or nested ones, read or assign.
 pub(crate) fn for_each_mention(function: &Function, stmts: &[Stmt], visit: &mut dyn FnMut(LocalId)) {
     for_each_stmt(stmts, &mut |inner| {
         inner.kind.assigned().into_iter().for_each(&mut *visit);
@@ -33,14 +33,14 @@ pub(crate) fn for_each_mention(function: &Function, stmts: &[Stmt], visit: &mut 
 pub(crate) struct Escapes {
     /// A `Return`.
     pub returns: bool,
-    /// A `Break` of a loop outside.
+    /// A `Break` of an enclosing loop.
     pub breaks: bool,
-    /// A `Continue` of a loop outside.
+    /// A `Continue` of an enclosing loop.
     pub continues: bool,
 }
 
 impl Escapes {
-    /// `true` if there is one.
+    /// Whether there is one.
     pub(crate) fn any(self) -> bool {
         self.returns || self.breaks || self.continues
     }

@@ -8,7 +8,7 @@ use crate::ir::{ExprId, Function, LocalId, Stmt, StmtKind, for_each_stmt};
 /// The iterations of a loop that make no progress.
 #[derive(Debug, Default)]
 pub(crate) struct NoProgressIterations<'a> {
-    /// Their statements.
+    /// The statements of these iterations.
     pub stmts: Vec<&'a Stmt>,
     /// Conditions one of whose values leads only to iterations without progress.
     pub decisions: Vec<ExprId>,
@@ -77,7 +77,7 @@ fn assigns(stmt: &Stmt, locals: &[bool]) -> bool {
     stmt.kind.assigned().iter().any(|local| locals[local.index()])
 }
 
-/// By local: an iteration may read it before it assigns it, so that it is loop-carried.
+/// By local: whether an iteration may read it before it assigns it, so that it is loop-carried.
 pub(crate) fn exposed(function: &Function, body: &[Stmt], step: &[Stmt]) -> Vec<bool> {
     let none = vec![false; function.locals.len()];
     let mut walk = Exposed { function, found: none.clone(), assigned: none, order: Vec::new() };
@@ -92,9 +92,9 @@ pub(crate) fn exposed(function: &Function, body: &[Stmt], step: &[Stmt]) -> Vec<
 struct Exposed<'a> {
     function: &'a Function,
     found: Vec<bool>,
-    /// By local: every way to the present statement assigns it.
+    /// By local: whether every path to the current statement assigns it.
     assigned: Vec<bool>,
-    /// Those that are, in the order in which they came to be: a branch costs what it assigns, and not what there is.
+    /// Those locals in the order of their assignments, so that a branch costs only as much as it assigns.
     order: Vec<LocalId>,
 }
 
@@ -128,7 +128,7 @@ impl Exposed<'_> {
                         (false, false) => return false,
                     }
                 }
-                // It may run zero iterations.
+                // The loop may run zero iterations.
                 StmtKind::Loop { body, step } => {
                     for part in [body, step] {
                         let before = self.order.len();
@@ -152,7 +152,7 @@ impl Exposed<'_> {
         }
     }
 
-    /// Forgets what was assigned last, and gives it.
+    /// Drops the latest entries down to `count`, and returns them.
     fn back_to(&mut self, count: usize) -> Vec<LocalId> {
         let gone = self.order.split_off(count);
         for local in &gone {
@@ -166,7 +166,7 @@ fn both(a: &[bool], b: &[bool]) -> Vec<bool> {
     a.iter().zip(b).map(|(a, b)| *a && *b).collect()
 }
 
-/// By local: a condition around an exit of the loop reads it.
+/// By local: whether a condition around an exit of the loop reads it.
 fn tested(function: &Function, body: &[Stmt]) -> Vec<bool> {
     let mut tested = vec![false; function.locals.len()];
     let mut deciding = Vec::new();
@@ -190,7 +190,7 @@ fn add_sources(function: &Function, parts: [&[Stmt]; 2], relevant: &mut Vec<bool
     }
 }
 
-/// The conditions around the statements that leave a loop.
+/// The conditions around the statements that exit a loop.
 fn exit_conditions(block: &[Stmt], deciding: &mut Vec<ExprId>) {
     for stmt in block {
         match &stmt.kind {
@@ -227,7 +227,7 @@ fn conditions(block: &[Stmt], found: &mut Vec<ExprId>) {
     });
 }
 
-/// The same in some statements, and what decides whether the locals are assigned: `around` holds the conditions.
+/// The same for a list of statements, including the conditions around their assignments, which `around` holds.
 fn add_sources_of(function: &Function, block: &[Stmt], around: &mut Vec<ExprId>, relevant: &mut [bool]) {
     // The inputs of a value mostly precede it.
     for stmt in block.iter().rev() {

@@ -1,4 +1,4 @@
-//! The memory that a pointer points into, for sanitized code: that of a parameter, a declared array, or unknown memory.
+//! The owner of the memory that a pointer points into, for sanitized code: a parameter, a declared array, or unknown.
 
 use weft_artifact::{ArgType, HostChecks};
 
@@ -13,7 +13,7 @@ pub(crate) enum Owner {
     Param(usize),
     /// An array that the function or its module declares.
     Declared,
-    /// Of several, or unknown.
+    /// One of several, or unknown.
     Unknown,
 }
 
@@ -65,7 +65,7 @@ impl Origins {
         }
     }
 
-    /// Of a pointer.
+    /// The owner of the memory that a pointer points into.
     pub(crate) fn origin(&self, function: &Function, id: ExprId) -> Owner {
         match function.class(id) {
             Class::Leaf(Leaf::Local(local)) => self.0.get(local.index()).copied().unwrap_or(Owner::Unknown),
@@ -99,7 +99,7 @@ pub(crate) fn only_read(module: &Module) -> Vec<u32> {
     all.filter(|(_, param)| !param.access.writes && matches!(param.ty, ArgType::Array(_))).map(|(at, _)| at).collect()
 }
 
-/// Whether it is known of all that a function writes, or hands on, whose memory it is.
+/// Whether the owner of all memory is known that a function writes or passes on.
 fn knows_writes(function: &Function) -> bool {
     let origins = Origins::of(function);
     let is_unknown = |id: ExprId| origins.origin(function, id) == Owner::Unknown;

@@ -23,14 +23,14 @@ pub(crate) struct PointerExtent {
 /// The extents of the pointers among the locals of each function.
 #[derive(Debug)]
 pub(crate) struct PointerExtents {
-    /// By the function's and the local's index. Nothing for what is never assigned; a pointer of which nothing is known has
-    /// no limit: `u64::MAX`.
+    /// By the function's and the local's index. `None` for a local that is never assigned; a pointer of unknown origin
+    /// has no limit: `u64::MAX`.
     locals: Vec<Vec<Option<PointerExtent>>>,
 }
 
 impl PointerExtent {
     const UNKNOWN: Self = Self { unit: u64::MAX, starts: false };
-    /// Fewer than 2^31 bytes, and the first of them.
+    /// Fewer than 2^31 bytes, from the first one on.
     const WHOLE: Self = Self { unit: 1, starts: true };
 
     fn join(self, other: Self) -> Self {
@@ -39,7 +39,7 @@ impl PointerExtent {
 }
 
 impl PointerExtents {
-    /// Analyses all functions of a module.
+    /// Analyzes all functions of a module.
     pub(crate) fn of(module: &Module) -> Self {
         let locals = module.functions.iter().map(|(_, function)| at_entry(module, function)).collect();
         let mut all = Self { locals };
@@ -47,7 +47,7 @@ impl PointerExtents {
         all
     }
 
-    /// Takes over what each assignment and call says; whether that was new.
+    /// Propagates the extents through each assignment and call; returns whether one has changed.
     fn turn(&mut self, module: &Module) -> bool {
         let mut changed = false;
         for (id, function) in module.functions.iter() {
@@ -114,7 +114,7 @@ impl PointerExtents {
             }
             Class::Leaf(Leaf::Const(_) | Leaf::Special(_)) | Class::Arith(_) | Class::Load(_) => PointerExtent::UNKNOWN,
         };
-        // A block has less, and so has a thread.
+        // Memory of a block or a thread is smaller.
         let own = matches!(space, Space::Shared | Space::Local);
         Some(if own { PointerExtent { unit: 1, ..found } } else { found })
     }
@@ -137,8 +137,8 @@ fn at_entry(module: &Module, function: &Function) -> Vec<Option<PointerExtent>> 
     locals
 }
 
-/// Of an array that a small launch has, as `dispatcher/variants/assumptions.rs` of the bindings looks: fewer than 2^31 elements, or bytes
-/// where the layout is not known.
+/// The extent of an array in a launch with small arrays, as `dispatcher/variants/assumptions.rs` of the bindings tests
+/// it: fewer than 2^31 elements, or bytes if the layout is unknown.
 fn of_slot(module: &Module, function: &Function, index: usize) -> Option<PointerExtent> {
     let SlotSource::Argument { param, path, field: SlotField::Data } = function.slots.get(index)? else { return None };
     let ArgItem::Array(array) = module.params.get(*param as usize)?.ty.leaf(path)? else { return None };

@@ -9,18 +9,18 @@ use crate::ir::{
 /// The memory that a call of a function reads, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Reads {
-    /// Nothing but its arguments and the thread's own memory.
+    /// Only its arguments and the thread's own memory.
     Nothing,
-    /// Besides, what each call of it writes itself, as a random generator its state.
+    /// Also memory that each call of it writes itself, such as the state of a random generator.
     Own,
-    /// Also memory that others may write, but only with atomic operations.
+    /// Also memory that other threads may write, but only by atomic operations.
     Steps,
-    /// Memory that others may write.
+    /// Memory that other threads may write.
     Others,
 }
 
 impl Reads {
-    /// Of each function of a module, by index.
+    /// For each function of a module, by index.
     pub(crate) fn of_module(module: &Module) -> Vec<Self> {
         let effects = Effects::of_module(module);
         let mut all = Vec::with_capacity(module.functions.len());
@@ -31,7 +31,7 @@ impl Reads {
         all
     }
 
-    /// Of a function; `known` has those before it, which it may call.
+    /// For one function; `known` has the results of the functions before it, which it may call.
     fn of(function: &Function, known: &[Self], effects: &[Effects]) -> Self {
         let stores = stores(function);
         let mut all = Self::Nothing;
@@ -39,7 +39,7 @@ impl Reads {
             let own = match &stmt.kind {
                 StmtKind::Op { op: Op::Atomic { .. }, .. } => Self::Steps,
                 StmtKind::Op { op, .. } if op.row().memory.reads() => Self::Others,
-                // One that is not known yet calls back.
+                // A function without a result is called recursively.
                 StmtKind::Call { func, .. } if Effects::of_function(effects, *func).touches > Touches::Nothing => {
                     known.get(func.index()).copied().unwrap_or(Self::Others)
                 }
@@ -90,12 +90,12 @@ fn stores(function: &Function) -> Vec<ExprId> {
     pointers
 }
 
-/// `true` if a pointer leads to what no other thread writes.
+/// Whether a pointer points to memory that no other thread writes.
 pub(crate) fn is_own_space(function: &Function, pointer: ExprId) -> bool {
     matches!(function.exprs[pointer].ty, Type::Ptr(_, Space::Local | Space::Constant))
 }
 
-/// `true` if two expressions compute the same from the same values.
+/// Whether two expressions compute the same operation on the same values.
 pub(crate) fn same(function: &Function, a: ExprId, b: ExprId) -> bool {
     let (x, y) = (&function.exprs[a], &function.exprs[b]);
     let (of_x, of_y) = (x.kind.operands(), y.kind.operands());

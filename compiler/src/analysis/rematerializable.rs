@@ -10,13 +10,13 @@ use crate::ir::{
 /// other such locals only, so it has one value for the thread's whole life and can be recomputed instead of stored.
 #[derive(Clone, Debug)]
 pub(crate) struct Rematerializable {
-    /// By the local's index: its only value, for those that are fixed.
+    /// By the local's index: its value, if it is rematerializable.
     values: Vec<Option<ExprId>>,
-    /// By the local's index: what it depends on, for those that are fixed.
+    /// By the local's index: its dependence, if it is rematerializable.
     dependences: Vec<Dependence>,
 }
 
-/// Which numbers of the thread a fixed value depends on.
+/// The thread indices that a rematerializable value depends on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Dependence {
     /// `threadIdx.x`.
@@ -33,7 +33,7 @@ impl Dependence {
 }
 
 impl Rematerializable {
-    /// Analyses a body. Parameters are assigned by the entry alone.
+    /// Analyzes a body. Parameters count as assigned at entry.
     pub(crate) fn of(function: &Function, body: &[Stmt]) -> Self {
         let mut counts = vec![0_u32; function.locals.len()];
         let mut sole: Vec<Option<ExprId>> = vec![None; function.locals.len()];
@@ -67,7 +67,7 @@ impl Rematerializable {
         dependence(function, root, &|local| self.local_dependence(local))
     }
 
-    /// The value of a fixed local that is no parameter.
+    /// The value of a rematerializable local that is not a parameter.
     pub(crate) fn value(&self, local: LocalId) -> Option<ExprId> {
         self.values.get(local.index()).copied().flatten()
     }
@@ -106,7 +106,7 @@ impl FixedSearch<'_> {
         let index = local.index();
         match self.states[index] {
             VisitState::Rematerializable => return true,
-            // A local that depends on itself is no function of constants.
+            // A local that depends on itself is not rematerializable.
             VisitState::Free | VisitState::Open => return false,
             VisitState::New => {}
         }
@@ -123,7 +123,7 @@ impl FixedSearch<'_> {
         fixed
     }
 
-    /// A function of fixed values that costs little enough to be computed again.
+    /// Whether an expression is computed from rematerializable values, and cheap enough to recompute.
     fn cheap(&mut self, root: ExprId) -> bool {
         use crate::ir::BinaryOp as Op;
         let function = self.function;

@@ -26,9 +26,9 @@ use crate::ir::{
 /// The memory that a waiting thread polls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wait {
-    /// The loads that the end of the wait depends on.
+    /// The loads that the exit conditions depend on.
     pub loads: Vec<ExprId>,
-    /// It also depends on reads of a function, or of an operation that is not atomic.
+    /// Whether the exit conditions also depend on reads of a function, or of an operation that is not atomic.
     pub calls: bool,
 }
 
@@ -42,19 +42,19 @@ impl Wait {
 /// For each function of a module, the memory that it reads and whether it waits for other threads.
 #[derive(Clone, Debug)]
 pub(crate) struct WaitAnalysis {
-    /// By function.
+    /// The memory that each function reads.
     reads: Vec<Reads>,
-    /// Functions that call themselves wait for other threads.
+    /// Whether recursive functions wait for other threads.
     pub circles: bool,
 }
 
 impl WaitAnalysis {
-    /// Reads a module.
+    /// Analyzes a module.
     pub(crate) fn of(module: &Module, circles: &Circles) -> Self {
         Self { reads: Reads::of_module(module), circles: circles_wait(module, circles) }
     }
 
-    /// `true` if a thread may wait somewhere in the module.
+    /// Whether a thread may wait anywhere in the module.
     pub(crate) fn in_module(&self, module: &Module) -> bool {
         self.circles
             || module.functions.iter().any(|(_, function)| {
@@ -68,7 +68,7 @@ impl WaitAnalysis {
             })
     }
 
-    /// `true` if a thread may wait in a loop with this body and step.
+    /// Whether a thread may wait in a loop with this body and step.
     pub(crate) fn in_loop(&self, function: &Function, body: &[Stmt], step: &[Stmt]) -> bool {
         self.wait(function, body, step).is_some()
     }
@@ -116,22 +116,22 @@ fn own_stores(body: &[Stmt], step: &[Stmt]) -> Vec<ExprId> {
     pointers
 }
 
-/// The origin of the locals' values in all or some iterations of a loop.
+/// The origin of the values of locals in the iterations of a loop.
 struct Inside<'a> {
     waiting: &'a WaitAnalysis,
     function: &'a Function,
-    /// By the local's index: it may vary between iterations.
+    /// By the local's index: whether it may vary between iterations.
     varies: Vec<bool>,
-    /// It may hold a value from memory at a loop-invariant address.
+    /// By the local's index: whether it may hold a value from memory at a loop-invariant address.
     memory: Vec<bool>,
-    /// It may hold a value that the loop's own iterations change.
+    /// By the local's index: whether it may hold a value that the loop's own iterations change.
     progress: Vec<bool>,
     /// The pointers that each iteration stores to.
     stores: Vec<ExprId>,
 }
 
 impl<'a> Inside<'a> {
-    /// Reads the statements of the iterations; `exposed` has the locals that an iteration may read before it assigns
+    /// Analyzes the statements of the iterations; `exposed` has the locals that an iteration may read before it assigns
     /// them.
     fn of(
         waiting: &'a WaitAnalysis,
@@ -172,7 +172,7 @@ impl<'a> Inside<'a> {
         }
     }
 
-    /// Notes where a statement's locals come from; `true` if something is new.
+    /// Updates the origin of a statement's locals; returns whether something has changed.
     fn note(&mut self, stmt: &Stmt) -> bool {
         let mut more = false;
         for local in stmt.kind.assigned() {
@@ -184,7 +184,7 @@ impl<'a> Inside<'a> {
         more
     }
 
-    /// Whether the value that a statement assigns to a local came from memory, and whether the iterations change it.
+    /// Whether a value that a statement assigns to a local depends on memory, and whether the iterations change it.
     fn source(&self, stmt: &Stmt, local: LocalId) -> (bool, bool) {
         let exprs = stmt.kind.exprs();
         let of_values = || {
@@ -216,19 +216,19 @@ impl<'a> Inside<'a> {
         found
     }
 
-    /// `true` if an expression has loop-invariant operands.
+    /// Whether the operands of an expression are loop-invariant.
     fn stays(&self, root: ExprId) -> bool {
         let mut stays = true;
         for_each_read(self.function, root, &mut |local| stays &= !self.varies[local.index()]);
         stays
     }
 
-    /// `true` if each iteration stores to the address itself.
+    /// Whether each iteration stores to the address.
     fn is_stored(&self, pointer: ExprId) -> bool {
         self.stores.iter().any(|&store| same(self.function, store, pointer))
     }
 
-    /// `true` if a load reads the same address in each iteration, which other threads may have written.
+    /// Whether a load reads the same address in each iteration, and other threads may have written it.
     fn reads_again(&self, load: ExprId) -> bool {
         let ExprKind::Load(pointer, _) = self.function.exprs[load].kind else { return false };
         !is_own_space(self.function, pointer) && self.stays(pointer) && !self.is_stored(pointer)
@@ -246,8 +246,8 @@ impl<'a> Inside<'a> {
         found
     }
 
-    /// `true` if an expression depends on progress of the iterations: on a local that is computed from itself, on a
-    /// load from an address that changes, or on one that each iteration stores to.
+    /// Whether an expression depends on progress of the iterations: on a local that is computed from itself, on a load
+    /// from an address that changes, or on a load from an address that each iteration stores to.
     fn moves(&self, root: ExprId, of: Option<LocalId>) -> bool {
         let mut found = false;
         for_each_expr(self.function, root, &mut |id| {
@@ -260,7 +260,7 @@ impl<'a> Inside<'a> {
         found
     }
 
-    /// `true` if a condition depends on memory that others write, and on nothing that moves on.
+    /// Whether a condition depends on memory that others write, and on no progress of the iterations.
     fn waits_for(&self, cond: ExprId) -> bool {
         self.reads_memory(cond) && !self.moves(cond, None)
     }
@@ -305,7 +305,7 @@ impl<'a> Inside<'a> {
         wait
     }
 
-    /// `true` if the result of a statement is read by a function, or by an operation that is not atomic.
+    /// Whether the result of a statement comes from memory that a function, or an operation that is not atomic, reads.
     fn calls(&self, stmt: &Stmt) -> bool {
         match &stmt.kind {
             StmtKind::Call { func, .. } => self.waiting.reads(*func) == Reads::Others,

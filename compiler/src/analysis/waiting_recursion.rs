@@ -1,7 +1,7 @@
-//! Functions that call themselves, in which a thread waits for what another thread writes.
+//! Recursive functions in which a thread waits for what another thread writes.
 //!
-//! Such a function is a loop. It is classified as waiting if it reads memory at an address that its recursive calls do
-//! not change, whatever it does with the value.
+//! A recursive function is a loop. It is classified as waiting if it reads memory at an address that its recursive
+//! calls do not change, however it uses the value.
 
 use super::{ir_queries::for_each_read, rematerializable::Rematerializable};
 use crate::ir::{
@@ -9,7 +9,7 @@ use crate::ir::{
     for_each_expr, for_each_expr_of_block, for_each_stmt,
 };
 
-/// `true` if a thread may wait in functions that call themselves.
+/// Whether a thread may wait in recursive functions.
 pub(crate) fn circles_wait(module: &Module, circles: &Circles) -> bool {
     !circles.is_empty() && WaitingRecursion::of(module, circles).wait()
 }
@@ -18,9 +18,10 @@ pub(crate) fn circles_wait(module: &Module, circles: &Circles) -> bool {
 struct WaitingRecursion<'a> {
     module: &'a Module,
     circles: &'a Circles,
-    /// Of each function, the locals that have one value, and can be computed again.
+    /// The rematerializable locals of each function.
     fixed: Vec<Rematerializable>,
-    /// By function and local: a parameter that a call on the circle gives something else, or that the function assigns.
+    /// By function and local: whether it is a parameter for which a recursive call passes another value, or that the
+    /// function assigns.
     moves: Vec<Vec<bool>>,
 }
 
@@ -41,7 +42,7 @@ impl<'a> WaitingRecursion<'a> {
         rounds
     }
 
-    /// Notes which parameters move on; `true` if another one does.
+    /// Updates the parameters that change; returns whether another one does.
     fn note(&mut self) -> bool {
         let mut found = Vec::new();
         for (id, function) in self.module.functions.iter() {
@@ -63,7 +64,7 @@ impl<'a> WaitingRecursion<'a> {
         !found.is_empty()
     }
 
-    /// Whether an argument is something else than a parameter as it came, and no constant.
+    /// Whether an argument differs from a parameter of the caller passed on unchanged, and is not a constant.
     fn is_moved(&self, id: FuncId, function: &Function, arg: ExprId) -> bool {
         match function.local(arg) {
             Some(local) if function.params.contains(&local) => self.local_moves(id, function, local),
@@ -79,12 +80,12 @@ impl<'a> WaitingRecursion<'a> {
         }
     }
 
-    /// Whether a local may differ from call to call.
+    /// Whether the value of a local may differ between recursive calls.
     fn local_moves(&self, id: FuncId, function: &Function, local: LocalId) -> bool {
         let of_value = |value: ExprId| self.moves(id, function, value);
         match self.fixed[id.index()].value(local) {
             Some(value) => of_value(value),
-            // One that is assigned in the function holds anything.
+            // A local that the function assigns may hold any value.
             None => !function.params.contains(&local) || self.moves[id.index()][local.index()],
         }
     }
@@ -95,7 +96,7 @@ impl<'a> WaitingRecursion<'a> {
         moves
     }
 
-    /// Whether something reads memory where it has read in the call before.
+    /// Whether a function reads memory at the same address as its caller in the recursion.
     fn wait(&self) -> bool {
         let effects = Effects::of_module(self.module);
         let mut waits = false;

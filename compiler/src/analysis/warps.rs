@@ -1,4 +1,4 @@
-//! Kernels in which each warp works on its own: on a row of a matrix, a node of a graph.
+//! Kernels in which each warp works independently, on a row of a matrix or a node of a graph.
 
 use super::Rematerializable;
 use crate::ir::{
@@ -6,7 +6,7 @@ use crate::ir::{
     StmtKind, for_each_expr, for_each_expr_of_block, for_each_stmt,
 };
 
-/// Lanes of a warp.
+/// The warp size.
 const LANES: i128 = 32;
 
 /// Whether a kernel profits from launches in which `blockDim.x` is a multiple of the warp size: no warp waits for
@@ -15,7 +15,7 @@ const LANES: i128 = 32;
 pub(crate) fn gains_by_warps(module: &Module) -> bool {
     let Some(kernel) = module.kernel().filter(|kernel| kernel.kind == FunctionKind::Kernel) else { return false };
     let effects = Effects::of_module(module);
-    // Functions whose threads wait become part of the kernel.
+    // Functions that synchronize threads are inlined into the kernel.
     let stays = |id| Some(id) != module.kernel && !Effects::of_function(&effects, id).synchronizes();
     module.functions.iter().all(|(_, function)| may_part(function))
         && !module.functions.iter().any(|(id, function)| stays(id) && asks_for_thread(function))
@@ -26,7 +26,7 @@ pub(crate) fn gains_by_warps(module: &Module) -> bool {
         }
 }
 
-/// Whether a function has no operation that more than a warp comes to, or that says where its thread is.
+/// Whether a function has no operation that synchronizes more than a warp, or that reveals the thread's position.
 fn may_part(function: &Function) -> bool {
     let mut may = true;
     for_each_stmt(&function.body, &mut |stmt| {
@@ -63,7 +63,7 @@ fn may_part(function: &Function) -> bool {
     may
 }
 
-/// Whether lanes of a warp hand each other values in a function.
+/// Whether lanes of a warp exchange values in a function.
 fn hands_on(function: &Function) -> bool {
     let mut hands = false;
     for_each_stmt(&function.body, &mut |stmt| {
@@ -90,11 +90,11 @@ enum LoopDistribution {
     None,
     /// The threads of a block or of the grid stride through the loop: their accesses are contiguous.
     OfThreads,
-    /// One by the lanes of a warp.
+    /// The lanes of a warp stride through the loop.
     OfLanes,
 }
 
-/// Whether there is a loop whose counter begins at something of the thread's number along `x`, and by how much it grows.
+/// How the loops are distributed whose counter starts at a value that depends on `threadIdx.x`, by their increments.
 fn takes_turns(function: &Function) -> LoopDistribution {
     let fixed = Rematerializable::of(function, &function.body);
     let mut counters = Vec::new();
@@ -120,7 +120,7 @@ fn takes_turns(function: &Function) -> LoopDistribution {
     found
 }
 
-/// A local that a statement adds something to, and what.
+/// The local that a statement increments, and the increment.
 fn grows(function: &Function, stmt: &Stmt) -> Option<(LocalId, ExprId)> {
     let StmtKind::Assign(local, value) = stmt.kind else { return None };
     let Class::Arith(Arith::Binary(BinaryOp::Add | BinaryOp::AddExact, a, b)) = function.class(value) else {
@@ -134,7 +134,7 @@ fn is_32(function: &Function, id: ExprId) -> bool {
         || matches!(function.class(id), Class::Leaf(Leaf::Special(SpecialRegister::WarpSize)))
 }
 
-/// Whether a first value of a local is something and the thread's number along `x`, or its lane.
+/// Whether the initial value of a local depends on `threadIdx.x` or the lane index.
 fn depends_on_lane(function: &Function, fixed: &Rematerializable, local: LocalId, value: ExprId) -> bool {
     let (mut depends, mut grows) = (false, false);
     for_each_expr(function, value, &mut |id| match function.class(id) {
@@ -148,7 +148,7 @@ fn depends_on_lane(function: &Function, fixed: &Rematerializable, local: LocalId
     depends && !grows
 }
 
-/// Whether a fixed local is the lane.
+/// Whether a rematerializable local is the lane index.
 fn is_lane(function: &Function, fixed: &Rematerializable, local: LocalId) -> bool {
     let mut asks = false;
     if let Some(value) = fixed.value(local) {

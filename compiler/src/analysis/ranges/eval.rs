@@ -8,13 +8,14 @@ use crate::{
     ir::{Arith, BinaryOp, Class, Const, ExprId, ExprKind, Leaf, LocalId, MathFn, SpecialRegister, Type},
 };
 
-/// Threads of a grid along an axis, at most: PTX ISA section 10 and CUDA's table of limits, 2^31 - 1 blocks of 1024.
+/// The maximum number of threads of a grid along an axis: PTX ISA section 10 and CUDA's table of limits, 2^31 - 1
+/// blocks of 1024.
 const THREADS: i128 = ((1 << 31) - 1) * 1024;
 
-/// The index of a thread along an axis, or a part of it.
+/// The index of a thread along an axis, or a term of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ThreadIndexPart {
-    /// A register.
+    /// A special register.
     Register(SpecialRegister),
     /// `blockIdx * blockDim`.
     FirstOfBlock(u8),
@@ -35,7 +36,7 @@ impl RangeAnalysis<'_> {
     /// Assigns a value to a local and returns its range.
     pub(super) fn assigned(&mut self, local: LocalId, value: ExprId) -> Interval {
         let found = self.eval(value);
-        // The counter of a `for` cannot pass its type's end, or stops there.
+        // The counter of a `for` loop cannot overflow its type: it stops at the maximum.
         let function = self.function;
         if let ExprKind::Binary(BinaryOp::Add, a, b) = &function.exprs[value].kind
             && [a, b].iter().any(|operand| function.exprs[**operand].kind == ExprKind::Local(local))
@@ -85,7 +86,7 @@ impl RangeAnalysis<'_> {
             }
             Class::Arith(Arith::Select(cond, a, b)) => {
                 self.eval(cond);
-                // Both are evaluated, whatever the condition is; the one that is taken is the one that it lets be taken.
+                // Both operands are evaluated; the result is one whose condition allows it.
                 let (then, otherwise) = (self.eval(a), self.eval(b));
                 let chosen = self.under(cond, true, a, then).join(self.under(cond, false, b, otherwise));
                 if chosen.is_none() { all } else { chosen }
@@ -101,7 +102,7 @@ impl RangeAnalysis<'_> {
                 let counts = [MathFn::Popcount, MathFn::LeadingZeros, MathFn::TrailingZeros].contains(&math);
                 if counts { all.meet(Interval::new(0, 64)) } else { all }
             }
-            // In bounds: a negative one is of the last elements.
+            // In bounds, a negative index refers to the end of the array.
             Class::Arith(Arith::Wrap { index, extent }) => {
                 let (index, extent) = (self.eval(index), self.eval(extent));
                 let wrapped = index.meet(Interval::new(i128::MIN, -1)).plus(extent);
@@ -135,8 +136,8 @@ impl RangeAnalysis<'_> {
         found
     }
 
-    /// The range of `a op b` if it is a thread's index in the grid, that of a block's first thread, or the number of
-    /// threads.
+    /// The range of `a op b` if it is a thread's index in the grid, the index of a block's first thread, or the number
+    /// of threads.
     fn of_grid(&self, op: BinaryOp, a: ExprId, b: ExprId) -> Option<Interval> {
         use SpecialRegister::{BlockDim, GridDim, ThreadIdx};
         let (a, b) = (self.part(a)?, self.part(b)?);
@@ -159,8 +160,8 @@ impl RangeAnalysis<'_> {
         None
     }
 
-    /// The register, or the number of a block's first thread, that an expression is, through conversions that keep it and
-    /// through locals that have one value.
+    /// The register, or the index of a block's first thread, that an expression is equal to, through lossless
+    /// conversions and locals with one value.
     fn part(&self, id: ExprId) -> Option<ThreadIndexPart> {
         let function = self.function;
         let expr = &function.exprs[id];
@@ -184,14 +185,14 @@ impl RangeAnalysis<'_> {
         }
     }
 
-    /// The special register of the program that an expression computes if threads are [coarsened](Module::coarsening):
-    /// the program's block, or grid, is that of the launch times the coarsening factor.
+    /// The special register of the original launch that an expression computes if threads are
+    /// [coarsened](Module::coarsening): the original block, or grid, is that of the launch times the coarsening factor.
     fn of_program(&self, id: ExprId) -> Option<SpecialRegister> {
         use SpecialRegister::{BlockDim, BlockIdx, GridDim, ThreadIdx};
         let function = self.function;
         let Factors { threads, blocks } = self.module.coarsening.factors;
         let of = |factors: [u32; 3], axis: u8| factors.get(usize::from(axis)).map(|factor| i128::from(*factor));
-        // The factor by which the launch is smaller.
+        // The coarsening factor of the register's axis.
         let factor = |register| match register {
             ThreadIdx(axis) | BlockDim(axis) => of(threads, axis),
             BlockIdx(axis) | GridDim(axis) => of(blocks, axis),
@@ -225,7 +226,7 @@ impl RangeAnalysis<'_> {
     }
 }
 
-/// PTX ISA section 10 and the table of limits: 1024 threads a block, 2^31 - 1 blocks in x, 65535 in y and z.
+/// PTX ISA section 10 and the table of limits: 1024 threads per block, 2^31 - 1 blocks in x, 65535 in y and z.
 fn of_register(register: SpecialRegister) -> Interval {
     let blocks = |axis: u8| if axis == 0 { (1 << 31) - 1 } else { 65535 };
     match register {
@@ -240,13 +241,13 @@ fn of_register(register: SpecialRegister) -> Interval {
     }
 }
 
-/// The axis, if two registers are the number and the extent of a block.
+/// The axis, if two registers are the index and the extent of a block.
 fn first_of_block(a: SpecialRegister, b: SpecialRegister) -> Option<u8> {
     use SpecialRegister::{BlockDim, BlockIdx};
     if let (BlockIdx(i), BlockDim(j)) | (BlockDim(j), BlockIdx(i)) = (a, b) { (i == j).then_some(i) } else { None }
 }
 
-/// Whether a type's values are integers or truths.
+/// Whether a type's values are integers or bools.
 fn is_whole(ty: Type) -> bool {
     ty == Type::BOOL || ty.scalar().is_some_and(weft_artifact::Scalar::is_int)
 }

@@ -1,4 +1,4 @@
-//! The ranges in loops.
+//! Range analysis of loops.
 
 use std::collections::BTreeMap;
 
@@ -26,11 +26,11 @@ pub(super) struct Open {
     mark: Mark,
     breaks: Vec<Change>,
     continues: Vec<Change>,
-    /// In its `step`.
+    /// Whether the program point is in its `step`.
     pub in_step: bool,
     /// An upper bound of its trip count.
     turns: Option<i128>,
-    /// What an iteration adds to locals that are only incremented; `None` for others.
+    /// By local that is only incremented: the increments of an iteration; `None` for other locals.
     added: BTreeMap<LocalId, Option<Interval>>,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Open {
 pub(super) type Values = BTreeMap<LocalId, Interval>;
 
 impl<'a> RangeAnalysis<'a> {
-    /// Control leaves the innermost loop, or its iteration.
+    /// Control exits the innermost loop (`for_good`), or its iteration.
     pub(super) fn leave(&mut self, for_good: bool) {
         if let Some(open) = self.loops.last_mut() {
             let change = self.state.change(open.mark);
@@ -175,7 +175,7 @@ impl<'a> RangeAnalysis<'a> {
         }
     }
 
-    /// Notes that a local is given something else.
+    /// Records an assignment to a local that is not an increment.
     pub(super) fn count_other(&mut self, local: LocalId) {
         if self.sums {
             for open in &mut self.loops {
@@ -306,7 +306,7 @@ struct IterationOutcome {
     added: BTreeMap<LocalId, Option<Interval>>,
 }
 
-/// Whether an iteration may end before its body does.
+/// Whether an iteration may end early, by `continue`.
 fn goes_on(body: &[Stmt]) -> bool {
     body.iter().any(|stmt| match &stmt.kind {
         StmtKind::Continue => true,

@@ -27,15 +27,16 @@ const PATIENCE: usize = 1500;
 /// The ranges of one function.
 #[derive(Clone, Debug)]
 pub(crate) struct Ranges {
-    /// By the expression's index: what it can be, whenever it is evaluated; nothing where it never is, as far as is known.
+    /// By the expression's index: its range over all evaluations; empty if it is never evaluated, as far as the
+    /// analysis knows.
     exprs: Vec<Interval>,
-    /// By the local's index: all that it is ever given.
+    /// By the local's index: the range over all its assignments.
     locals: Vec<Interval>,
     results: Vec<Interval>,
 }
 
 impl Ranges {
-    /// Nothing is known.
+    /// The result without an analysis: the ranges of the types.
     fn unknown(function: &Function) -> Self {
         Self {
             exprs: function.exprs.iter().map(|(_, expr)| Interval::of_type(expr.ty)).collect(),
@@ -44,7 +45,7 @@ impl Ranges {
         }
     }
 
-    /// Analyses all functions of a module: one answer a function, in their order.
+    /// Analyzes all functions of a module: one result per function, in their order.
     pub(crate) fn of(module: &Module) -> Vec<Self> {
         let circles = Circles::of(module);
         let mut all: Vec<Self> = module.functions.iter().map(|(_, function)| Self::unknown(function)).collect();
@@ -93,12 +94,12 @@ impl Ranges {
 
     /// The range of an expression.
     pub(crate) fn expr(&self, function: &Function, id: ExprId) -> Interval {
-        // An expression that came after the analysis is not known.
+        // An expression that was created after the analysis has no range.
         let found = self.exprs.get(id.index()).copied().unwrap_or(Interval::NONE);
         if found.is_none() { Interval::of_type(function.exprs[id].ty) } else { found }
     }
 
-    /// All that a local is ever given.
+    /// The range over all assignments of a local.
     pub(crate) fn local(&self, function: &Function, id: LocalId) -> Interval {
         let found = self.locals.get(id.index()).copied().unwrap_or(Interval::NONE);
         if found.is_none() { Interval::of_type(function.locals[id].ty) } else { found }
@@ -133,22 +134,22 @@ struct RangeAnalysis<'a> {
     function: &'a Function,
     /// The ranges of the results of its callees.
     callees: &'a [Ranges],
-    /// Locals that keep one value.
+    /// Rematerializable locals.
     fixed: Rematerializable,
     state: RangeState,
     /// The loops around the current program point, the innermost last.
     loops: Vec<loops::Open>,
     /// By the address of a loop's body: the ranges at its start in the last pass.
     heads: BTreeMap<usize, loops::Values>,
-    /// The final pass, over ranges that hold: only it records results.
+    /// Whether this is the final pass, over ranges that hold: only this one records results.
     notes: bool,
-    /// Increments are recorded: in the last pass over each inner loop.
+    /// Whether increments are recorded: in the last pass over each inner loop.
     sums: bool,
-    /// In an arm of a `select`, which is refined by the condition; nested arms are not.
+    /// Whether it is in an arm of a `select`, which its condition refines; nested arms are not refined.
     in_arm: bool,
     found: Ranges,
     called: Vec<(FuncId, Vec<Interval>)>,
-    /// Evaluations left.
+    /// The number of evaluations left.
     patience: usize,
 }
 

@@ -7,7 +7,7 @@ use crate::{
 };
 
 impl RangeAnalysis<'_> {
-    /// Goes on where a condition has the value `truth`. It was evaluated just before.
+    /// Refines the state by a condition that has the value `truth`. The condition has just been evaluated.
     pub(super) fn assume(&mut self, cond: ExprId, truth: bool) {
         if self.state.dead {
             return;
@@ -71,7 +71,7 @@ impl RangeAnalysis<'_> {
         }
     }
 
-    /// Goes on where an expression's value is in an interval.
+    /// Refines the state by an expression whose value is in an interval.
     fn narrow(&mut self, id: ExprId, to: Interval) {
         let function = self.function;
         let expr = &function.exprs[id];
@@ -88,7 +88,7 @@ impl RangeAnalysis<'_> {
                     self.state.set(local, left);
                 }
             }
-            // One that keeps the value.
+            // A lossless conversion.
             Class::Arith(Arith::Convert(from)) if is_int(function.exprs[from].ty) && is_int(expr.ty) => {
                 if self.eval(from).fits(expr.ty) {
                     self.narrow(from, to);

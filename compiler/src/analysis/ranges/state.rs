@@ -11,7 +11,7 @@ pub(super) struct RangeState {
     now: Vec<Interval>,
     /// The changed locals with their previous ranges.
     trail: Vec<(LocalId, Interval)>,
-    /// Control does not come here.
+    /// Whether the current program point is unreachable.
     pub dead: bool,
 }
 
@@ -52,7 +52,7 @@ impl RangeState {
         Some(self.trail[mark.0..].iter().map(|(local, _)| (*local, self.get(*local))).collect())
     }
 
-    /// Goes back to a mark, which control came to, and gives what has changed since.
+    /// Restores the state at a mark, which was reachable, and returns the changes since.
     pub(super) fn take(&mut self, mark: Mark) -> Change {
         let change = self.change(mark);
         while self.trail.len() > mark.0 {
@@ -63,7 +63,7 @@ impl RangeState {
         change
     }
 
-    /// The join of two paths from here.
+    /// The join of two paths from the current state.
     pub(super) fn joined(&self, a: Change, b: Change) -> Change {
         let (mut a, b) = match (a, b) {
             (None, other) | (other, None) => return other,
@@ -78,7 +78,7 @@ impl RangeState {
         Some(a)
     }
 
-    /// Goes on where a change has led to.
+    /// Applies changes to the state.
     pub(super) fn put(&mut self, change: Change) {
         let Some(change) = change else {
             self.dead = true;
