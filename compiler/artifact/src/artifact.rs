@@ -45,7 +45,7 @@ pub struct Artifact {
 }
 
 impl Artifact {
-    /// Whether there is code, and not the estimate alone.
+    /// Whether there is code, and not only the estimate.
     pub fn has_code(&self) -> bool {
         !self.code.is_empty()
     }
@@ -59,34 +59,34 @@ pub struct Kernel {
     pub name: String,
     /// Its symbol in the code.
     pub symbol: String,
-    /// One entry an argument, in order.
+    /// The parameters, one per argument, in order.
     pub params: Vec<Param>,
     /// The live fields, in the order in which the entry takes them.
     pub slots: Vec<Slot>,
     /// Static shared memory of a block, in bytes.
     pub shared_bytes: u64,
-    /// Local arrays of a thread, in bytes, as they are declared.
+    /// Size in bytes of the local arrays of a thread, as declared.
     pub local_bytes: u64,
     /// Constants in the code, in bytes: captured arrays and strings.
     pub const_bytes: u64,
-    /// Threads that a block can have at most, where the user set a bound.
+    /// The largest block size, if the user set a bound.
     pub max_threads: Option<u32>,
     /// The kernel has an array in dynamic shared memory.
     pub dynamic_shared: bool,
-    /// Its threads may wait for all others of the grid: all blocks run at a time, or the launch fails.
+    /// Threads may wait for all other threads of the grid. All blocks must be resident, or the launch fails.
     pub cooperative: bool,
-    /// A function that it calls, directly or not, is recursive: its stack size is not known.
+    /// A function that it calls, directly or indirectly, is recursive: the stack size is unknown.
     pub calls_itself: bool,
     /// For the host: it can be compiled with bounds-checked stores.
     pub can_bound_stores: bool,
-    /// How many threads' work one thread of a launch does.
+    /// The coarsening: how many of the program's threads a launched thread executes.
     pub coarsening: Coarsening,
-    /// The assumptions about launches that make its code faster. Its code relies on those of them that it was compiled
+    /// The assumptions about launches that make the code faster. The code relies on those of them that it was compiled
     /// for.
     pub gains: Assumptions,
     /// The faults that it reports, if any.
     pub faults: Option<Arc<Faults>>,
-    /// For a GPU: it prints where the host has put a [`PrintRing`](crate::PrintRing).
+    /// For a GPU: it prints to a [`PrintRing`](crate::PrintRing), whose address the host sets.
     pub prints: bool,
     /// The sites that sanitized code reports; `None` for other code.
     pub sanitize: Option<Arc<Sites>>,
@@ -94,66 +94,66 @@ pub struct Kernel {
     pub host: Option<HostEntry>,
 }
 
-/// How many threads one thread of a launch does the work of.
+/// Thread coarsening: how many of the program's threads one launched thread executes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coarsening {
-    /// A launch divides its extents by them, which are multiples.
+    /// The coarsening factors. A launch divides its extents by them; the extents must be multiples.
     pub factors: Factors,
-    /// A remark for people: how, or why not; empty if the caller requested no coarsening.
+    /// A remark for the user: how the kernel is coarsened, or why not; empty if the caller requested no coarsening.
     pub note: String,
-    /// Other factors for a kernel whose threads are independent, likely faster ones first. Empty if the caller
-    /// requested no choice, or if there is none.
+    /// Other factors for a kernel whose threads are independent, in order of likely speed. Empty if the caller
+    /// requested no candidates, or if there are none.
     pub candidates: Vec<Candidate>,
 }
 
 impl Coarsening {
-    /// Whether large launches are to have other factors.
+    /// Whether large launches should use one of the candidates.
     pub fn is_worth_it(&self) -> bool {
         self.candidates.iter().any(Candidate::is_worth_it)
     }
 }
 
-/// Factors that a kernel can have, and what is to be expected of them.
+/// Candidate coarsening factors, and their estimated effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// The factors that a launch divides its extents by.
     pub factors: Factors,
-    /// The estimated time of a large launch, in thousandths of that of the kernel as it is.
+    /// The estimated time of a large launch, in thousandths of the time without coarsening.
     pub time: u32,
-    /// The fewest threads that it may leave of a block on a GPU.
+    /// The smallest block size on a GPU that may remain after coarsening.
     pub fewest: u32,
-    /// Threads that a multiprocessor of a GPU is estimated to have at a time.
+    /// The estimated number of resident threads per multiprocessor of a GPU.
     pub at_once: u32,
-    /// For people.
+    /// A remark for the user.
     pub note: String,
 }
 
 impl Candidate {
-    /// The largest estimated time, in thousandths of the original, with which factors are chosen without a measurement:
-    /// the estimate is rough.
+    /// The largest estimated time, in thousandths of the original, at which factors are chosen without a measurement.
+    /// The estimate is rough.
     const WORTH: u32 = 900;
 
-    /// Whether the factors are chosen without being measured.
+    /// Whether the factors are chosen without a measurement.
     pub fn is_worth_it(&self) -> bool {
         self.time <= Self::WORTH
     }
 }
 
-/// The state that compiled code polls to see whether its launch goes on.
+/// The state that compiled code polls to see whether its launch was cancelled.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct HostWatch {
-    /// While it is 0 the kernel goes on. Other threads write it.
+    /// 0 while the kernel may continue. Other threads write it.
     pub flag: *const u32,
-    /// Returns 0 while the launch goes on. Once it has returned another value it always does. It may run Python, so it
+    /// Returns 0 until the launch is cancelled; after that it always returns a nonzero value. It may run Python, so it
     /// is called on the stack of the thread that called the entry, never on a fiber's.
     pub look: unsafe extern "C" fn(*const HostWatch) -> u32,
-    /// Gives the launch up: from then on `look` says so. For the runtime's own call backs.
+    /// Cancels the launch: from then on `look` returns nonzero. For the runtime's own callbacks.
     pub give_up: unsafe extern "C" fn(*const HostWatch),
 }
 
 impl HostWatch {
-    /// The watch of a launch that is never given up.
+    /// The watch of a launch that is never cancelled.
     pub const fn idle() -> Self {
         extern "C" fn goes_on(_: *const HostWatch) -> u32 {
             0
@@ -171,51 +171,51 @@ impl HostWatch {
 pub struct HostConfig {
     /// `gridDim.x`, `.y`, `.z`, `blockDim.x`, `.y`, `.z`, dynamic shared bytes, 0.
     pub words: [u32; 8],
-    /// Whether it goes on.
+    /// The cancellation state.
     pub watch: *const HostWatch,
 }
 
-/// The argument of an entry on the host: everything that a call of it depends on.
+/// The argument of an entry on the host: everything that a call depends on.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct HostContext {
-    /// The slots' cells, one slot after the other; a value in its low bytes.
+    /// The slots' cells, in order of the slots; a value is in the low bytes of its cell.
     pub slots: *const u64,
     /// The launch.
     pub config: *const HostConfig,
     /// Linear block numbers: `x` runs fastest, then `y`, then `z`.
     pub first_block: u64,
-    /// One past the last; blocks `first..last` run one after the other. Not read where threads have stacks.
+    /// One past the last block; blocks `first..last` run in order. Not read if threads have stacks.
     pub last_block: u64,
-    /// Memory as [`HostEntry`] says, 64-byte aligned.
+    /// Memory of the size in [`HostEntry`], 64-byte aligned.
     pub scratch: *mut u8,
-    /// The thread's number in its block. Read where threads have stacks, as is what follows; sanitized code whose threads are
-    /// loops says here which of them runs.
+    /// The thread's number in its block. This field and those after it are only read if threads have stacks; but
+    /// sanitized code with work-item loops stores the number of the current work item here.
     pub thread: u64,
     /// The number of loop iterations that the thread runs until it calls `pause`, which resets it.
     pub iterations: u64,
-    /// Returns when all threads of the barrier have arrived. The last argument selects them: [`Self::OF_BLOCK`];
-    /// [`Self::OF_WARP`], those of the warp in the mask; [`Self::OF_GRID`]; or [`Self::AT_SITE`], those that happen to
-    /// be at the same site in the code, whose number is the other argument.
+    /// Returns when all threads of the barrier have arrived. The last argument selects the threads: [`Self::OF_BLOCK`];
+    /// [`Self::OF_WARP`], those of the warp in the mask; [`Self::OF_GRID`]; or [`Self::AT_SITE`], those that are
+    /// currently at the same site in the code, whose number is the other argument.
     pub wait: extern "C" fn(*mut HostContext, u32, u32),
-    /// Lets other threads go on; the last argument is not 0 in a loop that waits for what one of them writes.
+    /// Yields to other threads. The last argument is nonzero in a loop that waits for a store of another thread.
     pub pause: extern "C" fn(*mut HostContext, u32),
     /// The lowest address that frames of recursive functions may have; 0 for no check.
     pub lowest: u64,
-    /// Called when a frame is below `lowest`: it gives the launch up. On a fiber's stack it does not return; elsewhere
+    /// Called when a frame is below `lowest`: it cancels the launch. On a fiber's stack it does not return; otherwise
     /// the code exits after it.
     pub deep: extern "C" fn(*mut HostContext),
-    /// Prints one line or other output of `print`: a format of C's `printf`, its length in bytes, and its arguments,
-    /// eight bytes each. May be called on a fiber's stack.
+    /// Prints one line or other output of `print`. Takes a format of C's `printf`, its length in bytes, and its
+    /// arguments, eight bytes each. May be called on a fiber's stack.
     pub print: extern "C" fn(*const u8, u64, *const u64),
-    /// The lanes of the warp that were at the same site: set when `wait` returns there.
+    /// The lanes of the warp that are at the same site. `wait` sets it when it returns from [`Self::AT_SITE`].
     pub lanes: u32,
-    /// Reports a fault if it is the launch's first: called with the words of [`FaultRecord`](crate::FaultRecord) from the
-    /// fault's number to the extent. Gives 1, or 2 if it is the one that is reported.
+    /// Reports a fault if it is the launch's first. Takes the words of [`FaultRecord`](crate::FaultRecord) from the
+    /// fault's number to the extent. Returns 2 if this fault is the reported one, else 1.
     pub fault: extern "C" fn(*const HostContext, *const u64) -> u32,
-    /// Adds a call to the fault that is reported.
+    /// Adds a call to the reported fault.
     pub called: extern "C" fn(*const HostContext, u32),
-    /// The runtime's record of the launch's fault, for its own call backs.
+    /// The runtime's record of the launch's fault, for its own callbacks.
     pub record: *const (),
     /// The functions that sanitized code calls.
     pub checks: HostChecks,
@@ -230,15 +230,15 @@ pub struct HostContext {
 impl HostContext {
     /// The last argument of `wait` for a barrier of the block.
     pub const OF_BLOCK: u32 = 0;
-    /// The same of one of a warp.
+    /// The last argument of `wait` for a barrier of a warp.
     pub const OF_WARP: u32 = 1;
-    /// The same for a query of the threads at a site.
+    /// The last argument of `wait` for a query of the threads at a site.
     pub const AT_SITE: u32 = 2;
-    /// The same of a barrier of the grid.
+    /// The last argument of `wait` for a barrier of the grid.
     pub const OF_GRID: u32 = 3;
 
-    /// The context of a range of blocks whose threads are loops: they never call back, and their stack depth is not
-    /// checked.
+    /// The context of a range of blocks whose threads are work-item loops: they call no callbacks, and their stack
+    /// depth is not checked.
     pub const fn of_blocks(
         slots: *const u64,
         config: *const HostConfig,
@@ -285,21 +285,21 @@ impl HostContext {
     }
 }
 
-/// The code that the host's entry runs, and the size of the scratch memory that a worker provides: static shared
-/// memory, contexts of threads across barriers, and dynamic shared memory, from `dynamic_offset` up to the end.
+/// The kind of the host's entry, and the size of the scratch memory that a worker provides: static shared memory,
+/// contexts of threads across barriers, and dynamic shared memory, from `dynamic_offset` to the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostEntry {
-    /// The entry runs one thread, on a stack of at least this many bytes. `None`: it runs whole blocks.
+    /// The entry runs one thread, on a stack of at least this many bytes. If `None`, it runs whole blocks.
     pub stack_bytes: Option<u64>,
-    /// The stack size of a call of the entry with all its callees. Of a recursive function it includes one call.
+    /// The stack size of a call of the entry with all its callees. For a recursive function it includes one call.
     pub call_bytes: u64,
     /// The stack size that recursive functions may use below [`HostContext::lowest`]: the most that one call uses
-    /// before the next call compares its address with that. 0 if there is none.
+    /// before the next call compares its address with that limit. 0 if there are no recursive functions.
     pub below_bytes: u64,
     /// Offset of dynamic shared memory, a multiple of 64; everything before it has a size known at compile time.
     /// A worker's scratch is `dynamic_offset + dynamic shared bytes`.
     pub dynamic_offset: u64,
-    /// The axis of a launch's grid and blocks that is exchanged with `x` before the code sees them; 0 if none is.
+    /// The axis of a launch's grid and blocks that is exchanged with `x` before the code runs; 0 for none.
     pub x_axis: u8,
 }
 
@@ -340,18 +340,18 @@ pub struct Slot {
 pub enum SlotSource {
     /// A field of an argument.
     Argument {
-        /// Which argument.
+        /// The argument's number.
         param: u32,
-        /// The way into nested tuples; empty for a plain argument.
+        /// The indices into nested tuples; empty for a plain argument.
         path: Vec<Step>,
-        /// Which field.
+        /// The field.
         field: SlotField,
     },
-    /// Something that the executor adds at the launch.
+    /// A value that the executor adds at the launch.
     Runtime(RuntimeSlot),
 }
 
-/// What an executor adds to the arguments. There is nothing yet: a grid's state is to be a variant.
+/// A value that an executor adds to the arguments. There are none yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RuntimeSlot {}
 
@@ -373,13 +373,13 @@ pub enum SlotField {
     Shape(u8),
     /// A stride in bytes.
     Stride(u8),
-    /// The lowest address that a kernel with [bounds-checked stores](Kernel::can_bound_stores) may write of an array; 0
+    /// The lowest address of an array that a kernel with [bounds-checked stores](Kernel::can_bound_stores) may write; 0
     /// for no bound.
     Start,
-    /// How many bytes it may write from there on; `i64::MAX` where it may write anything.
+    /// The number of bytes that it may write from there on; `i64::MAX` for no bound.
     Room,
-    /// The least number of an element, counted in memory from the first, that it may write; `i64::MIN` where it may write
-    /// anything.
+    /// The number of the first writable element, counted in memory from the array's first element; `i64::MIN` for no
+    /// bound.
     Least,
     /// The number of the first element past the end of the writable part; `i64::MAX` for no bound.
     Limit,
@@ -389,7 +389,7 @@ impl SlotField {
     /// The arguments that bound the stores of a [bounds-checked](Kernel::can_bound_stores) kernel.
     pub const BOUNDS: [Self; 4] = [Self::Start, Self::Room, Self::Least, Self::Limit];
 
-    /// How a kernel takes one of [`Self::BOUNDS`]; `None` for the others, which the argument's type says.
+    /// The type of one of [`Self::BOUNDS`]; `None` for other fields, whose types depend on the argument's type.
     pub const fn bound_type(self) -> Option<Scalar> {
         match self {
             Self::Start | Self::Room => Some(Scalar::U64),
@@ -433,15 +433,15 @@ pub enum SlotType {
     Pointer,
     /// A value of any size, as it is stored in memory.
     Bytes {
-        /// Its bytes.
+        /// The size in bytes.
         size: u32,
-        /// Its alignment: cells have eight.
+        /// The alignment; cells are aligned to eight bytes.
         align: u32,
     },
 }
 
 impl SlotType {
-    /// Bytes of the value.
+    /// The size of the value in bytes.
     pub const fn size_bytes(self) -> u64 {
         match self {
             Self::Scalar(scalar) => scalar.size_bytes(),
@@ -450,7 +450,7 @@ impl SlotType {
         }
     }
 
-    /// How many cells a launch passes it in: at least one.
+    /// The number of cells that a launch passes it in: at least one.
     pub const fn cells(self) -> usize {
         match self.size_bytes().div_ceil(8) {
             0 => 1,
@@ -469,7 +469,7 @@ impl Kernel {
         })
     }
 
-    /// How many cells a launch passes.
+    /// The number of cells of a launch.
     pub fn n_cells(&self) -> usize {
         self.slots.iter().map(|slot| slot.ty.cells()).sum()
     }

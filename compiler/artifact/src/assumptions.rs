@@ -17,17 +17,17 @@ use crate::{
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Assumptions {
-    /// Numbers of threads along each axis of the grid, extents, strides and 64-bit integers among the arguments are values
-    /// of `int32`.
+    /// The extents and strides of arrays, 64-bit integer arguments, and the number of threads along each axis of the
+    /// grid fit in `int32`.
     pub small: bool,
-    /// Signed integers that are arguments, or parts of tuples and records that are, are not negative.
+    /// Signed integer arguments, including those in tuples and records, are not negative.
     pub nonneg: bool,
-    /// No array that the kernel only reads shares memory with one that it writes, nor one with which it only accumulates with any
-    /// other that it reads or writes.
+    /// No array that the kernel only reads shares memory with one that it writes. No array on which it only accumulates
+    /// shares memory with any other array that it reads or writes.
     pub disjoint: bool,
-    /// The first element of each array, and each record, is at a multiple of [`ALIGNED`] bytes.
+    /// The address of the first element of each array, and of each record, is a multiple of [`ALIGNED`] bytes.
     pub aligned: bool,
-    /// `blockDim.x` is a multiple of 32: a row of a block's threads is whole warps.
+    /// `blockDim.x` is a multiple of 32: all threads of a warp have the same `threadIdx.y` and `threadIdx.z`.
     pub warps: bool,
 }
 
@@ -35,11 +35,11 @@ pub struct Assumptions {
 pub const ALIGNED: u64 = 16;
 
 impl Assumptions {
-    /// Nothing.
+    /// No assumptions.
     pub const NONE: Self = Self { small: false, nonneg: false, disjoint: false, aligned: false, warps: false };
-    /// Everything.
+    /// All assumptions.
     pub const ALL: Self = Self { small: true, nonneg: true, disjoint: true, aligned: true, warps: true };
-    /// The assumptions of a kernel's variants, in the order in which a launch tries them. The last one is for any
+    /// The assumptions of a kernel's variants, in the order in which a launch tests them. The last variant is for any
     /// launch.
     pub const LADDER: [Self; 8] = [
         Self::ALL,
@@ -52,7 +52,7 @@ impl Assumptions {
         Self::NONE,
     ];
 
-    /// Those that are in both.
+    /// The assumptions that are in both.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self {
@@ -64,12 +64,12 @@ impl Assumptions {
         }
     }
 
-    /// Whether all of them are among `others`.
+    /// Whether `others` has all of these assumptions.
     pub fn are_among(self, others: Self) -> bool {
         self.and(others) == self
     }
 
-    /// The first of [`Self::LADDER`] that takes nothing else for granted; the last one if none does.
+    /// The first of [`Self::LADDER`] whose assumptions are all in `likely`; the last one if there is none.
     pub fn likeliest(likely: Self) -> Self {
         Self::LADDER.into_iter().find(|assumptions| assumptions.are_among(likely)).unwrap_or(Self::NONE)
     }
@@ -83,7 +83,7 @@ impl Assumptions {
     }
 }
 
-/// Whether [`Assumptions::nonneg`] holds of a launch with arguments of such types and these cells.
+/// Whether [`Assumptions::nonneg`] holds for a launch with arguments of these types and these cells.
 pub fn are_nonneg(given: &[ArgType], cells: &[u64]) -> bool {
     let (mut are, mut at) = (true, 0);
     for ty in given {
@@ -100,10 +100,10 @@ pub fn are_nonneg(given: &[ArgType], cells: &[u64]) -> bool {
     are
 }
 
-/// How much memory belongs to an address that a launch passes.
+/// The extent of the memory at an address that a launch passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Extent {
-    /// An array: after its address come its extents and then its strides in bytes.
+    /// An array: its extents and then its strides in bytes follow the address.
     Array { ndim: usize, item: u64 },
     /// A number of bytes.
     Bytes(u64),
@@ -111,25 +111,25 @@ enum Extent {
     Unknown,
 }
 
-/// An address among a launch's cells that a kernel takes.
+/// A cell of a launch that contains an address, and the kernel's accesses there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Address {
     cell: usize,
     extent: Extent,
-    /// The kernel only reads what is there.
+    /// The kernel only reads the memory.
     is_read: bool,
-    /// The kernel may write it.
+    /// The kernel may write the memory.
     is_written: bool,
-    /// The kernel only accumulates there.
+    /// The kernel only accumulates in the memory.
     is_accumulated: bool,
 }
 
-/// Where the cells of a kernel's launches have the addresses of its arrays.
+/// The cells of a kernel's launches that contain the addresses of its arrays.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Addresses(Box<[Address]>);
 
 impl Addresses {
-    /// The most addresses for which memory is tested to be disjoint: beyond, it is assumed to overlap.
+    /// The most addresses for which a launch tests whether memory is disjoint. With more, memory is assumed to overlap.
     pub const MOST: usize = 16;
 
     /// The cells of a kernel for launches with arguments of the types `given`, taken from `cells`. A cell past those of
@@ -167,12 +167,12 @@ impl Addresses {
         Self(found.into())
     }
 
-    /// Whether [`Assumptions::aligned`] holds of a launch with these cells.
+    /// Whether [`Assumptions::aligned`] holds for a launch with these cells.
     pub fn are_aligned(&self, cells: &[u64]) -> bool {
         self.0.iter().all(|address| cells.get(address.cell).is_some_and(|address| address % ALIGNED == 0))
     }
 
-    /// Whether [`Assumptions::disjoint`] holds of a launch with these cells.
+    /// Whether [`Assumptions::disjoint`] holds for a launch with these cells.
     pub fn are_disjoint(&self, cells: &[u64]) -> bool {
         if self.0.len() > Self::MOST {
             return false;
@@ -194,7 +194,7 @@ impl Addresses {
 }
 
 impl Address {
-    /// Whether [`Assumptions::disjoint`] says that it shares no memory with another one.
+    /// Whether [`Assumptions::disjoint`] requires that the memory is disjoint from that of another address.
     fn is_apart_from(&self, other: &Self) -> bool {
         let is_used = |address: &Self| address.is_read || address.is_written;
         self.is_written && other.is_read
@@ -251,7 +251,7 @@ mod tests {
         ArgType::Array(ArrayType { dtype: DType::F32, ndim, layout: Layout::Any, readonly: false })
     }
 
-    /// A kernel that takes the addresses of all its arguments and nothing else.
+    /// A kernel whose only slots are the addresses of its arguments.
     fn kernel(params: &[(ArgType, Access)]) -> Kernel {
         let slot = |param: usize| Slot {
             source: SlotSource::Argument { param: param as u32, path: vec![], field: SlotField::Data },
@@ -293,7 +293,7 @@ mod tests {
         Addresses::of(&kernel(params), &given, &firsts)
     }
 
-    /// The cells of an array of one dimension.
+    /// The cells of a one-dimensional array.
     fn line(start: u64, extent: u64, stride: i64) -> [u64; 3] {
         [start, extent, stride.cast_unsigned()]
     }
@@ -333,9 +333,9 @@ mod tests {
         assert!(apart(line(0x1010, 4, -4), line(0x1000, 1, 4)));
         assert!(!apart(line(0x1010, 4, -4), line(0x1010, 4, 4)));
         assert!(!apart(line(0x1010, 4, -4), line(0x1000, 2, 4)));
-        // Elements between each other count as if they were the same.
+        // Interleaved elements count as overlapping.
         assert!(!apart(line(0x1000, 4, 8), line(0x1004, 4, 8)));
-        // One element again and again, and none.
+        // A broadcast element, and an empty array.
         assert!(apart(line(0x1000, 100, 0), line(0x1004, 1, 4)));
         assert!(apart(line(0x1000, 0, 4), line(0x1000, 4, 4)));
         assert!(!apart(line(0x1000, 4, 4), line(0x1000, 1, 4)));
@@ -381,7 +381,7 @@ mod tests {
         let pointer = ArgType::Pointer(Some(DType::F32));
         let cells = [&[0x1000][..], &line(0x8000, 4, 4)].concat();
         assert!(!addresses(&[(pointer, READ), (array(1), WRITTEN)]).are_disjoint(&cells));
-        // A number that becomes an address.
+        // A number that is declared as a pointer.
         let number = ArgType::from(Number::Real(Scalar::U64));
         let cells = [&[0x1000, 0][..], &line(0x8000, 4, 4)].concat();
         assert!(!addresses(&[(number, READ), (array(1), WRITTEN)]).are_disjoint(&cells));

@@ -1,7 +1,7 @@
-//! Python classes whose objects kernels take apart: named tuples, dataclasses, enums.
+//! Python classes whose objects kernels unpack into fields: named tuples, dataclasses, enums.
 //!
-//! A class is interned as a compound dtype is: the same description has the same id as long as the process lives. An id
-//! means nothing in another process: what is kept or compared between processes is the description.
+//! A class is interned like a compound dtype: equal descriptions have the same id as long as the process lives. An id
+//! is only valid in its process; the description is used to store a class or to compare it between processes.
 
 use std::{
     collections::HashMap,
@@ -9,30 +9,30 @@ use std::{
     sync::{LazyLock, PoisonError, RwLock},
 };
 
-/// What kind of class it is.
+/// The kind of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ClassKind {
     /// `collections.namedtuple`, `typing.NamedTuple`.
     NamedTuple,
     /// `@dataclass`, frozen or not.
     Dataclass,
-    /// `enum.Enum`: its members are no numbers.
+    /// `enum.Enum`: its members are not numbers.
     Enum,
     /// `enum.IntEnum`: its members are ints too.
     IntEnum,
 }
 
-/// A class as a kernel knows it.
+/// A description of a class.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Class {
     /// Its kind.
     pub kind: ClassKind,
     /// Its name, for messages.
     pub name: String,
-    /// What tells it from other classes of its name, the same in each run of a program: its module and qualified name, and
-    /// the values of an enum's members.
+    /// A string that distinguishes the class from others with the same name, and is the same in each run of a program:
+    /// its module and qualified name, and the values of an enum's members.
     pub identity: String,
-    /// The names of its fields, in order; an enum's members.
+    /// The names of its fields, in order; for an enum, of its members.
     pub fields: Vec<String>,
 }
 
@@ -52,7 +52,7 @@ impl ClassId {
     /// One more than the largest [`ClassId::code`].
     pub const CODES: u32 = 1 << 24;
 
-    /// The id of a class, which is the same for equal ones; `None` if the process has millions of them.
+    /// The id of a class; equal classes have the same. `None` if there are too many classes.
     pub fn intern(class: Class) -> Option<Self> {
         let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(id) = table.ids.get(&class) {
@@ -71,12 +71,12 @@ impl ClassId {
         table.all[self.0 as usize]
     }
 
-    /// A number below [`ClassId::CODES`] that stands for it in this process.
+    /// A number below [`ClassId::CODES`] that identifies the class in this process.
     pub const fn code(self) -> u32 {
         self.0
     }
 
-    /// The class of a code.
+    /// The class with a code.
     pub fn from_code(code: u32) -> Option<Self> {
         let table = TABLE.read().unwrap_or_else(PoisonError::into_inner);
         ((code as usize) < table.all.len()).then_some(Self(code))
@@ -97,7 +97,7 @@ impl ClassKind {
     }
 }
 
-/// The name: an id alone would tell nothing.
+/// Formats the name, because an id alone is not readable.
 impl fmt::Display for ClassId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.get().name)

@@ -1,31 +1,31 @@
-//! Types of elements that are no numbers: records, arrays in records, vectors, and texts and times of NumPy's.
+//! Element types that are not numbers: records, arrays in records, vectors, and NumPy's strings and times.
 //!
-//! A description that exists is sound: fields have different names and lie within the size, which 63 bits count.
-//! The constructors see to it. The text forms are Numba's.
+//! The constructors ensure that a description is valid: fields have different names and are within the size, which fits
+//! in 63 bits. The text forms are Numba's.
 
 use std::fmt;
 
 use crate::{dtype::DType, number::Scalar, time::Time, vector::Vector};
 
-/// The most bytes of a type: offsets and sizes are signed where strides are.
+/// The size limit of a type: offsets and sizes must fit in the signed type of strides.
 const MAX_BYTES: u64 = i64::MAX as u64;
 
-/// A type that is no number.
+/// A type that is not a number.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Compound {
-    /// Named fields at offsets, as a structured dtype of NumPy's has.
+    /// Named fields at offsets, like a structured dtype of NumPy.
     Record(Record),
     /// An array as a field of a record: the shape belongs to the type.
     Nested(Nested),
     /// Up to four equal scalars that are read and written at once.
     Vector(Vector),
-    /// A text of a fixed length, as NumPy has it in arrays.
+    /// A string of a fixed length, like NumPy's.
     Chars(Chars),
-    /// A `datetime64` or a `timedelta64`: a signed count of units, of which the lowest means none.
+    /// A `datetime64` or a `timedelta64`: a signed count of units. The lowest value is NaT.
     Time(Time),
 }
 
-/// A text of a fixed length; a shorter one ends with zeros.
+/// A string of a fixed length; a shorter one is padded with zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Chars {
     wide: bool,
@@ -47,7 +47,7 @@ pub struct RecordField {
     pub name: String,
     /// Its type.
     pub dtype: DType,
-    /// Bytes before it.
+    /// Its offset in bytes.
     pub offset: u64,
 }
 
@@ -58,34 +58,34 @@ pub struct Nested {
     shape: Vec<u64>,
 }
 
-/// A step into a compound type.
+/// A member of a compound type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Member {
     /// A record's field, by its number.
     Field(u32),
-    /// An array's item, counted in C order; a text's character; a time's count.
+    /// An array's item, counted in C order; a string's character; a time's count.
     Item(u64),
     /// A vector's lane.
     Lane(u8),
 }
 
-/// Why a description is none of a type.
+/// The reason why a description is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CompoundError {
     /// A record has two fields of this name.
     SameName(String),
-    /// A record's field ends beyond the record.
+    /// A record's field ends past the end of the record.
     Beyond(String),
-    /// An aligned record's field lies at no multiple of its alignment, or the size is none.
+    /// The offset of a field of an aligned record, or the record's size, is not a multiple of the alignment.
     Misaligned(String),
-    /// It has more bytes than 63 bits count.
+    /// The size does not fit in 63 bits.
     TooLarge,
-    /// A vector has 1 to 4 lanes, and no booleans.
+    /// A vector must have 1 to 4 lanes, and no booleans.
     Lanes(u8),
 }
 
 impl Record {
-    /// A record with fields at given places, as NumPy has it; fields may lie over each other.
+    /// A record with fields at given offsets, like NumPy's; fields may overlap.
     ///
     /// # Errors
     ///
@@ -113,7 +113,7 @@ impl Record {
         Ok(record)
     }
 
-    /// A record with one field after the other, at multiples of their alignments if it is to be aligned.
+    /// A record with consecutive fields, at multiples of their alignments if `aligned`.
     ///
     /// # Errors
     ///
@@ -137,7 +137,7 @@ impl Record {
         &self.fields
     }
 
-    /// Bytes of a record, with those behind its last field.
+    /// The size of a record in bytes, including the padding after its last field.
     pub fn size_bytes(&self) -> u64 {
         self.size
     }
@@ -147,12 +147,12 @@ impl Record {
         self.fields.iter().position(|field| field.name == name)
     }
 
-    /// Whether fields lie at multiples of their alignments, as in C.
+    /// Whether fields are at multiples of their alignments, as in C.
     pub fn is_aligned(&self) -> bool {
         self.aligned
     }
 
-    /// The largest alignment of a field; 1 if they are packed.
+    /// The largest alignment of a field; 1 for a packed record.
     fn align_bytes(&self) -> u64 {
         let aligns = self.fields.iter().map(|field| field.dtype.align_bytes());
         if self.aligned { aligns.max().unwrap_or(1) } else { 1 }
@@ -197,7 +197,7 @@ impl Nested {
 }
 
 impl Chars {
-    /// A text of so many bytes, or if it is wide, of so many characters of four bytes.
+    /// A string of `len` bytes, or if it is wide, of `len` four-byte characters.
     pub fn new(wide: bool, len: u32) -> Self {
         Self { wide, len }
     }
@@ -207,7 +207,7 @@ impl Chars {
         self.wide
     }
 
-    /// The most characters.
+    /// The maximum number of characters.
     pub fn max_len(self) -> u32 {
         self.len
     }
@@ -219,7 +219,7 @@ impl Chars {
 }
 
 impl Compound {
-    /// Bytes of an element.
+    /// The size of an element in bytes.
     pub fn size_bytes(&self) -> u64 {
         match self {
             Self::Record(record) => record.size,
@@ -230,7 +230,7 @@ impl Compound {
         }
     }
 
-    /// Alignment in bytes. Vectors of 2 and 4 lanes are aligned as CUDA's: as a whole, to 16 bytes at most.
+    /// Alignment in bytes. Vectors of 2 and 4 lanes are aligned to their size, as in CUDA, but to at most 16 bytes.
     pub fn align_bytes(&self) -> u64 {
         match self {
             Self::Record(record) => record.align_bytes(),
@@ -256,7 +256,7 @@ impl Compound {
         }
     }
 
-    /// Visits what it is made of, one level deep: the step to it, its offset in bytes and its type.
+    /// Visits the direct members: each with its offset in bytes and its type.
     pub fn for_each_member(&self, visit: &mut dyn FnMut(Member, u64, DType)) {
         match self {
             Self::Record(record) => {

@@ -1,8 +1,9 @@
 //! Conversions of numbers and arguments, and the choice among overloads: Numba's.
 //!
-//! One table says how far a number is from another; [`choose`] takes the overload with the fewest unsafe conversions,
-//! then the fewest safe ones, then the fewest promotions. Declared signatures of kernels (at a launch), those of device
-//! functions, and the rows of the intrinsic table all choose by it. Who calls may refuse more than the table does.
+//! One table ranks the conversion between each pair of numbers. [`choose`] selects the overload with the fewest unsafe
+//! conversions, then the fewest safe ones, then the fewest promotions. It is used for declared signatures of kernels
+//! (at a launch), those of device functions, and the rows of the intrinsic table. A caller may reject conversions that
+//! the table allows.
 
 use crate::{
     class::ClassKind,
@@ -10,28 +11,28 @@ use crate::{
     types::{ArgType, Layout},
 };
 
-/// How much a conversion loses. The order is that of preference.
+/// How much a conversion loses, in order of preference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Conversion {
-    /// It is the same type.
+    /// The types are equal.
     Exact,
     /// A wider number of the same kind.
     Promote,
-    /// Another kind that has all values, or nearly: `int64` to `float64` counts as safe.
+    /// Another kind that has all values, or nearly all: `int64` to `float64` counts as safe.
     Safe,
-    /// Values are lost.
+    /// Values may be lost.
     Unsafe,
 }
 
 impl Conversion {
-    /// Numba's rule for a number; `None` where there is none: what is complex becomes nothing real.
+    /// Numba's rule for a number; `None` if there is no conversion: a complex number does not become a real one.
     pub fn of(from: Number, to: Number) -> Option<Self> {
         let wider = to.part().size_bytes() > from.part().size_bytes();
         match (from, to) {
             _ if from == to => Some(Self::Exact),
             (Number::Real(from), Number::Real(to)) => Some(Self::of_real(from, to)),
             (Number::Complex(_), Number::Complex(_)) => Some(if wider { Self::Promote } else { Self::Unsafe }),
-            // As to the part, but for the step to another kind.
+            // As the conversion to the part's type, but at least `Safe`, because the kind changes.
             (Number::Real(from), Number::Complex(to)) => Some(Self::of_real(from, to.part()).max(Self::Safe)),
             (Number::Complex(_), Number::Real(_)) => None,
         }
@@ -55,16 +56,17 @@ impl Conversion {
             _ if to.is_int() => from.is_unsigned_int() && wider,
             (_, Scalar::F64) => true,
             (from, Scalar::F16) => from == Scalar::I8,
-            // Numba does not count uint16 here, although float32 has its values; nor uint8 above, of float16's.
+            // For Numba, uint16 is not safe here, although float32 represents all its values; nor is uint8 to float16
+            // above.
             (Scalar::I8 | Scalar::U8 | Scalar::I16, _) => true,
             _ => false,
         };
         if fits { Self::Safe } else { Self::Unsafe }
     }
 
-    /// How an argument is passed as a declared type: the worst of its numbers' conversions, as `number` has them. It is
-    /// called with the cell of each, counted from `cell` on, and `None` where a pointer is declared. Arrays never convert
-    /// their elements; one of any layout may be declared, or a read-only one.
+    /// The conversion of an argument to a declared type: the worst of its numbers' conversions. `number` returns each
+    /// of them. It is called with the number's cell, counted from `cell`, and its declared type, or `None` if a pointer
+    /// is declared. Elements of arrays are never converted; an array may be declared with layout `A` or as read-only.
     pub fn of_argument(
         given: &ArgType,
         declared: &ArgType,
@@ -92,7 +94,7 @@ impl Conversion {
                     Ok(if from == to { Self::Exact } else { Self::Safe })
                 }
             }
-            // As Numba: what may be missing is a little less than what is there.
+            // As in Numba, an optional type ranks a little below the type itself.
             (ArgType::None, ArgType::Optional(_)) => Ok(Self::Promote),
             (ArgType::Optional(from), ArgType::Optional(to)) => Self::of_argument(from, to, cell, number),
             (from, ArgType::Optional(to)) => {
@@ -149,7 +151,7 @@ pub enum Misfit {
     ReadOnly,
 }
 
-/// How far a call's arguments are from an overload's: the smaller, the better.
+/// The rank of an overload for a call's arguments. A smaller rank is better.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank {
     lossy: u32,
@@ -172,19 +174,19 @@ impl FromIterator<Conversion> for Rank {
     }
 }
 
-/// What a call's overloads come to.
+/// The result of choosing among overloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice<T> {
     /// None fits.
     None,
     /// One is better than all others.
     Best(T),
-    /// Several are equally good: the first of them.
+    /// Several are equally good. This is the first of them.
     Ambiguous(T),
 }
 
 impl<T> Choice<T> {
-    /// The best, or the first of equally good ones: what Numba calls inside of a kernel.
+    /// The best, or the first of equally good ones, as Numba chooses in a kernel.
     pub fn first(self) -> Option<T> {
         match self {
             Self::None => None,
@@ -222,9 +224,9 @@ mod tests {
         types::ArrayType,
     };
 
-    /// What Numba 0.68 answers for every pair (`TypeManager.check_compatible`): rows convert to columns, in the order
-    /// of the header. For bfloat16 what its type answers (`can_convert_to`, `can_convert_from`), and beyond that (bools,
-    /// complex numbers, of which it says nothing) as for float16.
+    /// The results of Numba 0.68 for every pair (`TypeManager.check_compatible`): rows convert to columns, in the order
+    /// of the header. For bfloat16, the results of its type (`can_convert_to`, `can_convert_from`); for bools and
+    /// complex numbers, which that type does not handle, the same as for float16.
     const NUMBA: &str = "
         to          b1 i1 u1 i2 u2 i4 u4 i8 u8 f2 bf f4 f8 c8 c16
         boolean     e  s  s  s  s  s  s  s  s  s  s  s  s  s  s
@@ -343,7 +345,7 @@ mod tests {
         let tie = [(rank(&[Safe, Safe]), 0), (rank(&[Safe, Exact]), 1), (rank(&[Exact, Safe]), 2)];
         assert_eq!(choose(tie), Choice::Ambiguous(1));
         assert_eq!(choose(tie).first(), Some(1));
-        // A better one ends the tie of worse ones.
+        // A better overload resolves the ambiguity of worse ones.
         let late = [(rank(&[Safe]), 0), (rank(&[Safe]), 1), (rank(&[Promote]), 2)];
         assert_eq!(choose(late), Choice::Best(2));
     }

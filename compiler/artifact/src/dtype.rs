@@ -1,9 +1,9 @@
-//! What an array or an argument may hold: numbers, and what is made of them.
+//! The types of elements and arguments: numbers, and compound types.
 //!
-//! A [`DType`] is one word to copy, compare and hash. Compound ones are interned: the same description has the same id
-//! as long as the process lives, and ids are never given back (a program has few of these types). An id means nothing
-//! in another process: what is kept or compared between processes is the description. (The text form is Numba's, and a
-//! field's name may hold what looks like another field.)
+//! A [`DType`] is one word to copy, compare and hash. Compound types are interned: equal descriptions have the same id
+//! as long as the process lives, and ids are never freed (a program has few of these types). An id is only valid in its
+//! process; the description is used to store a type or to compare it between processes. (The text form is Numba's, and
+//! is ambiguous: a field's name may look like another field.)
 
 use std::{
     collections::HashMap,
@@ -37,7 +37,7 @@ struct CompoundTable {
 
 static TABLE: LazyLock<RwLock<CompoundTable>> = LazyLock::new(RwLock::default);
 
-/// Codes below are numbers.
+/// Smaller codes are numbers.
 const FIRST_COMPOUND: u32 = 64;
 
 impl CompoundId {
@@ -49,7 +49,7 @@ impl CompoundId {
 }
 
 impl DType {
-    /// What it says of texts, if its values are some.
+    /// The string type, if it is one.
     pub fn chars(self) -> Option<Chars> {
         match self {
             Self::Compound(id) => match id.get() {
@@ -94,7 +94,7 @@ impl DType {
     /// One more than the largest [`DType::code`].
     pub const CODES: u32 = 1 << 24;
 
-    /// The dtype of a compound type, which is the same for equal ones; `None` if the process has millions of them.
+    /// The dtype of a compound type; equal types have the same. `None` if there are too many types.
     pub fn intern(compound: Compound) -> Option<Self> {
         let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(id) = table.ids.get(&compound) {
@@ -107,7 +107,7 @@ impl DType {
         Some(Self::Compound(CompoundId(id)))
     }
 
-    /// The number that it is, if it is one.
+    /// The number type, if it is one.
     pub const fn number(self) -> Option<Number> {
         match self {
             Self::Number(number) => Some(number),
@@ -115,7 +115,7 @@ impl DType {
         }
     }
 
-    /// A number below [`DType::CODES`] that stands for it in this process.
+    /// A number below [`DType::CODES`] that identifies the type in this process.
     pub fn code(self) -> u32 {
         match self {
             Self::Number(number) => number.code(),
@@ -123,7 +123,7 @@ impl DType {
         }
     }
 
-    /// The dtype of a code.
+    /// The dtype with a code.
     pub fn from_code(code: u32) -> Option<Self> {
         let Some(id) = code.checked_sub(FIRST_COMPOUND) else {
             return Number::from_code(code).map(Self::Number);
@@ -148,8 +148,8 @@ impl DType {
         }
     }
 
-    /// The scalar that a kernel's pointer to elements points to, and how many of them an element is: a number's parts,
-    /// a vector's lanes, a record's bytes.
+    /// The scalar type that a kernel's pointer to elements has, and the number of these scalars per element: a number's
+    /// parts, a vector's lanes, a record's bytes.
     pub fn access(self) -> (Scalar, u64) {
         match self {
             Self::Number(number) => (number.part(), number.parts()),
@@ -162,9 +162,9 @@ impl DType {
         }
     }
 
-    /// What the addresses of elements in an array are multiples of, declared so or not: a record whose fields lie at
-    /// multiples of their alignments is read by them although NumPy calls it packed. Arrays of such elements must start
-    /// at a multiple.
+    /// The alignment that accesses to elements assume. A record whose fields happen to be at multiples of their
+    /// alignments is accessed with these alignments, even if NumPy calls it packed. Arrays of such elements must be
+    /// aligned to it.
     pub fn access_align(self) -> u64 {
         match self {
             Self::Number(number) => number.align_bytes(),
@@ -172,8 +172,8 @@ impl DType {
         }
     }
 
-    /// Visits all numbers that an element holds, with the way to each and its offset in bytes, in the order in which
-    /// they were declared. An array in a record may hold any number of them.
+    /// Visits all numbers in an element, each with its path and its offset in bytes, in declaration order. An array in
+    /// a record may contain any number of them.
     pub fn for_each_number(self, visit: &mut dyn FnMut(&[Member], u64, Number)) {
         self.visit(&mut Vec::new(), 0, visit);
     }
@@ -211,7 +211,7 @@ impl fmt::Display for DType {
     }
 }
 
-/// The text form: an id alone would tell nothing.
+/// Formats the text form, because an id alone is not readable.
 impl fmt::Debug for DType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

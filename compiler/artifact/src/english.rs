@@ -1,9 +1,9 @@
 //! English for messages.
 
-/// `a` or `an`, as the word behind it asks for: of a type's name, or of what stands in backticks.
+/// The article `a` or `an` for the word after it, which is a type's name or code in backticks.
 pub fn article(word: &str) -> &'static str {
     let spoken = word.trim_start_matches('`');
-    // A `u` is spoken as in `uint8`: no message has another one.
+    // A `u` is pronounced as in `uint8`: no message has another one.
     if spoken.starts_with(['a', 'e', 'i', 'o', 'A', 'E', 'I', 'O']) { "an" } else { "a" }
 }
 

@@ -1,43 +1,44 @@
-//! How many of a program's threads, or blocks, one of a launch does the work of.
+//! Factors of thread coarsening.
 
 use std::fmt::{self, Display, Formatter};
 
-/// How many of a program's threads are one of a launch: neighbours of a block, or those that stand at the same place of
-/// neighbouring blocks. The program sees the block and the grid that it asked for.
+/// How many of a program's threads one launched thread executes: neighboring threads of a block, or the threads with
+/// the same index in neighboring blocks. The program still sees the block and grid sizes that it requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Factors {
-    /// Along x, y and z: so many threads of a block are one. A launch divides the block's extents by them.
+    /// Along x, y and z: the number of threads of a block that are merged. A launch divides the block's extents by
+    /// them.
     pub threads: [u32; 3],
-    /// So many blocks are one. A launch divides the grid's extents by them.
+    /// Along x, y and z: the number of blocks that are merged. A launch divides the grid's extents by them.
     pub blocks: [u32; 3],
 }
 
 impl Factors {
-    /// Each thread does its own.
+    /// No coarsening.
     pub const NONE: Self = Self { threads: [1; 3], blocks: [1; 3] };
 
-    /// Threads of a block.
+    /// Merges threads of a block.
     pub const fn of_threads(threads: [u32; 3]) -> Self {
         Self { threads, ..Self::NONE }
     }
 
-    /// Whole blocks.
+    /// Merges whole blocks.
     pub const fn of_blocks(blocks: [u32; 3]) -> Self {
         Self { blocks, ..Self::NONE }
     }
 
-    /// Whether the compiler takes them: 1, 2 or 4 each, and along an axis threads or blocks.
+    /// Whether the compiler supports them: each is 1, 2 or 4, and no axis merges both threads and blocks.
     pub fn are_possible(&self) -> bool {
         let is_one = |factor: &u32| [1, 2, 4].contains(factor);
         self.threads.iter().chain(&self.blocks).all(is_one) && !self.meet()
     }
 
-    /// Whether both threads and blocks are to be one along an axis.
+    /// Whether an axis merges both threads and blocks.
     pub fn meet(&self) -> bool {
         self.threads.iter().zip(self.blocks).any(|(threads, blocks)| *threads > 1 && blocks > 1)
     }
 
-    /// By axis: copies of a thread, of whichever kind.
+    /// The factor of each axis, of threads or blocks.
     pub fn by_axis(&self) -> [u32; 3] {
         let mut both = self.threads;
         for (factor, blocks) in both.iter_mut().zip(self.blocks) {
@@ -46,22 +47,22 @@ impl Factors {
         both
     }
 
-    /// Copies of a thread in all.
+    /// The number of the program's threads per launched thread.
     pub fn copies(&self) -> u32 {
         product(self.by_axis())
     }
 
-    /// Threads of a block that are one.
+    /// The number of merged threads of a block.
     pub fn threads_in_one(&self) -> u32 {
         product(self.threads)
     }
 
-    /// Blocks that are one.
+    /// The number of merged blocks.
     pub fn blocks_in_one(&self) -> u32 {
         product(self.blocks)
     }
 
-    /// Reads factors along x, y and z from a list with commas; axes that are missing at the end are 1.
+    /// Reads factors along x, y and z from a list with commas; missing axes at the end are 1.
     pub fn axes(text: &str) -> Option<[u32; 3]> {
         let mut factors = [1; 3];
         let given: Vec<&str> = text.split(',').map(str::trim).collect();
@@ -93,7 +94,7 @@ impl Factors {
         factors.are_possible().then_some(factors)
     }
 
-    /// What a launch has of a grid and a block, if both can be divided so.
+    /// The grid and block of a launch after division by the factors; `None` if they are not multiples.
     pub fn divide(&self, grid: [u32; 3], block: [u32; 3]) -> Option<([u32; 3], [u32; 3])> {
         Some((divided(grid, self.blocks)?, divided(block, self.threads)?))
     }
@@ -117,7 +118,7 @@ fn divided(extents: [u32; 3], by: [u32; 3]) -> Option<[u32; 3]> {
     Some(divided)
 }
 
-/// As the arguments of `cuda.jit` that say the same: `coarsen=(2, 1), coarsen_blocks=(1, 2)`.
+/// Formats the equivalent arguments of `cuda.jit`: `coarsen=(2, 1), coarsen_blocks=(1, 2)`.
 impl Display for Factors {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self { threads, blocks } = *self;
@@ -134,7 +135,7 @@ impl Display for Factors {
     }
 }
 
-/// A number, or a tuple without the ones at its end.
+/// A number, or a tuple without trailing ones.
 fn axes(f: &mut Formatter<'_>, factors: [u32; 3]) -> fmt::Result {
     match factors {
         [x, 1, 1] => write!(f, "{x}"),

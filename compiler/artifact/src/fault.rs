@@ -1,39 +1,39 @@
-//! Faults that kernels report: what they raise, where they can come from, and the record that the first one fills.
+//! Faults that kernels report: their exceptions, their locations, and the record that the first fault fills.
 
-/// The faults of a kernel that reports them.
+/// The faults that a kernel can report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Faults {
-    /// By their numbers.
+    /// The faults, by their numbers.
     pub faults: Vec<Fault>,
-    /// Calls that a fault may come through, by their numbers.
+    /// The calls that can be in a fault's call stack, by their numbers.
     pub calls: Vec<SourceLocation>,
-    /// Whoever launches waits, and is told: debug code, whose messages are Numba's.
+    /// The launch waits for the kernel and raises the fault. Set for debug code, whose messages are Numba's.
     pub at_launch: bool,
 }
 
-/// A place that can raise an exception.
+/// A statement that can raise an exception.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The exception's class: `builtins.ValueError`, or what whoever made the request calls it.
+    /// The exception's class: `builtins.ValueError`, or the name in the request.
     pub class: String,
-    /// What the exception is made of.
+    /// The exception's arguments.
     pub args: Vec<FaultArg>,
-    /// What the record's two numbers are.
+    /// The meaning of the record's two numbers.
     pub numbers: Numbers,
-    /// Where.
+    /// Its location.
     pub location: SourceLocation,
 }
 
-/// What the two numbers are that a record has besides.
+/// The meaning of the two numbers in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numbers {
-    /// Nothing.
+    /// They are unused.
     None,
-    /// An index that is out of bounds of an axis, and the extent there.
+    /// An index that is out of bounds for this axis, and the extent of the axis.
     Index(u8),
-    /// Two extents, the first of which cannot be broadcast to the second.
+    /// Two extents; the first cannot be broadcast to the second.
     Extents,
-    /// The elements that an array has, and those that another shape has.
+    /// The number of elements of an array, and that of another shape.
     Elements,
 }
 
@@ -59,18 +59,18 @@ pub enum FaultArg {
     Int(i128),
     /// The bits of a float.
     Float(u64),
-    /// A text.
+    /// A string.
     Str(String),
     /// A tuple.
     Tuple(Vec<Self>),
 }
 
-/// The words of eight bytes that the first thread with a fault writes.
+/// The indices of the eight-byte words that the first thread with a fault writes.
 #[derive(Clone, Copy, Debug)]
 pub struct FaultRecord;
 
 impl FaultRecord {
-    /// Not 0 when all the others are written.
+    /// Nonzero when all other words are written.
     pub const DONE: usize = 0;
     /// The fault's number.
     pub const FAULT: usize = 1;
@@ -78,41 +78,41 @@ impl FaultRecord {
     pub const THREAD: usize = 2;
     /// `blockIdx.x`, `.y`, `.z`.
     pub const BLOCK: usize = 5;
-    /// An index that is out of bounds, or the first of other [`Numbers`].
+    /// The first of the [`Numbers`].
     pub const INDEX: usize = 8;
-    /// The extent that it does not fit, or the second.
+    /// The second of the [`Numbers`].
     pub const EXTENT: usize = 9;
-    /// How many calls it came through.
+    /// The number of calls in the call stack.
     pub const N_CALLS: usize = 10;
     /// Their numbers, the innermost first.
     pub const CALLS: usize = 11;
-    /// Further calls are only counted.
+    /// The maximum number of recorded calls; further calls are only counted.
     pub const MOST_CALLS: usize = 32;
-    /// All words.
+    /// The number of words.
     pub const LEN: usize = Self::CALLS + Self::MOST_CALLS;
 }
 
-/// A fault that has come.
+/// A fault that was reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Raised {
-    /// What and where.
+    /// The fault.
     pub fault: Fault,
     /// `threadIdx`.
     pub thread: [u32; 3],
     /// `blockIdx`.
     pub block: [u32; 3],
-    /// What [`Fault::numbers`] says.
+    /// The numbers; [`Fault::numbers`] has their meaning.
     pub numbers: (i64, i64),
-    /// The calls that led there, the innermost first.
+    /// The call stack, innermost call first.
     pub calls: Vec<SourceLocation>,
-    /// How many further calls led there.
+    /// The number of further calls, which were not recorded.
     pub further: u64,
-    /// The launch was of debug code.
+    /// The launched code was debug code.
     pub at_launch: bool,
 }
 
 impl Faults {
-    /// The fault in a record; `None` if none has come.
+    /// The fault in a record; `None` if there is none.
     pub fn raised(&self, word: impl Fn(usize) -> u64) -> Option<Raised> {
         if word(FaultRecord::DONE) == 0 {
             return None;
@@ -136,7 +136,7 @@ impl Faults {
 }
 
 impl Raised {
-    /// The text of the exception's first argument, if it is made here.
+    /// The exception's message, if weft generates it.
     pub fn message(&self) -> Option<String> {
         let (first, second) = self.numbers;
         match self.fault.numbers {

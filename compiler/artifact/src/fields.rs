@@ -1,8 +1,8 @@
-//! The fields of an argument: what is passed of it, in which order, under which names.
+//! The fields of an argument: the values that are passed for it, their order, and their names.
 //!
-//! This is the one walk over an argument's type. Keys, the cells of a launch, the slots of a kernel and the variables
-//! of its parameters all come from it, so that they cannot disagree; a new kind of argument is an arm of each `match`
-//! here.
+//! This is the only traversal of an argument's type. Keys, the cells of a launch, the slots of a kernel and the
+//! variables of its parameters all use it, so they are always consistent. A new kind of argument is an arm of each
+//! `match` here.
 
 use crate::{
     artifact::{SlotField, SlotType, Step},
@@ -12,7 +12,7 @@ use crate::{
     types::{ArgType, ArrayType, Layout},
 };
 
-/// An argument, or an item of a tuple or an object: what has fields.
+/// An argument, or an item of a tuple or an object, that has fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArgItem {
     /// Passed by value.
@@ -21,26 +21,26 @@ pub enum ArgItem {
     Array(ArrayType),
     /// A record in device memory.
     Record(DType),
-    /// The address of elements; of bytes where nothing is known of them.
+    /// The address of elements; of bytes if the element type is unknown.
     Pointer(DType),
 }
 
 /// A field of a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Which one.
+    /// The field.
     pub field: SlotField,
-    /// How a kernel takes it.
+    /// How a kernel receives it.
     pub ty: SlotType,
 }
 
-/// Whose fields are asked for.
+/// The set of fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
-    /// Those that a kernel may take: an array's strides only where the layout does not give them.
+    /// The fields that a kernel may take: an array's strides only if the layout does not determine them.
     Kernel,
-    /// Those that a launch has at hand, at the same places for every layout: all strides, and room for an imaginary
-    /// part behind a real number, which a declared signature may convert to a complex one.
+    /// The fields that a launch passes, in the same cells for every layout: all strides, and a spare cell for an
+    /// imaginary part after a real number, because a declared signature may convert it to a complex number.
     Launch,
 }
 
@@ -81,15 +81,15 @@ impl ArgItem {
         }
     }
 
-    /// How many cells a launch has for it.
+    /// The number of its cells in a launch.
     pub fn cells(self) -> usize {
         self.fields(Which::Launch).iter().map(|field| field.ty.cells()).sum()
     }
 
-    /// The first of its cells that hold a field; `None` if it has no such field.
+    /// The first of its cells that contain a field; `None` if it has no such field.
     pub fn cell(self, field: SlotField) -> Option<usize> {
-        // A number's value becomes a real part where a signature declares it complex, and an address where it declares a
-        // pointer.
+        // A signature may declare a number as complex, so that its value is the real part, or as a pointer, so that its
+        // value is the address.
         let same = |known: SlotField| {
             known == field || matches!((known, field), (SlotField::Value, SlotField::Real | SlotField::Data))
         };
@@ -105,10 +105,10 @@ impl ArgItem {
 }
 
 impl ArgType {
-    /// Whether a value that may be missing is there: the way to it is the first step into the [`Self::Optional`].
+    /// Whether an optional value is present. Its path is the first step into the [`Self::Optional`].
     const GIVEN: Self = Self::Value(DType::BOOL);
 
-    /// Visits the values and arrays in it, with the way to each through nested tuples and objects.
+    /// Visits the values and arrays in it, each with its path through nested tuples and objects.
     pub fn for_each_leaf(&self, visit: &mut dyn FnMut(&[Step], ArgItem)) {
         self.walk(&mut Vec::new(), visit);
     }
@@ -138,7 +138,7 @@ impl ArgType {
         }
     }
 
-    /// The value or array at the end of a way through nested tuples and objects.
+    /// The value or array at a path through nested tuples and objects.
     pub fn leaf(&self, path: &[Step]) -> Option<ArgItem> {
         match (self, path) {
             (Self::Value(dtype), []) => Some(ArgItem::Value(*dtype)),
@@ -164,7 +164,7 @@ impl ArgType {
         }
     }
 
-    /// The fields that a kernel may take of it, with the way to each, in order.
+    /// The fields that a kernel may take of it, each with its path, in order.
     pub fn fields(&self) -> Vec<(Vec<Step>, Field)> {
         let mut all = Vec::new();
         self.for_each_leaf(&mut |path, leaf| {
@@ -173,21 +173,21 @@ impl ArgType {
         all
     }
 
-    /// How many cells a launch has for it.
+    /// The number of its cells in a launch.
     pub fn cells(&self) -> usize {
         let mut cells = 0;
         self.for_each_leaf(&mut |_, leaf| cells += leaf.cells());
         cells
     }
 
-    /// How many values and arrays it holds.
+    /// The number of values and arrays in it.
     pub fn leaves(&self) -> usize {
         let mut leaves = 0;
         self.for_each_leaf(&mut |_, _| leaves += 1);
         leaves
     }
 
-    /// The first of its cells that hold a field; `None` if it has no such field.
+    /// The first of its cells that contain a field; `None` if it has no such field.
     pub fn cell(&self, path: &[Step], field: SlotField) -> Option<usize> {
         let place = self.leaf(path)?.cell(field)?;
         let mut before = 0;

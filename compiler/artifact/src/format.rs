@@ -1,14 +1,15 @@
-//! Formats of C's `printf`, as far as printing in kernels uses them: the GPU's `vprintf` has them by itself, the CPU's
-//! executor and the compiler take them apart here.
+//! Formats of C's `printf`, as far as printing in kernels uses them. The GPU's `vprintf` parses them itself; the CPU's
+//! executor and the compiler parse them here.
 
 /// A part of a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FormatPart<'a> {
-    /// Text as it stands.
+    /// Literal text.
     Text(&'a [u8]),
     /// `%%`.
     Percent,
-    /// A conversion, from its `%` to its letter, of an argument of eight bytes; a `*` in it takes another one before.
+    /// A conversion, from its `%` to its letter, of an argument of eight bytes; a `*` in it takes an additional
+    /// argument before it.
     Conversion(&'a [u8]),
 }
 
@@ -21,7 +22,7 @@ impl FormatPart<'_> {
         }
     }
 
-    /// How many arguments it takes.
+    /// The number of arguments that it takes.
     pub fn words(&self) -> usize {
         match self {
             Self::Conversion(text) if self.letter().is_some() => 1 + usize::from(text.contains(&b'*')),

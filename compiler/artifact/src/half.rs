@@ -1,11 +1,12 @@
-//! Floats as their bits: what `float16`, `bfloat16`, `float32` and `float64` make of a number, rounded once to the
-//! nearest, ties to even, and which number their bits are.
+//! The bits of floats: conversions between numbers and the bits of `float16`, `bfloat16`, `float32` and `float64`,
+//! rounded once, to nearest even.
 //!
-//! The hosts of kernels convert arguments and constants here; what compiled code computes agrees with it.
+//! The executors convert arguments, and the compiler converts constants, with these functions. Compiled code rounds the
+//! same way.
 
 use crate::number::Scalar;
 
-/// How a 16-bit float's bits are divided.
+/// The layout of a 16-bit float.
 #[derive(Clone, Copy)]
 struct Format {
     exponent: u32,
@@ -29,16 +30,16 @@ impl Format {
         let sign = bits >> 63 << 15;
         let (exponent, fraction) = ((bits >> 52 & 0x7ff) as i32, bits & ((1 << 52) - 1));
         if value.is_nan() {
-            // Quiet, with the upper bits of what it carries.
+            // A NaN with its highest mantissa bit set, and the upper bits of the payload.
             return sign | self.infinity() | 1 << (self.mantissa - 1) | fraction >> (52 - self.mantissa);
         }
         let significand = if exponent == 0 { fraction } else { fraction | 1 << 52 };
         let exponent = exponent - 1023 + self.bias();
-        // Subnormal results lose more bits; beyond 63 all of them.
+        // Subnormal results lose more bits, at most 63.
         let dropped = (52 - self.mantissa as i32 + (1 - exponent).max(0)).min(63) as u32;
         let (kept, rest, half) = (significand >> dropped, significand & ((1 << dropped) - 1), 1 << (dropped - 1));
         let kept = kept + u64::from(rest > half || (rest == half && kept & 1 == 1));
-        // A carry out of the significand goes into the exponent.
+        // A carry out of the significand increments the exponent.
         let magnitude = ((exponent - 1).max(0) as u64) << self.mantissa;
         sign | (magnitude + kept).min(self.infinity())
     }
@@ -75,7 +76,7 @@ impl Scalar {
         }
     }
 
-    /// The bits of a number as a float of this type; as a `float64` for types that are none.
+    /// The bits of a number as a float of this type; as a `float64` for types that are not floats.
     pub fn float_bits(self, value: f64) -> u64 {
         match self.half_format() {
             Some(format) => format.encode(value),
@@ -84,7 +85,7 @@ impl Scalar {
         }
     }
 
-    /// The number that a float of this type is; [`Scalar::float_bits`] gives its bits.
+    /// The number that the bits of a float of this type represent: the inverse of [`Scalar::float_bits`].
     pub fn float_of_bits(self, bits: u64) -> f64 {
         match self.half_format() {
             Some(format) => format.decode(bits),
@@ -106,7 +107,8 @@ impl Scalar {
         if self.half_format().is_none() {
             return value as f64;
         }
-        // What does not fit a float64 leaves its mark on the last bit that does, so that no tie is made.
+        // Bits beyond a float64's precision set its last bit (a sticky bit), so that the second rounding sees no false
+        // tie.
         let excess = (128 - value.unsigned_abs().leading_zeros()).saturating_sub(53);
         let lost = value & ((1 << excess) - 1) != 0;
         let kept = value >> excess | i128::from(lost);
@@ -135,7 +137,7 @@ mod tests {
         assert_eq!(Scalar::BF16.float_of_bits(1), f64::from(f32::from_bits(0x1_0000)));
     }
 
-    /// Between two neighbors: their middle goes to the even one, what is beside it to the nearer one.
+    /// The midpoint of two neighbors rounds to the even one, other numbers to the nearer one.
     #[test]
     fn numbers_go_to_the_nearest_once() {
         for scalar in [Scalar::F16, Scalar::BF16] {

@@ -2,40 +2,40 @@
 //!
 //! The code is in `quick.ll` of the compiler's host back end, which has the same types; the runtime owns the memory.
 
-/// A thread, as what is remembered of its accesses says.
+/// The state of the running thread, in the encodings of the access records.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct HostSeen {
-    /// Its block's number among all that there were.
+    /// Its block's linear number.
     pub block: u32,
-    /// Barriers of the block that it has passed.
+    /// The number of the block's barriers that the thread has passed.
     pub epoch: u32,
     /// The calls that led to the current location, as a site with its calls encodes them.
     pub chain: u32,
-    /// The reader: its clock and its warp.
+    /// The thread as a reader: its clock and its warp.
     pub read: u32,
-    /// `chain` again, so that it precedes both.
+    /// A copy of `chain`, so that `chain` precedes both `read` and `write`.
     pub chain_too: u32,
-    /// The writer: its clock and its number.
+    /// The thread as a writer: its clock and its number.
     pub write: u32,
-    /// Its lane's bit.
+    /// The bit of its lane.
     pub lane: u32,
-    /// The first block that counts; those before are done with.
+    /// The first block whose accesses may race; earlier blocks have finished.
     pub first: u32,
-    /// Values that it copies of which some bytes were not written.
+    /// The number of copied values that have unwritten bytes.
     pub copies: u32,
-    /// Its last access to memory that other threads see: the site with its calls, and 1; 0 if there is none since the
-    /// field was last read.
+    /// Its last access to memory that is visible to other threads: the site with its calls, plus 1; 0 if there is none
+    /// since the field was last read.
     pub last: u32,
-    /// It knows what others have done by more than the barriers of its block.
+    /// Whether it is ordered after other threads' accesses by more than the barriers of its block.
     pub knows: u32,
-    /// By the bits of its parameters: the kernel only reads the array, and nothing is to be remembered of that.
+    /// One bit per parameter: the kernel only reads the array, and its reads are not recorded.
     pub quiet: u64,
     /// The address of [`HostPage::NEAR`] pages.
     pub near: u64,
     /// The block's scratch memory.
     pub scratch: u64,
-    /// Its bytes.
+    /// The size of the scratch memory in bytes.
     pub scratch_bytes: u64,
     /// The address of the bitmap of unwritten bytes, one bit per byte, starting at the page in which the scratch memory
     /// begins. 0 if unwritten reads are not checked.
@@ -43,13 +43,13 @@ pub struct HostSeen {
 }
 
 impl HostSeen {
-    /// `read` of a thread of the first warp with its first clock.
+    /// The `read` of a thread of the first warp at its first clock.
     pub const FIRST_READ: u32 = 1 << 8;
-    /// Bits of a read: the access is an atomic operation that writes.
+    /// The bits of a read that mark an atomic operation that writes.
     pub const STEP: u64 = 5;
-    /// It is atomic among the threads of a block only.
+    /// The bit of a read that marks an operation that is atomic only among the threads of a block.
     pub const OF_BLOCK: u64 = 2;
-    /// `write` of the first thread with its first clock.
+    /// The `write` of the first thread at its first clock.
     pub const FIRST_WRITE: u32 = 1 << 13;
     /// No thread.
     pub const NONE: Self = Self {
@@ -72,36 +72,37 @@ impl HostSeen {
     };
 }
 
-/// A page of memory of which something is remembered, where it is found at once.
+/// A page of memory with access records, in a table for inline lookup.
 #[repr(C, align(64))]
 #[derive(Clone, Copy, Debug)]
 pub struct HostPage {
-    /// Which page, or [`Self::NO_PAGE`].
+    /// The page's number, or [`Self::NO_PAGE`].
     pub number: u64,
-    /// The last writes of its elements.
+    /// The records of the last write of each element.
     pub writes: u64,
-    /// The reads; null if there were none and no thread can add one.
+    /// The records of reads; null if there were none and no thread can add one.
     pub reads: u64,
-    /// More of them; null if there were none. Of a page whose elements have one or two bytes: by what their numbers are known.
+    /// Further records of reads; null if there were none. For a page with one-byte or two-byte elements: the directory
+    /// of the packed records.
     pub second: u64,
     /// The bitmap of unwritten bytes, one bit per byte.
     pub unwritten: u64,
-    /// The value of [`Self::key`] for the page and its cells if a read can be recorded; else [`Self::NO_KEY`].
+    /// The page's [`Self::key`], if a read can be recorded inline; else [`Self::NO_KEY`].
     pub read_key: u64,
-    /// The same for a write.
+    /// The page's [`Self::key`], if a write can be recorded inline; else [`Self::NO_KEY`].
     pub write_key: u64,
     /// The page's number in the runtime.
     pub at: u32,
 }
 
 impl HostPage {
-    /// How many are found at once.
+    /// The number of pages in the table.
     pub const NEAR: usize = 512;
-    /// The number of no page.
+    /// A number that no page has.
     pub const NO_PAGE: u64 = u64::MAX;
-    /// No page has this key.
+    /// A key that no page has.
     pub const NO_KEY: u64 = u64::MAX;
-    /// No page.
+    /// An empty entry of the table.
     pub const NONE: Self = Self {
         number: Self::NO_PAGE,
         writes: 0,
@@ -113,8 +114,8 @@ impl HostPage {
         at: 0,
     };
 
-    /// Where a page begins, and what its elements' bytes are as a power of two. Of an access that is one of them code computes
-    /// the same: its address without the bits that say which element it is, and the size.
+    /// A page's address combined with the binary logarithm of its element size. For an access, the code computes the
+    /// same key from the address, without the bits of the offset in the page, and the access size.
     pub const fn key(start: u64, shift: u8) -> u64 {
         start | (shift as u64) << 8
     }
@@ -126,7 +127,7 @@ mod tests {
 
     use super::{HostPage, HostSeen};
 
-    /// As `quick.ll` counts.
+    /// The offsets that `quick.ll` assumes.
     #[test]
     fn fields_lie_where_code_looks() {
         assert_eq!((offset_of!(HostSeen, knows), offset_of!(HostSeen, quiet)), (40, 48));

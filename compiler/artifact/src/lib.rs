@@ -1,4 +1,4 @@
-//! What the compiler hands over and the executors run: argument types, their conversions, the kernel ABI, and code.
+//! The compiler's output, which the executors run: argument types, their conversions, the kernel ABI, and code.
 //!
 //! This crate has no dependencies, so that the runtime needs no compiler and the compiler no runtime.
 

@@ -1,12 +1,12 @@
-//! Numbers: what a kernel computes with and what arrays of numbers hold.
+//! The types of numbers: the values that a kernel computes with, and the elements of arrays of numbers.
 //!
-//! What they are called and how others write them is in `table.rs`.
+//! Their names and codes are in `table.rs`.
 
 use std::fmt;
 
 use crate::table::{NUMBERS, Row};
 
-/// What the IR computes with: a real number's type. `Bool` takes one byte in memory.
+/// A real number's type, which the IR computes with. `Bool` takes one byte in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scalar {
     /// `boolean`, one byte: 0 or 1.
@@ -46,7 +46,7 @@ pub enum Complex {
     C128,
 }
 
-/// A number's type: what a variable of a kernel or an element of an array of numbers is.
+/// The type of a number: of a kernel's variable or an array's element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Number {
     /// A real number.
@@ -93,7 +93,7 @@ impl Scalar {
         matches!(self, Self::I8 | Self::I16 | Self::I32 | Self::I64)
     }
 
-    /// The bit that a signed integer's sign is, in a cell of 64 bits.
+    /// The sign bit of a signed integer, in a cell of 64 bits.
     pub const fn sign_bit(self) -> u64 {
         1 << (8 * self.size_bytes() - 1)
     }
@@ -171,7 +171,7 @@ impl Number {
         NUMBERS.iter().map(|row| row.number)
     }
 
-    /// A small number that stands for it: its place in [`NUMBERS`].
+    /// A small number that identifies the type: its index in [`NUMBERS`].
     pub const fn code(self) -> u32 {
         match self {
             Self::Real(scalar) => scalar as u32,
@@ -179,7 +179,7 @@ impl Number {
         }
     }
 
-    /// The number of a code.
+    /// The number type with a code.
     pub fn from_code(code: u32) -> Option<Self> {
         NUMBERS.get(code as usize).map(|row| row.number)
     }

@@ -1,32 +1,34 @@
-//! Where a GPU's threads leave what they print, in the host's memory: to see that nothing has come takes no call.
+//! The ring buffer in host memory that receives the output of a GPU's threads. The host polls it without calling the
+//! driver.
 
-/// A ring of words of eight bytes, with a few words before it. A call of `print` takes room by one atomic step on a word of
-/// device memory, writes a record, and its first word last; the host reads records in their order, and makes words that it
-/// has read 0 before it gives their room back.
+/// A ring of eight-byte words after a header of a few words. A call of `print` reserves space by one atomic operation
+/// on a word in device memory, and writes a record, whose first word it writes last. The host reads records in order,
+/// and zeroes the words that it has read before it frees their space.
 ///
-/// A record is its size in bytes, a word with the bytes of the format below the [count](Self::COUNT_SHIFT) of arguments, the
-/// format, a word for each argument (of a text how many bytes it has), and the texts; format and texts end with zeros, up to a
-/// whole word.
+/// A record consists of its size in bytes, a word with the size of the format in the bits below the
+/// [count](Self::COUNT_SHIFT) of arguments, the format, a word for each argument (for a string, its size in bytes), and
+/// the strings. The format and the strings are padded with zeros to whole words.
 ///
-/// The compiler's `nvptx/print.ll` knows these numbers, too.
+/// The compiler's `nvptx/print.ll` uses these numbers, too.
 #[derive(Clone, Copy, Debug)]
 pub struct PrintRing;
 
 impl PrintRing {
-    /// The module's symbol of the word with the address of all this; 0 where nobody reads it.
+    /// The symbol of the module's word with the buffer's address. The word is 0 if no host reads the buffer.
     pub const SYMBOL: &str = "weft$print_page";
-    /// How far the host has read, in bytes since the beginning.
+    /// The total number of bytes that the host has read.
     pub const READ: usize = 0;
-    /// How many calls have found no room, or a few less.
+    /// The number of calls that found no space, or a slightly smaller number.
     pub const LOST: usize = 1;
-    /// The address of two words in device memory: how far room is taken, and an exact count of calls that found none.
+    /// The address of two words in device memory: the total number of reserved bytes, and the exact number of calls
+    /// that found no space.
     pub const HEAD: usize = 2;
-    /// Bytes of the ring, a power of two.
+    /// The size of the ring in bytes, a power of two.
     pub const ROOM: usize = 3;
     /// The ring's first word.
     pub const FIRST: usize = 8;
-    /// Words of a record before its format.
+    /// The number of words in a record before its format.
     pub const BEFORE_FORMAT: usize = 2;
-    /// Where a record's second word has the count of arguments.
+    /// The bit at which the count of arguments begins in a record's second word.
     pub const COUNT_SHIFT: u32 = 32;
 }

@@ -1,7 +1,7 @@
-//! The records that sanitized code for the CPU passes to the runtime: its accesses and barriers, by numbers of sites.
+//! The events that sanitized code for the CPU reports to the runtime: accesses and barriers, identified by numbers of
+//! sites.
 //!
-//! Only code that was compiled for it calls [`HostChecks`]; its kernel has [`Sites`], which map a number to a location
-//! in the source.
+//! Only sanitized code calls [`HostChecks`]. Its kernel has [`Sites`], which map a number to a location in the source.
 
 use crate::artifact::HostContext;
 
@@ -10,20 +10,20 @@ use crate::artifact::HostContext;
 pub struct Tools(pub u8);
 
 impl Tools {
-    /// No check.
+    /// No checks.
     pub const NONE: Self = Self(0);
-    /// Every check.
+    /// All checks.
     pub const ALL: Self = Self(15);
-    /// Accesses beside their array.
+    /// Accesses outside of their array.
     pub const MEMCHECK: Self = Self(1);
-    /// Accesses that nothing orders.
+    /// Data races.
     pub const RACECHECK: Self = Self(2);
-    /// Memory that is used before it is written.
+    /// Reads of uninitialized memory.
     pub const INITCHECK: Self = Self(4);
-    /// Barriers and what the threads of a warp do together.
+    /// Divergent barriers and invalid warp operations.
     pub const SYNCCHECK: Self = Self(8);
 
-    /// By their names, which are compute-sanitizer's.
+    /// The names of the checks, which are compute-sanitizer's.
     pub const NAMES: [(&'static str, Self); 4] = [
         ("memcheck", Self::MEMCHECK),
         ("racecheck", Self::RACECHECK),
@@ -31,17 +31,18 @@ impl Tools {
         ("synccheck", Self::SYNCCHECK),
     ];
 
-    /// Whether all of some are among them.
+    /// Whether all of `tools` are enabled.
     pub const fn has(self, tools: Self) -> bool {
         self.0 & tools.0 == tools.0
     }
 
-    /// Whether there is none.
+    /// Whether no check is enabled.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// `all`, or names with commas between; `None` if one is no name. `0` and an empty text are none.
+    /// Parses `all`, or names with commas between; `None` if a name is unknown. `0`, `none` and an empty string are no
+    /// checks.
     pub fn parse(text: &str) -> Option<Self> {
         match text.trim() {
             "" | "0" | "none" => return Some(Self::NONE),
@@ -85,7 +86,7 @@ pub enum SiteKind {
 }
 
 impl SiteKind {
-    /// For people.
+    /// The name in messages.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -103,7 +104,7 @@ impl SiteKind {
         }
     }
 
-    /// Threads of a warp meet there.
+    /// Whether the operation synchronizes threads of a warp.
     pub const fn is_of_warp(self) -> bool {
         match self {
             Self::WarpBarrier | Self::Shuffle | Self::Vote | Self::Match | Self::WarpReduce => true,
@@ -121,26 +122,26 @@ pub struct Site {
     pub kind: SiteKind,
     /// The file's name.
     pub file: String,
-    /// From 1.
+    /// The line number, from 1.
     pub line: u32,
-    /// From 1.
+    /// The column, from 1.
     pub column: u32,
-    /// How many characters it covers on its line.
+    /// The number of characters on its line.
     pub width: u32,
     /// The line's text.
     pub text: String,
-    /// The array as the source calls it; empty where that is not known.
+    /// The array's name in the source; empty if unknown.
     pub array: String,
     /// The Python function.
     pub function: String,
-    /// The site is in weft's own code and is not reported.
+    /// Whether the site is in weft's own code, which is not reported.
     pub is_own: bool,
-    /// The lines where the loops begin that contain it, outermost first. Only of its own function.
+    /// The header lines of the loops that contain it, outermost first. Only loops of its own function.
     pub loops: Vec<u32>,
-    /// The branches of `if` statements that contain it, outermost first: the line of the condition, and whether it is the
-    /// `else` branch.
+    /// The branches of `if` statements that contain it, outermost first: the line of the condition, and whether it is
+    /// the `else` branch.
     pub branches: Vec<(u32, bool)>,
-    /// The statement that reads and writes the element, if the access is one of those two.
+    /// The statement that reads and writes the element, if this access is one of the two.
     pub update: Option<Update>,
 }
 
@@ -149,7 +150,7 @@ pub struct Site {
 pub struct Update {
     /// The statement, with `…` for the operand.
     pub statement: String,
-    /// The name of the operation in `cuda.atomic`; empty if it has none for such elements.
+    /// The name of the operation in `cuda.atomic`; empty if there is none for this type of element.
     pub operation: String,
     /// The arguments of that call: the array and the index.
     pub element: String,
@@ -158,7 +159,7 @@ pub struct Update {
 /// An array in the block's scratch memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedArrayInfo {
-    /// Bytes from the start.
+    /// The offset in bytes.
     pub offset: u64,
     /// Its size.
     pub bytes: u64,
@@ -181,12 +182,12 @@ pub struct Sites {
     pub sites: Vec<Site>,
     /// The arrays of fixed size in scratch memory.
     pub shared: Vec<SharedArrayInfo>,
-    /// The numbers of parameters that are arrays which the kernel only reads; none if it may write more than arrays that are
-    /// parameters, and memory of its own.
+    /// The numbers of array parameters that the kernel only reads. Empty if the kernel may write memory besides array
+    /// parameters and its own memory.
     pub only_read: Vec<u32>,
 }
 
-/// Properties of an access besides its kind: bits of the word that [`HostChecks::access`] gets.
+/// Properties of an access besides its kind: bits of the word that [`HostChecks::access`] takes.
 #[derive(Clone, Copy, Debug)]
 pub struct AccessBits;
 
@@ -199,44 +200,44 @@ impl AccessBits {
     pub const WRITES: u32 = 1 << 9;
     /// It is atomic.
     pub const ATOMIC: u32 = 1 << 10;
-    /// Among the threads of the block only.
+    /// It is atomic only among the threads of the block.
     pub const BLOCK_SCOPE: u32 = 1 << 11;
     /// It acquires.
     pub const ACQUIRES: u32 = 1 << 12;
     /// It releases.
     pub const RELEASES: u32 = 1 << 13;
-    /// The memory is the thread's own.
+    /// The memory is thread-local.
     pub const LOCAL: u32 = 1 << 14;
-    /// It must lie at a multiple of its size.
+    /// Its address must be a multiple of its size.
     pub const NATURAL: u32 = 1 << 15;
 }
 
-/// Other events that a thread reports.
+/// Events other than accesses.
 #[derive(Clone, Copy, Debug)]
 pub struct EventKind;
 
 impl EventKind {
-    /// An index is out of bounds: the index and the extent; the axis is in the higher bits.
+    /// An index is out of bounds. Takes the index and the extent; the higher bits of the kind have the axis.
     pub const BOUNDS: u32 = 0;
-    /// A fence; the first number is 1 if it is for the block only.
+    /// A fence. The first number is 1 if its scope is the block.
     pub const FENCE: u32 = 1;
-    /// A local array begins: its address and bytes.
+    /// The lifetime of a local array begins. Takes its address and size in bytes.
     pub const LOCAL: u32 = 2;
-    /// The thread comes to a barrier; the first number is the mask.
+    /// The thread reaches a barrier. The first number is the mask.
     pub const MEETS: u32 = 3;
-    /// The thread comes to an operation of its warp, which orders nothing: the mask, and for a shuffle how, by how much, and
-    /// the width (a byte each).
+    /// The thread reaches a warp operation that is not a barrier. Takes the mask, and for a shuffle its kind, distance
+    /// and width (a byte each).
     pub const LANES: u32 = 4;
     /// The thread returns before the kernel's end.
     pub const RETURNS: u32 = 5;
     /// The thread calls a function, at the site.
     pub const ENTERS: u32 = 6;
-    /// It has come back from it.
+    /// The thread returns from the called function.
     pub const LEAVES: u32 = 7;
-    /// The thread uses a value that it read before: the first number is the value of [`HostContext::unwritten`] after
+    /// The thread uses a value that it read before. The first number is the value of [`HostContext::unwritten`] after
     /// that read.
     pub const USED: u32 = 8;
-    /// All threads of the block were at its barrier, whose threads are loops.
+    /// All threads of the block have reached a barrier, in code with work-item loops.
     pub const MET: u32 = 9;
 }
 
@@ -244,15 +245,15 @@ impl EventKind {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct HostChecks {
-    /// Before an access: the site, the address, [`AccessBits`], the bits of what is written, and the number of the value that
-    /// is copied (0 for none, or [`Self::FOLLOWED`]). Gives where the access is to go.
+    /// Called before an access. Takes the site, the address, [`AccessBits`], the bits of the value that is written, and
+    /// the number of the value that is copied (0 for none, or [`Self::FOLLOWED`]). Returns the address to access.
     pub access: extern "C" fn(*const HostContext, u32, *mut u8, u32, u64, u32) -> *mut u8,
-    /// Something else: the site, [`EventKind`] and two numbers.
+    /// Reports another event. Takes the site, [`EventKind`] and two numbers.
     pub event: extern "C" fn(*const HostContext, u32, u32, u64, u64),
 }
 
 impl HostChecks {
-    /// The functions of code that reports nothing.
+    /// The functions for code that is not sanitized.
     pub const NONE: Self = {
         extern "C" fn access(_: *const HostContext, _: u32, pointer: *mut u8, _: u32, _: u64, _: u32) -> *mut u8 {
             pointer
@@ -260,9 +261,10 @@ impl HostChecks {
         extern "C" fn event(_: *const HostContext, _: u32, _: u32, _: u64, _: u64) {}
         Self { access, event }
     };
-    /// The address of accesses whose index was reported to be out of bounds: no allocation is within 2^61 of it.
+    /// The address of accesses whose index is out of bounds. No allocation is within 2^61 bytes of it.
     pub const NOWHERE: u64 = 1 << 62;
-    /// The number of a value that may be used later: where bytes of it were not written, [`HostContext::unwritten`] is set.
+    /// The number of a value that may be used later. If it has unwritten bytes, the runtime sets
+    /// [`HostContext::unwritten`].
     pub const FOLLOWED: u32 = u32::MAX;
 }
 

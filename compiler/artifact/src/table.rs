@@ -1,33 +1,33 @@
-//! One row a number: what it is called, how large it is, and how NumPy, the array interfaces and the buffer protocol
-//! write it. Every name, code and type string of a number in weft is read from here; a new number is a row, and what
-//! the compiler does with it.
+//! The table of number types: their names, their sizes, and their codes in NumPy, the array interfaces and the buffer
+//! protocol. Every name, code and type string of a number in weft comes from this table. A new number type needs a row
+//! here, and code in the compiler.
 
 use crate::number::Number;
 
-/// What is known of a number's type.
+/// The properties of a number's type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
     /// The type.
     pub number: Number,
     /// Numba's name, and weft's.
     pub name: &'static str,
-    /// Numba's other names: members of `weft` and of `weft.types`, words of a signature.
+    /// Numba's other names: members of `weft` and of `weft.types`, names in signatures.
     pub others: &'static [&'static str],
     /// Members of `numpy`; the first is the scalar type. On Linux `long` has 64 bits.
     pub numpy: &'static [&'static str],
-    /// `__array_interface__`'s type string on a little-endian machine: byte order, kind, bytes; empty where no type
-    /// string means this number.
+    /// `__array_interface__`'s type string on a little-endian machine: byte order, kind, bytes; empty if no type string
+    /// identifies this type.
     pub typestr: &'static str,
     /// The buffer protocol's codes, for elements of `size` bytes.
     pub formats: &'static [&'static str],
-    /// Bytes of an element.
+    /// The size of an element in bytes.
     pub size: u64,
     /// Its alignment in bytes: that of the real part for complex numbers.
     pub align: u64,
 }
 
 impl Row {
-    /// NumPy's `dtype.kind`: `b`, `i`, `u`, `f` or `c`; `None` for a number that NumPy has not.
+    /// NumPy's `dtype.kind`: `b`, `i`, `u`, `f` or `c`; `None` for a type that NumPy lacks.
     pub fn kind(&self) -> Option<char> {
         self.typestr.chars().nth(1)
     }
@@ -135,7 +135,8 @@ pub static NUMBERS: [Row; 15] = [
         size: 2,
         align: 2,
     },
-    // NumPy has none; that of `ml_dtypes` has the type string of any two bytes, `<V2`, and no buffer's code.
+    // NumPy lacks it. The type of `ml_dtypes` has the type string of any two bytes, `<V2`, and no code in the buffer
+    // protocol.
     Row {
         number: Number::BF16,
         name: "bfloat16",
@@ -193,12 +194,12 @@ impl Number {
         NUMBERS.iter().find(|row| is(row)).map(|row| row.number)
     }
 
-    /// The number that a name of Numba's means: `float32`, `f4`, `intp`; the short names count bytes.
+    /// The number with a name of Numba: `float32`, `f4`, `intp`; the short names count bytes.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::find(|row| row.name == name || row.others.contains(&name))
     }
 
-    /// The number that a member of NumPy is the type of: `float32`, `intc`, `bool_`.
+    /// The number with the name of a NumPy type: `float32`, `intc`, `bool_`.
     pub fn from_numpy_name(name: &str) -> Option<Self> {
         Self::find(|row| row.numpy.contains(&name))
     }
@@ -213,7 +214,7 @@ impl Number {
         Self::find(|row| row.typestr == typestr && !typestr.is_empty())
     }
 
-    /// The number of a buffer's format: `f`, `@l`, `<Zd`; `None` for others and for foreign byte order.
+    /// The number with a buffer's format: `f`, `@l`, `<Zd`; `None` for others and for foreign byte order.
     pub fn from_format(format: &str, size: u64) -> Option<Self> {
         let code = format.strip_prefix(['@', '=', '<']).unwrap_or(format);
         Self::find(|row| row.size == size && row.formats.contains(&code))
@@ -266,7 +267,7 @@ mod tests {
             }
             assert!(row.formats.iter().all(|format| Number::from_format(&format!("@{format}"), row.size) == number));
         }
-        // NumPy's `byte` has a sign, Numba's has none.
+        // NumPy's `byte` is signed, Numba's is unsigned.
         assert_eq!(Number::from_name("byte"), Some(Number::U8));
         assert_eq!(Number::from_numpy_name("byte"), Some(Number::I8));
         assert_eq!(Number::from_numpy_name("i8"), None);

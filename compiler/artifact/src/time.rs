@@ -1,13 +1,13 @@
-//! NumPy's dates and spans of time: what their counts count. The text forms are NumPy's and Numba's.
+//! NumPy's dates and durations. The text forms are NumPy's and Numba's.
 
 use std::fmt;
 
-/// What a number of a `datetime64` or `timedelta64` counts.
+/// The type of a `datetime64` or `timedelta64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Time {
-    /// It is a `timedelta64`.
+    /// Whether it is a `timedelta64`.
     pub is_span: bool,
-    /// The unit; `None` for one that is none yet.
+    /// The unit; `None` for a generic one.
     pub unit: Option<TimeUnit>,
 }
 
@@ -43,7 +43,7 @@ pub enum TimeUnit {
 }
 
 impl Time {
-    /// The type with a name of NumPy's: `datetime64[ns]`, `timedelta64`. NumPy's multiples of units have none.
+    /// The type with a NumPy name: `datetime64[ns]`, `timedelta64`. `None` for multiples of units.
     pub fn from_name(name: &str) -> Option<Self> {
         let (kind, unit) = name.split_once('[').map_or((name, None), |(kind, rest)| (kind, Some(rest)));
         let is_span = match kind {
@@ -60,14 +60,14 @@ impl Time {
 }
 
 impl TimeUnit {
-    /// How many of a shorter unit, or the same, one of these is; `None` if it is no one number, or no 64 bits count it.
+    /// The length of this unit in a shorter unit, or the same; `None` if it is not constant or does not fit in 64 bits.
     pub fn count_in(self, shorter: Self) -> Option<i64> {
         let mut count: i64 = 1;
         let mut unit = self;
         while unit != shorter {
             let (next, times) = match unit {
                 Self::Year => (Self::Month, 12),
-                // A month has no one number of days.
+                // Months differ in their number of days.
                 Self::Month | Self::Atto => return None,
                 Self::Week => (Self::Day, 7),
                 Self::Day => (Self::Hour, 24),
@@ -103,7 +103,7 @@ impl TimeUnit {
         (Self::Atto, "as"),
     ];
 
-    /// The unit with a name of NumPy's.
+    /// The unit with a NumPy name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(_, known)| *known == name).map(|(unit, _)| *unit)
     }

@@ -11,28 +11,28 @@ use crate::{
     number::{Number, Scalar},
 };
 
-/// The most dimensions that a kernel's array has.
+/// The maximum number of dimensions of a kernel's array.
 pub const MAX_NDIM: usize = 7;
 
-/// An extent of a kernel's array fits so many bits. No machine has 2^48 bytes of memory; compiled code counts on it,
-/// also where all elements are the same one.
+/// The number of bits that an array's extent fits in. No machine has 2^48 bytes of memory. Compiled code assumes this
+/// also for broadcast arrays.
 pub const EXTENT_BITS: u32 = 48;
 
-/// Of a launch that is small, the largest extent of an array, and the most threads along an axis. A little below 2^31, so that
-/// an index and what stands around it, such as `x + i - 3`, are values of `int32` all the same.
+/// The largest extent of an array, and the most threads along an axis, in a launch for which `Assumptions::small`
+/// holds. It is a little below 2^31, so that expressions with an index, such as `x + i - 3`, fit in `int32` as well.
 pub const SMALL_EXTENT: i32 = i32::MAX - (1 << 16);
 
-/// The most values that a tuple may hold, with those of the tuples in it, which grow quickly.
+/// The maximum number of values in a tuple, including those of nested tuples.
 pub const MAX_LEAVES: usize = 10_000;
 
-/// How an array's elements lie in memory.
+/// The memory layout of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Layout {
     /// C-contiguous: the last index runs fastest; strides follow from the shape.
     C,
     /// Fortran-contiguous: the first index runs fastest; strides follow from the shape.
     F,
-    /// Any strides, which then travel with the array.
+    /// Any strides. They are passed with the array.
     Any,
 }
 
@@ -56,7 +56,7 @@ pub struct ArrayType {
     pub ndim: u8,
     /// Memory layout.
     pub layout: Layout,
-    /// A store through it is a type error.
+    /// Whether a store through it is a type error.
     pub readonly: bool,
 }
 
@@ -67,7 +67,7 @@ impl fmt::Display for ArrayType {
     }
 }
 
-/// The type of one kernel argument: the key of a specialisation is a tuple of these.
+/// The type of one kernel argument. The key of a specialization is a tuple of these.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ArgType {
     /// Passed by value.
@@ -80,20 +80,21 @@ pub enum ArgType {
     None,
     /// A named tuple or a dataclass: flattened field by field.
     Struct(ClassId, Vec<ArgType>),
-    /// A member of an enum: its value.
+    /// A member of an enum: passed as its value.
     Enum(ClassId, Box<ArgType>),
     /// A record: the address of a copy on the device.
     Record(DType),
     /// A type, such as `np.float32`: nothing is passed.
     Class(DType),
-    /// C's pointer to elements, or without a type to anything: an address, of which nothing more is known.
+    /// A C pointer to elements, or without a type, `void *`: an address with an unknown extent.
     Pointer(Option<DType>),
-    /// What is of a type, or `None`: whether it is there, and what it is passed as, which is zero where it is not.
+    /// An optional value: a flag whether it is present, and the value, which is zero if it is not.
     Optional(Box<ArgType>),
 }
 
 impl ArgType {
-    /// This type or `None`; `None` where it is of `None` alone. What may be missing twice is missing.
+    /// The optional type of this type; `None` if this type is `None`. The optional type of an optional type is the same
+    /// type.
     pub fn or_none(self) -> Option<Self> {
         match self {
             Self::None => None,
@@ -109,7 +110,7 @@ impl ArgType {
         }
     }
 
-    /// What a launch passes for a value of a dtype: of records and texts the address.
+    /// The argument type of a value of a dtype. Records and strings are passed by address.
     pub fn of_value(dtype: DType) -> Self {
         match dtype {
             DType::Compound(id) if matches!(id.get(), Compound::Record(_) | Compound::Chars(_)) => Self::Record(dtype),
@@ -126,7 +127,7 @@ fn list(f: &mut fmt::Formatter<'_>, items: &[ArgType]) -> fmt::Result {
     Ok(())
 }
 
-/// Several equal types: the first of them.
+/// The common type of several equal types.
 fn uniform(items: &[ArgType]) -> Option<&ArgType> {
     let [first, rest @ ..] = items else { return None };
     rest.iter().all(|item| item == first).then_some(first)

@@ -14,7 +14,7 @@ pub struct Vector {
     lanes: u8,
 }
 
-/// The scalars that vectors are of, as C has them on Linux.
+/// The scalars of vector types, with their names in C on Linux.
 const C_NAMES: [(&str, Scalar); 12] = [
     ("char", Scalar::I8),
     ("short", Scalar::I16),
@@ -44,7 +44,7 @@ impl Vector {
         }
     }
 
-    /// The vector that a name of Numba's means: `float32x4`, or as C has it, `float4`.
+    /// The vector with a name of Numba, `float32x4`, or of CUDA C, `float4`.
     pub fn from_name(name: &str) -> Option<Self> {
         let lanes = name.chars().next_back()?.to_digit(10)?;
         let base = name.get(..name.len() - 1)?;
@@ -56,7 +56,7 @@ impl Vector {
         Self::new(c.or(numba)?, lanes as u8).ok()
     }
 
-    /// The names of all vectors: Numba's, and as C has them.
+    /// The names of all vectors: Numba's, and CUDA C's.
     pub fn names() -> impl Iterator<Item = String> {
         let numba = C_NAMES.iter().map(|(_, scalar)| format!("{scalar}x"));
         let c = C_NAMES.iter().map(|(c, _)| (*c).to_owned());
@@ -71,7 +71,7 @@ impl Vector {
         self.scalar
     }
 
-    /// How many there are.
+    /// The number of lanes.
     pub fn lanes(&self) -> u8 {
         self.lanes
     }
