@@ -2,9 +2,9 @@
 
     python tests/python/combined --count 2000 --jobs 2
 
-A kernel is a sequence of *pieces*: divergent exits, row traversals, borders, strided loops, atomics, shared tiles, warp
-operations. Each piece has the form in which programs write it, since the planner matches forms; how the pieces are
-ordered, nested and guarded, and the shapes of the launches, are random. `programs` writes a program from a seed,
+A kernel is a sequence of *pieces*: divergent exits, row traversals, boundary tests, strided loops, atomics, shared
+tiles, warp operations. Each piece has the form that real programs use, since the planner matches patterns. The order,
+nesting and guards of the pieces and the shapes of the launches are random. `programs` writes a program from a seed,
 `reference` runs it by CPython, `check` runs it on weft, `sweep` runs many in processes of their own, `pairs` counts
 which planner features occurred together. `docs/design/fuzzing.md` says why it is so.
 

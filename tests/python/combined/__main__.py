@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Runs very many programs that combine what the CPU back end transforms, and holds each to CPython.
+"""Runs very many programs that combine patterns that the CPU back end transforms, and compares each with CPython.
 
     python tests/python/combined --count 200000 --first 0 --jobs 16
     python tests/python/combined --count 20000 --plan x86-64-v4 --seconds 600 --json out.json
     python tests/python/combined --count 5000 --sanitize
     python tests/python/combined --minimize 1234
 
-A program fails if its results are not CPython's, if it reads or writes beside an array, if weft rejects it, if it ends
-the process, or if it does not end within `--timeout` seconds. Each failure is written to the folder `--found` as a
-program that needs nothing else. The last lines count the features that occurred together.
+A program fails if its results differ from CPython's, if it accesses memory outside its arrays, if weft rejects it, if
+it crashes the process, or if it does not end within `--timeout` seconds. Each failure is written to the folder
+`--found` as a self-contained program. The last lines count the features that occurred together.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def options() -> argparse.Namespace:
 
 
 def environment(asked: argparse.Namespace) -> dict[str, str]:
-    """The settings that weft runs with; what the caller has set counts more."""
+    """The settings that weft runs with; settings of the caller take precedence."""
     settings = {"WEFT_DEVICE": asked.device, "WEFT_CACHE": "off", "WEFT_CPU_THREADS": "1"}
     if asked.plan:
         settings["WEFT_HOST_PLAN"] = asked.plan

@@ -1,7 +1,8 @@
-"""What pieces of kernels are written with: names, parameters, extents, small expressions, blocks of lines.
+"""Helpers to write pieces of kernels: names, parameters, extents, small expressions, blocks of lines.
 
-A `Scope` says what the statements at one point may use: the number of the thread's own element, its row and column, and
-variables with bounds of their values. Every value has a bound, so that nothing wraps and every float is exact.
+A `Scope` has the values that statements at one point may use: the index of the thread's own element, its row and
+column, and variables with bounds of their values. Every value has a bound, so that nothing wraps and every float is
+exact.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 SIGNED = ("int32", "int64", "int16", "int8")
 UNSIGNED = ("uint8", "uint16", "uint32")
 FLOATS = ("float32", "float32", "float64")
-MOST = 1 << 20  # what a value may be at most; sums are exact in float32 up to 2**24
+MOST = 1 << 20  # the largest value; sums are exact in float32 up to 2**24
 NARROW = {"int8": 63, "uint8": 127, "int16": 8191, "uint16": 8191}
 
 
@@ -35,10 +36,10 @@ class Param:
 
 @dataclass
 class Scope:
-    """What statements may use."""
+    """The values that statements may use."""
 
-    own: str  # the number of the element that is the thread's own; below `count`
-    count: str  # the dimension that says how many there are
+    own: str  # the index of the thread's own element; below `count`
+    count: str  # the dimension that has the number of elements
     row: str = ""  # the element's row and column, in two dimensions
     column: str = ""
     ints: list[tuple[str, int]] = field(default_factory=list)  # variables with bounds of their sizes
@@ -51,7 +52,7 @@ class Scope:
     function: bool = False  # a device function's body
 
     def inner(self, **changes: object) -> Scope:
-        """The scope of a block inside: what is assigned there first is not known outside."""
+        """The scope of a nested block: variables first assigned there do not exist outside."""
         return replace(self, ints=list(self.ints), floats=list(self.floats), depth=self.depth + 1, **changes)
 
 
@@ -68,8 +69,8 @@ class Build:
         self.numbers = 0
         self.features: set[str] = set()
         self.positive: set[str] = set()  # dimensions that may not be 0
-        self.growing: set[str] = set()  # arrays whose elements would grow without bounds if they were those read, too
-        self.cost: dict[tuple[str, ...], int] = {}  # trip counts that are multiplied, how often
+        self.growing: set[str] = set()  # arrays whose elements would grow without bounds if they were also read
+        self.cost: dict[tuple[str, ...], int] = {}  # factors of a trip count, and how often they occur
 
     # Chance.
 
@@ -139,7 +140,7 @@ class Build:
         return self.array("g" if len(extents) > 1 else "f", self.of(*FLOATS), extents, ("ints", -8, 8))
 
     def out(self, dtype: str, *extents: str | int) -> str:
-        """An array that is written, filled with what shows whether an element was."""
+        """An array that is written. Its initial values show whether an element was written."""
         return self.array("o", dtype, extents, ("ints", 77, 77))
 
     def number(self, key: str) -> str:
@@ -173,7 +174,7 @@ class Build:
         return self.of("M", "M", "M", "K")
 
     def trips(self, scope: Scope, *extents: str | int) -> None:
-        """Notes what a loop costs, for the choice of a launch's dimensions."""
+        """Records the cost of a loop, for the choice of a launch's dimensions."""
         size = scope.work
         keys: list[str] = []
         for extent in extents:
@@ -193,7 +194,7 @@ class Build:
         return f"{array}[{index}]"
 
     def int_of(self, scope: Scope) -> tuple[str, int]:
-        """A small integer that a thread has: the expression and a bound of its size."""
+        """A small integer: the expression and a bound of its absolute value."""
         choices: list[tuple[str, int]] = [(scope.own, 130)] if scope.own else []
         choices += scope.ints[-4:]
         if scope.column:
@@ -212,7 +213,7 @@ class Build:
         return text, bound
 
     def float_of(self, scope: Scope) -> tuple[str, int]:
-        """A float that a thread has."""
+        """A float expression."""
         if scope.floats and self.maybe(0.7):
             text, bound = scope.floats[int(self.rng.random() * len(scope.floats))]
             if bound <= 4096:
@@ -254,7 +255,7 @@ class Build:
         return f"{text} % {self.extent(extent)}"
 
     def settle(self, scope: Scope, name: str, bound: int, *, floating: bool = False) -> None:
-        """Makes a new value known; one that may be large gets smaller first."""
+        """Adds a new value to the scope. A value that may be large is reduced first."""
         if floating:
             if bound > 4096:
                 small = self.new("v")

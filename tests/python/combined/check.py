@@ -26,7 +26,7 @@ class Wrong(Exception):
 
 
 def module_of(text: str) -> types.ModuleType:
-    """A module made of a string, which lives in no file: linecache holds its lines."""
+    """A module made from a string. It has no file; its lines are in `linecache`."""
     name = f"<combined program {hash(text)}>"
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
     module = types.ModuleType("combined_program")
@@ -40,12 +40,12 @@ def reference_of(program: Program, *, checked: bool = False) -> Reference:
     return Reference(program.source, ndims, checked=checked)
 
 
-LONGEST = 10.0  # seconds that the reference may take for a launch, which are milliseconds
+LONGEST = 10.0  # limit for the reference in seconds per launch; milliseconds are usual
 
 
 @contextmanager
 def ends() -> Iterator[None]:
-    """Raises `Unsound` in the block if it does not end: such a program proves nothing. For the main thread alone."""
+    """Raises `Unsound` in the block if it exceeds a time limit. Only for the main thread."""
 
     def stop(*_: object) -> None:
         raise Unsound(f"the program does not end within {LONGEST:.0f} s in CPython")
@@ -85,7 +85,7 @@ def run_reference(reference: Reference, launch: Launch, *, reverse: bool = False
 
 
 def judge(program: Program) -> str:
-    """Why a program proves nothing, with everything checked; empty for a sound one."""
+    """Why a program is unsound, with all checks enabled; empty for a sound one."""
     try:
         reference = reference_of(program, checked=True)
         for launch in program.launches:
@@ -101,13 +101,13 @@ def judge(program: Program) -> str:
 
 
 def expected(program: Program) -> list[list[np.ndarray]]:
-    """What each launch leaves."""
+    """The buffers after each launch."""
     reference = reference_of(program)
     return [run_reference(reference, launch) for launch in program.launches]
 
 
 class Runner:
-    """Runs programs on weft, in memory that guards itself."""
+    """Runs programs on weft, with arrays between guard pages."""
 
     def __init__(self, device: str = "cpu") -> None:
         self.device = device
@@ -117,7 +117,7 @@ class Runner:
         return module_of(source).kernel
 
     def compare(self, program: Program, wanted: list[list[np.ndarray]]) -> Any:
-        """Launches on weft; an exception where something differs. Gives the kernel."""
+        """Launches on weft; raises an exception if a result differs. Returns the kernel."""
         kernel = self.kernel(program.source)
         for number, (launch, results) in enumerate(zip(program.launches, wanted, strict=True)):
             (self.on_host if self.guarded else self.on_device)(kernel, launch, results, f"launch {number}")
@@ -174,7 +174,7 @@ def differences(launch: Launch, buffer: int, got: np.ndarray, wanted: np.ndarray
 
 
 def run(program: Program, runner: Runner) -> tuple[str, Any]:
-    """`passed`, `unsound: ...` where the program proves nothing, or what is wrong; and the kernel that was run."""
+    """`passed`, `unsound: ...`, or a description of the failure; and the kernel that was run."""
     try:
         wanted = expected(program)
     except Unsound as error:
@@ -184,7 +184,7 @@ def run(program: Program, runner: Runner) -> tuple[str, Any]:
     try:
         return "passed", runner.compare(program, wanted)
     except Wrong as error:
-        # Results of a program with a race differ rightly.
+        # Results of a program with a race may differ.
         why = judge(program)
         return f"unsound: {why}" if why else f"results differ: {error}", None
     except Exception as error:

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 class Exits(Build):
-    """Writes such loops. Each leaves a variable with its result."""
+    """Writes such loops. Each stores its result in a variable."""
 
     def leave(self, scope: Scope, name: str) -> str:
-        """How a thread leaves a loop: by `break`, or by `return` after it has stored what it has."""
+        """An exit from a loop: `break`, or `return` after storing the thread's results."""
         if scope.returns and not scope.function and self.maybe(0.25):
             self.use("return in a loop")
             array = self.out(self.of("int32", "int64"), scope.count)
@@ -28,7 +28,7 @@ class Exits(Build):
                 self.put(part)
 
     def piece_collatz(self, scope: Scope) -> None:
-        """A `while` whose number of iterations only running it shows."""
+        """A `while` whose trip count cannot be computed before the loop."""
         start, bound = self.int_of(scope)
         v, count = self.new("v"), self.new("v")
         self.use("while")
@@ -36,14 +36,14 @@ class Exits(Build):
         if self.maybe(0.5) or bound > 40:
             self.put(f"{v} = {start} % {self.of('30', '27', '16')} + 1")
         else:
-            self.put(f"{v} = abs({start}) + 1")  # below 1 it would not end
+            self.put(f"{v} = abs({start}) + 1")  # the loop does not end for a value below 1
         self.put(f"{count} = 0")
         with self.block(f"while {v} != 1{self.of('', f' and {count} < 25')}:"):
             self.put(f"{v} = {v} // 2 if {v} % 2 == 0 else 3 * {v} + 1", f"{count} += 1")
         self.settle(scope, count, 130)
 
     def piece_search(self, scope: Scope) -> None:
-        """Leaves at the first element that is large enough."""
+        """A loop that exits at the first element that is large enough."""
         extent = self.some_extent()
         x = self.ints_in(extent)
         k, limit = self.new("k"), self.int_of(scope)[0]
@@ -85,7 +85,7 @@ class Exits(Build):
         self.settle(scope, total, 600)
 
     def piece_ragged(self, scope: Scope) -> None:
-        """Each thread has its own trip count over what all share."""
+        """Each thread has its own trip count over a shared array."""
         extent = self.some_extent()
         x = self.floats_in(extent)
         k, total = self.new("k"), self.new("t")
@@ -135,7 +135,7 @@ class Exits(Build):
         self.settle(scope, a, 61)
 
     def piece_bisect(self, scope: Scope) -> None:
-        """A search in a sorted array, whose loads are far from those of the next thread."""
+        """A binary search in a sorted array: adjacent threads load distant elements."""
         x = self.array("x", self.of("int32", "int64", "float32"), ("M",), ("sorted", 0, 90))
         low, high, middle = self.new("v"), self.new("v"), self.new("k")
         wanted, _ = self.int_of(scope)
@@ -151,7 +151,7 @@ class Exits(Build):
         self.settle(scope, low, 64)
 
     def piece_chase(self, scope: Scope) -> None:
-        """A list whose elements name the next one."""
+        """A linked list: each element has the index of the next one."""
         following = self.array("x", self.of("int32", "int64"), ("M",), ("next", 0, 0))
         at, count = self.new("v"), self.new("v")
         self.positive.add("M")
@@ -163,7 +163,7 @@ class Exits(Build):
         self.settle(scope, count, 64)
 
     def piece_skip(self, scope: Scope) -> None:
-        """`continue` in a loop over what all share, or over a row."""
+        """`continue` in a loop over a shared array, or over a row."""
         extent = self.some_extent()
         k, total = self.new("k"), self.new("v")
         x = self.ints_in(extent)

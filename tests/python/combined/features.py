@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def plans_of(kernel: Any) -> tuple[tuple[str, ...], ...]:
-    """What the plan of each variant of a kernel consists of, by the planner's own account."""
+    """The features of the plan of each variant of a kernel, as the planner reports them."""
     from weft import _weft
 
     return tuple(tuple(names) for _, _, names in _weft.plan_features(kernel))
@@ -30,7 +30,7 @@ class Pairs:
         self.pairs.update({pair for names in together for pair in itertools.combinations(sorted(names), 2)})
 
     def table(self, total: int, wanted: int, reason: Callable[[str, str], str]) -> list[str]:
-        """Lines: each feature with its count, its rarest partners, and pairs below what is wanted, with the reason."""
+        """Lines: each feature with its count, its rarest partners, and pairs below `wanted`, with the reason."""
         lines = [f"{'feature':32} {'programs':>9} {'pairs':>6}  rarest partners"]
         names = sorted(self.single, key=lambda name: -self.single[name])
         for name in names:

@@ -1,6 +1,6 @@
-"""Pairs of what plans consist of that no plan has together, each with the reason: conditions of the planner itself.
+"""Pairs of features that no plan combines, each with the reason, which is a condition of the planner.
 
-A pair that is rare and has no row here is one that the generator should write more often.
+A rare pair without a row here is one that the generator should write more often.
 """
 
 from __future__ import annotations

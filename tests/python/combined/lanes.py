@@ -1,4 +1,4 @@
-"""Pieces in which the lanes of a warp, or the threads of a block, take different ways around what they do together."""
+"""Pieces in which the lanes of a warp, or the threads of a block, diverge around collectives."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Lanes(RowsOfBlocks):
         self.settle(scope, v, 33)
 
     def piece_warp_loop(self, scope: Scope) -> None:
-        """A loop that a warp leaves when none of its lanes has anything left to do; others go on."""
+        """A loop that a warp leaves when none of its lanes has work left; other warps continue."""
         k, most, v = self.new("k"), self.new("v"), self.new("v")
         self.use("vote", "loop of a warp", "while")
         self.trips(scope, 20)
@@ -95,7 +95,7 @@ class Lanes(RowsOfBlocks):
         self.settle(scope, v, 700)
 
     def piece_sparse_block(self, scope: Scope) -> None:
-        """A sparse row of the block, or of a warp, between two elements of an array."""
+        """A sparse row for a block or a warp; two elements of an array delimit it."""
         starts = self.array("l", self.of("int32", "int64"), ("G+1",), ("starts M", 0, 0))
         x = self.ints_in("M")
         k, v = self.new("k"), self.new("v")

@@ -1,4 +1,4 @@
-"""The launches of a program: dimensions, blocks, the values of arrays and how they lie in memory."""
+"""The launches of a program: dimensions, blocks, and the values and memory layout of arrays."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class Launch:
     block: tuple[int, int, int]
     buffers: list[np.ndarray] = field(default_factory=list)  # each is one piece of memory, one-dimensional
     args: dict[str, Any] = field(default_factory=dict)  # views and numbers
-    at_end: bool = True  # arrays end where memory does; or begin there
+    at_end: bool = True  # arrays end at the end of the accessible memory, or begin at its start
 
 
 def launches(writer: Writer, kind: str, program: Program) -> None:
-    """Gives a program its launches."""
+    """Creates the launches of a program."""
     rng = writer.rng
     shared = {} if kind.startswith(("block", "warp")) else shared_rows(writer)
     at_end = rng.random() < 0.75
@@ -109,7 +109,7 @@ def shape(writer: Writer, kind: str) -> tuple[dict[str, int], tuple[int, int, in
             )
             dims["H"] = max(1, min(dims["H"], 130 // dims["W"]))
             dims["N"] = dims["W"] * dims["H"]
-        if writer.blocks and width * height > 128:  # threads are generators there, and cost the reference more
+        if writer.blocks and width * height > 128:  # threads are generators there, which are slower in the reference
             dims["W"], dims["H"] = min(dims["W"], width), min(dims["H"], 2 * height)
             dims["N"] = dims["W"] * dims["H"]
         extent_x, extent_y = (dims["H"], dims["W"]) if "axes exchanged" in writer.features else (dims["W"], dims["H"])
@@ -130,19 +130,19 @@ def shape(writer: Writer, kind: str) -> tuple[dict[str, int], tuple[int, int, in
 
 
 def shrink(writer: Writer, dims: dict[str, int], grid: tuple[int, ...], block: tuple[int, ...], kind: str) -> None:
-    """Makes rows shorter until the reference is quick enough."""
+    """Makes rows shorter until the reference is fast enough."""
     threads = math.prod(grid) * math.prod(block) if kind in ("block", "block two", "warp") else dims["N"]
     while True:
         cost = sum(times * math.prod(dims.get(key, 1) for key in keys) for keys, times in writer.cost.items())
         if cost * threads <= BUDGET or max(dims["M"], dims["K"]) <= 2:
             return
         key = "M" if dims["M"] >= dims["K"] else "K"
-        # Lengths around a vector of sixteen are worth more than others.
+        # Lengths close to a vector of 16 lanes test more than others.
         dims[key] = max(1, 17 if dims[key] > 34 else 16 if dims[key] == 17 else dims[key] * 2 // 3)
 
 
 def shared_rows(writer: Writer) -> dict[str, tuple[str, int]]:
-    """Arrays whose rows lie in the memory of other ones: each thread reads and writes rows of its own alone."""
+    """Arrays whose rows overlap those of other arrays: each thread accesses only its own rows."""
     shared: dict[str, tuple[str, int]] = {}
     for param in writer.params.values():
         if (
@@ -219,7 +219,7 @@ def fill(
 
 
 def values(param: Param, draw: np.random.Generator, size: int, dims: dict[str, int]) -> np.ndarray:
-    """What an array holds at first."""
+    """The initial values of an array."""
     kind, low, high = param.values
     dtype = np.dtype(param.dtype)
     if kind == "ints":
@@ -243,7 +243,7 @@ def values(param: Param, draw: np.random.Generator, size: int, dims: dict[str, i
 
 
 def links(draw: np.random.Generator, size: int, dtype: np.dtype) -> np.ndarray:
-    """A list in every other element."""
+    """A linked list in every other element."""
     count = (size + 1) // 2
     following = np.arange(count) + draw.integers(1, 9, count)
     made = np.full(size, -1, dtype)

@@ -1,4 +1,4 @@
-"""Memory for arrays between inaccessible pages, with canaries on the side that has none."""
+"""Memory for arrays between inaccessible pages, with canaries on the side that does not touch such a page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FILL = 0xA5
 
 
 class Interface:
-    """An array of another library: weft runs on its memory, at any address."""
+    """An array of another library, at any address; weft accesses its memory directly."""
 
     def __init__(self, place: int, dtype: np.dtype, shape: tuple[int, ...], strides: tuple[int, ...] | None) -> None:
         self.__cuda_array_interface__ = {
@@ -23,7 +23,7 @@ class Interface:
 
 
 class Guarded:
-    """Memory with a page before and after each part; accesses of these pages fail."""
+    """Memory with an inaccessible page before and after each part."""
 
     def __init__(self, count: int = 24) -> None:
         self.libc = ctypes.CDLL(None, use_errno=True)
@@ -37,7 +37,7 @@ class Guarded:
         self.count = count
 
     def place(self, number: int, array: np.ndarray, *, at_end: bool) -> tuple[int, np.ndarray, np.ndarray]:
-        """Copies an array into a room: its address, its bytes there, and the unused bytes beside it."""
+        """Copies an array into a part: its address, its bytes there, and the unused bytes next to it."""
         if number >= self.count or array.nbytes > ROOM:
             raise ValueError(f"{array.nbytes} bytes in room {number}")
         first = number * (ROOM + mmap.PAGESIZE) + mmap.PAGESIZE

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def attempt(connection: Any, program: Program, device: str) -> None:
-    """A process: runs one program. A program that proves nothing passes."""
+    """The body of a process: runs one program. An unsound program passes."""
     import warnings
 
     warnings.simplefilter("ignore")
@@ -32,7 +32,7 @@ def attempt(connection: Any, program: Program, device: str) -> None:
 
 
 def outcome(program: Program, device: str, timeout: float) -> str:
-    """What comes of a program, in a process of its own."""
+    """The result of a program that runs in a separate process."""
     context = multiprocessing.get_context("fork")
     mine, other = context.Pipe()
     process = context.Process(target=attempt, args=(other, program, device), daemon=True)
@@ -60,7 +60,7 @@ def kind_of(found: str) -> str:
 
 
 def smaller_sources(source: str) -> Iterator[str]:
-    """Sources with a statement less, larger statements first, or with a block in place of its statement."""
+    """Sources without one of the statements, larger ones first, or with a block in place of its statement."""
     tree = ast.parse(source)
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     blocks: list[tuple[ast.AST, str]] = []
@@ -122,7 +122,7 @@ def without_unused(program: Program) -> Program:
 
 
 def minimize(seed: int, device: str, *, timeout: float = 15.0, seconds: float = 600.0) -> tuple[Program, str]:
-    """A small program that fails as that of a seed does, and how; the program as it is if it does not fail."""
+    """A small program that fails like that of a seed, and how; the unchanged program if it does not fail."""
     program = generate(seed)
     found = outcome(program, device, timeout)
     if found in ("passed", "unsound"):

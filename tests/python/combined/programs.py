@@ -1,6 +1,7 @@
 """Writes a program from a seed: a kernel that combines pieces, and launches of different shapes.
 
-Kinds of kernels: one element a thread in one or two dimensions, grid-stride loops, kernels with barriers, a warp a row.
+Kinds of kernels: one element per thread in one or two dimensions, grid-stride loops, kernels with barriers, one warp
+per row.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ FLAT = {
     "select": 5, "names_again": 4, "local_array": 4, "quotient": 6, "function": 6, "histogram": 9, "old_value": 4,
     "reserve": 2, "sparse": 5, "product": 9, "scattered": 4,
 }  # fmt: skip
-# In loops that run several times: what is not made of its own last result.
+# In loops that run several times: pieces whose result does not depend on their previous result.
 REPEATED = tuple(name for name in FLAT if name not in ("in_place", "shifted"))
 BLOCK = {
     "tile": 8, "tree": 6, "scan": 5, "sort": 4, "block_loop": 6, "shared_histogram": 5, "count": 3, "one_thread": 4,
@@ -34,8 +35,8 @@ BLOCK = {
     "local_across": 4, "lanes_part": 5, "warp_loop": 6, "barrier_function": 5, "named_flag": 6, "sparse_block": 5,
     "flag_loop": 5, "stride_sum": 5, "reversed_block": 4,
 }  # fmt: skip
-BLOCK_2D = {"tile2": 10, "product_tiles": 8, "diagonal": 5}  # besides those of BLOCK that assume a single thread loop
-# Work of a thread on its own data: threads that have returned are not missed.
+BLOCK_2D = {"tile2": 10, "product_tiles": 8, "diagonal": 5}  # besides those of BLOCK that assume one-dimensional blocks
+# Work of a thread on its own data: other threads may have returned.
 ALONE = {"count": 4, "local_across": 5, "vote": 3, "lanes_part": 3, "warp_loop": 3}
 BLOCKS = (1, 5, 16, 17, 32, 33, 48, 64, 96, 100, 128)
 BLOCKS_OF_TILES = ((16, 16), (8, 8), (16, 4), (8, 4), (32, 2), (4, 4), (16, 8), (5, 7), (17, 3))
@@ -52,9 +53,9 @@ class Program:
     params: dict[str, Param]
     launches: list[Launch]
     features: set[str]
-    missing_lanes: bool = False  # shuffles may read from lanes that there are not
+    missing_lanes: bool = False  # shuffles may read from lanes that do not exist
     outcome: str = ""
-    planned: tuple[str, ...] = ()  # what the planner says that it did
+    planned: tuple[str, ...] = ()  # the features that the planner reports
     options: dict[str, object] = field(default_factory=dict)
 
 
@@ -65,7 +66,7 @@ class Writer(Lanes):
     asked: tuple[str, ...] = ()  # pieces that come first
     asked_block: tuple[str, ...] = ()
     alone = False  # some threads return before barriers
-    plain = False  # pieces follow one another
+    plain = False  # pieces follow one another without nesting
 
     def next_piece(self, names: tuple[str, ...]) -> str:
         """The requested piece, or one of those named."""
@@ -143,7 +144,7 @@ class Writer(Lanes):
         make(scope)
 
     def stores(self, scope: Scope) -> None:
-        """Stores some of what the thread has."""
+        """Stores some of the thread's values."""
         values = [(name, bound, False) for name, bound in scope.ints if not name.startswith(("r", "k"))]
         values += [(name, bound, True) for name, bound in scope.floats]
         self.rng.shuffle(values)
@@ -163,7 +164,7 @@ class Writer(Lanes):
         return f"cuda.blockIdx.{axis} * cuda.blockDim.{axis} + cuda.threadIdx.{axis}"
 
     def kernel_one(self) -> None:
-        """A thread an element."""
+        """One thread per element."""
         scope = Scope("i", "N")
         self.put(f"i = {self.number_of_thread()}")
         n = self.number("N")
@@ -251,7 +252,7 @@ class Writer(Lanes):
             self.put(f"x = {self.number_of_thread()}", f"y = {self.number_of_thread('y')}")
         if self.maybe(0.35):
             self.use("axes exchanged")
-            w, h = h, w  # what runs along x is the row
+            w, h = h, w  # rows run along x
             scope = Scope("i", "N", "x", "y")
         else:
             scope = Scope("i", "N", "y", "x")
@@ -379,7 +380,7 @@ class Writer(Lanes):
                 self.piece(outer, name)
 
     def piece_block_row(self, scope: Scope) -> None:
-        """A block a row: its threads go along it in strides, and store along another one."""
+        """One block per row: its threads traverse it with a stride, and store along another row."""
         a = self.ints_in("G", "M") if self.maybe(0.5) else self.floats_in("G", "M")
         k, v = self.new("k"), self.new("v")
         self.use("block per row", "strided loop of a block")
@@ -396,7 +397,7 @@ class Writer(Lanes):
         self.settle(scope, v, 600)
 
     def kernel_warp(self) -> None:
-        """A warp a row, as by `cuda.grid(1) // 32`."""
+        """One warp per row, as by `cuda.grid(1) // 32`."""
         self.blocks = tuple((size,) for size in self.rng.choice(((32,), (64,), (128,), (32, 64))))
         if self.maybe(0.4):
             self.put("w = cuda.grid(1) // 32", "lane = cuda.grid(1) % 32")
@@ -501,7 +502,7 @@ def generate(seed: int) -> Program:
 
 
 def generate_with(seed: int, pieces: tuple[str, ...], kind: str = "one") -> Program:
-    """A program of some pieces, in this order and nothing around them."""
+    """A program of some pieces in this order, without code around them."""
     writer = Writer(random.Random(seed))
     writer.asked = tuple(piece for piece in pieces if piece in FLAT)
     writer.plain = True

@@ -1,11 +1,11 @@
 """Runs a program's kernel by CPython: one thread after the other, or, where threads wait for each other, as generators.
 
-The kernel's tree is changed a little and compiled: an array is a list with strides, so that `a[i, j]` is `a[i * a__s0 +
-j]`; special registers are variables; a barrier is a `yield`. Numbers are Python's. Programs are written so that this is
-exact: integers are far below 2**31, and floats are integers below 2**24.
+The kernel's syntax tree is rewritten and compiled: an array is a list with strides, so that `a[i, j]` is
+`a[i * a__s0 + j]`; special registers are variables; a barrier is a `yield`. Numbers are Python's. Programs are written
+so that this is exact: integers are far below 2**31, and floats are integers below 2**24.
 
-With `checked` bounds, initialization and races are checked. That takes ten times as long, and judges the generator
-rather than weft.
+`checked` enables checks of bounds, initialization and races. They take ten times as long, and test the generator rather
+than weft.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Unsound(Exception):
     """The program itself is at fault: a race, an index out of bounds, a number that is too large."""
 
 
-# ---- what is called in a kernel -------------------------------------------------------------------------------------
+# ---- functions that kernels call ------------------------------------------------------------------------------------
 
 
 def wrapped(index: int, extent: int) -> int:
@@ -98,7 +98,7 @@ def dotted(node: ast.expr) -> str:
 
 
 class Rewriter(ast.NodeTransformer):
-    """Rewrites one function. `arrays` has the number of axes of each array, `shapes` the extents of those made here."""
+    """Rewrites one function. `arrays` has the number of axes of each array, `shapes` the extents of local arrays."""
 
     def __init__(self, arrays: dict[str, int], waiting: set[str], passed: dict[str, list[str]], checked: bool) -> None:
         self.arrays = dict(arrays)
@@ -393,7 +393,7 @@ def definition(called: str, params: list[ast.arg], body: list[ast.stmt]) -> ast.
 
 
 def wait_together(running: dict[int, Any], index: tuple[int, int, int] | None) -> None:
-    """Runs generators until all have ended. One that is at a barrier goes on when all others are at one, too."""
+    """Runs generators until all have ended. One at a barrier continues when all others have reached one."""
     answers: dict[int, Any] = dict.fromkeys(running)
     at_barrier: dict[int, tuple[Any, ...]] = {}
     in_warp: dict[int, tuple[Any, ...]] = {}
@@ -435,7 +435,7 @@ def wait_together(running: dict[int, Any], index: tuple[int, int, int] | None) -
 
 
 def of_block(kind: str, given: list[tuple[Any, ...]]) -> Any:
-    """What the threads of a block get from a barrier."""
+    """The results of a barrier for the threads of a block."""
     match kind:
         case "count":
             return sum(bool(value) for (value,) in given)
@@ -447,7 +447,7 @@ def of_block(kind: str, given: list[tuple[Any, ...]]) -> Any:
 
 
 def meetings(lanes: dict[int, tuple[Any, ...]], alive: set[int]) -> Iterator[dict[int, tuple[Any, ...]]]:
-    """Groups of lanes that go on: all that a mask names and that have not ended are at the same call."""
+    """Groups of lanes that continue: all live lanes of a mask have reached the same call."""
     left = dict(lanes)
     while left:
         lane, stop = next(iter(left.items()))
@@ -462,7 +462,7 @@ def meetings(lanes: dict[int, tuple[Any, ...]], alive: set[int]) -> Iterator[dic
 
 
 def of_warp(lane: int, group: dict[int, tuple[Any, ...]]) -> Any:
-    """What a lane gets."""
+    """A lane's result."""
     kind, _, _, *given = group[lane]
     match kind:
         case "shfl_sync":
@@ -511,7 +511,7 @@ LARGEST = 1 << 24
 
 
 def ordered(one: tuple[Any, ...], two: tuple[Any, ...]) -> bool:
-    """Whether two accesses are ordered: they are of one thread, or there is a barrier between them."""
+    """Whether two accesses are ordered: by program order of one thread, or by a barrier between them."""
     if one[0] != two[0]:
         return False
     if one[2] != two[2] or one[4] == two[4]:

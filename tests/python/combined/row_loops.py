@@ -1,4 +1,4 @@
-"""Pieces that go along rows: sums and stores of a thread's own row, columns, windows."""
+"""Pieces that traverse rows: sums and stores along a thread's own row, columns, windows."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Walks(Exits):
         self.settle(scope, total, bound, floating=floating)
 
     def piece_row_exit(self, scope: Scope) -> None:
-        """A row that a thread may leave early."""
+        """A loop over a row with an early exit."""
         array, extent, before, after = self.row_of(scope, floating=False)
         k, total = self.new("k"), self.new("v")
         self.trips(scope, extent)
@@ -155,7 +155,7 @@ class Walks(Exits):
         return text if bound < 300 else f"{text} % 100"
 
     def piece_in_place(self, scope: Scope) -> None:
-        """A row that is read and then written, as softmax in place does."""
+        """A row that is read and then written, as by an in-place softmax."""
         extent = self.some_extent()
         array = self.array("o", self.of("float32", "float64", "int32"), (scope.count, extent), ("ints", 0, 8))
         k, total = self.new("k"), self.new("t")
@@ -177,7 +177,7 @@ class Walks(Exits):
         self.settle(scope, total, 600, floating=floating)
 
     def piece_shifted(self, scope: Scope) -> None:
-        """A recurrence along a row: an element is made of earlier ones of the same row."""
+        """A recurrence along a row: an element is computed from earlier ones of the same row."""
         array = self.array("o", self.of("float32", "int32", "int64"), (scope.count, "M"), ("ints", 0, 3))
         k, by = self.new("k"), self.rng.choice((1, 1, 2, 3, 16, 17))
         self.trips(scope, "M")
@@ -212,7 +212,7 @@ class Walks(Exits):
         self.settle(scope, best, 8)
 
     def piece_total(self, scope: Scope) -> None:
-        """A total that is an element of memory."""
+        """An accumulator that is an array element."""
         extent = self.some_extent()
         floating = self.maybe(0.5)
         x = (self.floats_in if floating else self.ints_in)(extent)
@@ -224,7 +224,7 @@ class Walks(Exits):
             self.put(f"{out}[{scope.own}] += {self.read(x, k)} * {self.of('1', '2', k)}")
 
     def piece_colors(self, scope: Scope) -> None:
-        """A last axis of three or four."""
+        """A last axis of extent 3 or 4."""
         colors = self.pick(3, 4, "C")
         assert isinstance(colors, (int, str))
         array = self.ints_in(scope.count, colors)
@@ -243,7 +243,7 @@ class Walks(Exits):
         self.settle(scope, total, 100)
 
     def piece_sparse(self, scope: Scope) -> None:
-        """A row of a sparse matrix, between two elements of an array."""
+        """A row of a sparse matrix; two elements of an array delimit it."""
         starts = self.array("l", self.of("int32", "int64"), (f"{scope.count}+1",), ("starts M", 0, 0))
         x = self.ints_in("M")
         k, total = self.new("k"), self.new("v")
@@ -276,7 +276,7 @@ class Walks(Exits):
         return None
 
     def piece_scattered(self, scope: Scope) -> None:
-        """Stores at a distance that an argument says."""
+        """Stores with a stride that is an argument."""
         out = self.array("o", self.of("int32", "float32", "int64"), (f"{scope.count}*K",), ("ints", 0, 9))
         value, _ = self.int_of(scope)
         self.positive.add("K")

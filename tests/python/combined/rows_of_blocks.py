@@ -1,4 +1,4 @@
-"""More pieces that all threads of a block come to: sorts by partners, sums of warps, loops with flags, 2-D tiles."""
+"""More pieces that all threads of a block reach: sorts by exchanges, warp sums, loops with flags, 2-D tiles."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class RowsOfBlocks(Tiles):
         self.settle(scope, v, 300 * 32)
 
     def piece_leaders(self, scope: Scope) -> None:
-        """The first lane of each warp leaves something; all add up what the warps before theirs have left."""
+        """The first lane of each warp stores a value; each thread sums the values of all earlier warps."""
         tile, w, base, v = self.new("tile"), self.new("k"), self.new("v"), self.new("v")
         t = scope.tile
         self.use("barrier", "first lanes", "loop over warps")
@@ -59,7 +59,7 @@ class RowsOfBlocks(Tiles):
         self.settle(scope, base, 300 * 16)
 
     def piece_first_warp(self, scope: Scope) -> None:
-        """Sums of warps, which the first warp adds up."""
+        """Warp sums, which the first warp reduces."""
         tile, k, u, v = self.new("tile"), self.new("k"), self.new("v"), self.new("v")
         t = scope.tile
         self.use("barrier", "shuffle", "first lanes", "bound by a quotient")
@@ -96,7 +96,7 @@ class RowsOfBlocks(Tiles):
         self.settle(scope, v, 300 * 64)
 
     def piece_flag_loop(self, scope: Scope) -> None:
-        """Steps whose threads at work get fewer, and a flag that says who was in the last one."""
+        """Steps with fewer and fewer active threads, and a flag for the threads of the last one."""
         tile, k, v, flag = self.new("tile"), self.new("k"), self.new("v"), self.new("v")
         t, threads = scope.tile, self.threads()
         steps = self.of("2", "3", "4")
@@ -125,7 +125,7 @@ class RowsOfBlocks(Tiles):
         self.settle(scope, out, 400)
 
     def piece_stride_sum(self, scope: Scope) -> None:
-        """What a thread of a block with barriers finds in a grid-stride loop."""
+        """A grid-stride loop in a kernel with barriers."""
         x = self.ints_in("N", high=9)
         k, v = self.new("k"), self.new("v")
         n = self.number("N")
@@ -156,11 +156,11 @@ class RowsOfBlocks(Tiles):
     width, height = 1, 1
 
     def exchanged(self) -> bool:
-        """Whether rows of the matrices go along the block's `x`."""
+        """Whether rows of the matrices run along the block's `x`."""
         return "axes exchanged" in self.features
 
     def piece_tile2(self, scope: Scope) -> None:
-        """A tile in two dimensions, whose neighbors are read under conditions."""
+        """A two-dimensional tile whose neighbors are read under conditions."""
         tile, v = self.new("tile"), self.new("v")
         w, h = self.width, self.height
         self.use("shared tile", "barrier", "tested border", "2-D tile")
@@ -189,7 +189,7 @@ class RowsOfBlocks(Tiles):
         self.settle(scope, v, 300 * 48)
 
     def piece_product_tiles(self, scope: Scope) -> None:
-        """A product of matrices by tiles."""
+        """A tiled matrix product."""
         w, h = self.width, self.height
         if w > 16 or self.exchanged():
             return self.piece_tile2(scope)
@@ -225,7 +225,7 @@ class RowsOfBlocks(Tiles):
         return None
 
     def piece_diagonal(self, scope: Scope) -> None:
-        """Steps in which one row or column of a tile works."""
+        """Steps in which only the threads of one row or column of a tile are active."""
         tile, k, v = self.new("tile"), self.new("k"), self.new("v")
         w, h = self.width, self.height
         steps = min(w, h, 4)

@@ -1,4 +1,4 @@
-"""Writes a program that failed as a file that needs weft and NumPy alone, and exits with 1 while the fault is there."""
+"""Writes a failing program to a file that needs only weft and NumPy. The file exits with 1 as long as it fails."""
 
 from __future__ import annotations
 

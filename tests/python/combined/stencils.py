@@ -1,4 +1,4 @@
-"""Pieces that look at neighbors, with clamped, tested or wrapped borders; and pieces of a few threads of a row."""
+"""Pieces that read neighbors, with clamped, tested or wrapped boundaries; and pieces for a subset of the threads."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class Borders(Walks):
         return None
 
     def piece_table(self, scope: Scope) -> None:
-        """Neighbors that a constant table names."""
+        """Neighbors at offsets in a constant table."""
         size = self.rng.randint(2, 9)
         table = self.new("TABLE")
         self.tables.append(f"{table} = np.array({[self.rng.randint(-3, 3) for _ in range(size)]})")
@@ -155,7 +155,7 @@ class Borders(Walks):
                 self.put(f"{total} += {self.read(x, f'min(max({i} + {table}[{k}], 0), {n} - 1)')}")
         self.settle(scope, total, 500)
 
-    # Work of single threads of a row.
+    # Work of a subset of the threads.
 
     def piece_every(self, scope: Scope) -> None:
         """Every n-th thread: in steps, or by multiples."""
@@ -182,7 +182,7 @@ class Borders(Walks):
                 self.put(f"{out}[{i}] = {value} % 100 + 1")
 
     def piece_partner(self, scope: Scope) -> None:
-        """The element whose number differs in one bit."""
+        """The element whose index differs in one bit."""
         i, n = scope.own, self.extent(scope.count)
         x = self.ints_in(scope.count)
         j, total = self.new("k"), self.new("v")
@@ -194,7 +194,7 @@ class Borders(Walks):
         self.settle(scope, total, 30)
 
     def piece_gather(self, scope: Scope) -> None:
-        """An element that an array names, also in a loop along a row of it."""
+        """An element whose index is in an array (gather), also in a loop along a row of that array."""
         columns = self.array(
             "x",
             self.of("int32", "int64", "uint16"),

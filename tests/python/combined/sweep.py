@@ -1,4 +1,4 @@
-"""Runs programs in processes of their own, so that one that hangs or ends its process costs no other one."""
+"""Runs programs in worker processes, so that one that hangs or crashes does not affect the others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # A program: the one of a seed, or of a seed, pieces and a kind of kernel.
 Item = int | tuple[int, tuple[str, ...], str]
-LIFE = 300  # programs that a process runs before the next takes over: compiled kernels stay in memory
+LIFE = 300  # programs per process; a limit, because compiled kernels are never freed
 
 
 def program_of(item: Item) -> Program:
@@ -31,17 +31,17 @@ def program_of(item: Item) -> Program:
 
 @dataclass
 class Result:
-    """What came of a program."""
+    """The result of a program."""
 
     seed: Item
     outcome: str
     features: tuple[str, ...] = ()
-    plans: tuple[tuple[str, ...], ...] = ()  # of each variant that was compiled, what its plan consists of
+    plans: tuple[tuple[str, ...], ...] = ()  # the features of the plan of each compiled variant
 
 
 @dataclass
 class Counts:
-    """What came of all."""
+    """The results of all programs."""
 
     results: dict[str, int] = field(default_factory=dict)
     failed: list[Result] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Counts:
 
 
 def work(connection: Any, device: str, planned: bool) -> None:
-    """A process: takes seeds until there are none, and answers each."""
+    """The body of a process: takes seeds until there are none, and sends the result of each."""
     warnings.simplefilter("ignore")
     gc.set_threshold(100_000, 20, 20)
     from combined.check import Runner, run
@@ -93,7 +93,7 @@ class Worker:
         self.connection.send(seed)
 
     def result(self, timeout: float) -> Result | None:
-        """What came of the program, if something has."""
+        """The result of the program, if there is one yet."""
         assert self.seed is not None
         try:
             if self.connection.poll():
@@ -124,7 +124,7 @@ def sweep(
     report: Callable[[Result], None] = lambda _: None,
     progress: Callable[[Counts], None] = lambda _: None,
 ) -> Counts:
-    """Runs the programs of some seeds, until all have been or the time is over."""
+    """Runs the programs of some seeds, until all have run or the time is over."""
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
         os.environ.setdefault(name, "1")
     context = multiprocessing.get_context("spawn")
@@ -148,7 +148,7 @@ def sweep(
                 continue
             counts.add(result)
             report(result)
-            # A fault may have spoiled the process.
+            # A failure may have corrupted the process.
             spent = worker.done >= LIFE or result.outcome.split(":")[0] not in ("passed", "unsound")
             seed = following()
             if spent or seed is None:

@@ -1,7 +1,7 @@
-"""Programs of `combined`, for fixed seeds: divergent exits beside rows, and others.
+"""Programs of `combined`, for fixed seeds: divergent exits combined with rows, and others.
 
-They run in a process of their own, so that one that hangs is a failure with a name. `python tests/python/combined` runs
-very many.
+They run in a separate process, so that a program that hangs is reported by its seed. `python tests/python/combined`
+runs very many.
 """
 
 import itertools
@@ -18,13 +18,13 @@ from combined.sweep import sweep
 
 EXITS = ("search", "escape", "row_exit", "sparse")
 ROWS = ("row_sum", "row_store", "in_place")
-# Of these several: each program has its own way to write a loop and its own numbers of threads.
+# Several programs of each of these: they differ in the form of their loops and in their numbers of threads.
 OFTEN = [("collatz", "row_sum"), ("row_sum", "ragged"), ("ragged", "row_store")]
 PAIRS = [(number, pair, "one") for number, pair in enumerate(itertools.product(EXITS, ROWS))]
 
 
 def failures(items, device):
-    """What failed, or proves nothing."""
+    """The programs that failed or are unsound."""
     bad = []
     sweep(items, jobs=1, device=device, timeout=60.0, report=lambda result: bad.append(result))
     return [f"{result.seed}: {result.outcome}" for result in bad if result.outcome != "passed"]

@@ -1,7 +1,7 @@
-"""Pieces that all threads of a block come to: shared tiles between barriers, and what the lanes of a warp do together.
+"""Pieces that all threads of a block reach: shared tiles between barriers, and collectives of a warp.
 
-`scope.tile` is the thread's number in its block, `LIMIT` the most threads that a block of the program has. A value is
-brought to such a piece in a variable that each thread has, also those beyond the end.
+`scope.tile` is the thread's index in its block, `LIMIT` the largest block size of the program. The input of such a
+piece is a variable that all threads define, including those beyond the end of the data.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ FULL = ("0xFFFFFFFF", "0xFFFFFFFF", "-1")
 
 
 class Tiles(Values):
-    """Writes them. They leave variables that all threads have."""
+    """Writes them. They define variables in all threads."""
 
     limit = 64  # threads of a block
     exact = False  # every block has exactly this number
 
     def brought(self, scope: Scope) -> str:
-        """A value that each thread has."""
+        """A variable that all threads define."""
         text, bound = self.int_of(scope)
         return text if bound < 300 else f"{text} % 97"
 
@@ -65,7 +65,7 @@ class Tiles(Values):
         self.settle(scope, v, 300 * self.limit)
 
     def threads(self) -> str:
-        """How many threads a block has."""
+        """The number of threads of a block."""
         if self.flat == "2-D":
             return "(cuda.blockDim.x * cuda.blockDim.y)"
         return str(self.limit) if self.exact and self.maybe(0.5) else "cuda.blockDim.x"
@@ -73,7 +73,7 @@ class Tiles(Values):
     flat = "1-D"
 
     def piece_tree(self, scope: Scope) -> None:
-        """A sum in a tree; the result is read by all."""
+        """A tree reduction; all threads read the result."""
         tile, s, v = self.new("tile"), self.new("k"), self.new("v")
         t, threads = scope.tile, self.threads()
         size = 1
@@ -114,7 +114,7 @@ class Tiles(Values):
         self.settle(scope, v, 300 * self.limit)
 
     def piece_scan(self, scope: Scope) -> None:
-        """Running sums after Hillis and Steele."""
+        """A Hillis-Steele prefix sum."""
         tile, s, v, u = self.new("tile"), self.new("k"), self.new("v"), self.new("v")
         t, threads = scope.tile, self.threads()
         self.use("scan", "barrier")
@@ -172,7 +172,7 @@ class Tiles(Values):
         self.settle(scope, v, 300)
 
     def piece_block_loop(self, scope: Scope) -> None:
-        """The threads of a block go through a row together, and add up what they have."""
+        """The threads of a block traverse a row in a block-stride loop, and sum their results."""
         extent = self.of("M", "K")
         x = self.ints_in(extent)
         k, v, total = self.new("k"), self.new("v"), self.new("tile")
@@ -194,7 +194,7 @@ class Tiles(Values):
         self.settle(scope, u, 600 * 2)
 
     def piece_shared_histogram(self, scope: Scope) -> None:
-        """Bins of the block's own, that are added to those of all."""
+        """A shared histogram per block, which is added to the global one."""
         bins = int(self.rng.choice((4, 16, 33)))
         tile, k = self.new("tile"), self.new("k")
         t, threads = scope.tile, self.threads()
@@ -211,7 +211,7 @@ class Tiles(Values):
         self.put("cuda.syncthreads()")
 
     def piece_count(self, scope: Scope) -> None:
-        """A barrier that counts."""
+        """`syncthreads_count` and its like."""
         v = self.new("v")
         kind = self.of("count", "and", "or")
         self.use("barrier", "counting barrier")
@@ -219,7 +219,7 @@ class Tiles(Values):
         self.settle(scope, v, 256)
 
     def piece_one_thread(self, scope: Scope) -> None:
-        """One thread adds up what all have left; the others wait."""
+        """One thread sums the values of all threads; the others wait."""
         tile, k, v = self.new("tile"), self.new("k"), self.new("v")
         t, threads = scope.tile, self.threads()
         self.use("shared tile", "barrier", "single thread")
@@ -286,7 +286,7 @@ class Tiles(Values):
         self.settle(scope, v, 300 * 32)
 
     def put_exchanged(self, scope: Scope, v: str, u: str, k: str) -> None:
-        """Uses what came from another lane, if that exists: else a shuffle gives nothing that is defined."""
+        """Uses a shuffle's result only if the source lane exists: otherwise the result is undefined."""
         if self.limit % 32 == 0 and self.exact:
             self.put(f"{v} = max({v}, {u})")
         else:
@@ -315,7 +315,7 @@ class Tiles(Values):
         self.settle(scope, v, 33)
 
     def piece_warp_sum(self, scope: Scope) -> None:
-        """The lanes of a warp go through a row in strides, and add up."""
+        """The lanes of a warp traverse a row with a stride, and sum their results."""
         extent = self.of("M", "K")
         x = self.ints_in(extent)
         k, v = self.new("k"), self.new("v")

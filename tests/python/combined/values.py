@@ -37,7 +37,7 @@ class Values(Borders):
         self.settle(scope, v, 2 * (bound + other + 2))
 
     def piece_names_again(self, scope: Scope) -> None:
-        """A variable that is used again with another meaning, in front of a border's test."""
+        """A variable that is reused with another meaning before a boundary test."""
         i, n = scope.own, self.extent(scope.count)
         v = self.new("v")
         x = self.ints_in(scope.count)
@@ -77,7 +77,7 @@ class Values(Borders):
         self.settle(scope, total, 9000)
 
     def piece_quotient(self, scope: Scope) -> None:
-        """A thread's number as a row and a column of a matrix."""
+        """A row and a column of a matrix, computed from the thread's index."""
         y, x, total = self.new("k"), self.new("k"), self.new("v")
         self.use("quotient")
         width = self.number("K")
@@ -97,7 +97,7 @@ class Values(Borders):
     # Device functions.
 
     def piece_function(self, scope: Scope) -> None:
-        """A device function around pieces: with an early return, a loop, or arrays as arguments."""
+        """A device function that contains pieces: with an early return, a loop, or arrays as arguments."""
         called = self.new("fn")
         self.use("device function")
         kind = self.rng.random()
@@ -209,7 +209,7 @@ class Values(Borders):
         self.settle(scope, v, 700 * max(scope.work, 1))
 
     def piece_reserve(self, scope: Scope) -> None:
-        """A slot that a thread takes by a counter: the order is unspecified, so all slots get the same value."""
+        """A slot that a thread allocates from a counter. The order is unspecified, so all slots get the same value."""
         counter = self.array("o", "int32", (1,), ("ints", 0, 0))
         v = self.new("v")
         self.use("atomic", "atomic with its old value", "ticket")

@@ -25,7 +25,7 @@ def rounded(name, exact):
     exact = np.asarray(exact, np.float64)
     with np.errstate(all="ignore"):
         single = exact.astype(np.float32)
-        # Rounded to odd: what is lost makes the last bit 1.
+        # Round to odd: set the last bit if any lower bits are lost.
         lost = (single.astype(np.float64) != exact) & ~np.isnan(exact)
         toward = np.where(np.abs(single.astype(np.float64)) > np.abs(exact), -1, 0)
     bits = single.view(np.int32) + np.where(lost, toward, 0).astype(np.int32)
@@ -39,7 +39,7 @@ def blocks(size):
 
 
 def operands(name):
-    """All values beside others, and all pairs of edge values."""
+    """All values paired with other values, and all pairs of edge values."""
     values = all_values(name)
     edges = BITS[[0, 1, 2, 0x7F, 0x80, 0x3FF, 0x400, 0x3C00, 0x3C01, 0x3F80, 0x7BFF, 0x7C00, 0x7E00, 0x7F7F, 0x7F80]]
     edges = values[np.concatenate([edges, edges | 0x8000])]
@@ -49,7 +49,7 @@ def operands(name):
 
 
 def middles(name):
-    """The middles between neighbors, and what is beside them by as little as there is."""
+    """The midpoints between adjacent values, and the next values above and below each midpoint."""
     values = np.unique(all_values(name)[np.isfinite(all_values(name))]).astype(np.float64)
     middle = (values[:-1] + values[1:]) / 2
     end = values[-1] + (values[-1] - values[-2]) / 2

@@ -21,9 +21,9 @@ ALONG = ("sum", "sum", "min", "max", "argmin", "argmax", "any", "all", "prod", "
 
 
 class ArrayWriter(ViewWriter):
-    """Writes what is said above."""
+    """Writes the module's constructs."""
 
-    in_recursion = False  # in a function that calls itself, whose local arrays would be each call's own
+    in_recursion = False  # in a recursive function, in which each call would have its own local arrays
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)
@@ -106,7 +106,7 @@ class ArrayWriter(ViewWriter):
         return [*lines, call, f"{self.target(scope)} = {item} + {self.zero_or(scope, result)}"]
 
     def zero_or(self, scope: Scope, dtype: np.dtype) -> str:
-        """What hides which of two zeros was the least, which is left open."""
+        """An expression that hides the sign of a zero minimum, because the sign is unspecified."""
         return "0.0" if dtype.kind == "f" else self.expr(scope, 0)
 
     def total_dtype(self, dtype: np.dtype) -> np.dtype:

@@ -1,7 +1,7 @@
-"""The bits that a random program leaves on this device, as a digest: what another device is to leave, too.
+"""A digest of the bits that a random program computes on this device. Another device must compute the same bits.
 
-For `fuzz.py --keep` and `--against`, with `WEFT_REPRODUCIBLE=1`. The oracle says of a program whether it ends and stays
-within its arrays; what it computes is no matter, since products of floats are fused there that it rounds.
+For `fuzz.py --keep` and `--against`, with `WEFT_REPRODUCIBLE=1`. The oracle only decides whether a program terminates
+and is within the bounds of its arrays. Its results are ignored, because weft fuses float products that it rounds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from generators.random_objects import instantiate
 if TYPE_CHECKING:
     from generators.random_programs import Program
 
-# Sums of floats by several threads: rounded in the order in which they come.
+# Float sums over several threads: the rounding depends on the order of the threads.
 UNORDERED = r"(?s).*atomic\.(add|sub) of (float|bfloat)"
 
 
@@ -53,7 +53,7 @@ def digest(program: Program) -> str:
 
 
 def is_meaningful(program: Program) -> bool:
-    """Whether it ends, stays within its arrays, and depends on no race and on no memory that was never written."""
+    """Whether it terminates, is within bounds, and depends on no race and no uninitialized memory."""
     try:
         with np.errstate(all="ignore"):
             one, two = (run_oracle(program, otherwise=otherwise) for otherwise in (False, True))

@@ -35,7 +35,7 @@ plain_quotient = numeric._BINARY["/"]
 
 
 class Inexact(Exception):
-    """A product of floats was rounded: fused with an addition, it would not be. Or a power of floats was computed."""
+    """A product of floats was rounded, which a fused multiply-add would not do; or a power of floats was computed."""
 
 
 class Meaningless(Exception):
@@ -61,14 +61,14 @@ def exact_product(a, b, dtype):
 
 
 def exact_power(a, b, dtype):
-    """A power of integers, or one that every library gives alike; else an exception."""
+    """A power of integers, or one that is the same in every library; else an exception."""
     if dtype.kind == "f" and np.isfinite(a) and a not in (0, 1) and b != 0:
         raise Inexact
     return plain_power(a, b, dtype)
 
 
 def exact_quotient(a, b, dtype):
-    """A quotient, if it is complex only where it is exact: elsewhere it is up to the way in which it is computed."""
+    """A quotient. A complex one must be exact: otherwise it depends on the algorithm."""
     result = plain_quotient(a, b, dtype)
     if dtype.kind == "c":
         parts = [part for each in (result, a, b) for part in (float(each.real), float(each.imag))]
@@ -88,7 +88,7 @@ EXACT = {"*": exact_product, "/": exact_quotient, "**": exact_power}  # for `num
 
 
 def module_of(text: str) -> types.ModuleType:
-    """A module made of text, which lives in no file: linecache holds its lines."""
+    """A module made from a string. It has no file; its lines are in `linecache`."""
     name = f"<random program {hash(text)}>"
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
     module = types.ModuleType("random_program")
@@ -127,7 +127,7 @@ def run_oracle(program: Program, *, otherwise: bool = False) -> list[object]:
 
 
 def expected(program: Program) -> list[object]:
-    """What a program must give; an exception if that is not certain."""
+    """The expected results of a program; an exception if they are not well defined."""
     try:
         return run_oracle(program)
     except (IndexError, Undecided) as error:
@@ -135,7 +135,7 @@ def expected(program: Program) -> list[object]:
 
 
 def is_sound(program: Program) -> bool:
-    """Whether a program's results depend on no race and on no memory that was never written."""
+    """Whether a program's results depend on no race and no uninitialized memory."""
     one, two = (run_oracle(program, otherwise=otherwise) for otherwise in (False, True))
     pairs = zip(arrays_in("", one), arrays_in("", two), strict=True)
     return all(np.array_equal(a, b, equal_nan=a.dtype.kind in "fc") for (_, a), (_, b) in pairs)

@@ -1,8 +1,8 @@
-"""Random calls of `cuda.coop` for `random_programs.py`: what threads of a block, or groups of lanes, compute together.
+"""Random calls of `cuda.coop` for `random_programs.py`: collectives of a block or of a group of lanes.
 
-No thread of a program with these returns early, since all must come. Those of a block come to a call where all take the
-same way, those of a group of lanes also where their group alone goes. Functions that put values together are
-associative, as far as values are no NaN; some do not commute.
+No thread of a program with these returns early, since all threads of a block must reach a call. Calls of a block occur
+in uniform control flow; those of a group of lanes also in control flow that is uniform per group. The functions that
+reduce values are associative unless a value is NaN; some are not commutative.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ LARGE = ((64,), (100,), (130,), (8, 9), (3, 5, 7), (256,), (260,), (31, 2), (96,
 
 
 class CollectiveWriter(OperationWriter):
-    """Writes what is said above."""
+    """Writes the module's constructs."""
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)
-        self.bounds: int | None = None  # how many threads the kernel says that a block has at most
+        self.bounds: int | None = None  # the kernel's upper bound of threads per block
         self.batches: list[tuple[str, int]] = []  # local arrays of a thread's items, and how many each has
         self.folds: list[str] = []  # device functions of two values
 
@@ -45,7 +45,7 @@ class CollectiveWriter(OperationWriter):
         return super().writers(scope, depth) | {"collectives": lambda: self.assignment(scope)}
 
     def large_block(self) -> tuple[int, ...] | None:
-        """A block of more threads than most programs have: collectives take other ways there."""
+        """A larger block than most programs have: collectives use other algorithms there."""
         return self.pick(*LARGE) if "collectives" in self.chosen and self.maybe(0.2) else None
 
     def definitions_of_features(self) -> list[str]:
@@ -98,7 +98,7 @@ class CollectiveWriter(OperationWriter):
         return self.collective_statement(scope)
 
     def collective_statement(self, scope: Scope) -> list[str]:
-        """Where all threads of the block are."""
+        """Code that all threads of the block reach."""
         if scope.kernel and self.maybe(0.35):
             return self.of_lanes(scope)
         return self.together(scope, "block", "")
@@ -123,7 +123,7 @@ class CollectiveWriter(OperationWriter):
         return text, scope.type_of(text)
 
     def fold(self, ty: Type) -> str:
-        """A function that puts two values of a type together."""
+        """A function that reduces two values of a type to one."""
         if isinstance(ty, tuple):
             alike = len(set(ty)) == 1 and isinstance(ty[0], np.dtype) and ty[0].kind in "iu"
             body = self.pick(*(COUPLES if alike else COUPLES[3:4]), "a", "b")
@@ -137,14 +137,14 @@ class CollectiveWriter(OperationWriter):
         return self.pick(*able) if able and self.maybe(0.7) else f"lambda a, b: {body}"
 
     def so_many(self, scope: Scope, most: int) -> str:
-        """A number from 1 on that all threads have alike."""
+        """A uniform number that is at least 1."""
         options = [text for text in scope.uniform if scope.is_int(text)]
         if options and self.maybe(0.5):
             return f"1 + {self.pick(*options)} % {most}"
         return str(self.random.randint(1, most))
 
     def together(self, scope: Scope, kind: str, many: str) -> list[str]:
-        """All threads of a block, or of a group of `many` lanes, do something together."""
+        """A collective of a block, or of a group of `many` lanes."""
         choice, batches = self.random.random(), self.batches if scope.kernel else []
         few = self.bounds and self.bounds <= 640  # groups of lanes have memory of their own for each kind of items
         if choice < 0.27 and (few or kind == "block"):
@@ -163,7 +163,7 @@ class CollectiveWriter(OperationWriter):
         return *self.brought(scope), False
 
     def used(self, scope: Scope, call: str, ty: Type) -> list[str]:
-        """A statement that takes what a call gives."""
+        """A statement that uses the result of a call."""
         if isinstance(ty, np.dtype) and ty.kind != "c":
             return [f"{self.target(scope)} = {call} {self.pick('+', '-')} {self.expr(scope, 1)}"]
         return [f"{self.fresh('z' if isinstance(ty, np.dtype) else 't')} = {call}"]
@@ -218,7 +218,7 @@ class CollectiveWriter(OperationWriter):
         return self.used(scope, call, gives)
 
     def initial(self, scope: Scope, ty: Type) -> str:
-        """A value that becomes one of a type, the same for all threads."""
+        """A uniform value that is convertible to a type."""
         if isinstance(ty, tuple):
             return f"({', '.join(self.initial(scope, item) for item in ty)},)"
         more = ("0.5j", "(1.5 - 2j)") if ty.kind == "c" else ()
@@ -285,7 +285,7 @@ class CollectiveWriter(OperationWriter):
         return self.threads % width or width
 
     def of_lanes(self, scope: Scope) -> list[str]:
-        """Groups of lanes do something together, perhaps only some of the groups, or in loops of their own."""
+        """Collectives of groups of lanes, perhaps of some groups only, or in loops of their own."""
         width = self.pick(1, 2, 4, 8, 16, 32, 32)
         many = "" if width == 32 and self.maybe(0.6) else f", threads={width}"
         before, fixed, count = dict(scope.typer.env), set(scope.fixed), self.random.random()

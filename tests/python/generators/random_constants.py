@@ -35,7 +35,7 @@ def literal(value: Number) -> str:
 
 
 def written(draw: random.Random, value: Number, depth: int) -> str:
-    """An expression of the value, mostly: what is folded to another is thrown away by the caller."""
+    """An expression that usually has the value; the caller discards one that is folded to another value."""
     if depth == 0:
         return literal(value)
     ways = BOOLS if isinstance(value, bool) else FLOATS if isinstance(value, float) else INTS
@@ -57,7 +57,7 @@ def roots(value: int) -> list[Way]:
     ]
 
 
-# Each gives, for a value, a small number and a number of bits, a text and the value of the part that goes into it.
+# Each maps a value, a small number and a number of bits to a string and the value of the operand in that string.
 BOOLS: list[Way] = [
     lambda v, near, bits: ("not {}", not v),
     lambda v, near, bits: ("not {}" if v else "not not {}", False),

@@ -36,18 +36,18 @@ class Scope:
     def __init__(self, functions: Functions, env: dict[str, Type]) -> None:
         self.typer = Typer(functions, env)
         self.types: dict[tuple, Type | TypeError] = {}  # of expressions where variables have some types
-        self.inputs: list[str] = []  # expressions of numbers that are known at launch only
-        self.uniform: list[str] = []  # those of them that are the same for all threads
+        self.inputs: list[str] = []  # expressions of numbers that are unknown before the launch
+        self.uniform: list[str] = []  # those of them that are uniform
         self.rows: list[str] = []  # expressions of writable rows of WIDTH elements
         self.planes: list[tuple[str, int]] = []  # of writable planes of some rows of WIDTH elements
         self.sources: list[str] = []  # of rows of WIDTH elements that are never written
-        self.counters: list[tuple[str, tuple[int, ...]]] = []  # arrays of integers that all threads add to, and shapes
+        self.counters: list[tuple[str, tuple[int, ...]]] = []  # integer arrays that all threads add to; shapes
         self.fixed: set[str] = set()  # names that are not assigned
         self.kernel = False
         self.exits: list[str] = []  # statements that leave the current iteration of the innermost loop
 
     def type_of(self, text: str) -> Type:
-        """The type of an expression; what it binds is forgotten."""
+        """The type of an expression. Names that it binds are not added to the scope."""
         before = self.typer.env
         tree, names = parsed(text)
         key = text, tuple([before.get(name) for name in names]), tuple([before.get(f"={name}") for name in names])
@@ -91,7 +91,7 @@ class ExpressionWriter:
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
-        self.spelling = random.Random(seed ^ 0x1F83D9ABFB41BD6B)  # of its own: a program is the same, however spelled
+        self.spelling = random.Random(seed ^ 0x1F83D9ABFB41BD6B)  # separate: spelling does not change the program
         self.functions = Functions({})
         self.count = 0
         self.in_index = False  # an index has known indices only
@@ -273,7 +273,7 @@ class ExpressionWriter:
 
     @staticmethod
     def link(leaf: str, left: str, op: str, right: str) -> str:
-        """A comparison in a chain: if it were known, so would be the whole, and a type would go."""
+        """A comparison in a chain. If it were constant, the whole chain would be, and a type would be dropped."""
         return f"{left} {op} {right if leaf in left or leaf in right else leaf}"
 
     def condition(self, scope: Scope, depth: int, *, uniform: bool = False) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class FunctionWriter(ArrayWriter):
-    """Writes what is said above."""
+    """Writes the module's constructs."""
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)
@@ -69,9 +69,7 @@ class FunctionWriter(ArrayWriter):
 
     def argument(self, scope: Scope, kind: str, depth: int) -> str | None:
         if kind == "depth":
-            return (
-                f"np.int8({self.bound(scope, uniform=False)})"  # the depth is no NaN, whatever type this comes to have
-            )
+            return f"np.int8({self.bound(scope, uniform=False)})"  # the depth is never NaN, whatever type this may get
         return super().argument(scope, kind, depth)
 
     def recursive_functions(self) -> list[str]:
@@ -83,7 +81,7 @@ class FunctionWriter(ArrayWriter):
             types["row"] = Array(self.dtype(), 1)
         stub = f"def {{}}({', '.join(types)}):\n    return {{}}"
         for _ in range(12):
-            for name in names:  # while what they return is not known: so that what is written piece by piece has types
+            for name in names:  # before the return types are inferred: the statements need types
                 self.functions.sources[name] = ast.parse(stub.format(name, self.pick("a", "n", "0.5"))).body[0]
             texts = [self.recursive_function(name, names, types) for name in names]
             self.functions.special = {key: it for key, it in self.functions.special.items() if key[0] not in names}

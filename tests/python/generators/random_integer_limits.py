@@ -1,8 +1,8 @@
-"""Random uses of numbers near the ends of 64 bits, and of threads that have ended, for `random_programs.py`.
+"""Random uses of numbers near the limits of 64 bits, and of threads that have ended, for `random_programs.py`.
 
 Constants beyond 2^63 and operators on them; bounds and steps of slices and ranges that are huge, unsigned or have
-wrapped around; indices that are in bounds only since they overflowed; guards on a sum that wraps; assertions; and code
-after the return of all of a block's threads, which must not run.
+wrapped around; indices that are in bounds only because they overflowed; guards on a sum that wraps; assertions; and
+code after the return of all threads of a block, which must not run.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ FEATURES = (*NUMBERS, *STATEMENTS, *OBJECTS, *VIEWS, *LATER, *OPERATIONS, *LIBRA
 
 
 class EdgeWriter(CarriedWriter):
-    """Writes what is rare in the features that were chosen for a program."""
+    """Writes the rare features that were chosen for a program."""
 
     def __init__(self, seed: int, features: tuple[str, ...] = FEATURES) -> None:
         super().__init__(seed)
         self.seed = seed
         # The draws do not depend on which parts are left out, so that most of the program is the same.
         self.chosen = [name for name in NUMBERS if self.maybe(0.3) and name in features]
-        more = random.Random(~seed)  # of its own, so that programs without them stay the same
+        more = random.Random(~seed)  # separate, so that programs without these features are unchanged
         self.chosen += [name for name in STATEMENTS if more.random() < 0.3 and name in features]
         last = random.Random(seed ^ 0x5DEECE66D)
-        some = last.random() < 0.6  # the rest of the programs are what they were without these
+        some = last.random() < 0.6  # the other programs are unchanged
         self.chosen += [name for name in (*OBJECTS, *VIEWS) if last.random() < 0.3 and some and name in features]
         later = random.Random(seed ^ 0x2545F4914F6CDD1D)
         some = later.random() < 0.5
@@ -73,7 +73,7 @@ class EdgeWriter(CarriedWriter):
         return writers[self.pick(*able)]() if able else self.assignment(scope)
 
     def writers(self, scope: Scope, depth: int) -> dict[str, Callable[[], list[str]]]:
-        """What writes statements of the features."""
+        """The methods that write statements of the features."""
         return {
             "carried": lambda: self.carried_statement(scope, depth),
             "chains": lambda: self.chain_statement(scope, depth),
@@ -94,7 +94,7 @@ class EdgeWriter(CarriedWriter):
         return super().constant()
 
     def huge_literal(self) -> str:
-        """A constant near or beyond the ends of int64."""
+        """A constant near or beyond the limits of int64."""
         near = self.random.randint(0, 9)
         above = self.pick(HALF + 1 + near, WHOLE - 1 - near, 0xFFFFFFFF00000000 + near, 2**63 + 2**62)
         text = self.pick(
@@ -278,7 +278,7 @@ class EdgeWriter(CarriedWriter):
         return {"gone": gone.reshape(self.size), "pn": 0 if everyone else self.pick(27, 6, 1), "pf": 2**45 * everyone}
 
     def tail(self) -> list[str]:
-        """Returns of whole blocks, and what only those that are left compute."""
+        """Returns of whole blocks, and code that the remaining blocks run."""
         wait = ["cuda.syncthreads()"] * (self.barriers or self.maybe(0.5))
         u, turns = self.fresh("u"), self.fresh("n")
         collatz = [f"{turns} = 0", f"while {u} != 1:", f"    {u} = 3 * {u} + 1 if {u} % 2 else {u} // 2"]

@@ -1,4 +1,4 @@
-"""Random functions of libraries for `random_programs.py`: what `cuda.extending` adds, and functions that are PTX."""
+"""Random library functions for `random_programs.py`: those added by `cuda.extending`, and those written in PTX."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TESTS = {
     "a == types.float64": ["float64"], "a == types.int64 or a == types.uint8": ["int64"],
     "isinstance(a, types.Integer) and not isinstance(b, types.Float)": INTS,
 }  # fmt: skip
-# Steps of integers of 32 bits, whose upper bits change nothing: in Python, and in PTX.
+# Operations on 32-bit integers whose results do not depend on the upper bits: in Python, and in PTX.
 WORDS = {"+": "add.s32", "-": "sub.s32", "*": "mul.lo.s32", "&": "and.b32", "|": "or.b32", "^": "xor.b32"}
 
 DECLARED = """@cuda.declare_device("{name}", "int32(int32, int32)", link=cuda.PTXSource(\"\"\"
@@ -51,7 +51,7 @@ DECLARED = """@cuda.declare_device("{name}", "int32(int32, int32)", link=cuda.PT
 
 
 class LibraryWriter(CollectiveWriter):
-    """Writes what is said above."""
+    """Writes the module's constructs."""
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)

@@ -1,5 +1,5 @@
 """Random loops that carry variables, for `random_programs.py`: variables that are first assigned in the loop, chains of
-variables that hand their types on, and functions that are called many times in a row, each fed by the last.
+variables that pass their types on, and chains of calls in which each call takes the result of the last.
 
 A variable that has no value on some path reads zero there; a view is not read there.
 """
@@ -103,10 +103,10 @@ class CarriedWriter(StatementWriter):
         return first, later, name
 
     def carried_head(self, scope: Scope) -> tuple[list[str], list[str], str, bool]:
-        """The code before loops, their heads, a test for the very first iteration, and whether there surely is one."""
+        """The code before loops, their heads, a test for the first iteration, and whether one is certain."""
         k, sure = self.fresh("k"), self.maybe(0.6)
         turns = str(self.random.randint(1, 4)) if sure else self.bound(scope, uniform=False)
-        if turns == "0":  # known, it drops the loop and with it all of the variable
+        if turns == "0":  # a constant 0 drops the loop, and with it the variable
             turns, sure = "1", True
         zero = self.pick(f"{k} == 0", f"{k} < 1", f"{k} <= 0", f"0 == {k}")
         kind = self.random.random()
@@ -126,7 +126,7 @@ class CarriedWriter(StatementWriter):
     # Chains.
 
     def chain_statement(self, scope: Scope, depth: int) -> list[str]:
-        """A loop in which each of many variables takes its neighbor's value, and so, in time, its type."""
+        """A loop in which each of many variables takes the next one's value, and, after some iterations, its type."""
         length = self.pick(2, 3, 5, 9, 12, 14, 17)
         names = [self.fresh("a") for _ in range(length)]
         start = self.pick("{}", "{}", "np.int8({})", "np.int32({})", "np.uint8({})")
@@ -155,7 +155,7 @@ class CarriedWriter(StatementWriter):
     # Calls.
 
     def calls_statement(self, scope: Scope, depth: int) -> list[str]:
-        """Calls of one function in a row, each fed by the last."""
+        """A chain of calls of one function: each takes the result of the last."""
         able = [name for name, kinds in self.kinds.items() if "number" in kinds]
         if not able:
             return self.assignment(scope)

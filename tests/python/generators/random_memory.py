@@ -1,7 +1,7 @@
 """Random accesses to memory for `random_programs.py`: views, copies of views, atomics, and exchanges between threads.
 
-Sums that all threads add to are read by no thread, or after a barrier; between two barriers a thread writes its own
-cell of a shared array, or reads those of others.
+A sum that all threads add to is never read, or read after a barrier. Between two barriers, a thread writes its own
+cell of a shared array or reads the cells of others.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class MemoryWriter(ValueWriter):
 
     @staticmethod
     def cut(length: int, part: str) -> range:
-        """The indices that a slice keeps."""
+        """The indices that a slice selects."""
         return range(length)[slice(*(int(bound) if bound else None for bound in part.split(":")))]
 
     def own_atomic(self, scope: Scope, depth: int) -> str:
@@ -106,13 +106,13 @@ class MemoryWriter(ValueWriter):
 
     @staticmethod
     def apart(one: str, two: str) -> bool:
-        """Whether two expressions are views of different arrays; names that may stand for several say no."""
+        """Whether two expressions are views of different arrays. False if a name may refer to several arrays."""
         names = [text.split("[")[0].split(".")[0] for text in (one, two)]
         root = [name if name[:1] in "mgyu" or name in ("w", "row", "plane") else "w" for name in names]
         return root[0] != root[1] and "q" not in names and not set(root) <= {"row", "plane"}
 
     def count_statement(self, scope: Scope) -> list[str]:
-        """Adds to what all threads add to."""
+        """Adds to a sum that all threads add to."""
         name, shape = self.pick(*scope.counters)
         index = ", ".join(self.index(scope, extent) for extent in shape)
         return [f"cuda.atomic.add({name}, {f'({index})' if len(shape) > 1 else index}, {self.expr(scope, 2)})"]
@@ -120,7 +120,7 @@ class MemoryWriter(ValueWriter):
     # Loops that the CPU may interchange with a thread loop.
 
     def strided_statement(self, scope: Scope) -> list[str]:
-        """Goes through `ob` by the size of the grid: an element belongs to one thread."""
+        """A grid-stride loop over `ob`: each element belongs to one thread."""
         name, size = self.fresh("e"), self.size
         start, step = "i", self.pick(str(size), f"threads * {size // self.threads}")
         if len(self.grid) == len(self.block_dim) == 1:
@@ -129,7 +129,7 @@ class MemoryWriter(ValueWriter):
         bound = self.pick(
             "ob.size", "ob.size", f"{2 * size + 1}", f"ob.size - {self.bound(scope, uniform=True)}", "len(ob)"
         )
-        # All loops of a program in one direction: else one thread's element would be another's in the next loop.
+        # All loops of a program go in one direction: else two loops would assign an element to different threads.
         if self.backwards is None:
             self.backwards = self.maybe(0.2)
         head = f"range(ob.size - 1 - i, -1, -({step}))" if self.backwards else f"range({start}, {bound}, {step})"
@@ -139,7 +139,7 @@ class MemoryWriter(ValueWriter):
         return [f"for {name} in {head}:", *body]
 
     def column_statement(self, scope: Scope) -> list[str]:
-        """Goes down a column of `cw`, the same way for all threads."""
+        """A loop along a column of `cw`, in the same direction for all threads."""
         name = self.fresh("e")
         cell = self.pick(f"cw[{name}, i]", f"cw[{name}, i]", f"cw[{name}][i]", f"cw[::-1, i][{name}]")
         text = self.pick(f"range({self.bound(scope, uniform=True)})", f"range({self.bound(scope, uniform=True)}, 5)")

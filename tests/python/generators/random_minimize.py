@@ -1,7 +1,7 @@
-"""Makes a failing random program small: takes statements and expressions out while it still fails in the same way.
+"""Minimizes a failing random program: removes statements and expressions while it still fails in the same way.
 
-A smaller program counts only if it has types, the oracle runs it, and no thread gets in another's way. An attempt
-runs in a process of its own, since a program may end it, or not end.
+A smaller program counts only if it has types, the oracle runs it, and it has no races. Each attempt runs in a separate
+process, since a program may crash or not terminate.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Attempt:
         other.close()
 
     def failure(self, timeout: float) -> str:
-        """How the program fails; nothing if it does not, or is none."""
+        """How the program fails; empty if it does not fail or is not valid."""
         try:
             found = self.pipe.recv() if self.pipe.poll(timeout) else "the oracle did not end"
             if found == "runs":
@@ -82,7 +82,8 @@ def kind_of(found: str) -> str:
 
 
 def smaller(tree: ast.Module) -> Iterator[tuple[int, str, object]]:
-    """What to change to have less: a node by its number, a field and its new value. Blocks and statements first."""
+    """Edits that make the program smaller: a node by its number, a field and its new value. Blocks and statements
+    come first."""
     order = list(ast.walk(tree))
     for place, node in enumerate(order):
         for field in ("body", "orelse"):
@@ -111,7 +112,7 @@ def smaller(tree: ast.Module) -> Iterator[tuple[int, str, object]]:
             for at in range(len(node.cases)):
                 yield place, "cases", node.cases[:at] + node.cases[at + 1 :]
     for place, node in enumerate(order):
-        if isinstance(node, (ast.Call, ast.Tuple, ast.MatchOr)):  # an argument, a field, an item or a way less
+        if isinstance(node, (ast.Call, ast.Tuple, ast.MatchOr)):  # an argument, a field, an item or an alternative less
             for field in ("args", "keywords", "elts", "patterns"):
                 many = getattr(node, field, [])
                 for at in range(len(many)):
@@ -157,7 +158,7 @@ def attempts(tree: ast.Module, program: Program, at: int) -> Iterator[tuple[int,
 
 def minimize(seed: int, chosen: tuple[str, ...], timeout: float, jobs: int) -> int:
     """Prints a small program that fails as the program of a seed does."""
-    import weft  # noqa: F401 - the processes that are forked have it then
+    import weft  # noqa: F401 - forked processes inherit the import
 
     from generators.random_programs import generate
 
@@ -175,7 +176,7 @@ def minimize(seed: int, chosen: tuple[str, ...], timeout: float, jobs: int) -> i
         if not more:
             if at == 0 or since == kept:
                 break
-            at, since = 0, kept  # once more from the start, since something went
+            at, since = 0, kept  # start again, since the program shrank
             continue
         running = [Attempt(attempt) for _, _, attempt in more]
         for process, (number, less, attempt) in zip(running, more, strict=True):

@@ -1,9 +1,8 @@
-"""Random kernels with `typing="numpy"`, held to CPython and NumPy, which run the same text.
+"""Random kernels with `typing="numpy"`, compared with CPython and NumPy, which run the same source.
 
-NumPy's scalars in CPython have the meaning that kernels have with this typing, so the oracle is the program itself. Its
-text differs where a kernel's types do not depend on the path that a thread takes: `joined(kind, x)` converts what paths
-give to the type that a variable, a conditional expression, a chained comparison or a function's result has on all of
-them.
+Kernels with this typing have the semantics of NumPy scalars in CPython, so the oracle is the program itself. Its
+source differs where control flow joins: in a kernel, the type of a variable, a conditional expression, a chained
+comparison or a function's result is the same on all paths. `joined(kind, x)` converts the value of a path to that type.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ DECORATORS = ("@cuda.jit(device=True)\n", "@cuda.jit(device=True, typing='numpy'
 
 @dataclass
 class Loop:
-    """A loop that is being written: variables at its head and at the ends of its iterations, and where it is left."""
+    """A loop that is being written: variables at its head, at the ends of its iterations and at its exits."""
 
     head: Env
     ends: list[Env] = field(default_factory=list)
@@ -47,7 +46,7 @@ class Loop:
 
 @dataclass
 class Join:
-    """A line of the oracle's that converts variables at the end of a path to what all paths have."""
+    """A line of the oracle's source that converts variables at the end of a path to the joined types."""
 
     env: Env
     indent: int
@@ -116,7 +115,7 @@ class Generator(Expressions):
         lines.append((indent, f"{out}[i, {column}] {op} {node.text}", f"{out}[i, {column}] {op} {value}"))
 
     def arms(self, env: Env, depth: int, heads: list[tuple[str, str]], lines: list[object], indent: int) -> None:
-        """Blocks one of which is taken."""
+        """A branch."""
         ends: list[Join] = []
         for text, oracle in heads:
             lines.append((indent, text, oracle))
@@ -127,7 +126,7 @@ class Generator(Expressions):
         self.meet(env, ends)
 
     def meet(self, env: Env, ends: list[Join]) -> None:
-        """Makes an environment that of several paths."""
+        """Joins the environments of several paths."""
         if not ends:
             env["unreachable"] = Var("wb")
             return
@@ -193,7 +192,7 @@ class Generator(Expressions):
 
     def match(self, env: Env, depth: int, lines: list[object], indent: int) -> None:
         subject = self.weak_int(env, 1) if self.maybe(0.6) else self.expr(env, 1)
-        # That a bool is never 5 is known when the kernel is compiled.
+        # The compiler knows that a bool is never 5.
         if subject.known or is_float(subject.kind) or subject.kind in ("bool", "wb"):
             return
         lines.append((indent, f"match {subject.text}:", f"match {subject.oracle}:"))
@@ -202,9 +201,9 @@ class Generator(Expressions):
         self.arms(env, depth, [(head, head) for head in heads], lines, indent + 1)
 
     def loop(self, env: Env, depth: int, lines: list[object], indent: int) -> None:
-        """A `for` or a `while` with what may leave it."""
+        """A `for` or a `while` with its exits."""
         start: Env = {}
-        over: tuple[str, str] | None = None  # what a `for` goes over, which the oracle evaluates before it converts
+        over: tuple[str, str] | None = None  # the iterable of a `for`, which the oracle evaluates before it converts
         # A variable that begins as a Python number and becomes a typed one.
         head_env = dict(env)
         turned: str | None = None
@@ -272,7 +271,7 @@ class Generator(Expressions):
         self.loops.append(loop)
         body: Env = dict(head_env) | start
         if turned is not None:
-            # It does not depend on the variable: several types would do then, of which the compiler takes the least.
+            # It does not depend on the variable: then several types would be valid, and the compiler takes the least.
             others = {name: var for name, var in body.items() if name != turned}
             node = self.of_kind(others, head_env[turned].kind, 2)
             lines.append((indent + 1, f"{turned} = {node.text}", f"{turned} = {node.oracle}"))
@@ -285,7 +284,7 @@ class Generator(Expressions):
             kind = entry.env[name_].kind
             for end in loop.ends:
                 kind = join(kind, end[name_].kind)
-            if kind != var.kind:  # what was given it is not what it has at the end
+            if kind != var.kind:  # the assigned kind differs from the kind at the end
                 raise Impossible
         after: Env = dict(head_env)
         if over is None:
@@ -303,7 +302,7 @@ class Generator(Expressions):
         self.meet(env, ends)
 
     def heads(self, name: str) -> list[Env]:
-        """What the loops around have at their heads, if they have a variable there."""
+        """The kinds that a variable has at the heads of the enclosing loops, where it exists there."""
         return [loop.head for loop in self.loops if name in loop.head]
 
     def to_head(self, env: Env, loop: Loop, indent: int) -> Join:
@@ -461,7 +460,7 @@ def outputs() -> dict[str, np.ndarray]:
 
 
 def expected(program: Program) -> dict[str, np.ndarray]:
-    """What CPython and NumPy give."""
+    """The results of CPython and NumPy."""
     space: dict[str, object] = {"np": np, "joined": joined, "contains": contains}
     outs = outputs()
     with warnings.catch_warnings(), np.errstate(all="ignore"):

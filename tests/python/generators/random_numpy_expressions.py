@@ -1,9 +1,9 @@
 """Kinds of values with `typing="numpy"`, and the random expressions of `random_numpy.py`.
 
 A value's kind is a dtype's name, or `wb`, `wi`, `wf` for Python's bools, ints and floats, which have no type of their
-own (*weak*). A weak int has bounds, so that it meets no type that does not hold it, where NumPy raises an error; it may
-be known when the kernel is compiled, and conditions are not. Floats are multiplied by powers of two alone: a sum with
-the product is the same fused.
+own (*weak*). A weak int has bounds, so that it is never combined with a type that cannot hold it, for which NumPy
+raises an error. It may be a compile-time constant; conditions are not. Floats are multiplied by powers of two only, so
+that a fused multiply-add has the same result.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ INTS = ("int8", "uint8", "int16", "int32", "uint32", "int64")
 TYPED = ("bool", *INTS, "uint64", "float16", "float32", "float64")
 WEAK = {"wb": bool, "wi": int, "wf": float}
 SIZE = 7  # of arrays
-LIMIT = 100  # of weak ints that a variable has, in size
+LIMIT = 100  # of the absolute value of a variable's weak int
 OPERATORS = {
     "+": operator.add,
     "-": operator.sub,
@@ -41,7 +41,7 @@ COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 
 
 class Impossible(Exception):
-    """What was begun cannot be written."""
+    """The generator cannot complete the construct that it has begun."""
 
 
 @dataclass
@@ -76,7 +76,7 @@ def joined(kind: str, value: object) -> object:
 
 
 def contains(item: object, items: tuple[object, ...]) -> bool:
-    """`item in items` by `==` alone: CPython also takes an object for itself, so that a NaN is in `(nan,)`."""
+    """`item in items` by `==` alone: CPython also compares identity, so that a NaN is in `(nan,)`."""
     return any(bool(item == each) for each in items)
 
 
@@ -91,7 +91,7 @@ def kind_of(value: object) -> str:
 
 
 def join(one: str, other: str) -> str:
-    """The kind of what is of one on one path and of the other on another."""
+    """The joined kind of two paths."""
     if one == other:
         return one
     if one in WEAK and other in WEAK:
@@ -119,7 +119,7 @@ _results: dict[tuple[str, ...], str | None] = {}
 
 
 def result(function: str, *kinds: str) -> str | None:
-    """The kind of what an operator or a ufunc gives; None where it takes no such operands."""
+    """The kind of the result of an operator or a ufunc; None if it does not accept the operands."""
     key = (function, *kinds)
     if key not in _results:
         call = OPERATORS.get(function) or getattr(np, function)
@@ -248,7 +248,7 @@ class Expressions:
         return Node(f"({a.text} {op} {b.text})", f"({a.oracle} {op} {b.oracle})", kind, low, high, known)
 
     def bounds(self, op: str, a: Node, b: Node) -> tuple[int, int]:
-        """The bounds of what an operator gives of weak ints and bools."""
+        """The bounds of an operator's result for weak ints and bools."""
         ends = [(0, 1) if each.kind == "wb" else (each.low, each.high) for each in (a, b)]
         if op in ("&", "|", "^"):
             size = max(abs(end) for pair in ends for end in pair)
@@ -281,7 +281,7 @@ class Expressions:
         return Node(form.format(a.text), form.format(a.oracle), kind, low, high, a.known)
 
     def together(self, a: Node, b: Node) -> tuple[str, int, int] | None:
-        """The kind and bounds of what is one or the other."""
+        """The kind and bounds of a value that is one or the other."""
         kind = join(a.kind, b.kind)
         if not (fits(a, kind) and fits(b, kind)):
             return None

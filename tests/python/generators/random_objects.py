@@ -62,7 +62,7 @@ def names_of(source: str) -> dict[str, object]:
 
 
 class ObjectWriter(RecordWriter):
-    """Writes what is said above."""
+    """Writes the module's constructs."""
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)
@@ -369,7 +369,7 @@ class ObjectWriter(RecordWriter):
             other = self.pick("en" if of == "Level" else "em", self.known_member(of, one))
             lines.append(f"{name} = {one} if {self.condition(scope, 0)} else {other}")
             self.accept(scope, lines[-1:])
-            # Not to be assigned: whether a condition on it is known must not change.
+            # Never assigned: whether a condition on it is constant must not change.
             scope.fixed.add(name)
             scope.inputs.append(self.pick(f"{name}.value", f"({name} is {self.known_member(of)})"))
         return lines
@@ -380,7 +380,7 @@ class ObjectWriter(RecordWriter):
         return self.pick(*names, *names[-2:]) if names else self.known_member(of, but)
 
     def known_member(self, of: str, but: str = "") -> str:
-        """A member, but for one: what may be one of two is not known."""
+        """A member that is not a constant: a choice between two members."""
         names = ("LOW", "MID", "HIGH") if of == "Level" else ("RED", "GREEN", "BLUE")
         return self.pick(*(f"{of}.{name}" for name in names if f"{of}.{name}" != but))
 

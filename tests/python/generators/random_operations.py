@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from generators.random_expressions import Scope
 
 ALL = ("0xFFFFFFFF", "-1", "np.uint32(0xFFFFFFFF)", "np.int32(-1)")
-# Steps that many threads may do on one element, if each does the same.
+# Atomic operations that many threads may apply to one element, if all apply the same one.
 SHARED = {
     "add": (("add", "sub"), "iu"), "max": (("max",), "iuf"), "min": (("min",), "iuf"), "nanmax": (("nanmax",), "iuf"),
     "nanmin": (("nanmin",), "iuf"), "and": (("and_",), "iub"), "or": (("or_",), "iub"), "xor": (("xor",), "iub"),
@@ -30,12 +30,12 @@ TYPES_OF = {"i": INTS[::2], "u": INTS[1::2], "f": ["float32", "float64", "float1
 
 
 class OperationWriter(TextWriter):
-    """Writes what is said above."""
+    """Writes the module's constructs."""
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)
         self.functions.further_atomics = "atomics" in self.chosen
-        self.stepped: dict[str, tuple[str, tuple[int, ...]]] = {}  # arrays, how they are stepped, their shapes
+        self.stepped: dict[str, tuple[str, tuple[int, ...]]] = {}  # arrays, their atomic operation, their shapes
 
     def writers(self, scope: Scope, depth: int) -> dict[str, Callable[[], list[str]]]:
         return super().writers(scope, depth) | {
@@ -72,7 +72,7 @@ class OperationWriter(TextWriter):
     # Atomic operations.
 
     def how(self) -> str:
-        """Words for order and scope."""
+        """Arguments for memory order and scope."""
         order = f', order="{self.pick("relaxed", "acquire", "release", "acq_rel", "seq_cst")}"' * self.maybe(0.15)
         return order + f', scope="{self.pick("block", "device", "system")}"' * (
             self.maybe(0.1) and self.size == self.threads
@@ -88,7 +88,7 @@ class OperationWriter(TextWriter):
             value = self.expr(scope, 1)
             if dtype.kind == "f":
                 value = f"{self.pick('np.int8', 'np.int32', 'np.uint16')}({value}) + 0.375"
-            if kind in ("inc", "dec"):  # as many steps in any order
+            if kind in ("inc", "dec"):  # the result does not depend on the order
                 value = str(3 + sum(shape))
             return [f"cuda.atomic.{self.pick(*SHARED[kind][0])}({name}, {index}, {value}{self.how()})"]
         if scope.kernel and self.maybe(0.15):
@@ -106,7 +106,7 @@ class OperationWriter(TextWriter):
         return [f"{self.target(scope)} = {self.own_step(scope, row)} {self.pick('+', '-')} {self.expr(scope, 0)}"]
 
     def own_step(self, scope: Scope, row: str) -> str:
-        """A step on an element of the thread's own."""
+        """An atomic operation on an element of the thread's own."""
         dtype = scope.type_of(row).dtype
         name = self.pick(*(each for each, kinds in STEPS.items() if dtype.kind in kinds))
         index, value = self.index(scope), self.expr(scope, 1)
@@ -181,7 +181,7 @@ class OperationWriter(TextWriter):
     # Exceptions of threads.
 
     def options(self) -> str:
-        """What of it the host hears: nothing, or all. No index is out of bounds, whether that is checked or not."""
+        """How much of an exception is reported to the host: nothing, or all. Indices are always in bounds."""
         if "faults" not in self.chosen:
             return ""
         # A variable without a value reads as zero unless a test for it is enabled.
@@ -211,21 +211,21 @@ class OperationWriter(TextWriter):
         return lines
 
     def lane_statement(self, scope: Scope) -> list[str]:
-        """What a lane knows by itself."""
+        """An expression that a lane computes without the other lanes."""
         name = self.pick("lt", "le", "eq", "ge", "gt")
         op, number = self.pick("&", "+", ">>"), self.expr(scope, 0, ints=True)
         return [f"{self.target(scope)} = cuda.lanemask_{name}() {op} {number}"]
 
     def lanes(self) -> int:
-        """How many lanes the warp with the fewest has: the others have all."""
+        """The number of lanes of the warp with the fewest; all other warps are full."""
         return self.threads % 32 or 32
 
     def widths(self) -> list[int]:
-        """The parts of a warp whose lanes are all there."""
+        """The groups of a warp in which all lanes exist."""
         return [width for width in (1, 2, 4, 8, 16, 32) if self.lanes() % width == 0 and width <= self.lanes()]
 
     def shuffled(self, scope: Scope) -> tuple[str, str]:
-        """A value that is shuffled, and a stem for what gets it."""
+        """A value that is shuffled, and a stem for the result's name."""
         kind = self.random.random()
         if kind < 0.15:
             return self.complex_expr(scope, 1), "z"
@@ -253,7 +253,7 @@ class OperationWriter(TextWriter):
         return f"cuda.shfl_xor_sync({mask}, {value}, {number.format(width)})"
 
     def warp_statement(self, scope: Scope) -> list[str]:
-        """All lanes that have not returned come here."""
+        """Code that all lanes reach that have not returned."""
         mask, kind = self.pick(*ALL), self.random.random()
         if kind < 0.4 and not self.leaves:
             value, stem = self.shuffled(scope)
@@ -261,7 +261,7 @@ class OperationWriter(TextWriter):
             if stem == "v":
                 return [f"{self.target(scope)} = {call} {self.pick('+', '-')} {self.expr(scope, 1)}"]
             return [f"{self.fresh(stem)} = {call}"]
-        if kind < 0.5 and not self.leaves:  # past the last lane: what comes of it is not used
+        if kind < 0.5 and not self.leaves:  # past the last lane: the result is not used
             x, by = self.fresh("v"), self.random.randint(1, 9)
             other = self.expr(scope, 1)
             return [f"{x} = cuda.shfl_down_sync({mask}, {self.expr(scope, 1)}, {by})",
@@ -297,7 +297,7 @@ class OperationWriter(TextWriter):
         return f"{target} = {call} {self.pick('+', '-')} {self.expr(scope, 1)}"
 
     def divergent(self, scope: Scope, mask: str) -> list[str]:
-        """Lanes part, and those on one way do something together."""
+        """Lanes diverge, and those on one path run a collective."""
         kind = self.random.random()
         before: list[str] = []
         if kind < 0.5:
@@ -317,7 +317,7 @@ class OperationWriter(TextWriter):
         return lines
 
     def in_part(self, scope: Scope, mask: str, kind: float) -> list[str]:
-        """What the lanes of a mask do together."""
+        """A collective of the lanes in a mask."""
         env, fixed = dict(scope.typer.env), set(scope.fixed)
         lines = self.assignment(scope) if self.maybe(0.5) else []
         self.accept(scope, lines)

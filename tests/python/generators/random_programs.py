@@ -8,7 +8,7 @@ argument, since a constant condition drops a branch and its types.
 The generator types what it writes with `typed_rewrite.Typer` and throws away what has no type. Its parts:
 `random_expressions.py`, `random_values.py` (complex numbers, tuples), `random_memory.py` (views, atomics, barriers),
 `random_statements.py`, `random_loop_carried.py`, `random_integer_limits.py` and `random_sequences.py` (what is rare, in
-features of which each program has some), and here functions and the kernel.
+features of which each program has some). This module writes functions and the kernel.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Generator(LibraryWriter):
         self.tallies: list[tuple[str, int]] = []
         self.backwards: bool | None = None
         self.exchangers: dict[str, list[str]] = {}
-        self.front = 0  # lines of the kernel before anything but who a thread is and what the block shares
+        self.front = 0  # the number of lines that compute indices and declare shared arrays
 
     # Functions.
 
@@ -171,7 +171,7 @@ class Generator(LibraryWriter):
     def exchanger(self) -> list[str]:
         """A device function with barriers, which all threads call. Its shared array is the caller's or its own."""
         name, cell = f"e{len(self.functions.sources)}", self.pick(*self.shared)
-        mine = not self.leaves and self.maybe(0.4)  # no thread that has returned leaves a cell empty
+        mine = not self.leaves and self.maybe(0.4)  # a thread that has returned would leave its cell uninitialized
         shared, self.shared = self.shared, [dataclasses.replace(cell, name="s")]
         tallies, self.tallies = self.tallies, []
         exchangers, self.exchangers = self.exchangers, {}
@@ -351,7 +351,7 @@ class Generator(LibraryWriter):
         return Program(text, types, self.grid, self.block_dim, values, self.functions.kept, self.chosen, named)
 
     def position(self) -> list[str]:
-        """Who this thread is: `t` in its block, `i` in the grid."""
+        """Lines that compute the thread's index: `t` in its block, `i` in the grid."""
         block, many = self.block_dim, max(len(self.grid), len(self.block_dim))
         terms = [
             "cuda.threadIdx.x",
@@ -375,7 +375,7 @@ class Generator(LibraryWriter):
         return [*lines, self.pick("i = gx + gy * ax + gz * ax * ay", "i = gx + ax * (gy + ay * gz)")]
 
     def start(self, scope: Scope, args: dict[str, object]) -> list[str]:
-        """Who this thread is, its rows, its shared and local memory."""
+        """The start of the kernel: the thread's index, its rows, its shared and local memory."""
         lines = self.position()
         xs = [name for name in args if name.startswith("x") and name != "xh"]  # that one is written
         scope.inputs = [self.pick(f"{x}[i]", f"{x}[i]", f"{x}[-1 - i]", f"{x}[::-1][i]", f"{x}[i:][0]") for x in xs]
@@ -484,7 +484,7 @@ class Generator(LibraryWriter):
 
 def generate(seed: int, features: tuple[str, ...] = FEATURES) -> Program:
     """The program of a seed, with the rare features that are named."""
-    for attempt in range(5):  # the code at the start may have no type
+    for attempt in range(5):  # the start of the kernel may have no type
         try:
             return Generator(seed + (attempt << 40), features).program()
         except TypeError:

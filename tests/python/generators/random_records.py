@@ -13,7 +13,7 @@ FORMATS = ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8", "f4", "f8
 
 
 class RecordWriter(SequenceWriter):
-    """Writes what is said above."""
+    """Writes the module's constructs."""
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)

@@ -13,7 +13,7 @@ from generators.typed_values import Closure, Sequence, Type
 
 
 class SequenceWriter(EdgeWriter):
-    """Writes what is said above."""
+    """Writes the module's constructs."""
 
     chosen: tuple[str, ...] | list[str] = ()
     inside = False  # of a function that is inside of another
@@ -44,7 +44,7 @@ class SequenceWriter(EdgeWriter):
     # Loops.
 
     def one_sequence(self, scope: Scope, depth: int = 1) -> str:
-        """What a loop can go over, whose items have one type."""
+        """An iterable whose items have one type."""
         kind = self.random.random()
         ranges = [name for name, ty in scope.typer.env.items() if isinstance(ty, Sequence) and ty.kind == "range"]
         if depth > 0 and kind < 0.2:

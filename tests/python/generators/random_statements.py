@@ -15,10 +15,10 @@ from generators.typed_values import NOTHING, Type
 class StatementWriter(MemoryWriter):
     """Writes statements, as lists of lines."""
 
-    extras = 0.0  # how often a statement is followed by one of what is rare
+    extras = 0.0  # how often a statement is followed by one of the rare features
 
     def block(self, scope: Scope, depth: int, most: int, *, uniform: bool = False) -> list[str]:
-        """Statements that have types; the scope is left as after them."""
+        """Statements that have types; afterwards the scope describes the point after them."""
         lines: list[str] = []
         for _ in range(self.random.randint(1, most)):
             if scope.typer.env is None:
@@ -29,7 +29,7 @@ class StatementWriter(MemoryWriter):
         return lines or ["pass"]
 
     def extra(self, scope: Scope, depth: int) -> list[str]:
-        """A statement of what a program has beside the usual."""
+        """A statement of one of the program's rare features."""
         return self.assignment(scope)
 
     def statement(self, scope: Scope, depth: int, *, uniform: bool = False, write=None) -> list[str]:
@@ -51,7 +51,7 @@ class StatementWriter(MemoryWriter):
 
     @staticmethod
     def accept(scope: Scope, lines: list[str]) -> None:
-        """Types lines and takes over what they define."""
+        """Types lines and adds the names that they define to the scope."""
         wrapper = ast.parse("\n".join(lines) + "\n").body
         scope.typer.block(wrapper)
 
@@ -205,7 +205,7 @@ class StatementWriter(MemoryWriter):
         return lines
 
     def place_condition(self, scope: Scope) -> str:
-        """A condition on where a thread is and on values that all have: the CPU bounds its loops by such."""
+        """A condition on the thread's position and uniform values. The CPU back end moves it into loop bounds."""
         parts = []
         for _ in range(self.random.randint(1, 3)):
             place, limit = self.guarded_place()
@@ -216,12 +216,12 @@ class StatementWriter(MemoryWriter):
         return self.pick(" and ", " and ", " or ").join(parts)
 
     def guarded_place(self) -> tuple[str, str]:
-        """Where a thread is, and what that is compared with."""
+        """The thread's position, and the value that it is compared with."""
         place = self.pick("t", "i", "cuda.threadIdx.x", "cuda.threadIdx.y", "t + 1", "i - 2")
         return place, str(self.random.randint(-1, self.threads + 2))
 
     def guard_statement(self, scope: Scope, depth: int) -> list[str]:
-        """Threads go on, or return, by where they are."""
+        """Threads continue or return, depending on their positions."""
         condition = self.place_condition(scope)
         if self.leaves and self.maybe(0.4):
             return [f"if {condition}:", "    return"]
@@ -312,7 +312,7 @@ class StatementWriter(MemoryWriter):
         bind(scope.typer.env, name, np.dtype("int64" if ".0" not in start else "float64"))
         if self.maybe(0.25):  # left by a break at either end
             limit = self.bound(scope, uniform=False)
-            if (start, limit) == (f"{name} = 0", "0"):  # known to be left in the first iteration, as below
+            if (start, limit) == (f"{name} = 0", "0"):  # the exit in the first iteration is a constant, as below
                 limit = "1"
             leave = [f"    if {name} > {limit}:", "        break"]
             lines = self.loop(
@@ -321,7 +321,7 @@ class StatementWriter(MemoryWriter):
             after = 2 if self.maybe(0.6) or "    continue" in "\n".join(lines) else len(lines)
             return [start, *lines[:after], *leave, *lines[after:]]
         test = f"{name} < {self.bound(scope, uniform=False)}"
-        if (start, test) == (f"{name} = 0", f"{name} < 0"):  # known to be false: the loop would go, and its types
+        if (start, test) == (f"{name} = 0", f"{name} < 0"):  # constant false: the loop would be dropped, with its types
             test = f"{name} < 1"
         if self.maybe(0.4):
             scope.fixed.add(name)
@@ -334,7 +334,7 @@ class StatementWriter(MemoryWriter):
         ]
 
     def uniform_statement(self, scope: Scope, depth: int) -> list[str]:
-        """A branch or a loop that all threads go through alike, with barriers in it."""
+        """A uniform branch or loop with barriers in it."""
         if self.maybe(0.5):
             lines = [f"if {self.condition(scope, 1, uniform=True)}:", *self.nested(scope, depth, uniform=True)]
             if self.maybe(0.6):

@@ -21,7 +21,7 @@ LETTERS = "abc"
 
 
 class TextWriter(FunctionWriter):
-    """Writes what is said above."""
+    """Writes the module's constructs."""
 
     bytes_: bool = False  # whether the program's strings are `bytes`
 
@@ -80,7 +80,7 @@ class TextWriter(FunctionWriter):
         return f'{"b" * self.bytes_}"{text}"'
 
     def text(self, scope: Scope) -> str:
-        """A text that is not known."""
+        """A string that is not a constant."""
         names = [name for name, ty in scope.typer.env.items() if isinstance(ty, Text) and name != "ts"]
         kind = self.random.random()
         if names and kind < 0.4:
@@ -89,7 +89,7 @@ class TextWriter(FunctionWriter):
         return self.pick("ta[i]", "tb[-1 - i]", "tb[i]", "ta[::-1][i]", "ta[i:][0]") + part
 
     def text_number(self, scope: Scope) -> str:
-        """A number that depends on a text."""
+        """A number that depends on a string."""
         one, kind = self.text(scope), self.random.random()
         other = self.pick(self.text(scope), self.text_literal(), "ts")
         if kind < 0.2:

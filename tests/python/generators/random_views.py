@@ -34,7 +34,7 @@ RECAST = {"int16": ("[:8]", "int32"), "uint16": ("[4:]", "uint32"), "int32": ("[
 
 
 class ViewWriter(ObjectWriter):
-    """Writes what is said above."""
+    """Writes the module's constructs."""
 
     deep = False  # in a function that is inside of an inner function
 
@@ -155,7 +155,7 @@ class ViewWriter(ObjectWriter):
     # Comprehensions.
 
     def turn_source(self, scope: Scope, depth: int = 1) -> tuple[str, str, list[str]]:
-        """What a comprehension goes over, its target, and the names in that which are known numbers."""
+        """A comprehension's iterable, its target, and the names in the target that hold constant numbers."""
         kind, name = self.random.random(), self.fresh("k")
         names = [each for each in scope.tuples() if all(isinstance(item, np.dtype) and item.kind in "iufb"
                                                          for item in scope.typer.env[each])]  # fmt: skip
@@ -176,7 +176,7 @@ class ViewWriter(ObjectWriter):
         return self.pick(f"range({high})", f"range({low}, {high})", f"range({high}, {low}, -2)"), name, [name]
 
     def lazy_statement(self, scope: Scope) -> list[str]:
-        """A generator whose iterations change a variable: no more of them run than items are taken."""
+        """A generator whose iterations change a variable: it runs one iteration for each item that is consumed."""
         inputs = [text for text in scope.inputs if scope.is_int(text)]
         if not inputs:
             return self.assignment(scope)
@@ -429,7 +429,7 @@ class ViewWriter(ObjectWriter):
             return [f"{target} = {self.brain(scope, 2)}"]
         if scope.kernel and kind < 0.5:
             return [f"hb[{self.index(scope)}] = {self.pick(self.brain(scope, 1), self.expr(scope, 1))}"]
-        if scope.kernel and names and kind < 0.55:  # the bits of a NaN are anybody's
+        if scope.kernel and names and kind < 0.55:  # the bits of a NaN are unspecified
             name = self.pick(*names)
             return [f"if {name} == {name}:", f"    xv[i] = {name}"]
         if kind < 0.7:

@@ -1,5 +1,5 @@
 """Types updates of views, functions of whole arrays with further parameters, ranges as sequences, and iterators, for
-`typed_rewrite.py`. Each becomes a call of the oracle's own (`oracle/arrays.py`).
+`typed_rewrite.py`. Each becomes a call of a function that only the oracle has (`oracle/arrays.py`).
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ PARAMETERS = ("axis", "dtype", "out", "keepdims", "initial")
 
 
 def own(name: str, *args: ast.expr) -> ast.expr:
-    """A call of what only the oracle has."""
+    """A call of a function that only the oracle has."""
     return ast.Call(ast.Attribute(load("cuda"), f"own_{name}", ast.Load()), list(args), [])
 
 
 def result_dtype(name: str, dtype: np.dtype) -> np.dtype:
-    """The type of what a function of a whole array gives."""
+    """The result type of a function of a whole array."""
     if name in TOTALS and dtype.kind in "iub":
         return np.dtype("uint64" if dtype.kind == "u" else "int64")
     if name == "mean":
@@ -50,7 +50,7 @@ def result_dtype(name: str, dtype: np.dtype) -> np.dtype:
 
 
 class ArrayTyper:
-    """The part of `typed_rewrite.Typer` for what is said above."""
+    """The part of `typed_rewrite.Typer` for the module's constructs."""
 
     def update(self, node: ast.AugAssign) -> ast.stmt | None:
         """`a[1:] += b`; None if the target is no view."""

@@ -1,6 +1,6 @@
-"""Types calls of `cuda.coop`, for `typed_rewrite.py`: what threads put together, sort and exchange.
+"""Types calls of `cuda.coop`, for `typed_rewrite.py`: reductions, scans, sorts and exchanges.
 
-A function that puts values together is a copy for their types, as of any call; a `lambda` becomes a function.
+A reduction's operator is specialized for its types, like any called function; a `lambda` becomes a function.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ EXTREMES = ("min", "max")
 
 
 class CollectiveTyper:
-    """The part of `typed_rewrite.Typer` for what is said above."""
+    """The part of `typed_rewrite.Typer` for the module's constructs."""
 
     def collective(self, target: str, node: ast.Call) -> tuple[Type, ast.expr] | None:
         """A call of one of these; None for other functions."""
@@ -56,7 +56,7 @@ class CollectiveTyper:
 
     @staticmethod
     def collected(name: str, types: dict[str, Type], literals: dict[str, object]) -> Type:
-        """What a call gives."""
+        """The result type of a call."""
         if "valid" in types and (not isinstance(types["valid"], np.dtype) or types["valid"].kind not in "iu"):
             raise TypeError("so many threads are an integer")
         values = {key: ty for key, ty in types.items() if key in ITEMS}
@@ -85,7 +85,7 @@ class CollectiveTyper:
         return (one, one) if literals.get("aggregate") else one
 
     def operator(self, node: ast.expr, of: Type) -> tuple[ast.expr, Type]:
-        """The copy of a function for two values of a type, and what it gives."""
+        """The copy of a function for two values of a type, and its result type."""
         if isinstance(node, ast.Lambda):
             name = f"op_{zlib.crc32(ast.dump(node).encode())}"
             decorator = ast.parse("cuda.jit(device=True)", mode="eval").body
@@ -120,7 +120,7 @@ def plain(ty: Type) -> bool:
 
 
 def fits(have: Type, want: Type) -> None:
-    """TypeError if a value does not become one of another type."""
+    """TypeError if a value is not convertible to another type."""
     if isinstance(want, tuple):
         if not isinstance(have, tuple) or len(have) != len(want):
             raise TypeError(f"{have} does not become {want}")

@@ -1,7 +1,7 @@
-"""What weft knows of values when it compiles, for `typed_rewrite.py`: a known condition drops a branch and its types.
+"""Compile-time constants as weft finds them, for `typed_rewrite.py`: a constant condition drops a branch and its types.
 
-An int or a bool is known if it is a literal, an operator's result on known operands that weft folds, or a variable that
-was assigned one on every path. A value here is an int, a bool, a tuple of values, or None for what is not known.
+An int or a bool is known if it is a literal, the folded result of an operator on known operands, or a variable that was
+assigned one on every path. A value here is an int, a bool, a tuple of values, or None for an unknown value.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ FOLDED: dict[type[ast.operator], tuple[Callable[[int, int], int], Callable[[int]
 
 @dataclasses.dataclass(frozen=True)
 class Known:
-    """What an environment holds of a variable's value, under `key(name)`."""
+    """A variable's constant value, which the environment stores under `key(name)`."""
 
     value: Value = dataclasses.field(compare=False)
-    text: str  # True is not 1
+    text: str  # distinguishes True from 1
 
 
 def key(name: str) -> str:
-    """Where an environment holds a variable's value; no variable has such a name."""
+    """The environment's key for a variable's value; no variable has such a name."""
     return f"={name}"
 
 
@@ -63,14 +63,14 @@ def bind(env: dict, name: str, ty: object, value: Value = None) -> None:
 
 
 def common(first: Value, second: Value) -> Value:
-    """The constants that are known where two paths meet."""
+    """The constants that are known where two paths join."""
     if isinstance(first, tuple) and isinstance(second, tuple) and len(first) == len(second):
         return tuple(common(*pair) for pair in zip(first, second, strict=True))
     return first if type(first) is type(second) and first == second else None
 
 
 def meet(before: dict, one: dict, two: dict) -> Env:
-    """An environment after either of two ways through an expression, which change no types, only known values."""
+    """The environment after one of two paths through an expression. Types are the same on both; known values differ."""
     out = {name: ty for name, ty in before.items() if not isinstance(ty, Known)}
     for name in before:
         at = key(name)
@@ -88,19 +88,19 @@ def compared(op: ast.cmpop, left: Value, right: Value) -> bool | None:
 
 
 def plain(nodes: list[ast.expr]) -> bool:
-    """Whether weft writes no statement for known expressions, so that `x and` what is false is known to be false."""
+    """Whether weft emits no statements for known expressions: then `x and y` is known if `y` is false."""
     parts = [part for node in nodes for part in ast.walk(node) if isinstance(part, ast.expr)]
     stored = {part.target for part in parts if isinstance(part, ast.NamedExpr)}
     return all(isinstance(part, PLAIN) and (part in stored or known(part) is not None) for part in parts)
 
 
 def known(node: ast.expr) -> Value:
-    """The known value of an expression that was typed."""
+    """The known value of a typed expression."""
     return getattr(node, "known", None)
 
 
 def known_value(node: ast.expr, ty: Type, env: dict) -> Value:
-    """The known value of an expression, by those of its parts; that of a condition was found with its types."""
+    """The known value of an expression, from those of its parts; that of a condition was found with its types."""
     find = FINDERS.get(node.__class__)
     return find(node, ty, env) if find else None
 
@@ -123,7 +123,7 @@ def known_subscript(node: ast.Subscript) -> Value:
 
 
 def called(node: ast.Call) -> Value:
-    """What a function of known numbers gives."""
+    """The result of a function of known numbers."""
     function = node.func
     if isinstance(function, ast.Name):
         return known_call(function.id, [known(arg) for arg in node.args])
@@ -150,7 +150,7 @@ def is_int(value: Value) -> bool:
 
 
 def folded(operand: int, result: int) -> Value:
-    """The result of an operation on a known int: beyond its type it wraps, and one of uint64 is then not known."""
+    """The result of an operation on a known int. It wraps to its type; a uint64 that wraps becomes unknown."""
     if LEAST <= result <= MOST:
         return result
     return wrapped(result) if operand <= MOST else None
@@ -214,7 +214,7 @@ def known_call(target: str, args: list[Value]) -> Value:
 
 
 def check(value: Value, ty: Type) -> None:
-    """A known number whose type weft finds by its value must have the type that it has by the rules for types."""
+    """Checks that a known number's type by its value is its type by the typing rules."""
     if isinstance(value, int) and numeric.value(value).dtype != getattr(ty, "base", ty):  # of a member of an enum
         raise TypeError(f"{value} is no {ty}")
 

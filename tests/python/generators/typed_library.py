@@ -1,7 +1,7 @@
-"""Types calls of what `weft.cuda.extending` adds, and of functions that are PTX on a GPU, for `typed_rewrite.py`.
+"""Types calls of functions added by `weft.cuda.extending` and of functions written in PTX, for `typed_rewrite.py`.
 
-Which implementation a call takes is found by the types of its arguments, as the function that chooses would find it. It
-is then a device function like others.
+The types of a call's arguments select the implementation, as the `overload` function does. The implementation is then
+an ordinary device function.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ CLASSES = {"Integer": "iu", "Float": "f", "Boolean": "b", "Complex": "c"}
 
 
 class Library:
-    """What a module adds: functions that choose an implementation by name, and the types of those that are PTX."""
+    """A module's additions: `overload` functions by name, and the types of functions written in PTX."""
 
     def __init__(self) -> None:
         self.overloads: dict[str, ast.FunctionDef] = {}
         self.methods: dict[str, ast.FunctionDef] = {}
         self.attributes: dict[str, ast.FunctionDef] = {}
-        self.declared: dict[str, tuple[Type, ...]] = {}  # what it gives, and its parameters
+        self.declared: dict[str, tuple[Type, ...]] = {}  # its result and its parameters
 
     def takes(self, node: ast.FunctionDef) -> bool:
-        """Whether a definition chooses an implementation, as `overload` does; records it if so."""
+        """Whether a definition selects an implementation, as `overload` does; records it if so."""
         for each in node.decorator_list:
             if not isinstance(each, ast.Call):
                 continue
@@ -57,7 +57,7 @@ def plain() -> ast.expr:
 
 
 class LibraryTyper:
-    """The part of `typed_rewrite.Typer` for what is said above."""
+    """The part of `typed_rewrite.Typer` for the module's constructs."""
 
     def library_call(self, target: str, node: ast.Call) -> tuple[Type, ast.expr] | None:
         """A call of one of these; None for other functions."""
@@ -91,7 +91,7 @@ class LibraryTyper:
         return gives, converted(ast.Call(ast.Name(special, ast.Load()), args, []), result, gives)
 
     def chosen(self, choice: ast.FunctionDef, args: list[ast.expr]) -> str:
-        """The name of the implementation for some arguments, which are not evaluated here."""
+        """The name of the implementation for some arguments. Does not evaluate them."""
         before = dict(self.env)
         types = [self.expr(arg)[0] for arg in args]
         self.env = before
@@ -105,7 +105,7 @@ class LibraryTyper:
 
 
 def implementation(body: list[ast.stmt], types: dict[str, Type], known: dict) -> ast.FunctionDef | None:
-    """What a function that chooses gives for some types."""
+    """The implementation that an `overload` function returns for some types."""
     for statement in body:
         if isinstance(statement, ast.FunctionDef):
             known[statement.name] = statement

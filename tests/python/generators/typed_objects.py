@@ -1,8 +1,8 @@
 """Named tuples, dataclasses, enums, `None`, records, vectors, bfloat16 and times, for `typed_rewrite.py`.
 
-Most are made into less: an object and a vector into a tuple, a member of an enum into its value, an array of vectors
-into an array with one more dimension. A record remains a reference into NumPy's memory, its fields are subscripts. A
-bfloat16 is a float32 that is rounded wherever it is made (`cuda.bfloat16`, which is the oracle's own).
+Most are lowered: an object or a vector to a tuple, a member of an enum to its value, an array of vectors to an array
+with one more dimension. A record remains a reference into NumPy's memory, and its fields become subscripts. A bfloat16
+is a float32 that is rounded after each operation (`cuda.bfloat16`, which only the oracle has).
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def type_of_value(item: object) -> Type:
 
 
 def fields_of(cls: type) -> dict[str, object] | None:
-    """The fields of a named tuple's or a dataclass's class, with their defaults as far as there are any."""
+    """The fields of a named tuple or a dataclass, with their defaults if there are any."""
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
         return {name: cls._field_defaults.get(name, dataclasses.MISSING) for name in cls._fields}
     if dataclasses.is_dataclass(cls):
@@ -95,9 +95,9 @@ def member_of(cls: type[enum.Enum]) -> Member:
 
 
 def plain(item: object) -> object:
-    """What an argument is after objects are made into tuples and members into values; arrays stay the same ones."""
+    """A lowered argument: objects become tuples, members become values, and arrays are the same objects."""
     if isinstance(item, enum.Enum):
-        base = member_of(type(item)).base  # what the values of all members become
+        base = member_of(type(item)).base  # the common type of all members' values
         return numeric.cast(item.value, base) if isinstance(base, np.dtype) else plain(item.value)
     if (fields := fields_of(type(item))) is not None:
         return tuple(plain(getattr(item, name)) for name in fields)
@@ -107,7 +107,7 @@ def plain(item: object) -> object:
 
 
 def constant(item: object) -> ast.expr:
-    """An expression of what `plain` gives of a captured object."""
+    """An expression of a captured object as `plain` lowers it."""
     if isinstance(item, tuple):
         return ast.Tuple([constant(part) for part in item], ast.Load())
     if isinstance(item, np.generic):
@@ -129,7 +129,7 @@ def of_times(op: str, left: np.dtype, right: np.dtype) -> np.dtype:
 
 
 class ObjectTyper:
-    """The part of `typed_rewrite.Typer` for what is said above."""
+    """The part of `typed_rewrite.Typer` for the module's constructs."""
 
     def captured(self, name: str) -> tuple[Type, ast.expr]:
         """A name of the module that holds an object."""
@@ -146,7 +146,7 @@ class ObjectTyper:
     # Operators.
 
     def object_binary(self, op: str, left: tuple, right: tuple, node: ast.BinOp) -> tuple[Type, ast.expr] | None:
-        """An operator on what is not a number or a plain tuple; None if neither operand is."""
+        """An operator with an operand that is neither a number nor a plain tuple; None if there is no such operand."""
         (one, a), (two, b) = left, right
         for ty in (one, two):
             if isinstance(ty, Named) and ty.kind == "vector":
@@ -161,7 +161,7 @@ class ObjectTyper:
         return None
 
     def vector_binary(self, node: ast.BinOp, left: tuple, right: tuple) -> tuple[Type, ast.expr]:
-        """Number by number; the result has the first vector's type."""
+        """Elementwise; the result has the first vector's type."""
         vector = next(ty for ty, _ in (left, right) if isinstance(ty, Named))
         held, lanes = [], []
         for ty, value in (left, right):
@@ -202,7 +202,7 @@ class ObjectTyper:
         return numeric.result_type(op, *types), ast.BinOp(wide(one, a), node.op, wide(two, b))
 
     def object_links(self, op: ast.cmpop, one: Type, two: Type) -> bool | None:
-        """Whether what is compared is no plain numbers, and may be compared; None if it is numbers or tuples."""
+        """Whether operands that are no plain numbers may be compared; None for numbers and tuples."""
         if NONE in (one, two):
             if not isinstance(op, (ast.Is, ast.IsNot)):
                 raise TypeError("None is compared by `is`")
@@ -212,7 +212,7 @@ class ObjectTyper:
     # Attributes and subscripts.
 
     def object_attribute(self, node: ast.Attribute) -> tuple[Type, ast.expr] | None:
-        """A member of an enum, a field of an object or a record; None for what is neither."""
+        """A member of an enum, a field of an object or a record; None for anything else."""
         if isinstance(node.value, ast.Name) and node.value.id not in self.env:
             cls = self.functions.names.get(node.value.id)
             if isinstance(cls, type) and issubclass(cls, enum.Enum):
@@ -262,7 +262,7 @@ class ObjectTyper:
         return None
 
     def lane_places(self, ty: Array, value: ast.expr, index: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
-        """Where the numbers of an element of an array of vectors are."""
+        """The indices of the numbers of an element of an array of vectors."""
         taken, index = self.index(index)
         if taken != 1 or ty.ndim != 1 or not isinstance(value, ast.Name):
             raise TypeError("a part of an array of vectors")
@@ -298,7 +298,7 @@ class ObjectTyper:
 
     @staticmethod
     def cast_brain(target: str, value: ast.expr) -> tuple[Type, ast.expr]:
-        """A cast of a bfloat16; `float` keeps it."""
+        """A cast of a bfloat16; `float` returns it unchanged."""
         if target == "float":
             return BRAIN, value
         dtype = {"bool": BOOL, "int": INT64}.get(target) or np.dtype(target.removeprefix("np.").rstrip("_"))
@@ -408,7 +408,7 @@ class ObjectTyper:
         raise TypeError(func.attr)
 
     def sums_differ(self, name: str, ty: Type) -> bool:
-        """Whether a sum is the oracle's own: of complex numbers, and of float16, which are added as float32."""
+        """Whether the oracle has its own function for a sum: of complex numbers, and of float16, added as float32."""
         if not isinstance(ty, Array) or not isinstance(ty.dtype, np.dtype) or not self.functions.further_sums:
             return False
         return ty.dtype.kind == "c" or ty.dtype == np.dtype("float16")
@@ -430,7 +430,7 @@ class ObjectTyper:
         return dtype, ast.Call(ast.parse(f"np.{name}", mode="eval").body, [value], [])
 
     def of_items(self, target: str, node: ast.expr) -> tuple[Type, ast.expr] | None:
-        """`any`, `all`, `sum`, `min` and `max` of a tuple, or of what a comprehension gives."""
+        """`any`, `all`, `sum`, `min` and `max` of a tuple or a comprehension."""
         if isinstance(node, ast.GeneratorExp) and target in ("any", "all"):
             return self.first_that(node, lambda item: item, ends=target == "any")
         if isinstance(node, ast.GeneratorExp):
@@ -467,7 +467,7 @@ class ObjectTyper:
     # Statements.
 
     def stores_object(self, target: ast.expr, place: Type, ty: Type) -> bool:
-        """Whether an element takes what is no number; TypeError if it does not."""
+        """Whether a store of a value that is no number was handled; TypeError if the element cannot hold it."""
         if self.stores_text(place, ty):
             return True
         if isinstance(place, Record):

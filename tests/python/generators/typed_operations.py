@@ -41,7 +41,7 @@ TOGETHER = tuple(f"reduce_{name}_sync" for name in ("add", "min", "max", "and", 
 
 
 class OperationTyper:
-    """The part of `typed_rewrite.Typer` for what is said above."""
+    """The part of `typed_rewrite.Typer` for the module's constructs."""
 
     def operation(self, target: str, node: ast.Call) -> tuple[Type, ast.expr] | None:
         """A call of one of these; None for other functions."""
@@ -84,7 +84,7 @@ class OperationTyper:
 
     @staticmethod
     def word(name: str, types: list[np.dtype]) -> np.dtype:
-        """The type of a function of bits or numbers, whose arguments have just the types that it takes."""
+        """The type of a function of bits or numbers. Arguments must have the exact types of its parameters."""
         if name == "selp":
             if types[0] != BOOL or types[1] != types[2]:
                 raise TypeError("selp of several types")
@@ -143,7 +143,7 @@ class OperationTyper:
 
 
 def carried(ty: Type) -> bool:
-    """Whether a shuffle takes it: numbers, and tuples of them."""
+    """Whether a type can be shuffled: numbers, and tuples of them."""
     if isinstance(ty, tuple):
         return bool(ty) and all(carried(item) for item in ty)
     return isinstance(ty, np.dtype) and ty.kind in "iufcb"

@@ -1,7 +1,7 @@
 """Types values that are None on some paths, for `typed_rewrite.py`: a test says whether a variable is None.
 
-The oracle has the very values, None among them; what computes with one goes through `cuda.own_there`, which ends the
-thread.
+The oracle has the same values, including None. A value that is used in a computation goes through `cuda.own_there`,
+which ends the thread if it is None.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def facts_of(test: ast.expr, holds: bool) -> list[tuple[str, bool]]:
 
 
 class OptionalTyper:
-    """The part of `typed_rewrite.Typer` for what is said above."""
+    """The part of `typed_rewrite.Typer` for the module's constructs."""
 
     def narrow(self, facts: list[tuple[str, bool]]) -> dict[str, tuple[Type, Type]]:
-        """Takes variables as what a test says of them; the types that they had, and have."""
+        """Narrows the types of variables by the result of a test. Returns their types before and after."""
         found: dict[str, tuple[Type, Type]] = {}
         for name, is_none in facts:
             if self.env is not None and isinstance(ty := self.env.get(name), Optional):
@@ -52,7 +52,7 @@ class OptionalTyper:
         return found
 
     def narrowed(self, facts: list[tuple[str, bool]], function: Callable, *args: object) -> object:
-        """What a function gives that runs only where a test has said something; then variables are what they were."""
+        """Calls a function with variables narrowed by a test, and restores their types."""
         changed = self.narrow(facts)
         result = function(*args)
         for name, (before, after) in changed.items():
@@ -66,7 +66,7 @@ class OptionalTyper:
         return (BOOL, new) if isinstance(ty, (Optional, Text)) else self.as_number(ty, new, node)
 
     def given(self, node: ast.expr) -> tuple[Type, ast.expr]:
-        """An item, a field or an argument, which is passed on as it is: the thread would not end where it is None."""
+        """An item, a field or an argument. It must not be None on some paths only."""
         ty, new = self.expr_or_none(node)
         if isinstance(ty, Optional):
             raise TypeError("what may be None in something else")

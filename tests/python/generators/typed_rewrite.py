@@ -1,14 +1,14 @@
-"""Writes a kernel's types down in its source: each value that a join converts is converted by a call.
+"""Makes a kernel's types explicit in its source: each value that a join converts is converted by a call.
 
 The oracle sees values, not types. `elaborate` infers the type that each variable has at each point by Numba's rules
-(promotion for operators, unification where paths meet) and gives an equal module in which every path converts its
-variables itself: at the ends of branches, before and at the end of loops, at `break` and `continue`, in conditional
-expressions and at `return`. Device functions get a copy for each set of argument types. The oracle runs that text with
-the types that weft must give; weft runs it, too, as a second check.
+(promotion for operators, unification where paths join) and returns an equivalent module in which every path converts
+its variables itself: at the ends of branches, before and at the end of loops, at `break` and `continue`, in conditional
+expressions and at `return`. Device functions get a copy for each set of argument types. The oracle runs that source
+with the types that weft must infer; weft runs it, too, as a second check.
 
-A variable that is first assigned in a loop or a branch, and may have no value where paths meet, is followed if
-`Functions.kept` names it: until its type is known, what is computed from it is left out, as weft does in a loop's first
-trials. Where it has no value it gets a zero, so that every path has the variables that the others have.
+A variable that is first assigned in a loop or a branch, and may have no value where paths join, is tracked if
+`Functions.kept` names it. Until its type is known, expressions that depend on it are skipped, as weft does in the first
+iterations of inference over a loop. Where it has no value it gets a zero, so that all paths have the same variables.
 
 A condition that is constant at compile time (`typed_constants.py`) drops the branch that is not taken, with its types.
 
@@ -69,7 +69,7 @@ from generators.typed_values import (
 
 
 class Undecided(TypeError):
-    """A variable's type depends on a condition inside an expression: weft follows it, this module does not."""
+    """A variable's type depends on a condition inside an expression. weft supports this; this module does not."""
 
 
 METHODS = {kind: f"expr_{kind.__name__}" for kind in ast.expr.__subclasses__()}
@@ -94,12 +94,12 @@ class Typer(
         self.loops: list[tuple[list, list]] = []  # (environment, list for conversions) of each break and continue
         self.returns: list[tuple[Type, ast.Return]] = []
         self.exits: list[tuple[Env, ast.Return]] = []  # and the variables there
-        self.unknown = False  # whether something was left out, since a variable has no type yet
+        self.unknown = False  # whether an expression was skipped, because a variable has no type yet
 
     # Expressions: the type, and the expression with conversions.
 
     def expr(self, node: ast.expr) -> tuple[Type, ast.expr]:
-        """The type of an expression, and the expression written out. Where its value is None, the thread ends."""
+        """The type of an expression, and the expression with conversions. Where its value is None, the thread ends."""
         ty, new = self.expr_or_none(node)
         return (ty.of, own("there", new)) if isinstance(ty, Optional) else (ty, new)
 
@@ -121,7 +121,7 @@ class Typer(
 
     @staticmethod
     def as_number(ty: Type, new: ast.expr, node: ast.expr) -> tuple[np.dtype, ast.expr]:
-        """What is a number."""
+        """An expression that must be a number."""
         ty = number_of(ty)
         if not isinstance(ty, np.dtype) or ty.kind in "mM":
             raise TypeError(f"{ty} is no number")
@@ -272,7 +272,7 @@ class Typer(
         return result, after
 
     def perhaps(self, function):
-        """What `function` gives, which may not be evaluated, and whether it leaves all that is known as it was."""
+        """The result of `function`, which may not be evaluated, and whether it leaves the known constants unchanged."""
         result, after = self.way(function)
         before = self.env
         self.env = meet(before, before, after)
@@ -316,7 +316,7 @@ class Typer(
             arm = node.body if taken else node.orelse
             ty, new = self.expr_or_none(arm)
             node.known = known(arm)
-            none = ast.Constant(0)  # what is not taken
+            none = ast.Constant(0)  # the operand that is not taken
             return ty, ast.IfExp(test, *((new, none) if taken else (none, new)))
         ((a, body), then), ((b, orelse), other) = (
             self.way(lambda arm=arm, holds=holds: self.narrowed(facts_of(node.test, holds), self.expr_or_none, arm))
@@ -477,7 +477,7 @@ class Functions:
         self.special: dict[tuple, tuple[str, Type]] = {}
         self.written: list[ast.FunctionDef] = []
         self.temporaries = itertools.count()
-        self.open: dict[tuple, tuple[str, Type]] = {}  # those that are being typed, with what they seem to return
+        self.open: dict[tuple, tuple[str, Type]] = {}  # those that are being typed, with their provisional return types
         self.recursive: set[tuple] = set()  # those of them that were called meanwhile
         self.further_atomics = True  # beside `add` on 32 and 64 bits
         self.further_sums = True  # of complex numbers and float16
@@ -499,7 +499,7 @@ class Functions:
         return self.special[key]
 
     def least(self, key: tuple, special: str) -> tuple[list, Type]:
-        """The body of a copy and what it returns: if it calls itself, first found from the ways that do not."""
+        """The body and return type of a copy. For a recursive function, the paths without recursion are typed first."""
         name, types = key
         source, assumed = self.sources[name], UNKNOWN
         for _ in range(9):
@@ -526,7 +526,7 @@ class Functions:
         raise TypeError(f"{name} calls itself with new argument types each time")
 
     def guesses(self) -> bool:
-        """Whether what some function returns is not known yet."""
+        """Whether some function's return type is not known yet."""
         return any(found is UNKNOWN for _, found in self.open.values())
 
     def lift(

@@ -1,9 +1,9 @@
-"""Types what loops go over, and functions inside of functions, for `typed_rewrite.py`.
+"""Types iterables and nested functions, for `typed_rewrite.py`.
 
 `range`, `enumerate`, `zip` and `reversed` are values. A loop over a tuple of several types is a loop over the numbers
 of its items, with a body for each of them. A comprehension is a tuple of the values of its iterations. `match` is a
-chain of `if`. A `lambda` or an inner function is a device function that takes what it reads of the function around it
-as further arguments, with their values as far as those are known; its defaults are evaluated where it is defined.
+chain of `if`. A `lambda` or an inner function is a device function that takes captured variables as further arguments,
+with their values if those are constants; its defaults are evaluated where it is defined.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def item_type(ty: Type) -> Type | None:
 
 @dataclasses.dataclass
 class Items:
-    """What a loop with a body for each item goes over: an item's expression by its number."""
+    """The iterable of a loop with a body for each item: maps an item's number to its expression."""
 
     count: int
     at: object  # a function of the number
@@ -80,7 +80,7 @@ class Items:
 
 
 class SequenceTyper:
-    """The part of `typed_rewrite.Typer` for what is said above."""
+    """The part of `typed_rewrite.Typer` for the module's constructs."""
 
     def temporary(self, stem: str) -> str:
         return f"_{stem}{next(self.functions.temporaries)}"
@@ -134,7 +134,7 @@ class SequenceTyper:
         return [assigned(name, value), self.loop(node, start)]
 
     def for_each(self, node: ast.For) -> list:
-        """A loop whose items differ in type: an iteration is a choice among bodies."""
+        """A loop whose items differ in type: each iteration selects one of the bodies."""
         out: list = []
         items = self.items(node.iter, out)
         if items.count > MOST_TURNS:
@@ -156,7 +156,7 @@ class SequenceTyper:
         return out
 
     def items(self, node: ast.expr, out: list) -> Items:
-        """The items of what tuples are made into; `out` gets statements that evaluate it."""
+        """The items of an iterable that is converted to a tuple; `out` gets statements that evaluate it."""
         target = dotted(node.func) if isinstance(node, ast.Call) else ""
         if target == "enumerate":
             over = self.items(node.args[0], out)
@@ -302,7 +302,7 @@ class SequenceTyper:
         return found
 
     def items_of(self, node: ast.expr) -> list[ast.expr]:
-        """The items of what a comprehension goes over."""
+        """The items of a comprehension's iterable."""
         if isinstance(node, ast.Tuple):
             if not all(isinstance(item, (ast.Constant, ast.Name)) for item in node.elts):
                 raise TypeError("a comprehension over what is computed")
@@ -400,17 +400,17 @@ class SequenceTyper:
             read = load(name)
             given[name] = self.given(read)
             values.append(None if name in function.assigned else known(read))
-            if isinstance(given[name][0], Closure):  # it is all known: what it reads is captured beside it
+            if isinstance(given[name][0], Closure):  # a constant: the variables that it reads are captured too
                 given[name] = given[name][0], ast.Constant(0)
         names = [*own, *function.captures]
         types = tuple(given[name][0] for name in names)
         special, result, after = self.functions.lift(function, names, types, tuple(values))
-        # Arguments are evaluated in their order; defaults and what is captured are read after them.
+        # Arguments are evaluated in their order, before defaults and captured variables are read.
         order += [name for name in names if name not in order]
         call = ast.Call(load(special), [], [ast.keyword(name, given[name][1]) for name in order])
         if not function.assigned:
             return result, call
-        # It gives its result and the values of what it assigned.
+        # It returns its result and the values of the variables that it assigned.
         held = self.temporary("n")
         parts: list[ast.expr] = [ast.NamedExpr(ast.Name(held, ast.Store()), call)]
         for at, (name, ty) in enumerate(zip(function.assigned, after, strict=True), 1):
@@ -499,7 +499,7 @@ def tests_of(pattern: ast.pattern, subject: ast.expr, ty: Type) -> list[ast.expr
 
 
 class Renamed(ast.NodeTransformer):
-    """Puts expressions where variables are read."""
+    """Replaces reads of variables by expressions."""
 
     def __init__(self, places: dict[str, ast.expr]) -> None:
         self.places = places
@@ -509,7 +509,7 @@ class Renamed(ast.NodeTransformer):
 
 
 def unpacked(target: ast.expr, item: ast.expr) -> Iterator[tuple[str, ast.expr]]:
-    """What the names of a target stand for."""
+    """The expressions that the names of a target are bound to."""
     if isinstance(target, ast.Name):
         yield target.id, item
         return
@@ -532,7 +532,7 @@ class Same:
 
 
 def returned(name: str, typer: object) -> Type:
-    """What a function returns whose body was typed; its returns are converted."""
+    """The return type of a function whose body was typed. Converts the values of its returns."""
     result = unify(*(ty for ty, _ in typer.returns)) if typer.returns else NOTHING
     if typer.returns and typer.env is not None:
         raise TypeError(f"{name} returns a value in some places only")

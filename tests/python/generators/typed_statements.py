@@ -32,7 +32,7 @@ FREE_WALKS = 24
 
 
 class StatementTyper:
-    """The part of `typed_rewrite.Typer` for statements, which are written out; lists among them are filled later."""
+    """The part of `typed_rewrite.Typer` for statements. The lists among the resulting statements are filled later."""
 
     def block(self, statements: list[ast.stmt]) -> list:
         out: list = []
@@ -50,7 +50,7 @@ class StatementTyper:
                     for name in names:
                         if isinstance(name.ctx, ast.Store):
                             bind(self.env, name.id, UNKNOWN)
-                if isinstance(statement, ast.FunctionDef):  # of defaults that have no type yet
+                if isinstance(statement, ast.FunctionDef):  # whose defaults have no type yet
                     bind(self.env, statement.name, UNKNOWN)
         return out
 
@@ -105,7 +105,7 @@ class StatementTyper:
         return ast.Assign([self.store(target, ty, known(node.value)) for target in node.targets], value)
 
     def fits(self, target: ast.expr, ty: Type) -> None:
-        """An element or a view takes numbers, a view a view of as many dimensions too, but nothing real a complex."""
+        """Checks a store: a number to an element or view, or a view to a view of that rank; no complex to a real."""
         if isinstance(target, ast.Tuple) and isinstance(ty, tuple):
             for pair in zip(target.elts, ty, strict=False):
                 self.fits(*pair)
@@ -131,7 +131,7 @@ class StatementTyper:
         read = read_of(node.target)
         before, both = dict(self.env), ast.BinOp(read, node.op, node.value)
         ty, value = self.expr(both)
-        if not isinstance(value, ast.BinOp) or ty is BRAIN:  # the operator became more than one
+        if not isinstance(value, ast.BinOp) or ty is BRAIN:  # one operator became several
             if not isinstance(node.target, ast.Name):
                 raise TypeError("an index that would be evaluated twice")
             return ast.Assign([self.store(node.target, ty, known(both))], value)
@@ -237,7 +237,7 @@ class StatementTyper:
         return ast.Assert(test, node.msg)
 
     def stmt_Raise(self, node):
-        """The thread ends; what is raised is known."""
+        """The thread ends; the exception is a constant."""
         self.env = None
         return ast.Assert(ast.Constant(False))
 

@@ -19,7 +19,7 @@ def letter(ty: Text) -> Type:
 
 
 class TextTyper:
-    """The part of `typed_rewrite.Typer` for what is said above."""
+    """The part of `typed_rewrite.Typer` for the module's constructs."""
 
     def text_item(self, ty: Text, value: ast.expr, index: ast.expr) -> tuple[Type, ast.expr]:
         """A letter, or a slice whose bounds are constants from the start on."""
@@ -41,7 +41,7 @@ class TextTyper:
         return []
 
     def text_call(self, target: str, node: ast.Call) -> tuple[Type, ast.expr] | None:
-        """`ord` and `len` of a text."""
+        """`ord` and `len` of a string."""
         if target not in ("ord", "len"):
             return None
         before = dict(self.env)
@@ -54,7 +54,7 @@ class TextTyper:
         return None
 
     def stores_text(self, place: Type, ty: Type) -> bool:
-        """Whether an element takes a text."""
+        """Whether an element can hold a string."""
         if isinstance(place, Array) and isinstance(place.dtype, Text):
             place = place.dtype
         if not (isinstance(place, Text) or isinstance(ty, Text)):

@@ -73,7 +73,7 @@ class Record:
 
 
 def of_field(dtype: np.dtype) -> Type:
-    """The type of what a field holds."""
+    """The type of a field's value."""
     inner = Record(dtype.base) if dtype.base.names else dtype.base
     return Array(inner, len(dtype.shape)) if dtype.shape else inner
 
@@ -117,7 +117,7 @@ def number_of(ty: Type) -> Type:
 
 @dataclasses.dataclass(frozen=True)
 class Sequence:
-    """The type of a `range`, `enumerate`, `zip` or `reversed`, by those of what it goes over."""
+    """The type of a `range`, `enumerate`, `zip` or `reversed`, from those of its arguments."""
 
     kind: str
     parts: tuple[Type, ...]
@@ -145,7 +145,7 @@ class Optional:
 
 @dataclasses.dataclass(frozen=True)
 class Text:
-    """The type of a text: `U` for a `str`, `S` for `bytes`."""
+    """The type of a string: `U` for a `str`, `S` for `bytes`."""
 
     kind: str
 
@@ -164,7 +164,7 @@ class Unknown(TypeError):
     """The variable has no type yet: a later iteration of a loop gives it one."""
 
 
-UNKNOWN = Maybe(None)  # the type of what is computed from such a variable
+UNKNOWN = Maybe(None)  # the type of an expression that depends on such a variable
 Type: TypeAlias = (
     "np.dtype | Array | Record | Member | Only | Sequence | Closure | Maybe | Optional | Text | tuple[Type, ...]"
 )
@@ -229,7 +229,7 @@ def merge(*types: Type) -> Type:
 
 
 def join(kept: set[str], *envs: Env) -> Env:
-    """The variables that every reached point has, with their common types; of those in `kept`, those of any point."""
+    """The variables of all reached points with their common types; those in `kept` need only be at one point."""
     reached = [env for env in envs if env is not None]
     if not reached:
         return None
@@ -239,7 +239,7 @@ def join(kept: set[str], *envs: Env) -> Env:
 
 
 def sometimes(names: set[str], envs: list[dict[str, Type]]) -> dict[str, Type]:
-    """Those of some variables that some of the points have."""
+    """The variables among some names that at least one point has."""
     if not names:
         return {}
     found = {name: [env[name] for env in envs if name in env] for name in sorted(names)}
@@ -376,7 +376,7 @@ def load(name: str) -> ast.expr:
 
 
 def read_of(target: ast.expr) -> ast.expr:
-    """The expression that reads what a target stands for."""
+    """The expression that reads a target."""
     match target:
         case ast.Name(id=name):
             return load(name)
