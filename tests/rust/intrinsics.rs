@@ -1,8 +1,8 @@
-//! Every row of the table of intrinsics, with every signature, compiles for a GPU and for the host, and its PTX holds the
-//! mnemonic of the row.
+//! Compiles every row of the table of intrinsics, with every signature, for a GPU and for the host, and checks that the
+//! PTX contains the row's mnemonic.
 //!
-//! For each signature a kernel is written that calls the name with arguments of its types and stores what comes back;
-//! it goes the way that a user's file goes.
+//! For each signature, the test writes a kernel that calls the function with arguments of the signature's types and
+//! stores the result. It compiles the kernel with the command, like a user's file.
 
 use std::{
     env, fs,
@@ -17,12 +17,12 @@ use weft_compiler::intrinsics::{Arg, Intrinsic, Lowering, More, Ptx, Returns, Si
 
 use crate::support::emit;
 
-/// Whether only the code of a GPU has it, for a debugger.
+/// Whether the function exists only on GPUs, for debuggers.
 fn is_for_debuggers(row: &Intrinsic) -> bool {
     row.path == "builtins.breakpoint"
 }
 
-/// A kernel that calls a name once for each signature: its text and its own signature.
+/// A kernel that calls a function once for each signature: its source and its own signature.
 fn kernel_for(row: &Intrinsic, signatures: &[Signature]) -> (String, String) {
     let mut types = Vec::new();
     let mut params = Vec::new();
@@ -55,7 +55,7 @@ fn call(
         let ty = match arg {
             Arg::Scalar(scalar) => scalar.name().to_owned(),
             Arg::Complex(complex) => complex.to_string(),
-            // Functions for two dimensions are marked.
+            // This function requires two dimensions.
             Arg::Array(number) if row.path == "numpy.trace" => format!("{}[:, ::1]", number.name()),
             Arg::Array(number) => format!("{}[::1]", number.name()),
             Arg::Records(fields) => {
@@ -81,7 +81,7 @@ fn call(
         args.push(format!("a{number}_{index}"));
     }
     let attribute = matches!(row.lowering, Lowering::Register(_));
-    // Functions with as many results as elements write them to an array.
+    // Functions that return one value per element write them to an array.
     let running = matches!(row.lowering, Lowering::Whole(of) if matches!(of.more, More::Running(_)));
     if running {
         args.push(format!("out=r{number}_0"));
@@ -119,13 +119,14 @@ fn call(
     }
 }
 
-/// Compiles kernels that call a row with each of its signatures; gives how many there were, and what is wrong.
+/// Compiles kernels that call a row with each of its signatures. Returns the number of compiled signatures, and the
+/// errors.
 fn compiled(row: &'static Intrinsic, folder: &Path) -> (usize, Vec<String>) {
     let (mut n_compiled, mut faults) = (0, Vec::new());
     let mnemonics = row.mnemonics();
     let is_operation = matches!(row.lowering, Lowering::Op(_));
     assert_eq!(is_operation, row.ptx == Ptx::Operation, "{}", row.path);
-    // One kernel a signature where each must hold the mnemonic; else one for all.
+    // One kernel per signature if each must contain the mnemonic, else one kernel for all.
     let size = if mnemonics.is_empty() { row.signatures.len().max(1) } else { 1 };
     for (index, signatures) in row.signatures.chunks(size).enumerate() {
         let (text, sig) = kernel_for(row, signatures);
@@ -180,7 +181,7 @@ fn rows_are_whole_and_unique() {
     for (index, row) in rows().enumerate() {
         assert!(!row.doc.is_empty() && row.doc.ends_with('.'), "{}: the doc is no sentence", row.path);
         assert!(!rows().take(index).any(|other| other.path == row.path), "{} stands twice", row.path);
-        // Names with code of their own may take what is no number or array.
+        // Functions with custom lowering may take arguments other than numbers and arrays.
         let own = matches!(row.lowering, Lowering::Custom(_) | Lowering::Coop(_));
         assert!(own || !row.signatures.is_empty(), "{}: no signature", row.path);
     }

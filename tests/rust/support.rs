@@ -1,4 +1,4 @@
-//! Helpers of several tests: the repository's files, the command, and snapshots.
+//! Helpers shared by tests: the repository's files, the command, and snapshots.
 
 use std::{
     fs,
@@ -17,8 +17,8 @@ pub(crate) fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The files below some folders of the repository with an extension, as paths from the root with `/`, sorted. Built or
-/// installed files do not count.
+/// The files with an extension below some folders of the repository, as sorted paths relative to the root. Build
+/// outputs and installed files are excluded.
 pub(crate) fn files(folders: &[&str], extension: &str) -> Vec<String> {
     let mut found = Vec::new();
     for folder in folders {
@@ -59,7 +59,7 @@ pub(crate) struct Ran {
     pub(crate) stderr: String,
 }
 
-/// Calls `weft` as a user in `tests/` does, with no environment.
+/// Calls `weft` in `tests/` with an empty environment.
 pub(crate) fn weft(arguments: &[&str]) -> Ran {
     let surroundings = Surroundings { variable: |_| None, ..Surroundings::default() };
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
@@ -69,13 +69,13 @@ pub(crate) fn weft(arguments: &[&str]) -> Ran {
     Ran { code, stdout, stderr }
 }
 
-/// One form of a file's kernel for one target, or what the command says is wrong. The math library is the embedded one,
-/// so that a machine's own libdevice changes nothing. A warning counts as a fault.
+/// One output form of a file's kernel for one target, or the command's diagnostics. It uses the built-in math library,
+/// so the result does not depend on an installed libdevice. A warning counts as an error.
 pub(crate) fn emit(file: &str, kernel: &str, sig: Option<&str>, target: &str, form: &str) -> Result<String, String> {
     emit_for(file, kernel, sig, None, &[], target, form)
 }
 
-/// The same of what other programs see with an ABI, and for launches with assumptions, as a test's header names them.
+/// The same with an ABI for other programs and with assumptions about launches, as in a test's header.
 pub(crate) fn emit_for(
     file: &str,
     function: &str,
@@ -106,7 +106,7 @@ pub(crate) fn stem(path: &str) -> &str {
     Path::new(path).file_stem().and_then(|stem| stem.to_str()).expect("the path names a file")
 }
 
-/// Compares a text with its snapshot in `tests/snapshots/`, below the source that it was made from.
+/// Compares an output with its snapshot in `tests/snapshots/`. The snapshot begins with the source.
 pub(crate) fn assert_snapshot(name: &str, source: &str, title: &str, text: &str) {
     let mut settings = insta::Settings::clone_current();
     settings.remove_snapshot_suffix();

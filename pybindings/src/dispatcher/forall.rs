@@ -17,7 +17,7 @@ use crate::{
     errors,
 };
 
-/// What `kernel.forall(ntasks, tpb, stream, sharedmem)` gives: calling it with arguments launches.
+/// The result of `kernel.forall(ntasks, tpb, stream, sharedmem)`. Calling it with arguments launches the kernel.
 ///
 /// >>> x = cuda.to_device(np.ones(1000))
 /// >>> scale.forall(x.size)(x, 2.0)
@@ -56,7 +56,7 @@ impl ForAll {
     }
 }
 
-/// An argument that is an integer.
+/// An argument that must be an integer.
 fn integer(value: &Bound<'_, PyAny>, name: &str) -> PyResult<i64> {
     value.extract().map_err(|error: PyErr| {
         let message = format!("{name} must be an integer, got {value}");
@@ -79,7 +79,7 @@ impl ForAll {
         let args = dispatcher.get().complete(args, kwargs)?;
         let extended = around::extend(dispatcher, &args, self.stream.as_ref())?;
         let block = if self.thread_per_block == 0 && devices::interprets() {
-            // Nothing is compiled that could say how many fit.
+            // Nothing is compiled, so the occupancy is unknown.
             USUAL_BLOCK
         } else if self.thread_per_block == 0 {
             let mut arguments = Arguments::default();
@@ -88,8 +88,8 @@ impl ForAll {
             let resolved = Dispatcher::resolve(dispatcher, &arguments)?;
             let overload = &resolved.overload;
             if self.sharedmem == 0 && overload.made().is_none() {
-                // A block of this size has the registers for any code: a GPU has 2^16 for a block, and at most 255 for
-                // a thread. The variant that the launch runs is then the only one compiled.
+                // Every kernel can run with this block size: a GPU has 2^16 registers per block, and a thread has at
+                // most 255. This avoids compiling a second variant only to query its occupancy.
                 overload.kernel.max_threads.unwrap_or(USUAL_BLOCK).clamp(1, USUAL_BLOCK)
             } else {
                 let loaded = overload.loaded(py)?;

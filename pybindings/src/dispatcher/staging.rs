@@ -1,9 +1,9 @@
 //! Stages host arrays: copies them to memory that the kernel can access, and back.
 //!
-//! Each array has a compact buffer of its own, unless the device uses it in place, or small arrays share a buffer to be
-//! copied together. If arrays of one launch share elements and some of these are written, they have one common buffer,
-//! a copy of the memory range that contains them, or all are used in place: a write through one is visible through the
-//! others, and no write is lost when copying back.
+//! By default each array has its own compact buffer. The exceptions are arrays that the device uses in place, and small
+//! arrays, which share a buffer so that one copy transfers them all. If arrays of one launch share elements and some of
+//! these are written, they get one common buffer, a copy of the memory range that contains them, or all are used in
+//! place. A write through one is then visible through the others, and no write is lost when copying back.
 
 use std::{any::Any, ops::Range, sync::Arc};
 
@@ -27,53 +27,55 @@ use crate::{
     devices, errors,
 };
 
-/// A memory range that is copied as a whole keeps its address modulo this, so that its elements keep their alignment.
+/// A memory range that is copied as a whole keeps its address modulo this value, which preserves the alignment of its
+/// elements.
 const ALIGN: u64 = 64;
-/// How much work it may be to find out whether two arrays share elements, as `numpy.shares_memory` counts it: rows, columns
-/// and fields take a few steps.
+/// The `max_work` limit of `numpy.shares_memory` for deciding whether two arrays share elements. Rows, columns and
+/// fields need little work.
 const MOST_WORK: u32 = 10_000;
 
-/// The least size in bytes at which reading an array in place is tried.
+/// The minimum size in bytes for reading an array in place.
 pub(super) const LARGE: usize = 256 << 10;
-/// The same of one that the kernel writes: for the first of them the kernel is compiled once more.
+/// The minimum size in bytes for writing an array in place. The first such array requires another compilation of the
+/// kernel.
 const LARGE_WRITTEN: usize = 1 << 20;
 
-/// The host arrays of a launch where the kernel finds them.
+/// The host arrays of a launch, in memory that the kernel can access.
 #[derive(Default)]
 pub(super) struct Staging {
     pub(super) staged: Vec<Staged>,
-    /// Those that it writes in place.
+    /// The arrays that the kernel writes in place.
     pub(super) written: Vec<Written>,
-    /// What lets it read past the end of tensors of other libraries.
+    /// Guards that allow the kernel to read past the end of tensors of other libraries.
     _rooms: Rooms,
 }
 
 impl Staging {
-    /// Holds what lets a kernel read past the end of tensors.
+    /// A staging that only holds guards for reading past the end of tensors.
     pub(super) fn holding(rooms: Rooms) -> Self {
         Self { _rooms: rooms, ..Self::default() }
     }
 }
 
-/// Where the kernel finds elements of host arrays.
+/// The location of elements of host arrays during the launch.
 pub(super) enum Staged {
     /// In device memory.
     Copied {
         /// The memory.
         buffer: Arc<dyn Buffer>,
-        /// The arrays with elements in it.
+        /// The arrays whose elements are in the buffer.
         members: Vec<Member>,
     },
-    /// In device memory, small ones side by side.
+    /// In device memory, several small arrays in one buffer.
     Packed {
         /// The memory.
         buffer: Arc<dyn Buffer>,
-        /// The arrays with elements in it.
+        /// The arrays whose elements are in the buffer.
         members: Vec<Member>,
     },
-    /// Where they are.
+    /// In host memory, used in place.
     InPlace {
-        /// Guards that let the kernel read past their ends.
+        /// Guards that allow the kernel to read past their ends.
         _rooms: Rooms,
     },
 }
@@ -82,11 +84,11 @@ pub(super) enum Staged {
 pub(super) struct Member {
     /// Index into the launch's host arrays.
     host: usize,
-    /// Where its first element is in the buffer.
+    /// The offset of its first element in the buffer.
     offset: u64,
     /// A compact copy of the elements in host memory, and its object.
     copy: Option<(HostArray, Py<PyAny>)>,
-    /// The kernel may have written it.
+    /// Whether the kernel may have written it.
     copy_out: bool,
 }
 
@@ -95,24 +97,26 @@ pub(super) struct Member {
 struct Need {
     /// Index into the launch's host arrays.
     host: usize,
-    /// The kernel may write it.
+    /// Whether the kernel may write it.
     writes: bool,
-    /// The kernel may not write it, whatever the array allows, and no copy was requested.
+    /// Whether the kernel contains no write to it, and no copy was requested. The array's own read-only flag does not
+    /// count.
     is_only_read: bool,
     copy_in: bool,
     copy_out: bool,
-    /// The address range of its elements; empty if it is a copy of its own in any case.
+    /// The address range of its elements. It is empty if the array always gets its own copy.
     span: Range<u64>,
 }
 
-/// The host arrays of a launch that its kernel uses: those that are copied together, or stay in place together.
+/// The host arrays of a launch that its kernel uses, in groups. The arrays of a group are copied as one range, or are
+/// all used in place.
 pub(super) struct Plan(Vec<Vec<Need>>);
 
-/// Finds out what a kernel needs of the host arrays of a launch.
+/// Determines how a launch's host arrays are staged.
 ///
 /// # Errors
 ///
-/// `ValueError` for arrays that it cannot have.
+/// `ValueError` for arrays that a kernel cannot use.
 pub(super) fn plan(dispatcher: &Bound<'_, Dispatcher>, resolved: &Resolved, arguments: &Arguments) -> PyResult<Plan> {
     let needs = needs(dispatcher, resolved, &arguments.hosts)?;
     check_in_place(dispatcher.get(), resolved, arguments, &needs)?;
@@ -125,8 +129,8 @@ impl Plan {
         self.0.iter().any(|group| is_written_in_place(hosts, group))
     }
 
-    /// Brings the host arrays to where the kernel reaches them, and puts their addresses into their cells. With
-    /// `is_checked` the kernel bounds-checks its stores.
+    /// Copies the host arrays to memory that the kernel can access, unless they are used in place, and stores their
+    /// addresses in their cells. `is_checked`: the kernel bounds-checks its stores.
     pub(super) fn stage(
         self,
         dispatcher: &Bound<'_, Dispatcher>,
@@ -176,7 +180,8 @@ pub(super) fn access(resolved: &Resolved, param: usize) -> Access {
         .map_or(Access { reads: true, writes: true, accumulates: false }, |param| param.access)
 }
 
-/// Refuses an array of another library in which elements share memory, if the kernel reaches it in place and may write it.
+/// Rejects an array of another library whose elements overlap in memory, if the kernel uses it in place and may write
+/// it.
 pub(super) fn check_elements(dispatcher: &Dispatcher, resolved: &Resolved, arguments: &Arguments) -> PyResult<()> {
     let written = arguments.overlapping.iter().find(|param| access(resolved, **param).writes);
     written.map_or(Ok(()), |param| Err(overlapping(dispatcher, *param)))
@@ -202,7 +207,7 @@ fn needs(dispatcher: &Bound<'_, Dispatcher>, resolved: &Resolved, hosts: &[HostA
             continue;
         }
         let (copy_in, hint_out) = host.hint.unwrap_or((true, true));
-        // A kernel stores nothing to an array that is read-only, but code of which nothing is known counts as if it did.
+        // A kernel cannot store to a read-only array, even if its accesses are unknown and therefore count as writes.
         let writes = access.writes && !(host.is_array && host.array.is_read_only());
         let copy_out = writes && hint_out;
         if copy_out && host.array.overlaps() {
@@ -212,7 +217,7 @@ fn needs(dispatcher: &Bound<'_, Dispatcher>, resolved: &Resolved, hosts: &[HostA
             warned = true;
             warn_about_copies(py)?;
         }
-        // `cuda.In` requests a copy of its own that is not copied back.
+        // `cuda.In` requests a separate copy that is not copied back.
         let span = if hint_out { host.array.span() } else { 0..0 };
         let is_only_read = !access.writes && host.hint.is_none();
         needs.push(Need { host: index, writes, is_only_read, copy_in, copy_out, span });
@@ -220,7 +225,7 @@ fn needs(dispatcher: &Bound<'_, Dispatcher>, resolved: &Resolved, hosts: &[HostA
     Ok(needs)
 }
 
-/// Refuses a host array, which is copied, that shares memory with an array which the kernel reaches in place.
+/// Rejects a copied host array that shares memory with an array that the kernel uses in place.
 fn check_in_place(dispatcher: &Dispatcher, resolved: &Resolved, arguments: &Arguments, needs: &[Need]) -> PyResult<()> {
     for place @ InPlace { param, array, .. } in &arguments.in_place {
         let Access { reads, writes, .. } = access(resolved, *param);
@@ -239,18 +244,18 @@ fn check_in_place(dispatcher: &Dispatcher, resolved: &Resolved, arguments: &Argu
     Ok(())
 }
 
-/// Whether two spans of addresses have one in common.
+/// Whether two address ranges overlap.
 pub(super) fn meet(one: &Range<u64>, other: &Range<u64>) -> bool {
     one.start.max(other.start) < one.end.min(other.end)
 }
 
-/// Those that are copied together: arrays that share elements of which some are written.
+/// The groups of arrays to copy together: arrays that share elements, some of which are written.
 fn groups(py: Python<'_>, hosts: &[HostArgument], mut needs: Vec<Need>) -> PyResult<Vec<Vec<Need>>> {
     if needs.len() < 2 || needs.iter().all(|need| !need.writes) {
         return Ok(needs.into_iter().map(|need| vec![need]).collect());
     }
     needs.sort_by_key(|need| need.span.start);
-    // The group of each, by the first of its members.
+    // The group of each array, identified by the group's first member.
     let mut firsts: Vec<usize> = (0..needs.len()).collect();
     for (index, need) in needs.iter().enumerate() {
         let later = needs.iter().enumerate().skip(index + 1).take_while(|(_, later)| later.span.start < need.span.end);
@@ -272,7 +277,7 @@ fn groups(py: Python<'_>, hosts: &[HostArgument], mut needs: Vec<Need>) -> PyRes
     Ok(groups)
 }
 
-/// Whether two arrays have an element in common, or parts of one. Where that takes long to find out, they count as if.
+/// Whether two arrays share an element or part of one. If this takes too long to decide, the answer is true.
 fn share_elements(py: Python<'_>, one: Option<&HostArgument>, other: Option<&HostArgument>) -> PyResult<bool> {
     let (Some(one), Some(other)) = (one, other) else { return Ok(false) };
     let numpy = py.import(intern!(py, "numpy"))?;
@@ -286,9 +291,9 @@ fn share_elements(py: Python<'_>, one: Option<&HostArgument>, other: Option<&Hos
     }
 }
 
-/// Whether arrays, of which the kernel writes a large one, can be used in place, as their cells already say, by a
-/// kernel that bounds-checks its stores. An array with gaps contains bytes that are not its own, and a
-/// [`CopyHint`](crate::args::CopyHint) requests a copy.
+/// Whether a group of arrays, of which the kernel writes a large one, can be used in place by a kernel that
+/// bounds-checks its stores. The arrays' cells already describe the host memory. An array with gaps contains bytes that
+/// are not its own, and a [`CopyHint`](crate::args::CopyHint) requests a copy.
 fn is_written_in_place(hosts: &[HostArgument], group: &[Need]) -> bool {
     let stays = |need: &Need| {
         hosts.get(need.host).is_some_and(|HostArgument { array, is_array, hint, .. }| {
@@ -301,15 +306,15 @@ fn is_written_in_place(hosts: &[HostArgument], group: &[Need]) -> bool {
     group.iter().any(is_large) && group.iter().all(stays)
 }
 
-/// Uses a read-only array that shares no elements in place, as its cells already say.
+/// Uses a read-only array in place that shares no elements with others. Its cells already describe the host memory.
 fn read_in_place(executor: &dyn Executor, hosts: &[HostArgument], need: &Need) -> Option<Box<dyn Any>> {
     let HostArgument { array, is_array, .. } = hosts.get(need.host)?;
     let is_worth_it = *is_array && need.is_only_read && array.len_bytes() >= LARGE;
     (is_worth_it && array.is_aligned_at(array.address())).then(|| executor.read_in_place(&need.span)).flatten()
 }
 
-/// Small arrays without gaps that share nothing: in one buffer, for one copy there and one back. They are taken out of the
-/// groups. `None` if there are no two of them, or if copies cost nothing but the bytes.
+/// Packs small contiguous arrays that share no elements into one buffer, so that one copy transfers them in each
+/// direction. Removes them from the groups. `None` if there are fewer than two, or if copies have no fixed cost.
 fn pack(
     py: Python<'_>,
     executor: &dyn Executor,
@@ -379,7 +384,7 @@ fn alone(
     Ok(Staged::Copied { buffer, members: vec![member] })
 }
 
-/// Arrays with one buffer, in which they lie as they do in the memory of the host.
+/// Copies a group of arrays into one buffer that preserves their relative offsets in host memory.
 fn together(
     dispatcher: &Bound<'_, Dispatcher>,
     executor: &dyn Executor,
@@ -412,7 +417,7 @@ fn together(
     Ok(Staged::Copied { buffer, members })
 }
 
-/// `ValueError` for arrays that cannot be copied as they lie.
+/// `ValueError` for arrays whose common memory range cannot be aligned.
 fn askew(dispatcher: &Dispatcher, members: &[&HostArgument]) -> PyErr {
     let mut params: Vec<usize> = members.iter().map(|host| host.param).collect();
     params.sort_unstable();
@@ -480,7 +485,7 @@ impl Member {
         let copy = |bytes: &mut [u8], from: u64| {
             if bytes.is_empty() { Ok(()) } else { py.detach(|| executor.copy_to_host(bytes, from, stream)) }
         };
-        // Most arrays have no gaps, and need nothing of NumPy's.
+        // A contiguous array needs no call of NumPy.
         if self.copy.is_none() && host.array.is_contiguous() {
             return errors::copied(py, copy(host.array.bytes_mut()?, from), || devices::findings(py));
         }
@@ -491,7 +496,7 @@ impl Member {
             numpy.call_method1(intern!(py, "copyto"), (original, &*object))?;
             copied
         } else {
-            // Bytes between the elements are not the kernel's: their current values are preserved.
+            // The bytes between the elements do not belong to the array: their current values are preserved.
             let Range { start, end } = host.array.span();
             let before = host.array.address() - start;
             let memory = numpy.call_method1(intern!(py, "empty"), (end - start, intern!(py, "u1")))?;
@@ -518,7 +523,7 @@ fn compact(py: Python<'_>, host: &HostArgument) -> PyResult<(HostArray, Py<PyAny
     Ok((array, object.unbind()))
 }
 
-/// Writes the address and the strides of where the elements are into an array's cells.
+/// Writes the address and the strides of staged elements into an array's cells.
 fn point(cells: &mut [u64], host: &HostArgument, address: u64, strides: &[isize]) {
     let ndim = host.array.shape().len();
     if let Some(cell) = cells.get_mut(host.cell) {

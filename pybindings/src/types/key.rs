@@ -1,8 +1,8 @@
-//! Type keys: the types of a launch's arguments as a short list of words, fast to build and to compare.
+//! Type keys: the types of a launch's arguments as a short list of `u32` words, fast to build and to compare.
 //!
 //! A value is one word, an array is one word, a tuple is one word followed by its elements. An object is a word for its
 //! class followed by its representation: the value of an enum's member, a tuple for other objects. The same traversal
-//! computes each argument's *cells*, as [`weft_artifact::ArgItem`] has them: two for a number (value, or real and
+//! computes each argument's *cells*, as defined by [`weft_artifact::ArgItem`]: two for a number (value, or real and
 //! imaginary parts), one for an array's address, and one for each extent and each stride. The cells of a type tuple
 //! therefore always have the same offsets.
 
@@ -13,7 +13,7 @@ const ARRAY: u32 = 1 << 30;
 const READONLY: u32 = 1 << 29;
 const LAYOUT: u32 = 27;
 const NDIM: u32 = 24;
-/// Where neither bit is set: the meaning of the lower bits.
+/// The position of the kind, if neither `TUPLE` nor `ARRAY` is set. It determines the meaning of the lower bits.
 const KIND: u32 = 24;
 const VALUE: u32 = 0;
 const NONE: u32 = 1;
@@ -22,12 +22,12 @@ const ENUM: u32 = 3;
 const RECORD: u32 = 4;
 const CLASS: u32 = 5;
 
-/// The key word for a value.
+/// The word that encodes a value.
 pub(crate) fn value(dtype: DType) -> u32 {
     dtype.code()
 }
 
-/// The key word for an array.
+/// The word that encodes an array.
 pub(crate) fn array(array: ArrayType) -> u32 {
     let layout = match array.layout {
         Layout::C => 0,
@@ -43,32 +43,32 @@ pub(crate) fn tuple(len: usize) -> u32 {
     TUPLE | len as u32
 }
 
-/// The key word for `None`.
+/// The word that encodes `None`.
 pub(crate) const fn none() -> u32 {
     NONE << KIND
 }
 
-/// The word before the [`tuple`] of a named tuple's or dataclass's fields.
+/// The word before the encoded [`tuple`] of a named tuple's or dataclass's fields.
 pub(crate) fn object(class: ClassId) -> u32 {
     STRUCT << KIND | class.code()
 }
 
-/// The word before the words of the value of an enum's member.
+/// The word before the encoded value of an enum's member.
 pub(crate) fn member(class: ClassId) -> u32 {
     ENUM << KIND | class.code()
 }
 
-/// The key word for a record that is passed by address.
+/// The word that encodes a record passed by address.
 pub(crate) fn record(dtype: DType) -> u32 {
     RECORD << KIND | dtype.code()
 }
 
-/// The key word for a type passed as an argument.
+/// The word that encodes a type passed as an argument.
 pub(crate) fn class(dtype: DType) -> u32 {
     CLASS << KIND | dtype.code()
 }
 
-/// The types that a key stands for.
+/// The types that a key encodes.
 pub(crate) fn decode(key: &[u32]) -> Vec<ArgType> {
     let mut words = key.iter().copied();
     let mut types = Vec::new();
@@ -110,15 +110,15 @@ fn next(words: &mut impl Iterator<Item = u32>) -> Option<ArgType> {
 /// The source of a slot of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CellSource {
-    /// A cell of the argument's.
+    /// A cell of the argument.
     Cell(usize),
-    /// The argument is not there: 0.
+    /// 0: an optional argument is `None`.
     Missing,
-    /// It is: 1.
+    /// 1: an optional argument is not `None`.
     There,
 }
 
-/// The index of the cell that follows those of the arguments, which contains 1; all cells after it contain 0.
+/// The index of the first cell after those of the arguments. It contains 1; all cells after it contain 0.
 fn one_behind(given: &[ArgType]) -> usize {
     given.iter().map(ArgType::cells).sum()
 }
@@ -146,12 +146,13 @@ fn source_of(given: &ArgType, declared: &ArgType, path: &[u32], field: SlotField
 }
 
 /// For each cell of a launch of a kernel with these parameters and slots, the index of the given cell that it is copied
-/// from; `None` if a slot fits no argument. The arguments' own cells are followed by one that contains 1, and then 0.
+/// from; `None` if a slot fits no argument. The arguments' own cells are followed by a cell that contains 1, and then a
+/// cell that contains 0.
 pub(crate) fn cells_of(given: &[ArgType], declared: &[ArgType], slots: &[Slot]) -> Option<Box<[u32]>> {
     let mut cells = Vec::with_capacity(slots.len());
     for slot in slots {
         let (before, source) = match &slot.source {
-            // A launch has them of the arrays that it uses where they are ([`bounds_of`]).
+            // Bounds are filled in at launch, for arrays used in place ([`bounds_of`]).
             SlotSource::Argument { field, .. } if field.bound_type().is_some() => (0, CellSource::Missing),
             SlotSource::Argument { param, path, field } => {
                 let param = *param as usize;
@@ -170,8 +171,8 @@ pub(crate) fn cells_of(given: &[ArgType], declared: &[ArgType], slots: &[Slot]) 
     Some(cells.into())
 }
 
-/// The kernel's arrays as declared, each with its first cell among those of the arguments; missing arrays are listed
-/// separately.
+/// The kernel's arrays with their declared types, each with its first cell among those of the arguments. Arrays of an
+/// argument that is `None` are omitted.
 pub(crate) fn arrays_of(given: &[ArgType], declared: &[ArgType], slots: &[Slot]) -> Vec<(u32, ArrayType)> {
     let array_of = |slot: &Slot| {
         let SlotSource::Argument { param, path, field: SlotField::Data } = &slot.source else { return None };
@@ -186,18 +187,18 @@ pub(crate) fn arrays_of(given: &[ArgType], declared: &[ArgType], slots: &[Slot])
     slots.iter().filter_map(array_of).collect()
 }
 
-/// A cell of a launch that says where a kernel may write an array.
+/// A cell of a launch that contains a bound of the memory that a kernel may write through an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BoundCell {
     /// The index of the launch's cell.
     pub(crate) at: usize,
-    /// The array's first cell among those of the arguments; `None` where there is no array.
+    /// The array's first cell among those of the arguments; `None` for an optional array that is `None`.
     pub(crate) array: Option<usize>,
     /// The field, one of [`SlotField::BOUNDS`].
     pub(crate) field: SlotField,
 }
 
-/// The cells of a launch, as [`cells_of`] orders them, with the bounds of a kernel that bounds-checks stores.
+/// The bound cells of a launch, in the order of [`cells_of`]. Only a kernel that bounds-checks its stores has some.
 pub(crate) fn bounds_of(given: &[ArgType], declared: &[ArgType], slots: &[Slot]) -> Box<[BoundCell]> {
     let mut bounds = Vec::new();
     let mut at = 0;
@@ -356,7 +357,8 @@ mod tests {
             .collect();
         let cells = |pair, last| cells_of(&[DType::I8.into(), pair, last], &declared, &slots).map(Vec::from);
         let given = |inner| ArgType::Tuple(vec![DType::I8.into(), inner]);
-        // The number, and of the pair: whether it is there, its number, whether its array is there, that, the last.
+        // In order: the number; of the pair, its flag, its number, the array's flag, address and extent; the last
+        // argument's flag and value.
         assert_eq!(cells(given(array), DType::F64.into()), Some(vec![0, 9, 2, 9, 4, 5, 9, 7]));
         assert_eq!(cells(given(ArgType::None), ArgType::None), Some(vec![0, 4, 2, 5, 5, 5, 5, 5]));
         assert_eq!(cells(ArgType::None, DType::F64.into()), Some(vec![0, 5, 5, 5, 5, 5, 4, 2]));

@@ -1,7 +1,7 @@
-//! `weft.float32` and its like: the types that signatures and kernels name, and signatures themselves.
+//! `weft.float32` and other types in signatures and kernels, and signatures themselves.
 //!
-//! A scalar type is subscripted to an array type (`float32[:, ::1]`), called with types to a signature
-//! (`void(float32[:], int32)`) and called with a value to a NumPy scalar. Its text is Numba's name.
+//! Subscripting a scalar type gives an array type (`float32[:, ::1]`). Calling it with types gives a signature
+//! (`void(float32[:], int32)`), and with a value a NumPy scalar. `str` of a type is Numba's name.
 
 pub(crate) mod classes;
 pub(crate) mod key;
@@ -20,7 +20,7 @@ use pyo3::{
 };
 use weft_artifact::{ArgType, ArrayType, Compound, DType, Layout, MAX_NDIM, Number, Record, RecordField, Vector};
 
-/// The error for an array that has more.
+/// The error for an array with too many dimensions.
 pub(crate) fn too_many_dimensions(ndim: usize) -> PyErr {
     PyTypeError::new_err(format!(
         "arrays of {ndim} dimensions are not supported; a kernel's array has at most {MAX_NDIM}"
@@ -39,7 +39,7 @@ pub(crate) struct Type {
 }
 
 impl Type {
-    /// A type of a value.
+    /// The type of an argument.
     pub(crate) fn of(arg: ArgType) -> Self {
         Self { arg }
     }
@@ -49,7 +49,7 @@ impl Type {
         Self::of(ArgType::of_value(dtype))
     }
 
-    /// The dtype that it is, if it is one.
+    /// The dtype, if the type is one.
     pub(crate) fn dtype_itself(&self) -> Option<DType> {
         match self.arg {
             ArgType::Value(dtype) | ArgType::Record(dtype) => Some(dtype),
@@ -64,7 +64,7 @@ impl Type {
         }
     }
 
-    /// The number's type that it is, if it is one.
+    /// The type of a number, if the type is one.
     pub(crate) fn number(&self) -> Option<Number> {
         self.dtype_itself().and_then(DType::number)
     }
@@ -107,14 +107,14 @@ impl Type {
         }
     }
 
-    /// The type of a type that is an argument: `class(float32)`.
+    /// The type of an argument that is itself a type: `class(float32)`.
     #[staticmethod]
     fn make_class(dtype: &Self) -> PyResult<Self> {
         let dtype = dtype.dtype_itself().ok_or_else(|| PyTypeError::new_err("not the type of a value"))?;
         Ok(Self::of(ArgType::Class(dtype)))
     }
 
-    /// The type of pointers to elements of a type, or to anything.
+    /// The type of pointers to elements of a type, or of untyped pointers.
     #[staticmethod]
     #[pyo3(signature = (dtype=None))]
     fn make_pointer(dtype: Option<&Self>) -> PyResult<Self> {
@@ -125,14 +125,14 @@ impl Type {
         Ok(Self::of(ArgType::Pointer(Some(pointed))))
     }
 
-    /// The type of a value that is of a type or `None`.
+    /// The type of a value that is either of this type or `None`.
     #[staticmethod]
     fn make_optional(of: &Self) -> PyResult<Self> {
         let made = of.arg.clone().or_none().map(Self::of);
         made.ok_or_else(|| PyTypeError::new_err("use `none` for the type of None"))
     }
 
-    /// The type of an optional value where it is not `None`.
+    /// The type of an optional value that is not `None`.
     #[getter]
     fn r#type(&self) -> PyResult<Self> {
         if let ArgType::Optional(of) = &self.arg {
@@ -141,7 +141,7 @@ impl Type {
         Err(PyAttributeError::new_err(format!("the values of {} have no type", self.__str__())))
     }
 
-    /// An array type by its parts; `layout` is "C", "F" or "A".
+    /// An array type with these properties; `layout` is "C", "F" or "A".
     #[staticmethod]
     #[pyo3(signature = (dtype, ndim, layout, readonly=false))]
     fn make_array(dtype: &Self, ndim: i64, layout: &str, readonly: bool) -> PyResult<Self> {
@@ -160,13 +160,13 @@ impl Type {
         array_type(dtype, ndim, layout, readonly)
     }
 
-    /// A tuple type of its elements' types.
+    /// A tuple type with these element types.
     #[staticmethod]
     fn make_tuple(items: Vec<Bound<'_, Self>>) -> Self {
         Self::of(ArgType::Tuple(args_of(items)))
     }
 
-    /// The type of a named tuple or dataclass by its class and the types of its fields.
+    /// The type of a named tuple or dataclass, given its class and the types of its fields.
     #[staticmethod]
     fn make_object(class_: &Bound<'_, PyType>, items: Vec<Bound<'_, Self>>) -> PyResult<Self> {
         let known = classes::find(class_)?.filter(|known| !known.kind.is_enum());
@@ -179,7 +179,7 @@ impl Type {
         Ok(Self::of(ArgType::Struct(known.id, args_of(items))))
     }
 
-    /// The type of the members of an enum whose values have a type.
+    /// The type of an enum's members, given the enum and the type of its values.
     #[staticmethod]
     fn make_member(class_: &Bound<'_, PyType>, dtype: &Self) -> PyResult<Self> {
         let known = classes::find(class_)?.filter(|known| known.kind.is_enum());
@@ -187,7 +187,7 @@ impl Type {
         Ok(Self::of(ArgType::Enum(known.id, Box::new(dtype.arg.clone()))))
     }
 
-    /// The type of the elements of an array type, of the items of a tuple of equal ones, of the values of an enum's members.
+    /// The element type of an array or of a homogeneous tuple, or the type of the values of an enum's members.
     #[getter]
     fn dtype(&self) -> PyResult<Self> {
         match &self.arg {
@@ -339,8 +339,8 @@ impl Type {
         }
     }
 
-    /// What a type is of: "number", "array", "tuple", "none", "object", "member", "class", "pointer", "address" (of anything), "optional"; or what a compound dtype is:
-    /// "record", "vector", "time", "chars", "nested".
+    /// The kind of a type: "number", "array", "tuple", "none", "object", "member", "class", "pointer", "address" (an
+    /// untyped pointer), "optional"; or of a compound dtype: "record", "vector", "time", "chars", "nested".
     #[getter]
     fn kind(&self) -> &'static str {
         match &self.arg {
@@ -377,7 +377,7 @@ impl Type {
         Ok(PyTuple::new(py, types)?.try_iter()?.into_any())
     }
 
-    /// Every type is true, also one of no items.
+    /// Every type is true, including an empty tuple type.
     #[expect(clippy::unused_self, reason = "Python calls it on an object")]
     fn __bool__(&self) -> bool {
         true
@@ -527,7 +527,7 @@ pub(crate) fn tuple_of_types<'py>(py: Python<'py>, args: &[ArgType]) -> PyResult
     PyTuple::new(py, args.iter().cloned().map(Type::of))
 }
 
-/// An array type, if a kernel can have it.
+/// An array type, if kernels support it.
 fn array_type(dtype: DType, ndim: usize, layout: Layout, readonly: bool) -> PyResult<Type> {
     if ndim > MAX_NDIM {
         return Err(PyTypeError::new_err(format!("arrays have at most {MAX_NDIM} dimensions in a kernel, not {ndim}")));

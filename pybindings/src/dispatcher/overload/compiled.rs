@@ -1,4 +1,4 @@
-//! A compiled kernel as Python sees it: `kernel.overloads[types]`.
+//! A compiled kernel for Python: `kernel.overloads[types]`.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ use crate::{
 /// Factors along x, y and z.
 type Axes = (u32, u32, u32);
 
-/// A compiled kernel, as `dispatcher.overloads` has it: what it takes of the device, in bytes, registers and threads.
+/// A compiled kernel in `dispatcher.overloads`: its use of the device's memory, registers and threads.
 ///
 /// >>> scale[1, 32](np.ones(3), 2.0)
 /// >>> kernel = scale.overloads[scale.signatures[-1]]
@@ -46,7 +46,7 @@ impl CompiledKernel {
         Self { owner: owner.clone().unbind(), overload: Arc::clone(overload) }
     }
 
-    /// The kernel compiled for GPUs of a compute capability, the device's unless one is given.
+    /// The kernel compiled for GPUs of a compute capability. The default is the device's.
     fn compiled_for(&self, py: Python<'_>, cc: Option<(u32, u32)>, keep: Keep) -> PyResult<Arc<Output>> {
         let (major, minor) = cc.unwrap_or(self.overload.executor.attributes().compute_capability);
         let Overload { definition, args, jit, .. } = &*self.overload;
@@ -70,16 +70,17 @@ impl CompiledKernel {
         Signature::from_request(&request::Signature { args, returns: None })
     }
 
-    /// How its threads are coarsened, or why they are not, for people: as for the last launch that had another variant. Empty
-    /// where nobody has asked for it, or no launch could be divided so.
+    /// How the compiler coarsens its threads, or why it does not, as a sentence. It describes the last launch that used
+    /// another variant. Empty if coarsening was not requested, or if it fits no launch up to now.
     #[getter]
     fn coarsening(&self) -> String {
         let last = self.overload.variants.coarsened.last();
         last.as_ref().unwrap_or(&self.overload).kernel.coarsening.note.clone()
     }
 
-    /// Factors that its threads and blocks can be coarsened by, the best by the estimate first: values of `coarsen` and
-    /// `coarsen_blocks`, the time in thousandths of the kernel's, and a line for people. Empty unless a choice was requested.
+    /// Candidate factors for coarsening its threads and blocks, best estimate first: values of `coarsen` and
+    /// `coarsen_blocks`, the estimated time in thousandths of the kernel's, and a description. Empty unless a choice
+    /// was requested.
     #[getter]
     fn coarsening_candidates(&self) -> Vec<(Axes, Axes, u32, &str)> {
         let candidates = self.overload.kernel.coarsening.candidates.iter();
@@ -89,21 +90,21 @@ impl CompiledKernel {
             .collect()
     }
 
-    /// For itself and each variant of it for launches of which other facts hold, in no order: what is assumed of
-    /// a launch, of `"small"`, `"nonneg"`, `"disjoint"`, `"aligned"` and `"warps"`.
+    /// The assumptions of the kernel and of each of its variants about a launch, in no order. Each is a list of
+    /// `"small"`, `"nonneg"`, `"disjoint"`, `"aligned"` and `"warps"`.
     #[getter]
     fn assumptions(&self) -> Vec<Vec<&'static str>> {
         let variants = self.overload.variants.assuming.iter().map(|variant| variant.assumed().names().collect());
         std::iter::once(self.overload.assumed().names().collect()).chain(variants).collect()
     }
 
-    /// It has line tables, is not optimized, and raises the exceptions that Python raises.
+    /// Whether it has line tables, is not optimized, and raises Python's exceptions.
     #[getter]
     fn debug(&self) -> bool {
         self.overload.jit.code.debug
     }
 
-    /// It has line tables.
+    /// Whether it has line tables.
     #[getter]
     fn lineinfo(&self) -> bool {
         self.overload.jit.code.lineinfo
@@ -129,13 +130,13 @@ impl CompiledKernel {
         &self.overload.kernel.symbol
     }
 
-    /// What it was compiled for: `"sm_90"` or `"host"`.
+    /// The target that it was compiled for: `"sm_90"` or `"host"`.
     #[getter]
     fn target(&self) -> &str {
         self.overload.target()
     }
 
-    /// Another process compiles it for the GPU that it has, or finds it where the cache of compilations keeps it.
+    /// Unpickling compiles the kernel for the GPU of that process, or loads it from the disk cache.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let rebuild = py.import("weft._pickle")?.getattr("rebuild_kernel")?;
         Ok((rebuild, (&self.owner, self.signature()).into_pyobject(py)?))
@@ -177,7 +178,7 @@ impl CompiledKernel {
         Ok(self.overload.loaded(py)?.max_threads_per_block())
     }
 
-    /// Its launches are cooperative: all blocks of the grid run at the same time.
+    /// Whether its launches are cooperative: all blocks of the grid run at the same time.
     #[getter]
     fn cooperative(&self) -> bool {
         self.overload.kernel.cooperative
@@ -231,7 +232,7 @@ impl CompiledKernel {
         most.map_err(|error| errors::runtime(py, &error))
     }
 
-    /// Whether there is such a kernel for each launch configuration.
+    /// Whether there is a separate kernel for each launch configuration.
     #[getter]
     fn launch_config_sensitive(&self) -> bool {
         self.owner.get().is_sensitive()
@@ -244,7 +245,7 @@ impl CompiledKernel {
         library.call1((self.entry_name(), &self.owner, self.argument_types(py)?))
     }
 
-    /// Loads the code on the current device, as it already is.
+    /// Checks that the code is loaded on the current device.
     fn bind(&self, py: Python<'_>) -> PyResult<()> {
         let current = devices::current_id();
         if self.overload.device == current {

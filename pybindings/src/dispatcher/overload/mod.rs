@@ -1,8 +1,8 @@
-//! Compiled kernels: one [`Overload`] for each tuple of argument types and device, and how a launch's arguments reach
-//! its slots ([`Resolved`]).
+//! Compiled kernels: one [`Overload`] for each tuple of argument types and device, and the mapping from a launch's
+//! arguments to its slots ([`Resolved`]).
 //!
-//! A kernel for which [other factors](super::variants::coarsened) are estimated to be faster starts with only its ABI. Its
-//! [`Code`] is compiled on demand: a large launch runs the variant.
+//! A kernel for which [other factors](super::variants::coarsened) are estimated to be faster starts with only its ABI.
+//! Its [`Code`] is compiled on demand, because a large launch runs the variant.
 
 mod compiled;
 
@@ -57,9 +57,9 @@ pub(crate) struct Overload {
     target: String,
     /// Its code, compiled on demand.
     code: OnceLock<Code>,
-    /// It was not compiled now, but loaded from the disk cache.
+    /// Whether it was loaded from the disk cache instead of compiled.
     pub(crate) was_cached: bool,
-    /// The definition that it was compiled from: strings requested later use the same constants.
+    /// The definition that it was compiled from. Listings that are requested later use the same constants.
     pub(crate) definition: Definition,
     /// The options that it was compiled with.
     pub(super) jit: JitOptions,
@@ -75,20 +75,20 @@ pub(crate) struct Overload {
     pub(super) wanted: FactorChoice,
     /// The measurements for that choice.
     pub(super) tunings: Tunings,
-    /// Another process may find it: no address of this one is in it.
+    /// Whether other processes may load it from the cache: the code contains no address of this process.
     pub(super) is_lasting: bool,
-    /// Memory of them, if work in streams whose number is not this must be noted.
+    /// The buffers of `kept`, each with the number of its stream. Uses in other streams must be recorded.
     pub(crate) lent: Vec<(u64, Arc<dyn Buffer>)>,
 }
 
 /// A kernel's code, loaded on its device.
 #[derive(Debug)]
 pub(crate) struct Code {
-    /// It can be launched.
+    /// The kernel, ready to launch.
     pub(crate) loaded: Arc<dyn LoadedKernel>,
-    /// Holds the code as long as the kernel is used.
+    /// Keeps the code loaded while the kernel is in use.
     _module: Arc<dyn Module>,
-    /// When it is dropped, linked code is notified.
+    /// An object whose finalizer notifies linked code.
     _life: Option<Py<PyAny>>,
     /// Code and ABI as compiled.
     output: Arc<Output>,
@@ -101,27 +101,27 @@ pub(crate) struct Resolved {
     pub(crate) key: Box<[u32]>,
     /// The kernel.
     pub(crate) overload: Arc<Overload>,
-    /// For each cell of the launch the argument's cell that it is taken from.
+    /// For each cell of the launch, the index of the argument cell that it is copied from.
     pub(crate) cells: Box<[u32]>,
     /// Conversions to declared types.
     pub(crate) casts: Box<[Cast]>,
-    /// The cells of the launch that say where the kernel may write.
+    /// The cells of the launch that contain the bounds of the memory that the kernel may write.
     pub(super) bounds: Box<[BoundCell]>,
     /// The kernel's assumptions about a launch.
     pub(super) assumed: Assumptions,
-    /// The integers that are to be small.
+    /// The 64-bit integers that must be small.
     pub(super) words: Box<[assumptions::Word]>,
-    /// The arrays that are to be small, where those do not say it.
+    /// The arrays that must be small, unless `words` implies it.
     pub(super) arrays: Box<[assumptions::Array]>,
-    /// The integers that are not to be negative.
+    /// The integers that must not be negative.
     pub(super) signs: Box<[assumptions::Sign]>,
-    /// Where the addresses of its arrays are.
+    /// The locations of its arrays' addresses in the cells.
     pub(super) addresses: Addresses,
     /// The same for the kernel's variants.
     pub(super) variants: Variants<Resolved>,
 }
 
-/// The results of capturing a kernel's functions besides their definitions.
+/// Objects found while capturing a kernel's functions, besides their definitions.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     /// Device arrays whose addresses are in the code.
@@ -175,7 +175,7 @@ fn link(
     Ok(module)
 }
 
-/// Notifies linked code that the code is loaded. The caller must hold the result as long as the code.
+/// Notifies linked code that the code is loaded. The caller must keep the result alive as long as the code.
 fn set_up(owner: &Bound<'_, Dispatcher>, links: &[Py<PyAny>], module: &Arc<dyn Module>) -> PyResult<Option<Py<PyAny>>> {
     let py = owner.py();
     let code = Bound::new(py, LoadedCode { module: Arc::clone(module) })?;
@@ -202,7 +202,7 @@ impl Code {
         timing::begin("load");
         let keeper = KernelCodeCache::of(jit, *is_lasting, kernel, args, &output.artifact.target);
         let keeper = keeper.as_ref();
-        // Linked code is the linker's anyway; of PTX alone the driver's compiler makes the better code.
+        // Linked code always comes from the linker. For PTX alone, the driver's compiler generates better code.
         let links_alone = devices::settings(py)?.cache_machine_code;
         let linked =
             if links.is_empty() { None } else { Some(link(py, links, executor, &output.artifact, jit, keeper)?) };
@@ -220,7 +220,7 @@ impl Code {
             Ok((module, loaded))
         });
         let (module, loaded) = loaded.map_err(|error| errors::runtime(py, &error))?;
-        // A CPU has linked nothing.
+        // On the CPU, no code is linked.
         let told = owner.filter(|_| !links.is_empty() && executor.kind() == "cuda");
         let life = told.map_or(Ok(None), |owner| set_up(owner, links, &module))?;
         Ok(Self { loaded, _module: module, _life: life, output: Arc::clone(output) })
@@ -228,7 +228,8 @@ impl Code {
 }
 
 impl Overload {
-    /// Compiles for the current device and loads the code, if there is [any](weft_compiler::request::Options::choose) yet.
+    /// Compiles for the current device and loads the code, unless the compilation stops at the ABI (see
+    /// [`Options::choose`](weft_compiler::request::Options::choose)).
     pub(crate) fn compile(
         owner: &Bound<'_, Dispatcher>,
         mut definition: Definition,
@@ -244,7 +245,7 @@ impl Overload {
         let Some(kernel) = compiled.output.artifact.kernels.first().cloned() else {
             return Err(errors::internal(py, "the compiler returned no kernel"));
         };
-        // Linked code is notified with its owner.
+        // Linked code is notified with its owner, so the code must be loaded now.
         if !links.is_empty() && !compiled.output.artifact.has_code() {
             compiled = answers::code(py, &definition, args, &target, jit, Keep::default())?;
         }
@@ -296,7 +297,7 @@ impl Overload {
         let code = Code::load(None, py, &*self.executor, of, &self.jit, &self.links)?;
         let kept = if compiled.was_cached { ", cached" } else { "" };
         timing.print(py, || format!("{}, as it is{kept}", self.shown()))?;
-        // Another thread may have been quicker.
+        // If another thread has loaded it first, that code is used.
         Ok(self.code.get_or_init(|| code))
     }
 
@@ -330,7 +331,7 @@ impl Overload {
         self.jit.code.assumptions.and(self.kernel.gains)
     }
 
-    /// How arguments of the types of `key` reach this kernel.
+    /// Maps arguments of the types of `key` to this kernel's slots.
     pub(crate) fn resolve(self: &Arc<Self>, py: Python<'_>, words: &[u32], casts: Vec<Cast>) -> PyResult<Resolved> {
         let given = key::decode(words);
         let cells = key::cells_of(&given, &self.args, &self.kernel.slots);
@@ -370,7 +371,7 @@ impl LoadedCode {
         self.module.library().unwrap_or_else(|| self.module.handle())
     }
 
-    /// The handle of its code in the present context, a `CUmodule`.
+    /// The handle of its code in the current context, a `CUmodule`.
     fn get_module(&self) -> u64 {
         self.module.handle()
     }

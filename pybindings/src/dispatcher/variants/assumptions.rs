@@ -1,8 +1,8 @@
 //! A kernel's assumptions about its launches, and the variants for launches that violate some.
 //!
 //! A kernel is compiled for launches for which all [`Assumptions`] hold: then most of its integer arithmetic fits 32
-//! bits, and its inputs do not alias its outputs. Each launch tests them. The variants for other launches, as
-//! [`Assumptions::LADDER`] lists them, are compiled on demand, and belong to the kernel that they are variants of.
+//! bits, and its inputs do not alias its outputs. Each launch tests them. The variants for other launches, listed in
+//! [`Assumptions::LADDER`], are compiled on demand and owned by the kernel.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::{
     types::key,
 };
 
-/// Threads of a warp.
+/// The number of threads in a warp.
 const WARP: u32 = 32;
 
 /// A 64-bit integer of a launch that must be small.
@@ -36,19 +36,19 @@ pub(in crate::dispatcher) struct Word {
 pub(in crate::dispatcher) struct Sign {
     /// The argument's cell.
     cell: u32,
-    /// Its index in the cells; bits above its width are not the integer's.
+    /// The bit mask of its sign within the cell. The bits above the integer's width are undefined.
     bit: u64,
 }
 
 impl Word {
     fn is_small(self, cells: &[u64]) -> bool {
         let Some(&value) = cells.get(self.cell as usize) else { return false };
-        // A cell holds the 64 bits; one without a sign that has the highest bit set is no small negative number either.
+        // A cell holds all 64 bits. An unsigned value with the highest bit set is out of this range too.
         (i64::from(self.least)..=i64::from(self.most)).contains(&value.cast_signed())
     }
 }
 
-/// The signed integers among the arguments that a kernel takes, `cells` being where each of its slots is taken from.
+/// The signed integers among a kernel's arguments. `cells` has the source cell of each slot.
 pub(in crate::dispatcher) fn signs(slots: &[Slot], cells: &[u32]) -> Box<[Sign]> {
     let sign = |(slot, &cell): (&Slot, &u32)| match (&slot.source, slot.ty) {
         (SlotSource::Argument { field: SlotField::Value, .. }, SlotType::Scalar(scalar)) if scalar.is_signed_int() => {
@@ -62,7 +62,7 @@ pub(in crate::dispatcher) fn signs(slots: &[Slot], cells: &[u32]) -> Box<[Sign]>
     with_cells(slots, cells).filter_map(sign).collect()
 }
 
-/// By argument: the last extent of an array, where a launch with these cells has a [short](Options::SHORT) one.
+/// By argument: the last extent of an array, if it is [short](Options::SHORT) in a launch with these cells.
 pub(in crate::dispatcher) fn short_extents(given: &[ArgType], cells: &[u64]) -> Vec<(u32, u8)> {
     let (mut found, mut at) = (Vec::new(), 0);
     for (param, ty) in (0..).zip(given) {
@@ -80,7 +80,7 @@ pub(in crate::dispatcher) fn short_extents(given: &[ArgType], cells: &[u64]) -> 
     found
 }
 
-/// The 64-bit integers among a kernel's slots; `cells` has the cell of each slot.
+/// The 64-bit integers among a kernel's slots. `cells` has the source cell of each slot.
 pub(in crate::dispatcher) fn words(slots: &[Slot], cells: &[u32]) -> Box<[Word]> {
     let word = |(slot, &cell): (&Slot, &u32)| match (slot.ty, &slot.source) {
         (SlotType::Scalar(Scalar::I64), SlotSource::Argument { field: SlotField::Shape(_), .. }) => {
@@ -95,7 +95,7 @@ pub(in crate::dispatcher) fn words(slots: &[Slot], cells: &[u32]) -> Box<[Word]>
     with_cells(slots, cells).filter_map(word).collect()
 }
 
-/// A kernel's slots, each with the first of its cells: records have several.
+/// A kernel's slots, each with its first cell. A record has several.
 fn with_cells<'a>(slots: &'a [Slot], cells: &'a [u32]) -> impl Iterator<Item = (&'a Slot, &'a u32)> {
     let mut first = 0;
     slots.iter().filter_map(move |slot| {
@@ -111,7 +111,7 @@ pub(in crate::dispatcher) struct Array {
     /// Its first cell: the address, followed by the extents and then the strides.
     cell: u32,
     ndim: u8,
-    /// Its layout is known: there are no gaps in it.
+    /// Whether its layout is C or Fortran, so that it has no gaps.
     packed: bool,
 }
 
@@ -130,7 +130,7 @@ impl Array {
     }
 }
 
-/// The arrays among a kernel's slots that its key words do not declare to be small.
+/// The arrays among a kernel's slots whose size is not already implied by one of `words`.
 pub(in crate::dispatcher) fn arrays(given: &[ArgType], overload: &Overload, words: &[Word]) -> Box<[Array]> {
     let arrays = key::arrays_of(given, &overload.args, &overload.kernel.slots);
     let is_known = |cell: u32, array: ArrayType| {
@@ -145,7 +145,7 @@ pub(in crate::dispatcher) fn arrays(given: &[ArgType], overload: &Overload, word
 }
 
 impl Resolved {
-    /// Whether the kernel is for a launch with such a shape and such arguments, as its casts have left them.
+    /// Whether the kernel's assumptions hold for a launch with this configuration and these cells (after casts).
     pub(in crate::dispatcher) fn takes(&self, config: &LaunchConfig, cells: &[u64]) -> bool {
         let Assumptions { small, nonneg, disjoint, aligned, warps } = self.assumed;
         (!small || self.is_small(config, cells))
@@ -166,8 +166,8 @@ impl Resolved {
         self.signs.iter().all(|sign| cells.get(sign.cell as usize).is_some_and(|cell| cell & sign.bit == 0))
     }
 
-    /// The first of the kernel's assumptions that does not hold for a launch, as text: the fallback that the kernel
-    /// uses instead.
+    /// The first of the kernel's assumptions that does not hold for a launch, as a description of the fallback that the
+    /// kernel uses instead.
     pub(in crate::dispatcher) fn misfit(&self, config: &LaunchConfig, cells: &[u64]) -> &'static str {
         let Assumptions { small, nonneg, disjoint, aligned, warps: _ } = self.assumed;
         if small && !self.is_small(config, cells) {
@@ -183,10 +183,11 @@ impl Resolved {
         }
     }
 
-    /// What the variant for a launch assumes, whose cells are as its casts have left them; `None` if it is the kernel itself.
+    /// The assumptions of the variant for a launch; `None` if the kernel itself fits. The cells are those after casts.
     ///
-    /// The first of [`Assumptions::LADDER`] that fits is the variant's. Only where the kernel was compiled for a launch of which less
-    /// holds, and it is not [likely](Arguments::likely) that more holds of this one, no variant is compiled for this one alone.
+    /// The variant gets the first of [`Assumptions::LADDER`] that holds for the launch. There is one exception: if
+    /// the kernel's own, weaker assumptions hold, and the stronger ones are not among the [likely](Arguments::likely)
+    /// ones, the kernel itself runs and no variant is compiled.
     pub(super) fn assumptions_for(&self, config: &LaunchConfig, arguments: &Arguments) -> Option<Assumptions> {
         let (cells, most) = (arguments.cells.as_slice(), self.overload.most);
         if self.overload.jit.code.assumptions == most && self.takes(config, cells) {
@@ -210,12 +211,12 @@ impl Resolved {
     }
 }
 
-/// Whether rows of a block's threads are whole warps.
+/// Whether `blockDim.x` is a multiple of the warp size.
 fn has_whole_warps(config: &LaunchConfig) -> bool {
     config.block[0].is_multiple_of(WARP)
 }
 
-/// The variants of a kernel by their assumptions: one for each of [`Assumptions::LADDER`] for which there was a launch.
+/// The variants of a kernel by their assumptions: one for each of [`Assumptions::LADDER`] that a launch has needed.
 #[derive(Debug)]
 pub(in crate::dispatcher) struct ByAssumptions<T>([Later<T>; Assumptions::LADDER.len()]);
 
@@ -241,13 +242,13 @@ impl<T> ByAssumptions<T> {
         }
     }
 
-    /// All that are there.
+    /// The compiled variants.
     pub(in crate::dispatcher) fn iter(&self) -> impl Iterator<Item = Arc<T>> + '_ {
         self.0.iter().filter_map(Later::get)
     }
 }
 
-/// The launches that a variant with such assumptions is for, in a line about its compilation.
+/// A description of the launches that need a variant with these assumptions, for the log line of its compilation.
 pub(super) fn shown(assumptions: Assumptions) -> &'static str {
     match assumptions {
         Assumptions { small: false, .. } => "for any size",

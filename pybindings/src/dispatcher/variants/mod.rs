@@ -1,16 +1,16 @@
-//! Which variant of a kernel a launch runs. [`Resolved::select`] is the only place that chooses.
+//! Selects the variant of a kernel that a launch runs. Only [`Resolved::select`] makes this choice.
 //!
-//! A kernel that is compiled for the argument types of a launch has variants of four kinds, chosen in this order:
+//! A kernel that is compiled for the argument types of a launch has four kinds of variants, chosen in this order:
 //!
 //! 1. [`coarsened`]: a thread does the work of several. `coarsen`, or an estimate of the compiler, gives the factors.
 //! 2. [`tuned`]: the factors are measured on launches of the same shape.
 //! 3. [`in_place`]: the kernel bounds-checks its stores, so that it can write large host arrays in place.
-//! 4. [`assumptions`]: the kernel assumes less about its launches. The choice depends on the addresses of arrays, and so comes
-//!    after the host arrays are staged.
+//! 4. [`assumptions`]: the kernel assumes less about its launches. The choice depends on the addresses of arrays, so it
+//!    follows the staging of host arrays.
 //!
-//! A variant is compiled when a launch first needs it. It belongs to the kernel that it is a variant of, and may have
-//! variants of its own: a coarsened kernel has some with other assumptions. All of them are of the same types, so they are
-//! also compiled where no further types are.
+//! A variant is compiled when a launch first needs it. The kernel owns it, and it may have variants of its own: a
+//! coarsened kernel has some with other assumptions. All variants have the kernel's types, so they are compiled even
+//! after the compilation of new types is disabled.
 
 pub(super) mod assumptions;
 pub(super) mod coarsened;
@@ -34,14 +34,14 @@ use super::{
 };
 use crate::{args::Arguments, engine::timing::Timing};
 
-/// What a variant has that the kernel has not.
+/// The difference between a variant and the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A thread does the work of several.
+    /// A thread does the work of several threads.
     Coarsened(Factors),
     /// It bounds-checks its stores.
     InPlace,
-    /// It assumes this about its launches, and nothing else.
+    /// It makes exactly these assumptions about its launches.
     Assuming(Assumptions),
 }
 
@@ -54,7 +54,7 @@ impl Kind {
         }
     }
 
-    /// What a line about the compilation says of the variant.
+    /// The description of the variant in the log line of its compilation.
     fn shown(self, compiled: &Overload) -> &str {
         match self {
             Self::Coarsened(_) => &compiled.kernel.coarsening.note,
@@ -64,7 +64,7 @@ impl Kind {
     }
 }
 
-/// The variants of a kernel that there are.
+/// The variants of a kernel.
 #[derive(Debug)]
 pub(super) struct Variants<T> {
     pub(super) coarsened: ByFactors<T>,
@@ -87,7 +87,7 @@ impl<T> Variants<T> {
         }
     }
 
-    /// Adds a variant unless there is one: two threads may compile it at a time. Returns the first.
+    /// Adds a variant, unless another thread has compiled the same one meanwhile. Returns the one that was added first.
     fn add(&self, kind: Kind, made: Arc<T>) -> Arc<T> {
         match kind {
             Kind::Coarsened(factors) => self.coarsened.add(factors, made),
@@ -97,7 +97,7 @@ impl<T> Variants<T> {
     }
 }
 
-/// A variant that may not be there yet.
+/// A variant that is compiled on demand.
 #[derive(Debug)]
 pub(super) struct Later<T>(Mutex<Option<Arc<T>>>);
 
@@ -122,21 +122,21 @@ pub(super) struct Launch<'a, 'py> {
     pub(super) owner: &'a Bound<'py, Dispatcher>,
     pub(super) config: &'a LaunchConfig,
     pub(super) stream: Option<&'a dyn Stream>,
-    /// It was recorded or prepared: it runs later, is not timed, and has no arrays of the host.
+    /// Whether it was recorded or prepared: it runs later, is not timed, and has no host arrays.
     pub(super) is_prepared: bool,
 }
 
-/// What a launch runs.
+/// The kernel that a launch runs.
 pub(super) struct Selected {
     pub(super) kernel: Arc<Resolved>,
-    /// The launch is timed.
+    /// The timing, if the launch is timed.
     pub(super) timed: Option<Timed>,
-    /// Where its host arrays are.
+    /// Its host arrays.
     pub(super) staging: Staging,
 }
 
 impl Resolved {
-    /// Chooses the variant that a launch runs, brings the host arrays to where that one reaches them, and fills the slots.
+    /// Chooses the variant that a launch runs, stages the host arrays for it, and fills the slots.
     ///
     /// # Errors
     ///
@@ -172,7 +172,7 @@ impl Resolved {
         Ok(Selected { kernel, timed, staging })
     }
 
-    /// A variant, compiled if it is not there.
+    /// A variant, compiled on first use.
     ///
     /// # Errors
     ///
@@ -196,7 +196,7 @@ impl Overload {
         let timing = Timing::start(py, "capture")?;
         let mut jit = self.jit.clone();
         kind.change(&mut jit);
-        // Its code is needed now.
+        // The launch needs the code now.
         jit.code.choose = false;
         let found = Found {
             kept: self.kept.iter().map(|array| array.clone_ref(py)).collect(),
