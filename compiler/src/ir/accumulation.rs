@@ -41,7 +41,7 @@ impl Accumulation {
         }
     }
 
-    /// The step that takes what was accumulated.
+    /// The atomic operation that combines an accumulated value with an element.
     pub const fn step(self) -> AtomicOp {
         match self {
             Self::Sum => AtomicOp::Add,
@@ -53,7 +53,7 @@ impl Accumulation {
         }
     }
 
-    /// The bits of the value that changes no element; of floats' sums it is the negative zero.
+    /// The bits of the neutral value, which changes no element; for sums of floats it is the negative zero.
     pub fn neutral(self, element: Scalar) -> u64 {
         let sign = element.sign_bit();
         let all = sign | (sign - 1);

@@ -58,7 +58,7 @@ impl<T> fmt::Debug for Handle<T> {
     }
 }
 
-/// Items of one kind, addressed by handles; items are never removed, only cut off at the end.
+/// Items of one kind, addressed by handles; items are never removed, except by truncation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arena<T> {
     items: Vec<T>,
@@ -77,22 +77,22 @@ impl<T> Arena<T> {
         Handle::new((self.items.len() - 1) as u32)
     }
 
-    /// How many items there are.
+    /// The number of items.
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// `true` if there are none.
+    /// `true` if it has no items.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// Cuts the arena back to its first `len` items; handles beyond become invalid.
+    /// Truncates the arena to its first `len` items; handles of later items become invalid.
     pub fn truncate(&mut self, len: usize) {
         self.items.truncate(len);
     }
 
-    /// The item, if the handle is of this arena.
+    /// The item; `None` if the handle is out of bounds.
     pub fn get(&self, handle: Handle<T>) -> Option<&T> {
         self.items.get(handle.index())
     }
@@ -102,7 +102,7 @@ impl<T> Arena<T> {
         self.items.iter().enumerate().map(|(index, item)| (Handle::new(index as u32), item))
     }
 
-    /// Handles and items in order, to change them.
+    /// Mutable version of [`Arena::iter`].
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (Handle<T>, &mut T)> {
         self.items.iter_mut().enumerate().map(|(index, item)| (Handle::new(index as u32), item))
     }

@@ -19,7 +19,7 @@ pub struct Builder {
     /// locals.
     pub function: Function,
     blocks: Vec<Block>,
-    /// The span that everything gets that is built, in place of its own.
+    /// The span of everything that is built, in place of its own.
     fixed_span: Option<Span>,
     /// The expressions of a dry builder; `None` in one that builds.
     dry: Option<Vec<(Built, Type)>>,
@@ -65,12 +65,13 @@ impl Builder {
         self.dry.is_some()
     }
 
-    /// Gives everything that is built from here on one span, or its own again with `None`. Returns the setting before.
+    /// Sets one span for everything that is built from here on; with `None`, each item gets its own span again. Returns
+    /// the previous setting.
     pub fn set_span(&mut self, fixed_span: Option<Span>) -> Option<Span> {
         std::mem::replace(&mut self.fixed_span, fixed_span)
     }
 
-    /// The span that everything gets, if one was set.
+    /// The span that overrides all others, if one was set.
     pub fn fixed_span(&self) -> Option<Span> {
         self.fixed_span
     }
@@ -80,12 +81,12 @@ impl Builder {
         self.blocks.push(Block::new());
     }
 
-    /// Closes the innermost open block and gives its statements.
+    /// Closes the innermost open block and returns its statements.
     pub fn close(&mut self) -> Block {
         self.blocks.pop().unwrap_or_default()
     }
 
-    /// Closes the body and gives the function.
+    /// Closes the body and returns the function.
     pub fn finish(mut self) -> Function {
         self.function.body = self.blocks.pop().unwrap_or_default();
         self.function
@@ -103,7 +104,7 @@ impl Builder {
         }
     }
 
-    /// Adds a statement to the innermost open block. In a dry builder, one stands for all.
+    /// Adds a statement to the innermost open block. A dry builder only records that the block has a statement.
     pub fn stmt(&mut self, kind: StmtKind, span: Span) {
         let span = self.fixed_span.unwrap_or(span);
         let Some(block) = self.blocks.last_mut() else { return };
@@ -114,7 +115,7 @@ impl Builder {
         }
     }
 
-    /// An operation.
+    /// Adds an operation.
     pub fn op(&mut self, op: Op, results: Vec<LocalId>, args: Vec<ExprId>, span: Span) {
         self.stmt(StmtKind::Op { op, results, args }, span);
     }
@@ -129,7 +130,7 @@ impl Builder {
         self.function.locals.push(Local::new(name, LocalKind::Part, ty))
     }
 
-    /// Declares a temporary, to be assigned by the statement that comes next.
+    /// Declares a temporary. The next statement must assign it.
     pub fn new_temp(&mut self, ty: Type) -> LocalId {
         self.function.locals.push(Local::new("t", LocalKind::Temp, ty))
     }
@@ -150,7 +151,8 @@ impl Builder {
         }
     }
 
-    /// The same constant or read of a local again; anything else would be evaluated twice and is taken as it is.
+    /// A copy of a constant, a read of a local, or a conversion of one. Another expression is returned itself, because
+    /// a copy would be evaluated twice.
     pub fn again(&mut self, expr: ExprId, span: Span) -> ExprId {
         let ty = self.ty(expr);
         match self.built(expr) {
@@ -164,7 +166,7 @@ impl Builder {
         }
     }
 
-    /// Whether evaluating an expression reads one of some locals. A dry builder knows of plain reads only.
+    /// Whether evaluating an expression reads one of `locals`. A dry builder only knows plain reads.
     pub fn reads(&self, expr: ExprId, locals: &[LocalId]) -> bool {
         if self.is_dry() {
             return matches!(self.built(expr), Built::Local(local) if locals.contains(&local));
@@ -182,7 +184,7 @@ impl Builder {
         self.expr(ExprKind::Local(local), ty, span)
     }
 
-    /// `$local = value`.
+    /// Adds `$local = value`.
     pub fn assign(&mut self, local: LocalId, value: ExprId, span: Span) {
         self.stmt(StmtKind::Assign(local, value), span);
     }
@@ -216,7 +218,7 @@ impl Builder {
         self.expr(ExprKind::Const(Const::Float(scalar.nearest(value))), Type::Scalar(scalar), span)
     }
 
-    /// The zero of a type: 0, 0.0, `False`, a null pointer.
+    /// The zero value of a type: 0, 0.0, `False`, a null pointer.
     pub fn zero(&mut self, ty: Type, span: Span) -> ExprId {
         let value = match ty {
             Type::Scalar(Scalar::Bool) => Const::Bool(false),
@@ -227,19 +229,19 @@ impl Builder {
         self.expr(ExprKind::Const(value), ty, span)
     }
 
-    /// `a op b`, of `a`'s type.
+    /// `a op b`, with the type of `a`.
     pub fn binary(&mut self, op: BinaryOp, a: ExprId, b: ExprId, span: Span) -> ExprId {
         let ty = self.ty(a);
         self.expr(ExprKind::Binary(op, a, b), ty, span)
     }
 
-    /// `op a`, of `a`'s type.
+    /// `op a`, with the type of `a`.
     pub fn unary(&mut self, op: UnaryOp, a: ExprId, span: Span) -> ExprId {
         let ty = self.ty(a);
         self.expr(ExprKind::Unary(op, a), ty, span)
     }
 
-    /// `a op b` as a `Bool`.
+    /// `a op b`, a `Bool`.
     pub fn compare(&mut self, op: CompareOp, a: ExprId, b: ExprId, span: Span) -> ExprId {
         self.expr(ExprKind::Compare(op, a, b), Type::BOOL, span)
     }
@@ -250,7 +252,7 @@ impl Builder {
         self.expr(ExprKind::Select(c, a, b), ty, span)
     }
 
-    /// `a` as `to`; `a` itself where it has that type.
+    /// `a` converted to `to`; `a` itself if it already has that type.
     pub fn convert(&mut self, a: ExprId, to: Type, span: Span) -> ExprId {
         if self.ty(a) == to { a } else { self.expr(ExprKind::Convert(a), to, span) }
     }

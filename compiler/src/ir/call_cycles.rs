@@ -1,19 +1,19 @@
-//! Functions that call themselves, directly or through others: circles of calls.
+//! Call cycles: functions that call themselves, directly or through others.
 //!
 //! A callee comes before its callers, except in a call cycle. An analysis that visits callees first finds an unvisited
 //! callee only in a cycle, and assumes the worst of it.
 
 use super::{FuncId, Function, Handle, Module, StmtKind, for_each_stmt, for_each_stmt_mut};
 
-/// Which functions of a module are on a circle of calls.
+/// The functions of a module that are part of a call cycle.
 #[derive(Clone, Debug, Default)]
 pub struct Circles {
-    /// For each function, by index, the number of its circle.
+    /// For each function, by index, the number of its cycle.
     of: Vec<Option<usize>>,
 }
 
 impl Circles {
-    /// Finds them.
+    /// Finds all cycles of a module.
     pub fn of(module: &Module) -> Self {
         let search = CycleSearch::run(module);
         let mut of = vec![None; module.functions.len()];
@@ -28,17 +28,17 @@ impl Circles {
         Self { of }
     }
 
-    /// Whether there are none.
+    /// Whether there are no cycles.
     pub fn is_empty(&self) -> bool {
         self.of.iter().all(Option::is_none)
     }
 
-    /// Whether a function is on one.
+    /// Whether a function is in a cycle.
     pub fn contains(&self, func: FuncId) -> bool {
         self.circle(func).is_some()
     }
 
-    /// Whether two functions are on the same one: each leads back to itself through the other.
+    /// Whether two functions are in the same cycle: each calls itself through the other.
     pub fn have_both(&self, a: FuncId, b: FuncId) -> bool {
         self.contains(a) && self.circle(a) == self.circle(b)
     }
@@ -75,14 +75,14 @@ impl Module {
     }
 }
 
-/// Tarjan's search for strongly connected groups: a group is complete after all that it calls.
+/// Tarjan's algorithm for strongly connected components. A component is complete after all components that it calls.
 struct CycleSearch {
     callees: Vec<Vec<usize>>,
-    /// When a function was met, and the earliest one under way that it leads to.
+    /// The discovery index of each function, and the lowest index of an open function that it reaches.
     met: Vec<Option<usize>>,
     lowest: Vec<usize>,
     count: usize,
-    /// Functions that were met and have no group yet.
+    /// Functions that were discovered and have no component yet.
     open: Vec<usize>,
     groups: Vec<Vec<usize>>,
 }
@@ -118,7 +118,7 @@ impl CycleSearch {
         search
     }
 
-    /// Goes through what a function calls, without recursion: a chain of calls may be long.
+    /// Visits the functions that a function calls, without recursion: a chain of calls may be long.
     fn visit(&mut self, root: usize) {
         let mut path = vec![(root, 0)];
         self.meet(root);
@@ -165,7 +165,7 @@ mod tests {
         source::Span,
     };
 
-    /// A module whose functions call those with the numbers that are given.
+    /// A module whose functions call those with the given numbers.
     fn module(calls: &[&[u32]]) -> Module {
         let mut module = Module::default();
         for (index, callees) in calls.iter().enumerate() {

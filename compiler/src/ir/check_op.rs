@@ -7,22 +7,22 @@ use super::{OpRow, Operand, Shuffle, Type, op::ORDERS};
 /// Events for the sanitizer other than accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Check {
-    /// An index of an axis is out of bounds; takes the index and the extent.
+    /// An index of this axis is out of bounds; takes the index and the extent.
     Bounds(u8),
-    /// The thread comes to a barrier of this kind, which is next; takes the mask of its lanes.
+    /// The thread reaches a barrier of this kind, which is the next statement; takes the mask of its lanes.
     Meets(SiteKind),
-    /// The thread comes to an operation of its warp, which is next. Takes the mask, and of a shuffle (else 0) by how much, and
-    /// the width.
+    /// The thread reaches a warp operation, which is the next statement. Takes the mask, and for a shuffle the distance
+    /// and the width (else zeros).
     Lanes(SiteKind, Option<Shuffle>),
     /// The kernel's thread returns.
     Returns,
-    /// The thread calls a function, which is next.
+    /// The thread calls a function in the next statement.
     Enters,
-    /// It has come back from it.
+    /// The thread has returned from the called function.
     Leaves,
     /// Returns the number of the unwritten value that the previous statement has read, or 0.
     Unwritten,
-    /// A value with such a number is used.
+    /// The thread uses the value with such a number.
     Used,
 }
 

@@ -15,15 +15,15 @@ use super::{SpecialRegister, UnaryOp};
 pub enum Class<'a> {
     /// It has no operands.
     Leaf(Leaf),
-    /// It is computed of its operands, and of nothing else.
+    /// A value that depends only on its operands.
     Arith(Arith<'a>),
-    /// `base + by`, a pointer beside another one.
+    /// `base + by`: a pointer at an offset from another one.
     Address {
         /// The pointer.
         base: ExprId,
-        /// The distance, `I64`.
+        /// The offset, `I64`.
         by: ExprId,
-        /// In what the distance is counted.
+        /// The unit of the offset.
         unit: Unit,
     },
     /// The current value at a pointer.
@@ -35,28 +35,28 @@ pub enum Class<'a> {
 pub enum Leaf {
     /// A constant.
     Const(Const),
-    /// The value of a local now; the other leaves are the same for the thread's whole life.
+    /// The current value of a local. The other leaves are constant for the lifetime of a thread.
     Local(LocalId),
     /// A special register.
     Special(SpecialRegister),
-    /// The first element of an array, or of memory, that the function or its module declares.
+    /// The address of the first element of an array, or of memory, that the function or its module declares.
     Base(Base),
 }
 
-/// Memory that is declared.
+/// Declared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Base {
-    /// An array of the block's.
+    /// A shared array of the block.
     Shared(SharedId),
     /// A constant array.
     Const(ConstantId),
     /// The block's dynamic shared memory.
     Dynamic,
-    /// An array of the thread's own.
+    /// A thread-local array.
     Local(LocalArrayId),
 }
 
-/// Computations: see the kinds of the same names.
+/// Computations; the kinds of the same names document them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[expect(missing_docs, reason = "each is the kind of expression of its name")]
 pub enum Arith<'a> {
@@ -69,7 +69,7 @@ pub enum Arith<'a> {
     Wrap { index: ExprId, extent: ExprId },
 }
 
-/// In what a distance is counted.
+/// The unit of an offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Elements times the scale of [`ExprKind::Offset`].
@@ -183,7 +183,7 @@ impl Iterator for OperandsIter<'_> {
 }
 
 impl SpecialRegister {
-    /// Whether all threads of a launch see the same in it.
+    /// Whether it is uniform over a launch.
     pub const fn is_of_launch(self) -> bool {
         match self {
             Self::BlockDim(_) | Self::GridDim(_) | Self::WarpSize | Self::DynamicSharedBytes => true,
@@ -191,7 +191,7 @@ impl SpecialRegister {
         }
     }
 
-    /// Whether all threads of a block see the same in it.
+    /// Whether it is uniform over a block.
     pub const fn is_of_block(self) -> bool {
         match self {
             Self::ThreadIdx(_) | Self::LaneId => false,
@@ -206,7 +206,7 @@ impl SpecialRegister {
 }
 
 impl Base {
-    /// Whether all threads of a block mean the same memory.
+    /// Whether it is the same memory for all threads of a block.
     pub const fn is_of_block(self) -> bool {
         match self {
             Self::Shared(_) | Self::Const(_) | Self::Dynamic => true,

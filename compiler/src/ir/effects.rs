@@ -2,36 +2,37 @@
 
 use super::{ExprKind, FuncId, Function, Module, Stmt, StmtKind, SyncScope, for_each_expr_of_stmt, for_each_stmt};
 
-/// Accesses to the memory that pointers point to, in ascending order.
+/// Accesses through pointers, in ascending order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Touches {
-    /// Nothing.
+    /// No accesses.
     #[default]
     Nothing,
-    /// It is read.
+    /// Reads only.
     Reads,
-    /// It is written, and perhaps read.
+    /// Writes, and perhaps reads.
     Writes,
 }
 
 /// The effects of statements, including those of the functions that they call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Effects {
-    /// The largest set of threads that come to an operation of theirs together.
+    /// The largest set of threads that an operation synchronizes.
     pub together: SyncScope,
-    /// Other threads may notice when one of their operations is done: their threads may not be run side by side.
+    /// Whether other threads may observe when one of their operations executes. If so, the iterations of a work-item
+    /// loop over them must not be reordered.
     pub noticed: bool,
-    /// They mention thread-local arrays.
+    /// Whether they use thread-local arrays.
     pub local_arrays: bool,
     /// Their accesses to memory.
     pub touches: Touches,
 }
 
 impl Effects {
-    /// All that statements can do: those of a function that is not known.
+    /// All effects, for unknown functions.
     const ALL: Self = Self { together: SyncScope::Grid, noticed: true, local_arrays: true, touches: Touches::Writes };
 
-    /// Of every function of a module, by index.
+    /// The effects of every function of a module, by index.
     pub fn of_module(module: &Module) -> Vec<Self> {
         let mut all = vec![Self::default(); module.functions.len()];
         loop {
@@ -46,7 +47,7 @@ impl Effects {
         }
     }
 
-    /// Of some statements of a function; `functions` holds those of the module's functions.
+    /// The effects of some statements of a function; `functions` has those of the module's functions.
     pub fn of_block(function: &Function, block: &[Stmt], functions: &[Self]) -> Self {
         let mut effects = Self::default();
         for_each_stmt(block, &mut |stmt| {
@@ -81,12 +82,12 @@ impl Effects {
         effects
     }
 
-    /// Of one of a module's functions.
+    /// The effects of one of a module's functions.
     pub fn of_function(functions: &[Self], func: FuncId) -> Self {
         functions.get(func.index()).copied().unwrap_or(Self::ALL)
     }
 
-    /// `true` if threads come to an operation together.
+    /// `true` if an operation synchronizes threads.
     pub fn synchronizes(self) -> bool {
         self.together > SyncScope::None
     }

@@ -1,20 +1,20 @@
 //! Clocks, and loads and stores with cache operators.
 //!
-//! An operator of the caches is a hint: what is read and written is what a plain load and a plain store read and write.
+//! A cache operator is a hint: such a load or store has the same result as a plain one.
 
 use super::{
     Type,
     op::{Elements, Memory, ORDERS, OpRow, Operand},
 };
 
-/// The clock.
+/// A clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Clock {
     /// The cycles of the multiprocessor, or of the core, an `I32`.
     Cycles32,
-    /// The same, an `I64`.
+    /// As [`Self::Cycles32`], an `I64`.
     Cycles64,
-    /// Nanoseconds of the device, an `I64`.
+    /// Nanoseconds of a clock of the device, an `I64`.
     Nanoseconds,
 }
 
@@ -23,26 +23,26 @@ pub enum Clock {
 pub enum LoadHint {
     /// `ca`: likely to be used again.
     All,
-    /// `cg`: in the second level only.
+    /// `cg`: cached in L2 only.
     Global,
     /// `cs`: likely to be used once.
     Streaming,
     /// `lu`: the last use.
     LastUse,
-    /// `cv`: fetched again.
+    /// `cv`: not cached, fetched again.
     Volatile,
 }
 
 /// Cache operators of stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StoreHint {
-    /// `wb`: written back when it leaves.
+    /// `wb`: written back on eviction.
     Back,
-    /// `cg`: in the second level only.
+    /// `cg`: cached in L2 only.
     Global,
     /// `cs`: likely to be used once.
     Streaming,
-    /// `wt`: written through to the memory.
+    /// `wt`: written through to memory.
     Through,
 }
 

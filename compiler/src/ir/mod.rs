@@ -1,18 +1,18 @@
 //! The typed IR.
 //!
-//! Everything is a scalar or a pointer: arrays, tuples and complex numbers are taken apart in the front end (an array
-//! is a data pointer, extents and strides; a complex number two floats). The rules, which [`verify`] checks:
+//! All values are scalars or pointers: the front end splits arrays, tuples and complex numbers into parts (an array
+//! into a data pointer, extents and strides; a complex number into two floats). [`verify`] checks these rules:
 //!
-//! 1. Control flow is structured: `If`, `Loop`, `Break`, `Continue`, `Return`. The CPU needs the structure to cut a
-//!    kernel at its barriers; LLVM makes SSA from it.
-//! 2. Expressions have no effect and form trees. An expression is evaluated where its statement stands.
-//! 3. What has an effect is a statement (`Store`, `Call`, `Op`); its results go to locals.
-//! 4. Each expression has one type, and no conversion is implied: `Convert` is explicit. Python's rules for types end
-//!    in the front end; the operators of [`BinaryOp`] say what they compute.
-//! 5. A Python variable that changes its type becomes several locals; where paths meet, their types are joined.
+//! 1. Control flow is structured: `If`, `Loop`, `Break`, `Continue`, `Return`. The CPU back end needs the structure to
+//!    split a kernel at its barriers; LLVM converts it to SSA.
+//! 2. Expressions have no effects and form trees. An expression is evaluated when its statement executes.
+//! 3. Operations with effects are statements (`Store`, `Call`, `Op`); their results are assigned to locals.
+//! 4. Each expression has one type, and conversions are explicit: `Convert`. The front end applies Python's typing
+//!    rules; [`BinaryOp`] documents the semantics of the operators.
+//! 5. A Python variable that changes its type becomes several locals; at joins of control flow, the types are unified.
 //! 6. Every statement and expression has a span.
-//! 7. A verified module makes no back end panic, and nothing that a user wrote can make one fail.
-//! 8. Handles print as the text form: `%7` an expression, `$x` a local, `@kernel` a function.
+//! 7. No back end panics on a verified module, and no user program can cause a back end to fail.
+//! 8. The text form of handles is: `%7` an expression, `$x` a local, `@kernel` a function.
 
 mod accumulation;
 mod arena;

@@ -1,4 +1,4 @@
-//! Modules, functions, and what they declare.
+//! Modules, functions, and their declarations.
 
 use std::sync::Arc;
 
@@ -40,19 +40,19 @@ pub struct Module {
     pub faults: Arena<FaultSite>,
     /// Calls that a fault may come through.
     pub call_sites: Arena<CallSite>,
-    /// `true` if something takes the address of dynamic shared memory.
+    /// `true` if any expression takes the address of dynamic shared memory.
     pub dynamic_shared: bool,
     /// `true` if the kernel uses the grid as a group: all blocks must be resident.
     pub cooperative: bool,
     /// Assumptions that hold for every launch.
     pub assumptions: Assumptions,
-    /// By parameter: the last extent of an array in the launch that the code is compiled for, if it is short.
+    /// For parameters with a short array: the last extent of the array in the launch that the code is compiled for.
     pub short_extents: Vec<(u32, u8)>,
     /// The assumptions that improve the code. Passes compute it.
     pub gains: Assumptions,
-    /// Bounds-check stores to the arrays of the kernel's arguments, if that is possible.
+    /// Whether to bounds-check stores to the arrays of the kernel's arguments, if possible.
     pub bounded_stores: bool,
-    /// Whether that is possible. A pass computes it.
+    /// Whether these bounds checks are possible. A pass computes it.
     pub can_bound_stores: bool,
     /// The requested coarsening factors.
     pub coarsen: Factors,
@@ -64,7 +64,7 @@ pub struct Module {
     pub sanitize: Tools,
     /// The structure of the statements, for the sanitizer.
     pub structure: Structure,
-    /// Results have the same bits on every target: a pass decides what is otherwise left to the target.
+    /// Results must have the same bits on every target: a pass replaces operations whose results depend on the target.
     pub reproducible: bool,
     /// Largest alignment in bytes that arrays in dynamic shared memory need.
     pub dynamic_shared_align: u64,
@@ -75,26 +75,26 @@ pub struct Module {
 /// A statement that raises an exception.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FaultSite {
-    /// The exception's class, as [`weft_artifact::Fault`] has it.
+    /// The exception's class, as in [`weft_artifact::Fault`].
     pub class: String,
     /// The exception's arguments.
     pub args: Vec<FaultArg>,
     /// The meaning of the record's two numbers.
     pub numbers: Numbers,
-    /// No call adds itself to the record: it is complete when the thread has written it.
+    /// No call is added to the record: it is complete when the thread has written it.
     pub alone: bool,
     /// The Python function.
     pub function: String,
-    /// Where.
+    /// Its location.
     pub span: Span,
 }
 
-/// A call that a fault may come through.
+/// A call that can be in a fault's call stack.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallSite {
-    /// The Python function that calls.
+    /// The calling Python function.
     pub function: String,
-    /// Where.
+    /// Its location.
     pub span: Span,
 }
 
@@ -105,7 +105,7 @@ pub struct Function {
     pub name: String,
     /// Kernel or device function.
     pub kind: FunctionKind,
-    /// The locals of the arguments, in order. A kernel and an exported function have one for each slot in `slots`.
+    /// The locals of the parameters, in order. A kernel and an exported function have one for each slot in `slots`.
     pub params: Vec<LocalId>,
     /// The source of each of these locals; empty for device functions.
     pub slots: Vec<SlotSource>,
@@ -119,9 +119,9 @@ pub struct Function {
     pub exprs: Arena<Expr>,
     /// The statements. A function with results ends every path with `Return`.
     pub body: Block,
-    /// Inline it into all callers.
+    /// Whether to inline it into all callers.
     pub inline: bool,
-    /// The `def`.
+    /// The location of the `def` statement.
     pub span: Span,
 }
 
@@ -133,7 +133,7 @@ pub enum FunctionKind {
     /// Called by the functions of its module.
     Device,
     /// Called by other code. Its results are the parts of [`Module::returns`] and, if it may end the thread, a `Bool`
-    /// that says whether it did.
+    /// that is true if it did.
     Export,
 }
 
@@ -192,7 +192,7 @@ pub enum SharedKind {
 /// A block-shared array of fixed size. Contents are undefined at first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SharedArray {
-    /// The Python variable or a made-up name; for the symbol.
+    /// The name for the symbol: the Python variable or a generated name.
     pub name: String,
     /// Its purpose.
     pub kind: SharedKind,
@@ -200,11 +200,11 @@ pub struct SharedArray {
     pub elem: Scalar,
     /// Elements.
     pub len: u64,
-    /// Its extents, for messages; empty if the program gives none.
+    /// Its extents, for messages; empty if the program does not declare them.
     pub shape: Vec<u64>,
     /// Alignment in bytes.
     pub align: u64,
-    /// The call.
+    /// The location of the call that declares it.
     pub span: Span,
 }
 
@@ -221,7 +221,7 @@ pub struct ConstantArray {
     pub align: u64,
     /// `Constant` if all constant arrays fit into CUDA's constant memory, else `Global`.
     pub space: Space,
-    /// Where it is read.
+    /// The location of a read.
     pub span: Span,
 }
 
@@ -237,7 +237,7 @@ pub struct InlinePtx {
     pub operands: Vec<Type>,
     /// Its result types.
     pub results: Vec<Type>,
-    /// The call.
+    /// The location of the call.
     pub span: Span,
 }
 
@@ -253,14 +253,14 @@ pub struct External {
     pub returns: Option<ArgType>,
     /// It writes its result to the address in its first parameter and returns an `I32`, which is the first result.
     pub writes: bool,
-    /// A call.
+    /// The location of a call.
     pub span: Span,
 }
 
 /// A thread-local array of fixed size. Contents are undefined at first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LocalArray {
-    /// The Python variable or a made-up name.
+    /// The Python variable or a generated name.
     pub name: String,
     /// Element type; a complex array has twice the elements of its part.
     pub elem: Scalar,
@@ -268,7 +268,7 @@ pub struct LocalArray {
     pub len: u64,
     /// Alignment in bytes.
     pub align: u64,
-    /// The call.
+    /// The location of the call that declares it.
     pub span: Span,
 }
 
@@ -278,14 +278,14 @@ impl External {
         self.params.iter().flat_map(passed).collect()
     }
 
-    /// The types of its results.
+    /// The types of a call's results.
     pub fn results(&self) -> Vec<Type> {
         let status = self.writes.then_some(Type::I32);
         status.into_iter().chain(self.returns.iter().flat_map(passed)).collect()
     }
 }
 
-/// The types of the fields of values that are passed to other languages.
+/// The types of the fields of values that are passed to functions of other languages.
 fn passed(ty: &ArgType) -> Vec<Type> {
     let mut types = Vec::new();
     ty.for_each_leaf(&mut |_, leaf| {
@@ -296,7 +296,7 @@ fn passed(ty: &ArgType) -> Vec<Type> {
                     SlotType::Pointer,
                     ArgItem::Array(ArrayType { dtype, .. }) | ArgItem::Record(dtype) | ArgItem::Pointer(dtype),
                 ) => Some(Type::Ptr(dtype.access().0, Space::Generic)),
-                // The front end has no value with such a part.
+                // The front end creates no value with such a part.
                 (SlotType::Pointer, ArgItem::Value(_)) | (SlotType::Bytes { .. }, _) => None,
             });
         }
@@ -305,12 +305,12 @@ fn passed(ty: &ArgType) -> Vec<Type> {
 }
 
 impl Module {
-    /// The kernel's function. The front end always sets it; a module without one is only being built.
+    /// The kernel's function. The front end always sets it; it is `None` only while a module is built.
     pub fn kernel(&self) -> Option<&Function> {
         self.kernel.map(|id| &self.functions[id])
     }
 
-    /// What the code assumes about a launch.
+    /// The assumptions about a launch that the code uses.
     pub fn assumed(&self) -> Assumptions {
         self.assumptions.and(self.gains)
     }
@@ -339,12 +339,12 @@ impl Function {
         self.exprs[id].kind.class()
     }
 
-    /// The local that an expression reads and nothing else.
+    /// The local, if the expression is only a read of one.
     pub(crate) fn local(&self, id: ExprId) -> Option<LocalId> {
         if let ExprKind::Local(local) = self.exprs[id].kind { Some(local) } else { None }
     }
 
-    /// The value of an integer constant.
+    /// The value, if the expression is an integer constant.
     pub(crate) fn int(&self, id: ExprId) -> Option<i128> {
         if let ExprKind::Const(Const::Int(value)) = self.exprs[id].kind { Some(value) } else { None }
     }

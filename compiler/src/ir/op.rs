@@ -1,4 +1,4 @@
-//! Operations: what is neither control flow nor a plain assignment, store or call.
+//! Operations: all statements except control flow, assignments, stores and plain calls.
 //!
 //! An [`Op`] is a name with its data. [`Op::row`] describes it for everything except the back ends: its operands and
 //! results, the memory that it accesses, and which threads must reach it together. A new operation is a variant with
@@ -39,11 +39,12 @@ pub enum Op {
     Vote(Vote),
     /// `match.any.sync`: the lanes of the mask that have the thread's own value.
     MatchAny,
-    /// `match.all.sync`: the lanes of the mask, and whether all have one value; no lane if they have not.
+    /// `match.all.sync`: returns whether all lanes of the mask have the same value, and the lanes of the mask if they
+    /// do, else no lanes.
     MatchAll,
     /// `redux.sync`: a reduction of the values of the lanes in the mask.
     WarpReduce(WarpReduction),
-    /// `activemask`: the active lanes of the warp. On a GPU no lane waits for the others.
+    /// `activemask`: the active lanes of the warp. On a GPU it does not synchronize the warp.
     ActiveMask,
     /// Gathers one bit of each of the 32 bytes at a pointer into an integer, the lowest byte first. Only code for the
     /// host uses it, to read the cells of the lanes of a warp.
@@ -117,7 +118,7 @@ pub enum AtomicOp {
     Cas,
 }
 
-/// How a barrier reduces the values of its threads; the result is an `I32`.
+/// The reduction of a barrier over the values of its threads; the result is an `I32`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reduction {
     /// The number of true values.
@@ -143,14 +144,14 @@ pub enum Order {
     Sequential,
 }
 
-/// The threads for which an order or an atomic operation holds.
+/// The threads for which a memory order or an atomic operation holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
-    /// Those of the block.
+    /// The threads of the block.
     Block,
-    /// All of the device.
+    /// The threads of the device.
     Device,
-    /// Those of all devices and of the host.
+    /// The threads of all devices and of the host.
     System,
 }
 
@@ -165,7 +166,7 @@ pub struct OpRow {
     pub results: &'static [Operand],
     /// The element types of [`Operand::Pointer`] and [`Operand::Element`].
     pub elements: Elements,
-    /// How it accesses the memory that its pointers point to.
+    /// How it accesses memory through its pointers.
     pub memory: Memory,
     /// It orders the thread's accesses to other memory, as other threads see them.
     pub orders: bool,
@@ -175,7 +176,7 @@ pub struct OpRow {
     pub outside: bool,
     /// It may end the kernel with an error.
     pub may_fault: bool,
-    /// Its PTX contains one of these.
+    /// The PTX instructions of which its code contains one.
     pub ptx: &'static [&'static str],
 }
 
@@ -184,20 +185,20 @@ pub struct OpRow {
 pub enum Operand {
     /// A pointer to elements, in any space.
     Pointer,
-    /// A value of the elements' type, which is one for all operands and results.
+    /// A value of the element type, which is the same for all operands and results.
     Element,
-    /// This type.
+    /// A value of this type.
     Is(Type),
-    /// The last operand: any number of values, whose types the operation's data gives.
+    /// The last operand: any number of values, whose types depend on the operation's data.
     Rest,
 }
 
-/// Which element types an operation takes.
+/// The element types that an operation supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Elements {
-    /// It has none.
+    /// It has no elements.
     None,
-    /// All.
+    /// All types.
     Any,
     /// Integers and floats.
     Numbers,
@@ -213,10 +214,10 @@ pub enum Elements {
     Bytes,
 }
 
-/// How an operation accesses the memory that its pointers point to.
+/// How an operation accesses memory through its pointers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Memory {
-    /// None.
+    /// No access.
     None,
     /// Reads it.
     Reads,
@@ -234,7 +235,7 @@ pub enum Memory {
 /// the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SyncScope {
-    /// None: each thread continues by itself.
+    /// No synchronization.
     #[default]
     None,
     /// The threads of a warp.
@@ -246,7 +247,7 @@ pub enum SyncScope {
 }
 
 impl Op {
-    /// The atomic operations of Numba's functions.
+    /// An atomic operation with the default order and scope, as Numba's functions have.
     pub const fn atomic(op: AtomicOp) -> Self {
         Self::Atomic { op, order: Order::Relaxed, scope: Scope::Device }
     }
@@ -432,7 +433,7 @@ impl Op {
     }
 }
 
-/// An operation that accesses no memory and orders other accesses.
+/// The row of an operation that accesses no memory and orders other accesses.
 pub(super) const ORDERS: OpRow = OpRow {
     name: "",
     operands: &[],
@@ -447,19 +448,19 @@ pub(super) const ORDERS: OpRow = OpRow {
 };
 
 impl OpRow {
-    /// Other threads may observe when it executes, so that it must not be reordered with their accesses.
+    /// Whether other threads may observe when it executes, so that it must not be reordered with their accesses.
     pub const fn is_noticed(&self) -> bool {
         self.orders || self.outside || self.memory.writes() || !matches!(self.together, SyncScope::None)
     }
 
-    /// It has an effect besides its results.
+    /// Whether it has an effect besides its results.
     pub const fn has_effect(&self) -> bool {
         self.is_noticed() || self.may_fault
     }
 }
 
 impl Memory {
-    /// It may read.
+    /// Whether it may read.
     pub const fn reads(self) -> bool {
         match self {
             Self::None | Self::Writes => false,
@@ -467,7 +468,7 @@ impl Memory {
         }
     }
 
-    /// It may write.
+    /// Whether it may write.
     pub const fn writes(self) -> bool {
         match self {
             Self::None | Self::Reads => false,
@@ -477,7 +478,7 @@ impl Memory {
 }
 
 impl Elements {
-    /// Whether a type is one of them.
+    /// Whether a type is supported.
     pub fn contains(self, scalar: Scalar) -> bool {
         match self {
             Self::None => false,
@@ -493,7 +494,7 @@ impl Elements {
 }
 
 impl Order {
-    /// Earlier accesses are ordered before the operation.
+    /// Whether earlier accesses are ordered before the operation.
     pub const fn releases(self) -> bool {
         match self {
             Self::Relaxed | Self::Acquire => false,
@@ -501,7 +502,7 @@ impl Order {
         }
     }
 
-    /// Later accesses are ordered after the operation.
+    /// Whether later accesses are ordered after the operation.
     pub const fn acquires(self) -> bool {
         match self {
             Self::Relaxed | Self::Release => false,
@@ -512,7 +513,7 @@ impl Order {
     /// All orders.
     pub const ALL: [Self; 5] = [Self::Relaxed, Self::Acquire, Self::Release, Self::AcquireRelease, Self::Sequential];
 
-    /// Its name in C++, without `memory_order_`: in kernels, and in the text form, where it is not the usual one.
+    /// Its name in C++, without `memory_order_`. Kernels use it, and the text form if it is not the default.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Relaxed => "relaxed",
@@ -528,7 +529,7 @@ impl Scope {
     /// All scopes.
     pub const ALL: [Self; 3] = [Self::Block, Self::Device, Self::System];
 
-    /// Its name in CUDA C++, without `thread_scope_`: in kernels and in the text form.
+    /// Its name in CUDA C++, without `thread_scope_`. Kernels and the text form use it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Block => "block",

@@ -1,9 +1,9 @@
-//! The text form of modules and functions: what `--emit ir` shows and what snapshots hold.
+//! The text form of modules and functions, for `--emit ir` and snapshots.
 //!
-//! One statement a line, expressions written out as trees with Python's precedence, no spans. Addresses are
-//! `$x.data[$i]` (elements), `$z.data[$i by 2]` (pairs) and `$x.data[$b bytes]`; `load` reads one and `store` writes
-//! one. A constant carries its type unless it is `int64`, `float64` or `boolean`. Printing never fails, not even on a
-//! broken module: the verifier's errors come with this text.
+//! One statement per line, expressions as trees with Python's precedence, no spans. Addresses are `$x.data[$i]`
+//! (elements), `$z.data[$i by 2]` (pairs) and `$x.data[$b bytes]`; `load` reads one and `store` writes one. A constant
+//! has a type suffix unless it is `int64`, `float64` or `boolean`. Printing never fails, not even for an invalid
+//! module, because the verifier's errors include this text.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,10 +17,11 @@ use super::{
     Stmt, StmtKind, Type, UnaryOp,
 };
 
-/// Deeper trees are cut off with `…`, as are cycles, which only a broken module has.
+/// The limit on the depth of trees. Deeper parts are replaced by `…`, and so are cycles, which only an invalid module
+/// has.
 const MAX_DEPTH: usize = 400;
 
-/// How tightly an operator binds; Python's order.
+/// The precedence of an operator, in Python's order.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 enum Level {
     Not,
@@ -71,7 +72,7 @@ impl fmt::Display for Function {
     }
 }
 
-/// A slot as it is printed: `x[1].shape[0]`, with the parameter's number where it has no name.
+/// The text form of a slot: `x[1].shape[0]`, with the parameter's number if it has no name.
 pub(super) struct ShownSlot<'a>(pub(super) &'a SlotSource, pub(super) Option<&'a str>);
 
 impl fmt::Display for ShownSlot<'_> {
@@ -102,20 +103,20 @@ impl fmt::Display for ShownSlot<'_> {
     }
 }
 
-/// `name`, with its number where the name is not the only one.
+/// `name`, with its number if the name is not unique.
 fn repeated<'a>(name: &str, index: usize, names: impl Iterator<Item = &'a str>) -> String {
     if names.filter(|other| *other == name).count() > 1 { format!("{name}.{index}") } else { name.to_owned() }
 }
 
-/// Prints one function; the module gives the names of shared arrays and callees.
+/// Prints one function. The module has the names of shared arrays and callees.
 struct Printer<'a> {
     module: Option<&'a Module>,
     function: &'a Function,
-    /// How often each name stands in the function.
+    /// The number of locals with each name in the function.
     names: BTreeMap<&'a str, usize>,
-    /// Locals that statements or expressions mention, parameters apart.
+    /// Locals, except parameters, that statements or expressions use.
     used: BTreeSet<LocalId>,
-    /// No tree is deeper than there are expressions.
+    /// The limit on the depth of trees: at most the number of expressions, because only a cycle can be deeper.
     max_depth: usize,
 }
 
@@ -311,7 +312,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// The locals that take results, before what gives them.
+    /// The locals that are assigned the results of an operation or call, with `=`.
     fn results(&self, f: &mut fmt::Formatter<'_>, results: &[LocalId]) -> fmt::Result {
         let locals: Vec<_> = results.iter().map(|id| self.local(*id)).collect();
         if locals.is_empty() { Ok(()) } else { write!(f, "{} = ", locals.join(", ")) }
@@ -325,7 +326,7 @@ impl<'a> Printer<'a> {
         self.tree(id, 0).0
     }
 
-    /// The text of an operand that must bind at least as tightly as `level`.
+    /// The text of an operand, in parentheses if its precedence is lower than `level`.
     fn operand(&self, id: ExprId, level: Level, depth: usize) -> String {
         let (text, own) = self.tree(id, depth + 1);
         if own < level { format!("({text})") } else { text }
@@ -335,7 +336,7 @@ impl<'a> Printer<'a> {
         ids.iter().map(|id| self.tree(*id, depth + 1).0).collect::<Vec<_>>().join(", ")
     }
 
-    /// The text of an expression and how tightly its outermost operator binds.
+    /// The text of an expression and the precedence of its outermost operator.
     fn tree(&self, id: ExprId, depth: usize) -> (String, Level) {
         let Some(expr) = self.function.exprs.get(id) else { return (format!("%?{}", id.index()), Level::Atom) };
         if depth > self.max_depth {
@@ -421,7 +422,7 @@ fn indent(f: &mut fmt::Formatter<'_>, depth: usize) -> fmt::Result {
     (0..depth).try_for_each(|_| f.write_str("    "))
 }
 
-/// A constant; negative numbers bind like a unary minus.
+/// A constant; a negative number has the precedence of a unary minus.
 fn constant(value: Const, ty: Type) -> (String, Level) {
     let (text, negative) = match value {
         Const::Bool(value) => ((if value { "True" } else { "False" }).to_owned(), false),
@@ -440,7 +441,7 @@ fn constant(value: Const, ty: Type) -> (String, Level) {
     (text, if negative { Level::Unary } else { Level::Atom })
 }
 
-/// An operator's sign and level, or the name of the function form.
+/// An operator's symbol and precedence, or the name of its function form.
 fn infix(op: BinaryOp) -> Result<(&'static str, Level), &'static str> {
     Ok(match op {
         BinaryOp::Add => ("+", Level::Sum),
@@ -465,7 +466,7 @@ fn infix(op: BinaryOp) -> Result<(&'static str, Level), &'static str> {
     })
 }
 
-/// The next tighter level: what the right operand of a left-associative operator must have.
+/// The next higher precedence, which the right operand of a left-associative operator must have.
 fn next(level: Level) -> Level {
     match level {
         Level::Not => Level::Compare,
@@ -481,7 +482,7 @@ fn next(level: Level) -> Level {
     }
 }
 
-/// `.align4`, where the address is known to be a multiple of that, and not of the elements' own alignment.
+/// The suffix of an access with an explicit alignment, such as `.align4`.
 fn aligned(align: Align) -> String {
     match align {
         Align::Natural => String::new(),

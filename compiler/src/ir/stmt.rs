@@ -22,29 +22,29 @@ pub enum StmtKind {
     Assign(LocalId, ExprId),
     /// `*pointer = value`; the value has the pointer's element type.
     Store {
-        /// Where.
+        /// The address.
         pointer: ExprId,
         /// The value.
         value: ExprId,
         /// The alignment of the address.
         align: Align,
     },
-    /// `$results = op args`, as the operation's row says.
+    /// `$results = op args`. The operation's row has the types.
     Op {
         /// The operation.
         op: Op,
-        /// One local a result of the operation, or none.
+        /// One local per result of the operation, or none.
         results: Vec<LocalId>,
-        /// One expression an operand.
+        /// One expression per operand.
         args: Vec<ExprId>,
     },
     /// `$results = @func(args)`.
     Call {
-        /// One local a result of the function.
+        /// One local per result of the function.
         results: Vec<LocalId>,
         /// The callee, a device function.
         func: FuncId,
-        /// One expression a parameter.
+        /// One expression per parameter.
         args: Vec<ExprId>,
     },
     /// A branch.
@@ -56,9 +56,9 @@ pub enum StmtKind {
         /// Run if false.
         otherwise: Block,
     },
-    /// Runs `body`, then `step`, for ever. `Break` leaves the loop; `Continue` in `body` goes to `step`. `step` holds
-    /// neither for this loop, and no `Return`; an addition to a counter ([`Local::counts`](super::Local)) in it
-    /// saturates.
+    /// Repeats `body`, then `step`. `Break` leaves the loop; `Continue` in `body` goes to `step`. `step` contains no
+    /// `Break` or `Continue` of this loop, and no `Return`; an addition to a counter ([`Local::counts`](super::Local))
+    /// in it saturates.
     Loop {
         /// The body; a `while` starts it with `if (!cond) break`.
         body: Block,
@@ -69,6 +69,6 @@ pub enum StmtKind {
     Break,
     /// Goes to the innermost loop's `step`.
     Continue,
-    /// Leaves the function with one value a result.
+    /// Leaves the function, with one value per result.
     Return(Vec<ExprId>),
 }

@@ -1,4 +1,4 @@
-//! The source structure of a module's functions, as far as the sanitizer's advice depends on it.
+//! The source structure of a module's functions, which the sanitizer uses in its suggestions.
 
 use std::collections::BTreeMap;
 
@@ -7,26 +7,26 @@ use weft_artifact::Number;
 use super::AtomicOp;
 use crate::source::Span;
 
-/// The structure that the front end records for the functions that it lowers. Inner regions come after the regions that
-/// contain them.
+/// The structure of the functions that the front end lowers. An inner region comes after the regions that contain it.
 #[derive(Clone, Debug, Default)]
 pub struct Structure {
-    /// The functions that it was recorded of, by their definitions.
+    /// The definitions of the recorded functions.
     pub functions: Vec<Span>,
-    /// The regions that loops repeat.
+    /// The loops.
     pub loops: Vec<Region>,
     /// The branches of `if` statements, and whether each is the `else` branch.
     pub branches: Vec<(Region, bool)>,
     /// Statements that read and write an element.
     pub updates: Vec<UpdateStmt>,
-    /// By their targets: elements that assignments write which are one number in memory.
+    /// The types of elements that assignments write and that are single numbers in memory, by the target of the
+    /// assignment.
     pub elements: BTreeMap<Span, Number>,
 }
 
-/// Code that a statement contains.
+/// A part of the source code.
 #[derive(Clone, Copy, Debug)]
 pub struct Region {
-    /// Where the statement begins.
+    /// The start of the statement that contains it.
     pub header: Span,
     /// The code.
     pub body: Span,

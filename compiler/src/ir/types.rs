@@ -21,7 +21,7 @@ impl Type {
     /// `I64`.
     pub const I64: Self = Self::Scalar(Scalar::I64);
 
-    /// How many bytes a value takes in the CPU's memory.
+    /// The size of a value in the CPU's memory, in bytes.
     pub(crate) const fn host_bytes(self) -> u64 {
         match self {
             Self::Scalar(scalar) => scalar.size_bytes(),
@@ -38,7 +38,7 @@ impl Type {
     }
 }
 
-/// Where a pointer points. PTX ISA section 5, state spaces.
+/// An address space. PTX ISA section 5, state spaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Space {
     /// Device memory: kernel arguments.
@@ -47,9 +47,9 @@ pub enum Space {
     Shared,
     /// Memory of the thread.
     Local,
-    /// Memory that no kernel writes: constants of the code.
+    /// Memory that no kernel writes: constants in the code.
     Constant,
-    /// Any of the others: where an array variable may be of several spaces.
+    /// Any of the others, for an array variable whose space varies.
     Generic,
 }
 

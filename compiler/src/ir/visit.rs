@@ -1,13 +1,13 @@
 //! Traversals of statements and expressions.
 //!
 //! [`ExprKind::operands`], [`StmtKind::exprs`], [`StmtKind::assigned`] and [`StmtKind::blocks`], and their mutable
-//! forms, list the parts of a node. A traversal that needs no more uses them.
+//! forms, list the parts of a node. They suffice for most traversals.
 
 use super::{Block, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind};
 use crate::stop;
 
 impl ExprKind {
-    /// The same operation on what `map` makes of its operands, in order of evaluation.
+    /// The same kind with its operands replaced by `map`, in order of evaluation.
     #[must_use]
     pub fn map_operands(self, map: &mut dyn FnMut(ExprId) -> ExprId) -> Self {
         match self {
@@ -33,7 +33,7 @@ impl ExprKind {
 }
 
 impl StmtKind {
-    /// The roots of the expressions that the statement itself holds, not those of the blocks inside it.
+    /// The roots of the expressions in the statement itself, not of those in nested blocks.
     pub fn exprs(&self) -> Vec<ExprId> {
         match self {
             Self::Assign(_, value) | Self::If { cond: value, .. } => vec![*value],
@@ -43,7 +43,7 @@ impl StmtKind {
         }
     }
 
-    /// The locals that the statement itself gives a value.
+    /// The locals that the statement itself assigns.
     pub fn assigned(&self) -> Vec<LocalId> {
         match self {
             Self::Assign(local, _) => vec![*local],
@@ -57,7 +57,7 @@ impl StmtKind {
         }
     }
 
-    /// The blocks directly inside: `then` and `otherwise`, or `body` and `step`.
+    /// The nested blocks: `then` and `otherwise`, or `body` and `step`.
     pub fn blocks(&self) -> Option<[&Block; 2]> {
         match self {
             Self::If { then: a, otherwise: b, .. } | Self::Loop { body: a, step: b } => Some([a, b]),
@@ -71,7 +71,7 @@ impl StmtKind {
         }
     }
 
-    /// As [`StmtKind::blocks`], to change them.
+    /// Mutable version of [`StmtKind::blocks`].
     pub fn blocks_mut(&mut self) -> Option<[&mut Block; 2]> {
         match self {
             Self::If { then: a, otherwise: b, .. } | Self::Loop { body: a, step: b } => Some([a, b]),
@@ -85,7 +85,7 @@ impl StmtKind {
         }
     }
 
-    /// Replaces the locals that the statement itself gives a value.
+    /// Calls `visit` on each local that the statement itself assigns, to replace it.
     pub fn for_each_assigned_mut(&mut self, visit: &mut dyn FnMut(&mut LocalId)) {
         match self {
             Self::Assign(local, _) => visit(local),
@@ -99,8 +99,8 @@ impl StmtKind {
         }
     }
 
-    /// The same statement on what `map` makes of its expressions, in order of evaluation, and of those of the blocks
-    /// inside it.
+    /// The same statement with its expressions replaced by `map`, in order of evaluation, including those of nested
+    /// blocks.
     #[must_use]
     pub fn map_exprs(self, map: &mut dyn FnMut(ExprId) -> ExprId) -> Self {
         match self {
@@ -131,14 +131,14 @@ impl StmtKind {
 }
 
 impl Function {
-    /// A tree of its own that is like another one.
+    /// Copies an expression with all its operands.
     pub fn copy_expr(&mut self, id: ExprId) -> ExprId {
         let Expr { kind, ty, span } = self.exprs[id].clone();
         let kind = kind.map_operands(&mut |child| self.copy_expr(child));
         self.exprs.push(Expr { kind, ty, span })
     }
 
-    /// A statement like another one, whose expressions are its own.
+    /// Copies a statement with all its expressions.
     pub fn copy_stmt(&mut self, stmt: &Stmt) -> Stmt {
         Stmt { kind: stmt.kind.clone().map_exprs(&mut |id| self.copy_expr(id)), span: stmt.span }
     }
@@ -148,12 +148,12 @@ fn map_block(block: Block, map: &mut dyn FnMut(ExprId) -> ExprId) -> Block {
     block.into_iter().map(|Stmt { kind, span }| Stmt { kind: kind.map_exprs(map), span }).collect()
 }
 
-/// Whether control can come out at the end of a block.
+/// Whether control can reach the end of a block.
 pub fn falls_through(block: &[Stmt]) -> bool {
     block.iter().all(|stmt| stmt.kind.falls_through())
 }
 
-/// Whether a loop's body leaves this very loop.
+/// Whether a loop's body has a `Break` of this loop.
 fn has_break(body: &[Stmt]) -> bool {
     body.iter().any(|stmt| match &stmt.kind {
         StmtKind::Break => true,
@@ -168,9 +168,9 @@ fn has_break(body: &[Stmt]) -> bool {
     })
 }
 
-/// Calls `visit` on every statement of a block and of the blocks inside it, outer before inner.
+/// Calls `visit` on every statement of a block and of nested blocks, outer before inner.
 pub fn for_each_stmt<'a>(block: &'a [Stmt], visit: &mut dyn FnMut(&'a Stmt)) {
-    // A pass over a large function consists of many traversals.
+    // Checking here suffices, because a pass over a large function consists of many traversals.
     stop::check();
     for stmt in block {
         visit(stmt);
@@ -180,7 +180,7 @@ pub fn for_each_stmt<'a>(block: &'a [Stmt], visit: &mut dyn FnMut(&'a Stmt)) {
     }
 }
 
-/// As [`for_each_stmt`], to change statements; a statement is visited before those inside it.
+/// Mutable version of [`for_each_stmt`]. A statement is visited before the statements nested in it.
 pub fn for_each_stmt_mut(block: &mut Block, visit: &mut dyn FnMut(&mut Stmt)) {
     for stmt in block {
         visit(stmt);
@@ -190,7 +190,7 @@ pub fn for_each_stmt_mut(block: &mut Block, visit: &mut dyn FnMut(&mut Stmt)) {
     }
 }
 
-/// Calls `visit` on an expression and everything below it, parents before children.
+/// Calls `visit` on an expression and its operands, recursively, parents before children.
 pub fn for_each_expr(function: &Function, root: ExprId, visit: &mut dyn FnMut(ExprId)) {
     visit(root);
     for child in function.exprs[root].kind.operands() {
@@ -198,12 +198,12 @@ pub fn for_each_expr(function: &Function, root: ExprId, visit: &mut dyn FnMut(Ex
     }
 }
 
-/// Calls `visit` on every expression that the statements of a block reach, in program order.
+/// Calls `visit` on every expression of the statements of a block, in program order.
 pub fn for_each_expr_of_block(function: &Function, block: &Block, visit: &mut dyn FnMut(ExprId)) {
     for_each_stmt(block, &mut |stmt| for_each_expr_of_stmt(function, &stmt.kind, visit));
 }
 
-/// Calls `visit` on every expression that a statement itself holds, not those of the blocks inside it.
+/// Calls `visit` on every expression in a statement itself, not on those in nested blocks.
 pub fn for_each_expr_of_stmt(function: &Function, kind: &StmtKind, visit: &mut dyn FnMut(ExprId)) {
     for root in kind.exprs() {
         for_each_expr(function, root, visit);

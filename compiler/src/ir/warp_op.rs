@@ -1,4 +1,4 @@
-//! Operations of the lanes of a warp.
+//! Warp operations.
 
 use super::{Elements, OpRow, Operand, SyncScope, Type, op::ORDERS};
 
@@ -6,30 +6,30 @@ use super::{Elements, OpRow, Operand, SyncScope, Type, op::ORDERS};
 /// value is returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Shuffle {
-    /// That of a number in the part.
+    /// The lane with this number in the segment.
     Index,
-    /// The lane at a distance below.
+    /// The lane whose number is lower by the distance.
     Up,
-    /// The lane at a distance above.
+    /// The lane whose number is higher by the distance.
     Down,
-    /// That whose number has the same bits but for these.
+    /// The lane whose number is the thread's own XOR the operand.
     Xor,
 }
 
 /// The result of a vote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Vote {
-    /// All are true; a `Bool`.
+    /// Whether all predicates are true; a `Bool`.
     All,
-    /// One is true; a `Bool`.
+    /// Whether any predicate is true; a `Bool`.
     Any,
-    /// All are the same; a `Bool`.
+    /// Whether all predicates are equal; a `Bool`.
     Uniform,
-    /// Which are true: an `I32` with a bit a lane.
+    /// The lanes whose predicates are true: an `I32` with one bit per lane.
     Ballot,
 }
 
-/// How the values of a warp are taken together.
+/// The reduction over the values of a warp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "each is the operator of its name")]
 pub enum WarpReduction {
@@ -41,8 +41,8 @@ pub enum WarpReduction {
     Xor,
 }
 
-/// The row of operations that synchronize a warp. CUDA orders memory only at a warp's barriers, but kernels rely on
-/// more.
+/// The row of operations that synchronize a warp. In CUDA, only a warp's barriers order memory accesses, but kernels
+/// rely on more.
 pub(super) const OF_WARP: OpRow = OpRow { together: SyncScope::Warp, ..ORDERS };
 
 impl Shuffle {

@@ -1,4 +1,4 @@
-//! The types of expressions: each operator's row, as `ir/expr.rs` documents it.
+//! Checks the types of expressions: for each operator, the rules that `ir/expr.rs` documents.
 
 use weft_artifact::Scalar;
 
@@ -8,8 +8,8 @@ use crate::ir::{
 };
 
 impl Checker<'_> {
-    /// Checks an expression and everything below it; `false` if something is wrong with it, so that what uses it is
-    /// not reported as well.
+    /// Checks an expression and its operands. Returns `false` if there is an error, so that the user of the expression
+    /// is not reported as well.
     pub(super) fn expr(&mut self, id: ExprId) -> bool {
         let Some(expr) = self.function.exprs.get(id) else {
             self.error(format!("%{} is no expression", id.index()));
@@ -37,7 +37,7 @@ impl Checker<'_> {
         complaint.is_none()
     }
 
-    /// What is wrong with an expression whose operands have these types.
+    /// The error for an expression whose operands have these types; `None` if it is valid.
     fn complaint(&self, expr: &Expr, operands: &[Type]) -> Option<String> {
         let ty = expr.ty;
         let holds = |holds: bool, rule: &str| if holds { None } else { Some(format!("{rule} (type {ty})")) };
@@ -88,7 +88,7 @@ impl Checker<'_> {
                 let can = match (*from, ty) {
                     (Type::Scalar(_), Type::Scalar(_)) => true,
                     (Type::Ptr(_, from), Type::Ptr(_, to)) => to == from || to == Space::Generic,
-                    // Its address.
+                    // A pointer is converted to its address.
                     (Type::Ptr(..), Type::Scalar(to)) => to == Scalar::U64,
                     (Type::Scalar(_), Type::Ptr(..)) => false,
                 };
@@ -171,12 +171,12 @@ fn has_axis(register: SpecialRegister) -> bool {
         | SpecialRegister::BlockDim(axis)
         | SpecialRegister::GridDim(axis) => axis < 3,
         SpecialRegister::LaneId | SpecialRegister::WarpSize | SpecialRegister::DynamicSharedBytes => true,
-        // No module has it.
+        // Modules never contain it.
         SpecialRegister::OfRow(_) => false,
     }
 }
 
-/// `true` if a math function takes these and gives `result`.
+/// `true` if a math function takes these arguments and returns `result`.
 #[expect(clippy::wildcard_enum_match_arm, reason = "most functions give what they take")]
 fn math_fits(function: MathFn, args: &[Type], result: Type) -> bool {
     let Some((first, rest)) = args.split_first() else { return false };

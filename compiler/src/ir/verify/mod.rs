@@ -1,8 +1,8 @@
 //! Checks the IR's rules.
 //!
-//! Everything that [`super`], `expr.rs` and `stmt.rs` say about shapes and types is checked here; what a program
-//! computes is not. Errors name handles as numbers (`%7` an expression, `$x` a local), and whoever shows them adds the
-//! text form.
+//! It checks everything that [`super`], `expr.rs` and `stmt.rs` document about structure and types, but not a program's
+//! semantics. Errors name handles as numbers (`%7` an expression, `$x` a local); the caller shows them with the text
+//! form.
 
 mod expr;
 #[cfg(test)]
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::source::Span;
 
-/// Checks the rules of [`super`]; gives every violation as a sentence that names the handle.
+/// Checks the rules of [`super`]. Returns a sentence that names the handle for every violation.
 ///
 /// # Errors
 ///
@@ -41,7 +41,7 @@ pub fn verify(module: &Module) -> Result<(), Vec<String>> {
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
-/// What belongs to no function: the kernel, shared arrays, names.
+/// Checks everything outside of functions: the kernel, shared arrays, names.
 fn check_module(module: &Module, errors: &mut Vec<String>) {
     match module.kernel.map(|id| (id, module.functions.get(id))) {
         None => errors.push("the module has no kernel".to_owned()),
@@ -68,19 +68,19 @@ fn check_module(module: &Module, errors: &mut Vec<String>) {
     }
 }
 
-/// A shared or thread-local array.
+/// Checks a shared or thread-local array.
 fn check_array(name: &str, elem: Scalar, align: u64, errors: &mut Vec<String>) {
     if !align.is_power_of_two() || align < elem.align_bytes() {
         errors.push(format!("array {name}: alignment {align} does not fit {elem}"));
     }
 }
 
-/// What loops a statement stands in.
+/// The loops that contain a statement.
 #[derive(Clone, Copy)]
 struct InLoops {
-    /// `Break` and `Continue` have a loop: the innermost one's `body` is around.
+    /// The innermost loop contains the statement in its `body`, so `Break` and `Continue` are valid.
     in_body: bool,
-    /// Some loop's `step` is around.
+    /// Some loop contains the statement in its `step`.
     in_step: bool,
 }
 
@@ -90,7 +90,7 @@ struct Checker<'a> {
     circles: &'a Circles,
     id: FuncId,
     function: &'a Function,
-    /// How many parents each expression was found under.
+    /// The number of parents that were found for each expression.
     uses: Vec<u32>,
     errors: &'a mut Vec<String>,
 }
@@ -100,7 +100,7 @@ impl Checker<'_> {
         self.errors.push(format!("@{}: {}", self.function.name, message.as_ref()));
     }
 
-    /// Adds an error unless `holds`.
+    /// Adds an error if `holds` is false.
     fn check(&mut self, holds: bool, message: impl FnOnce() -> String) {
         if !holds {
             self.error(message());
@@ -109,7 +109,7 @@ impl Checker<'_> {
 
     fn span(&mut self, span: Span, what: impl FnOnce() -> String) {
         let files = self.module.sources.files();
-        // A module that was built by hand, in a test, has no files.
+        // A module that a test builds by hand has no files.
         let known = files.is_empty() || files.get(span.file as usize).is_some();
         self.check(span.start <= span.end && known, || format!("{}: span {span} is of no file", what()));
     }
@@ -163,7 +163,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A kernel's slots against its Python parameters.
+    /// Checks a kernel's slots against its Python parameters.
     fn slots(&mut self) {
         let function = self.function;
         if function.slots.len() != function.params.len() {
@@ -186,7 +186,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The type that a slot has by the Python parameter; `None` where the parameter has no such field.
+    /// The type of a slot by its Python parameter; `None` if the parameter has no such field.
     fn slot_type(&self, slot: &SlotSource) -> Option<Type> {
         let (param, path, slot_field) = match slot {
             SlotSource::Argument { param, path, field } => (*param, path, *field),
@@ -198,11 +198,11 @@ impl Checker<'_> {
         }
         let which = match leaf {
             ArgItem::Value(_) | ArgItem::Record(_) | ArgItem::Pointer(_) => Which::Kernel,
-            // A kernel may take a stride that its layout gives as well.
+            // A kernel may take a stride even if the layout determines it.
             ArgItem::Array(_) => Which::Launch,
         };
         let field = leaf.fields(which).into_iter().find(|field| field.field == slot_field)?;
-        // Other code may have the array anywhere.
+        // The array of an exported function may be in any address space.
         let space = if self.function.kind == FunctionKind::Export { Space::Generic } else { Space::Global };
         match (field.ty, leaf) {
             (SlotType::Scalar(scalar), _) => Some(Type::Scalar(scalar)),
@@ -210,7 +210,7 @@ impl Checker<'_> {
             (SlotType::Pointer, ArgItem::Record(dtype) | ArgItem::Pointer(dtype)) => {
                 Some(Type::Ptr(dtype.access().0, space))
             }
-            // The IR has no type for a long value yet.
+            // The IR does not have types for values of more than eight bytes yet.
             (SlotType::Pointer, ArgItem::Value(_)) | (SlotType::Bytes { .. }, _) => None,
         }
     }
@@ -222,12 +222,12 @@ impl Checker<'_> {
         }
     }
 
-    /// The type of a statement's operand, after checking it and everything below it.
+    /// Checks a statement's operand, and returns its type.
     fn operand(&mut self, id: ExprId) -> Option<Type> {
         self.expr(id).then(|| self.function.exprs.get(id).map(|expr| expr.ty))?
     }
 
-    /// Checks that a value of type `from` can be given to a local.
+    /// Checks that a value of type `from` can be assigned to a local.
     fn assignable(&mut self, local: LocalId, from: Type, what: &str) {
         let name = self.local_name(local);
         match self.function.locals.get(local).map(|local| local.ty) {
@@ -281,7 +281,7 @@ impl Checker<'_> {
         }
     }
 
-    /// An operation against its row.
+    /// Checks an operation against its row.
     fn op(&mut self, op: Op, results: &[LocalId], args: &[ExprId]) {
         let types: Vec<_> = args.iter().map(|arg| self.operand(*arg)).collect();
         if let Op::Ptx { text, .. } = op {
@@ -341,7 +341,7 @@ impl Checker<'_> {
         }
     }
 
-    /// PTX of the program's against its declaration.
+    /// Checks inline PTX against its declaration.
     fn inline_ptx(&mut self, text: PtxId, results: &[LocalId], types: &[Option<Type>]) {
         let Some(ptx) = self.module.inline_ptx.get(text) else {
             self.error(format!("ptx: {text:?} is not declared"));
@@ -359,7 +359,7 @@ impl Checker<'_> {
         self.results("ptx", results, &ptx.results);
     }
 
-    /// A call of a function of another language against its declaration.
+    /// Checks a call of a function of another language against its declaration.
     fn external(&mut self, function: ExternalId, results: &[LocalId], types: &[Option<Type>]) {
         let Some(external) = self.module.externals.get(function) else {
             self.error(format!("external: {function:?} is not declared"));
@@ -375,7 +375,7 @@ impl Checker<'_> {
         self.results("external", results, &gives);
     }
 
-    /// The locals that take results of declared types.
+    /// Checks the locals that are assigned results of declared types.
     fn results(&mut self, what: &str, results: &[LocalId], types: &[Type]) {
         for (index, (local, ty)) in results.iter().zip(types).enumerate() {
             self.assignable(*local, *ty, what);
@@ -384,7 +384,7 @@ impl Checker<'_> {
         }
     }
 
-    /// How many operands an operation takes, of which there are `given`.
+    /// The number of operands of an operation; `given` is the actual number.
     fn n_operands(&mut self, op: Op, operands: &[Operand], given: usize) -> usize {
         let known = if let Op::Fault(fault) = op {
             self.module.faults.get(fault).is_some()
