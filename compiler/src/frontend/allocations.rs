@@ -1,9 +1,9 @@
 //! Arrays that a call allocates each time that it is executed: `np.zeros` and its like, copies, and the product of `@`.
 //!
-//! Each such call has one array in the thread's local memory, which every execution reuses. That is invisible as long
-//! as nothing reads the array of an earlier execution. So the type of an array has the calls that it may come from
+//! Each such call has one array in the thread's local memory, which every execution reuses. The reuse is invisible as
+//! long as no code reads the array of an earlier execution. So the type of an array has the calls that it may come from
 //! ([`Sites`]), and executing a call invalidates the variables with an array of that call: reading one is an error.
-//! Temporary values that are live while an expression or a loop's body is evaluated are checked before.
+//! Temporary values that are live across an expression or a loop's body are checked before it is evaluated.
 
 use weft_artifact::{DType, Layout};
 
@@ -25,14 +25,14 @@ pub(super) struct NewArray {
     pub(super) dtype: DType,
     pub(super) layout: Layout,
     pub(super) shape: Vec<Atom>,
-    /// How many elements there is memory for.
+    /// The number of elements that there is memory for.
     pub(super) room: u64,
 }
 
 impl FnLowerer<'_> {
     /// A new, uninitialized array of this call.
     pub(super) fn new_array(&mut self, made: &NewArray, name: &str, span: Span) -> ArrayValue {
-        // Two calls may begin at the same offset: `np.zeros(2).copy()`.
+        // Two calls may start at the same offset: `np.zeros(2).copy()`.
         let length = (span.end - span.start) as usize;
         let items = self.loops.unrolled.iter().copied().chain([length]).collect();
         let site = Site { start: span.start, items };
@@ -42,7 +42,7 @@ impl FnLowerer<'_> {
         self.scratch_array(made, sites, name, span)
     }
 
-    /// An array that is assigned to no variable.
+    /// An array that is not assigned to a variable.
     fn scratch_array(&mut self, made: &NewArray, sites: Sites, name: &str, span: Span) -> ArrayValue {
         let (elem, parts) = made.dtype.access();
         let ty = ArrayTy {
@@ -71,8 +71,8 @@ impl FnLowerer<'_> {
         Atom::Local(self.b.temp(data, span))
     }
 
-    /// A new array of this call, which `write` fills. If one of the arrays that it reads may be that of an earlier
-    /// execution, it fills a temporary first.
+    /// A new array of this call, which `write` fills. If the call may read its own array of an earlier execution,
+    /// `write` fills a temporary array first.
     pub(super) fn new_array_of(
         &mut self,
         made: &NewArray,
@@ -92,7 +92,7 @@ impl FnLowerer<'_> {
         array
     }
 
-    /// Invalidates the variables whose arrays a call allocates again.
+    /// Invalidates the variables with an array that a call allocates again.
     fn remake(&mut self, sites: Sites, span: Span) {
         let forget = |var: &mut Var| {
             if var.ty.sites().meets(sites) {

@@ -1,15 +1,15 @@
-//! Names of CUDA C++ that a kernel of Python's calls otherwise: `__syncthreads`, `atomicAdd`, `threadIdx` by itself.
+//! Names of CUDA C++ that have another name in Python kernels: `__syncthreads`, `atomicAdd`, plain `threadIdx`.
 
 use crate::intrinsics;
 
-/// The kernel's name for a name of CUDA C++, or for one that `weft.cuda` has: `cuda.syncthreads`.
+/// The kernel's name for a name of CUDA C++, or for a name of `weft.cuda` without its module: `cuda.syncthreads`.
 pub(super) fn of_cuda(name: &str) -> Option<String> {
     let bare = name.trim_start_matches('_');
     let has = |path: &str| intrinsics::is_known(&format!("weft.cuda.{path}"));
     if let Some(step) = bare.strip_prefix("atomic").filter(|step| step.starts_with(|first: char| first.is_uppercase()))
     {
         let step = step.trim_end_matches("_block").trim_end_matches("_system").to_lowercase();
-        // `and` and `or` are words of Python's.
+        // `and` and `or` are keywords of Python.
         return [step.clone(), format!("{step}_")]
             .into_iter()
             .map(|step| format!("atomic.{step}"))

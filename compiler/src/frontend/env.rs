@@ -1,7 +1,7 @@
 //! The variables of a function: their types at a point of the program, and the locals that hold them.
 //!
-//! Where paths meet, the types are joined (`state/env.rs`), and each path converts its variables to the joined types before
-//! it arrives.
+//! At control-flow joins the types are joined (`state/env.rs`); each path converts its variables to the joined types
+//! before the join.
 
 use weft_artifact::SlotField;
 
@@ -33,7 +33,7 @@ impl FnLowerer<'_> {
             return locals.clone();
         }
         if let Some(inner) = ty.optional() {
-            // The value has the locals that it has where it is not missing: a test changes no more than its type.
+            // An optional shares the locals of its value, so a test for `None` changes only the type.
             let given = if self.b.fixed_span().is_some() {
                 self.b.new_temp(Type::BOOL)
             } else {
@@ -62,7 +62,7 @@ impl FnLowerer<'_> {
         locals
     }
 
-    /// Gives a variable a value.
+    /// Assigns a value to a variable.
     pub(super) fn assign_var(&mut self, name: &str, value: Value, span: Span) {
         let Some(value) = self.own_iterator(name, value, span) else { return };
         let value = self.with_own_texts(value, span);
@@ -82,7 +82,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// Notes which extents of an array that a variable gets are constants.
+    /// Records which extents of an array that is assigned to a variable are constants.
     fn note_extents(&mut self, locals: &[LocalId], array: &ArrayValue) {
         for (local, field) in locals.iter().zip(array.ty.fields()) {
             let SlotField::Shape(dim) = field else { continue };
@@ -95,7 +95,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// An extent that is a constant, also of an array in a variable that is assigned in one place.
+    /// The value of an extent, if it is a constant, or that of an array in a variable with a single assignment.
     pub(super) fn constant_extent(&self, extent: Atom) -> Option<i64> {
         let local = match extent {
             Atom::Int(extent) => return Some(extent),
@@ -107,7 +107,7 @@ impl FnLowerer<'_> {
         bound_once(&self.def.ast).contains(name).then_some(extent)
     }
 
-    /// An extent, as the constant that it is known to be.
+    /// The extent, as a constant if its value is known.
     pub(super) fn fixed(&self, extent: Atom) -> Atom {
         self.constant_extent(extent).map_or(extent, Atom::Int)
     }
@@ -115,7 +115,7 @@ impl FnLowerer<'_> {
     /// Assigns a value's run-time parts to locals.
     pub(super) fn store_parts(&mut self, locals: &[LocalId], value: Value, span: Span) {
         let mut parts = self.flatten(value, span);
-        // The parts of `z = complex(z.imag, z.real)` or `A = A.T` are read before the first of them changes.
+        // In `z = complex(z.imag, z.real)` or `A = A.T`, all parts are read before the first one is assigned.
         if parts.len() > 1 && parts.iter().any(|part| self.b.reads(*part, locals)) {
             for part in &mut parts {
                 let local = self.b.temp(*part, span);
@@ -127,7 +127,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// A variable's value now.
+    /// The current value of a variable.
     pub(super) fn read_var(&mut self, name: &str, var: &Var, span: Span) -> Value {
         if let Ty::Conflict(conflict) = &var.ty {
             // The name of a variable that several alternatives of a pattern bind has a suffix.
@@ -168,7 +168,7 @@ impl FnLowerer<'_> {
         self.read_parts(name, var, span)
     }
 
-    /// The value in a variable's locals, which are zero where no path gave it one.
+    /// The value in a variable's locals, which are zero on paths that do not assign it.
     fn read_parts(&mut self, name: &str, var: &Var, span: Span) -> Value {
         let locals = self.storage(name, &var.ty);
         if var.maybe_undefined {
@@ -203,7 +203,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// Converts the variables to the types that they have in `target`, before a jump to where paths meet.
+    /// Converts the variables to the types in `target`, before a jump to a join.
     pub(super) fn convert_env(&mut self, target: &Env, span: Span) {
         let (Some(from), Some(target)) = (self.env.clone(), target) else { return };
         for (name, to) in target {
@@ -233,8 +233,8 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// Lowers what `arm` does in a block of its own, from the environment `env`; gives the block's statements, which
-    /// do not yet convert to a joined environment, and the environment at its end.
+    /// Runs `arm`, which lowers code into a new block, from the environment `env`. The block is still open, without the
+    /// conversions to a joined environment. Returns the environment at its end.
     pub(super) fn in_block(&mut self, env: Env, arm: impl FnOnce(&mut Self)) -> Env {
         self.b.open();
         self.env = env;
@@ -249,8 +249,8 @@ impl FnLowerer<'_> {
         self.b.close()
     }
 
-    /// Statements at the start of the function that give maybe-undefined variables a defined value: zero, and a null
-    /// pointer with zero extents for an array. A text is empty.
+    /// Statements at the start of the function that initialize variables that may be undefined: to zero, for an array
+    /// to a null pointer with zero extents, for a string to the empty string.
     pub(super) fn zero_maybe_undefined(&mut self, span: Span) -> crate::ir::Block {
         self.b.open();
         for local in std::mem::take(&mut self.variables.zeroed) {
@@ -270,7 +270,7 @@ impl FnLowerer<'_> {
     }
 }
 
-/// The known int of a conflict between that and a number, and the number's type.
+/// The known int of a conflict between an int and a number type that cannot hold it, and that type.
 fn integer_without_room(conflict: &Conflict) -> Option<(i128, &Ty)> {
     match (&conflict.first, &conflict.second) {
         (Ty::Int(known), other) | (other, Ty::Int(known)) if other.number().is_some() => Some((*known, other)),

@@ -1,4 +1,4 @@
-//! A device function for code that is not weft's: a function around it that takes what an ABI passes.
+//! Exported device functions: a wrapper around the function that takes the arguments of an ABI.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::{
     syntax::ast,
 };
 
-/// Lowers the function of a request into the lowerer's module, and one around it for other code.
+/// Lowers the function of a request into the lowerer's module, and a wrapper for other code.
 pub(super) fn lower_export(cx: &mut Lowerer, request: &Request) {
     let def = Arc::clone(&request.function);
     cx.root.def = Some(Arc::clone(&def));
@@ -112,12 +112,12 @@ pub(super) fn lower_export(cx: &mut Lowerer, request: &Request) {
     }
 }
 
-/// The type of a result that other code can get.
+/// The type of a result that can be returned to other code.
 fn returned(ty: &Ty) -> Option<ArgType> {
     ty.arg().filter(can_return)
 }
 
-/// Whether a value of a type lives on when its function has ended, as numbers do.
+/// Whether a value of a type may outlive its function, as numbers do and local arrays do not.
 pub(super) fn can_return(ty: &ArgType) -> bool {
     match ty {
         ArgType::Value(_) | ArgType::Pointer(_) => true,
@@ -129,7 +129,7 @@ pub(super) fn can_return(ty: &ArgType) -> bool {
 }
 
 impl FnLowerer<'_> {
-    /// An argument of other code.
+    /// An argument that other code passes.
     fn foreign_param(&mut self, index: u32, name: &str, ty: &Ty, arg: &ArgType) -> Value {
         let locals = self.storage(name, ty);
         for (local, (path, Field { field, .. })) in locals.iter().zip(arg.fields()) {
@@ -142,7 +142,7 @@ impl FnLowerer<'_> {
 }
 
 impl Ty {
-    /// The type with arrays that may be in any memory.
+    /// The type with its arrays in the generic address space.
     pub(super) fn anywhere(self) -> Self {
         match self {
             Self::Array(array) => Self::Array(super::ty::ArrayTy { space: Space::Generic, ..array }),

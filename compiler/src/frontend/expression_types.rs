@@ -1,7 +1,7 @@
-//! The types that expressions have where the text of a kernel has them: what Python's interpreter converts values to.
+//! The types of the expressions in a kernel's source: the interpreter converts values to them.
 //!
-//! A row is an expression in one function for one tuple of argument types, so that a function that is called with several has a
-//! row for each. Names that get a value are rows, too.
+//! A row is an expression in one function for one tuple of argument types: a function that is called with several has a
+//! row for each. Names that are assigned are rows, too.
 
 use std::sync::Arc;
 
@@ -22,32 +22,32 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Instance {
     def: Arc<FunctionDef>,
-    /// Where its name is.
+    /// The span of its name.
     pub name: Span,
-    /// The types of its arguments, and then of the variables that it captures; `None` for one that no launch could
-    /// pass.
+    /// The types of its arguments, followed by those of the variables that it captures; `None` for a type that no
+    /// launch can pass.
     pub args: Vec<Option<ArgType>>,
 }
 
-/// An expression, or a name that gets a value.
+/// An expression, or a name that is assigned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExprType {
-    /// The instance that it is in.
+    /// The index of its function instance.
     pub instance: usize,
     /// Its span.
     pub span: Span,
-    /// The type of its value; of a number without a type of its own, the one that it has alone.
+    /// The type of its value; for a weak number its default type.
     pub ty: ArgType,
-    /// It is a number that takes the type of what it meets (`typing="numpy"`).
+    /// Whether it is a weak number (`typing="numpy"`): it takes the type of the other operand.
     pub weak: bool,
-    /// The name, where it is one that gets a value.
+    /// The name, if it is an assigned one.
     pub assigned: Option<String>,
 }
 
 /// The expressions of a kernel and of the functions that it calls.
 #[derive(Clone, Debug, Default)]
 pub struct ExprTypes {
-    /// The functions, each for its types.
+    /// The function instances.
     pub instances: Vec<Instance>,
     /// The expressions.
     pub rows: Vec<ExprType>,
@@ -99,7 +99,7 @@ impl FnLowerer<'_> {
     }
 }
 
-/// Whether there is a number without a type of its own in what has parts.
+/// Whether a composed type contains a weak number.
 fn has_weak(ty: &Ty) -> bool {
     match ty {
         Ty::Object(ObjectKind::Weak, _) => true,
@@ -116,8 +116,8 @@ fn has_weak(ty: &Ty) -> bool {
     }
 }
 
-/// The types of the expressions of a request's kernel and of the functions that it calls, as far as they are found, and
-/// the files of their spans.
+/// The types of the expressions of a request's kernel and of the functions that it calls, as far as they can be
+/// inferred, and the files of their spans.
 pub fn expression_types(request: &Request) -> Outcome<(ExprTypes, SourceMap)> {
     let Lowerer { expressions, sources, asks, .. } =
         super::lowered_for(request, super::RecordedInfo { variables: false, expressions: true });

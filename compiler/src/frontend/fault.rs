@@ -1,9 +1,9 @@
 //! Exceptions that end a thread: `raise`, `assert`, and operations for which Python raises one.
 //!
-//! As in numba-cuda without `debug=True`, a thread that raises ends at once, unless the request wants it reported. In a
-//! kernel that is a return. A device function that can end its thread has one more result that says so, and its caller
-//! then ends the thread in turn. The result is a `Bool`, or, where exceptions are reported, an `I32` that also says
-//! whether this thread's exception is the reported one ([`Op::Fault`]), to which each caller adds its call.
+//! As in numba-cuda without `debug=True`, a thread that raises an exception ends at once, unless the request wants it
+//! reported. In a kernel that is a return. A device function that may end its thread has one more result that says so,
+//! and its caller then ends the thread, too. The result is a `Bool`; if exceptions are reported it is an `I32` that
+//! also says whether this thread's exception is the reported one ([`Op::Fault`]), to which each caller adds its call.
 
 use weft_artifact::{FaultArg, Numbers, Scalar};
 
@@ -33,13 +33,13 @@ impl FnLowerer<'_> {
         if self.cx.reports.any() { Type::I32 } else { Type::BOOL }
     }
 
-    /// That result if the thread continues.
+    /// The value of that result if the thread continues.
     pub(super) fn no_end(&mut self, span: Span) -> ExprId {
         let ty = self.end_type();
         self.b.zero(ty, span)
     }
 
-    /// The thread ends with an exception.
+    /// Ends the thread with an exception.
     pub(super) fn end_thread(&mut self, exception: Exception, span: Span) {
         let code = if self.reports().raises {
             let zeros = [self.b.i64(0, span), self.b.i64(0, span)];
@@ -50,7 +50,7 @@ impl FnLowerer<'_> {
         self.leave(code, span);
     }
 
-    /// `if cond:` the thread ends with an exception.
+    /// Ends the thread with an exception if `cond` holds.
     pub(super) fn end_thread_if(&mut self, cond: ExprId, exception: Exception, span: Span) {
         self.b.open();
         self.end_thread(exception, span);
@@ -79,17 +79,17 @@ impl FnLowerer<'_> {
         self.stmt(Ir::If { cond, then, otherwise: Vec::new() }, span);
     }
 
-    /// The result that ends the thread without a report.
+    /// The value of the result that ends the thread without a report.
     fn silent_end(&mut self, span: Span) -> ExprId {
         if self.cx.reports.any() { self.b.int(Scalar::I32, 1, span) } else { self.b.bool(true, span) }
     }
 
-    /// Leaves the function; a device function's result says how the thread has ended.
+    /// Exits the function; a device function's result says how the thread has ended.
     fn leave(&mut self, code: ExprId, span: Span) {
         self.ends_thread = true;
         let mut values = Vec::new();
         if let Some(returns) = &self.returns {
-            // Zeros for the results that the caller does not read.
+            // Zeros for the results, which the caller does not read.
             let parts = returns.expected.as_ref().map(Ty::parts).unwrap_or_default();
             values.extend(parts.into_iter().map(|(_, ty)| self.b.zero(ty, span)));
             values.push(code);
@@ -97,7 +97,7 @@ impl FnLowerer<'_> {
         self.stmt(Ir::Return(values), span);
     }
 
-    /// Reports a fault; what the function's result says of it.
+    /// Reports an exception; returns the value of the function's result.
     fn fault(&mut self, exception: Exception, numbers: Numbers, values: [ExprId; 2], span: Span) -> ExprId {
         let Exception { class, args } = exception;
         let (args, function) = (args.unwrap_or_default(), self.def.ast.name.clone());
@@ -109,7 +109,7 @@ impl FnLowerer<'_> {
         if alone { self.silent_end(span) } else { self.b.read(code, span) }
     }
 
-    /// `if cond:` an index is out of bounds.
+    /// Ends the thread with an out-of-bounds index if `cond` holds.
     pub(super) fn bad_index_if(&mut self, cond: ExprId, axis: u8, values: [ExprId; 2], span: Span) {
         self.b.open();
         let exception = Exception { class: "builtins.IndexError".to_owned(), args: None };
@@ -119,7 +119,7 @@ impl FnLowerer<'_> {
         self.stmt(Ir::If { cond, then, otherwise: Vec::new() }, span);
     }
 
-    /// The thread ends, since extents do not fit each other; in the prelude they always do.
+    /// Ends the thread because extents do not match. Mismatches do not occur in the prelude.
     pub(super) fn bad_extents(&mut self, numbers: Numbers, values: [ExprId; 2], span: Span) {
         let code = if self.reports().shapes {
             let exception = Exception { class: "builtins.ValueError".to_owned(), args: None };
@@ -130,7 +130,7 @@ impl FnLowerer<'_> {
         self.leave(code, span);
     }
 
-    /// `if cond:` the thread ends, since it has no memory for an array; of a launch it is reported as extents are.
+    /// Ends the thread if `cond` holds, because it has no memory for an array; reported like a mismatch of extents.
     pub(super) fn no_memory_if(&mut self, cond: ExprId, message: &str, span: Span) {
         self.b.open();
         let code = if self.reports().shapes {
@@ -144,12 +144,12 @@ impl FnLowerer<'_> {
         self.stmt(Ir::If { cond, then, otherwise: Vec::new() }, span);
     }
 
-    /// A divisor; where Python's rules hold, the thread ends if it is zero.
+    /// A divisor; with Python's rules, the thread ends if it is zero.
     pub(super) fn divisor(&mut self, value: ExprId, message: &str, span: Span) -> ExprId {
         self.not_zero(value, Exception::builtin("ZeroDivisionError", message), span)
     }
 
-    /// The parts of a complex divisor; where Python's rules hold, the thread ends if both are zero.
+    /// The parts of a complex divisor; with Python's rules, the thread ends if both are zero.
     pub(super) fn complex_divisor(&mut self, real: ExprId, imag: ExprId, span: Span) -> (ExprId, ExprId) {
         if !self.reports().floats {
             return (real, imag);
@@ -166,7 +166,7 @@ impl FnLowerer<'_> {
         (real, imag)
     }
 
-    /// The step of a range or a slice; where Python's rules hold, the thread ends if it is zero.
+    /// The step of a range or a slice; with Python's rules, the thread ends if it is zero.
     pub(super) fn step(&mut self, value: ExprId, message: &str, span: Span) -> ExprId {
         self.not_zero(value, Exception::builtin("ValueError", message), span)
     }

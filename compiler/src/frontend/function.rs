@@ -89,8 +89,8 @@ pub(super) fn lower_kernel(cx: &mut Lowerer, request: &Request) {
     }
 }
 
-/// Lowers the function of a request as a device function, and gives the type of what it returns; `None` where that is
-/// nothing that can be passed on. Errors are in the lowerer.
+/// Lowers the function of a request as a device function, and returns its result type; `None` if a result of this type
+/// cannot be passed on. Errors are recorded in the lowerer.
 pub(super) fn lower_result(cx: &mut Lowerer, request: &Request) -> Option<ArgType> {
     let def = &request.function;
     cx.root.def = Some(Arc::clone(def));
@@ -106,7 +106,7 @@ pub(super) fn lower_result(cx: &mut Lowerer, request: &Request) -> Option<ArgTyp
     lower_device(cx, def, &args).and_then(|(_, lowering)| lowering.returns.arg())
 }
 
-/// The first dtype in an argument's type that is passed by value and is no number.
+/// The first dtype in an argument's type that is passed by value and is not a number.
 pub(super) fn by_value(arg: &ArgType) -> Option<DType> {
     match arg {
         ArgType::Value(dtype) => Ty::of_arg(arg).is_poison().then_some(*dtype),
@@ -153,7 +153,7 @@ impl<'a> FnLowerer<'a> {
         }
     }
 
-    /// Reports `*args`, `**kwargs` and parameters that no launch can give; false if there are some.
+    /// Reports `*args`, `**kwargs` and parameters that no launch can pass; returns whether there are none.
     fn check_param_kinds(&mut self) -> bool {
         let def = Arc::clone(&self.def);
         let variadic: Vec<_> =
@@ -176,8 +176,8 @@ impl<'a> FnLowerer<'a> {
         self.declare_param(param, ty, locals);
     }
 
-    /// Makes a parameter a variable. One that is assigned in the body gets locals of its own, so that array values that
-    /// hold the parameter's locals do not change.
+    /// Declares a parameter as a variable. One that is assigned in the body gets locals of its own, so that array
+    /// values with the parameter's locals do not change.
     fn declare_param(&mut self, param: &ast::Param, ty: Ty, locals: Vec<crate::ir::LocalId>) {
         self.tell_type(&param.name, &ty, param.span);
         self.note_type(&ty, param.span, Some(&param.name));
@@ -216,7 +216,7 @@ impl<'a> FnLowerer<'a> {
         function
     }
 
-    /// The compiled form of a device function for argument types; reports at `call` what recursion cannot be.
+    /// The compiled device function for argument types. At `call`, reports recursion that cannot be compiled.
     pub(super) fn device_function(&mut self, def: &Arc<FunctionDef>, args: &[Ty], call: Span) -> Compiled {
         if let Some(known) =
             self.cx.functions.lowered.iter().find(|known| Arc::ptr_eq(&known.def, def) && known.args == args)
@@ -240,7 +240,7 @@ impl<'a> FnLowerer<'a> {
         if let Some(open) =
             self.cx.functions.lowering.iter_mut().find(|open| Arc::ptr_eq(&open.def, def) && open.args == args)
         {
-            // Reserve its index.
+            // Reserve its index in the module.
             let functions = &mut self.cx.module.functions;
             let empty = || functions.push(Function::new("", FunctionKind::Device, def.ast.span));
             compiled.func = Some(*open.func.get_or_insert_with(empty));
@@ -283,7 +283,7 @@ impl<'a> FnLowerer<'a> {
         compiled
     }
 
-    /// Notes a call back of a function whose calls give nothing: an error, if nothing else is wrong with the function.
+    /// Reports a recursive call of a function that never returns without it, unless the function has another error.
     fn check_end(&mut self, compiled: &Compiled, call: Span) {
         let name = &compiled.def.ast.name;
         let is_endless = compiled.returns == Ty::Bottom;
@@ -305,10 +305,10 @@ impl<'a> FnLowerer<'a> {
     }
 }
 
-/// Types of arguments of calls that an error shows.
+/// The maximum number of types that an error shows.
 const MOST_TYPES_SHOWN: usize = 4;
 
-/// The result type that a device function is declared with for arguments that were converted to a signature of its own.
+/// The declared result type of a device function, for arguments that were converted to one of its signatures.
 pub(super) fn declared_result(def: &FunctionDef, args: &[Ty]) -> Option<Ty> {
     let args: Vec<_> = args.iter().map(Ty::arg).collect::<Option<_>>()?;
     let signature = def.signatures.iter().find(|sig| sig.args == args)?;
@@ -342,8 +342,8 @@ pub(super) fn walk_device(
     lowerer.returns.take().map(|returns| returns.found).unwrap_or_default()
 }
 
-/// Lowers a device function for argument types; gives with it what its callers must know. `None` if it has no types, which
-/// was reported.
+/// Lowers a device function for argument types, and returns it with the information that its callers need. `None` if
+/// its types could not be inferred, which has been reported.
 fn lower_device(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> Option<(Function, Lowering)> {
     let name = format!("{}.{}", def.ast.name, cx.functions.n_named);
     cx.functions.n_named += 1;
@@ -382,7 +382,7 @@ fn lower_device(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> Option
         .help("return values of one type on every path");
         lowerer.report(diagnostic);
     } else {
-        // The result types of a recursive function may have become more general before they were stable.
+        // The result types of a recursive function may have become more general after these returns were lowered.
         let here = def.ast.name_span;
         let holds = joined == returns
             || (called_back && promote::join(&returns, here, &joined, here, def.typing.unwrap_or_default()) == returns);
@@ -402,14 +402,14 @@ fn lower_device(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> Option
 }
 
 impl FnLowerer<'_> {
-    /// `return value` in a device function: converts to the type that all returns have.
+    /// Lowers `return value` in a device function: converts the value to the common type of all returns.
     pub(super) fn lower_return(&mut self, value: Value, span: Span) {
         let value = self.close_over(value, span);
         let value = self.with_written(value, span);
         let ty = self.ty_of(&value);
         let is_there = |expected: &Ty| expected.optional().is_none() && *expected != Ty::Static(Static::None);
         let declared = self.returns.as_ref().and_then(|returns| returns.expected.as_ref()).is_some_and(is_there);
-        // Its signature says that it does not return None: a thread that does ends.
+        // A signature without an optional result: a thread that returns `None` ends.
         let (value, ty) = match ty.optional() {
             Some(inner) if declared => (self.not_none(value, span), inner.clone()),
             Some(_) | None => (value, ty),

@@ -23,21 +23,21 @@ use crate::{
 pub(super) enum Sequence<'v> {
     /// An array's elements, or the views of its rows.
     Array(&'v ArrayValue),
-    /// A tuple's items; whether a loop's body is to be compiled for each of them.
+    /// A tuple's items; the flag requests that a loop's body is compiled for each of them.
     Tuple(&'v Value, &'v [Value], bool),
     /// A range: the type of its values, start, stop, step.
     Range(Scalar, &'v Value, &'v Value, &'v Value),
     /// The characters of a string in memory.
     Letters(&'v Value),
-    /// The items of another with their numbers, and the first number.
+    /// The items of another sequence with consecutive numbers, and the first number.
     Enumerate(&'v Value, &'v Value),
-    /// The items of several side by side.
+    /// The items of several sequences side by side.
     Zip(&'v [Value]),
-    /// Tuples of indices below extents.
+    /// Tuples of indices below these extents.
     NdIndex(&'v [Value]),
-    /// An array's elements in C order; with their indices or without.
+    /// An array's elements in C order; the flag requests their indices, too.
     Elements(&'v ArrayValue, bool),
-    /// The items of another, the last first.
+    /// The items of another sequence in reverse.
     Reversed(&'v Value),
 }
 
@@ -87,7 +87,7 @@ impl<'v> Sequence<'v> {
                     | ObjectKind::Range(_)
                     | ObjectKind::Enumerate
                     | ObjectKind::Reversed
-                    // Iterating consumes its items: `for` and `next` handle these.
+                    // Iterating consumes its items: `for` and `next` handle it.
                     | ObjectKind::Iterator(_)
                 | ObjectKind::Generator(_),
                     _,
@@ -102,7 +102,7 @@ impl<'v> Sequence<'v> {
         }
     }
 
-    /// Whether the items of a tuple in it have different types, so that no one body serves them all.
+    /// Whether a tuple in it has items of different types, so that a single body cannot handle all.
     pub(super) fn is_mixed(&self, typing: Typing) -> bool {
         let mixed = |value: &Value| Sequence::of(value).is_some_and(|inner| inner.is_mixed(typing));
         match self {
@@ -118,7 +118,7 @@ impl<'v> Sequence<'v> {
 }
 
 impl FnLowerer<'_> {
-    /// Whether a loop can go over a value; reports it if not.
+    /// Whether a loop can iterate over a value; reports it if not.
     pub(super) fn is_iterable(&mut self, value: &Value, span: Span) -> bool {
         let good = Sequence::of(value).is_some();
         if !good && !value.ty().is_poison() {
@@ -129,7 +129,7 @@ impl FnLowerer<'_> {
         good
     }
 
-    /// The number of items of a materialized value; an extent that is not negative.
+    /// The number of items of a materialized value, as a non-negative extent.
     pub(super) fn length(&mut self, value: &Value, span: Span) -> Option<Atom> {
         match Sequence::of(value)? {
             Sequence::Array(array) => array.shape.first().copied(),
@@ -142,7 +142,7 @@ impl FnLowerer<'_> {
                     },
                     TripCount::Counted(length) => length,
                 };
-                // Of a longer one it wraps around: an index from the end finds its item still.
+                // A longer range wraps to a negative length; indices from the end still find their items.
                 let length = self.b.convert(length, Type::I64, span);
                 Some(self.nonneg_atom(length, span))
             }
@@ -176,7 +176,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// `len(range)`: the largest `int64` where there are more (Python raises an error).
+    /// `len(range)`: the largest `int64` if there are more items (Python raises an error).
     pub(super) fn range_len(&mut self, range: &Value, span: Span) -> Value {
         let Some(Sequence::Range(ty, start, stop, step)) = Sequence::of(range) else { return Value::Poison };
         match self.range_turns(ty, [start, stop, step], span) {
@@ -194,7 +194,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// The trip count of a range, as an unsigned number of its size.
+    /// The trip count of a range, as an unsigned integer of its size.
     fn range_turns(&mut self, ty: Scalar, [start, stop, step]: [&Value; 3], span: Span) -> Option<TripCount> {
         if let (Value::Int(start), Value::Int(stop), Value::Int(step)) = (start, stop, step)
             && *step != 0
@@ -209,7 +209,7 @@ impl FnLowerer<'_> {
             Some(self.b.temp(expr, span))
         };
         let (first, last, by) = (part(start)?, part(stop)?, part(step)?);
-        // Distances as unsigned numbers: they fit where the values do not.
+        // Distances are unsigned: they fit even if signed differences do not.
         let word = if ty.size_bytes() == 4 { Scalar::U32 } else { Scalar::U64 };
         let as_word = |this: &mut Self, local: LocalId| {
             let read = this.b.read(local, span);
@@ -224,7 +224,7 @@ impl FnLowerer<'_> {
             let size = as_word(this, by);
             let size = if up { size } else { this.b.unary(UnaryOp::Neg, size, span) };
             let size = this.b.temp(size, span);
-            // (distance - 1) // size + 1: a sum with the step could pass the end of the type.
+            // (distance - 1) // size + 1: adding the step first could overflow.
             let one = this.b.int(word, 1, span);
             let before = this.b.binary(BinaryOp::Sub, distance, one, span);
             let size = this.b.read(size, span);
@@ -252,7 +252,7 @@ impl FnLowerer<'_> {
         Some(TripCount::Counted(length))
     }
 
-    /// `count`, or 0 where the step is zero.
+    /// `count`, or 0 if the step is zero.
     fn unless_zero(&mut self, ty: Scalar, step: LocalId, count: ExprId, word: Scalar, span: Span) -> ExprId {
         let (read, zero) = (self.b.read(step, span), self.b.int(ty, 0, span));
         let zero = self.b.compare(CompareOp::Eq, read, zero, span);
@@ -277,7 +277,7 @@ impl FnLowerer<'_> {
         Some(out)
     }
 
-    /// The indices of the element at a position in C order, the last one running fastest.
+    /// The indices of the element at a linear position in C order.
     pub(super) fn indices_at(&mut self, extents: &[Atom], position: Atom, span: Span) -> Vec<Atom> {
         let mut rest = position;
         let mut out = Vec::new();
@@ -306,7 +306,7 @@ impl FnLowerer<'_> {
                 self.subscript(Value::Array(array.clone()), &[index], span)
             }
             Some(Sequence::Tuple(tuple, ..)) => {
-                // A tuple may have very many items.
+                // A tuple may have a large number of items.
                 if let (Atom::Int(known), Some(items)) = (position, tuple.as_tuple())
                     && let Some(item) = usize::try_from(known).ok().and_then(|known| items.get(known))
                 {
@@ -323,7 +323,7 @@ impl FnLowerer<'_> {
             Some(Sequence::Range(Scalar::I64, Value::Int(start), _, Value::Int(step)))
                 if let Atom::Int(at) = position =>
             {
-                // Between start and stop, and so in the type.
+                // The value is between start and stop, so it fits the type.
                 Value::Int(start + step * i128::from(at))
             }
             Some(Sequence::Range(ty, start, _, step)) => {

@@ -35,37 +35,37 @@ pub(super) struct Lowerer {
     pub(super) diagnostics: Vec<Diagnostic>,
     /// The device functions.
     pub(super) functions: Functions,
-    /// The code is for a GPU.
+    /// Whether the code is for a GPU.
     pub(super) ptx: bool,
     /// The request's function.
     pub(super) root: Root,
     /// The request's overloaded functions with their known implementations.
     pub(super) overloads: Overloads,
-    /// The constant arrays of the module, by the bytes that they were made of.
+    /// The constant arrays of the module, by their bytes.
     pub(super) constants: Vec<(Arc<[u8]>, ConstantId)>,
-    /// The inner functions that were met.
+    /// The inner functions found.
     pub(super) closures: Vec<Arc<Closure>>,
-    /// The calls that make arrays.
+    /// The calls that allocate arrays.
     pub(super) allocations: Allocations,
     /// The shared memory of the calls of `cuda.coop`.
     pub(super) coop: CoopMemory,
-    /// How many threads a block has at most, if the request says so.
+    /// The maximum number of threads of a block, if the request sets it.
     pub(super) most_threads: Option<u32>,
-    /// Reads of variables, and calls, that never got a type: errors, if no other error explains it.
+    /// Reads of variables, and calls, whose type was never inferred: errors, unless another error explains them.
     pub(super) undefined: Vec<Diagnostic>,
     /// Calls of overloaded functions whose implementations the request does not have.
     pub(super) asks: Vec<OverloadQuery>,
-    /// The request promises that no index of an array is negative.
+    /// Whether the request promises that no index of an array is negative.
     pub(super) no_wraparound: bool,
-    /// The code reports its accesses to the sanitizer.
+    /// Whether the code reports its accesses to the sanitizer.
     pub(super) sanitize: bool,
-    /// The code may contain breakpoints, for a GPU debugger.
+    /// Whether the code may contain breakpoints, for a GPU debugger.
     pub(super) stops: bool,
-    /// Python's interpreter runs the launches.
+    /// Whether launches run in the interpreter.
     pub(super) interpreted: bool,
     /// The exceptions that the request reports.
     pub(super) reports: Reports,
-    /// The request wants notes.
+    /// Whether the request wants notes.
     pub(super) notes: bool,
     /// The operators and their result types, for notes.
     pub(super) computed: Vec<Computed>,
@@ -78,13 +78,13 @@ pub(super) struct Lowerer {
 }
 
 impl Lowerer {
-    /// Whether something was reported that can be the reason of what is missing.
+    /// Whether a reported error may be the reason for what is missing.
     pub(super) fn explained(&self) -> bool {
         let error = |diagnostic: &Diagnostic| diagnostic.severity == Severity::Error;
         !self.undefined.is_empty() || self.diagnostics.iter().any(error)
     }
 
-    /// The function that was captured as a number, because it leads to the one that reads it.
+    /// The function that was captured by number, because it is recursive.
     pub(super) fn function_of(&mut self, number: u32) -> Option<Arc<FunctionDef>> {
         if let Some(known) = self.root.numbered.get(&number) {
             return Some(Arc::clone(known));
@@ -94,7 +94,7 @@ impl Lowerer {
         Some(found)
     }
 
-    /// Records a fault of weft's own.
+    /// Records an internal error.
     pub(super) fn fault(&mut self, span: Span, message: &str) {
         self.faults.push(Diagnostic::error(Code::Internal, span, message));
     }
@@ -105,7 +105,7 @@ impl Lowerer {
 pub(super) struct FnLowerer<'a> {
     pub(super) cx: &'a mut Lowerer,
     pub(super) def: Arc<FunctionDef>,
-    /// Index of the function's file in the source map; spans of the tree are moved to it.
+    /// The index of the function's file in the source map; spans of the tree are mapped to it.
     pub(super) file: u32,
     /// Dry during type inference.
     pub(super) b: Builder,
@@ -116,15 +116,15 @@ pub(super) struct FnLowerer<'a> {
     pub(super) loops: Loops,
     /// `None` in a kernel; else the types of the `return` statements seen and the type that they are converted to.
     pub(super) returns: Option<Returns>,
-    /// Something in the function may end the thread.
+    /// Whether something in the function may end the thread.
     pub(super) ends_thread: bool,
-    /// The scopes of generators around what is being lowered.
+    /// The scopes of the enclosing generators.
     pub(super) scopes: Vec<Scope>,
-    /// The inner functions whose variables are being read, each read by the one before.
+    /// The inner functions whose captured variables are being read, each read by the one before.
     pub(super) closing: Vec<Arc<Closure>>,
     /// The types of variables where the last lowered `and` is true, if they differ after it.
     pub(super) where_true: Vec<(String, Var)>,
-    /// The variable that the expression being lowered is assigned to: the name of an array that it makes.
+    /// The variable that the current expression is assigned to: the name of an array that it creates.
     pub(super) hint: Option<String>,
 }
 
@@ -139,7 +139,7 @@ impl FnLowerer<'_> {
         Span { file: self.file, ..self.b.fixed_span().unwrap_or(span) }
     }
 
-    /// Records a diagnostic; the value stands for what could not be lowered.
+    /// Records a diagnostic; returns the value that replaces the expression that could not be lowered.
     pub(super) fn report(&mut self, mut diagnostic: Diagnostic) -> Value {
         for (span, _) in &mut diagnostic.labels {
             *span = Span { file: self.file, ..*span };
@@ -164,12 +164,12 @@ impl FnLowerer<'_> {
         Value::Poison
     }
 
-    /// Records an error with nothing but a message.
+    /// Records an error with only a message.
     pub(super) fn error(&mut self, code: Code, span: Span, message: impl Into<String>) -> Value {
         self.report(Diagnostic::error(code, span, message))
     }
 
-    /// A value's run-time parts, each for one use.
+    /// A value's run-time parts, each for a single use.
     pub(super) fn flatten(&mut self, value: Value, span: Span) -> Vec<ExprId> {
         let mut out = Vec::new();
         self.flatten_into(value, span, &mut out);
@@ -194,7 +194,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// The value of a type whose run-time parts are in locals, taken in order.
+    /// The value of a type whose run-time parts are in locals, in order.
     pub(super) fn rebuild(&mut self, ty: &Ty, locals: &mut dyn Iterator<Item = LocalId>, span: Span) -> Value {
         match ty {
             Ty::Complex(complex) => match (locals.next(), locals.next()) {
@@ -221,11 +221,11 @@ impl FnLowerer<'_> {
     /// A value's type. An expression without a value in a dry run may have one in the next run.
     pub(super) fn ty_of(&self, value: &Value) -> Ty {
         let ty = value.ty();
-        // A tuple with such an item has none either: `t = (t, 1)` must not grow for ever.
+        // A tuple with such an item has none either: `t = (t, 1)` must not grow forever.
         if self.is_dry() && ty.is_poison() { Ty::Bottom } else { ty }
     }
 
-    /// The same value, its parts in fresh temporaries: evaluated now, whatever is assigned later.
+    /// The same value, evaluated into new temporaries, so that later assignments do not change it.
     pub(super) fn settle(&mut self, value: Value, span: Span) -> Value {
         match value {
             Value::Scalar(expr, scalar) => {
@@ -264,7 +264,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// An `I64` expression as an atom; one that is a constant or a temporary already is taken as it is.
+    /// An `I64` expression as an atom; a constant or a temporary is used directly.
     pub(super) fn atom(&mut self, expr: ExprId, span: Span) -> Atom {
         match self.b.built(expr) {
             Built::Const(Const::Int(value)) => {
@@ -278,7 +278,7 @@ impl FnLowerer<'_> {
         Atom::Local(self.b.temp(expr, span))
     }
 
-    /// As [`Self::atom`], for a value that is known not to be negative.
+    /// Like [`Self::atom`], for a value that is known to be non-negative.
     pub(super) fn nonneg_atom(&mut self, expr: ExprId, span: Span) -> Atom {
         let atom = self.atom(expr, span);
         if let Atom::Local(local) = atom {
@@ -326,8 +326,8 @@ impl FnLowerer<'_> {
         Some((real, imag))
     }
 
-    /// The value converted to a type, where weft converts: numbers to numbers (not complex to real), arrays to more
-    /// general arrays, tuples part by part, `None` and all of these to what may be `None`.
+    /// The value converted to a type, where weft converts implicitly: numbers to numbers (not complex to real), arrays
+    /// to more general arrays, tuples part by part, and `None` and all of these to optionals.
     pub(super) fn try_convert(&mut self, value: Value, to: &Ty, span: Span) -> Option<Value> {
         if value.ty() == *to {
             return Some(value);
@@ -391,7 +391,7 @@ impl FnLowerer<'_> {
         out
     }
 
-    /// The distance in bytes between elements along a dimension.
+    /// The stride in bytes along a dimension.
     pub(super) fn stride(&mut self, array: &ArrayValue, dim: usize, span: Span) -> Atom {
         let size = array.ty.dtype.size_bytes() as i64;
         let inner: Vec<Atom> = match array.ty.layout {
@@ -462,7 +462,7 @@ impl FnLowerer<'_> {
                 self.report(diagnostic);
                 Truth::Poison
             }
-            // A value that is not known yet may be either.
+            // The type is not known yet, so the condition may have either value.
             Value::Poison if self.is_dry() => Truth::Expr(self.b.bool(false, span)),
             Value::Poison => Truth::Poison,
         }
@@ -482,11 +482,11 @@ impl FnLowerer<'_> {
 /// A condition.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Truth {
-    /// Known now: the other branch is not lowered.
+    /// A constant: the other branch is not lowered.
     Known(bool),
-    /// A `Bool`, for one use.
+    /// A `Bool` expression, for a single use.
     Expr(ExprId),
-    /// Reported already.
+    /// An error that has been reported.
     Poison,
 }
 

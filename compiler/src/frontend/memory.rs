@@ -18,10 +18,10 @@ use crate::{
     source::Span,
 };
 
-/// The longest access of the hardware to one number, in bytes.
+/// The largest access of the hardware to one number, in bytes.
 const LONGEST_WORD: u64 = 8;
 
-/// Accesses of a record's copy that are written one after the other; a longer one is a loop.
+/// The maximum number of accesses of an unrolled copy of a record; a longer copy is a loop.
 const MOST_WORDS: u64 = 64;
 
 impl FnLowerer<'_> {
@@ -64,7 +64,7 @@ impl FnLowerer<'_> {
 
     fn load_number(&mut self, pointer: ExprId, scalar: Scalar, of: ArrayTy, span: Span) -> Value {
         let value = self.b.expr(ExprKind::Load(pointer, of.element_align(0)), Type::Scalar(scalar), span);
-        // Loaded now: a later store must not change it.
+        // Loaded here: a later store must not change the value.
         let local = self.b.temp(value, span);
         Value::Scalar(self.b.read(local, span), scalar)
     }
@@ -153,7 +153,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// A vector's lanes as numbers of the vector's type; a number is all of them.
+    /// A vector's lanes, converted to the vector's number type; a number is broadcast.
     fn lanes(&mut self, value: &Value, vector: Vector, span: Span) -> Option<Vec<ExprId>> {
         match value {
             Value::Object(ObjectKind::Vector(_), lanes) if lanes.len() == usize::from(vector.lanes()) => {
@@ -177,7 +177,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// A whole record, from a record of the same type, or from a tuple with a value for each field.
+    /// Stores a whole record, from a record of the same type or from a tuple with a value for each field.
     fn store_record(&mut self, pointer: ExprId, of: ArrayTy, value: &Value, span: Span) {
         let ty = ArrayTy { ndim: 0, layout: Layout::C, ..of };
         let data = Atom::Local(self.b.temp(pointer, span));
@@ -194,7 +194,7 @@ impl FnLowerer<'_> {
                 let DType::Compound(id) = of.dtype else { return };
                 let Compound::Record(record) = id.get() else { return };
                 if items.len() == record.fields().len() {
-                    // All are complete before the first is stored.
+                    // All values are evaluated before the first one is stored.
                     let items: Vec<Value> = items.iter().map(|item| self.settle(item.clone(), span)).collect();
                     for (number, item) in items.iter().enumerate() {
                         let Some((pointer, field)) = self.field_pointer(&to, number, span) else { return };
@@ -215,7 +215,7 @@ impl FnLowerer<'_> {
         self.cannot_store(value, of.dtype, span);
     }
 
-    /// Copies an element from one place to another, which may be the same, in as few accesses as the alignment allows.
+    /// Copies an element; source and destination may be the same. Uses as few accesses as the alignment allows.
     pub(super) fn copy_bytes(&mut self, from: &ArrayValue, to: &ArrayValue, span: Span) {
         let size = to.ty.dtype.size_bytes();
         let align = from.ty.known_align(0).min(to.ty.known_align(0));
@@ -281,7 +281,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// The pointer to a field of a record, and the type that it points to.
+    /// The pointer to a field of a record, and its element type.
     pub(super) fn field_pointer(
         &mut self,
         record: &ArrayValue,
@@ -347,14 +347,14 @@ impl ArrayTy {
         record.fields().get(number).map(|field| (field.dtype, field.offset))
     }
 
-    /// The number of the record's field with a name.
+    /// The index of the record's field of this name.
     pub(super) fn find_field(self, name: &str) -> Option<usize> {
         let DType::Compound(id) = self.dtype else { return None };
         let Compound::Record(record) = id.get() else { return None };
         record.find(name)
     }
 
-    /// Arrays of a record's field: with the dimensions of the arrays of records, and those of an array in the record.
+    /// Arrays of a record's field: the dimensions of the array of records, followed by those of an array field.
     pub(super) fn field(self, number: usize) -> Option<Self> {
         let (dtype, offset) = self.field_place(number)?;
         let packed = self.known_align(offset) < dtype.access_align();
@@ -362,7 +362,7 @@ impl ArrayTy {
     }
 }
 
-/// The greatest power of two that divides `align` and an offset from it.
+/// The greatest power of two that divides `align` and an offset.
 fn known(align: u64, offset: u64) -> u64 {
     if offset == 0 { align } else { align.min(1 << offset.trailing_zeros().min(32)) }
 }

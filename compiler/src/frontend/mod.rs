@@ -94,7 +94,7 @@ struct RecordedInfo {
     expressions: bool,
 }
 
-/// Lowers a request's function into a lowerer, which has what is wrong with it.
+/// Lowers a request's function into a lowerer, which collects the diagnostics.
 fn lowered_for(request: &Request, wanted: RecordedInfo) -> lowerer::Lowerer {
     let ptx = matches!(request.target, Target::Sm(..));
     let reports = state::Reports::of(&request.options);
@@ -110,7 +110,7 @@ fn lowered_for(request: &Request, wanted: RecordedInfo) -> lowerer::Lowerer {
     let sanitize = !ptx && !request.options.sanitize.is_empty();
     let mut lowerer = lowerer::Lowerer {
         ptx,
-        // A foreign program that runs the code may have any debugger.
+        // A foreign program that runs the code may use any debugger.
         stops: match request.target {
             Target::Sm(..) => request.options.debug || matches!(request.options.entry, Entry::Foreign(_)),
             Target::Host(_) => request.options.interpreted,
@@ -136,15 +136,15 @@ fn lowered_for(request: &Request, wanted: RecordedInfo) -> lowerer::Lowerer {
     lowerer
 }
 
-/// Gives the type of what a request's function returns as a device function, of arguments of the request's types; `None`
-/// where that is nothing that can be passed on.
+/// The result type of a request's function as a device function, for the request's argument types; `None` if a result
+/// of this type cannot be passed on.
 ///
 /// # Errors
 ///
 /// As [`lower`].
 pub fn result_type(request: &Request) -> Result<Outcome<Option<ArgType>>, Failure> {
     let overloads = request.overloads.clone();
-    // A function's result types do not depend on the target.
+    // The result types of a function do not depend on the target.
     let interpreted = request.options.interpreted;
     let mut lowerer = lowerer::Lowerer { overloads, stops: true, interpreted, ..lowerer::Lowerer::default() };
     let found = function::lower_result(&mut lowerer, request);

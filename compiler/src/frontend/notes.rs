@@ -1,8 +1,9 @@
-//! Notes on where Numba's typing makes numbers wider than they were: what `weft check --notes` shows.
+//! Notes on where Numba's typing rules widen numbers: the output of `weft check --notes`.
 //!
-//! A request's function is lowered a second time with NumPy's typing (`weak.rs`), and the types of its operators are held
-//! against each other: where Numba's is the wider one, a literal or an accumulator that began as one made it so, or `int64`
-//! is all that Numba adds integers as. A float beside an integer that NumPy widens, too, is noted for itself.
+//! A request's function is lowered a second time with NumPy's typing rules (`weak.rs`), and the result types of its
+//! operators are compared. If Numba's type is wider, the cause is a literal, an accumulator that was initialized with
+//! one, or that Numba adds integers only as `int64`. A float combined with an integer that NumPy widens, too, has a
+//! note of its own.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -32,7 +33,7 @@ pub(super) struct Computed {
     result: Number,
 }
 
-/// A position that is the same in both lowerings: the file's name, line and column.
+/// A position that identifies an operator in both lowerings: the file's name, line and column.
 type NotePosition = (String, u32, u32);
 
 impl Computed {
@@ -51,7 +52,7 @@ impl FnLowerer<'_> {
         result: &Value,
         span: Span,
     ) {
-        // A known integer is no arithmetic.
+        // A constant integer is not computed at run time.
         let computes = !matches!(result, Value::Int(_)) && self.b.fixed_span().is_none() && !prelude::is_own(&self.def);
         if self.is_dry() || !computes {
             return;
@@ -63,7 +64,7 @@ impl FnLowerer<'_> {
     }
 }
 
-/// The notes of a request whose function was lowered.
+/// The notes for a request's lowered function.
 pub(super) fn notes(
     request: &Request,
     lowered: &Lowerer,
@@ -89,7 +90,7 @@ pub(super) fn notes(
             .files()
             .get(computed.span.file as usize)
             .map(|file| file.line_column(computed.span.start).0);
-        // One of integers and one of floats a line, the first that is computed.
+        // One note per line for integers and one for floats: the first operator.
         if noted.insert((place.0, line, kind(computed.result))) {
             found.push(diagnostic);
         }
@@ -121,12 +122,12 @@ fn note(computed: &Computed, numpy: Option<Number>) -> Option<Diagnostic> {
     })
 }
 
-/// A type as NumPy names it.
+/// The NumPy name of a type.
 fn shown(number: Number) -> String {
     if number == Number::BOOL { "bool_".to_owned() } else { number.to_string() }
 }
 
-/// Integers, floats and complex numbers, which are wider than none of the others.
+/// The kind of a number: integer, float or complex.
 fn kind(number: Number) -> u8 {
     match number {
         Number::Real(scalar) if is_integral(scalar) => 0,

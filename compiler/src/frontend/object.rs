@@ -1,4 +1,4 @@
-//! Values that are made of others, and those that exist at compile time only.
+//! Composed values, and values that exist only at compile time.
 //!
 //! An object is a kind and items. Operations on the parts of a value (evaluating, converting, joining types, passing to
 //! a function) apply to the items, whatever the kind. Only operations with a meaning of their own, such as subscripts
@@ -19,25 +19,25 @@ use crate::{
     syntax::ast::{ComprehensionLoop, Expr},
 };
 
-/// The kind of an object.
+/// The kind of a composed value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ObjectKind {
     /// A tuple of its items.
     Tuple,
-    /// A named tuple or an instance of a dataclass: its fields.
+    /// A named tuple or an instance of a dataclass: the values of its fields.
     Struct(ClassId),
-    /// A value that may be `None`: whether it is not, and the value.
+    /// An optional: a flag that it is not `None`, and the value.
     Optional,
     /// A member of an enum: its value.
     Enum(ClassId),
-    /// A number of Python's that is known at run time only, with NumPy's typing: the number, of the default type
+    /// A weak number that is known only at run time (NumPy's typing rules): the number, of the default type
     /// (`weak.rs`).
     Weak,
     /// A record by reference: the zero-dimensional array that stores it.
     Record,
-    /// C's pointer: an array of no dimensions, the element that it points to.
+    /// A C pointer: the zero-dimensional array with the element that it points to.
     Pointer,
-    /// C's `void *`: an array of no dimensions, the byte that it points to.
+    /// C's `void *`: the zero-dimensional array with the byte that it points to.
     VoidPointer,
     /// A vector: its lanes.
     Vector(Vector),
@@ -47,20 +47,20 @@ pub(super) enum ObjectKind {
     Chars,
     /// A formatted string for `print`: its values.
     Formatted(Arc<[FormatPart]>),
-    /// `range`, of values of a type: start, stop, step.
+    /// A `range` of values of this type: start, stop, step.
     Range(Scalar),
-    /// A `lambda` or an inner function: the values of its defaults, followed by the captured variables if it has left
-    /// the function that defines them.
+    /// A `lambda` or an inner function: the values of its defaults, followed by the captured variables if it has
+    /// escaped the function that defines it.
     Closure(Arc<Closure>),
-    /// `slice`: lower and upper bound and step, each of which may be `None`.
+    /// A `slice`: lower bound, upper bound and step, each of which may be `None`.
     Slice,
-    /// `enumerate`: what is counted, and the first number.
+    /// `enumerate`: the iterable, and the first number.
     Enumerate,
-    /// `np.ndindex`: the extents that tuples of indices run through.
+    /// `np.ndindex`: the extents.
     NdIndex,
-    /// `np.ndenumerate`: the array that is iterated over with indices.
+    /// `np.ndenumerate`: the array.
     NdEnumerate,
-    /// `a.flat`: the array, iterated over in C order, of any number of dimensions.
+    /// `a.flat`: the array, iterated over in C order.
     Flat,
     /// `a.ctypes`: the array.
     CTypes,
@@ -68,28 +68,28 @@ pub(super) enum ObjectKind {
     Zip,
     /// `reversed`: the iterable.
     Reversed,
-    /// `iter`: the iterable. A local of the call of `iter` that made it holds the position.
+    /// `iter`: the iterable. A local of the `iter` call holds the position.
     Iterator(Site),
     /// A generator: its first iterable.
     Generator(Arc<Generator>),
-    /// A group of threads: what of it is known at run time only, such as the lanes.
+    /// A group of threads: its run-time values, such as the mask of lanes.
     Group(Group),
-    /// `literal_unroll`: a tuple's items, each of which a loop's body is compiled for.
+    /// `literal_unroll`: a tuple's items; a loop's body is compiled for each of them.
     Unrolled,
 }
 
 /// A `lambda` or an inner function.
 #[derive(Debug)]
 pub(super) struct Closure {
-    /// The function, with its captured variables as parameters after its own.
+    /// The function; its captured variables are parameters after its own ones.
     pub(super) def: Arc<FunctionDef>,
-    /// The variables of the function around it that it reads.
+    /// The variables of the enclosing function that it reads.
     pub(super) captures: Vec<String>,
-    /// Those of them that it assigns to.
+    /// The captured variables that it assigns.
     pub(super) writes: Vec<String>,
-    /// The parameters with defaults, which are evaluated where it is defined.
+    /// The parameters with defaults, which are evaluated at the definition.
     pub(super) defaults: Vec<String>,
-    /// The function around it.
+    /// The enclosing function.
     pub(super) outer: Arc<FunctionDef>,
     /// The nesting depth of generator scopes.
     pub(super) depth: usize,
@@ -102,7 +102,7 @@ impl PartialEq for Closure {
 }
 
 impl Closure {
-    /// Whether a function is this one's code.
+    /// Whether `def` is the code of this closure.
     pub(super) fn is_of(&self, def: &Arc<FunctionDef>) -> bool {
         Arc::ptr_eq(&self.def, def)
     }
@@ -120,7 +120,7 @@ pub(super) struct Generator {
     pub(super) loops: Vec<ComprehensionLoop>,
     /// Its site.
     pub(super) site: Site,
-    /// The nesting depth in other generators.
+    /// The nesting depth of generators around it.
     pub(super) depth: usize,
 }
 
@@ -131,7 +131,7 @@ impl PartialEq for Generator {
 }
 
 impl Generator {
-    /// Whether its position is one number.
+    /// Whether its position is a single number.
     pub(super) fn is_plain(&self) -> bool {
         self.loops.len() == 1
     }
@@ -153,7 +153,7 @@ pub(super) fn is_generated(value: &Value) -> bool {
     }
 }
 
-/// The site of the generator that a value is, or of the first one in it.
+/// The site of a generator, or of the first one in a value.
 pub(super) fn site_of(value: &Value) -> Option<&Site> {
     match value {
         Value::Object(ObjectKind::Generator(of), _) => Some(&of.site),
@@ -172,13 +172,13 @@ pub(super) fn site_of(value: &Value) -> Option<&Site> {
 /// A set of threads: CUDA's cooperative groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Group {
-    /// All of the grid.
+    /// All threads of the grid.
     Grid,
-    /// Those of the block.
+    /// All threads of the block.
     Block,
     /// A tile of a warp with this number of lanes.
     Tile(u32),
-    /// The lanes of a mask: its item.
+    /// The lanes of a mask, which is its item.
     Coalesced,
 }
 
@@ -193,7 +193,7 @@ impl Group {
         }
     }
 
-    /// How the functions of the prelude that are its methods begin.
+    /// The prefix of the prelude's functions that implement its methods.
     pub(super) const fn prefix(self) -> &'static str {
         match self {
             Self::Grid => "grid",
@@ -238,13 +238,13 @@ impl ObjectKind {
 }
 
 impl ObjectKind {
-    /// Arithmetic uses its one item.
+    /// Whether arithmetic uses its single item.
     pub(super) fn is_number(&self) -> bool {
         *self == Self::Weak || matches!(self, Self::Enum(class) if class.get().kind == ClassKind::IntEnum)
     }
 }
 
-/// A call in a function: its span, and for which items of the unrolled loops around it this copy is.
+/// A call in a function: its span, and the current items of the enclosing unrolled loops.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Site {
     pub(super) start: u32,
@@ -316,12 +316,12 @@ pub(super) struct Exception {
 }
 
 impl Exception {
-    /// One of Python's own, with a message.
+    /// A built-in exception with a message.
     pub(super) fn builtin(name: &str, message: &str) -> Self {
         Self { class: format!("builtins.{name}"), args: Some(vec![FaultArg::Str(message.to_owned())]) }
     }
 
-    /// The exception class, or the exception, that a value is.
+    /// The exception or exception class of a value.
     pub(super) fn of(value: &Value) -> Option<Self> {
         match value {
             Value::Static(Static::Exception(exception)) => Some(exception.clone()),

@@ -1,8 +1,8 @@
-//! Optional values: a flag whether there is a value, and the value, which is zero if there is none.
+//! Optional values: a flag that there is a value, and the value, which is zero if there is none.
 //!
-//! A join of `None` with another type makes one. A test for `None` is made at run time; in the code dominated by the
-//! test the variable has the narrowed type. An operation on an optional takes its value, and a thread in which it is
-//! `None` ends there, as where an assertion fails.
+//! The join of `None` with another type is an optional. A test for `None` runs at run time; in the code dominated by
+//! the test the variable has the narrowed type. An operation on an optional uses its value; a thread in which it is
+//! `None` ends there, as if an assertion failed.
 
 use weft_artifact::Scalar;
 
@@ -27,12 +27,12 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(super) struct Narrowing {
     name: String,
-    /// It is `None`, or it is not.
+    /// Whether it is `None`, or is not.
     is_none: bool,
 }
 
 impl Ty {
-    /// The type of the value that may be missing.
+    /// The type of the value of an optional.
     pub(super) fn optional(&self) -> Option<&Self> {
         match self {
             Self::Object(ObjectKind::Optional, items) => items.get(1),
@@ -55,7 +55,7 @@ impl Ty {
     }
 }
 
-/// A value that may be missing: whether it is there, and it.
+/// The parts of an optional: the flag and the value.
 fn parts(value: Value) -> Result<(Value, Value), Value> {
     match value {
         Value::Object(ObjectKind::Optional, items) => match <[Value; 2]>::try_from(items) {
@@ -74,7 +74,7 @@ fn parts(value: Value) -> Result<(Value, Value), Value> {
 }
 
 impl FnLowerer<'_> {
-    /// The value of an expression, for an operation: where that is `None`, the thread ends.
+    /// The value of an expression, for an operation; the thread ends if it is `None`.
     pub(super) fn expr(&mut self, expr: &Expr) -> Value {
         let value = self.expr_or_none(expr);
         self.not_none(value, expr.span)
@@ -86,7 +86,7 @@ impl FnLowerer<'_> {
             Ok(parts) => parts,
             Err(value) => return value,
         };
-        // Its parts are read now.
+        // Its parts are evaluated here.
         let inner = self.settle(inner, span);
         if let Some(given) = self.number(&given, Scalar::Bool, span) {
             let missing = self.b.unary(UnaryOp::Not, given, span);
@@ -96,13 +96,13 @@ impl FnLowerer<'_> {
         inner
     }
 
-    /// The value of a type with which a join has met `None`.
+    /// `None` as an optional of this type.
     pub(super) fn missing(&mut self, of: &Ty, span: Span) -> Value {
         let inner = self.zeros(of, span);
         self.optional(false, inner, span)
     }
 
-    /// A value of a type of which all is zero.
+    /// A value of this type with all parts zero.
     pub(super) fn zeros(&mut self, of: &Ty, span: Span) -> Value {
         let zeros: Vec<_> = of
             .parts()
@@ -115,13 +115,13 @@ impl FnLowerer<'_> {
         self.rebuild(of, &mut zeros.into_iter(), span)
     }
 
-    /// A value that is there, or is not, where others may be missing.
+    /// An optional with or without a value.
     pub(super) fn optional(&mut self, given: bool, inner: Value, span: Span) -> Value {
         let given = Value::Scalar(self.b.bool(given, span), Scalar::Bool);
         Value::Object(ObjectKind::Optional, vec![given, inner])
     }
 
-    /// The truth of a value that may be missing: that of the value, and `False` of `None`.
+    /// The truth of an optional: that of the value, and `False` for `None`.
     pub(super) fn truth_or_none(&mut self, items: Vec<Value>, span: Span) -> Truth {
         let Ok((given, inner)) = parts(Value::Object(ObjectKind::Optional, items)) else { return Truth::Poison };
         let Some(given) = self.number(&given, Scalar::Bool, span) else { return Truth::Poison };
@@ -133,7 +133,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// A comparison of values one of which may be missing; `None` where neither may.
+    /// A comparison in which an operand is an optional; `None` if neither is.
     pub(super) fn compare_or_none(&mut self, op: CmpOp, left: &Value, right: &Value, span: Span) -> Option<Value> {
         let negated = match op {
             CmpOp::Eq | CmpOp::Is => false,
@@ -166,7 +166,7 @@ impl FnLowerer<'_> {
             let (p, q) = (read(self, one), read(self, other));
             let any = self.b.binary(BinaryOp::Or, p, q, span);
             let equal = if op == CmpOp::NotEq || op == CmpOp::Eq { CmpOp::Eq } else { CmpOp::Is };
-            // A missing value is not read: it may be an address.
+            // The value must not be read if it is missing: it may be an address.
             let equal = self.if_given(both, |this| this.compare(equal, x, y, span), span);
             let equal = self.number(&equal, Scalar::Bool, span)?;
             let neither = self.b.unary(UnaryOp::Not, any, span);
@@ -183,7 +183,7 @@ impl FnLowerer<'_> {
     /// Narrows the variables' types as a test implies.
     pub(super) fn narrow(&mut self, narrowings: &[Narrowing]) {
         for Narrowing { name, is_none } in narrowings {
-            // A call of an inner function may have assigned it after the test.
+            // A call of an inner function may have assigned the variable after the test.
             let writes = |name: &String| self.cx.closures.iter().any(|closure| closure.writes.contains(name));
             if writes(name) {
                 continue;
@@ -193,14 +193,14 @@ impl FnLowerer<'_> {
             if *is_none {
                 var.ty = Ty::Static(Static::None);
             } else {
-                // It has the locals of the value that may be missing.
+                // It shares the locals of the optional.
                 var.ty = inner;
                 var.maybe_undefined = false;
             }
         }
     }
 
-    /// Evaluates code that a test guards, with the variables narrowed; then restores them.
+    /// Evaluates code that a test guards, with narrowed variables; then restores their types.
     pub(super) fn narrowed<T>(
         &mut self,
         narrowings: &[Narrowing],
@@ -252,7 +252,7 @@ pub(super) fn narrowings(test: &Expr, holds: bool) -> Vec<Narrowing> {
             let mut all: Vec<Narrowing> = Vec::new();
             for value in values {
                 let mut own = narrowings(value, holds);
-                // The name that it binds may be one of those narrowed before.
+                // The name that it binds may be one that was narrowed before.
                 if binds(value) {
                     all.clear();
                 }
@@ -274,7 +274,7 @@ pub(super) fn narrowings(test: &Expr, holds: bool) -> Vec<Narrowing> {
             _ => Vec::new(),
         },
         ExprKind::Name(_) | ExprKind::Named { .. } if holds => of_name(test, false),
-        // Of a pattern of items: nothing else has this name.
+        // The test of a sequence pattern, which uses a name of its own.
         ExprKind::Call { func, args, .. } if holds && is_own_isinstance(func) => {
             args.first().map_or_else(Vec::new, |subject| of_name(subject, false))
         }

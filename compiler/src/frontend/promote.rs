@@ -10,9 +10,9 @@ use super::{
 };
 use crate::{ir::Space, request::Typing, source::Span, syntax::ast::BinOp};
 
-/// The result type of a binary operator on two numbers; `None` where the operator does not take them.
+/// The result type of a binary operator on two numbers; `None` if the operator does not accept them.
 ///
-/// The exponent of `**` may be known: a literal int keeps a float base's type, as any int does.
+/// The exponent of `**` may be a literal: a literal int, like any int, preserves the type of a float base.
 pub(super) fn binary(op: BinOp, left: Number, right: Number) -> Option<Number> {
     let (Number::Real(a), Number::Real(b)) = (left, right) else {
         let takes_complex = matches!(op, BinOp::Add | BinOp::Sub | BinOp::Mul | BinOp::Div | BinOp::Pow);
@@ -90,7 +90,7 @@ pub(super) fn arith_real(left: Scalar, right: Scalar) -> Scalar {
     if left.is_unsigned_int() && right.is_unsigned_int() { Scalar::U64 } else { Scalar::I64 }
 }
 
-/// Types that stay `float32` beside a `float32`.
+/// Types that promote to `float32` when combined with a `float32`.
 fn keeps_f32(scalar: Scalar) -> bool {
     scalar.is_half() || matches!(scalar, Scalar::F32 | Scalar::Bool | Scalar::I8 | Scalar::U8 | Scalar::I16)
 }
@@ -116,7 +116,7 @@ pub(super) fn unify(left: Number, right: Number) -> Number {
     }
 }
 
-/// Types whose values are all `float32` values.
+/// Types whose values are all representable as `float32`.
 fn fits_f32(scalar: Scalar) -> bool {
     scalar.is_half() || matches!(scalar, Scalar::F32 | Scalar::I8 | Scalar::U8 | Scalar::I16 | Scalar::U16)
 }
@@ -155,7 +155,7 @@ pub(super) fn unify_real(left: Scalar, right: Scalar) -> Scalar {
     }
 }
 
-/// The type of a variable where two paths meet: a join, so that it is what it was or more general.
+/// The type of a variable at a join: a join of the lattice, so each type is the result or less general.
 pub(super) fn join(first: &Ty, first_span: Span, second: &Ty, second_span: Span, typing: Typing) -> Ty {
     if first == second {
         return first.clone();
@@ -168,7 +168,7 @@ pub(super) fn join(first: &Ty, first_span: Span, second: &Ty, second_span: Span,
             None => {}
         },
     }
-    // Two members of one enum are one, also where they count as numbers.
+    // Members of the same enum join to a member, even if they count as numbers.
     let alike = matches!((first, second), (Ty::Object(kind, _), Ty::Object(other, _)) if kind == other);
     if let (false, Some(a), Some(b)) = (alike, first.number(), second.number()) {
         return Ty::of(unify(a, b));
@@ -203,7 +203,7 @@ pub(super) fn join(first: &Ty, first_span: Span, second: &Ty, second_span: Span,
             if first.optional().is_none() && second.optional().is_none() {
                 return conflict(first, first_span, second, second_span);
             }
-            // One of the two may be missing.
+            // One of the two may be an optional.
             let inner = |ty: &Ty| ty.optional().unwrap_or(ty).clone();
             let joined = join(&inner(first), first_span, &inner(second), second_span, typing);
             if matches!(joined, Ty::Conflict(_)) {

@@ -14,7 +14,7 @@ use crate::{
     source::Span,
 };
 
-/// By the words that the parser gives a statement or an expression.
+/// By the parser's name of a statement or an expression.
 const WAYS_OUT: &[(&str, &str)] = &[
     // Statements.
     ("a `class` definition", "define the class outside the function"),
@@ -43,7 +43,7 @@ const WAYS_OUT: &[(&str, &str)] = &[
     ("template string", "write an f-string: `f\"…\"`"),
 ];
 
-/// The help where a whole array stands for its elements.
+/// The suggestion if a whole array is used like one of its elements.
 pub(super) const ELEMENTS: &str = "kernels compute on elements: index the array";
 
 /// A field that the elements of an array do not have.
@@ -66,7 +66,7 @@ pub(super) fn no_field(array: ArrayTy, name: &str, span: Span) -> Diagnostic {
 
 /// A store into an array that is read-only.
 pub(super) fn readonly(shown: impl Display, span: Span) -> Diagnostic {
-    // A read-only type prints as Numba's does, with a capital letter, which the sentence says in words.
+    // Read-only types are shown as Numba's, with a capital letter, which the sentence explains.
     let shown = shown.to_string();
     let shown = shown.strip_prefix("Array(").map_or_else(|| shown.clone(), |rest| format!("array({rest}"));
     Diagnostic::error(Code::ReadonlyArray, span, format!("{shown} is read-only")).help(
@@ -74,18 +74,18 @@ pub(super) fn readonly(shown: impl Display, span: Span) -> Diagnostic {
     )
 }
 
-/// Indices and extents with three parts.
+/// Values with three parts.
 const AXES: [&str; 4] = ["cuda.threadIdx", "cuda.blockIdx", "cuda.blockDim", "cuda.gridDim"];
 
-/// The suggestion where a value with three parts is used as one of them.
+/// The suggestion if a value with three parts is used like one of them.
 const AXIS: &str = "write `.x`, `.y` or `.z`";
 
-/// The suggestion where an index or extent with three parts is used as one of them.
+/// The suggestion if an index or extent with three parts is used like one of them.
 pub(super) fn instead_of_parts(ty: &Ty) -> Option<&'static str> {
     AXES.contains(&ty.to_string().as_str()).then_some(AXIS)
 }
 
-/// The suggestion for an operand that is no number, if there is one.
+/// The suggestion for an operand that is not a number, if there is one.
 pub(super) fn instead_of_operand(value: &Value) -> Option<&'static str> {
     match value {
         Value::Array(_) => Some(ELEMENTS),
@@ -101,7 +101,7 @@ pub(super) fn instead_of_operand(value: &Value) -> Option<&'static str> {
     }
 }
 
-/// The names of the types of numbers that a module has.
+/// The names of a module's number types.
 pub(super) fn types_of(module: &str) -> Vec<&'static str> {
     let mut names = Vec::new();
     for row in weft_artifact::NUMBERS {
@@ -117,7 +117,7 @@ pub(super) fn types_of(module: &str) -> Vec<&'static str> {
     names
 }
 
-/// The names that kernels do have of a library, for an error about one that they lack.
+/// The names of a library that kernels support, for an error about one that they do not.
 pub(super) fn rest_of(module: &str) -> Option<&'static str> {
     ["numpy", "math", "cmath", "operator"]
         .contains(&module)
@@ -162,7 +162,7 @@ pub(super) fn way_out(what: &str) -> &'static str {
 mod tests {
     use super::*;
 
-    /// Each construct that the parser refuses has its own suggestion, and no suggestion is unused.
+    /// Each construct that the parser rejects has its own suggestion, and no suggestion is unused.
     #[test]
     fn each_refusal_has_a_way_out() {
         let parser = concat!(

@@ -1,4 +1,4 @@
-//! Tests that the extents of arrays match, where one is copied into another, is an operand beside it, or is reshaped.
+//! Tests that the extents of arrays match in copies, elementwise operations and reshapes.
 //!
 //! A mismatch of constants is a compile-time error. Otherwise the thread ends with a `ValueError` before it writes
 //! anything. The error is reported whatever the launch's options are, since one comparison is cheap beside the loop
@@ -18,7 +18,7 @@ use crate::{
 };
 
 impl FnLowerer<'_> {
-    /// `if cond:` the thread ends, since the two numbers do not fit each other.
+    /// Ends the thread if `cond` holds, because the two numbers do not match.
     fn bad_extents_if(&mut self, cond: ExprId, numbers: Numbers, [first, second]: [Atom; 2], span: Span) {
         self.b.open();
         let values = [self.use_atom(first, span), self.use_atom(second, span)];
@@ -27,7 +27,7 @@ impl FnLowerer<'_> {
         self.stmt(Ir::If { cond, then, otherwise: Vec::new() }, span);
     }
 
-    /// The thread ends if the extents differ; a mismatch of constants is reported here.
+    /// Ends the thread if the extents differ; a mismatch of constants is reported at compile time.
     pub(super) fn end_unless_same(&mut self, own: Atom, extent: Atom, span: Span) -> Option<()> {
         let (own, extent) = (self.fixed(own), self.fixed(extent));
         match (own, extent) {
@@ -43,7 +43,7 @@ impl FnLowerer<'_> {
         Some(())
     }
 
-    /// The thread ends where an extent is neither another nor 1, as NumPy broadcasts.
+    /// Ends the thread if an extent is neither equal to another one nor 1 (NumPy's broadcasting).
     pub(super) fn end_unless_broadcast(&mut self, own: Atom, extent: Atom, span: Span) -> Option<()> {
         let (own, extent) = (self.fixed(own), self.fixed(extent));
         match (own, extent) {
@@ -63,7 +63,7 @@ impl FnLowerer<'_> {
         Some(())
     }
 
-    /// The thread ends where an array cannot be broadcast to a shape, whose last dimensions are the array's.
+    /// Ends the thread if an array cannot be broadcast to a shape with the same or more dimensions.
     pub(super) fn end_unless_fits(&mut self, array: &ArrayValue, shape: &[Atom], span: Span) -> Option<()> {
         let first = shape.len().checked_sub(array.shape.len())?;
         for (own, extent) in array.shape.iter().zip(&shape[first..]) {
@@ -72,7 +72,7 @@ impl FnLowerer<'_> {
         Some(())
     }
 
-    /// The thread ends where arrays are not of one shape, or, if they have other numbers of dimensions, of one size.
+    /// Ends the thread if arrays do not have the same shape, or, for different numbers of dimensions, the same size.
     pub(super) fn end_unless_alike(&mut self, own: &[Atom], shape: &[Atom], span: Span) -> Option<()> {
         if own.len() != shape.len() {
             let (own, size) = (self.product_of(own, span), self.product_of(shape, span));
@@ -84,13 +84,13 @@ impl FnLowerer<'_> {
         Some(())
     }
 
-    /// The thread ends where a shape has more or fewer elements than the array that gets it.
+    /// Ends the thread if a shape does not have as many elements as the array that is reshaped.
     pub(super) fn end_unless_reshapes(&mut self, array: &ArrayValue, shape: &[Atom], span: Span) {
         if is_own(&self.def) || array.shape == shape {
             return;
         }
         let size = self.product_of(&array.shape, span);
-        // The elements, and what of a product is beyond 64 bits: a shape of 2^64 elements has no product of 0.
+        // The product, and the part of it beyond 64 bits: the product of 2^64 elements must not count as 0.
         let (mut known, mut product, mut beyond) = (1_i64, None::<LocalId>, None::<LocalId>);
         for extent in shape {
             match extent {
@@ -121,7 +121,7 @@ impl FnLowerer<'_> {
         self.bad_extents_if(bad, Numbers::Elements, [size, elements], span);
     }
 
-    /// The thread ends unless the elements of the old size fill the same bytes as those of the new size.
+    /// Ends the thread unless the elements of the old size fill the same bytes as those of the new size.
     pub(super) fn end_unless_refits(&mut self, own: Atom, old: i64, extent: Atom, new: i64, span: Span) {
         let mut bytes = |extent: Atom, size: i64| {
             let (extent, size) = (self.use_atom(extent, span), self.b.i64(size, span));
@@ -134,7 +134,7 @@ impl FnLowerer<'_> {
         self.bad_extents_if(differ, Numbers::Elements, [own, extent], span);
     }
 
-    /// Multiplies a product by a number, and ORs the bits that overflow 64 bits into those of the products before.
+    /// Multiplies a product by a number, and ORs the overflow into that of the previous products.
     fn times(
         &mut self,
         product: Option<LocalId>,
@@ -156,7 +156,7 @@ impl FnLowerer<'_> {
         (Some(self.b.temp(product, span)), Some(high))
     }
 
-    /// Reports extents that are known and do not fit each other.
+    /// Reports constant extents that do not match.
     fn extents_differ(&mut self, own: i64, extent: i64, span: Span) -> Option<()> {
         let message = format!("a dimension of size {own} cannot be broadcast to size {extent}");
         let _: Value = self.error(Code::BadAssignment, span, message);

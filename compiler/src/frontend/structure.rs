@@ -1,5 +1,5 @@
 //! Records for the sanitizer the loops and branches that enclose each statement of a function, and the statements that
-//! read an element and write it.
+//! update an element.
 
 use weft_artifact::Number;
 
@@ -10,11 +10,11 @@ use crate::{
     syntax::ast::{BinOp, CmpOp, Expr, ExprKind, Stmt, StmtKind},
 };
 
-/// A statement that is longer is not quoted.
+/// The maximum length of a quoted statement.
 const MOST_QUOTED: usize = 60;
 
 impl FnLowerer<'_> {
-    /// Records the structure of the function, once, if the sanitizer is to know it.
+    /// Records the structure of the function, once, if the code is sanitized.
     pub(super) fn record_structure(&mut self) {
         if !self.cx.sanitize || is_own(&self.def) {
             return;
@@ -29,7 +29,7 @@ impl FnLowerer<'_> {
         recorder.stmts(&self.def.ast.body);
     }
 
-    /// Records that an assignment writes an element which is a number, if the sanitizer is to know it.
+    /// Records that an assignment writes an element that is a number, if the code is sanitized.
     pub(super) fn record_element(&mut self, target: Span, value: &Value) {
         let number = match value {
             Value::Scalar(_, scalar) => Number::Real(*scalar),
@@ -41,7 +41,7 @@ impl FnLowerer<'_> {
         self.record_number(target, Some(number));
     }
 
-    /// The same of an element of an array, as many indices as which lead there; nothing if that is no number.
+    /// The same for an element of an array, with `n_indices` indices; does nothing if the element is not a number.
     pub(super) fn record_element_of(&mut self, target: Span, array: &Value, n_indices: usize) {
         if let Value::Array(array) = array
             && array.ty.ndim == n_indices
@@ -69,7 +69,7 @@ impl Recorder<'_> {
         Span { file: self.file, ..span }
     }
 
-    /// The text of an expression on one line.
+    /// The source text of an expression on one line.
     fn text(&self, expr: &Expr) -> String {
         let text = self.text.get(expr.span.start as usize..expr.span.end as usize).unwrap_or_default();
         text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -217,7 +217,7 @@ impl Recorder<'_> {
         }
     }
 
-    /// `if x > a[i]: a[i] = x`.
+    /// `if x > a[i]: a[i] = x`, an atomic maximum.
     fn bound(&mut self, span: Span, test: &Expr, body: &[Stmt], orelse: &[Stmt]) {
         let ExprKind::Compare { left, rest } = &test.kind else { return };
         let ([(op, right)], [Stmt { kind: StmtKind::Assign { targets, value }, .. }], []) =
@@ -242,7 +242,7 @@ impl Recorder<'_> {
         self.update(target, vec![self.at(read.span)], text, Some(op));
     }
 
-    /// An element as the arguments of an atomic operation; `None` if the expression is none.
+    /// An element as the arguments of an atomic operation; `None` if the expression is not an element.
     fn element(&self, target: &Expr) -> Option<String> {
         let (element, field) = if let ExprKind::Attribute { value, attr } = &target.kind {
             (&**value, format!(".{attr}"))
@@ -263,7 +263,7 @@ fn span_of(stmts: &[Stmt]) -> Option<Span> {
     Some(first.span.to(last.span))
 }
 
-/// The atomic operation that an operator is.
+/// The atomic operation that corresponds to an operator.
 const fn atomic(op: BinOp) -> Option<AtomicOp> {
     match op {
         BinOp::Add => Some(AtomicOp::Add),

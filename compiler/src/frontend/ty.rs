@@ -1,7 +1,7 @@
-//! The front end's types: what a Python value can be while a kernel is typed.
+//! The front end's types: the types of Python values during the lowering of a kernel.
 //!
-//! A type holds everything about a value that is known at compile time: an integer literal its value, a dtype, a
-//! module or a function itself. Only scalars, arrays and tuples of them have parts that exist at run time.
+//! A type contains everything about a value that is known at compile time: the value of an integer literal, a dtype, a
+//! module or a function itself. Only scalars, arrays and composed values have parts that exist at run time.
 
 use std::fmt;
 
@@ -19,13 +19,13 @@ use crate::{
 /// A front-end type.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Ty {
-    /// A real number of which only the type is known.
+    /// A real number whose value is not known.
     Scalar(Scalar),
     /// A complex number.
     Complex(Complex),
-    /// A Python int whose value is known; computes as `int64` (`uint64` from 2^63 on).
+    /// A Python int with a known value; computes as `int64` (`uint64` from 2^63 on).
     Int(i128),
-    /// A Python bool whose value is known.
+    /// A Python bool with a known value.
     Bool(bool),
     /// An array. (There is no slice: a slice is only ever an index.)
     Array(ArrayTy),
@@ -33,16 +33,16 @@ pub(super) enum Ty {
     Object(ObjectKind, Vec<Ty>),
     /// A compile-time constant.
     Static(Static),
-    /// Types that met at a join and cannot be joined; an error once it is used.
+    /// Two types that cannot be joined at a control-flow join; an error once it is used.
     Conflict(Box<Conflict>),
     /// Not known yet: the type of a variable in a dry run if only paths that do not assign it have been visited. The
     /// least type: it adds nothing to a join.
     Bottom,
-    /// Stands for a value whose expression was already reported. The greatest type: it absorbs all others.
+    /// The type of an expression whose error has been reported. The greatest type: it absorbs all others.
     Poison,
 }
 
-/// Two types that cannot be joined, and where each came from.
+/// Two types that cannot be joined, and the origins of both.
 #[derive(Clone, Debug)]
 pub(super) struct Conflict {
     pub(super) first: Ty,
@@ -52,16 +52,16 @@ pub(super) struct Conflict {
     pub(super) kind: ConflictKind,
 }
 
-/// Why a variable of a conflict has no value.
+/// The reason why a variable with a conflict has no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConflictKind {
     /// The two types cannot be joined.
     Types,
-    /// The call that made the array has been executed again since: the second span.
+    /// The call that created the array was executed again: the second span.
     Remade,
 }
 
-/// The calls of a function that an array may come from, of those that make a new array each time: bits, by their numbers in
+/// The allocating calls of a function that an array may come from: a bit set of their numbers in
 /// [`Allocations`](super::state::Allocations).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sites(pub(super) u64);
@@ -86,12 +86,12 @@ pub(super) struct ArrayTy {
     pub(super) layout: Layout,
     pub(super) readonly: bool,
     pub(super) space: Space,
-    /// Its elements may lie at any address, as fields of packed records do; else at multiples of what
-    /// [`DType::access_align`] says.
+    /// Whether its elements may have any address, as fields of packed records do; otherwise they are aligned to
+    /// [`DType::access_align`].
     pub(super) packed: bool,
-    /// It is in local memory of this very function, whose lifetime ends with it: no caller may get it.
+    /// Whether it is in local memory of this function, which ends with the function, so that it cannot be returned.
     pub(super) own: bool,
-    /// The calls of this very function that may have made it.
+    /// The calls of this function that may have created it.
     pub(super) sites: Sites,
 }
 
@@ -135,7 +135,7 @@ impl ArrayTy {
 }
 
 impl Ty {
-    /// The type of a kernel argument; one of a dtype that kernels cannot have yet was reported.
+    /// The type of a kernel argument; an unsupported dtype has been reported.
     pub(super) fn of_arg(arg: &ArgType) -> Self {
         match arg {
             ArgType::Value(DType::Number(number)) => Self::of(*number),
@@ -168,7 +168,7 @@ impl Ty {
         }
     }
 
-    /// The type as an argument of a call; `None` for what is no argument.
+    /// The type as an argument of a call; `None` if it cannot be an argument.
     pub(super) fn arg(&self) -> Option<ArgType> {
         match self {
             Self::Scalar(_) | Self::Int(_) | Self::Bool(_) | Self::Complex(_) => self.number().map(ArgType::from),
@@ -227,7 +227,7 @@ impl Ty {
         }
     }
 
-    /// The number that the value computes as; `None` for what is no number.
+    /// The number type that the value computes as; `None` if it is not a number.
     pub(super) fn number(&self) -> Option<Number> {
         match self {
             Self::Complex(complex) => Some(Number::Complex(*complex)),
@@ -244,7 +244,7 @@ impl Ty {
         }
     }
 
-    /// The scalar that the value computes as; `None` for what is no real number.
+    /// The scalar type that the value computes as; `None` if it is not a real number.
     pub(super) fn scalar(&self) -> Option<Scalar> {
         match self {
             Self::Scalar(scalar) => Some(*scalar),
@@ -261,7 +261,7 @@ impl Ty {
         }
     }
 
-    /// The type that a function has it by to which it is passed.
+    /// The type that the value has in a function that it is passed to.
     pub(super) fn lent(&self) -> Self {
         match self {
             Self::Array(array) => Self::Array(ArrayTy { own: false, sites: Sites::NONE, ..*array }),
@@ -277,7 +277,7 @@ impl Ty {
         }
     }
 
-    /// Whether a part of it is in local memory of the function that has it.
+    /// Whether a part of it is in local memory of the current function.
     pub(super) fn is_own(&self) -> bool {
         match self {
             Self::Array(array) => array.own,
@@ -293,7 +293,7 @@ impl Ty {
         }
     }
 
-    /// The calls that may have made an array in it.
+    /// The calls that may have created an array in it.
     pub(super) fn sites(&self) -> Sites {
         match self {
             Self::Array(array) => array.sites,
@@ -309,7 +309,7 @@ impl Ty {
         }
     }
 
-    /// The type of a result of a call, whose arrays may be those of the arguments.
+    /// The type of a result of a call, whose arrays may be those of its arguments.
     pub(super) fn borrowed(&self, own: bool, sites: Sites) -> Self {
         match self {
             Self::Array(array) => match array.space {
@@ -355,7 +355,7 @@ impl Ty {
         }
     }
 
-    /// The type without literal values: what a variable that changes, or a parameter of a device function, has.
+    /// The type without constant values: the type of a variable that changes, or of a device function's parameter.
     pub(super) fn widened(&self, typing: Typing) -> Self {
         let number = |scalar: Scalar| match typing {
             Typing::Numba => Self::Scalar(scalar),
@@ -377,7 +377,7 @@ impl Ty {
         }
     }
 
-    /// `true` if there is no value: the expression was reported already, or nothing is known yet.
+    /// Whether there is no value: the expression has been reported, or its type is not known yet.
     pub(super) fn is_poison(&self) -> bool {
         match self {
             Self::Bottom | Self::Poison => true,
@@ -405,7 +405,7 @@ impl Ty {
                 let ty = match field.ty {
                     SlotType::Scalar(scalar) => Some(Type::Scalar(scalar)),
                     SlotType::Pointer => pointer,
-                    // No value of the front end has such a part yet.
+                    // No value of the front end has such a part.
                     SlotType::Bytes { .. } => None,
                 };
                 out.extend(ty.map(|ty| (format!("{prefix}{}", field.field.suffix()), ty)));
@@ -425,7 +425,7 @@ impl Ty {
     }
 }
 
-/// The type of a Python int: `int64`, or `uint64` where it does not fit.
+/// The type of a Python int: `int64`, or `uint64` if it does not fit.
 pub(super) fn int_scalar(value: i128) -> Scalar {
     if value > i128::from(i64::MAX) { Scalar::U64 } else { Scalar::I64 }
 }

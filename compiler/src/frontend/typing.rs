@@ -22,12 +22,12 @@ use crate::{
     source::Span,
 };
 
-/// Limit on the fixpoint iteration of a loop. Each pass widens the type of at least one variable, so more passes are a
-/// bug in a join.
+/// The limit of the fixpoint iteration of a loop. Each pass widens the type of at least one variable, so a loop that
+/// reaches the limit indicates a bug in a join.
 const MOST_WALKS: usize = 20_000;
 
-/// The number of passes that may also make a type less general: `x + 1` of a uint8 that becomes an int16 is no uint64.
-/// After that, types only grow.
+/// The number of passes that may also make a type less general: `x + 1` of a uint8 that becomes an int16 is not a
+/// uint64. After that, types only grow.
 const FREE_WALKS: usize = 24;
 
 /// Runs a function dry and returns the types of its loops. `walk` declares the parameters and lowers the body.
@@ -92,7 +92,7 @@ pub(super) fn result_type(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty])
     } else if let Some((typed, rests_on)) = calls.walked.iter().find(|(typed, _)| typed.is(def, args)) {
         (*rests_on, typed.result())
     } else if too_many {
-        // The final run reports it.
+        // The final run reports the error.
         return (Ty::Bottom, false);
     } else {
         return find_result(cx, def, args);
@@ -103,7 +103,7 @@ pub(super) fn result_type(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty])
     result
 }
 
-/// Repeats a device function until its types are stable.
+/// Repeats a device function until its types reach a fixpoint.
 fn find_result(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> (Ty, bool) {
     let place = cx.functions.calls.open.len();
     let known = cx.functions.calls.known.iter().find(|known| known.is(def, args)).cloned();
@@ -135,7 +135,7 @@ fn find_result(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> (Ty, bo
             settles: instance.changes < MOST_CHANGES,
         };
         if rests_on < place {
-            // An outer function is repeated, and this one with it.
+            // The outer function is repeated, and this function with it.
             calls.open.pop();
             for (_, other) in calls.walked.iter_mut().skip(first_walked) {
                 *other = rests_on.min(*other);
@@ -180,7 +180,8 @@ fn walk(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> (LoopTable, Ty
     (loops, returns, may_end_thread)
 }
 
-/// The types of a device function for argument types, as an index into [`Functions::typed`](state::Functions::typed); `None` if it has too many.
+/// The types of a device function for argument types, as an index into [`Functions::typed`](state::Functions::typed);
+/// `None` if the function has too many.
 pub(super) fn typed(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> Option<usize> {
     result_type(cx, def, args);
     cx.functions.typed.iter().position(|known| known.is(def, args))

@@ -1,7 +1,7 @@
 //! Values while a function is lowered.
 //!
-//! IR expressions form trees: an expression may be used once. So a value that can be used again holds [`Atom`]s, which
-//! make a new expression for each use, and a scalar's `ExprId` is for one use; `FnLowerer::atom` turns it into one.
+//! IR expressions form trees: an expression may be used once. So a value that may be used several times has [`Atom`]s,
+//! which create a new expression for each use. A scalar's `ExprId` is for a single use; `FnLowerer::atom` converts it.
 
 use weft_artifact::{Complex, Scalar, SlotField};
 
@@ -14,16 +14,16 @@ use crate::{
     ir::{ExprId, LocalId},
 };
 
-/// Something that can be read any number of times.
+/// An operand that can be read any number of times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Atom {
-    /// A local that is not assigned again while the value lives.
+    /// A local that is not assigned again during the lifetime of the value.
     Local(LocalId),
     /// An `I64` constant.
     Int(i64),
 }
 
-/// An array: its type, data pointer, extents, and byte strides where the layout does not give them.
+/// An array: its type, data pointer, extents, and byte strides unless the layout implies them.
 #[derive(Clone, Debug)]
 pub(super) struct ArrayValue {
     pub(super) ty: ArrayTy,
@@ -33,7 +33,7 @@ pub(super) struct ArrayValue {
 }
 
 impl ArrayValue {
-    /// The array of a type whose fields `part` gives, in their order; `None` if one is missing.
+    /// The array of a type, whose fields `part` returns in order; `None` if one is missing.
     pub(super) fn of_fields(ty: ArrayTy, mut part: impl FnMut() -> Option<Atom>) -> Option<Self> {
         let mut array = Self { ty, data: Atom::Int(0), shape: Vec::new(), strides: Vec::new() };
         for field in ty.fields() {
@@ -76,7 +76,7 @@ impl ArrayValue {
 pub(super) enum LibraryName {
     /// A name of the intrinsic table.
     Row(&'static Intrinsic),
-    /// A module, or a name that is no value in a kernel, by its canonical path.
+    /// A module, or a name that is not a value in a kernel, by its canonical path.
     Path(String),
 }
 
@@ -104,13 +104,13 @@ impl PartialEq for LibraryName {
 /// A value.
 #[derive(Clone, Debug)]
 pub(super) enum Value {
-    /// A real number, for one use.
+    /// A real number, for a single use.
     Scalar(ExprId, Scalar),
-    /// Real and imaginary part, for one use.
+    /// Real and imaginary part, for a single use.
     Complex(ExprId, ExprId, Complex),
-    /// A Python int whose value is known.
+    /// A Python int with a known value.
     Int(i128),
-    /// A Python bool whose value is known.
+    /// A Python bool with a known value.
     Bool(bool),
     /// An array.
     Array(ArrayValue),

@@ -1,4 +1,4 @@
-//! The types that variables have where the text of a kernel names them: what an editor shows.
+//! The types of variables at each occurrence in a kernel's source, for editors.
 
 use super::{
     lowerer::{FnLowerer, Lowerer},
@@ -17,7 +17,7 @@ pub struct Variable {
     pub name: String,
     /// The span of the name.
     pub span: Span,
-    /// Its type there, as messages write it.
+    /// Its type at this point, as in messages.
     pub ty: String,
 }
 
@@ -38,8 +38,8 @@ impl FnLowerer<'_> {
     }
 }
 
-/// The variables of a request's kernel and of the functions that it calls, as far as their types are found, and the
-/// files of their spans.
+/// The variables of a request's kernel and of the functions that it calls, as far as their types can be inferred, and
+/// the files of their spans.
 pub fn variables(request: &Request) -> (Vec<Variable>, SourceMap) {
     let Lowerer { variables, sources, .. } =
         super::lowered_for(request, super::RecordedInfo { variables: true, expressions: false });

@@ -1,10 +1,10 @@
-//! The types of `typing="numpy"`: NumPy 2's promotion (NEP 50), and numbers that have no type of their own.
+//! The types of `typing="numpy"`: NumPy 2's promotion (NEP 50), and weak numbers.
 //!
 //! A Python number is *weak*: it takes the type of the typed number that it is combined with; otherwise it is a bool,
 //! an `int64`, a `float64` or a `complex128`. A literal is weak, and so is the result of weak operands only, such as a
 //! variable that has only been combined with literals. A constant int is a [`Value::Int`] as everywhere, a constant
 //! bool a [`Value::Bool`]; a run-time value is an [`ObjectKind::Weak`] with the number of the default type in it.
-//! Functions with Numba's typing have no such objects: their arguments and the results that they get are
+//! Functions with Numba's typing have no such objects: their arguments, and the results of their calls, are
 //! [`strong`](Value::strong).
 //!
 //! Source: <https://numpy.org/neps/nep-0050-scalar-promotion.html>, and NumPy 2 itself, which
@@ -32,9 +32,9 @@ use crate::{
 /// A number as an operand.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Operand {
-    /// Its type; of a weak one, the default.
+    /// Its type; for a weak number the default type.
     pub(super) number: Number,
-    /// It takes the type of what it meets.
+    /// Whether it takes the type of the other operand.
     pub(super) weak: bool,
 }
 
@@ -43,11 +43,11 @@ pub(super) struct Operand {
 pub(super) struct Promoted {
     /// The type that both operands are converted to.
     pub(super) work: Number,
-    /// The result's type, which is what is computed or wider than it.
+    /// The type of the result, which may be wider than the computation.
     pub(super) result: Operand,
 }
 
-/// Which kind of number a weak one is: a higher one takes lower ones in.
+/// The kind of a number. A weak number of the same or a lower kind takes the type of a typed one.
 fn kind(number: Number) -> u8 {
     match number {
         Number::Real(Scalar::Bool) => 0,
@@ -58,12 +58,12 @@ fn kind(number: Number) -> u8 {
 }
 
 impl Operand {
-    /// A number that is what it is.
+    /// A number with a type of its own.
     pub(super) const fn typed(number: Number) -> Self {
         Self { number, weak: false }
     }
 
-    /// The operand that a value of a type is; `None` for what is no number.
+    /// The operand of a type; `None` if it is not a number.
     pub(super) fn of(ty: &Ty) -> Option<Self> {
         let weak = match ty {
             Ty::Int(_) | Ty::Bool(_) => true,
@@ -84,7 +84,7 @@ impl Operand {
         match (self.weak, other.weak) {
             (false, false) => Self::typed(unify(self.number, other.number)),
             (true, true) => {
-                // An int from 2^63 on is none of an `int64`: of both it is as it would be without a type.
+                // A weak int from 2^63 on is a `uint64`; combined with an `int64` it has the default type.
                 let number = match kind(self.number).cmp(&kind(other.number)) {
                     Ordering::Greater => self.number,
                     Ordering::Less => other.number,
@@ -99,7 +99,7 @@ impl Operand {
     }
 }
 
-/// The type of a weak number beside a typed one.
+/// The type of a weak number that is combined with a typed one.
 fn meeting(weak: Number, typed: Number) -> Number {
     if kind(weak) <= kind(typed) {
         return typed;
@@ -128,7 +128,7 @@ pub(super) fn binary(op: BinOp, left: Operand, right: Operand) -> Option<Promote
             | BinOp::BitXor => None,
         };
     };
-    // Bools of Python's are ints, NumPy's add and multiply as such and are bytes elsewhere.
+    // Python's bools count as ints; NumPy's bools are added and multiplied as bools, and count as bytes elsewhere.
     let counted = match (scalar, weak) {
         (Scalar::Bool, true) => Scalar::I64,
         (Scalar::Bool, false) => Scalar::I8,
@@ -199,7 +199,7 @@ fn casts_safely_real(from: Scalar, to: Scalar) -> bool {
     }
 }
 
-/// Whether an integer is one of a type's, which counts for integers alone: a float takes all.
+/// Whether an integer type contains a value; a float type contains all.
 pub(super) fn holds(ty: Number, value: i128) -> bool {
     let Number::Real(scalar) = ty else { return true };
     if !scalar.is_int() {
@@ -208,7 +208,7 @@ pub(super) fn holds(ty: Number, value: i128) -> bool {
     super::lowerer::wrap_int(value, scalar) == value
 }
 
-/// The join of two types one of which is weak; `None` where none is, or one is no number.
+/// The join of two types one of which is weak; `None` if none is, or one is not a number.
 pub(super) fn join(first: &Ty, second: &Ty) -> Option<Joined> {
     let (a, b) = (Operand::of(first)?, Operand::of(second)?);
     if !a.weak && !b.weak {
@@ -226,18 +226,18 @@ pub(super) fn join(first: &Ty, second: &Ty) -> Option<Joined> {
 pub(super) enum Joined {
     /// A number.
     Number(Ty),
-    /// A known int that the other type does not hold.
+    /// A known int that the other type cannot represent.
     TooLarge,
 }
 
 impl Ty {
-    /// The type of a number that is not known.
+    /// The type of a number without a known value.
     pub(super) fn of_operand(operand: Operand) -> Self {
         let ty = Self::of(operand.number);
         if operand.weak { Self::Object(ObjectKind::Weak, vec![ty]) } else { ty }
     }
 
-    /// The type with numbers of default types where they are weak: what a function of Numba's typing is passed.
+    /// The type with weak numbers replaced by their default types, as passed to a function with Numba's typing.
     pub(super) fn strong(&self) -> Self {
         match self {
             Self::Object(ObjectKind::Weak, items) => items.first().cloned().unwrap_or(Self::Poison),
@@ -256,7 +256,7 @@ impl Ty {
 }
 
 impl Value {
-    /// The value with numbers of default types where they are weak.
+    /// The value with weak numbers converted to their default types.
     pub(super) fn strong(self) -> Self {
         match self {
             Self::Object(ObjectKind::Weak, mut items) => items.pop().unwrap_or(Self::Poison),
@@ -271,7 +271,7 @@ impl Value {
         }
     }
 
-    /// A number as a weak one.
+    /// A number as a weak number.
     pub(super) fn weak(self) -> Self {
         match self {
             number @ (Self::Scalar(..) | Self::Complex(..)) => Self::Object(ObjectKind::Weak, vec![number]),
@@ -284,7 +284,7 @@ impl Value {
         }
     }
 
-    /// A `Bool` that is known at run time only, and whether it is a weak one.
+    /// A `Bool` that is known only at run time, and whether it is weak.
     pub(super) fn condition(&self) -> Option<(ExprId, bool)> {
         match self {
             Self::Scalar(expr, Scalar::Bool) => Some((*expr, false)),
@@ -303,7 +303,7 @@ impl Value {
         }
     }
 
-    /// Whether it is a number that takes the type of what it meets.
+    /// Whether it is a weak number.
     pub(super) fn is_weak(&self) -> bool {
         match self {
             Self::Int(_) | Self::Bool(_) => true,
@@ -314,17 +314,17 @@ impl Value {
 }
 
 impl FnLowerer<'_> {
-    /// The typing of the function that is being lowered.
+    /// The typing rules of the current function.
     pub(super) fn typing(&self) -> Typing {
         self.def.typing.unwrap_or_default()
     }
 
-    /// Whether that is NumPy's.
+    /// Whether these are NumPy's.
     pub(super) fn is_numpy(&self) -> bool {
         self.typing() == Typing::Numpy
     }
 
-    /// A number of Python's.
+    /// A Python number: weak with NumPy's typing rules.
     pub(super) fn python(&mut self, value: Value, span: Span) -> Value {
         if !self.is_numpy() {
             return value;
@@ -353,9 +353,9 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// A function as this one calls it: one that says no typing follows its caller.
+    /// A function as the current one calls it: a function without typing rules of its own uses those of its caller.
     ///
-    /// Functions of the prelude have Numba's, and what they call that of the request's function.
+    /// Functions of the prelude have Numba's rules, and functions that they call those of the request's function.
     pub(super) fn following(&mut self, def: &Arc<FunctionDef>) -> Arc<FunctionDef> {
         let typing = if prelude::is_own(&self.def) {
             self.cx.root.def.as_ref().and_then(|root| root.typing)

@@ -1,4 +1,4 @@
-//! `cuda.grid`, `cuda.gridsize`, and the arrays that a kernel makes: `cuda.shared.array`, `cuda.local.array`.
+//! `cuda.grid`, `cuda.gridsize`, and the array constructors `cuda.shared.array` and `cuda.local.array`.
 
 use weft_artifact::{DType, Layout, Number, Scalar};
 
@@ -16,10 +16,10 @@ use crate::{
     source::Span,
 };
 
-/// Sizes are not summed beyond this number of bytes: 1 TiB.
+/// The limit of sums of array sizes, in bytes: 1 TiB.
 const LARGEST_ARRAY: u64 = 1 << 40;
 
-/// Memory to be declared.
+/// A declaration of memory.
 struct Declared {
     name: String,
     elem: Scalar,
@@ -163,7 +163,7 @@ impl FnLowerer<'_> {
         self.allocate(ty, shape, Declared { name: hint, elem, len, align }, span)
     }
 
-    /// A thread-local array that has no name in the program.
+    /// A thread-local array that the program does not name.
     pub(in crate::frontend) fn local_array(&mut self, dtype: DType, shape: Vec<i64>, name: &str, span: Span) -> Value {
         let (elem, parts) = dtype.access();
         let len = shape.iter().try_fold(parts, |len: u64, extent| len.checked_mul(u64::try_from(*extent).ok()?));
@@ -184,7 +184,7 @@ impl FnLowerer<'_> {
         self.allocate(ty, shape, Declared { name: name.to_owned(), elem, len, align }, span)
     }
 
-    /// The array value of memory that is declared for it.
+    /// The array value of declared memory.
     fn allocate(&mut self, ty: ArrayTy, shape: Vec<i64>, declared: Declared, span: Span) -> Value {
         let Declared { name, elem, len, align } = declared;
         let data = if self.is_dry() || ty.space != Space::Shared {
@@ -233,7 +233,7 @@ impl FnLowerer<'_> {
         Some(out)
     }
 
-    /// The extents of a shape that is known when the kernel is compiled; `words` are Numba's where it is not.
+    /// The extents of a constant shape; `words` is Numba's description of the error if it is not constant.
     pub(super) fn known_shape(&mut self, row: &Intrinsic, shape: Value, words: &str, span: Span) -> Option<Vec<i64>> {
         let items = if let Value::Object(ObjectKind::Tuple, items) = shape { items } else { vec![shape] };
         let mut out = Vec::new();
@@ -315,7 +315,7 @@ impl FnLowerer<'_> {
     }
 }
 
-/// Numba's message for arrays of such a shape.
+/// Numba's message for an array with an unsupported shape.
 fn no_implementation(row: &Intrinsic, shape: &Value, dtype: DType) -> String {
     let path = shown_path(row.path);
     let name = path.strip_prefix("cuda.").unwrap_or(path);

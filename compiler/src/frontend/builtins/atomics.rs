@@ -29,7 +29,7 @@ pub(super) struct Element {
 }
 
 impl FnLowerer<'_> {
-    /// An atomic operation on an element, with the memory order and scope that the call names.
+    /// An atomic operation on an element, with the memory order and scope that the call sets.
     pub(super) fn atomic(&mut self, row: &'static Intrinsic, op: AtomicOp, mut args: Args, span: Span) -> Value {
         let order = self.choice(row, "order", &Order::ALL, Order::name, Order::Relaxed, &mut args);
         let scope = self.choice(row, "scope", &Scope::ALL, Scope::name, Scope::Device, &mut args);
@@ -78,7 +78,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// Another operation on an element.
+    /// Any other operation on an element.
     pub(super) fn on_element(&mut self, row: &'static Intrinsic, op: Op, args: Args, span: Span) -> Value {
         let writes = op.row().memory.writes();
         let Some((element, sig)) = self.element_argument(row, writes, args, span) else { return Value::Poison };
@@ -97,7 +97,7 @@ impl FnLowerer<'_> {
         Value::Scalar(self.b.read(local, span), scalar)
     }
 
-    /// The choice that a keyword names, which must be a compile-time constant; removed from the arguments.
+    /// The choice of a keyword argument, which must be a compile-time constant; the argument is removed.
     pub(super) fn choice<T: Copy>(
         &mut self,
         row: &Intrinsic,
@@ -126,8 +126,8 @@ impl FnLowerer<'_> {
         None
     }
 
-    /// The element that the first arguments name, and the overload for its array; what does not fit is reported. An
-    /// overload without an index is of the array's first element.
+    /// The element that the first arguments select, and the overload for its array; reports a mismatch. An overload
+    /// without an index uses the array's first element.
     pub(super) fn element_argument(
         &mut self,
         row: &'static Intrinsic,
@@ -207,7 +207,7 @@ impl FnLowerer<'_> {
         Some((Element { pointer, of: array.ty, values: values.collect() }, sig))
     }
 
-    /// As in Numba, the floats in an atomic's index are truncated.
+    /// As in Numba, float indices of atomic operations are truncated.
     fn truncated(&mut self, index: Value, span: Span) -> Value {
         match index {
             Value::Object(ObjectKind::Tuple, items) => {

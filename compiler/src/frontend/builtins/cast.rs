@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl FnLowerer<'_> {
-    /// A type called on a number.
+    /// A call of a number type.
     pub(in crate::frontend) fn cast(&mut self, to: Number, args: Args, span: Span) -> Value {
         let given = args.positional.len() + args.keywords.len();
         let mut values = args.positional.into_iter().map(|(value, _)| value);
@@ -43,7 +43,7 @@ impl FnLowerer<'_> {
             Number::Real(Scalar::Bool) => return self.truth_value(value, span),
             Number::Complex(to) => self.complex(&value, to, span).map(|(real, imag)| Value::Complex(real, imag, to)),
             Number::Real(to) => self.number(&value, to, span).map(|expr| {
-                // A cast of a literal to its own type keeps its value known: it can be a shape.
+                // A cast of a literal to its own type is still a constant: it can be a shape.
                 if to == Scalar::I64
                     && !self.is_numpy()
                     && let Value::Int(known) = value
@@ -109,7 +109,7 @@ impl FnLowerer<'_> {
                 Some(expr) => self.python(Value::Scalar(expr, Scalar::F64), span),
                 None => Value::Poison,
             },
-            // `float("inf")` and the like are constants.
+            // `float("inf")` and similar calls are constants.
             None => {
                 let text = if let Value::Static(Static::Str(text)) = &value { text.trim().parse().ok() } else { None };
                 match text {
@@ -133,7 +133,7 @@ impl FnLowerer<'_> {
             return self.no_overload(row, &types, span);
         };
         let single = numbers.iter().all(|number| matches!(number.part(), Scalar::F16 | Scalar::BF16 | Scalar::F32));
-        // Python's has no smaller one.
+        // Python has no smaller complex type.
         let single = single && !numbers.is_empty() && !self.is_numpy();
         let ty = if single { Complex::C64 } else { Complex::C128 };
         match values.as_slice() {

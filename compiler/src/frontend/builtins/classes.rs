@@ -20,7 +20,7 @@ impl FnLowerer<'_> {
         if let Value::Object(ObjectKind::Optional, items) = &value
             && let [given, value] = items.as_slice()
         {
-            // `None` is of none of the classes that kernels know.
+            // `None` is not an instance of any class that kernels support.
             return match is_a(value, &class) {
                 Some(true) => given.clone(),
                 Some(false) => Value::Bool(false),
@@ -77,7 +77,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// An attribute, or nothing where there is none.
+    /// The value of an attribute; `None` if there is none.
     fn attribute_if_there(&mut self, value: Value, name: &str, span: Span) -> Option<Value> {
         let before = self.cx.diagnostics.len();
         let found = self.attribute_of(value, name, span);
@@ -106,9 +106,9 @@ impl FnLowerer<'_> {
     }
 }
 
-/// Whether a value is of a class; `None` where that is not known of what is no class.
+/// Whether a value is an instance of a class; `None` if the second operand is not a class.
 ///
-/// A class of Python's has all of NumPy's numbers of its kind, as Numba has it; and a bool is an int, as Python has it.
+/// Numba's rule: a Python class includes all of NumPy's number types of its kind. Python's rule: a bool is an int.
 fn is_a(value: &Value, class: &Value) -> Option<bool> {
     let number = value.ty().number();
     let real = number.and_then(Number::real);

@@ -1,9 +1,9 @@
 //! Collective operations of a block or of a warp (`cuda.coop`): calls of the prelude's functions, and the primitives
-//! that those use.
+//! that these use.
 //!
-//! All calls of a kernel share two buffers in shared memory: the *scratch*, as large as the call that needs most, and
-//! the *cells*. A call may write the scratch from its beginning, and does not touch it after its last barrier; it
-//! writes cells only after its first barrier, and reads them after the next.
+//! All calls of a kernel share two buffers in shared memory: the *scratch*, as large as the call with the largest need,
+//! and the *cells*. A call may write the scratch from its start, and does not access it after its last barrier; it
+//! writes cells only after its first barrier, and reads them after the next one.
 
 use std::sync::Arc;
 
@@ -28,10 +28,10 @@ use crate::{
     syntax::ast::ParamKind,
 };
 
-/// Warps of the largest block.
+/// The number of warps of the largest block.
 const WARPS: i64 = 32;
 
-/// Slots for the threads of the largest block that the lanes of one warp rake, padded by one slot for every 32.
+/// The slots for the threads of the largest block, which the lanes of one warp scan, padded by one slot for every 32.
 const RAKED: i64 = 264;
 
 /// The required kind of argument, for the message; `None` if the value fits.
@@ -53,7 +53,7 @@ fn wanted(param: CoopParam, value: &Value) -> Option<String> {
     (!fits).then(|| format!("{} or {last}", before.join(", ")))
 }
 
-/// An array of values in a buffer; of tuples, one such array for each part.
+/// An array of values in a buffer; for tuples, one array for each part.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
     piece: Piece,
@@ -73,8 +73,7 @@ impl Stretch {
 }
 
 impl FnLowerer<'_> {
-    /// A function of the prelude; parameters with defaults are known when the kernel is compiled where the call's
-    /// arguments are.
+    /// A call of a function of the prelude. Parameters with defaults are compile-time constants if the arguments are.
     pub(super) fn coop(&mut self, row: &'static Intrinsic, of: &Coop, args: Args, span: Span) -> Value {
         let Some(def) = prelude::function(of.function) else {
             self.cx.fault(self.at(span), &format!("the prelude lacks `{}`", of.function));
@@ -112,7 +111,7 @@ impl FnLowerer<'_> {
         self.call_coop(row, &def, values, &types, span)
     }
 
-    /// Calls a function of the prelude that may use the shared memory of all such calls.
+    /// Calls a function of the prelude that may use the shared memory of the collective operations.
     pub(super) fn call_coop(
         &mut self,
         row: &'static Intrinsic,
@@ -174,11 +173,11 @@ impl FnLowerer<'_> {
         None
     }
 
-    /// The primitives: `slot(k, x)`, the value of the type of `x` in slot `k`; `put_slot(k, x)`; the same of `rake`,
-    /// `cell` and `kept`; `buffer(n, x, m, y, …)`, the scratch after `m` numbers like `y` as an array of `n` numbers of
-    /// the type of `x`; `like(y, x)`, a value converted to the type of `x`; `most_threads()`, an upper bound of the
-    /// threads of a block; `vectors(a, n)`, a view of an array as vectors, which `is_aligned` tests for alignment;
-    /// `vector(a, x, y, …)`, an element of it; and `zero(x)`.
+    /// The primitives: `slot(k, x)`, the value of the type of `x` in slot `k`; `put_slot(k, x)`; the same for `rake`,
+    /// `cell` and `kept`; `buffer(n, x, m, y, …)`, an array of `n` numbers of the type of `x`, which starts in the
+    /// scratch after `m` numbers of the type of `y`; `like(y, x)`, a value converted to the type of `x`;
+    /// `most_threads()`, an upper bound of the threads of a block; `vectors(a, n)`, a view of an array as vectors,
+    /// which `is_aligned` tests for alignment; `vector(a, x, y, …)`, an element of it; and `zero(x)`.
     pub(super) fn coop_primitive(&mut self, name: &str, values: &[Value], span: Span) -> Option<Value> {
         if let [number, x] = values
             && let Some(stretch) = Stretch::of(name.strip_prefix("put_").unwrap_or(name))
@@ -244,8 +243,8 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// A contiguous array as one of vectors, of which a thread's items make a whole number; `None` where there are none such,
-    /// and on the CPU, where LLVM makes vectors of plain loads.
+    /// A contiguous array as an array of vectors, whose length divides the number of a thread's items; `None` if there
+    /// is no such vector type, and on the CPU, where LLVM vectorizes plain loads.
     fn as_vectors(&mut self, array: &ArrayValue, count: i128, span: Span) -> Value {
         let lanes = if count % 4 == 0 { 4 } else { 2 };
         let scalar = array.ty.dtype.number().and_then(Number::real);
@@ -267,7 +266,7 @@ impl FnLowerer<'_> {
         Value::Array(ArrayValue { ty, data, shape: vec![extent], strides: Vec::new() })
     }
 
-    /// A part of a piece as an array.
+    /// A part of a buffer as an array.
     fn scratch(&mut self, piece: Piece, number: Number, start: u64, count: i64, span: Span) -> ArrayValue {
         let dtype = DType::from(number);
         let size = dtype.size_bytes().max(1);
@@ -297,7 +296,7 @@ impl FnLowerer<'_> {
         ArrayValue { ty, data, shape: vec![Atom::Int(count)], strides: Vec::new() }
     }
 
-    /// The slots for one number of a value, after those of the numbers before it.
+    /// The slots for one number of a value, after the slots of the previous numbers.
     fn places(&mut self, stretch: Stretch, number: Number, start: &mut u64, span: Span) -> ArrayValue {
         let array = self.scratch(stretch.piece, number, *start, stretch.places, span);
         *start += stretch.places.unsigned_abs() * DType::from(number).size_bytes();

@@ -14,8 +14,9 @@ use crate::{
 };
 
 impl FnLowerer<'_> {
-    /// `item(a, k)`, which is `a` where it is a number; `put(a, k, value)`; `row(a, k)`; `broadcast(a, b)`, a view of
-    /// `a` with the shape of `b`, or the number that it is; and what only the back ends have: `math.add.rz`.
+    /// `item(a, k)`, which is `a` if `a` is a number; `put(a, k, value)`; `row(a, k)`; `broadcast(a, b)`, a view of `a`
+    /// with the shape of `b`, or `a` if it is a number; and functions that only the back ends have, such as
+    /// `math.add.rz`.
     pub(in crate::frontend) fn primitive(&mut self, name: &str, args: Args, span: Span) -> Value {
         if let Some(function) = MathFn::ALL.iter().find(|function| name.strip_prefix("math.") == Some(function.name()))
         {
@@ -46,7 +47,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// A function of the back ends on numbers of one type, which it gives.
+    /// A back-end function of numbers of one type, with a result of this type.
     fn back_end_math(&mut self, function: MathFn, args: Args, span: Span) -> Value {
         let types: Option<Vec<Scalar>> = args.positional.iter().map(|(value, _)| value.ty().scalar()).collect();
         let Some(scalar) = types.as_ref().and_then(|types| types.first().copied()) else {
@@ -62,7 +63,7 @@ impl FnLowerer<'_> {
         Value::Scalar(self.b.math(function, values, Type::Scalar(scalar), span), scalar)
     }
 
-    /// The array, or a view of one dimension, and the indices of the element with a number in C order.
+    /// The array, possibly viewed as one-dimensional, and the indices of the element at a linear position in C order.
     pub(in crate::frontend) fn nth(
         &mut self,
         array: ArrayValue,

@@ -24,7 +24,7 @@ use crate::{
 };
 
 impl FnLowerer<'_> {
-    /// The group that a thread is in.
+    /// The group of the current thread.
     pub(super) fn this_group(&mut self, row: &Intrinsic, group: Group, args: Args, span: Span) -> Value {
         let Some([]) = self.exactly(row, args, span) else { return Value::Poison };
         let items = match group {
@@ -44,7 +44,7 @@ impl FnLowerer<'_> {
         Value::Object(ObjectKind::Group(group), items)
     }
 
-    /// Parts of a block's warps, or of such parts.
+    /// Tiles of a block's warps, or of such tiles.
     pub(super) fn tiled_partition(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
         let Some([group, size]) = self.exactly(row, args, span) else { return Value::Poison };
         let types = [group.ty(), size.ty()];
@@ -116,7 +116,8 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// `cg.reduce(group, value, op)`, `cg.inclusive_scan(group, value, op=plus)`, `cg.exclusive_scan(group, value, op=plus)`.
+    /// `cg.reduce(group, value, op)`, `cg.inclusive_scan(group, value, op=plus)`, and `cg.exclusive_scan(group, value,
+    /// op=plus)`.
     pub(super) fn group_collective(&mut self, row: &'static Intrinsic, args: Args, span: Span) -> Value {
         let method = row.path.rsplit('.').next().unwrap_or_default();
         let is_reduction = method == "reduce";

@@ -1,4 +1,4 @@
-//! `range`, `enumerate`, `zip`, `reversed` and `literal_unroll`: what loops go over, as values.
+//! `range`, `enumerate`, `zip`, `reversed` and `literal_unroll`: iterables as values.
 
 use weft_artifact::Scalar;
 
@@ -29,7 +29,7 @@ impl FnLowerer<'_> {
         }
         let mut values = Vec::new();
         for (position, (value, at)) in args.positional.into_iter().enumerate() {
-            // Its parts have the range's type, whatever they had before.
+            // Its parts have the range's type, so weak numbers are converted.
             let value = value.strong();
             let is_zero = match &value {
                 Value::Int(known) => *known == 0,
@@ -148,7 +148,7 @@ impl FnLowerer<'_> {
         Value::Object(ObjectKind::Iterator(site), vec![over])
     }
 
-    /// The item at an iterator's position, which is one; it moves on.
+    /// The item at an iterator's position, which must exist; advances the iterator.
     pub(in crate::frontend) fn next_item(&mut self, over: &Value, position: LocalId, span: Span) -> Value {
         let now = self.b.read(position, span);
         let now = self.b.temp(now, span);
@@ -201,7 +201,7 @@ impl FnLowerer<'_> {
         self.next_item(over, position, span)
     }
 
-    /// The first item of a generator that has no other reader.
+    /// The first item of a generator without another consumer.
     fn first_generated(&mut self, generator: Value, default: Option<Value>, span: Span) -> Value {
         let Some(mut source) = self.source(generator, span) else { return Value::Poison };
         match (self.pull(&mut source, span), default) {
@@ -211,7 +211,8 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// A value for a variable. One iterator has one variable: a second call of the same `iter` starts it anew.
+    /// A value for a variable. An iterator belongs to one variable: another execution of the same `iter` call restarts
+    /// it.
     pub(in crate::frontend) fn own_iterator(&mut self, name: &str, value: Value, span: Span) -> Option<Value> {
         if is_generated(&value) {
             return self.own_generator(name, value, span);
@@ -264,7 +265,7 @@ impl FnLowerer<'_> {
         Value::Object(ObjectKind::NdIndex, extents)
     }
 
-    /// `np.ndenumerate(a)`, and `np.nditer(a)` or `a.flat`, which give the elements alone.
+    /// `np.ndenumerate(a)`, and `np.nditer(a)` or `a.flat`, which yield only the elements.
     pub(super) fn elements_of(&mut self, row: &Intrinsic, kind: ObjectKind, args: Args, span: Span) -> Value {
         let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
         if !matches!(value, Value::Array(_)) {
@@ -273,7 +274,7 @@ impl FnLowerer<'_> {
         Value::Object(kind, vec![self.settle(value, span)])
     }
 
-    /// `literal_unroll(t)`: a loop's body is compiled for each item.
+    /// `literal_unroll(t)`: a loop over it has a body for each item.
     pub(super) fn unrolled(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
         let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
         match value {
@@ -294,7 +295,7 @@ impl FnLowerer<'_> {
     }
 }
 
-/// Whether `reversed` accepts the value: as in Python, no `enumerate` and no `zip`.
+/// Whether `reversed` accepts the value: as in Python, not for `enumerate` and `zip`.
 fn is_reversible(value: &Value) -> bool {
     !matches!(value, Value::Object(ObjectKind::Enumerate | ObjectKind::Zip | ObjectKind::Reversed, _))
 }

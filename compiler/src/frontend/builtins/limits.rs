@@ -13,7 +13,7 @@ use super::super::{
 use crate::{intrinsics::Intrinsic, source::Span};
 
 impl FnLowerer<'_> {
-    /// A call with a type, or with a number for its type.
+    /// A call with a type, or with a number, whose type is used.
     pub(super) fn limits(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
         let Some([of]) = self.exactly(row, args, span) else { return Value::Poison };
         let number = if let Value::Static(known) = &of {
@@ -43,7 +43,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// An attribute of what a call gave, such as `numpy.finfo.float32.max`.
+    /// An attribute of the result of a call, such as `numpy.finfo.float32.max`.
     pub(in crate::frontend) fn limit(&mut self, path: &str, span: Span) -> Option<Value> {
         let (rest, attribute) = path.rsplit_once('.')?;
         let (function, name) = rest.rsplit_once('.')?;
@@ -131,7 +131,7 @@ impl Format {
     }
 
     fn float(self, attribute: &str) -> Option<f64> {
-        // The last factor is the largest fraction; no step leaves the range of float64.
+        // The last factor is the largest significand; no intermediate result exceeds the range of float64.
         let largest = 2_f64.powi((1 << (self.exponent - 1)) - 1) * (2.0 - 2_f64.powi(-self.fraction));
         Some(match attribute {
             "max" => largest,

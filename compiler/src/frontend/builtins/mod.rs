@@ -51,11 +51,11 @@ impl FnLowerer<'_> {
         if !self.is_numpy() {
             return self.lowered(row, row.lowering, args, span);
         }
-        // A function of Python's `math` gives a Python number of Python numbers; so do `sum`, `min` and `max` of a range.
+        // Functions of `math`, and `sum`, `min` and `max` of a range, return weak numbers if all arguments are weak.
         let numbers = args.positional.iter().all(|(value, _)| value.is_weak()) && !args.positional.is_empty();
         let range = matches!(args.positional.first(), Some((Value::Object(ObjectKind::Range(_), _), _)));
         let of_range = matches!(row.lowering, Lowering::Custom(Custom::Max | Custom::Min | Custom::Sum | Custom::Prod));
-        // The result of these is a Python number, for any argument.
+        // These functions return a weak number for any argument.
         let always = matches!(
             row.lowering,
             Lowering::Custom(
@@ -151,7 +151,7 @@ impl FnLowerer<'_> {
             Custom::HasAttr => self.hasattr(row, args, span),
             Custom::Imag => self.part(row, "imag", args, span),
             Custom::IsInstance => self.isinstance(row, args, span),
-            // Of a time it is one of their functions.
+            // For times, it is one of their functions.
             Custom::IsNat if args.positional.iter().any(|(value, _)| matches!(value, Value::Array(_))) => {
                 self.ufunc(row, row.lowering, args, span)
             }
@@ -248,7 +248,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// Reports keyword arguments where there are none.
+    /// Reports keyword arguments of a function that has none.
     pub(super) fn no_keywords(&mut self, row: &Intrinsic, args: &Args) -> Option<()> {
         if let Some((name, _, span)) = args.keywords.first() {
             let message = format!("`{}` has no parameter `{name}`", shown_path(row.path));
@@ -258,7 +258,7 @@ impl FnLowerer<'_> {
         Some(())
     }
 
-    /// A breakpoint where no debugger would stop: nothing on a CPU, and the end of the kernel on a GPU.
+    /// A breakpoint without a debugger: no effect on a CPU; a GPU would end the kernel.
     fn no_breakpoint(&mut self, span: Span) -> Value {
         let help = if self.cx.interpreted {
             "launch the kernel: launches run in Python's interpreter, and pdb stops here"
@@ -276,7 +276,7 @@ impl FnLowerer<'_> {
         })
     }
 
-    /// An operation on what its arguments are.
+    /// An operation on its arguments.
     fn operation(&mut self, row: &'static Intrinsic, op: Op, args: Args, span: Span) -> Value {
         if let Op::Atomic { op, .. } = op {
             return self.atomic(row, op, args, span);
@@ -311,7 +311,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// An operation on integers of 32 bits, and a function of the prelude's on other numbers.
+    /// An operation on 32-bit integers, and a function of the prelude for other numbers.
     fn word_operation(&mut self, row: &'static Intrinsic, op: Op, name: &'static str, args: Args, span: Span) -> Value {
         if self.no_keywords(row, &args).is_none() {
             return Value::Poison;
@@ -325,7 +325,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// How `cuda.fma` rounds: as `rounding=` says.
+    /// The rounding mode of `cuda.fma`, from `rounding=`.
     fn rounding(&mut self, row: &'static Intrinsic, args: &mut Args) -> Option<MathFn> {
         let choices = [MathFn::FmaRn, MathFn::FmaRz, MathFn::FmaRd, MathFn::FmaRu];
         let names = ["rn", "rz", "rd", "ru"];
@@ -333,7 +333,7 @@ impl FnLowerer<'_> {
         self.choice(row, "rounding", &choices, name, MathFn::Fma, args)
     }
 
-    /// A function of floats, by the overload that fits best.
+    /// A function of floats, with the overload that fits best.
     fn math(&mut self, row: &'static Intrinsic, function: MathFn, mut args: Args, span: Span) -> Value {
         let function = if row.path == "weft.cuda.fma" {
             let Some(function) = self.rounding(row, &mut args) else { return Value::Poison };
@@ -387,7 +387,8 @@ impl FnLowerer<'_> {
         }
         match self.length(&value, span) {
             Some(super::value::Atom::Int(known)) if !matches!(value, Value::Array(_)) => Value::Int(i128::from(known)),
-            // An array's length is a number like others, as in Numba: whether it is known says nothing of types.
+            // The length of an array is a run-time number, as in Numba: whether it is constant does not change its
+            // type.
             Some(atom) => {
                 let length = self.use_atom(atom, span);
                 self.python(Value::Scalar(length, Scalar::I64), span)

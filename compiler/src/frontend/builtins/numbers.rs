@@ -1,4 +1,4 @@
-//! `abs`, `min`, `max`, `round`, and the functions of `math` that are no single function of the hardware or library.
+//! `abs`, `min`, `max`, `round`, and the functions of `math` that are not a single hardware or library function.
 
 use weft_artifact::Scalar;
 
@@ -45,7 +45,7 @@ impl FnLowerer<'_> {
         self.size_of(row, value, span)
     }
 
-    /// A number without its sign.
+    /// The absolute value of a number.
     fn size_of(&mut self, row: &Intrinsic, value: Value, span: Span) -> Value {
         match value {
             Value::Complex(real, imag, ty) => {
@@ -129,7 +129,7 @@ impl FnLowerer<'_> {
         result.map_or(Value::Poison, |expr| Value::Scalar(expr, ty))
     }
 
-    /// The same with NumPy's typing: the type is that of `np.minimum`.
+    /// The same with NumPy's typing rules: the type is that of `np.minimum`.
     fn numpy_extremum(&mut self, row: &Intrinsic, largest: bool, values: Vec<Value>, span: Span) -> Value {
         let types: Vec<_> = values.iter().map(Value::ty).collect();
         let operands: Option<Vec<Operand>> = types.iter().map(Operand::of).collect();
@@ -167,7 +167,7 @@ impl FnLowerer<'_> {
         if ty != Scalar::Bool {
             return self.b.binary(op, a, b, span);
         }
-        // Of bools, the smaller is `and`, the larger `or`.
+        // For bools, the minimum is `and`, the maximum `or`.
         let op = if op == BinaryOp::Min { BinaryOp::And } else { BinaryOp::Or };
         self.b.binary(op, a, b, span)
     }
@@ -197,7 +197,7 @@ impl FnLowerer<'_> {
         // NumPy's integers are returned unchanged.
         let given = if self.is_numpy() && ty.is_int() { ty } else { result };
         let is_weak = matches!(value, Value::Object(ObjectKind::Weak, _) | Value::Int(_));
-        // As Numba, with digits even a float32 is scaled as a float64.
+        // As in Numba, even a float32 is scaled as a float64 if there are digits.
         let ty = if digits.is_some() { Scalar::F64 } else { result };
         let Some(expr) = self.number(value, ty, span) else { return Value::Poison };
         let float = Type::Scalar(ty);
@@ -206,7 +206,7 @@ impl FnLowerer<'_> {
             let rounded = self.b.convert(rounded, Type::I64, span);
             return self.python(Value::Scalar(rounded, Scalar::I64), span);
         };
-        // As Numba: scale, round, scale back; a value that overflows when scaled has no decimals to round.
+        // As in Numba: scale, round, scale back; a value that overflows when scaled has no decimals to round.
         let Some(digits) = self.number(digits, Scalar::I64, span) else { return Value::Poison };
         let value = self.b.temp(expr, span);
         let digits = self.b.temp(digits, span);
@@ -214,7 +214,7 @@ impl FnLowerer<'_> {
         let negative = self.b.compare(CompareOp::Lt, now, zero, span);
         let negative = self.b.temp(negative, span);
         let ten = self.b.float(ty, 10.0, span);
-        // As a float first: the smallest `int64` has no absolute value.
+        // Converted to a float first, as the smallest `int64` has no absolute value.
         let size = self.b.read(digits, span);
         let size = self.b.convert(size, float, span);
         let size = self.b.unary(UnaryOp::Abs, size, span);
@@ -239,7 +239,8 @@ impl FnLowerer<'_> {
         let rounded = self.b.temp(rounded, span);
         let (x, y) = (self.b.read(rounded, span), self.b.read(rounded, span));
         let back = scale(self, x, y, false);
-        // Where not even the scale is finite, all that is left is the zero that it was rounded to, or the value.
+        // If the scale is infinite: with negative digits, the value was scaled to zero, which is the result; otherwise
+        // the result is the value.
         let read = self.b.read(power, span);
         let scales = self.b.math(MathFn::Isfinite, vec![read], Type::BOOL, span);
         let read = self.b.read(rounded, span);
@@ -252,7 +253,7 @@ impl FnLowerer<'_> {
         if is_weak { self.python(rounded, span) } else { rounded }
     }
 
-    /// `math.degrees` and `math.radians`: times a constant, which a half would round too coarsely.
+    /// `math.degrees` and `math.radians`: multiplication by a constant, which 16-bit floats would round too coarsely.
     pub(super) fn scaled(&mut self, row: &'static Intrinsic, factor: f64, args: Args, span: Span) -> Value {
         let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
         let Some((exprs, _)) = self.overload(row, &[value], span) else { return Value::Poison };

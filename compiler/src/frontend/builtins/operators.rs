@@ -1,4 +1,4 @@
-//! The functions of `operator`: each is its symbol.
+//! The functions of `operator`: each is lowered like its symbol.
 
 use weft_artifact::Scalar;
 
@@ -17,11 +17,11 @@ enum Operator {
     Binary(BinOp),
     Compare(CmpOp),
     Unary(UnaryOp),
-    /// The truth of a value.
+    /// The truth value.
     Truth,
-    /// An integer as it is.
+    /// An integer, unchanged.
     Index,
-    /// `container contains item`.
+    /// `item in container`.
     Contains,
     GetItem,
     SetItem,

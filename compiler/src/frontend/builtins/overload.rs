@@ -1,4 +1,4 @@
-//! The choice among a row's overloads, and the message where none fits.
+//! The selection of a row's overload, and the error if none fits.
 
 use weft_artifact::{Compound, Conversion, DType, Number, Rank, Scalar};
 
@@ -19,7 +19,7 @@ use crate::{
 };
 
 impl FnLowerer<'_> {
-    /// The overload that fits best; `None` where there is none, which is reported.
+    /// The overload that fits best; `None` if there is none, which is reported.
     pub(super) fn choose_overload(
         &mut self,
         row: &'static Intrinsic,
@@ -56,8 +56,8 @@ impl FnLowerer<'_> {
         chosen
     }
 
-    /// The types that arguments count as with NumPy's typing, as they do in the ufunc of that name: all numbers have one type
-    /// where the overloads are of one, which is a float where those are of floats.
+    /// The types of the arguments with NumPy's typing rules, as in the ufunc of the same name: all numbers are promoted
+    /// to one type if the overloads have one type, and to a float if the overloads have floats.
     fn numpy_types(&mut self, row: &Intrinsic, values: &[Value], span: Span) -> Option<Vec<Ty>> {
         let mut types: Vec<Ty> = values.iter().map(|value| value.ty().strong()).collect();
         let overloads: Vec<&Signature> = row.signatures.iter().filter(|sig| sig.args.len() == types.len()).collect();
@@ -66,7 +66,7 @@ impl FnLowerer<'_> {
             Arg::Complex(complex) => Some(Number::Complex(*complex)),
             Arg::Array(_) | Arg::Records(_) | Arg::Index | Arg::Const(_) | Arg::DType(_) | Arg::Text(_) => None,
         };
-        // Overloads are chosen by the parameters in which they differ.
+        // Only the parameters in which the overloads differ decide.
         let chosen_by = |place: &usize| {
             let mut numbers = overloads.iter().filter_map(|sig| number(sig.args.get(*place)?));
             numbers.next().is_some_and(|first| numbers.any(|other| other != first))
@@ -80,7 +80,7 @@ impl FnLowerer<'_> {
         let operands: Vec<Operand> = places.iter().filter_map(|place| Operand::of(&values.get(*place)?.ty())).collect();
         let Some(common) = operands.iter().copied().reduce(Operand::with) else { return Some(types) };
         let number = match common.number {
-            // Each integer is a float by itself before they have one type.
+            // Each integer is converted to a float before the promotion.
             Number::Real(scalar) if floats && promote::is_integral(scalar) => {
                 let typed = operands.iter().filter(|operand| !operand.weak);
                 let typed = typed.filter_map(|operand| operand.number.real().map(weak::float_of));
@@ -104,7 +104,7 @@ impl FnLowerer<'_> {
         Some(types)
     }
 
-    /// The numbers among the arguments, converted to the overload that fits best, and what it returns.
+    /// The numbers among the arguments, converted to the overload that fits best, and its result.
     pub(super) fn overload(
         &mut self,
         row: &'static Intrinsic,
@@ -120,7 +120,7 @@ impl FnLowerer<'_> {
         Some((exprs, sig.returns))
     }
 
-    /// All arguments, as an overload has them.
+    /// All arguments, converted to an overload's parameters.
     pub(super) fn passed(&mut self, sig: &Signature, values: Vec<Value>, span: Span) -> Option<Vec<Value>> {
         values
             .into_iter()
@@ -138,7 +138,7 @@ impl FnLowerer<'_> {
             .collect()
     }
 
-    /// No overload takes these types: the overloads that there are.
+    /// Reports that no overload accepts these types, with the list of overloads.
     pub(in crate::frontend) fn no_overload(&mut self, row: &Intrinsic, types: &[Ty], span: Span) -> Value {
         if types.iter().any(Ty::is_poison) {
             return Value::Poison;
@@ -190,14 +190,14 @@ fn holds_times(ty: &Ty) -> bool {
     }
 }
 
-/// Whether a row has overloads for small integers, so that they compute as what they are.
+/// Whether a row has overloads for small integers, so that these are not widened.
 fn takes_small_ints(row: &Intrinsic) -> bool {
     row.signatures.iter().any(|sig| sig.args.contains(&Arg::Scalar(Scalar::I8)))
 }
 
-/// How an argument is passed to an overload. Stricter than for functions of the user's: no float becomes an integer. An
-/// integer that becomes a float counts as `int64`, so that it computes as `float64`, however small its type; but not
-/// where there are overloads for small integers.
+/// The conversion of an argument to an overload's parameter. It is stricter than for the user's functions: a float
+/// never becomes an integer. An integer that becomes a float counts as `int64`, so it computes as `float64` even if its
+/// type is small, unless the row has overloads for small integers.
 fn conversion(arg: Arg, ty: &Ty, small: bool) -> Option<Conversion> {
     match (arg, ty) {
         (Arg::Scalar(to), ty) => {
@@ -232,8 +232,8 @@ fn conversion(arg: Arg, ty: &Ty, small: bool) -> Option<Conversion> {
     }
 }
 
-/// Whether NumPy casts an argument of a ufunc to that of a loop: safely, and a known int to what holds it, as it does
-/// those of Python.
+/// Whether NumPy casts an argument of a ufunc to the type of a loop: by a safe cast, or a constant int to a type that
+/// holds it, as for Python ints.
 fn is_safe(arg: Arg, ty: &Ty) -> bool {
     let to = match arg {
         Arg::Scalar(to) => Number::Real(to),
@@ -256,7 +256,7 @@ fn has_fields(dtype: DType, fields: &[(&str, Scalar)]) -> bool {
     })
 }
 
-/// An overload's arguments as Numba writes types.
+/// An overload's parameters, as Numba writes types.
 fn shown_args(sig: &Signature) -> String {
     let shown: Vec<String> = sig
         .args

@@ -1,7 +1,7 @@
 //! `carray` and `farray`: arrays over the memory that a pointer points to.
 //!
-//! Only the address of the memory is known. The program guarantees that it has the elements of the shape, and that they
-//! are aligned. A negative extent counts as 0.
+//! Only the address of the memory is known. The program guarantees that the memory has the elements of the shape, with
+//! their alignment. A negative extent counts as 0.
 
 use weft_artifact::{DType, EXTENT_BITS, Layout, MAX_NDIM, Number, Scalar};
 
@@ -51,7 +51,7 @@ impl FnLowerer<'_> {
         };
         let Some(dtype) = self.pointed_dtype(row, &ptr, known, dtype, span) else { return Value::Poison };
         let Some(shape) = self.pointed_shape(row, shape, span) else { return Value::Poison };
-        // One contiguous dimension is C, as of slices.
+        // A single contiguous dimension has C layout, as for slices.
         let layout = if shape.len() <= 1 { Layout::C } else { layout };
         let ty = ArrayTy { dtype, ndim: shape.len(), layout, ..place.ty };
         let data = self.use_atom(place.data, span);
@@ -60,7 +60,7 @@ impl FnLowerer<'_> {
         Value::Array(ArrayValue { ty, data, shape, strides: Vec::new() })
     }
 
-    /// The type of the elements: the pointer's, and of one to anything what is given.
+    /// The element type: the pointer's, or for a `void *` the argument.
     fn pointed_dtype(
         &mut self,
         row: &Intrinsic,

@@ -21,7 +21,7 @@ use crate::{
 };
 
 impl FnLowerer<'_> {
-    /// A function of the prelude, for the overload that fits best.
+    /// A call of a prelude function, for the overload that fits best.
     pub(super) fn own_function(&mut self, row: &'static Intrinsic, name: &str, args: Args, span: Span) -> Value {
         let Some(def) = prelude::function(name) else {
             self.cx.fault(self.at(span), &format!("the prelude lacks `{name}`"));
@@ -33,7 +33,7 @@ impl FnLowerer<'_> {
         self.own_result(row, &def, values, sig.returns, span)
     }
 
-    /// A function of real numbers that the back ends have, of complex ones that the prelude has.
+    /// A back-end function for real numbers; a prelude function for complex numbers.
     pub(super) fn math_or(
         &mut self,
         row: &'static Intrinsic,
@@ -107,8 +107,8 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// One value a parameter of a function of the prelude: by position, by name, or the default, which is a literal.
-    /// Those from the first on that has the default `None` and is not given are left out.
+    /// The values of a prelude function's parameters: by position, by name, or the default, which is a literal. Stops
+    /// at the first parameter with the default `None` for which no argument is passed.
     fn bind_own(&mut self, row: &Intrinsic, def: &Arc<FunctionDef>, args: Args, span: Span) -> Option<Vec<Value>> {
         let mut values = self.bind_places(row, def, args, span)?;
         let end = values.iter().position(Option::is_none).unwrap_or(values.len());
@@ -116,7 +116,7 @@ impl FnLowerer<'_> {
         values.into_iter().collect()
     }
 
-    /// The same with `None` for those.
+    /// The same, with `None` for such parameters.
     pub(super) fn bind_all(
         &mut self,
         row: &Intrinsic,
@@ -128,7 +128,7 @@ impl FnLowerer<'_> {
         Some(values.into_iter().map(|value| value.unwrap_or(Value::NONE)).collect())
     }
 
-    /// The values of the parameters; nothing for one with the default `None` that is not given.
+    /// The values of the parameters; no value for one with the default `None` for which no argument is passed.
     fn bind_places(
         &mut self,
         row: &Intrinsic,
@@ -177,7 +177,7 @@ impl FnLowerer<'_> {
         Some(values)
     }
 
-    /// A value of the type that a row declares, for a dry run.
+    /// A value of the row's result type, for a dry run.
     fn placeholder(&mut self, returns: Returns, span: Span) -> Value {
         match returns {
             Returns::Nothing => Value::NONE,
@@ -194,7 +194,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// A result as the type that a row declares.
+    /// A result, converted to the row's result type.
     fn returned(&mut self, value: Value, returns: Returns, span: Span) -> Value {
         let found = match returns {
             Returns::Nothing => Some(Value::NONE),
@@ -220,7 +220,7 @@ impl FnLowerer<'_> {
     pub(super) fn ufunc(&mut self, row: &'static Intrinsic, of: Lowering, mut args: Args, span: Span) -> Value {
         if let Some(index) = args.keywords.iter().position(|(name, ..)| name == "out") {
             let (_, value, at) = args.keywords.remove(index);
-            // `out=(a, b)` of what has two results, and `out=(a,)`.
+            // `out=(a, b)` of a ufunc with two results, and `out=(a,)`.
             match value.as_tuple() {
                 Some(items) => args.positional.extend(items.iter().map(|item| (item.clone(), at))),
                 None => args.positional.push((value, at)),
@@ -232,7 +232,7 @@ impl FnLowerer<'_> {
         if self.no_keywords(row, &args).is_none() {
             return Value::Poison;
         }
-        // One without overloads is of dates and durations.
+        // A ufunc without overloads is one of dates and durations.
         let inputs = row.signatures.first().map_or(1, |sig| sig.args.len());
         let pair = row.signatures.first().is_some_and(|sig| matches!(sig.returns, Returns::Tuple(_)));
         let values: Vec<Value> = args.positional.into_iter().map(|(value, _)| value).collect();

@@ -1,7 +1,7 @@
-//! `inline_ptx(text, constraint, operand, …)`: PTX as a kernel has it.
+//! `inline_ptx(text, constraint, operand, …)`: inline PTX in a kernel.
 //!
-//! Constraints are those of CUDA C++'s `asm` ("Inline PTX Assembly in CUDA"): a letter for the register, `=` before that
-//! of a result, whose operand is a type, `+` before that of a value that the text changes. `%0` is the first operand.
+//! Constraints are those of CUDA C++'s `asm` ("Inline PTX Assembly in CUDA"): a letter for the register; with `=` a
+//! result, whose operand is a type; with `+` a value that the assembly modifies. `%0` is the first operand.
 
 use weft_artifact::{DType, Scalar};
 
@@ -19,13 +19,13 @@ use crate::{
     source::Span,
 };
 
-/// A register of PTX, by the letter of its constraint.
+/// A PTX register class, by the letter of its constraint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Register {
     letter: char,
     /// Its description in messages.
     words: &'static str,
-    /// The types whose values it holds as they are.
+    /// The types that it holds without conversion.
     holds: &'static [Scalar],
 }
 
@@ -39,7 +39,7 @@ const REGISTERS: &[Register] = &[
 ];
 
 impl Register {
-    /// The one for a type's values, as they are or widened.
+    /// The register class for a type's values, unchanged or widened.
     fn of(scalar: Scalar) -> Option<Self> {
         let narrow = matches!(scalar, Scalar::Bool | Scalar::I8 | Scalar::U8);
         let scalar = if narrow { Scalar::I16 } else { scalar };
@@ -128,7 +128,7 @@ impl FnLowerer<'_> {
         if values.len() > 1 { Value::tuple(values) } else { values.pop().unwrap_or(Value::NONE) }
     }
 
-    /// A call of a function that is PTX on GPUs. Its arguments have the types of its signature.
+    /// A call of a function that is inline PTX on GPUs. Its arguments have the types of its signature.
     pub(in crate::frontend) fn ptx_function(
         &mut self,
         def: &FunctionDef,
@@ -176,7 +176,7 @@ impl FnLowerer<'_> {
         if is_tuple && !gives.is_empty() { Value::tuple(given) } else { given.pop().unwrap_or(Value::NONE) }
     }
 
-    /// PTX with its operands as a statement, and the values that it gives.
+    /// Emits inline PTX with its operands; returns its results.
     fn ptx(&mut self, text: String, parts: PtxCall, pure: bool, span: Span) -> Vec<Value> {
         let PtxCall { results, operands, mut constraints, .. } = parts;
         constraints.extend(operands.iter().map(|(.., constraint)| constraint.clone()));
@@ -220,7 +220,7 @@ impl FnLowerer<'_> {
         found
     }
 
-    /// Adds an operand; reports what it cannot be.
+    /// Adds an operand; reports an unsupported one.
     fn ptx_operand(&mut self, constraint: Constraint, value: Value, parts: &mut PtxCall, span: Span) -> Option<()> {
         match constraint {
             Constraint::Number => {
@@ -275,7 +275,7 @@ impl FnLowerer<'_> {
         Some(())
     }
 
-    /// A value in a register: as it is, or an integer widened; reports others.
+    /// A value in a register: unchanged, or a widened integer; reports others.
     fn in_register(&mut self, value: Value, register: Register, span: Span) -> Option<(ExprId, Type)> {
         let pointer = register.holds.contains(&Scalar::U64);
         if let (Value::Array(array), true) = (&value, pointer) {
@@ -310,7 +310,7 @@ impl FnLowerer<'_> {
         converted
     }
 
-    /// Where an array begins, in any memory.
+    /// The start address of an array, in any address space.
     pub(in crate::frontend) fn address(&mut self, array: &ArrayValue, span: Span) -> (ExprId, Type) {
         let data = self.use_atom(array.data, span);
         let ty = match self.b.ty(data) {
@@ -320,7 +320,7 @@ impl FnLowerer<'_> {
         (self.b.convert(data, ty, span), ty)
     }
 
-    /// The text with LLVM's names of operands.
+    /// The assembly text with LLVM's operand syntax.
     fn ptx_text(&mut self, text: &str, parts: &PtxCall, span: Span) -> Option<String> {
         let mut out = String::new();
         let mut letters = text.chars().peekable();

@@ -1,4 +1,4 @@
-//! Methods of tuples and ranges, and tuples of what a loop goes over.
+//! Methods of tuples and ranges, and `tuple(iterable)`.
 
 use weft_artifact::{MAX_LEAVES, Scalar};
 
@@ -21,8 +21,8 @@ use crate::{
 };
 
 impl FnLowerer<'_> {
-    /// `t.index(x)`, `t.index(x, start, stop)` and `r.index(x)`: the first position of an equal item, -1 where there
-    /// is none (Python raises an error).
+    /// `t.index(x)`, `t.index(x, start, stop)` and `r.index(x)`: the first position of an equal item, or -1 (Python
+    /// raises an error).
     pub(super) fn index_method(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
         if self.no_keywords(row, &args).is_none() {
             return Value::Poison;
@@ -77,7 +77,7 @@ impl FnLowerer<'_> {
         found
     }
 
-    /// `t.count(x)` and `r.count(x)`: how many items are equal.
+    /// `t.count(x)` and `r.count(x)`: the number of equal items.
     pub(super) fn count_method(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
         let Some([sequence, item]) = self.exactly(row, args, span) else { return Value::Poison };
         if let Value::Object(ObjectKind::Range(_), _) = &sequence {
@@ -104,7 +104,7 @@ impl FnLowerer<'_> {
         Value::Scalar(self.b.binary(BinaryOp::Add, counted, sure, span), Scalar::I64)
     }
 
-    /// Calls a function of the prelude with the parts of a range, in its type, and a number.
+    /// Calls a function of the prelude with the bounds of a range, in its type, and a number.
     fn in_range(&mut self, row: &Intrinsic, name: &str, range: Value, item: Value, span: Span) -> Value {
         let types = [range.ty(), item.ty()];
         let Value::Object(ObjectKind::Range(ty), parts) = range else { return Value::Poison };
@@ -122,7 +122,7 @@ impl FnLowerer<'_> {
         self.error(Code::ArgumentCount, span, message)
     }
 
-    /// `tuple(t)`, and `tuple(x)` of what a loop goes over if its length is known.
+    /// `tuple(t)`, and `tuple(x)` of an iterable whose length is constant.
     pub(super) fn tuple_of(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
         if args.positional.is_empty() && args.keywords.is_empty() {
             return Value::tuple(Vec::new());
@@ -158,7 +158,7 @@ impl FnLowerer<'_> {
         self.tuple(items, span)
     }
 
-    /// A function of the prelude for all that a loop goes over; `None` for what the caller knows better.
+    /// A function of the prelude for any iterable; `None` for iterables that the caller handles.
     pub(super) fn over_items(
         &mut self,
         row: &Intrinsic,

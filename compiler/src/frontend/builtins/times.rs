@@ -23,7 +23,7 @@ use crate::{
 /// The kind of result of a function of times.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Gives {
-    /// One of them.
+    /// A time of the same type.
     Time,
     /// A duration in their unit.
     Span,
@@ -39,22 +39,22 @@ enum OfTimes {
     Unary(UnaryOp),
     /// The absolute value of a duration.
     Abs,
-    /// A function of the prelude that gives a bool.
+    /// A function of the prelude that returns a bool.
     Test(&'static str),
-    /// Whether it is a time.
+    /// Whether it is not `NaT`.
     IsFinite,
-    /// No time is infinite.
+    /// Always false: no time is infinite.
     Never,
-    /// A function of the prelude on one duration, which gives one.
+    /// A function of the prelude from a duration to a duration.
     Span(&'static str),
-    /// A function of the prelude on two times of a kind, which gives one of them.
+    /// A function of the prelude that selects one of two times of the same kind.
     Choice(&'static str),
     /// The count of a duration.
     Count,
 }
 
 impl OfTimes {
-    /// The function of a row; `None` if it is none of times.
+    /// The function of a row; `None` if it is not a function of times.
     fn of(path: &str) -> Option<Self> {
         Some(match path {
             "builtins.abs" | "numpy.abs" | "numpy.absolute" => Self::Abs,
@@ -89,8 +89,8 @@ impl OfTimes {
 }
 
 impl FnLowerer<'_> {
-    /// A function with a time, or an array of them, among its arguments; `None` where there is none, or the function says more
-    /// of them itself.
+    /// A call with a time, or an array of times, among its arguments; `None` if there is none, or the function handles
+    /// times itself.
     pub(super) fn of_times(&mut self, row: &'static Intrinsic, args: &Args, span: Span) -> Option<Value> {
         let values: Vec<Value> = args.positional.iter().map(|(value, _)| value.clone()).collect();
         if let [Value::Array(array), ..] = values.as_slice()
@@ -232,7 +232,7 @@ fn result_of(gives: Gives, time: Time) -> Time {
     }
 }
 
-/// A count as what a function gives.
+/// Converts a count to a function's result.
 fn made(gives: Gives, time: Time, count: Value) -> Value {
     match (gives, count) {
         (_, Value::Poison) => Value::Poison,
@@ -245,13 +245,13 @@ fn is_time(value: &Value) -> bool {
     matches!(value, Value::Object(ObjectKind::Time(_), _))
 }
 
-/// The time that a dtype is.
+/// The time type of a dtype.
 pub(in crate::frontend) fn time_of(dtype: DType) -> Option<Time> {
     let DType::Compound(id) = dtype else { return None };
     if let Compound::Time(time) = id.get() { Some(*time) } else { None }
 }
 
-/// An array of times as one of their counts.
+/// An array of times as an array of their counts.
 fn counts(array: &ArrayValue) -> ArrayValue {
     ArrayValue { ty: ArrayTy { dtype: Number::I64.into(), ..array.ty }, ..array.clone() }
 }

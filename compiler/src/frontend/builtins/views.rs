@@ -60,7 +60,7 @@ impl FnLowerer<'_> {
             return Value::Poison;
         }
         let mut shape: Vec<Option<Atom>> = Vec::new();
-        // Those that only the launch knows: any of them may be the -1.
+        // The extents that only the launch knows: any of them may be the -1.
         let mut given: Vec<(usize, LocalId)> = Vec::new();
         for extent in extents {
             let whole =
@@ -95,7 +95,7 @@ impl FnLowerer<'_> {
             }
             shape.push(Some(atom));
         }
-        // `a.reshape(-1)` has all elements.
+        // `a.reshape(-1)` is all elements in one dimension.
         let is_flat = matches!(shape[..], [None]);
         self.infer_given(&array.shape, &mut shape, &given, span);
         match shape.iter().filter(|extent| extent.is_none()).count() {
@@ -132,7 +132,7 @@ impl FnLowerer<'_> {
         Value::Array(ArrayValue { ty, data: array.data, shape, strides: Vec::new() })
     }
 
-    /// Computes the inferred extents of a shape, which are given as negative numbers, from the array's element count.
+    /// Computes the inferred extents of a shape, which are passed as negative numbers, from the array's element count.
     fn infer_given(&mut self, array: &[Atom], shape: &mut [Option<Atom>], given: &[(usize, LocalId)], span: Span) {
         if given.is_empty() {
             return;
@@ -235,7 +235,7 @@ impl FnLowerer<'_> {
                     let extent = self.b.binary(BinaryOp::DivNonneg, bytes, size, span);
                     let extent = self.nonneg_atom(extent, span);
                     if last > 0 {
-                        // With another size, the rows after the first would start at other addresses.
+                        // With another element size, rows after the first would start at wrong addresses.
                         self.end_unless_refits(own, old as i64, extent, new as i64, span);
                     }
                     extent

@@ -1,4 +1,4 @@
-//! Warp operations: shuffles of any value, matches, and the warp's barrier.
+//! Warp operations: shuffles of any value, matches, and the warp barrier.
 
 use weft_artifact::Scalar;
 
@@ -33,7 +33,7 @@ enum Atom32 {
 }
 
 impl FnLowerer<'_> {
-    /// The arguments of some parameters, by position or by name; those that are not needed may be missing.
+    /// The arguments for these parameters, by position or by name; optional ones may be missing.
     pub(super) fn named<const N: usize>(
         &mut self,
         row: &Intrinsic,
@@ -68,7 +68,7 @@ impl FnLowerer<'_> {
         Some(bound)
     }
 
-    /// An integer as 32 bits, for many uses.
+    /// An integer as 32 bits, for several uses.
     fn word(&mut self, value: &Value, span: Span) -> Option<Atom32> {
         match value.ty().scalar() {
             Some(scalar) if promote::is_integral(scalar) => {}
@@ -91,7 +91,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// `shfl_sync` and its like.
+    /// `shfl_sync` and similar functions.
     pub(super) fn shuffle(&mut self, row: &Intrinsic, shuffle: Shuffle, args: Args, span: Span) -> Value {
         let by = match shuffle {
             Shuffle::Index => "src_lane",
@@ -121,7 +121,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// A value of another lane: of a tuple or the like, that of each part.
+    /// The value of another lane; for a composed value, each part is shuffled.
     fn shuffled(&mut self, way: &ShuffleArgs, value: Value, span: Span) -> Option<Value> {
         match value {
             Value::Scalar(expr, scalar) => {
@@ -169,7 +169,7 @@ impl FnLowerer<'_> {
         self.b.read(result, span)
     }
 
-    /// `match_any_sync` and `match_all_sync`, by the bits of a number.
+    /// `match_any_sync` and `match_all_sync`, on the bits of a number.
     pub(super) fn match_lanes(&mut self, row: &Intrinsic, op: Op, args: Args, span: Span) -> Value {
         let Some([Some(mask), Some(value)]) = self.named(row, ["mask", "value"], 2, args, span) else {
             return Value::Poison;
@@ -224,7 +224,7 @@ impl FnLowerer<'_> {
     }
 }
 
-/// Its parts are numbers, which another lane's may replace.
+/// Whether its parts are numbers, which can be those of another lane.
 pub(super) fn is_plain(kind: &ObjectKind) -> bool {
     match kind {
         ObjectKind::Tuple

@@ -1,7 +1,7 @@
 //! Functions of whole arrays with NumPy's parameters: `axis`, `dtype`, `out`, `keepdims`, `initial`, `ddof`.
 //!
-//! A result that would be an array goes into one that is given for it, `out`: a kernel makes none of an extent that is
-//! not known. Along an axis, the function is called for each row of the array that has the axis as its last one.
+//! An array result is stored in the argument `out`, since a kernel cannot create arrays with run-time extents. With an
+//! axis, the function is called for each row of a view that has the axis as its last dimension.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub(super) struct ArrayFunctionArgs {
 }
 
 impl ArrayFunctionArgs {
-    /// Whether it says more than where the results go.
+    /// Whether it has arguments other than the array for the results.
     pub(super) fn is_general(&self) -> bool {
         self.dtype.is_some() || self.initial.is_some() || self.ddof.is_some()
     }
@@ -106,8 +106,8 @@ impl FnLowerer<'_> {
         Some(())
     }
 
-    /// The thread ends where an array for results is not of their shape, which one without the axis, or with it as one of
-    /// extent 1, is.
+    /// Ends the thread unless the array for results has their shape: that of the array without the axis, or with extent
+    /// 1 for the axis.
     fn holds_results(
         &mut self,
         array: &ArrayValue,
@@ -185,7 +185,7 @@ impl FnLowerer<'_> {
         if !general {
             return Some(Vec::new());
         }
-        // 16-bit floats are added as float32.
+        // 16-bit floats are summed as float32.
         let to = match result {
             Returns::Scalar(Scalar::F16 | Scalar::BF16) => Number::F32,
             Returns::Scalar(scalar) => Number::Real(scalar),
@@ -197,7 +197,7 @@ impl FnLowerer<'_> {
             More::None => return Some(Vec::new()),
             More::Start(number) | More::Running(number) => (to, Value::Int(i128::from(number))),
             More::Best => (to, Value::Int(0)),
-            // The distances of complex numbers are complex, whatever their squares are.
+            // The deviations of complex numbers are complex, although their squares are not.
             More::Spread if given.dtype.is_none() && elements.is_complex() => (elements, Value::Int(0)),
             More::Spread | More::Mean => (given.dtype.unwrap_or(to), Value::Int(0)),
         };
@@ -267,7 +267,7 @@ impl FnLowerer<'_> {
         Some((array, given))
     }
 
-    /// One argument after the array.
+    /// Adds one argument after the array.
     fn give(
         &mut self,
         row: &Intrinsic,
@@ -337,7 +337,7 @@ impl FnLowerer<'_> {
         ArrayValue { ty, data: array.data, shape, strides }
     }
 
-    /// The row with a number, in C order, of an array's last dimension.
+    /// The row at a linear position in C order, along an array's last dimension.
     pub(super) fn nth_row(&mut self, array: &ArrayValue, number: &Value, span: Span) -> Value {
         let Some(number) = self.number(number, Scalar::I64, span) else { return Value::Poison };
         let Some(outer) = array.ty.ndim.checked_sub(1) else { return Value::Poison };
@@ -349,7 +349,7 @@ impl FnLowerer<'_> {
     }
 }
 
-/// The number's type that one of Python's own types is.
+/// The number type of a Python type.
 pub(super) fn python_type(path: &str) -> Option<Number> {
     match path {
         "builtins.int" => Some(Number::I64),

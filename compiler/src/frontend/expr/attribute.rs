@@ -127,7 +127,7 @@ impl FnLowerer<'_> {
         self.report(diagnostic)
     }
 
-    /// The value of a known path: a register's content, a constant, a type, or the name itself.
+    /// The value of a known path: the content of a register, a constant, a type, or the name itself.
     pub(in crate::frontend) fn resolve_known(&mut self, path: &str, span: Span) -> Option<Value> {
         if path == "numpy.newaxis" {
             return Some(Value::NONE);
@@ -188,7 +188,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// A number like others, as in Numba: whether it is known says nothing of types.
+    /// A run-time number, as in Numba: whether it is constant does not change its type.
     fn extent(&mut self, atom: Atom, span: Span) -> Value {
         let extent = self.use_atom(atom, span);
         self.python(Value::Scalar(extent, Scalar::I64), span)
@@ -210,7 +210,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// `a.T`: a view with the dimensions reversed.
+    /// `a.T`: a view with reversed dimensions.
     pub(in crate::frontend) fn transposed(array: &ArrayValue) -> Value {
         let layout = match array.ty.layout {
             Layout::C if array.ty.ndim > 1 => Layout::F,
@@ -227,7 +227,7 @@ impl FnLowerer<'_> {
         })
     }
 
-    /// `z.real` and `z.imag` of a complex array: views; of a real one, `x.real` is itself.
+    /// `z.real` and `z.imag` of a complex array: views; `x.real` of a real array is the array itself.
     fn part_view(&mut self, array: &ArrayValue, imag: bool, span: Span) -> Value {
         let DType::Number(Number::Complex(complex)) = array.ty.dtype else {
             if !imag && array.ty.dtype.number().is_some() {
@@ -249,7 +249,7 @@ impl FnLowerer<'_> {
         Value::Array(ArrayValue { ty, data, shape: array.shape.clone(), strides })
     }
 
-    /// The error of an argument that is a number and is used as an array is; nothing for any other value.
+    /// The error of a number argument that is used like an array; `None` for any other value.
     pub(in crate::frontend) fn not_an_array(
         &self,
         value: &Expr,
@@ -301,7 +301,7 @@ impl FnLowerer<'_> {
     }
 }
 
-/// Whether NumPy's and Python's values of a type have an attribute.
+/// Whether NumPy's and Python's values of a type have an attribute of this name.
 fn is_real_of(ty: &Ty, attr: &str) -> bool {
     let owner = if matches!(ty, Ty::Array(_)) {
         "numpy.ndarray"

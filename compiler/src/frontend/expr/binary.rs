@@ -1,4 +1,4 @@
-//! Binary operators: the result type by promotion, then both operands converted to it.
+//! Binary operators: the result type is found by promotion; then both operands are converted to it.
 
 use weft_artifact::{Complex, MAX_LEAVES, Number, Scalar};
 
@@ -88,7 +88,7 @@ impl FnLowerer<'_> {
         let work = match op {
             // `int / int` divides as float64.
             BinOp::Div => ty,
-            // Shifts work on the left operand widened by its own signedness.
+            // Shifts widen the left operand by its own signedness.
             BinOp::LShift | BinOp::RShift if from == Number::BOOL => Scalar::I64,
             BinOp::Add
             | BinOp::Sub
@@ -115,7 +115,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// An operator that is an instruction, on real numbers as `work`.
+    /// An operator that is a single instruction, on real numbers of the type `work`.
     pub(super) fn real_binary(&mut self, op: BinOp, left: &Value, right: &Value, work: Scalar, span: Span) -> Value {
         let (Some(a), Some(b)) = (self.number(left, work, span), self.number(right, work, span)) else {
             return Value::Poison;
@@ -226,7 +226,7 @@ impl FnLowerer<'_> {
         self.b.binary(op, left, right, span)
     }
 
-    /// A function of the prelude that makes a complex number of the parts of two.
+    /// A function of the prelude that computes a complex number from the parts of two.
     pub(super) fn complex_prelude(&mut self, name: &str, parts: [ExprId; 4], ty: Complex, span: Span) -> Value {
         let args = parts.map(|part| Value::Scalar(part, ty.part()));
         let Value::Object(ObjectKind::Tuple, items) = self.prelude(name, args.into(), span) else {
@@ -238,7 +238,7 @@ impl FnLowerer<'_> {
     }
 }
 
-/// Integer operators on known values, where the result is what the kernel would compute.
+/// Integer operators on constants, if the result is the same as at run time.
 fn fold(op: BinOp, a: i128, b: i128) -> Option<i128> {
     let value = match op {
         BinOp::Add => a + b,
@@ -256,7 +256,7 @@ fn fold(op: BinOp, a: i128, b: i128) -> Option<i128> {
             return None;
         }
     };
-    // Beyond 64 bits the kernel's arithmetic wraps: leave it to run time.
+    // Results beyond 64 bits wrap at run time, so they are not folded.
     (i128::from(i64::MIN)..=i128::from(i64::MAX)).contains(&value).then_some(value)
 }
 
@@ -270,7 +270,7 @@ fn is_text(value: &Value) -> bool {
     matches!(value, Value::Static(Static::Str(_) | Static::Bytes(_)))
 }
 
-/// Whether a number repeats a value.
+/// Whether multiplication by a number repeats the value.
 fn is_sequence(value: &Value) -> bool {
     is_text(value) || value.as_tuple().is_some()
 }

@@ -30,14 +30,14 @@ use crate::{
 pub(in crate::frontend) struct Args {
     /// Positional arguments, with their spans.
     pub(in crate::frontend) positional: Vec<(Value, Span)>,
-    /// By name.
+    /// Keyword arguments.
     pub(in crate::frontend) keywords: Vec<(String, Value, Span)>,
 }
 
-/// Calls that an error in a device function shows, from the innermost on.
+/// The maximum number of calls that an error in a device function shows, from the innermost one outwards.
 const MOST_CALLS_SHOWN: usize = 12;
 
-/// The types of arguments. The last `literals` ones, and those that the function uses as a shape, keep their constant
+/// The types of arguments. The last `literals` ones, and those that the function uses as a shape, retain their constant
 /// values.
 fn argument_types(def: &FunctionDef, values: &[Value], literals: usize) -> Vec<Ty> {
     let typing = def.typing.unwrap_or_default();
@@ -158,7 +158,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// Evaluates arguments in order, each complete before the next one's effects.
+    /// Evaluates arguments in order; each is complete before the effects of the next one.
     fn args(&mut self, args: &[Expr], keywords: &[(Option<String>, Expr)]) -> Option<Args> {
         let mut out = Args { positional: Vec::new(), keywords: Vec::new() };
         let later = |after: usize| args.iter().chain(keywords.iter().map(|(_, value)| value)).skip(after + 1);
@@ -194,7 +194,7 @@ impl FnLowerer<'_> {
         Some(out)
     }
 
-    /// Whether what is called takes arguments that may be `None` as they are; reports what it cannot know of them.
+    /// Whether the callee accepts `None` for optional arguments; reports arguments for which this is unknown.
     fn takes_none(&mut self, callee: &Value, args: &Args, span: Span) -> bool {
         let Value::Static(known) = callee else { return matches!(callee, Value::Object(..)) };
         let row = match known {
@@ -225,7 +225,7 @@ impl FnLowerer<'_> {
         )
     }
 
-    /// Arguments that are there: a thread in which one is `None` ends.
+    /// Arguments without optionals: the thread ends if one is `None`.
     fn args_not_none(&mut self, args: Args) -> Args {
         let Args { positional, keywords } = args;
         let positional = positional.into_iter().map(|(value, span)| (self.not_none(value, span), span)).collect();
@@ -238,7 +238,7 @@ impl FnLowerer<'_> {
         self.call_with_literals(def, args, 0, span)
     }
 
-    /// A call whose last arguments keep their constant values.
+    /// A call whose last arguments retain their constant values.
     pub(in crate::frontend) fn call_with_literals(
         &mut self,
         def: &Arc<FunctionDef>,
@@ -258,7 +258,7 @@ impl FnLowerer<'_> {
             Some(GpuBody::Ptx(_) | GpuBody::External(_)) | None => {}
         }
         let close = |value| match &value {
-            // An inner function that calls itself finds the values in its own parameters.
+            // An inner function that calls itself has the captured values in its own parameters.
             Value::Object(ObjectKind::Closure(closure), _) if closure.is_of(def) => value,
             Value::Scalar(..)
             | Value::Complex(..)
@@ -277,7 +277,7 @@ impl FnLowerer<'_> {
         }
         let (func, returns, may_end_thread) = if self.is_dry() {
             let (returns, may_end_thread) = result_type(self.cx, def, &types);
-            // A dry builder keeps no call.
+            // A dry run emits no call.
             (FuncId::new(u32::MAX), returns, may_end_thread)
         } else {
             let Some(callee) = self.callee(def, &types, span) else { return Value::Poison };
@@ -286,7 +286,7 @@ impl FnLowerer<'_> {
         if returns.is_poison() {
             return Value::Poison;
         }
-        // An array that the function gives may be one that it was given.
+        // An array that the function returns may be one of its arguments.
         let sites = given.iter().map(Ty::sites).fold(Sites::NONE, Sites::union);
         let returns = returns.borrowed(given.iter().any(Ty::is_own), sites);
         let mut parts = Vec::new();
@@ -307,15 +307,14 @@ impl FnLowerer<'_> {
         if self.is_numpy() { result } else { result.strong() }
     }
 
-    /// The function to call for argument types, the type that it returns, and whether it may end the thread; reports
-    /// its errors.
+    /// The function to call for argument types, its result type, and whether it may end the thread; reports its errors.
     fn callee(&mut self, def: &Arc<FunctionDef>, types: &[Ty], span: Span) -> Option<(FuncId, Ty, bool)> {
         let compiled = self.device_function(def, types, span);
         if !compiled.errors.is_empty() {
             let what = if self.b.function.kind == FunctionKind::Export { "compiled for" } else { "called here with" };
             let label = format!("`{}` is {what} ({})", def.ast.name, shown_types(types));
             for diagnostic in compiled.errors {
-                // One call is enough to find the fault; a second would only repeat it.
+                // The error is reported for one call; further calls would only repeat it.
                 let known = |other: &Diagnostic| {
                     (other.code, other.span, &other.message) == (diagnostic.code, diagnostic.span, &diagnostic.message)
                 };
@@ -329,7 +328,7 @@ impl FnLowerer<'_> {
         compiled.func.map(|func| (func, compiled.returns, compiled.may_end_thread))
     }
 
-    /// One value a parameter: by position, by name, or the default.
+    /// The values of the parameters: by position, by name, or the default.
     fn bind(&mut self, def: &Arc<FunctionDef>, args: Args, span: Span) -> Option<Vec<Value>> {
         let params = &def.ast.params;
         let name = &def.ast.name;
@@ -409,7 +408,7 @@ impl FnLowerer<'_> {
         Some(self.constant(literal, span))
     }
 
-    /// Converts arguments to a declared signature, if the function has some: the first of those that fit best.
+    /// Converts arguments to a declared signature, if the function has any: the first one that fits best.
     fn convert_to_signature(&mut self, def: &Arc<FunctionDef>, values: Vec<Value>, span: Span) -> Option<Vec<Value>> {
         if def.signatures.is_empty() {
             return Some(values);
@@ -421,7 +420,7 @@ impl FnLowerer<'_> {
                     Conversion::of_argument(given, declared, 0, &mut |_, from, to| Conversion::of(from, to?)).ok()
                 };
                 match (given, declared) {
-                    // A thread in which it is None ends.
+                    // The thread ends if the value is `None`.
                     (ArgType::Optional(of), declared) if !matches!(declared, ArgType::Optional(_)) => {
                         way(of.as_ref()).map(|way| way.max(Conversion::Safe))
                     }
@@ -472,7 +471,7 @@ impl FnLowerer<'_> {
     }
 }
 
-/// A declared type, which says nothing of the memory that arrays and pointers are in, as that of a value.
+/// A declared type, with the address spaces of a value, which declarations do not state.
 fn where_it_is(given: &Ty, declared: Ty) -> Ty {
     match (given, declared) {
         (Ty::Array(array), Ty::Array(to)) => Ty::Array(ArrayTy { space: array.space, ..to }),
@@ -495,14 +494,14 @@ pub(in crate::frontend) fn shown_types(types: &[Ty]) -> String {
     types.iter().map(brief).collect::<Vec<_>>().join(", ")
 }
 
-/// A type in few words: the text of a nested tuple can be longer than the program.
+/// A short form of a type: the full form of a nested tuple can be longer than the program.
 fn brief(ty: &Ty) -> String {
     const MOST: usize = 60;
     let text = ty.to_string();
     if text.len() <= MOST { text } else { format!("{}…", text.chars().take(MOST).collect::<String>()) }
 }
 
-/// `1 was`, `3 were`.
+/// `1 was`, `3 were`, for messages.
 fn were(n: usize) -> String {
     if n == 1 { "1 was".to_owned() } else { format!("{n} were") }
 }

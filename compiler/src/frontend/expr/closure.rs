@@ -1,9 +1,9 @@
 //! `lambda`s and inner functions.
 //!
-//! A closure is a device function with one more parameter for each variable of the enclosing function that it reads. A
-//! call passes their current values, as Python reads them. If the closure escapes that function, as an argument or a
-//! result, it captures their values. A recursive closure is one of the variables that it reads: it is passed to itself
-//! without values, and finds them in its own parameters.
+//! A closure is a device function with an additional parameter for each variable of the enclosing function that it
+//! reads. A call passes their current values, which are also those that Python reads. If the closure escapes that
+//! function, as an argument or a result, it captures their values. A recursive closure reads itself as a variable: it
+//! is passed to itself without captured values, which are in its own parameters.
 //!
 //! It returns its `nonlocal` variables after its result, and the call assigns them.
 
@@ -40,7 +40,7 @@ impl FnLowerer<'_> {
         Value::Object(ObjectKind::Closure(closure), items)
     }
 
-    /// The closure of a definition; the same one in each pass over the function.
+    /// The closure of a definition; each pass over the function uses the same one.
     fn closure_of(&mut self, function: &Function) -> Arc<Closure> {
         let here = |known: &&Arc<Closure>| Arc::ptr_eq(&known.outer, &self.def) && known.def.ast.span == function.span;
         if let Some(known) = self.cx.closures.iter().find(here) {
@@ -50,7 +50,7 @@ impl FnLowerer<'_> {
             free_names(function).into_iter().filter(|name| self.names.bound.contains(name)).collect();
         let writes: Vec<String> =
             nonlocal_names(function).into_iter().filter(|name| self.names.bound.contains(name)).collect();
-        // Captures that it does not assign keep their constant values.
+        // Captures that it does not assign retain their constant values.
         captures.sort_by_key(|name| !writes.contains(name));
         let mut ast = function.clone();
         let defaults = ast.params.iter().filter(|param| param.default.is_some()).map(|param| param.name.clone());
@@ -85,7 +85,7 @@ impl FnLowerer<'_> {
         closure
     }
 
-    /// A call of a closure; `items` are its defaults, and the captured values if it has left its function.
+    /// A call of a closure; `items` are its defaults, and the captured values if it has escaped its function.
     pub(super) fn call_closure(
         &mut self,
         closure: &Arc<Closure>,
@@ -105,7 +105,7 @@ impl FnLowerer<'_> {
             }
         }
         let Some(captured) = self.captured_values(closure, items, span) else { return Value::Poison };
-        // Nothing is known of what it assigns to.
+        // The variables that it assigns are not constants.
         let known = captured.len() - closure.captures.iter().filter(|name| closure.writes.contains(name)).count();
         for (name, value) in closure.captures.iter().zip(captured) {
             args.keywords.push((name.clone(), value, span));
@@ -114,7 +114,7 @@ impl FnLowerer<'_> {
         self.assign_written(closure, result, span)
     }
 
-    /// The results of an inner function: its own, and then the variables of the enclosing function that it assigns.
+    /// The results of an inner function: its own, followed by the variables of the enclosing function that it assigns.
     pub(in crate::frontend) fn with_written(&mut self, value: Value, span: Span) -> Value {
         if self.names.writes.is_empty() {
             return value;
@@ -129,7 +129,7 @@ impl FnLowerer<'_> {
         Value::tuple(items)
     }
 
-    /// Assigns what an inner function has assigned, and gives its result.
+    /// Assigns the variables that an inner function has assigned, and returns its result.
     fn assign_written(&mut self, closure: &Closure, result: Value, span: Span) -> Value {
         if closure.writes.is_empty() {
             return result;
@@ -186,7 +186,7 @@ impl FnLowerer<'_> {
         Some(values)
     }
 
-    /// A value for another function: closures in it take the values along that they read.
+    /// A value for another function: closures in it capture the variables that they read.
     pub(in crate::frontend) fn close_over(&mut self, value: Value, span: Span) -> Value {
         match value {
             Value::Object(ObjectKind::Closure(closure), mut items) => {

@@ -1,4 +1,4 @@
-//! Comparisons, chained or not: `a < b <= c` evaluates `b` once and stops at the first false one.
+//! Comparisons, chained or not: `a < b <= c` evaluates `b` once and stops at the first false comparison.
 
 use weft_artifact::{ClassKind, Complex, Number, Scalar};
 
@@ -42,7 +42,7 @@ impl FnLowerer<'_> {
     }
 
     pub(in crate::frontend) fn compare(&mut self, op: CmpOp, left: Value, right: Value, span: Span) -> Value {
-        // NumPy's numbers and dates compare to NumPy's bools, everything else to Python's.
+        // NumPy's numbers and dates compare to a NumPy bool, everything else to a Python bool.
         let numpys = |ty: &Ty| {
             ty.number().is_some() || ty.optional().is_some() || matches!(ty, Ty::Object(ObjectKind::Time(_), _))
         };
@@ -84,7 +84,7 @@ impl FnLowerer<'_> {
             }
             if kind == other && whole && matches!(kind, ObjectKind::Enum(_) | ObjectKind::Struct(_)) {
                 let op = if matches!(op, CmpOp::Eq | CmpOp::Is) { CmpOp::Eq } else { CmpOp::NotEq };
-                // Members that are known have values that are.
+                // Constant members have constant values.
                 return match (kind, a.as_slice(), b.as_slice()) {
                     (ObjectKind::Enum(_), [x], [y]) => self.compare(op, x.clone(), y.clone(), span),
                     (_, x, y) => self.compare_tuples(op, x.to_vec(), y.to_vec(), span),
@@ -128,8 +128,8 @@ impl FnLowerer<'_> {
         Value::Scalar(self.b.compare(ir, x, y, span), Scalar::Bool)
     }
 
-    /// `int64` beside `uint64`: exact, where Numba compares as float64. A known int that fits the other type is not
-    /// mixed at all.
+    /// Compares `int64` with `uint64` exactly, where Numba compares as float64. A constant int that fits the other type
+    /// is not a mixed comparison.
     pub(super) fn compare_mixed(
         &mut self,
         op: CompareOp,
@@ -222,7 +222,7 @@ impl FnLowerer<'_> {
         result.map_or(Value::Bool(op == CmpOp::Eq), |expr| Value::Scalar(expr, Scalar::Bool))
     }
 
-    /// `a < b` and its like: the first items that differ decide, else the lengths.
+    /// `a < b` and similar comparisons: the first different items decide, or else the lengths.
     fn order_tuples(&mut self, op: CmpOp, a: Vec<Value>, b: Vec<Value>, span: Span) -> Value {
         let (Some(x), Some(y)) = (a.first(), b.first()) else {
             return known(op, &Value::Int(a.len() as i128), &Value::Int(b.len() as i128))
@@ -231,7 +231,7 @@ impl FnLowerer<'_> {
         let pair = |this: &mut Self| (this.reread(x, span), this.reread(y, span));
         let (left, right) = pair(self);
         let equal = self.compare(CmpOp::Eq, left, right, span);
-        // Of items that differ, a strict comparison and one that is not say the same.
+        // For different items, strict and non-strict comparisons are equivalent.
         let (left, right) = pair(self);
         let decided = self.compare(op, left, right, span);
         let rest = self.order_tuples(op, a[1..].to_vec(), b[1..].to_vec(), span);
@@ -298,7 +298,7 @@ impl FnLowerer<'_> {
         self.negated_if(op == CmpOp::NotIn, found, span)
     }
 
-    /// `not found`, or the truth value as it is.
+    /// The truth value, or its negation.
     pub(in crate::frontend) fn negated_if(&mut self, negated: bool, found: Value, span: Span) -> Value {
         if !negated {
             return found;
@@ -317,7 +317,7 @@ impl FnLowerer<'_> {
     }
 }
 
-/// A comparison that is known when the kernel is compiled: of literals, of `None`, of types and functions.
+/// A comparison that is a compile-time constant: of literals, of `None`, of types and functions.
 fn known(op: CmpOp, left: &Value, right: &Value) -> Option<bool> {
     let order = match (left, right) {
         (Value::Int(a), Value::Int(b)) => a.cmp(b),
@@ -326,7 +326,7 @@ fn known(op: CmpOp, left: &Value, right: &Value) -> Option<bool> {
         (Value::Bool(a), Value::Int(b)) => i128::from(*a).cmp(b),
         _ => {
             let statics = |value: &Value| matches!(value, Value::Static(_));
-            // Members of two enums are different, whatever their values; so are a member and a number.
+            // Members of two enums are different, even with equal values; so are a member and a number.
             let class = |value: &Value| match value {
                 Value::Object(ObjectKind::Enum(class), _) => Some((*class, class.get().kind)),
                 Value::Scalar(..)
@@ -347,7 +347,7 @@ fn known(op: CmpOp, left: &Value, right: &Value) -> Option<bool> {
             if !statics(left) && !statics(right) && !apart {
                 return None;
             }
-            // `type(1.0) is float`: what Python's own types are, as numbers have them.
+            // `type(1.0) is float`: compares the number types of Python types.
             let of = |value: &Value| {
                 number_class(value).map_or_else(|| value.ty(), |of| Ty::Static(Static::DType(of.into())))
             };
@@ -370,7 +370,7 @@ fn known(op: CmpOp, left: &Value, right: &Value) -> Option<bool> {
     })
 }
 
-/// Whether one is a tuple or a range and the other, also by its class, is nothing that could be equal to it.
+/// Whether one is a tuple or a range, and the other is of a kind that is never equal to it.
 fn of_other_kinds(left: &Value, right: &Value) -> bool {
     let sequence = |value: &Value| {
         let range = matches!(value, Value::Object(ObjectKind::Range(_), _));
@@ -387,7 +387,7 @@ fn of_other_kinds(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// The number's type that one of Python's own types is.
+/// The number type of a Python type.
 fn number_class(value: &Value) -> Option<Number> {
     let Value::Static(Static::Known(known)) = value else { return None };
     match known.path() {

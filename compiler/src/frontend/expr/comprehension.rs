@@ -1,9 +1,9 @@
-//! `element for target in iter if test`: a generator, whose items are computed as they are taken.
+//! `element for target in iter if test`: a generator, whose items are computed when they are consumed.
 //!
-//! The first iterable is evaluated where the expression occurs, all else in iterations. The trip count and the
-//! conditions must be compile-time constants, and each item that is taken has its own copy of the element's code. A
-//! generator with one consumer is a value without state between passes. One in a variable with other readers has a
-//! local with its position, as `iter`'s have (`stmt/generated.rs`).
+//! The first iterable is evaluated where the expression occurs, all other parts in iterations. The trip count and the
+//! conditions must be compile-time constants, and each consumed item has its own copy of the element's code. A
+//! generator with one consumer is a value without state between passes. One in a variable with several consumers has a
+//! local with its position, as iterators have (`stmt/generated.rs`).
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -26,15 +26,15 @@ use crate::{
     },
 };
 
-/// A source of items, which are taken one after the other.
+/// A source of items, which are consumed in order.
 pub(in crate::frontend) enum ItemSource {
-    /// A value that has a length, and how many items are taken.
+    /// A value with a length, and the number of consumed items.
     Items(Value, i64, i64),
-    /// A generator, and its loops that are under way.
+    /// A generator, and its active loops.
     Generator(Arc<Generator>, Vec<Frame>),
-    /// Items with their numbers: the first number, and how many are taken.
+    /// Items with their numbers: the first number, and the number of consumed items.
     Enumerate(Box<Self>, Value, i64),
-    /// Items side by side.
+    /// Several sources in parallel.
     Zip(Vec<Self>),
 }
 
@@ -67,7 +67,7 @@ impl FnLowerer<'_> {
         Value::Object(ObjectKind::Generator(Arc::new(generator)), vec![over])
     }
 
-    /// A value with all items that are to come, if it is a generator: a tuple. A known text is its letters.
+    /// A generator's remaining items as a tuple. A constant string becomes its characters.
     pub(in crate::frontend) fn gathered(&mut self, value: Value, span: Span) -> Value {
         if let Value::Object(ObjectKind::Iterator(_), items) = &value
             && items.iter().any(is_generated)
@@ -93,7 +93,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// Reports a generator with more iterations than a tuple has values.
+    /// Reports a generator with more iterations than the maximum number of values of a tuple.
     pub(in crate::frontend) fn too_many_turns(&mut self, span: Span) -> Value {
         let message = format!("a generator of more than {MAX_LEAVES} iterations");
         let diagnostic = Diagnostic::error(Code::UnsupportedValue, span, message);
@@ -156,7 +156,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// The next item, computed here, materialized; `Some(None)` after the last one, `None` after an error.
+    /// Computes the next item, materialized: `Some(None)` after the last one, `None` after an error.
     pub(in crate::frontend) fn pull(&mut self, source: &mut ItemSource, span: Span) -> Option<Option<Value>> {
         match source {
             ItemSource::Items(_, length, taken) if *taken >= *length => Some(None),
@@ -230,7 +230,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// Lowers something in which a generator's variables are its own, those of the loops under way with their items.
+    /// Lowers code in the scope of a generator, with the variables of its active loops bound to their items.
     fn in_scope<R>(&mut self, of: &Generator, frames: &[Frame], inner: impl FnOnce(&mut Self) -> R) -> R {
         let names: BTreeSet<String> = of.loops.iter().flat_map(|each| target_names(&each.target)).collect();
         self.enter_scope(&names);
@@ -302,7 +302,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// The generator that a value is, or that a variable's value is, and how far it has come if that is not known.
+    /// The generator of a value, or of a variable's value, and its position if that is a run-time value.
     pub(in crate::frontend) fn generated(&self, value: &Value) -> Option<(Value, Option<LocalId>)> {
         if let Value::Object(ObjectKind::Iterator(site), items) = value {
             let inner = items.first().filter(|inner| is_generated(inner))?;

@@ -1,4 +1,4 @@
-//! Arrays that a kernel captures: constants of its code, and arrays on the device.
+//! Captured arrays: constants of the code, and arrays on the device.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use crate::{
     source::Span,
 };
 
-/// Bytes of CUDA's constant memory. CUDA C++ Programming Guide, technical specifications.
+/// The size of CUDA's constant memory in bytes. CUDA C++ Programming Guide, technical specifications.
 const CONSTANT_MEMORY: usize = 64 << 10;
 
-/// The least alignment of a constant array, so that neighboring elements are read at once.
+/// The minimum alignment of a constant array, so that adjacent elements can be read by one access.
 const LEAST_ALIGN: u64 = 16;
 
 impl FnLowerer<'_> {
-    /// An array of the process as it is now: it becomes part of the code.
+    /// An array of the process with its current elements, which become part of the code.
     pub(super) fn constant_array(&mut self, array: &CapturedArray, name: &str, span: Span) -> Value {
         let used: usize = self.cx.module.constants.iter().map(|(_, known)| known.bytes.len()).sum();
         let known = self.cx.constants.iter().find(|(bytes, _)| Arc::ptr_eq(bytes, &array.bytes)).map(|(_, id)| *id);
@@ -41,7 +41,7 @@ impl FnLowerer<'_> {
             own: false,
             sites: Sites::NONE,
         };
-        // A dry run declares it too: its address space is part of its type.
+        // A dry run declares it, too: its address space is part of its type.
         let id = known.unwrap_or_else(|| {
             let (elem, _) = array.dtype.access();
             let align = array.dtype.access_align().max(LEAST_ALIGN);

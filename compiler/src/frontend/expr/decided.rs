@@ -1,4 +1,4 @@
-//! `any`, `all` and `in` of generators: no more items are taken than decide.
+//! `any`, `all` and `in` of generators: they stop at the first item that decides the result.
 
 use weft_artifact::{MAX_LEAVES, Scalar};
 
@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl FnLowerer<'_> {
-    /// `if cond:` what is lowered here.
+    /// Lowers code that runs if `cond` holds.
     fn when<R>(&mut self, cond: ExprId, span: Span, then: impl FnOnce(&mut Self) -> R) -> R {
         let cond = self.b.temp(cond, span);
         let entry = self.env.clone();
@@ -32,8 +32,8 @@ impl FnLowerer<'_> {
         result
     }
 
-    /// Whether a test holds of an item, of which no more are taken than it needs; of a generator, or of one that has come
-    /// to a position.
+    /// Whether a test holds for any item. Consumes no items beyond the first one for which it holds. `position` is the
+    /// generator's run-time position, if it has one.
     pub(in crate::frontend) fn holds_of_one(
         &mut self,
         value: Value,
@@ -86,7 +86,7 @@ impl FnLowerer<'_> {
                 let no = self.b.bool(false, span);
                 self.flag(no, span)
             });
-            // A guard that was built before the flag is evaluated after the flag's first assignment.
+            // A guard that is built before the flag must not read the flag before its first assignment.
             found = Some(flag);
             let taken = self.when(guard, span, |this| {
                 let taken = take(this);
@@ -116,7 +116,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// A flag with a value.
+    /// A flag with this initial value.
     fn flag(&mut self, value: ExprId, span: Span) -> LocalId {
         let flag = self.b.local("found", Type::BOOL);
         self.b.assign(flag, value, span);
@@ -129,7 +129,7 @@ impl FnLowerer<'_> {
         self.b.compare(CompareOp::Eq, now, turn, span)
     }
 
-    /// Whether something is not so.
+    /// The negation of a truth value.
     pub(in crate::frontend) fn opposite(&mut self, truth: Truth, span: Span) -> Truth {
         match truth {
             Truth::Known(known) => Truth::Known(!known),

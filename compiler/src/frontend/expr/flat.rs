@@ -1,4 +1,4 @@
-//! `a.flat[i]`, the element with a number in C order, and `a.ctypes.data`, the address of the first element.
+//! `a.flat[i]`, the element at a linear position in C order, and `a.ctypes.data`, the address of the first element.
 
 use weft_artifact::{Layout, Scalar};
 
@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl FnLowerer<'_> {
-    /// The pointer to the element of `a.flat` that an index names; a negative one counts from the end.
+    /// The pointer to the element that an index of `a.flat` selects; a negative one counts from the end.
     pub(super) fn flat_element(&mut self, array: &ArrayValue, indices: &[Index], span: Span) -> Option<ExprId> {
         if !matches!(indices, [Index::At { .. }]) {
             let diagnostic = Diagnostic::error(Code::BadIndex, span, "`a.flat` takes one integer as its index");
@@ -37,7 +37,7 @@ impl FnLowerer<'_> {
         Some(self.if_within(pointer, within, span))
     }
 
-    /// The address of an array's first element, whatever memory it is in.
+    /// The address of an array's first element, in any address space.
     pub(super) fn address_of_array(&mut self, array: &ArrayValue, span: Span) -> Value {
         let (data, _) = self.address(array, span);
         Value::Scalar(self.b.convert(data, Type::Scalar(Scalar::U64), span), Scalar::U64)

@@ -20,16 +20,16 @@ use crate::{
 /// One index.
 #[derive(Clone, Debug)]
 pub(in crate::frontend) enum Index {
-    /// An `I64`, for one use.
+    /// An `I64`, for a single use.
     At {
         /// The index.
         expr: ExprId,
-        /// It may be negative and counts from the end then.
+        /// Whether it may be negative, and then counts from the end.
         wraps: bool,
-        /// Its value, if known.
+        /// Its value, if constant.
         known: Option<i64>,
     },
-    /// `lower:upper:step`; each an `I64` for one use and, if known, its value.
+    /// `lower:upper:step`; each an `I64` for a single use and, if constant, its value.
     Slice { lower: Option<Bound>, upper: Option<Bound>, step: Option<Bound> },
     /// `...`.
     Ellipsis,
@@ -48,14 +48,14 @@ pub(in crate::frontend) struct Bound {
 }
 
 impl Index {
-    /// An index that is known not to be negative.
+    /// An index that is known to be non-negative.
     pub(in crate::frontend) fn at(expr: ExprId) -> Self {
         Self::At { expr, wraps: false, known: None }
     }
 }
 
 impl FnLowerer<'_> {
-    /// The indices of a subscript; `None` where one was reported.
+    /// The indices of a subscript; `None` if an error was reported.
     pub(in crate::frontend) fn indices(&mut self, index: &Expr) -> Option<Vec<Index>> {
         if let ExprKind::Tuple(items) = &index.kind {
             let mut out = Vec::new();
@@ -75,7 +75,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// One index, or those of a tuple value such as `cuda.grid(2)`.
+    /// One index, or the indices of a tuple value such as `cuda.grid(2)`.
     fn index(&mut self, index: &Expr) -> Option<Vec<Index>> {
         if let ExprKind::Slice { lower, upper, step } = &index.kind {
             let parts = [lower.as_deref(), upper.as_deref(), step.as_deref()];
@@ -92,7 +92,7 @@ impl FnLowerer<'_> {
         self.index_values(value, index.span)
     }
 
-    /// The indices that a value is: an integer, or a tuple of them.
+    /// The indices of a value: an integer, or a tuple of integers.
     pub(in crate::frontend) fn index_values(&mut self, value: Value, span: Span) -> Option<Vec<Index>> {
         if let Value::Object(ObjectKind::Slice, items) = value {
             let mut bounds = [None; 3];
@@ -131,7 +131,7 @@ impl FnLowerer<'_> {
         Some(vec![Index::At { expr: bound.expr, wraps: bound.wraps, known: bound.known }])
     }
 
-    /// A slice, whose step is not known to be zero.
+    /// A slice whose step is not the constant zero.
     fn slice_index(&mut self, [lower, upper, step]: [Option<Bound>; 3], span: Span) -> Option<Vec<Index>> {
         if step.is_some_and(|step| self.is_zero(step.expr)) {
             self.error(Code::BadIndex, span, "the step of a slice must not be zero");
@@ -140,7 +140,7 @@ impl FnLowerer<'_> {
         Some(vec![Index::Slice { lower, upper, step }])
     }
 
-    /// Whether an expression is the constant zero, of whatever type it was first.
+    /// Whether an expression is the constant zero, after conversions.
     pub(in crate::frontend) fn is_zero(&self, expr: ExprId) -> bool {
         match self.b.built(expr) {
             Built::Const(Const::Int(value)) => value == 0,
@@ -151,7 +151,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// A bound of a slice; `settled` before a later one has its effect.
+    /// A bound of a slice; with `settled`, materialized before the effects of the later bounds.
     fn bound(&mut self, part: Option<&Expr>, settled: bool) -> Option<Option<Bound>> {
         let Some(part) = part else { return Some(None) };
         let value = self.expr_or_none(part);
@@ -169,7 +169,7 @@ impl FnLowerer<'_> {
         self.integer(value, part.span).map(Some)
     }
 
-    /// A bound or step of a slice that no `int64` is, as the nearest one: no array is that long.
+    /// A bound or step of a slice that exceeds `int64` is clamped to it: no array is that long.
     fn clipped_to_signed(&mut self, value: Value, span: Span) -> Value {
         let most = i128::from(i64::MAX);
         match value {
@@ -214,8 +214,8 @@ impl FnLowerer<'_> {
         Some(Bound { expr, known, wraps })
     }
 
-    /// The indices of an array that the request promises not to be negative, without what that would mean; `None` where one
-    /// is known to be, which is reported. The prelude's may be.
+    /// The indices of an array, if the request promises that none is negative: without wraps; `None` if one is a
+    /// negative constant, which is reported. Indices in the prelude may be negative.
     pub(super) fn without_wraps(&mut self, mut indices: Vec<Index>, span: Span) -> Option<Vec<Index>> {
         if !self.cx.no_wraparound || is_own(&self.def) {
             return Some(indices);
@@ -236,7 +236,7 @@ impl FnLowerer<'_> {
         Some(indices)
     }
 
-    /// Indices that can be used again with [`Self::reread_indices`].
+    /// Materializes indices; [`Self::reread_indices`] returns them for each use.
     pub(in crate::frontend) fn settle_indices(&mut self, indices: Vec<Index>, span: Span) -> Vec<Index> {
         indices.into_iter().map(|index| self.map_index(index, span, &mut Self::settle_bound)).collect()
     }

@@ -1,6 +1,6 @@
-//! `and`, `or` and `a if c else b`: the operand that is not taken is not evaluated.
+//! `and`, `or` and `a if c else b`: only the selected operand is evaluated.
 //!
-//! Where an operand needs no statement (no load, no call), both are evaluated and one is selected.
+//! If the operands need no statements (no loads, no calls), both are evaluated and one is selected.
 
 use weft_artifact::Scalar;
 
@@ -33,19 +33,19 @@ impl FnLowerer<'_> {
         value
     }
 
-    /// The rest of a chain, whose operand `of` has the value `left`.
+    /// The rest of a chain, after the operand `of` with the value `left`.
     fn bool_rest(&mut self, and: bool, left: Value, of: &Expr, rest: &[Expr], span: Span) -> Value {
         let Some((right, more)) = rest.split_first() else { return left };
         let at = of.span;
         let narrowings = narrowings(of, and);
         let code: Vec<&Expr> = rest.iter().collect();
         if let Some(cond) = left.condition() {
-            // The common case: conditions.
+            // The common case: the operands are bools.
             return self.short_circuit(and, cond, span, |this| {
                 this.narrowed(&narrowings, &code, |this| this.operand_and_rest(and, right, more, span))
             });
         }
-        // Python gives the operand itself.
+        // In Python the result is the operand itself.
         let left = self.settle(left, at);
         let test = self.reread(&left, at);
         match self.truth(test, at) {
@@ -94,7 +94,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// `cond and right()` or `cond or right()` on a `Bool` expression, and whether that is weak.
+    /// `cond and right()` or `cond or right()` for a `Bool` expression, and whether it is weak.
     fn short_circuit(
         &mut self,
         and: bool,
@@ -108,7 +108,7 @@ impl FnLowerer<'_> {
         let mut block = self.b.close();
         let mut after = self.env.take();
         let joined = state::join(&[&before, &after], self.typing());
-        // A `:=` in the right operand may give a variable another type, or another known value.
+        // A `:=` in the right operand may change a variable's type or constant value.
         if and && let Some(bound) = self.bound_where_true(&after, &joined) {
             block.extend(self.conversions(after, &bound, span));
             after = bound;
@@ -123,7 +123,7 @@ impl FnLowerer<'_> {
                 return match (known == and, weak || self.typing() == Typing::Numba) {
                     (true, _) => bool_of(cond, weak),
                     (false, true) => Value::Bool(known),
-                    // With NumPy's typing it is a NumPy bool: `~(typed and False)` is True, `~False` is -1.
+                    // With NumPy's typing rules it is a NumPy bool: `~(typed and False)` is True, `~False` is -1.
                     (false, false) => bool_of(self.b.bool(known, span), false),
                 };
             }
@@ -171,7 +171,7 @@ impl FnLowerer<'_> {
         found.then_some(Some(bound))
     }
 
-    /// The statements that bring variables to the joined types.
+    /// The statements that convert variables to the joined types.
     fn conversions(&mut self, env: Env, joined: &Env, span: Span) -> Block {
         self.b.open();
         self.close_arm(env, joined, span)
@@ -225,7 +225,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// The value of one of two ways, evaluated only if it is taken.
+    /// The value of one of two branches, of which only the selected one is evaluated.
     pub(in crate::frontend) fn choose(
         &mut self,
         cond: ExprId,
@@ -249,7 +249,7 @@ impl FnLowerer<'_> {
         self.select_blocks(cond, (then, a), (otherwise, b), span)
     }
 
-    /// The value of the block that `cond` chooses, both of the unified type.
+    /// The value of the block that `cond` selects, converted to the unified type.
     fn select_blocks(
         &mut self,
         cond: ExprId,
@@ -276,7 +276,7 @@ impl FnLowerer<'_> {
             | Ty::Object(..)
             | Ty::Static(_) => {}
         }
-        // In a dry run the type of one of the two may not be known yet; then the other one decides.
+        // In a dry run the type of one of the two may be unknown; then the other one decides.
         let known = !matches!((&a, &b), (Value::Poison, _) | (_, Value::Poison));
         let real = match &ty {
             Ty::Scalar(scalar) => Some((*scalar, false)),
@@ -320,7 +320,7 @@ impl FnLowerer<'_> {
     }
 }
 
-/// A `Bool` expression as a value: of two weak bools it is weak, as Python's `and` and `or` give one of them.
+/// A `Bool` expression as a value. It is weak if both operands are, as Python's `and` and `or` return one of them.
 fn bool_of(expr: ExprId, weak: bool) -> Value {
     let value = Value::Scalar(expr, Scalar::Bool);
     if weak { value.weak() } else { value }

@@ -1,4 +1,4 @@
-//! `a @ b` of vectors and matrices of known sizes: a number, or a local array.
+//! `a @ b` of vectors and matrices with constant extents: a number, or a local array.
 
 use weft_artifact::{DType, Layout};
 
@@ -15,7 +15,7 @@ use crate::{
     syntax::ast::BinOp,
 };
 
-/// Elements beyond which no thread has memory for a product, whatever they are.
+/// The maximum number of elements of a product, for any element type.
 const LARGEST_PRODUCT: u64 = 1 << 30;
 
 impl FnLowerer<'_> {
@@ -80,7 +80,7 @@ impl FnLowerer<'_> {
         Value::Array(product)
     }
 
-    /// The array for a product, unless no thread has memory for one.
+    /// The array for a product; reports one that exceeds the memory of a thread.
     fn product_of_shape(&mut self, dtype: DType, shape: &[i64], span: Span) -> Option<NewArray> {
         let room = shape.iter().try_fold(1, |len: u64, extent| len.checked_mul(u64::try_from(*extent).ok()?));
         let Some(room) = room.filter(|room| *room <= LARGEST_PRODUCT) else {

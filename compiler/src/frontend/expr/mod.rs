@@ -1,4 +1,4 @@
-//! Expressions: one file a family.
+//! Expressions: one file per family.
 
 mod attribute;
 mod binary;
@@ -54,8 +54,8 @@ use crate::{
 };
 
 impl FnLowerer<'_> {
-    /// Lowers an expression: what has an effect becomes statements, in Python's order of evaluation. The value may be one
-    /// that is `None` on some paths.
+    /// Lowers an expression: side effects become statements, in Python's order of evaluation. The value may be an
+    /// optional.
     pub(super) fn expr_or_none(&mut self, expr: &Expr) -> Value {
         let value = self.expr_value(expr);
         if matches!(value, Value::Poison) && !self.is_dry() && !self.cx.explained() {
@@ -127,7 +127,7 @@ impl FnLowerer<'_> {
                     match value.as_tuple() {
                         Some(inner) => values.extend(inner.iter().cloned()),
                         None => {
-                            // The number of items is not known, so operations on it report no further errors.
+                            // The number of items is unknown, so operations on the tuple report no further errors.
                             known = false;
                             if !value.ty().is_poison() {
                                 let message = format!("`*` unpacks tuples, not {}", value.ty());
@@ -177,13 +177,13 @@ impl FnLowerer<'_> {
         Value::tuple(items)
     }
 
-    /// A value that is read before `later` is evaluated, whatever that assigns or stores.
+    /// A value that is read before `later` is evaluated, so that its assignments and stores do not change it.
     pub(super) fn before<'e>(&mut self, value: Value, span: Span, later: impl IntoIterator<Item = &'e Expr>) -> Value {
         let later: Vec<&Expr> = later.into_iter().collect();
         for expr in &later {
             self.check_held(&value, expr.span, span);
         }
-        // A call may store, but binds no name, unless by `nonlocal`.
+        // A call may store, but assigns no name except by `nonlocal`.
         let rebinds = if matches!(value, Value::Array(_)) && !self.names.calls_bind { binds } else { has_effect };
         let changes = later.into_iter().any(rebinds);
         if !changes {
@@ -257,14 +257,14 @@ impl FnLowerer<'_> {
                 let imag = self.b.unary(IrUnary::Neg, *imag, span);
                 Value::Complex(real, imag, *ty)
             }
-            // The count that means no time is its own negative.
+            // `NaT`, the lowest count, is its own negative.
             (UnaryOp::Plus | UnaryOp::Minus, Value::Object(ObjectKind::Time(time), items)) if time.is_span => {
                 let counts = items.iter().map(|count| self.unary(op, count.clone(), span)).collect();
                 Value::Object(ObjectKind::Time(*time), counts)
             }
             (UnaryOp::Plus | UnaryOp::Minus, _) if value.ty().scalar().is_some() => {
                 let from = value.ty().scalar().unwrap_or(Scalar::I64);
-                // Integers widen to 64 bits, a bool to int64.
+                // Integers are widened to 64 bits, a bool to int64.
                 let ty = if from.is_float() { from } else { super::promote::arith_real(from, from) };
                 let Some(expr) = self.number(&value, ty, span) else { return Value::Poison };
                 let expr = if op == UnaryOp::Minus { self.b.unary(IrUnary::Neg, expr, span) } else { expr };
@@ -289,10 +289,10 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// The result of an operation on a known int, which has the type that the int has: beyond it, it wraps.
+    /// The result of an operation on a constant int, wrapped to the type of the int.
     pub(super) fn folded(&mut self, operand: i128, result: i128, span: Span) -> Value {
         if i64::try_from(result).is_ok() {
-            // So is the smallest `int64`, although its operand alone is a `uint64`: that is how it is written.
+            // The smallest `int64` is written as the negation of a `uint64` literal.
             return Value::Int(result);
         }
         let ty = super::ty::int_scalar(operand);

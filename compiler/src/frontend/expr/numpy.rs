@@ -1,4 +1,4 @@
-//! Operators with NumPy's typing (`weak.rs`).
+//! Operators with NumPy's typing rules (`weak.rs`).
 
 use weft_artifact::{Number, Scalar};
 
@@ -22,7 +22,7 @@ impl FnLowerer<'_> {
         let negative = op == BinOp::Pow && matches!(right, Value::Int(known) if known < 0);
         let found = operands.and_then(|(a, mut b)| {
             if negative && a.weak && a.number.real().is_some_and(is_integral) {
-                // Python's ints have such powers, as floats.
+                // Python ints have negative powers, as floats.
                 b.number = Number::F64;
             }
             weak::binary(op, a, b)
@@ -45,7 +45,7 @@ impl FnLowerer<'_> {
         }
         let (mut left, mut right) = (left.strong(), right.strong());
         if let Some(half) = result.number.real().filter(|scalar| scalar.is_half()) {
-            // A result that is computed as a `float32` is a 16-bit float.
+            // The result is computed as `float32` and rounded to the 16-bit float.
             for value in [&mut left, &mut right] {
                 let Some(expr) = self.number(value, half, span) else { return Value::Poison };
                 *value = if let Value::Int(_) = value { value.clone() } else { Value::Scalar(expr, half) };
@@ -67,7 +67,7 @@ impl FnLowerer<'_> {
     fn numpy_real(&mut self, op: BinOp, left: &Value, right: &Value, work: Scalar, span: Span) -> Value {
         match op {
             BinOp::Pow => self.power(left, right, work, span),
-            // The sum of bools is whether one is true, their product whether both are.
+            // The sum of bools is their disjunction, their product the conjunction.
             BinOp::Add if work == Scalar::Bool => self.real_binary(BinOp::BitOr, left, right, work, span),
             BinOp::Mul if work == Scalar::Bool => self.real_binary(BinOp::BitAnd, left, right, work, span),
             BinOp::LShift | BinOp::RShift => self.numpy_shift(op == BinOp::LShift, left, right, work, span),
@@ -84,7 +84,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// A shift: by the type's width and more, or less than 0, all bits are shifted out.
+    /// A shift: an amount that is negative or at least the type's width shifts all bits out.
     fn numpy_shift(&mut self, up: bool, left: &Value, right: &Value, work: Scalar, span: Span) -> Value {
         let width = 8 * work.size_bytes() as i128;
         let ir = if up { BinaryOp::Shl } else { BinaryOp::Shr };
@@ -117,7 +117,7 @@ impl FnLowerer<'_> {
         Value::Scalar(self.b.select(within, shifted, all, span), work)
     }
 
-    /// An operator of one number.
+    /// A unary operator.
     pub(super) fn numpy_unary(&mut self, op: UnaryOp, value: Value, operand: Operand, span: Span) -> Value {
         if let Value::Bool(known) = value {
             return self.unary(op, Value::Int(i128::from(known)), span);
@@ -181,8 +181,8 @@ impl FnLowerer<'_> {
         span: Span,
     ) -> Option<ExprId> {
         if is_integral(a) && is_integral(b) {
-            // Integers compare exactly, whatever their types: a known one that the other type does not hold is less than
-            // all of that, or more.
+            // Integers are compared exactly, whatever their types: a constant that the other type cannot represent is
+            // less than, or greater than, all its values.
             for (known, typed, swapped) in [(y, a, false), (x, b, true)] {
                 let Value::Int(known) = known else { continue };
                 if !weak::holds(typed.into(), *known) {
@@ -213,7 +213,7 @@ impl FnLowerer<'_> {
         Some(self.b.compare(ir, x, y, span))
     }
 
-    /// The error of a known int that meets a type which does not hold it: NumPy's `OverflowError`.
+    /// The error of a constant int that the other operand's type cannot represent: NumPy's `OverflowError`.
     pub(in crate::frontend) fn out_of_range(&mut self, known: i128, ty: Number, span: Span) -> Value {
         let message = format!("the Python integer {known} is out of bounds for {ty}");
         let diagnostic = Diagnostic::error(Code::OutOfRange, span, message)

@@ -1,4 +1,4 @@
-//! Objects with parts of their own: records, vectors, named tuples, dataclasses, enums.
+//! Composed objects: records, vectors, named tuples, dataclasses, enums.
 
 use weft_artifact::{ClassId, ClassKind, Compound, DType, Layout};
 
@@ -133,7 +133,7 @@ impl FnLowerer<'_> {
         self.load(pointer, of, span)
     }
 
-    /// The record's field that an index names: its name, or its position.
+    /// The record's field that an index selects: by name, or by position.
     fn field_number(&mut self, place: &ArrayValue, index: &FieldIndex, span: Span) -> Option<usize> {
         let found = match index {
             FieldIndex::Name(name) => place.ty.find_field(name),
@@ -223,7 +223,7 @@ impl FnLowerer<'_> {
         Some(Value::Array(ArrayValue { ty, data, shape, strides }))
     }
 
-    /// `float32x4(…)`: numbers, and smaller vectors for as many lanes as they have.
+    /// `float32x4(…)`: from numbers, and from smaller vectors for several lanes each.
     pub(super) fn vector(&mut self, dtype: DType, args: Args, span: Span) -> Value {
         let DType::Compound(id) = dtype else { return Value::Poison };
         let Compound::Vector(vector) = id.get() else {
@@ -263,7 +263,7 @@ impl FnLowerer<'_> {
         lanes = lanes.into_iter().map(|lane| self.not_none(lane, span)).collect();
         let wanted = usize::from(vector.lanes());
         if let ([one], 1) = (lanes.as_slice(), args.positional.len()) {
-            // One number is all lanes.
+            // A single number is broadcast to all lanes.
             let one = self.settle(one.clone(), span);
             lanes = (0..wanted).map(|_| self.reread(&one, span)).collect();
         }
@@ -283,7 +283,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// An operator on vectors, lane by lane; a number is all lanes. `None` where no operand is a vector.
+    /// An operator on vectors, lane by lane; a number is broadcast. `None` if no operand is a vector.
     pub(super) fn vector_binary(&mut self, op: BinOp, left: &Value, right: &Value, span: Span) -> Option<Value> {
         let vector = match (left, right) {
             (Value::Object(ObjectKind::Vector(a), _), Value::Object(ObjectKind::Vector(b), _)) => {
@@ -310,7 +310,7 @@ impl FnLowerer<'_> {
         Some(Value::Object(ObjectKind::Vector(vector), out))
     }
 
-    /// A value as `lanes` lanes; `None` for a value that is no vector and no number.
+    /// A value as `lanes` lanes; `None` if it is not a vector or a number.
     fn spread(&mut self, value: &Value, lanes: usize, span: Span) -> Option<Vec<Value>> {
         match value {
             Value::Object(ObjectKind::Vector(_), items) => Some(items.clone()),
@@ -376,7 +376,7 @@ impl FnLowerer<'_> {
         Value::Object(ObjectKind::Struct(class), items)
     }
 
-    /// A member of an enum's class, or a class's constant.
+    /// A member of an enum class, or a constant of a class.
     pub(super) fn class_attribute(
         &mut self,
         class: ClassId,
@@ -406,7 +406,7 @@ pub(in crate::frontend) enum FieldIndex {
 }
 
 impl FieldIndex {
-    /// The field that indices select, if they do.
+    /// The field that indices select, if they select one.
     pub(super) fn of(indices: &[Index]) -> Option<Self> {
         match indices {
             [Index::Name(name)] => Some(Self::Name(name.clone())),

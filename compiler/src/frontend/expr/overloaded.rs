@@ -1,8 +1,8 @@
-//! Calls of functions whose implementations the compiler does not know: `extending.overload`.
+//! Calls of overloaded functions (`extending.overload`), whose implementations the compiler does not know.
 //!
-//! A user's Python function selects the implementation by the arguments' types. The compiler runs no Python: it records
-//! each call whose answer the request lacks ([`OverloadQuery`]), and the compilation returns these queries instead of
-//! code. Dry runs record queries too, also for types that a loop widens later.
+//! A user's Python function selects the implementation by the argument types. The compiler does not run Python: it
+//! records a query ([`OverloadQuery`]) for each call that the request has no answer for, and the compilation returns
+//! these queries instead of code. Dry runs record queries, too, even for types that a loop widens later.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// The implementation that a function which kernels have themselves has besides, if one was given for the arguments.
+    /// The user's overload of a function that kernels also support themselves, unless the answer is that there is none.
     pub(super) fn overloaded_besides(&self, path: &str, args: &Args) -> Option<Overloaded> {
         let function = self.overloaded_at(path)?;
         let ask = Self::asked(&function, args).ok()?;
@@ -51,13 +51,13 @@ impl FnLowerer<'_> {
         self.cx.overloads.members.get(path).cloned()
     }
 
-    /// Whether a path is a module's in which something is overloaded.
+    /// Whether a path is a module with overloaded members.
     pub(super) fn leads_to_overloaded(&self, path: &str) -> bool {
         let inside = |member: &String| member.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'));
         self.cx.overloads.members.keys().any(inside)
     }
 
-    /// An overloaded method of a value; the answer to the query says whether its class has it.
+    /// An overloaded method of a value; the answer to the query decides whether its class has it.
     pub(super) fn overloaded_method(&self, object: &Value, name: &str) -> Option<Overloaded> {
         if matches!(object, Value::Static(_) | Value::Poison) {
             return None;
@@ -65,7 +65,7 @@ impl FnLowerer<'_> {
         self.overloaded_at(&format!("method.{name}"))
     }
 
-    /// An overloaded attribute of a value; the value itself where its class has none of this name.
+    /// An overloaded attribute of a value; returns the value if its class has no such attribute.
     pub(super) fn overloaded_attribute(&mut self, value: Value, name: &str, span: Span) -> Result<Value, Value> {
         if matches!(value, Value::Static(_) | Value::Poison) {
             return Err(value);
@@ -82,7 +82,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// The query of a call; reports an argument that has no type of its own.
+    /// The query for a call; reports an argument without a type of its own.
     fn ask(&mut self, function: &Overloaded, args: &Args) -> Option<OverloadQuery> {
         match Self::asked(function, args) {
             Ok(ask) => Some(ask),
@@ -96,7 +96,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// The query of a call, or the argument that has no type of its own.
+    /// The query for a call, or the argument without a type of its own.
     fn asked(function: &Overloaded, args: &Args) -> Result<OverloadQuery, (Ty, Span)> {
         let positional = args.positional.iter().map(|(value, at)| (None, value, *at));
         let named = args.keywords.iter().map(|(name, value, at)| (Some(name.clone()), value, *at));

@@ -1,4 +1,4 @@
-//! `**`: products by squaring where the exponent is a known integer, as Numba's, and functions elsewhere.
+//! `**`: repeated squaring if the exponent is a constant integer, as in Numba, and functions otherwise.
 
 use weft_artifact::{Complex, Scalar};
 
@@ -9,7 +9,7 @@ use crate::{
     syntax::ast::BinOp,
 };
 
-/// The largest known exponent that becomes products, in absolute value: Numba's.
+/// The largest absolute value of a constant exponent that is expanded to multiplications, as in Numba.
 const LARGEST_MULTIPLIED: u64 = 1 << 16;
 
 impl FnLowerer<'_> {
@@ -17,7 +17,7 @@ impl FnLowerer<'_> {
     pub(super) fn power(&mut self, left: &Value, right: &Value, ty: Scalar, span: Span) -> Value {
         if let Value::Int(exponent) = right
             && let Some(size) = u64::try_from(exponent.unsigned_abs()).ok().filter(|size| *size <= LARGEST_MULTIPLIED)
-            // The power of an integer to a negative exponent is no quotient of a product, which wraps.
+            // An integer power with a negative exponent is not the reciprocal of a product, which would wrap.
             && (*exponent >= 0 || ty.is_float())
         {
             let Some(product) = self.squared(left, size, ty, span) else { return Value::Poison };
@@ -42,7 +42,7 @@ impl FnLowerer<'_> {
         Value::Scalar(expr, ty)
     }
 
-    /// A float to the power of an integer that is not known: the same products, in a loop.
+    /// A float to an integer power that is not constant: the same multiplications, in a loop.
     fn integer_power(&mut self, left: &Value, right: &Value, ty: Scalar, span: Span) -> Value {
         let Some(base) = self.number(left, ty, span) else { return Value::Poison };
         if self.is_dry() {
@@ -60,8 +60,8 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// `base` to a known exponent by multiplications: the squares of squares that the exponent's bits name, smallest
-    /// first.
+    /// `base` to a constant exponent by multiplications: the product of the repeated squares selected by the exponent's
+    /// bits, from the lowest bit up.
     fn squared(&mut self, base: &Value, exponent: u64, ty: Scalar, span: Span) -> Option<ExprId> {
         let one = Value::Int(1);
         let start = if exponent == 0 { &one } else { base };
@@ -90,7 +90,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// Small known integer exponents by multiplication.
+    /// Small constant integer exponents by multiplication.
     pub(super) fn complex_power(&mut self, left: &Value, right: &Value, ty: Complex, span: Span) -> Value {
         if let Value::Int(exponent) = right
             && (1..=8).contains(exponent)

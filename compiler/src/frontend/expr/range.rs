@@ -1,4 +1,4 @@
-//! Ranges as values: their items, slices of them, and whether two are the same.
+//! Ranges as values: their items, slices, and comparison.
 
 use weft_artifact::Scalar;
 
@@ -33,7 +33,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// A range of `int64`, whose items are those that the slice selects.
+    /// The range, of `int64`, of the items that a slice selects.
     fn range_slice(&mut self, range: &Value, bounds: [Option<Bound>; 3], span: Span) -> Value {
         let Value::Object(ObjectKind::Range(_), parts) = range else { return Value::Poison };
         let [start, _, step] = parts.as_slice() else { return Value::Poison };

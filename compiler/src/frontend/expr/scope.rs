@@ -1,5 +1,5 @@
-//! Scopes of generators in a function. While an iteration of a generator is lowered, its names hide those of the
-//! function. They do not hide names in values made outside of it, such as a lambda that the iteration calls.
+//! Scopes of generators in a function. While an iteration of a generator is lowered, its names shadow those of the
+//! function, but not in values created outside of it, such as a lambda that the iteration calls.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// Lowers something in which names mean what they mean in the first scopes.
+    /// Lowers code in which names have their meanings in the outermost `depth` scopes.
     pub(super) fn at_depth<R>(&mut self, depth: usize, inner: impl FnOnce(&mut Self) -> R) -> R {
         let mut open = self.scopes.split_off(depth.min(self.scopes.len()));
         for scope in open.iter_mut().rev() {
@@ -38,7 +38,7 @@ impl FnLowerer<'_> {
         result
     }
 
-    /// Swaps the current meanings of a scope's names with those stored in it.
+    /// Swaps the current meanings of a scope's names with the stored ones.
     fn exchange(&mut self, scope: &mut Scope) {
         for Hidden { name, var, storage, bound } in &mut scope.names {
             let other = self.variables.storage.remove(name.as_str());

@@ -19,7 +19,7 @@ use crate::{
 };
 
 impl FnLowerer<'_> {
-    /// The element of an array without dimensions, or the value itself.
+    /// The element of a zero-dimensional array, or the value itself.
     pub(in crate::frontend) fn element_of_none(&mut self, value: Value, span: Span) -> Value {
         if matches!(&value, Value::Array(array) if array.ty.ndim == 0) {
             return self.subscript(value, &[], span);
@@ -97,7 +97,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// All of a view gets a value: what a field of an array of records is assigned.
+    /// Assigns a value to all elements of a view: the assignment to a field of an array of records.
     pub(in crate::frontend) fn fill(&mut self, view: ArrayValue, value: Value, span: Span) {
         if view.ty.readonly {
             self.report(refusals::readonly(Ty::Array(view.ty), span));
@@ -120,7 +120,7 @@ impl FnLowerer<'_> {
         self.put_view(view, Some(op), value, span);
     }
 
-    /// Each element of a view gets that of the value, or what an operator gives of the two.
+    /// Assigns to each element of a view the value's element, or the result of an operator on both.
     fn put_view(&mut self, view: &ArrayValue, op: Option<BinOp>, value: Value, span: Span) {
         let value = match value {
             Value::Poison => return,
@@ -128,7 +128,7 @@ impl FnLowerer<'_> {
                 return self.put_tuple(view, op, items, span);
             }
             Value::Array(source) if source.ty.ndim <= view.ty.ndim => return self.put_array(view, op, source, span),
-            // Dimensions before those of the view go if they have one element.
+            // Leading dimensions beyond those of the view are dropped if their extent is 1.
             Value::Array(source)
                 if source.shape.iter().take(source.ty.ndim - view.ty.ndim).all(|extent| *extent == Atom::Int(1)) =>
             {
@@ -163,8 +163,8 @@ impl FnLowerer<'_> {
         self.put_each(view, op, &value, &mut Vec::new(), span);
     }
 
-    /// Stores an array of as many dimensions or fewer, which are the last ones. An extent of 1 is broadcast, as in
-    /// NumPy.
+    /// Stores an array with the same number of dimensions or fewer, which are aligned at the last one. An extent of 1
+    /// is broadcast, as in NumPy.
     fn put_array(&mut self, view: &ArrayValue, op: Option<BinOp>, source: ArrayValue, span: Span) {
         let whole: Vec<Atom> =
             view.shape[view.ty.ndim - source.ty.ndim..].iter().map(|extent| self.fixed(*extent)).collect();
@@ -197,7 +197,7 @@ impl FnLowerer<'_> {
         };
         let cond = self.b.temp(cond, span);
         self.b.open();
-        // A single test whether all extents are equal guards all others.
+        // One test that all extents are equal guards all other tests.
         let fits = spreads.into_iter().try_for_each(|(own, extent)| self.end_unless_broadcast(own, extent, span));
         debug_assert!(fits.is_some(), "a known value reached a run-time conversion");
         let spread = self.broadcast(&source, &whole, span);
@@ -235,7 +235,7 @@ impl FnLowerer<'_> {
 
     /// Stores item by item; a single item is broadcast.
     fn put_tuple(&mut self, view: &ArrayValue, op: Option<BinOp>, items: Vec<Value>, span: Span) {
-        // All are complete before the first is stored: `a[0:2] = (a[1], a[0])`.
+        // All items are evaluated before the first one is stored: `a[0:2] = (a[1], a[0])`.
         let items: Vec<_> = items.into_iter().map(|item| self.settle(item, span)).collect();
         let depth = 1 + items.iter().map(|item| depth(item, view.ty)).max().unwrap_or(0);
         let extent = view.shape.first().map(|extent| self.fixed(*extent));
@@ -246,7 +246,7 @@ impl FnLowerer<'_> {
             return;
         };
         if depth < view.ty.ndim {
-            // Each row gets all of them.
+            // Each row is assigned the whole tuple.
             let tuple = Value::tuple(items);
             self.repeat(extent, span, |this, counter| {
                 let row = this.row(view, counter, span);
@@ -288,7 +288,7 @@ impl FnLowerer<'_> {
         self.selected(view, &[index], span)
     }
 
-    /// An element, or a row, gets a value, or what an operator gives of the two.
+    /// Assigns a value to an element or a row, or the result of an operator on both.
     fn put_selected(
         &mut self,
         of: &ArrayValue,
@@ -312,7 +312,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// One loop a dimension, the store innermost.
+    /// One loop per dimension, with the store in the innermost one.
     fn put_each(
         &mut self,
         view: &ArrayValue,
@@ -326,7 +326,7 @@ impl FnLowerer<'_> {
                 counters.iter().map(|counter| Index::at(this.b.read(*counter, span))).collect()
             };
             let element = if let Value::Array(source) = value {
-                // Fewer dimensions are the last ones, as NumPy broadcasts.
+                // Missing dimensions are the leading ones, as in NumPy's broadcasting.
                 let own = &counters[counters.len() - source.ty.ndim..];
                 let mut indices = at(self, own);
                 for (index, extent) in indices.iter_mut().zip(&source.shape) {
@@ -372,7 +372,7 @@ impl FnLowerer<'_> {
     }
 }
 
-/// How many dimensions a value fills of an array of this type.
+/// The number of dimensions that a value fills of an array of this type.
 fn depth(value: &Value, of: ArrayTy) -> usize {
     match value {
         Value::Array(array) => array.ty.ndim,
@@ -389,7 +389,7 @@ fn depth(value: &Value, of: ArrayTy) -> usize {
     }
 }
 
-/// Whether a tuple is the fields of one record, and not a tuple of records.
+/// Whether a tuple has the fields of one record, instead of being a tuple of records.
 fn is_row(kind: &ObjectKind, items: &[Value], of: ArrayTy) -> bool {
     is_element(kind, of) && !items.iter().any(|item| item.as_tuple().is_some())
 }
@@ -399,12 +399,12 @@ fn holds_texts(of: ArrayTy) -> bool {
     of.dtype.chars().is_some()
 }
 
-/// Whether an operator may take an object beside an element.
+/// Whether an operator accepts an object as the other operand of an element.
 fn is_operand(kind: &ObjectKind) -> bool {
     kind.is_number() || matches!(kind, ObjectKind::Time(_) | ObjectKind::Vector(_))
 }
 
-/// Whether an object is an element of such arrays, with which a view is filled.
+/// Whether an object is an element for such arrays, which fills a view.
 fn is_element(kind: &ObjectKind, of: ArrayTy) -> bool {
     let DType::Compound(id) = of.dtype else { return false };
     match (kind, id.get()) {

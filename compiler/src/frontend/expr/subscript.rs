@@ -20,8 +20,8 @@ use crate::{
     source::Span,
 };
 
-/// A slice's step that is longer selects the same element as this one, which no extent exceeds; sums of an extent and a
-/// step stay in 64 bits.
+/// The maximum step of a slice. It exceeds every extent, so longer steps select the same element, and the sum of an
+/// extent and a step fits 64 bits.
 const LONGEST_STEP: i64 = 1 << 62;
 
 impl FnLowerer<'_> {
@@ -82,7 +82,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// The pointer to the element that indices name, for atomics; `None` where it was reported.
+    /// The pointer to the element that indices select, for atomics; `None` after an error.
     pub(in crate::frontend) fn element(&mut self, array: &ArrayValue, indices: &[Index], span: Span) -> Option<ExprId> {
         match self.selected(array, indices, span)? {
             Selected::Element(pointer) => Some(pointer),
@@ -117,7 +117,7 @@ impl FnLowerer<'_> {
         Some(self.b.expr(kind, place.ty.pointer(), span))
     }
 
-    /// Where indices lead: an element, or a view.
+    /// The element or view that indices select.
     pub(super) fn selected(&mut self, array: &ArrayValue, indices: &[Index], span: Span) -> Option<Selected> {
         let indices = self.expand_ellipsis(array, indices, span)?;
         let indices = self.without_wraps(indices, span)?;
@@ -189,7 +189,7 @@ impl FnLowerer<'_> {
         Some(Selected::View(ArrayValue { ty, data, shape, strides }))
     }
 
-    /// Indices that are in bounds, where that is checked: the thread ends at one that is not.
+    /// Bounds-checked indices, if checks are enabled: the thread ends if one is out of bounds.
     pub(super) fn checked(&mut self, array: &ArrayValue, mut indices: Vec<Index>, span: Span) -> Vec<Index> {
         if !self.reports().bounds {
             return indices;
@@ -298,7 +298,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// An index with Python's meaning of negative numbers.
+    /// An index, with Python's rule for negative ones.
     pub(super) fn wrapped(&mut self, index: &Index, extent: Atom, span: Span) -> ExprId {
         let Index::At { expr, wraps, known } = index else { return self.b.i64(0, span) };
         if !wraps {
@@ -373,7 +373,7 @@ impl FnLowerer<'_> {
         self.nonneg_atom(at, span)
     }
 
-    /// A slice with a step: both directions, the step's sign known or not.
+    /// A slice with a positive or negative step, constant or not.
     fn stepped_slice(
         &mut self,
         lower: Option<Bound>,
@@ -398,7 +398,7 @@ impl FnLowerer<'_> {
             let down = self.b.compare(CompareOp::Lt, value, zero, span);
             self.b.temp(down, span)
         };
-        // Upwards, bounds lie in 0..=n; downwards in -1..=n-1.
+        // For a positive step, bounds are in 0..=n; for a negative one, in -1..=n-1.
         let low = {
             let (down, a, b) = (self.b.read(down, span), self.b.i64(-1, span), self.b.i64(0, span));
             let low = self.b.select(down, a, b, span);
@@ -434,7 +434,7 @@ impl FnLowerer<'_> {
             self.b.temp(at, span)
         };
         let (start, stop) = (bound(lower, true), bound(upper, false));
-        // Upwards: (stop - start + step - 1) // step; downwards: (start - stop - step - 1) // -step.
+        // Positive step: (stop - start + step - 1) // step; negative step: (start - stop - step - 1) // -step.
         let distance = {
             let (down, a, b) = (self.b.read(down, span), self.b.read(start, span), self.b.read(stop, span));
             let downwards = self.b.binary(BinaryOp::Sub, a, b, span);
@@ -458,7 +458,7 @@ impl FnLowerer<'_> {
         (self.b.read(start, span), length, Some(step))
     }
 
-    /// An item of a tuple: a known index, or any index if the items have one type.
+    /// An item of a tuple: by a constant index, or by any index if the items have one type.
     fn tuple_item_at(&mut self, items: Vec<Value>, indices: &[Index], span: Span) -> Value {
         let [index] = indices else {
             return self.error(Code::BadIndex, span, "a tuple takes one index");
@@ -503,13 +503,13 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// `items[index]` for an index that is not known: a chain of selections over items of one type.
+    /// `items[index]` for an index that is not constant: a chain of selections over items of one type.
     fn tuple_item_select(&mut self, mut items: Vec<Value>, index: ExprId, span: Span) -> Value {
         if items.iter().any(|item| item.ty().is_poison()) {
             if !self.is_dry() {
                 return Value::Poison;
             }
-            // The type is that of the items that have one already.
+            // The type is that of the items whose type is known.
             items.retain(|item| !item.ty().is_poison());
             if items.is_empty() {
                 return Value::Poison;
@@ -574,10 +574,10 @@ pub(super) enum Selected {
     View(ArrayValue),
 }
 
-/// The layout of a view. A C array's view is C if all indices are integers except the last one, which may be a slice
-/// without a step; F mirrors this from the right (Numba's rule). One contiguous dimension is C.
+/// The layout of a view. A view of a C array is C if all indices are integers except the last one, which may be a slice
+/// without a step; F mirrors this from the right (Numba's rule). A single contiguous dimension is C.
 fn view_layout(layout: Layout, ndim: usize, indices: &[Index], result: usize) -> Layout {
-    // A dimension of extent 1 changes nothing, wherever it is.
+    // A dimension of extent 1 does not change the layout, at any position.
     let mut all: Vec<Option<&Index>> =
         indices.iter().filter(|index| !matches!(index, Index::NewAxis)).map(Some).collect();
     all.resize(ndim, None);

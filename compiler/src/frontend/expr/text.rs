@@ -1,8 +1,8 @@
 //! Strings: `str` and `bytes` that are compile-time constants, and characters in arrays.
 //!
 //! The compiler evaluates operations on constant strings. An element of an array of strings is a reference to its
-//! characters, followed by zeros, which are not part of it; a variable gets a copy. Where both kinds are joined, the
-//! constant becomes a constant array.
+//! characters, with trailing zeros, which are not part of the string; a variable gets a copy. At a join of both kinds,
+//! the constant becomes a constant array.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ impl Text {
         }
     }
 
-    /// Whether it is a `str`, and not `bytes`.
+    /// Whether it is a `str`, as opposed to `bytes`.
     pub(in crate::frontend) fn is_wide(&self) -> bool {
         match self {
             Self::Known(_, wide) => *wide,
@@ -73,7 +73,7 @@ fn known(letters: &[u32], wide: bool) -> Value {
     })
 }
 
-/// A constant string as the tuple of its characters, or of the numbers of bytes; any other value unchanged.
+/// A constant string as a tuple of its characters, or of the numbers of bytes; any other value unchanged.
 pub(in crate::frontend) fn by_letters(value: Value) -> Value {
     match Text::of(&value) {
         Some(Text::Known(letters, true)) => {
@@ -113,7 +113,7 @@ impl FnLowerer<'_> {
         Some(known(&letters, wide))
     }
 
-    /// A comparison with a string in memory; `None` for any other.
+    /// A comparison with a string in memory; `None` for other operands.
     pub(super) fn text_compare(&mut self, op: CmpOp, left: &Value, right: &Value, span: Span) -> Option<Value> {
         let (a, b) = (Text::of(left)?, Text::of(right)?);
         let compare = match op {
@@ -137,7 +137,7 @@ impl FnLowerer<'_> {
                 (CompareOp::Ge, true) => Some(Value::Bool(order.is_ge())),
             };
         }
-        // No string in memory ends with a zero.
+        // A string in memory never ends with a zero.
         let never =
             [&a, &b].into_iter().any(|text| matches!(text, Text::Known(letters, _) if letters.last() == Some(&0)));
         if a.is_wide() != b.is_wide() || never {
@@ -154,7 +154,7 @@ impl FnLowerer<'_> {
         Some(Value::Scalar(self.b.compare(compare, order, zero, span), Scalar::Bool))
     }
 
-    /// `item in text`; `None` if `text` is no string.
+    /// `item in text`; `None` if `text` is not a string.
     pub(super) fn text_contains(&mut self, item: &Value, text: &Value, span: Span) -> Option<Value> {
         let within = Text::of(text)?;
         let name = match Text::of(item) {
@@ -167,7 +167,7 @@ impl FnLowerer<'_> {
                 let (within, part) = (self.letters(&within, span), self.letters(&part, span));
                 return Some(self.of_texts("text_has", vec![within, part], span));
             }
-            // The number of a byte.
+            // An int is looked up as a byte.
             None if within.is_wide() || item.ty().scalar().is_none() => return None,
             None => "text_holds",
         };
@@ -303,7 +303,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// The characters as an array of numbers, with the zeros after them.
+    /// The characters as an array of numbers, with the trailing zeros.
     pub(in crate::frontend) fn letters(&mut self, text: &Text, span: Span) -> Value {
         match text {
             Text::Buffer(place, chars) => {
@@ -351,7 +351,7 @@ impl FnLowerer<'_> {
         };
         let text = match text {
             Text::Buffer(from, _) if from.ty.dtype == to.ty.dtype => return self.copy_bytes(&from, to, span),
-            // As NumPy does: a `str` of ASCII letters is bytes, too.
+            // As in NumPy: a `str` of ASCII characters can be stored as bytes.
             Text::Known(letters, wide) if wide == chars.is_wide() || letters.iter().all(|letter| *letter < 128) => {
                 let kept = letters.into_iter().take(chars.max_len() as usize).collect();
                 Text::Known(kept, chars.is_wide())

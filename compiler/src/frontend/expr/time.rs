@@ -1,5 +1,5 @@
-//! Dates and spans of time: NumPy's operators on counts of units. Two units become the shorter one, as far as the longer
-//! has a whole number of it; a date in years or months is the first day of them.
+//! Dates and durations: NumPy's operators on counts of units. Operands of two units are converted to the finer unit, if
+//! the coarser one is a multiple of it; a date in years or months is converted as its first day.
 
 use weft_artifact::{Scalar, Time, TimeUnit};
 
@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl FnLowerer<'_> {
-    /// An operator of which an operand is a time; `None` where none is, or NumPy has no such operator.
+    /// An operator with a time as an operand; `None` if there is none, or NumPy does not define the operator.
     pub(super) fn time_binary(&mut self, op: BinOp, left: &Value, right: &Value, span: Span) -> Option<Value> {
         match (count_of(left), count_of(right)) {
             (Some((a, x)), Some((b, y))) => {
@@ -35,7 +35,7 @@ impl FnLowerer<'_> {
                 let name = match (op, is_float) {
                     (BinOp::Mul, false) => "time_mul",
                     (BinOp::Mul, true) => "time_mul_float",
-                    // NumPy cuts both.
+                    // NumPy truncates both.
                     (BinOp::Div | BinOp::FloorDiv, false) => "time_div",
                     (BinOp::Div | BinOp::FloorDiv, true) => "time_div_float",
                     _ => return None,
@@ -49,7 +49,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// A comparison of two dates or two spans.
+    /// A comparison of two dates or two durations.
     pub(super) fn time_compare(&mut self, op: CmpOp, left: &Value, right: &Value, span: Span) -> Option<Value> {
         let ((a, x), (b, y)) = (count_of(left)?, count_of(right)?);
         if a.is_span != b.is_span {
@@ -75,7 +75,7 @@ impl FnLowerer<'_> {
         self.prelude(name, vec![count], span)
     }
 
-    /// One of two dates or two durations, which a function of the prelude chooses; `None` if they are not of one kind.
+    /// Selects one of two dates or durations, by a function of the prelude; `None` if they are of different kinds.
     pub(in crate::frontend) fn time_choice(
         &mut self,
         name: &'static str,
@@ -93,13 +93,13 @@ impl FnLowerer<'_> {
         Some(time(Time { unit, ..a }, self.prelude(name, vec![x, y], span)))
     }
 
-    /// The count of a time as one of a type; `None` if it is no such time, or its unit is shorter.
+    /// The count of a time, converted to a time type; `None` if it is not of this kind, or its unit is finer.
     pub(in crate::frontend) fn time_as(&mut self, value: &Value, to: Time, span: Span) -> Option<Value> {
         let (from, count) = count_of(value).filter(|(from, _)| from.is_span == to.is_span)?;
         self.in_unit(count.clone(), from, to.unit, span)
     }
 
-    /// A count in a unit that is as long or shorter.
+    /// A count, converted to a unit that is the same or finer.
     fn in_unit(&mut self, count: Value, of: Time, unit: Option<TimeUnit>, span: Span) -> Option<Value> {
         let factor = match (of.unit, unit) {
             (Some(from @ (TimeUnit::Year | TimeUnit::Month)), Some(to)) if !of.is_span && to > TimeUnit::Month => {
@@ -117,8 +117,8 @@ impl FnLowerer<'_> {
 }
 
 impl FnLowerer<'_> {
-    /// The first day of a year or month, in a unit of days or shorter, or the week that it is in. (A span of months has
-    /// no one number of days; a date has.)
+    /// The first day of a year or month, in a unit of days or finer, or the week that contains it. A duration in
+    /// months, unlike a date, has no fixed number of days.
     fn date_in_unit(&mut self, count: Value, of: TimeUnit, unit: TimeUnit, span: Span) -> Option<Value> {
         let months = of.count_in(TimeUnit::Month)?;
         let days = self.prelude("time_days", vec![count, Value::Int(months.into())], span);
@@ -141,7 +141,7 @@ fn count_of(value: &Value) -> Option<(Time, &Value)> {
     if let Value::Object(ObjectKind::Time(time), items) = value { Some((*time, items.first()?)) } else { None }
 }
 
-/// The shorter of two units.
+/// The finer of two units.
 fn shorter(a: Time, b: Time) -> Option<TimeUnit> {
     a.unit.max(b.unit)
 }

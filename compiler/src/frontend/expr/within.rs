@@ -1,4 +1,4 @@
-//! Out-of-bounds records for the sanitizer: indices of the very view that they access.
+//! Bounds information for the sanitizer: whether the indices are within the view that they access.
 
 use weft_artifact::{HostChecks, Scalar};
 
@@ -55,7 +55,7 @@ impl FnLowerer<'_> {
         (indices, Some(within))
     }
 
-    /// A pointer, or, where an index was out of bounds, one to nowhere: nothing is read or written there.
+    /// The pointer, or a null pointer if an index is out of bounds, at which nothing is read or written.
     pub(super) fn if_within(&mut self, pointer: ExprId, within: Option<LocalId>, span: Span) -> ExprId {
         let Some(within) = within else { return pointer };
         let ty = self.b.ty(pointer);

@@ -41,12 +41,12 @@ def libdevice_mul_high(x, y):
 
 
 def libdevice_selp(p, x, y):
-    """`selp`: both are there already."""
+    """`selp`: both operands are evaluated."""
     return x if p else y
 
 
 def libdevice_funnel_left(low, high, shift):
-    """`funnelshift_l`: the upper word of both, shifted left by the amount modulo 32."""
+    """`funnelshift_l`: concatenates both, shifts left by the amount modulo 32, and returns the upper 32 bits."""
     return funnel_left(high, low, shift)
 
 
@@ -56,7 +56,7 @@ def libdevice_funnel_left_clamped(low, high, shift):
 
 
 def libdevice_funnel_right(low, high, shift):
-    """`funnelshift_r`: the lower word of both, shifted right by the amount modulo 32."""
+    """`funnelshift_r`: concatenates both, shifts right by the amount modulo 32, and returns the lower 32 bits."""
     return funnel_right(high, low, shift)
 
 

@@ -1,5 +1,5 @@
-//! Device functions of weft's own, in kernel Python: one file per subject. A function is parsed when it is first used,
-//! together with those that it calls.
+//! The device functions of weft's own library, in kernel Python: one file per subject. A function is parsed on first
+//! use, together with the functions that it calls.
 //!
 //! They are typed and lowered as a user's are. Most are called as device functions that are always inlined, by rows of
 //! the intrinsic table, whose overloads give the types (`builtins/prelude_rows.rs`). Errors are reported for the row,
@@ -25,11 +25,11 @@ use crate::{
     },
 };
 
-/// A function of the prelude, parsed when it is first used.
+/// A function of the prelude, parsed on first use.
 struct Definition {
     name: &'static str,
     file: &'static str,
-    /// The line of `file` that its text begins on.
+    /// The line of `file` at which its source starts.
     line: u32,
     text: &'static str,
     def: OnceLock<Option<Arc<FunctionDef>>>,
@@ -41,7 +41,7 @@ impl Definition {
     }
 }
 
-// `FUNCTIONS`, all of them in the order of their names, which `build.rs` finds in the files.
+// `FUNCTIONS`, sorted by name; `build.rs` collects them from the files.
 include!(concat!(env!("OUT_DIR"), "/prelude.rs"));
 
 /// The modules that the files import, and the primitives that Python lacks (`builtins/elements.rs`).
@@ -97,14 +97,14 @@ const NAMES: &[(&str, &str)] = &[
     ("float16_of_bits", "weft.cuda.fp16.__ushort_as_half"),
 ];
 
-/// The meaning of a free name of the prelude; `None` for a builtin of Python's.
+/// The meaning of a free name of the prelude; `None` for a Python builtin.
 enum Meaning {
     Known(&'static str),
     Own(&'static Definition),
     Builtin,
 }
 
-/// The meaning of a free name. No other source has a meaning for it if this returns none.
+/// The meaning of a free name. If this returns `None`, no other source defines the name either.
 fn meaning(name: &str) -> Option<Meaning> {
     if let Some((_, path)) = NAMES.iter().find(|(known, _)| *known == name) {
         return Some(Meaning::Known(path));
@@ -120,7 +120,7 @@ fn definition(name: &str) -> Option<&'static Definition> {
     FUNCTIONS.get(index)
 }
 
-/// The tree of a definition's text.
+/// The syntax tree of a definition.
 fn parsed(definition: &Definition) -> Option<(ast::Function, Arc<SourceFile>)> {
     let name = format!("weft/prelude/{}", definition.file);
     let source = SourceFile::new(name, definition.text);
@@ -133,7 +133,7 @@ fn free_names(ast: &ast::Function) -> BTreeSet<String> {
     free_chains(ast).iter().filter_map(|chain| chain.split('.').next()).map(str::to_owned).collect()
 }
 
-/// The function of a definition with those that it calls. It calls itself in no way: a test holds all of them to it.
+/// A function with its callees. The prelude has no recursion, which a test checks.
 fn defined(definition: &'static Definition) -> Option<Arc<FunctionDef>> {
     let make = || {
         let (ast, source) = parsed(definition)?;
@@ -161,21 +161,21 @@ fn defined(definition: &'static Definition) -> Option<Arc<FunctionDef>> {
     definition.def.get_or_init(make).clone()
 }
 
-/// The annotation of parameters of the prelude's whose values its functions know where a caller does.
+/// The annotation of parameters of the prelude that keep constant values of the arguments.
 const KNOWN: &str = "known";
 
-/// Whether a parameter is one of those.
+/// Whether a parameter has this annotation.
 pub(super) fn is_known(def: &FunctionDef, param: &Param) -> bool {
     let annotation = param.annotation.as_ref().map(|annotation| &annotation.kind);
     is_own(def) && matches!(annotation, Some(ExprKind::Name(name)) if name == KNOWN)
 }
 
-/// Whether a function is one of the prelude's.
+/// Whether a function belongs to the prelude.
 pub(super) fn is_own(def: &FunctionDef) -> bool {
     def.source.origin == Origin::Prelude
 }
 
-/// A function by its name; nothing too where it calls one that there is not.
+/// A function by its name; `None` also if it calls one that does not exist.
 pub(super) fn function(name: &str) -> Option<Arc<FunctionDef>> {
     definition(name).and_then(defined)
 }
@@ -190,7 +190,7 @@ struct Outer {
 }
 
 impl FnLowerer<'_> {
-    /// The result of a function of the prelude.
+    /// The result of a call of a prelude function.
     pub(super) fn prelude(&mut self, name: &str, args: Vec<Value>, span: Span) -> Value {
         let Some(def) = function(name) else {
             self.cx.fault(self.at(span), "the prelude lacks a function");
@@ -251,7 +251,7 @@ mod tests {
             callees.insert(definition.name, calls);
         }
         assert!(callees.len() > 300);
-        // In each round those go that call none of those that are left.
+        // Each pass removes the functions all of whose callees have been removed.
         while !callees.is_empty() {
             let before = callees.len();
             let left: BTreeSet<&str> = callees.keys().copied().collect();

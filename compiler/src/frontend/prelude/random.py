@@ -34,7 +34,7 @@ def init_xoroshiro128p_state(states, index, seed):
 
 
 def xoroshiro128p_next(states, index):
-    """The next word of 64 bits."""
+    """The next 64-bit number."""
     s0 = states[index]["s0"]
     s1 = states[index]["s1"]
     mixed = s1 ^ s0
@@ -100,7 +100,7 @@ def philox_block(seed, sequence, number):
 
 
 def philox_uint32(seed, sequence, offset):
-    """The word of a sequence at an offset."""
+    """The 32-bit number of a sequence at an offset."""
     w0, w1, w2, w3 = philox_block(seed, sequence, offset >> np.uint64(2))
     place = offset & np.uint64(3)
     low = w0 if place == np.uint64(0) else w1

@@ -1,8 +1,8 @@
 //! A printed line: the format of C's `printf`, and its arguments.
 //!
-//! Every argument is a word of eight bytes. Values for which C has no conversion (signed integers in other bases than
-//! 10, digit groups, fill characters, strings in arrays) are formatted into a local byte buffer first
-//! (`prelude/print.py`), and printed as strings.
+//! Every argument has eight bytes. Values for which C has no conversion (signed integers in other bases than 10, digit
+//! groups, fill characters, strings in arrays) are formatted into a local byte buffer first (`prelude/print.py`), and
+//! printed as strings.
 
 use std::fmt::Write;
 
@@ -25,12 +25,12 @@ use crate::{
 pub(super) struct Line {
     format: String,
     args: Vec<ExprId>,
-    /// Positions of arguments that are a zero byte, which a format cannot contain.
+    /// Positions of arguments that are a zero byte, which a format string cannot contain.
     zeros: Vec<usize>,
 }
 
 impl Line {
-    /// Adds text.
+    /// Adds literal text.
     pub(super) fn text(&mut self, text: &str) {
         for letter in text.chars() {
             match letter {
@@ -50,10 +50,11 @@ impl Line {
     }
 }
 
-/// The maximum length of an integer without its field: 64 digits, groups, a sign, a prefix, and a terminating zero.
+/// The maximum length of a formatted integer without padding: 64 digits, groups, a sign, a prefix, and a terminating
+/// zero.
 const LONGEST_INT: usize = 96;
 
-/// A text as Python's `repr` has it.
+/// A string as Python's `repr` prints it.
 fn quoted(text: &str) -> String {
     let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     let mut out = String::from(quote);
@@ -93,7 +94,7 @@ fn quoted_bytes(bytes: &[u8]) -> String {
     out
 }
 
-/// A text in a field.
+/// A string, padded to its field.
 fn in_field(text: &str, spec: &Spec) -> String {
     let text: String = text.chars().take(spec.precision.unwrap_or(usize::MAX)).collect();
     let pad = spec.width.saturating_sub(text.chars().count());
@@ -134,7 +135,7 @@ impl FnLowerer<'_> {
         self.put_whole(line, value, span);
     }
 
-    /// Adds a value of several parts.
+    /// Adds a composed value.
     fn put_whole(&mut self, line: &mut Line, value: Value, span: Span) {
         match value {
             Value::Complex(real, imag, _) => {
@@ -221,12 +222,12 @@ impl FnLowerer<'_> {
         line.text(if one { ",)" } else { ")" });
     }
 
-    /// A part of another value: a text has quotes.
+    /// Adds a part of a composed value: strings are quoted.
     fn put_item(&mut self, line: &mut Line, item: Value, span: Span) {
         self.put_value(line, item, &Spec { quoted: true, ..Spec::PLAIN }, span);
     }
 
-    /// Whether Python takes a format for such a value; else it is reported.
+    /// Whether Python accepts a format specification for such a value; reports it otherwise.
     fn takes(&mut self, spec: &Spec, kind: Kind, span: Span) -> bool {
         let Some(message) = spec.fault(kind) else { return true };
         let of_ints = matches!(spec.ty, Some('b' | 'c' | 'd' | 'o' | 'x' | 'X'));
@@ -239,7 +240,7 @@ impl FnLowerer<'_> {
         false
     }
 
-    /// A text that is known.
+    /// Adds a constant string.
     fn put_known(&mut self, line: &mut Line, text: &str, spec: &Spec, kind: Kind, span: Span) {
         let is_letter = spec.percent && spec.ty == Some('c') && kind == Kind::Text && text.chars().count() == 1;
         if is_letter || self.takes(spec, kind, span) {
@@ -291,7 +292,7 @@ impl FnLowerer<'_> {
         line.arg("%s", self.b.select(cond, yes, no, span));
     }
 
-    /// The flags and the width of a conversion; `None` where C has none such.
+    /// The flags and the width of a C conversion; `None` if C has no equivalent.
     fn flags(spec: &Spec, default: char) -> Option<String> {
         let mut flags = String::from("%");
         match (spec.align.unwrap_or(default), spec.fill) {
@@ -344,8 +345,8 @@ impl FnLowerer<'_> {
         line.text(if percent { "%" } else { "" });
     }
 
-    /// A float in a field that zeros fill up. C has spaces before what is not finite, so its sign and the zeros of that
-    /// are a text.
+    /// Adds a float in a zero-padded field. C pads infinities and NaNs with spaces, so their zeros and signs are
+    /// written as a string.
     fn put_zeros(&mut self, line: &mut Line, conversion: &str, number: ExprId, spec: &Spec, span: Span) {
         let number = self.settle(Value::Scalar(number, Scalar::F64), span);
         let sign = if spec.sign == '-' { 0 } else { u32::from(spec.sign) };
@@ -368,9 +369,9 @@ impl FnLowerer<'_> {
 
     fn put_int(&mut self, line: &mut Line, value: &Value, to: Scalar, spec: &Spec, span: Span) {
         let ty = spec.ty.filter(|_| !spec.text).unwrap_or('d');
-        // Python fills up with zeros to the wider of the two, C only to the precision.
+        // Python pads with zeros to the larger of width and precision, C only to the precision.
         let mut spec = Spec { alternate: spec.alternate && ty != 'd', ..spec.clone() };
-        // A zero without digits is nothing in C.
+        // With precision 0, C prints nothing for a zero.
         spec.precision = spec.precision.map(|digits| digits.max(1));
         if spec.fill == '0'
             && let Some(digits) = spec.precision
@@ -456,7 +457,7 @@ impl FnLowerer<'_> {
         line.text(&fill(pad - before));
     }
 
-    /// A text in memory.
+    /// Adds a string in memory.
     fn put_text(&mut self, line: &mut Line, value: &Value, spec: &Spec, span: Span) {
         let Some(text) = Text::of(value) else { return };
         let room = value.ty().chars().map_or(0, |chars| chars.max_len() as usize);
@@ -528,7 +529,7 @@ impl FnLowerer<'_> {
         self.b.convert(base, Type::Ptr(Scalar::U8, Space::Generic), span)
     }
 
-    /// Prints a line.
+    /// Emits the `print` operation.
     pub(super) fn print_op(&mut self, line: Line, span: Span) {
         let Line { format, mut args, zeros } = line;
         if format.is_empty() {
@@ -543,5 +544,5 @@ impl FnLowerer<'_> {
     }
 }
 
-/// The name of a text that the program does not name.
+/// The name of a string constant that has no name in the program.
 const TEXT: &str = "text";

@@ -1,5 +1,5 @@
-//! `print`, and string formatting for it: `str.format`, `%`, and formatted string literals, which the parser makes
-//! calls of `format`.
+//! `print`, and string formatting for it: `str.format`, `%`, and formatted string literals, which the parser converts
+//! to calls of `format`.
 //!
 //! A formatted string is an object: the values, and the literal parts between them. It can be stored and passed; only
 //! `print` formats it, by C's `printf` (`line.rs`). One whose values are all constant is a constant string.
@@ -29,7 +29,7 @@ use crate::{
 
 use self::spec::{FormatPart, Spec};
 
-/// A part of the printed text.
+/// A part of the printed output.
 enum PrintPart {
     Text(String),
     Value(Value, Spec),
@@ -106,12 +106,12 @@ impl FnLowerer<'_> {
         all
     }
 
-    /// Prints parts; where a value may be `None`, on one way or the other.
+    /// Prints parts. If a value is an optional, each case has its own call.
     fn print_parts(&mut self, mut parts: Vec<PrintPart>, span: Span) {
         let may_be_none =
             |part: &PrintPart| matches!(part, PrintPart::Value(Value::Object(ObjectKind::Optional, _), _));
         let Some(at) = parts.iter().position(may_be_none) else { return self.print_line(parts, span) };
-        // Each value is read once, before the branch.
+        // Each value is evaluated once, before the branch.
         for part in &mut parts {
             if let PrintPart::Value(value, _) = part {
                 let now = std::mem::replace(value, Value::Poison);
@@ -193,7 +193,7 @@ impl FnLowerer<'_> {
         Ok(PrintPart::Value(value, field.conversion.map_or(spec.clone(), |letter| spec.converted(letter))))
     }
 
-    /// An argument of `format`.
+    /// The value of an argument of `format`.
     fn place_of(&mut self, given: &mut FormatArgs, name: &Name, span: Span) -> Result<Value, String> {
         let place = match name {
             Name::Position(at) => {
@@ -223,7 +223,7 @@ impl FnLowerer<'_> {
         Ok(self.reread(&value, span))
     }
 
-    /// `text % values`; `None` for what is no known text.
+    /// `text % values`; `None` if `text` is not a constant string.
     pub(super) fn percent(&mut self, text: &Value, values: &Value, span: Span) -> Option<Value> {
         let Value::Static(Static::Str(text)) = text else { return None };
         let conversions = match template::conversions(text) {
@@ -244,7 +244,7 @@ impl FnLowerer<'_> {
         Some(self.formatted(parts, span))
     }
 
-    /// `a + b` where one is a formatted text, and the other that or a known text; `None` for anything else.
+    /// `a + b` of formatted strings, or of one and a constant string; `None` for anything else.
     pub(super) fn joined_texts(&mut self, a: &Value, b: &Value, span: Span) -> Option<Value> {
         let formatted = |value: &Value| matches!(value, Value::Object(ObjectKind::Formatted(_), _));
         let text = |value: &Value| formatted(value) || matches!(value, Value::Static(Static::Str(_)));
@@ -255,7 +255,7 @@ impl FnLowerer<'_> {
         Some(self.formatted(parts, span))
     }
 
-    /// A text of parts.
+    /// A formatted string from its parts.
     fn formatted(&mut self, parts: Vec<PrintPart>, span: Span) -> Value {
         let (mut slots, mut items) = (Vec::new(), Vec::new());
         for part in self.flat(parts, span) {
@@ -282,7 +282,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// Reports a value that cannot be printed as it is to be.
+    /// Reports a value that cannot be printed with its format.
     fn cannot_print(&mut self, message: String, help: &str, span: Span) {
         self.report(Diagnostic::error(Code::BadOperand, span, message).help(help));
     }

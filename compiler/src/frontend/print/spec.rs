@@ -1,4 +1,4 @@
-//! How a value is to be formatted: Python's format specifications, and those of `%`.
+//! How a value is formatted: Python's format specifications, and those of `%`.
 
 /// A format specification.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,11 +10,11 @@ pub(in crate::frontend) struct Spec {
     pub(super) align: Option<char>,
     /// `-`, `+` or a space.
     pub(super) sign: char,
-    /// The sign was given.
+    /// Whether the sign was given.
     pub(super) signed: bool,
     /// `#`.
     pub(super) alternate: bool,
-    /// Letters of the field, at least.
+    /// The minimum number of characters of the field.
     pub(super) width: usize,
     /// `,` or `_` between groups of digits.
     pub(super) group: Option<char>,
@@ -22,11 +22,12 @@ pub(in crate::frontend) struct Spec {
     pub(super) precision: Option<usize>,
     /// The presentation type.
     pub(super) ty: Option<char>,
-    /// It is formatted as its text is: `!s`, `!r`, `%s`, `%r`.
+    /// Whether the value is converted to a string first: `!s`, `!r`, `%s`, `%r`.
     pub(super) text: bool,
-    /// A text has quotes: `!r`, `%r`.
+    /// Whether a string is quoted: `!r`, `%r`.
     pub(super) quoted: bool,
-    /// It is one of `%`: a float is truncated by `d`, and a precision of an integer is its digits.
+    /// Whether it is a `%` conversion: `d` truncates a float, and the precision of an integer is its minimum number of
+    /// digits.
     pub(super) percent: bool,
     /// Whether a `0` precedes the width: zeros then fill after the sign of a number, or after a string.
     pub(super) zeros: bool,
@@ -37,13 +38,13 @@ pub(in crate::frontend) struct Spec {
 pub(super) enum Kind {
     Int,
     Float,
-    /// Also the text of something else.
+    /// Also the string form of another value.
     Text,
     /// A value without a format of its own in Python: `None`, bytes.
     Other,
 }
 
-/// A part of a formatted text, without the values.
+/// A part of a formatted string, without the values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::frontend) enum FormatPart {
     /// Literal text.
@@ -52,11 +53,11 @@ pub(in crate::frontend) enum FormatPart {
     Value(Spec),
 }
 
-/// No field is wider.
+/// The maximum width of a field.
 const WIDEST: usize = 4096;
 
 impl Spec {
-    /// Nothing is said.
+    /// The empty specification.
     pub(super) const PLAIN: Self = Self {
         fill: ' ',
         align: None,
@@ -73,14 +74,14 @@ impl Spec {
         zeros: false,
     };
 
-    /// Whether the value's own text is all there is to it.
+    /// Whether the value is printed without formatting.
     pub(super) fn is_plain(&self) -> bool {
         let plain = Self { text: self.text, quoted: self.quoted, percent: self.percent, ..Self::PLAIN };
         let ty = self.ty.filter(|ty| *ty != 's');
         plain == Self { ty, align: self.align.filter(|_| self.width > 0), ..self.clone() }
     }
 
-    /// Reads a specification of Python's `format`.
+    /// Parses a format specification of Python's `format`.
     pub(super) fn of(text: &str) -> Result<Self, String> {
         let letters: Vec<char> = text.chars().collect();
         let mut spec = Self::PLAIN;
@@ -158,10 +159,10 @@ impl Spec {
         spec.text = spec.ty == Some('s');
         spec.quoted = matches!(ty, 'r' | 'a');
         if matches!(spec.ty, Some('s' | 'c')) {
-            // Zeros, signs and prefixes are for numbers.
+            // Zeros, signs and prefixes apply to numbers only.
             (spec.fill, spec.align) = (' ', Some(if left { '<' } else { '>' }));
             (spec.sign, spec.alternate) = ('-', false);
-            // A letter has no part.
+            // The precision of a character has no effect.
             spec.precision = spec.precision.filter(|_| spec.ty == Some('s'));
         }
         Ok((spec, at))
@@ -203,19 +204,19 @@ impl Spec {
         (counts && self.precision.is_some() && !self.percent).then(|| "an integer cannot have a precision".to_owned())
     }
 
-    /// The specification of a text, which zeros follow.
+    /// The specification of a string that is padded with zeros.
     pub(super) fn of_text(&self) -> Self {
         Self { align: if self.zeros { Some('<') } else { self.align }, ..self.clone() }
     }
 
-    /// The value's text is taken first.
+    /// The specification after a conversion of the value to a string.
     pub(super) fn converted(self, letter: char) -> Self {
         let align = if self.zeros { Some('<') } else { self.align.or(Some('<')) };
         Self { text: true, quoted: letter != 's', align, zeros: false, ..self }
     }
 }
 
-/// A number of decimal digits, if there are some.
+/// A decimal number, if there is one.
 fn number(take: &mut impl FnMut(&str) -> Option<char>) -> Result<Option<usize>, String> {
     let mut known = None;
     while let Some(digit) = take("0123456789").and_then(|letter| letter.to_digit(10)) {

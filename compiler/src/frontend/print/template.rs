@@ -1,4 +1,4 @@
-//! Format strings: those of `str.format` (formatted string literals become calls of it), and those of `%`.
+//! Parsers of format strings: those of `str.format` (formatted string literals become calls of it), and those of `%`.
 
 use super::spec::Spec;
 
@@ -42,7 +42,7 @@ pub(super) fn pieces(text: &str) -> Result<Vec<Piece>, String> {
 struct Reader<'a> {
     letters: &'a [char],
     at: usize,
-    /// The position that `{}` stands for.
+    /// The position of the next `{}`.
     next: usize,
 }
 

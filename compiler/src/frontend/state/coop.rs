@@ -9,7 +9,7 @@ use crate::{
     source::Span,
 };
 
-/// A piece of shared memory that all calls share.
+/// A buffer in shared memory that all calls share.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::frontend) enum Piece {
     Scratch,
@@ -19,19 +19,19 @@ pub(in crate::frontend) enum Piece {
     Warps,
 }
 
-/// The pieces that there are.
+/// The buffers that have been declared.
 #[derive(Debug, Default)]
 pub(in crate::frontend) struct CoopMemory {
     scratch: Option<SharedId>,
     cells: Option<SharedId>,
-    /// That of groups of lanes, by its bytes and those of an item.
+    /// The buffers of groups of lanes, by the sizes of the part and of an item in bytes.
     warps: BTreeMap<(u64, u64), SharedId>,
     /// The span of the last call.
     pub(in crate::frontend) call: Option<Span>,
 }
 
 impl CoopMemory {
-    /// The array of a buffer, with at least the given bytes; `size` is that of an item, and `here` the span of the use.
+    /// The array of a buffer, with at least `bytes` bytes; `size` is that of an item, and `here` the span of the use.
     pub(in crate::frontend) fn array(
         &mut self,
         shared: &mut Arena<SharedArray>,

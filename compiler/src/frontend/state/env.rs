@@ -1,4 +1,4 @@
-//! The types of a function's variables at a point of the program.
+//! The types of a function's variables at a program point.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,18 @@ use crate::{
     source::Span,
 };
 
-/// A variable at a point of the program.
+/// A variable at a program point.
 #[derive(Clone, Debug)]
 pub(in crate::frontend) struct Var {
     pub(in crate::frontend) ty: Ty,
-    /// Where it got this type.
+    /// The span that gave it this type.
     pub(in crate::frontend) span: Span,
-    /// No path, or not every path, to here assigns it.
+    /// Whether some path to this point does not assign it.
     pub(in crate::frontend) maybe_undefined: bool,
 }
 
 impl Var {
-    /// A path without a value leads here, too. On it the variable reads zero, whatever literal the other paths gave it.
+    /// Joins a path that does not assign the variable. On this path it reads zero, so it is no constant.
     fn undefine(&mut self, typing: Typing) {
         if !self.maybe_undefined {
             self.maybe_undefined = true;
@@ -28,10 +28,10 @@ impl Var {
     }
 }
 
-/// All variables at a point of the program; `None` where the point cannot be reached.
+/// All variables at a program point; `None` if the point is unreachable.
 pub(in crate::frontend) type Env = Option<BTreeMap<String, Var>>;
 
-/// The environment where several paths meet.
+/// The environment at a control-flow join.
 pub(in crate::frontend) fn join(envs: &[&Env], typing: Typing) -> Env {
     let mut reached = envs.iter().filter_map(|env| env.as_ref());
     let mut out = reached.next()?.clone();

@@ -1,4 +1,4 @@
-//! The device functions of a lowering: those whose types are known or looked for, and those that are lowered.
+//! The device functions of a lowering: those that are typed or being typed, and those that are lowered.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use crate::{
 /// grows.
 const FREE_CHANGES: usize = 8;
 
-/// Changes after which it grows for ever, as that of `return (n, f(n - 1))` does.
+/// The number of changes after which a type is assumed to grow forever, like that of `return (n, f(n - 1))`.
 pub(in crate::frontend) const MOST_CHANGES: usize = 64;
 
-/// Sets of argument types that a function that calls itself may have.
+/// The maximum number of argument types of a recursive function.
 const MOST_INSTANCES: usize = 128;
 
 /// The device functions.
@@ -26,22 +26,22 @@ const MOST_INSTANCES: usize = 128;
 pub(in crate::frontend) struct Functions {
     /// Their types by definition and argument types.
     pub(in crate::frontend) typed: Vec<Typed>,
-    /// Those that are being typed.
+    /// The functions that are being typed.
     pub(in crate::frontend) calls: Calls,
-    /// Those that were lowered, by definition and argument types.
+    /// The lowered functions, by definition and argument types.
     pub(in crate::frontend) lowered: Vec<Compiled>,
-    /// Those that are being lowered, each called by the one before.
+    /// The functions that are being lowered, each called by the one before.
     pub(in crate::frontend) lowering: Vec<Lowering>,
-    /// One calls itself, directly or through others.
+    /// Whether there is a recursive function.
     pub(in crate::frontend) has_circles: bool,
-    /// Those that say no typing, and the same with that of their callers.
+    /// The functions without typing rules of their own, and the same with those of their callers.
     pub(in crate::frontend) following: Vec<(Arc<FunctionDef>, Arc<FunctionDef>)>,
-    /// How many were given a name.
+    /// The number of functions that have been named.
     pub(in crate::frontend) n_named: usize,
 }
 
 impl Functions {
-    /// Whether the sets of argument types of a recursive function grow without end.
+    /// Whether a recursive function has too many different argument types.
     pub(in crate::frontend) fn has_too_many(&self, def: &Arc<FunctionDef>) -> bool {
         let is = |other: &Arc<FunctionDef>| Arc::ptr_eq(other, def);
         let open = self.calls.open.iter().filter(|open| is(&open.instance.def)).count();
@@ -66,9 +66,9 @@ pub(in crate::frontend) struct Typed {
     pub(in crate::frontend) loops: LoopTable,
     /// `Ty::Bottom` if it has errors, which the final run reports.
     pub(in crate::frontend) returns: Ty,
-    /// It may end the thread, which its callers must test.
+    /// Whether it may end the thread, which its callers must test.
     pub(in crate::frontend) may_end_thread: bool,
-    /// `false` if it calls itself, and what it returns grows with each call.
+    /// `false` if it is recursive and its result type grows with each call.
     pub(in crate::frontend) settles: bool,
 }
 
@@ -82,25 +82,25 @@ impl Typed {
     }
 }
 
-/// A device function whose types are being looked for.
+/// A device function that is being typed.
 #[derive(Debug)]
 pub(in crate::frontend) struct Open {
     pub(in crate::frontend) instance: Instance,
     /// The index of the outermost function of [`Calls::open`] on whose types this result depends; its own index if
     /// there is none.
     pub(in crate::frontend) rests_on: usize,
-    /// One of those that it calls has called it.
+    /// Whether one of its callees has called it.
     pub(in crate::frontend) called_back: bool,
 }
 
-/// A device function for argument types, and what its calls are taken to give.
+/// A device function for argument types, and the assumed results of its calls.
 #[derive(Clone, Debug)]
 pub(in crate::frontend) struct Instance {
     pub(in crate::frontend) def: Arc<FunctionDef>,
     pub(in crate::frontend) args: Vec<Ty>,
     pub(in crate::frontend) returns: Ty,
     pub(in crate::frontend) may_end_thread: bool,
-    /// How often that has changed.
+    /// The number of changes of these results.
     pub(in crate::frontend) changes: usize,
 }
 
@@ -109,7 +109,7 @@ impl Instance {
         Arc::ptr_eq(&self.def, def) && self.args == args
     }
 
-    /// Records the result of a run; `true` if it has changed.
+    /// Records the result of a run; returns whether it has changed.
     pub(in crate::frontend) fn note(&mut self, returns: Ty, may_end_thread: bool) -> bool {
         let here = self.def.ast.name_span;
         let grows = self.changes >= FREE_CHANGES;
@@ -131,7 +131,7 @@ impl Instance {
 /// of a call cycle is repeated together with all functions that call back to it, until no result changes.
 #[derive(Debug, Default)]
 pub(in crate::frontend) struct Calls {
-    /// Each called by the one before.
+    /// The functions, each called by the one before.
     pub(in crate::frontend) open: Vec<Open>,
     /// Functions that were run in this pass; their types depend on a function of `open`.
     pub(in crate::frontend) walked: Vec<(Typed, usize)>,
@@ -149,7 +149,7 @@ pub(in crate::frontend) struct Compiled {
     /// `None` if it has errors.
     pub(in crate::frontend) func: Option<FuncId>,
     pub(in crate::frontend) returns: Ty,
-    /// One more result says whether the thread has ended.
+    /// Whether an additional result says if the thread has ended.
     pub(in crate::frontend) may_end_thread: bool,
     /// Its errors, to be reported wherever it is called.
     pub(in crate::frontend) errors: Vec<Diagnostic>,
@@ -160,7 +160,7 @@ pub(in crate::frontend) struct Compiled {
 pub(in crate::frontend) struct Lowering {
     pub(in crate::frontend) def: Arc<FunctionDef>,
     pub(in crate::frontend) args: Vec<Ty>,
-    /// Its id in the module, after a function that it calls has called it.
+    /// Its id in the module, if one of its callees has called it.
     pub(in crate::frontend) func: Option<FuncId>,
     pub(in crate::frontend) returns: Ty,
     pub(in crate::frontend) may_end_thread: bool,
@@ -171,7 +171,7 @@ pub(in crate::frontend) struct Lowering {
 pub(in crate::frontend) struct Returns {
     /// The inferred type; `None` in a dry run.
     pub(in crate::frontend) expected: Option<Ty>,
-    /// One more result says whether the thread has ended: so the typing found.
+    /// Whether an additional result says if the thread has ended, by the type inference.
     pub(in crate::frontend) may_end_thread: bool,
     /// The results of this run.
     pub(in crate::frontend) found: Vec<(Ty, Span)>,

@@ -2,17 +2,17 @@
 
 use crate::{frontend::object::Site, ir::LocalId};
 
-/// How far the iterators have come, and the variables that hold them.
+/// The positions of the iterators, and the variables that hold them.
 #[derive(Debug, Default)]
 pub(in crate::frontend) struct Iterators(Vec<(Site, LocalId, Option<String>)>);
 
 impl Iterators {
-    /// Notes the local that says how far the iterator of a call has come.
+    /// Adds the local with the position of the iterator of a call.
     pub(in crate::frontend) fn add(&mut self, site: Site, position: LocalId) {
         self.0.push((site, position, None));
     }
 
-    /// That local.
+    /// The local with the position of an iterator.
     pub(in crate::frontend) fn position(&self, site: &Site) -> Option<LocalId> {
         self.0.iter().find(|(known, ..)| known == site).map(|(_, position, _)| *position)
     }

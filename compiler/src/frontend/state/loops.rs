@@ -34,11 +34,11 @@ pub(in crate::frontend) struct LoopState {
 /// The loops of the function that is being lowered.
 #[derive(Debug, Default)]
 pub(in crate::frontend) struct Loops {
-    /// Those that are being lowered, outermost first.
+    /// The loops that are being lowered, outermost first.
     pub(in crate::frontend) open: Vec<LoopState>,
-    /// The types of all, as far as known.
+    /// The types of all loops that are known.
     pub(in crate::frontend) known: LoopTable,
-    /// Which items of the tuples that are unrolled around here the body is for, outermost first.
+    /// The indices of the current items of the enclosing unrolled loops, outermost first.
     pub(in crate::frontend) unrolled: Vec<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! Which exceptions a request wants to hear of.
+//! The exceptions that a request reports.
 
 use crate::request::{Entry, Options};
 
@@ -8,20 +8,20 @@ use crate::request::{Entry, Options};
 pub(in crate::frontend) struct Reports {
     /// Exceptions of `raise` and `assert`.
     pub(in crate::frontend) raises: bool,
-    /// Divisions by zero, and indices of tuples: Python's rules in place of NumPy's.
+    /// Divisions by zero, and indices of tuples: Python's rules instead of NumPy's.
     pub(in crate::frontend) python: bool,
-    /// Divisions of floats by zero are among them: fast ones give what they give.
+    /// Whether `python` includes divisions of floats; with `fastmath` it does not.
     pub(in crate::frontend) floats: bool,
     /// Indices of arrays.
     pub(in crate::frontend) bounds: bool,
-    /// Extents that do not fit each other: those of a launch always, since the test costs nothing beside the work.
+    /// Mismatches of extents; for launches always, since the test is cheap compared to the work.
     pub(in crate::frontend) shapes: bool,
 }
 
 impl Reports {
     pub(in crate::frontend) fn of(options: &Options) -> Self {
         if matches!(options.entry, Entry::Foreign(_)) {
-            // The foreign program that runs the code does not read the record.
+            // The foreign program that runs the code does not read the report.
             return Self::default();
         }
         let Options { exceptions, debug, boundscheck, fastmath, .. } = options;
@@ -29,8 +29,8 @@ impl Reports {
         Self { raises, python, floats, bounds: *boundscheck, shapes: true }
     }
 
-    /// Whether functions return that the exception that ended a thread is reported, and calls add themselves. If only
-    /// extents are reported, a report has no calls, so that code without these options does not pay for them.
+    /// Whether functions return that the exception which ended a thread is reported, so that calls are added to the
+    /// report. If only extents are reported, a report has no calls, so that code without these options has no overhead.
     pub(in crate::frontend) fn any(self) -> bool {
         self.raises || self.python || self.bounds
     }

@@ -7,13 +7,13 @@ use crate::request::FunctionDef;
 /// The function that a request compiles.
 #[derive(Debug, Default)]
 pub(in crate::frontend) struct Root {
-    /// Nothing before its lowering begins.
+    /// `None` before its lowering starts.
     pub(in crate::frontend) def: Option<Arc<FunctionDef>>,
     /// Its symbol in the code.
     pub(in crate::frontend) symbol: String,
-    /// It is a kernel, which nothing calls.
+    /// Whether it is a kernel, which no function calls.
     pub(in crate::frontend) is_kernel: bool,
-    /// The functions that were captured as numbers.
+    /// The functions that were captured by number.
     pub(in crate::frontend) numbered: BTreeMap<u32, Arc<FunctionDef>>,
 }
 

@@ -1,4 +1,4 @@
-//! The scopes of generators around what is being lowered.
+//! The scopes of the enclosing generators.
 
 use super::{env::Var, variables::Stored};
 

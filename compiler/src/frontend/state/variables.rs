@@ -30,9 +30,9 @@ pub(in crate::frontend) struct Variables {
 pub(in crate::frontend) struct Names {
     /// Names that the body binds.
     pub(in crate::frontend) assigned: BTreeSet<String>,
-    /// Names that the function binds: those, and its parameters.
+    /// The names that the function binds, including its parameters.
     pub(in crate::frontend) bound: BTreeSet<String>,
-    /// Variables that an assignment visited before gave a value.
+    /// The variables that an earlier assignment has assigned.
     pub(in crate::frontend) given: BTreeSet<String>,
     /// Names of the enclosing function that an inner function assigns: they are parameters of it, and it returns them
     /// after its result.

@@ -23,7 +23,7 @@ impl FnLowerer<'_> {
         self.hint = None;
         let plain = matches!(targets, [Expr { kind: ExprKind::Name(_), .. }]);
         if !plain {
-            // `a, b = b, a` and `i = a[i] = f(i)`: the value is complete before the first target changes.
+            // `a, b = b, a` and `i = a[i] = f(i)`: the value is evaluated before the first target changes.
             let own = self.with_own_texts(result, value.span);
             result = self.settle(own, value.span);
         }
@@ -121,7 +121,7 @@ impl FnLowerer<'_> {
                 fields.into_iter().map(|field| self.settle(field, span)).collect()
             }
             Value::Array(array) if array.ty.ndim > 0 => {
-                // As in Numba, the extent is not checked: nothing in a kernel checks bounds.
+                // As in Numba, the extent is not checked, since bounds are not checked in a kernel.
                 if let Some(Atom::Int(extent)) = array.shape.first()
                     && *extent != targets.len() as i64
                 {
@@ -166,7 +166,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// `a, *b, c = value`: what the other targets leave is a tuple.
+    /// `a, *b, c = value`: the values that the other targets leave over form a tuple.
     fn unpack_rest(&mut self, targets: &[Expr], star: usize, value: Value, at: Span, span: Span) {
         let settled = self.settle(value, span);
         let Some(items) = settled.as_tuple() else {
@@ -249,7 +249,7 @@ impl FnLowerer<'_> {
                 }
                 self.record_element(target.span, &left);
                 if left.ty().is_poison() {
-                    // The target's error is reported; the value may have errors of its own.
+                    // The error of the target is reported; the value is lowered for its own errors.
                     self.expr(value);
                     return;
                 }

@@ -16,22 +16,22 @@ use crate::{
     syntax::ast::{Expr, Stmt},
 };
 
-/// The most bodies of a loop over items of different types. LLVM takes some ten seconds for that many; its time is
-/// quadratic.
+/// The maximum number of bodies of a loop over items of different types. LLVM needs about ten seconds for this number;
+/// its time is quadratic.
 const MOST_BODIES: i64 = 2048;
 
 /// Up to this number of items of different types, a chain of tests selects the item; beyond it, a binary search.
 const MOST_IN_TURN: i64 = 16;
 
-/// A counted loop: where it starts, stops, and its step.
+/// A counted loop: its start, stop and step.
 struct Range {
     ty: Scalar,
     start: ExprId,
     stop: LocalId,
     step: Step,
-    /// The variable never goes below zero.
+    /// Whether the variable never becomes negative.
     nonneg: bool,
-    /// The variable could pass the end of its type in its last step, where the loop must end.
+    /// Whether the variable may overflow its type in the last step, so that the loop must end before it.
     may_overflow: bool,
 }
 
@@ -82,7 +82,7 @@ impl FnLowerer<'_> {
             | Value::Poison) => {
                 let value = self.settle(value, span);
                 if value.as_tuple().is_some_and(<[Value]>::is_empty) {
-                    // No iteration: the body has no types.
+                    // There are no iterations: the body has no types.
                     self.skipped(body);
                     return self.stmts(orelse);
                 }
@@ -112,7 +112,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// Lowers a body whose iterator was reported, for the errors in it.
+    /// Lowers the body after an error in its iterable, for the errors in it.
     fn poison_body(&mut self, target: &Expr, body: &[Stmt], span: Span) {
         self.loop_statement(
             span,
@@ -153,7 +153,7 @@ impl FnLowerer<'_> {
         Some(Range { ty, start, stop, step, nonneg, may_overflow })
     }
 
-    /// Whether the counter could pass the end of its type in its last step.
+    /// Whether the counter may overflow its type in its last step.
     fn may_overflow(ty: Scalar, stop: Option<i128>, step: Step) -> bool {
         let bits = ty.size_bytes() * 8;
         let (least, most) = if ty.is_signed_int() {
@@ -224,7 +224,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// Over what has a length and an item at each position.
+    /// A loop over a sequence with a length and an item at each position.
     fn for_positions(&mut self, target: &Expr, value: Value, body: &[Stmt], orelse: &[Stmt], span: Span) {
         let Some(length) = self.length(&value, span) else { return };
         let stop = self.use_atom(length, span);
@@ -285,8 +285,8 @@ impl FnLowerer<'_> {
         });
     }
 
-    /// The body for the item with the number `now`, which is one from `first` up to `end`: `if now == first: … else: …`,
-    /// and among many items `if now < middle: … else: …`, so that a choice among n is not n deep.
+    /// Selects the code of the item with the index `now`, among those from `first` up to `end`, by a chain of tests.
+    /// For many items, the tests form a binary search, so that their depth is logarithmic.
     fn turn_of_item(
         &mut self,
         target: &Expr,

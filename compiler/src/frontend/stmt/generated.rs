@@ -1,7 +1,7 @@
-//! Items of generators whose position is a run-time value: in `for` loops, and by `next` of one in a variable.
+//! Items of generators at run-time positions: in `for` loops, and by `next` of a generator in a variable.
 //!
-//! A local holds the generator's position. The code that takes an item selects among the iterations' code; the last
-//! case is that there is no item.
+//! A local holds the generator's position. The code that consumes an item selects among the iterations' code; the last
+//! case is that there is no further item.
 
 use weft_artifact::MAX_LEAVES;
 
@@ -90,7 +90,7 @@ impl FnLowerer<'_> {
         );
     }
 
-    /// `next(generator[, default])` of one that has come to a position.
+    /// `next(generator[, default])` of a generator at a run-time position.
     pub(in crate::frontend) fn next_generated(
         &mut self,
         value: Value,
@@ -154,13 +154,13 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// Lowers more code of an iteration.
+    /// Lowers further code of an iteration.
     fn go_on(&mut self, case: &mut Case, more: impl FnOnce(&mut Self)) {
         case.env = self.in_block(case.env.take(), more);
         case.block.extend(self.b.close());
     }
 
-    /// Has each turn put its item into locals of a type.
+    /// Stores the item of each iteration in locals of a common type.
     fn store_items(&mut self, cases: &mut [Case], ty: &Ty, span: Span) -> Vec<LocalId> {
         let locals: Vec<LocalId> = ty.parts().into_iter().map(|(_, part)| self.b.local("item", part)).collect();
         for case in cases {
@@ -203,8 +203,8 @@ impl FnLowerer<'_> {
         self.env = joined;
     }
 
-    /// Gives a generator's variable its generator: as it is where it is taken from in one place, else with a local that
-    /// says how far it has come.
+    /// The value that a generator's variable is assigned: the generator unchanged if there is one consumer, else with a
+    /// local for its position.
     pub(in crate::frontend) fn own_generator(&mut self, name: &str, value: Value, span: Span) -> Option<Value> {
         let site = site_of(&value)?.clone();
         let once = crate::syntax::is_read_once(&self.def.ast, name);

@@ -1,7 +1,6 @@
 //! `if test: … elif … else: …`
 //!
-//! A test that is known when the kernel is compiled (a captured constant, `is None`) leaves only one branch, which
-//! alone is typed.
+//! If a test is a compile-time constant (a captured constant, `is None`), only the taken branch is typed and lowered.
 
 use crate::{
     frontend::{
@@ -38,7 +37,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// `bound` are the variables that have types of their own where the test is true.
+    /// `bound` has the variables with a different type if the test is true.
     fn branch(
         &mut self,
         cond: Option<crate::ir::ExprId>,

@@ -1,4 +1,4 @@
-//! Statements: one file each.
+//! Statements: one file per kind.
 
 mod assign;
 mod r#for;
@@ -25,7 +25,7 @@ use crate::{
 };
 
 impl FnLowerer<'_> {
-    /// Lowers statements in order; what cannot be reached is not lowered.
+    /// Lowers statements in order; unreachable ones are skipped.
     pub(super) fn stmts(&mut self, stmts: &[Stmt]) {
         for (at, stmt) in stmts.iter().enumerate() {
             if self.env.is_none() || self.ends_unset(stmt) {
@@ -87,7 +87,7 @@ impl FnLowerer<'_> {
                 }
             }
             StmtKind::Nonlocal(names) => {
-                // The function's own parameters are what it takes from the functions around it.
+                // The names that the function can declare are its captured variables, which are its own parameters.
                 if let Some(name) = names.iter().find(|name| !self.names.writes.contains(*name)) {
                     let what = format!("assign to `{name}`, a variable of a function outside the kernel");
                     let help = "it is a constant in a kernel: return the value, and assign it where the function is \
@@ -102,8 +102,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// `del name`: from here on it has no value.
-    /// Reports a function that is a statement by itself: its call was meant.
+    /// Reports an expression statement that is only a function: a call was probably intended.
     fn check_called(&mut self, expr: &Expr, value: &Value) {
         let name = if let Value::Static(Static::Known(LibraryName::Row(row))) = value {
             shown_path(row.path)
@@ -119,6 +118,7 @@ impl FnLowerer<'_> {
         }
     }
 
+    /// `del name`: the name has no value from here on.
     fn delete(&mut self, target: &Expr) {
         match &target.kind {
             ExprKind::Name(name) => {
@@ -165,7 +165,7 @@ impl FnLowerer<'_> {
         self.report(Diagnostic::error(Code::UnsupportedStatement, first_line, message).help(help));
     }
 
-    /// The part of a span on its first line: a compound statement is not shown whole.
+    /// The part of a span on its first line: messages do not show a compound statement as a whole.
     pub(super) fn first_line(&self, span: Span) -> Span {
         let text = &self.def.source.text;
         let end = text

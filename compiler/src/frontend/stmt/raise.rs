@@ -35,7 +35,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// The exception of an assertion. The message is not evaluated unless it is reported.
+    /// The exception of an assertion. The message is evaluated only if it is reported.
     fn assertion(&mut self, message: Option<&Expr>) -> Exception {
         let class = Exception { class: "builtins.AssertionError".to_owned(), args: None };
         let Some(message) = message.filter(|_| self.reports().raises) else { return class };
@@ -56,14 +56,14 @@ impl FnLowerer<'_> {
                 self.report(diagnostic.help("name the exception to raise: a kernel catches none"));
                 None
             }
-            // A value that is no exception, whatever its parts are.
+            // A value that is not an exception, whatever its parts are.
             Some(value) if is_plain(value) => {
                 let diagnostic =
                     Diagnostic::error(Code::BadOperand, value.span, "the raised value is not an exception");
                 self.report(diagnostic.help("raise an exception class, or an instance of one"));
                 None
             }
-            // It is not reported, so its arguments are not evaluated.
+            // Its arguments are not evaluated, because it is not reported.
             Some(_) if !self.reports().raises => Some(Exception { class: String::new(), args: None }),
             Some(value) => {
                 let raised = self.expr_or_none(value);
@@ -79,14 +79,14 @@ impl FnLowerer<'_> {
         if let Some(exception) = exception {
             self.end_thread(exception, span);
         } else {
-            // In a dry run, a value that is undefined now may be defined in the next.
+            // In a dry run, a value that is undefined in this pass may be defined in the next one.
             self.end_thread(Exception { class: String::new(), args: Some(vec![FaultArg::None]) }, span);
         }
         self.env = None;
     }
 }
 
-/// Whether an expression is a number, a text or a container that is written there.
+/// Whether an expression is a literal number, string or container.
 fn is_plain(value: &Expr) -> bool {
     let is_container = matches!(value.kind, ExprKind::Tuple(_) | ExprKind::List(_) | ExprKind::Compare { .. });
     is_container || matches!(&value.kind, ExprKind::Constant(constant) if *constant != Constant::None)

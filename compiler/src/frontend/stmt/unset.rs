@@ -1,8 +1,8 @@
-//! Reads of variables on a path that gives them no value, where another path does, taken or not.
+//! Reads of variables on a path that does not assign them, while another path does.
 //!
-//! Python raises `UnboundLocalError` there, if the path is ever taken; Numba warns. In a kernel the thread ends, as it does
-//! where an assertion fails. It is an error (E0204) if no assignment comes before, and where only a part of an
-//! expression reads the variable (`a if c else b`).
+//! Python raises `UnboundLocalError` if the path is taken; Numba warns. In a kernel the thread ends, as for a failed
+//! assertion. It is an error (E0204) if no assignment precedes the read, and if only a part of an expression reads the
+//! variable (`a if c else b`).
 
 use crate::{
     diagnostic::Diagnostic,
@@ -19,12 +19,12 @@ use crate::{
 };
 
 impl FnLowerer<'_> {
-    /// Statements that no thread comes to are not lowered; what they assign is not an oversight where it is read.
+    /// Records the variables that unreachable statements assign, so that reads of them are not reported as mistakes.
     pub(super) fn skipped(&mut self, stmts: &[Stmt]) {
         self.names.given.extend(bound_names(stmts));
     }
 
-    /// Ends the thread before a statement that surely reads such a variable; whether it does.
+    /// Ends the thread before a statement that certainly reads such a variable; returns whether it does.
     pub(super) fn ends_unset(&mut self, stmt: &Stmt) -> bool {
         let Some(env) = &self.env else { return false };
         let unset = |name: &str| self.names.given.contains(name) && !env.contains_key(name);
@@ -41,7 +41,7 @@ impl FnLowerer<'_> {
     }
 }
 
-/// The names that a statement reads before anything in it decides, up to the first `:=`. Gives whether there is none.
+/// The names that a statement certainly reads, up to the first `:=`. Returns whether there is no `:=`.
 fn own_reads<'s>(stmt: &'s StmtKind, out: &mut Vec<(&'s str, Span)>) -> bool {
     match stmt {
         StmtKind::Assign { targets, value } => reads(value, out) && targets.iter().all(|target| stored(target, out)),
@@ -64,7 +64,7 @@ fn own_reads<'s>(stmt: &'s StmtKind, out: &mut Vec<(&'s str, Span)>) -> bool {
     }
 }
 
-/// The names that an assignment's target reads: none where it is a name.
+/// The names that an assignment's target reads: none for a name.
 fn stored<'s>(target: &'s Expr, out: &mut Vec<(&'s str, Span)>) -> bool {
     if matches!(target.kind, ExprKind::Name(_)) {
         return true;
@@ -76,7 +76,7 @@ fn stored<'s>(target: &'s Expr, out: &mut Vec<(&'s str, Span)>) -> bool {
 fn reads<'s>(expr: &'s Expr, out: &mut Vec<(&'s str, Span)>) -> bool {
     match &expr.kind {
         ExprKind::Name(name) => out.push((name, expr.span)),
-        // The first of them is always evaluated.
+        // The first operand is always evaluated.
         ExprKind::IfExp { .. } | ExprKind::Bool { .. } | ExprKind::Compare { .. } => {
             return expr.children().first().is_none_or(|first| reads(first, out)) && !binds(expr);
         }

@@ -1,4 +1,4 @@
-//! `while test: … else: …`, and what all loops share: the types at the head and at the exit.
+//! `while test: … else: …`, and the code that all loops share: the types at the head and at the exit.
 
 use crate::{
     frontend::{
@@ -36,7 +36,7 @@ impl FnLowerer<'_> {
         );
     }
 
-    /// `if !cond: leave the loop as exhausted`; `narrowings` hold then.
+    /// Emits `if !cond`: exit the loop as exhausted, with `narrowings` applied.
     pub(super) fn leave_unless(
         &mut self,
         cond: crate::ir::ExprId,
@@ -140,7 +140,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// The `else` of a loop, from the exhaustion exit: run when the loop was not left by `break`.
+    /// The `else` of a loop, at its exhaustion exit: it runs if the loop did not exit by `break`.
     fn else_branch(&mut self, flag: LocalId, end_of_turns: Env, orelse: &[Stmt], span: Span) {
         let left = self.env.take();
         if left.is_none() {
