@@ -21,7 +21,7 @@ pub enum Compound {
     Vector(Vector),
     /// A string of a fixed length, like NumPy's.
     Chars(Chars),
-    /// A `datetime64` or a `timedelta64`: a signed count of units. The lowest value is NaT.
+    /// A `datetime64` or a `timedelta64`: a signed count of units. The lowest value is `NaT`.
     Time(Time),
 }
 

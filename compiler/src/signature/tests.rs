@@ -1,4 +1,4 @@
-//! What signatures and types are read as, and where what is wrong with them is.
+//! Signatures and types are read, and errors have the right locations.
 
 use super::*;
 
