@@ -1,7 +1,8 @@
-//! The edges of a recorded graph: nodes of one stream run in order, and events order nodes of different streams.
+//! The dependency edges of a recorded graph. Nodes of one stream run in order, and events order nodes of different
+//! streams.
 //!
 //! The default stream is CUDA's legacy one: its nodes run after everything recorded before, and all later nodes run
-//! after them. (CUDA driver API, "Stream synchronization behavior".) Here that holds for every other stream, also for
+//! after them. (CUDA driver API, "Stream synchronization behavior".) Here this holds for every other stream, including
 //! non-blocking streams of other libraries.
 
 use std::collections::BTreeMap;
@@ -13,17 +14,16 @@ const DEFAULT: u64 = 0;
 #[derive(Debug, Default)]
 pub struct Edges {
     n_steps: usize,
-    /// The predecessors that the default stream's last node, or its last event, sets for streams that were not used
-    /// since.
+    /// The predecessors for streams that were not used since the default stream's last node or event.
     base: Vec<usize>,
-    /// The same for each stream that was used since. All of them run after `base`.
+    /// The predecessors for each stream that was used since. All of these run after `base`.
     streams: BTreeMap<u64, Vec<usize>>,
     /// The predecessors of each event.
     events: BTreeMap<usize, Vec<usize>>,
 }
 
 impl Edges {
-    /// Adds a node to a stream, and returns its direct predecessors: each once, ascending.
+    /// Adds a node to a stream. Returns its direct predecessors without duplicates, in ascending order.
     pub fn step(&mut self, stream: u64) -> Vec<usize> {
         let behind = self.last(stream);
         self.set(stream, vec![self.n_steps]);
@@ -35,11 +35,11 @@ impl Edges {
     pub fn record(&mut self, event: usize, stream: u64) {
         let last = self.last(stream);
         self.events.insert(event, last.clone());
-        // In the default stream it waits for all others, and they for it.
+        // An event in the default stream synchronizes with all other streams in both directions.
         self.set(stream, last);
     }
 
-    /// Orders the later nodes of a stream after an event; `false` if that was not recorded.
+    /// Orders the later nodes of a stream after an event. Returns `false` if the event was not recorded.
     pub fn wait(&mut self, event: usize, stream: u64) -> bool {
         let Some(recorded) = self.events.get(&event) else { return false };
         let both = merged([recorded, &self.last(stream)]);
@@ -111,7 +111,7 @@ mod tests {
         assert!(edges.wait(1, 6));
         assert_eq!(edges.step(6), [0, 2]);
         assert_eq!(edges.step(7), []);
-        // Recorded again: the earlier record is replaced.
+        // Recording the event again replaces the earlier record.
         edges.record(1, 7);
         assert!(edges.wait(1, 8));
         assert_eq!(edges.step(8), [4]);
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(edges.step(7), [0, 1]);
     }
 
-    /// Whatever is recorded: CUDA's rules, held against every pair of steps.
+    /// Checks CUDA's ordering rules for every pair of nodes in random recordings.
     #[test]
     fn all_that_cuda_orders_is_ordered() {
         let mut seed = 1_u64;
@@ -162,7 +162,7 @@ mod tests {
                     assert!(!edges.wait(event, stream));
                     continue;
                 }
-                // A call in the default stream runs after all streams, and they run after it.
+                // A node or event in the default stream runs after all streams, and they run after it.
                 if stream == DEFAULT {
                     let all = streams.clone();
                     for each in &all {

@@ -1,8 +1,9 @@
 //! Progress display of long work: a line on the terminal that vanishes when the work is done.
 //!
 //! [`set_up`] sets what is shown and where. Work then creates a [`Progress`] and updates it regularly: no thread is
-//! needed, and nothing is drawn before some time has passed. Concurrent work has a line each. If progress is requested
-//! without a terminal, two lines of text are printed: that the work takes long, and how long it took.
+//! needed, and nothing is drawn before a threshold of time. Concurrent work has one line each. If progress is requested
+//! without a terminal, two lines of text are printed: one when the work exceeds the threshold, and one with its
+//! duration at the end.
 
 use std::{
     ops::Range,
@@ -22,17 +23,17 @@ use crate::{error::Error, rows::Rows, settings::ProgressChoice};
 pub struct ProgressOutput {
     /// The requested mode.
     pub choice: ProgressChoice,
-    /// Whether the standard error is a terminal now. Called when there is something to show.
+    /// Whether standard error is a terminal now. Called only when there is something to show.
     pub is_terminal: fn() -> bool,
-    /// Writes a line of text, with its end, where there is no terminal.
+    /// Writes a line of text, including its line feed, where there is no terminal.
     pub write: fn(&str),
 }
 
 static OUTPUT: OnceLock<ProgressOutput> = OnceLock::new();
 
-/// So long a compilation takes before it is shown, in milliseconds.
+/// The threshold of time before work is shown, in milliseconds.
 static AFTER_MS: AtomicU64 = AtomicU64::new(2000);
-/// So large are copies that are shown, in bytes.
+/// The minimum size of copies that are shown, in bytes.
 static FROM_BYTES: AtomicU64 = AtomicU64::new(1 << 30);
 
 /// The piece size of a copy that is shown and whose executor copies in one piece.
@@ -60,7 +61,7 @@ pub struct Progress {
     shown: Display,
 }
 
-/// How much there is to do.
+/// The amount of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Unknown,
@@ -75,11 +76,11 @@ enum End {
 enum Display {
     /// Nothing yet.
     NotYet,
-    /// Nothing: there is no output to draw on.
+    /// Never shown: there is no output to draw on.
     Never,
-    /// A line that is drawn anew.
+    /// A line on the terminal that is redrawn.
     Line(ProgressBar),
-    /// A line of text, and another one at the end.
+    /// A line of text. Another one follows at the end.
     Text,
 }
 
@@ -90,7 +91,7 @@ fn lines() -> &'static MultiProgress {
 }
 
 impl Progress {
-    /// Work without a known end, such as `compiling saxpy(float32)`, if progress may be wanted.
+    /// Work of unknown amount, such as `compiling saxpy(float32)`. `None` if progress is off.
     pub fn of_work(what: impl FnOnce() -> String) -> Option<Self> {
         let output = *OUTPUT.get()?;
         match output.choice {
@@ -101,15 +102,14 @@ impl Progress {
         }
     }
 
-    /// A launch of `blocks` blocks, such as `sanitizing saxpy`, if progress may be requested.
+    /// A launch of `blocks` blocks, such as `sanitizing saxpy`. `None` if progress is off.
     pub fn of_blocks(what: impl FnOnce() -> String, blocks: u64) -> Option<Self> {
         let mut progress = Self::of_work(what)?;
         progress.end = End::Blocks(blocks);
         Some(progress)
     }
 
-    /// A copy of `bytes` bytes, such as `copying from host to device`, if it is large and progress of copies is
-    /// requested.
+    /// A copy of `bytes` bytes, such as `copying from host to device`. `None` if the copy is small or progress is off.
     pub fn of_copy(what: &str, bytes: u64) -> Option<Self> {
         if bytes < FROM_BYTES.load(Ordering::Relaxed) {
             return None;
@@ -125,7 +125,7 @@ impl Progress {
         Self { output, what, end, start: Instant::now(), after, shown: Display::NotYet }
     }
 
-    /// To be called often, with the current stage of the work.
+    /// Updates the display. Called often, with the current stage of the work.
     pub fn look(&mut self, detail: &str) {
         if matches!(self.shown, Display::NotYet) && self.start.elapsed() >= self.after {
             self.shown = self.appear(detail);
@@ -136,7 +136,7 @@ impl Progress {
         }
     }
 
-    /// To be called with how many bytes of a copy are done.
+    /// Updates the display with the number of bytes copied.
     pub fn done(&mut self, bytes: u64) {
         self.look("");
         if let Display::Line(bar) = &self.shown {
@@ -144,7 +144,7 @@ impl Progress {
         }
     }
 
-    /// To be called often, with how many blocks of a launch are done.
+    /// Updates the display with the number of finished blocks of a launch. Called often.
     pub fn done_blocks(&mut self, blocks: u64) {
         if self.start.elapsed() < self.after {
             return;
@@ -178,7 +178,7 @@ impl Progress {
         }
     }
 
-    /// `compiling saxpy(float32): LLVM's passes, 3 s`.
+    /// The displayed text, such as `compiling saxpy(float32): LLVM's passes, 3 s`.
     fn told(&self, detail: &str) -> String {
         let Self { what, start, .. } = self;
         match self.end {
@@ -208,7 +208,7 @@ fn style(end: End) -> ProgressStyle {
     let template = match end {
         End::Bytes(_) => "{spinner} weft: {msg} {bar:24} {percent:>3} % {bytes_per_sec}",
         End::Blocks(_) => "{spinner} weft: {msg} {bar:24} {percent:>3} %",
-        // Cut off where the terminal ends.
+        // `wide_msg` truncates the text at the width of the terminal.
         End::Unknown => "{spinner} weft: {wide_msg}",
     };
     ProgressStyle::with_template(template).expect("the braces are in pairs and the keys are the library's")

@@ -1,4 +1,4 @@
-//! The CPU executor as a device: attributes, memory, streams, events, loading.
+//! The CPU executor as a device: attributes, memory, streams, events and module loading.
 
 mod support;
 

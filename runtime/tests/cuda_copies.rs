@@ -1,5 +1,5 @@
-//! Copies between the host and a GPU, over the driver made of C: large ones by several threads through page-locked buffers, small
-//! ones together. The driver makes copies of page-locked memory as late as a GPU might.
+//! Copies between the host and a GPU, with the fake driver: several threads copy large arrays through page-locked
+//! buffers, and small arrays are packed. The fake driver delays copies of page-locked memory as long as a GPU may.
 
 mod support;
 
@@ -12,7 +12,7 @@ use support::{
 use weft_runtime::{Executor, Settings, Stream, cuda};
 
 const MIB: usize = 1 << 20;
-/// The bytes that amortize locking pages.
+/// The number of copied bytes that amortizes locking pages.
 const MUCH: usize = 256 * MIB;
 
 fn bytes(n: usize, seed: usize) -> Vec<u8> {
@@ -28,7 +28,7 @@ fn count(calls: &[String], name: &str) -> usize {
     calls.iter().filter(|call| *call == name).count()
 }
 
-/// Has lanes made at the next large copy, if there are threads.
+/// Makes the next large copy create page-locked buffers, if there are copy threads.
 fn copy_much(device: &Arc<dyn Executor>) {
     let (buffer, source) = (device.allocate(4 * MIB as u64, None).expect("there is memory"), vec![1; 4 * MIB]);
     for _ in 0..MUCH / (4 * MIB) {
@@ -36,7 +36,7 @@ fn copy_much(device: &Arc<dyn Executor>) {
     }
 }
 
-/// There and back; what the host's memory has after the call does not matter.
+/// Checks a copy to the device and back. The source is overwritten after the first copy.
 fn check_round_trip(device: &Arc<dyn Executor>, n: usize, skip: usize, stream: Option<&dyn Stream>) {
     let mut source = bytes(n + skip, n);
     let expected = source[skip..].to_vec();
@@ -57,7 +57,7 @@ fn threads_share_large_copies() {
         let device = device_with(3);
         let own = device.new_stream().expect("streams are to be had");
         let theirs = device.external_stream(0x5550).expect("any handle goes");
-        // At first the driver copies: locking pages takes longer.
+        // The first copies use the driver, because locking pages takes longer.
         let calls = traced(|| check_round_trip(&device, 8 * MIB, 0, None));
         assert_eq!((count(&calls, "cuMemcpyHtoD_v2"), count(&calls, "cuMemHostAlloc")), (1, 0), "{calls:?}");
         copy_much(&device);
@@ -71,9 +71,9 @@ fn threads_share_large_copies() {
                 locked += count(&calls, "cuMemHostAlloc");
             }
         }
-        // A thread has two buffers, and keeps them; the first large copy has made some already.
+        // Each thread allocates two buffers once. The first large copy has allocated some of them already.
         assert!(locked <= 6, "{locked}");
-        // A stream of someone else's may be captured; small copies, and memory that is page-locked, need no help.
+        // A stream of another library may be in capture mode, and small copies are fast: these use the driver.
         let calls = traced(|| check_round_trip(&device, 9 * MIB, 0, Some(&*theirs)));
         assert_eq!(count(&calls, "cuEventRecord"), 0, "{calls:?}");
         let calls = traced(|| check_round_trip(&device, 4 * MIB - 1, 0, None));
@@ -134,7 +134,8 @@ fn without_page_locked_memory_the_driver_copies() {
         assert!(back == source);
         assert!(count(&calls, "cuMemHostAlloc") > 0, "{calls:?}");
         assert_eq!((count(&calls, "cuMemcpyHtoDAsync_v2"), count(&calls, "cuMemcpyDtoH_v2")), (0, 1), "{calls:?}");
-        // A thread that fails to allocate its second buffer or both: a thread with two buffers does the copy.
+        // A thread that fails to allocate one or both of its buffers takes no part. A thread with two buffers does the
+        // copy.
         for first in 1..8 {
             fail_allocations(first, 1);
             check_round_trip(&device, 9 * MIB, 3, None);
@@ -193,7 +194,7 @@ fn small_parts_travel_together() {
             }
             let mut backs: Vec<_> = sizes.iter().map(|n| vec![0xEE; *n]).collect();
             let calls = traced(|| {
-                // The first is not copied.
+                // The first array is not copied back.
                 let parts = places.iter().zip(&mut backs).skip(1);
                 let mut parts: Vec<_> = parts.map(|(at, part)| (*at, &mut part[..])).collect();
                 device.copy_parts_to_host(&mut parts, buffer.address(), stream).expect("copies");
@@ -209,7 +210,7 @@ fn small_parts_travel_together() {
         let parts = [(0, &large[..]), (MIB as u64, &large[..])];
         let calls = traced(|| device.copy_parts_to_device(buffer.address(), &parts, None).expect("copies"));
         assert_eq!(count(&calls, "cuMemcpyHtoD_v2"), 2, "{calls:?}");
-        // Without page-locked memory they do, too.
+        // Without page-locked memory, small arrays are copied one by one.
         let fresh = device_with(3);
         let parts = [(0, &large[..8]), (8, &large[..8])];
         fresh.copy_parts_to_device(buffer.address(), &parts, None).expect("copies");

@@ -18,7 +18,7 @@ use support::{
 use weft_artifact::{Artifact, Fault, FaultArg, Faults, Kernel, Numbers, SourceLocation};
 use weft_runtime::{ErrorKind, Executor, LoadedKernel, Stream};
 
-/// A kernel `raises` whose faults are two, and that was called from one location.
+/// A kernel `raises` with two possible faults and one call site.
 fn raises(at_launch: bool) -> Artifact {
     let location = |line| SourceLocation { file: "k.py".into(), line, function: "f".into() };
     let fault = |class: &str, args, numbers| Fault { class: class.into(), args, numbers, location: location(2) };
@@ -49,7 +49,7 @@ fn a_fault_is_told_at_a_wait_once_and_a_launch_makes_no_call_more() {
             assert_eq!((raised.thread, raised.block), ([3, 0, 0], [0, 2, 0]));
             assert_eq!(raised.message().as_deref(), Some("index -5 is out of bounds for axis 1 with size 4"));
             assert_eq!(raised.calls.iter().map(|location| location.line).collect::<Vec<_>>(), [9]);
-            // It was reported, and the check for the next fault takes no call.
+            // The error is reported once, and the check for another one makes no driver call.
             let calls = traced(|| device.synchronize().expect("there is no other"));
             assert_eq!(calls, ["cuCtxGetCurrent", "cuCtxSynchronize"]);
         }
@@ -142,7 +142,7 @@ fn a_fault_is_told_to_one_of_several_who_wait() {
     });
 }
 
-/// The fake driver aborts the process when a word of an unloaded module is written.
+/// The fake driver aborts the process if a variable of an unloaded module is written.
 #[test]
 fn a_module_is_not_unloaded_while_its_fault_is_told() {
     with_driver("a_module_is_not_unloaded_while_its_fault_is_told", &[("FAKE_SLOW", "300")], || {

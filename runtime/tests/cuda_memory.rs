@@ -1,5 +1,5 @@
-//! Allocation and release of device memory, with the fake driver in C: the cache of freed memory, failing allocations,
-//! memory of other allocators, other processes and other devices.
+//! Allocation and release of device memory, with the fake driver: the cache of freed memory, failing allocations, and
+//! memory of other allocators, processes and devices.
 
 mod support;
 
@@ -33,7 +33,7 @@ fn free_bytes(device: &Arc<dyn Executor>) -> u64 {
     device.memory_info().expect("it tells").0
 }
 
-/// Launches a kernel that writes the buffer, and says so where it must be said.
+/// Launches a kernel that writes the buffer, and records the use if it is in another stream than the buffer's.
 fn launch(
     device: &Arc<dyn Executor>,
     kernel: &dyn LoadedKernel,
@@ -66,11 +66,12 @@ fn memory_that_one_stream_used_costs_no_call_the_next_time() {
             }
         });
         assert_eq!(calls, [""; 0]);
-        // Other streams and sizes have blocks of their own, and so has a second allocation.
+        // Other streams and sizes have separate blocks, and so has a second live allocation.
         let others = [(MIB, Some(&own)), (MIB / 2, None), (2 * MIB, None), (MIB, None), (MIB, None)];
         let held: Vec<_> = others.map(|(bytes, stream)| allocate(&device, bytes, stream)).into_iter().collect();
         assert_eq!(held.iter().filter(|other| other.address() == address).count(), 1);
-        // Handles of someone else's come back for other streams, and thread 2's default stream is not thread 1's.
+        // Handles of other libraries may be reused for other streams, and the per-thread default stream differs between
+        // threads. Their memory is not cached.
         for handle in [0x5550, 2] {
             let theirs = device.external_stream(handle).expect("any handle goes");
             drop(allocate(&device, MIB, Some(&theirs)));
@@ -89,7 +90,7 @@ fn blocks_go_before_their_stream() {
         let held = [MIB, MIB, 512].map(|bytes| allocate(&device, bytes, Some(&own)));
         drop(allocate(&device, MIB, None));
         let calls = traced(|| {
-            // The last buffer holds the stream.
+            // The last buffer keeps the stream alive.
             drop(own);
             drop(held);
         });
@@ -152,7 +153,7 @@ fn no_more_is_kept_than_a_setting_says() {
         assert_eq!(freed(&[MIB; 4], Some(3 * MIB)), 3);
         assert_eq!(freed(&[MIB, 4 * MIB], Some(3 * MIB)), 1);
         assert_eq!(freed(&[MIB, 1], Some(0)), 2);
-        // A sixteenth of a gibibyte, and nothing that is as large.
+        // The cache holds at most 1/16 of the device's 1 GiB, and no block of that size or more.
         assert_eq!(freed(&[16 * MIB; 4], None), 0);
         assert_eq!(freed(&[16 * MIB; 5], None), 4);
         assert_eq!(freed(&[65 * MIB], None), 1);
@@ -170,13 +171,13 @@ fn what_is_kept_is_free() {
         assert_eq!(free_bytes(&device), before);
         device.free_pending().expect("waits");
         assert_eq!(free_bytes(&device), before);
-        // And who needs all of it gets it.
+        // An allocation can use all of this memory.
         drop((allocate(&device, MIB, None), allocate(&device, 2 * MIB, Some(&stream(&device)))));
         drop(allocate(&device, before, None));
     });
 }
 
-/// The driver ends the process if memory goes, or is given out, while work that used it may go on.
+/// The fake driver aborts the process if memory is freed or reused while earlier work may still use it.
 #[test]
 fn buffers_of_several_streams_in_every_order() {
     with_driver("buffers_of_several_streams_in_every_order", &[("FAKE_BUSY", "1")], || {
@@ -187,7 +188,7 @@ fn buffers_of_several_streams_in_every_order() {
             let pairs: Vec<_> = (0..9).map(|i| (&streams[i / 3], &streams[i % 3])).collect();
             for sequence in 0..9_usize.pow(3) * 8 {
                 if sequence % 5 == 0 {
-                    // Memory that waits for its uses is allocated again.
+                    // Memory that waits for the end of its uses is then allocated again.
                     device.synchronize().expect("waits");
                 }
                 let mut held = Vec::new();
@@ -197,7 +198,7 @@ fn buffers_of_several_streams_in_every_order() {
                     launch(&device, &*new, &buffer, own.as_ref());
                     launch(&device, &*sum, &buffer, other.as_ref());
                     held.push(buffer);
-                    // The oldest or the newest is freed; before the last round one of them may remain.
+                    // The oldest or the newest buffer is freed. Before the last iteration, one of them may remain.
                     let oldest = sequence >> step & 1 == 1;
                     if step > 0 || oldest {
                         drop(held.remove(if oldest { 0 } else { held.len() - 1 }));
@@ -208,7 +209,7 @@ fn buffers_of_several_streams_in_every_order() {
     });
 }
 
-/// Allocates in every way there is, and gives the errors.
+/// Allocates in all ways, and returns the errors.
 fn allocations(device: &Arc<dyn Executor>) -> Vec<Error> {
     let (sum, own) = (kernel(device, "sum1", 1), stream(device));
     let mut held = Vec::new();
@@ -253,7 +254,7 @@ fn out_of_memory_at_every_allocation_in_turn() {
                 let calls = traced(|| assert_eq!(allocations(&device), [], "{at}"));
                 let tried = count(&calls) as i32;
                 device.free_pending().expect("waits");
-                // Twice: it is the one allocation that fails, and nothing is lost.
+                // Two failures: only this allocation fails, and no memory leaks.
                 fail_allocations(at, 2);
                 let errors = allocations(&device);
                 fail_allocations(0, 0);
@@ -351,7 +352,7 @@ fn memory_of_an_allocator_goes_back_behind_the_work_that_uses_it() {
             launch(&device, &*sum, &held, used);
             drop(held);
             assert_eq!((n_live(), device.n_pending()), (1, 1), "{used:?}");
-            // It is the next allocation that finds the work done.
+            // The next allocation detects that the work is done.
             device.synchronize().expect("waits");
             assert_eq!(n_live(), 1);
             drop(allocate(&device, 8, None));
@@ -364,7 +365,7 @@ fn memory_of_an_allocator_goes_back_behind_the_work_that_uses_it() {
         device.free_pending().expect("waits");
         assert_eq!((n_live(), device.n_pending()), (0, 0));
         assert_eq!(*giver.sizes.lock().expect("no test panics with it"), [100, 64, 8, 64, 8, 64, 8, 64, 8, 64]);
-        // Each buffer goes where it came from.
+        // Each buffer returns to its own allocator.
         device.set_allocator(None);
         assert!(traced(|| drop(allocate(&device, 70 * MIB, None))).contains(&"cuMemFreeAsync".to_owned()));
         drop(of_weft);
@@ -388,7 +389,7 @@ fn memory_of_an_allocator_in_the_default_stream_of_another_thread() {
             });
             made.join().expect("it does not panic")
         });
-        // Only its own thread can name that stream: all work is waited for.
+        // Other threads cannot name that stream, so all work is waited for.
         drop(held);
         assert_eq!((giver.n_live.load(Ordering::Relaxed), device.n_pending()), (0, 0));
     });
@@ -431,13 +432,13 @@ fn memory_for_other_processes() {
             assert_eq!(base, held.address());
             let shared = plain.share(held.address() + 60).expect("it can be shared");
             assert_eq!((shared.base, shared.bytes), (base, bytes));
-            // The process that made it does not open it.
+            // The exporting process cannot open its own memory.
             assert_eq!(expect_error(plain.open_shared(&shared.handle, 64)).driver_code, Some(201));
-            // Others may use it: it is not given out here again.
+            // Other processes may still use the memory, so it is not reused.
             let calls = traced(|| drop(held));
             assert_eq!(calls, ["cuCtxGetCurrent", "cuCtxSynchronize", "cuMemFree_v2"]);
         }
-        // Memory that was not shared is cached without a pool, too.
+        // Without a pool, unshared memory is cached too.
         let held = allocate(&plain, 64, None);
         assert_eq!(traced(|| drop(held)), [""; 0]);
     });
@@ -453,7 +454,7 @@ fn memory_of_other_devices() {
         assert_eq!(reached, [false, true]);
         assert_eq!(expect_error(device.can_access_peer(7)).kind, ErrorKind::Value);
         let calls = traced(|| device.enable_peer_access(1).expect("it is reached"));
-        // Memory of the other device's pool is let reach by this device.
+        // This device gets access to the memory pool of the other device.
         assert!(calls.contains(&"cuMemPoolSetAccess 1 0".to_owned()), "{calls:?}");
         assert_eq!(expect_error(device.enable_peer_access(1)).driver_code, Some(704));
     });

@@ -1,4 +1,4 @@
-//! Kernels' output on a GPU, with the fake driver in C.
+//! Output of kernels on a GPU, with the fake driver.
 
 mod support;
 
@@ -28,17 +28,17 @@ fn written() -> String {
     String::from_utf8(text).expect("kernels print letters")
 }
 
-/// A line for each of `count` calls.
+/// The expected output of `count` calls.
 fn lines(count: u64) -> String {
     (0..count).map(|i| i.to_string() + " says hello to a host of letters\n").collect()
 }
 
-/// The kernel `prints`, loaded: it prints as often as its only slot says.
+/// Loads the kernel `prints`, which prints as often as its only slot says.
 fn prints(device: &Arc<dyn Executor>) -> Arc<dyn LoadedKernel> {
     named_kernel(device, "prints")
 }
 
-/// A kernel that prints so, loaded.
+/// Loads the printing kernel with this name.
 fn named_kernel(device: &Arc<dyn Executor>, symbol: &str) -> Arc<dyn LoadedKernel> {
     set_output(keep);
     let kernel = Kernel { prints: true, ..named(symbol, 1) };
@@ -83,7 +83,7 @@ fn the_ring_goes_round() {
     with_driver("the_ring_goes_round", &[], || {
         let device = device();
         let kernel = prints(&device);
-        // More than ten times its room, in pieces whose ends are anywhere.
+        // The output exceeds ten times the ring's size, and records wrap around at various positions.
         for count in 30_000..30_020 {
             launch(&*kernel, count);
             device.synchronize().expect("it is done");

@@ -1,4 +1,4 @@
-//! Where libdevice is found, and what counts as one.
+//! The search for libdevice, and the validation of its file.
 
 use std::{
     fs,
@@ -9,7 +9,7 @@ use weft_runtime::{ErrorKind, FileChoice, Libdevice, Settings};
 
 const BITCODE: &[u8] = b"BC\xC0\xDE and more";
 
-/// A folder of this test's own, empty.
+/// An empty folder for one test.
 fn folder(test: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("libdevice").join(test);
     if folder.exists() {
@@ -49,7 +49,7 @@ fn the_order_is_cuda_home_cuda_path_packages() {
         assert_eq!(found.bytes().map(|bytes| bytes.map(|bytes| bytes.to_vec())), Ok(Some(BITCODE.to_vec())));
         found.path().map(Path::to_path_buf)
     };
-    // From the last place to the first: each new one wins.
+    // In increasing order of precedence: each new file is preferred over the earlier ones.
     for (folder, below) in [
         (&site, "triton/backends/nvidia/lib"),
         (&site, "nvidia/cuda_nvcc/nvvm/libdevice"),

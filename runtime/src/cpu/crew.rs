@@ -1,10 +1,10 @@
 //! The worker threads of a process: how they join a launch, leave it, and wait for the next.
 //!
 //! - One launch at a time uses the threads; others wait.
-//! - A launch publishes one word that all threads poll. A thread that works for it stores that in a word of its own,
-//!   which the caller polls in the end: no word has several concurrent writers.
-//! - A thread without work polls for a moment, since launches often follow one another, and then sleeps. A launch that
-//!   finds polling threads wakes no others for them.
+//! - A launch publishes one call word that all threads poll. A thread that works for it stores that value in its own
+//!   slot, which the caller polls at the end. No word has several concurrent writers.
+//! - A thread without work polls for a short time, because launches often follow one another, and then sleeps. A launch
+//!   that finds polling threads does not wake sleeping ones.
 #![expect(unsafe_code, reason = "shares a launch on the caller's stack with other threads")]
 
 use std::{
@@ -27,15 +27,16 @@ use super::{
     pool::{Blocks, Work},
 };
 
-/// The time that a thread polls for the next launch before it sleeps, and a caller for the end of its own: longer than
-/// the interval between two launches in a Python loop, and than waking a thread takes.
+/// The time that a thread polls for the next launch before it sleeps, and that a caller polls for the end of its
+/// launch. It is longer than the interval between two launches in a Python loop, and longer than waking a thread takes.
 const LOOKING: Duration = Duration::from_micros(200);
 /// The number of polls between two reads of the clock.
 const LOOKS: u32 = 50;
-/// Stack of a thread, as large as a main thread's. Memory is only taken as it is used.
+/// The stack size of a thread, equal to the usual size for a main thread. The system commits memory only on first
+/// access.
 const STACK_BYTES: usize = 8 << 20;
 
-/// A launch as the threads see it: on the stack of its caller, who waits until no thread refers to it any more.
+/// A launch's data for the threads. It is on the stack of the caller, which waits until no thread refers to it.
 #[derive(Clone, Copy)]
 pub(super) struct Job {
     pub(super) work: NonNull<dyn Work>,
@@ -45,11 +46,8 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// Works on the launch as one of its threads, by number. A panic, which no kernel can raise, stops at this thread.
-    ///
-    /// # Safety
-    ///
-    /// The caller of the launch still waits for this thread.
+    /// Executes blocks of the launch as the worker with this number. A panic, which no kernel can raise, ends only this
+    /// worker's share.
     unsafe fn run(self, thread: usize) {
         // SAFETY: the launch is alive, as the caller promises.
         let work = unsafe { self.work.as_ref() };
@@ -67,8 +65,8 @@ impl Job {
     }
 }
 
-/// A launch's call for threads, as a word that all poll: a sequence number, and the number of threads that it is meant
-/// for; 0 threads once it is over.
+/// A launch's call for worker threads, encoded in the word that all threads poll: a sequence number, and the number of
+/// requested threads. The number is 0 once the launch is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Call(u64);
 
@@ -82,7 +80,7 @@ impl Call {
         Self((self.0 >> Self::BITS).wrapping_add(1) << Self::BITS | n_helpers)
     }
 
-    /// The same launch's when it is over.
+    /// The call of the same launch once it is over.
     fn over(self) -> Self {
         Self(self.0 & !Self::MOST)
     }
@@ -96,8 +94,8 @@ impl Call {
     }
 }
 
-/// The state that one worker thread publishes. It has a cache line of its own: only this thread writes to it, except to
-/// wake it.
+/// The state that one worker thread publishes. It has its own cache line: other threads write to it only to wake the
+/// worker.
 #[derive(Debug)]
 #[repr(align(128))]
 struct WorkerSlot {
@@ -108,7 +106,7 @@ struct WorkerSlot {
     thread: OnceLock<Thread>,
 }
 
-/// No call's word.
+/// A value that is no call.
 const IDLE: u64 = u64::MAX;
 
 /// The launches that wait for the worker threads.
@@ -121,17 +119,17 @@ struct CrewQueue {
 /// The threads of one process.
 pub(super) struct Crew {
     pub(super) process: u32,
-    /// The time that a thread polls: 0 if there are more threads than cores.
+    /// The polling time of a thread. It is 0 if there are more threads than cores.
     looking: Duration,
     queue: Mutex<CrewQueue>,
     free: Condvar,
     call: AtomicU64,
     /// The job of the call. The thread that holds the guard writes it while no thread works; working threads read it.
     job: UnsafeCell<Option<Job>>,
-    /// By thread; the first is the caller's and unused.
+    /// The slots of the workers, by number. The first is the caller's and unused.
     seats: Box<[WorkerSlot]>,
     started: AtomicUsize,
-    /// Threads that sleep.
+    /// The number of sleeping threads.
     asleep: AtomicUsize,
     stop: AtomicBool,
     /// The caller of the launch sleeps until no thread works for it.
@@ -146,7 +144,7 @@ unsafe impl Sync for Crew {}
 unsafe impl Send for Crew {}
 
 impl Crew {
-    /// A crew of this process for `n_threads` threads including the caller. None has started.
+    /// The workers of this process, for `n_threads` threads including the caller. None has started yet.
     pub(super) fn new(n_threads: usize) -> Self {
         let seat =
             || WorkerSlot { works_for: AtomicU64::new(IDLE), asleep: AtomicBool::new(false), thread: OnceLock::new() };
@@ -175,7 +173,7 @@ impl Crew {
         Call(self.call.load(Ordering::SeqCst))
     }
 
-    /// Whether threads are polling for work: they start immediately.
+    /// Whether any worker is polling. It starts to work immediately.
     pub(super) fn any_looks(&self) -> bool {
         self.started.load(Ordering::SeqCst) > self.asleep.load(Ordering::SeqCst)
     }
@@ -210,7 +208,7 @@ impl Crew {
         Some(CrewGuard::of(self, &mut queue))
     }
 
-    /// Ends the threads, as soon as they have no work.
+    /// Ends the threads as soon as they have no work.
     pub(super) fn end(&self) {
         self.stop.store(true, Ordering::SeqCst);
         for seat in &self.seats {
@@ -218,20 +216,20 @@ impl Crew {
         }
     }
 
-    /// The threads that a call is meant for.
+    /// The threads that a call requests.
     fn meant(&self, call: Call) -> impl Iterator<Item = &WorkerSlot> {
         self.seats.iter().take(call.n_helpers() + 1).skip(1)
     }
 
-    /// Wakes two of the threads that a call is meant for, if any sleep: each wakes two more, so that a large crew wakes
-    /// quickly and the caller starts to work at once.
+    /// Wakes two sleeping threads that a call requests. Each of them wakes two more, so a large crew wakes quickly, and
+    /// the caller starts its own work at once.
     fn wake_two(&self, call: Call) {
         if self.asleep.load(Ordering::SeqCst) > 0 {
             self.meant(call).filter(|seat| self.wake(seat)).take(2).for_each(drop);
         }
     }
 
-    /// Wakes a thread; whether it slept.
+    /// Wakes a thread. Returns whether it was asleep.
     fn wake(&self, seat: &WorkerSlot) -> bool {
         let slept = seat.asleep.swap(false, Ordering::SeqCst);
         if slept {
@@ -243,7 +241,7 @@ impl Crew {
         slept
     }
 
-    /// The life of a thread, one of many, from 1 on.
+    /// The main loop of a worker thread. Workers are numbered from 1.
     fn work(&self, number: usize) {
         let Some(seat) = self.seats.get(number) else { return };
         seat.thread.get_or_init(thread::current);
@@ -267,11 +265,11 @@ impl Crew {
     }
 
     fn work_for(&self, call: Call, number: usize, seat: &WorkerSlot) {
-        // Set this first, then check again: if the caller has not seen it when it waited, its launch was over, which
-        // the check sees.
+        // Store first, then check again. If the waiting caller did not see this store, it has already ended the call,
+        // and this check sees that.
         seat.works_for.store(call.0, Ordering::SeqCst);
         if self.call() == call {
-            // SAFETY: the caller waits for this thread, so the cell is not written, and its job is there.
+            // SAFETY: the caller waits for this thread, so the cell contains the job and is not written.
             if let Some(job) = unsafe { *self.job.get() } {
                 // SAFETY: the caller waits.
                 unsafe { job.run(number) };
@@ -288,7 +286,7 @@ impl Crew {
     fn sleep(&self, seat: &WorkerSlot, is_so: impl Fn() -> bool) {
         self.asleep.fetch_add(1, Ordering::SeqCst);
         seat.asleep.store(true, Ordering::SeqCst);
-        // A thread that has not seen that this one sleeps has published its call before, so this check sees it.
+        // A thread that did not see that this one sleeps has published its call before, so this check sees the call.
         if is_so() && seat.asleep.swap(false, Ordering::SeqCst) {
             self.asleep.fetch_sub(1, Ordering::SeqCst);
         }
@@ -301,13 +299,13 @@ impl Crew {
         self.bed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a thread works for a call. Those that do not yet will not, if it is over.
+    /// Whether any worker works for a call. After the end of the call no further worker joins.
     fn is_worked_for(&self, call: Call) -> bool {
         self.meant(call).any(|seat| seat.works_for.load(Ordering::SeqCst) == call.0)
     }
 }
 
-/// Polls a condition for a time; whether it was true.
+/// Polls a condition for a limited time. Returns whether it became true.
 fn within(time: Duration, is_so: impl Fn() -> bool) -> bool {
     let start = Instant::now();
     loop {
@@ -324,7 +322,7 @@ fn within(time: Duration, is_so: impl Fn() -> bool) -> bool {
 }
 
 thread_local! {
-    /// This thread's launch uses the threads: a launch inside of it, in a signal handler, does without.
+    /// Whether this thread's launch uses the workers. A nested launch, from a signal handler, runs without them.
     static HAS_CREW: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -338,12 +336,12 @@ impl<'a> CrewGuard<'a> {
         Self(crew)
     }
 
-    /// Whether this thread has one already.
+    /// Whether this thread already holds a guard.
     pub(super) fn is_held() -> bool {
         HAS_CREW.get()
     }
 
-    /// Publishes a job to up to `n_helpers` threads, starts missing ones, and wakes those that sleep.
+    /// Publishes a job for up to `n_helpers` threads, starts missing threads, and wakes sleeping ones.
     pub(super) fn publish(&self, job: Job, n_helpers: usize) {
         let Self(crew) = self;
         // SAFETY: no thread works: this launch holds the guard, and the last one has waited for its end.
@@ -354,7 +352,7 @@ impl<'a> CrewGuard<'a> {
             let mate = Arc::clone(crew);
             let builder = thread::Builder::new().name(format!("weft-cpu-{}", number + 1)).stack_size(STACK_BYTES);
             if builder.spawn(move || mate.work(number + 1)).is_err() {
-                // No more threads can be started: the existing ones do the work.
+                // No more threads can be created: the existing ones do the work.
                 break;
             }
             crew.started.store(number + 1, Ordering::SeqCst);
@@ -362,7 +360,7 @@ impl<'a> CrewGuard<'a> {
         crew.wake_two(call);
     }
 
-    /// Takes the job back and waits for the threads that still work for it.
+    /// Retracts the job and waits for the threads that still work on it.
     pub(super) fn retract(&self, caller: &Caller<'_>) {
         let Self(crew) = self;
         let call = crew.call();

@@ -1,10 +1,10 @@
-//! A cache of large freed memory. A launch on a NumPy array needs device memory as long as it runs, and the system maps
+//! A cache of large freed allocations. A launch on a NumPy array needs device memory while it runs. The system maps
 //! fresh memory page by page on first access, which costs more than most kernels.
 //!
 //! - Cached memory has no other owner: it enters by value when its buffer is dropped, and leaves by value.
-//! - The cache is bounded, and is freed before an allocation fails or the machine runs out of memory.
-//! - No thread waits for the lock: in a forked process a thread that does not exist there may hold it forever. A thread
-//!   that fails to lock does without the cache, and never reads the guarded state, which may be inconsistent.
+//! - The cache is bounded. It is freed before an allocation fails or the machine runs out of memory.
+//! - No thread waits for the lock: in a forked process, a thread that does not exist there may hold it forever. A
+//!   thread that fails to lock bypasses the cache and never reads the guarded state, which may be inconsistent.
 
 use std::{
     mem::{self, ManuallyDrop},
@@ -16,13 +16,13 @@ use std::{
 
 use super::{machine, memory::Allocation};
 
-/// Smaller memory is not cached: the allocator does that already.
+/// Smaller allocations are not cached, because the allocator caches them itself.
 pub(super) const SMALLEST: usize = 1 << 20;
-/// The most bytes that are cached.
+/// The maximum number of cached bytes.
 const MOST: usize = 1 << 30;
-/// And no more than this fraction of the machine's memory.
+/// The cache uses at most this fraction (1/4) of the machine's memory.
 const SHARE: u64 = 4;
-/// Memory that exceeds the requested size by more than this fraction is not reused.
+/// An allocation is not reused if it exceeds the requested size by more than this fraction (1/4).
 const WASTE: usize = 4;
 
 /// Freed memory that is cached for later allocations.
@@ -30,7 +30,7 @@ const WASTE: usize = 4;
 pub(super) struct FreeList {
     /// The least recently freed comes first.
     list: Mutex<ManuallyDrop<Vec<Allocation>>>,
-    /// How many bytes the list has. Written under its lock.
+    /// The number of cached bytes. Written under the lock of `list`.
     bytes: AtomicUsize,
     most: usize,
 }
@@ -56,7 +56,7 @@ impl FreeList {
             if let Some(found) = self.take(bytes) {
                 return Some(found);
             }
-            // The system promises more memory than it has, and ends the process that touches too much.
+            // The system overcommits memory, and kills a process that touches too much of it.
             if self.bytes() > 0 && machine::memory_info().0 < bytes as u64 {
                 self.free_all();
             }
@@ -67,7 +67,7 @@ impl FreeList {
         })
     }
 
-    /// Takes memory back that no one uses any more.
+    /// Caches a freed allocation.
     pub(super) fn keep(&self, allocation: Allocation) {
         let size = allocation.size();
         if allocation.len() < SMALLEST || size > self.most {
@@ -86,12 +86,12 @@ impl FreeList {
         let old: Vec<Allocation> = list.drain(..n_old).collect();
         list.push(allocation);
         self.bytes.store(bytes, Ordering::Relaxed);
-        // Giving memory back to the system takes a while: not under the lock.
+        // Returning memory to the system is slow, so it happens outside the lock.
         drop(list);
         drop(old);
     }
 
-    /// The memory that fits best; of several, the one that was freed last.
+    /// The best-fitting allocation. Among equal ones, the most recently freed.
     fn take(&self, bytes: usize) -> Option<Allocation> {
         if self.bytes.load(Ordering::Relaxed) < bytes {
             return None;
@@ -104,7 +104,7 @@ impl FreeList {
         Some(found)
     }
 
-    /// Gives everything back to the system.
+    /// Returns all cached memory to the system.
     pub(super) fn free_all(&self) {
         let Some(mut list) = self.lock() else { return };
         let all = mem::take(&mut **list);
@@ -119,7 +119,7 @@ impl FreeList {
 }
 
 impl Drop for FreeList {
-    /// A list that a thread of the parent process was changing is leaked.
+    /// If a thread of the parent process was changing the list during a fork, the list is leaked.
     fn drop(&mut self) {
         self.free_all();
     }

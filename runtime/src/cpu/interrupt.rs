@@ -1,7 +1,7 @@
 //! Interruption of long launches.
 //!
 //! The calling thread takes part in a launch, and only it may poll whether to continue: on Python's main thread it runs
-//! signal handlers. Compiled code cannot tell the time, so a timer thread raises a flag of each thread whose launch has
+//! signal handlers. Compiled code cannot read a clock, so a timer thread raises a flag of each thread whose launch has
 //! been running for a while, and code that sees the flag calls back.
 //!
 //! - A launch writes two words and reads a third. It wakes no thread, and only the first of many launches starts one.
@@ -27,11 +27,11 @@ pub(super) const TICK: Duration = Duration::from_millis(50);
 /// The timer thread ends after this number of ticks without a launch.
 const IDLE_TICKS: u32 = 20;
 
-/// Whether to leave, for the runtime's own loops. Polls only if the flag is raised.
+/// Whether to leave the launch, for the runtime's own loops. Polls only if the flag is raised.
 ///
 /// # Safety
 ///
-/// It is the watch of the launch that this thread runs, and this is the thread's own stack.
+/// `watch` belongs to the launch that this thread runs, and the code runs on the thread's own stack.
 pub(super) unsafe fn leaves(watch: *const HostWatch) -> bool {
     // SAFETY: the caller's promise.
     let HostWatch { flag, look, .. } = unsafe { *watch };
@@ -45,7 +45,7 @@ pub(super) unsafe fn leaves(watch: *const HostWatch) -> bool {
 ///
 /// # Safety
 ///
-/// It is the watch of the launch that this thread runs.
+/// `watch` belongs to the launch that this thread runs.
 pub(super) unsafe fn is_raised(watch: *const HostWatch) -> bool {
     // SAFETY: the caller's promise.
     let HostWatch { flag, .. } = unsafe { *watch };
@@ -53,7 +53,7 @@ pub(super) unsafe fn is_raised(watch: *const HostWatch) -> bool {
     unsafe { &*flag.cast::<AtomicU32>() }.load(Ordering::Relaxed) != 0
 }
 
-/// A thread that helps: its flag is the one that stops the launch.
+/// The watch of a worker thread. Its flag is the launch's stop flag.
 #[repr(C)]
 pub(super) struct Helper<'a> {
     watch: HostWatch,
@@ -62,7 +62,7 @@ pub(super) struct Helper<'a> {
 
 impl<'a> Helper<'a> {
     pub(super) fn new(stop: &'a AtomicU32) -> Self {
-        /// The flag is the answer.
+        /// A raised flag already means stop.
         unsafe extern "C" fn look(_watch: *const HostWatch) -> u32 {
             1
         }
@@ -74,12 +74,12 @@ impl<'a> Helper<'a> {
         Self { watch: HostWatch { flag: ptr::from_ref(stop).cast(), look, give_up }, stop }
     }
 
-    /// The pointer for compiled code. It covers the whole struct, since `give_up` reads past the first field.
+    /// The pointer for compiled code. It covers the whole struct, because `give_up` reads beyond the first field.
     pub(super) fn watch(&self) -> *const HostWatch {
         ptr::from_ref(self).cast::<HostWatch>()
     }
 
-    /// Whether to stop.
+    /// Whether to stop the launch.
     pub(super) fn stops(&self) -> bool {
         self.stop.load(Ordering::Relaxed) != 0
     }
@@ -95,7 +95,7 @@ pub(super) struct Caller<'a> {
 }
 
 impl<'a> Caller<'a> {
-    /// Enters a launch that others leave when `stop` is not 0.
+    /// Enters a launch. The other threads leave it when `stop` is not 0.
     pub(super) fn enter(poll: Option<Poll<'a>>, stop: &'a AtomicU32) -> Self {
         /// Polls whether to continue.
         unsafe extern "C" fn look(watch: *const HostWatch) -> u32 {
@@ -114,7 +114,7 @@ impl<'a> Caller<'a> {
         Self { watch: HostWatch { flag: flag.cast(), look, give_up }, poll, stop, seat }
     }
 
-    /// The pointer for compiled code. It covers the whole struct, since `look` reads past the first field.
+    /// The pointer for compiled code. It covers the whole struct, because `look` reads beyond the first field.
     pub(super) fn watch(&self) -> *const HostWatch {
         ptr::from_ref(self).cast::<HostWatch>()
     }
@@ -137,7 +137,7 @@ impl<'a> Caller<'a> {
         if let Some(seat) = &self.seat {
             seat.0.flag.store(0, Ordering::Relaxed);
         }
-        // A caller that waits for a launch sees its output meanwhile.
+        // The output of kernels appears while the caller waits.
         invalid_access::outside(print::flush);
         // After a stop, do not poll again.
         if self.stop.load(Ordering::Relaxed) == 0 && self.poll.is_some_and(invalid_access::outside) {
@@ -145,14 +145,14 @@ impl<'a> Caller<'a> {
         }
         let stops = self.stop.load(Ordering::Relaxed) != 0;
         if let (true, Some(seat)) = (stops, &self.seat) {
-            // Raised for good: the code that this thread is in looks again and again until it has left.
+            // The flag remains raised: compiled code calls back again and again until it has left the launch.
             seat.0.flag.store(1, Ordering::Relaxed);
         }
         stops
     }
 }
 
-/// The slot of a thread that launches. Slots are never freed; a later thread reuses them.
+/// The slot of a launching thread. Slots are never freed; a later thread reuses them.
 struct LauncherSlot {
     flag: AtomicU32,
     /// Odd while a launch runs.
@@ -161,9 +161,9 @@ struct LauncherSlot {
     next: AtomicPtr<LauncherSlot>,
 }
 
-/// All seats, the newest first. They are added and never removed.
+/// All slots, the newest first. They are added and never removed.
 static SEATS: AtomicPtr<LauncherSlot> = AtomicPtr::new(ptr::null_mut());
-/// There is a thread that raises flags.
+/// Whether the timer thread runs.
 static AWAKE: AtomicBool = AtomicBool::new(false);
 
 fn seats() -> impl Iterator<Item = &'static LauncherSlot> {
@@ -198,7 +198,7 @@ impl LauncherSlot {
     }
 }
 
-/// A thread's slot, which is released at the end of the thread.
+/// A thread's slot. It is released when the thread ends.
 struct LauncherGuard(&'static LauncherSlot);
 
 impl Drop for LauncherGuard {
@@ -212,7 +212,8 @@ thread_local! {
     static RUNS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A launch that runs on this thread. A handler of a signal may launch inside of one: then the outer one's flag is shared.
+/// A launch on this thread. A signal handler may launch inside another launch; the nested launch then shares the outer
+/// one's flag.
 struct Running(&'static LauncherSlot, bool);
 
 impl Running {
@@ -222,7 +223,8 @@ impl Running {
         let outermost = !RUNS.replace(true);
         if outermost {
             seat.flag.store(0, Ordering::Relaxed);
-            // Sequentially consistent with the store of `raise_flags` before it ends: one of the two sees the other.
+            // Sequentially consistent with the store to `AWAKE` at the end of `raise_flags`: at least one of the two
+            // threads sees the other's store.
             seat.serial.fetch_add(1, Ordering::SeqCst);
             if !AWAKE.load(Ordering::SeqCst) {
                 wake();
@@ -235,7 +237,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if self.1 {
-            // No one else writes it.
+            // Only this thread writes the serial number.
             let serial = self.0.serial.load(Ordering::Relaxed);
             self.0.serial.store(serial + 1, Ordering::Release);
             RUNS.set(false);
@@ -248,13 +250,13 @@ fn wake() {
     if AWAKE.swap(true, Ordering::SeqCst) {
         return;
     }
-    // Without a thread launches cannot be interrupted inside of a block; the next launch tries again.
+    // Without the timer thread, launches cannot be interrupted inside a block. The next launch tries again to start it.
     if thread::Builder::new().name("weft-cpu-ask".to_owned()).spawn(raise_flags).is_err() {
         AWAKE.store(false, Ordering::SeqCst);
     }
 }
 
-/// The life of the thread that raises flags.
+/// The main loop of the timer thread.
 fn raise_flags() {
     let mut idle = 0;
     let mut seen: Vec<(&LauncherSlot, u64)> = Vec::new();
@@ -275,7 +277,8 @@ fn raise_flags() {
         }
         AWAKE.store(false, Ordering::SeqCst);
         let late = seats().any(|seat| seat.serial.load(Ordering::SeqCst) % 2 == 1);
-        // A launch that began just now has started another such thread, or has not seen that this one would end.
+        // A launch that has just begun either has started another timer thread, or has not seen that this one is about
+        // to end.
         if !late || AWAKE.swap(true, Ordering::SeqCst) {
             return;
         }
@@ -289,7 +292,7 @@ impl PartialEq for LauncherSlot {
     }
 }
 
-/// To be called in a process that was forked off: the thread that raises flags is not there.
+/// Resets the state in a forked process, which has no timer thread.
 pub(crate) fn after_fork() {
     AWAKE.store(false, Ordering::SeqCst);
 }

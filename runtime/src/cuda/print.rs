@@ -1,7 +1,8 @@
-//! The ring in the host's memory that kernels print into ([`PrintRing`]): to see that nothing has come takes no call.
+//! The ring buffer in host memory that kernels print into ([`PrintRing`]). Testing it for output makes no driver call.
 //!
-//! A device has one, from its first module that prints, so that text comes in the order in which kernels have printed it. It
-//! is read where the host waits, before a launch, and when a fault has ended the context: what was printed before is there.
+//! Each device has one ring, created with its first module that prints, so that output keeps the order of the kernels'
+//! calls. It is read where the host waits, before a launch, and after a fault that ends the context, so output before
+//! the fault is not lost.
 #![expect(unsafe_code, reason = "calls into the CUDA driver, and memory that kernels write")]
 
 use std::{
@@ -24,42 +25,42 @@ use crate::{error::Error, print};
 
 /// [`PrintRing::SYMBOL`].
 const SYMBOL: &CStr = c"weft$print_page";
-/// `CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP`.
+/// The flags `CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP`.
 const FLAGS: u32 = 3;
 /// The default size of the driver's own buffer.
 const USUAL: usize = 1 << 20;
-/// A ring's size as a multiple of the driver's buffer: its records contain their formats.
+/// A ring's size as a multiple of the driver's buffer. It is larger because its records contain their formats.
 const TIMES: usize = 4;
-/// The largest ring, whatever size a program requests.
+/// The maximum size of a ring, whatever size a program requests.
 const MOST: usize = 1 << 30;
 
 /// The print ring of a device's kernels.
 #[derive(Debug)]
 pub(super) struct Ring {
-    /// The words before the ring, and the ring.
+    /// The header words and the ring, in host memory.
     words: Handle<u64>,
-    /// The same, for kernels.
+    /// The address of the same memory for kernels.
     address: sys::CUdeviceptr,
     /// Two words in device memory.
     head: sys::CUdeviceptr,
-    /// Words of the ring, a power of two.
+    /// The size of the ring in words, a power of two.
     room: usize,
     reader: Mutex<Reader>,
 }
 
-/// How far it is read.
+/// The state of reading the ring.
 #[derive(Debug, Default)]
 struct Reader {
-    /// Words since the beginning.
+    /// The number of words read since the beginning.
     read: usize,
-    /// Calls that were said to have found no room.
+    /// The number of reported calls whose output did not fit.
     lost: u64,
-    /// The ring contained something other than a record: nothing more can be read.
+    /// Whether the ring contains something other than a record. Nothing more can be read then.
     is_broken: bool,
 }
 
 impl Ring {
-    /// Makes one. The context is current.
+    /// Allocates a ring. The context must be current.
     fn new(driver: &Driver) -> Result<Self, Error> {
         let mut asked = 0;
         // SAFETY: it writes one size.
@@ -97,7 +98,7 @@ impl Ring {
         Ok(())
     }
 
-    /// Frees its memory. The context is current, and no kernel prints any more.
+    /// Frees the memory. The context must be current, and no kernel may print any more.
     pub(super) fn free(&self, driver: &Driver) {
         // SAFETY: the memory is ours.
         let _: Result<(), Error> = unsafe { driver.cuMemFreeHost(self.words.0.cast()) };
@@ -108,16 +109,16 @@ impl Ring {
     }
 
     fn get(&self, word: usize) -> u64 {
-        // SAFETY: the word is one of those before the ring, or of the ring; a kernel may write it meanwhile.
+        // SAFETY: the word is in the header or the ring; a kernel may write it concurrently.
         unsafe { self.words.0.wrapping_add(word).read_volatile() }
     }
 
     fn set(&self, word: usize, value: u64) {
-        // SAFETY: as above; the host alone writes it now.
+        // SAFETY: as above; only the host writes it now.
         unsafe { self.words.0.wrapping_add(word).write_volatile(value) };
     }
 
-    /// The index of a word of the ring, counted since the beginning.
+    /// The position in the ring of a word that is numbered from the beginning of the output.
     fn location(&self, word: usize) -> usize {
         PrintRing::FIRST + (word & (self.room - 1))
     }
@@ -146,7 +147,7 @@ impl Ring {
                 self.set(self.location(reader.read + i), 0);
             }
             reader.read += count;
-            // The record's words are cleared before its room is released.
+            // The record's words must be cleared before its space is released.
             fence(Ordering::Release);
             self.set(PrintRing::READ, (reader.read * size_of::<u64>()) as u64);
         }
@@ -163,7 +164,7 @@ impl Ring {
         }
     }
 
-    /// Whether there is something to be read.
+    /// Whether there are records to read.
     fn has_some(&self) -> bool {
         // A thread that holds the lock is reading the ring.
         let Ok(reader) = self.reader.try_lock() else { return true };
@@ -205,7 +206,7 @@ fn add(record: &[u64]) -> Option<()> {
     Some(())
 }
 
-/// The first `len` bytes of words; strings are padded to whole words.
+/// Takes the first `len` bytes from a slice of words. Strings are padded to whole words.
 fn bytes(words: &mut &[u64], len: usize) -> Option<Vec<u8>> {
     let (now, later) = words.split_at_checked(len.div_ceil(size_of::<u64>()))?;
     *words = later;
@@ -215,7 +216,7 @@ fn bytes(words: &mut &[u64], len: usize) -> Option<Vec<u8>> {
 }
 
 impl Context {
-    /// Sets the address at which a module's kernels print. The context is current.
+    /// Sets the address of the ring for a module's kernels. The context must be current.
     pub(super) fn set_print_page(&self, module: sys::CUmodule) -> Result<(), Error> {
         let (mut page, mut bytes) = (0, 0);
         // SAFETY: it writes an address and a size; the module is live and the name ends with a NUL.
@@ -225,7 +226,7 @@ impl Context {
         unsafe { self.driver.cuMemcpyHtoD(page, (&raw const address).cast::<c_void>(), size_of_val(&address)) }
     }
 
-    /// The device's ring, made at the first call.
+    /// The device's ring, created on first use.
     fn ring(&self) -> Result<&Ring, Error> {
         let _making = self.makes_ring.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(ring) = self.ring.get() {
@@ -235,10 +236,10 @@ impl Context {
         Ok(self.ring.get_or_init(|| made))
     }
 
-    /// Writes kernels' output.
+    /// Writes the kernels' output, if there is any.
     #[inline]
     pub(super) fn look_at_prints(&self) {
-        // A forked process has no such memory.
+        // The ring's memory does not exist in a forked process.
         if let Some(ring) = self.ring.get()
             && !driver::is_forked()
             && ring.has_some()
@@ -247,7 +248,7 @@ impl Context {
         }
     }
 
-    /// Called after waiting for kernels: writes what they printed, and returns the error of a fault, once.
+    /// Called after waiting for kernels: writes their output, and returns the error of a fault once.
     pub(super) fn look(&self) -> Result<(), Error> {
         self.look_at_prints();
         self.look_at_faults()
@@ -264,7 +265,7 @@ fn write(ring: &Ring) {
 mod tests {
     use super::add;
 
-    /// Words of a format, arguments and strings, as `print.ll` writes them.
+    /// A record of a format, arguments and strings, with the layout of `print.ll`.
     fn record(format: &str, args: &[u64], texts: &[&str]) -> Vec<u64> {
         let words = |text: &str| {
             text.as_bytes()

@@ -15,23 +15,23 @@ use super::{
     versions::Versions,
 };
 
-/// Threads of a warp.
+/// The number of threads in a warp.
 pub(super) const WARP: usize = 32;
 
-/// The known times of threads: a thread's accesses before its time happen before everything that the owner of the
-/// vector does.
+/// A vector clock: for each known thread, the time before which all its accesses happen before everything that the
+/// owner of the vector does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Vector {
-    /// Of all threads of a block: those before this epoch.
+    /// For all threads of a block: the first epoch that is not known.
     pub(super) blocks: ByNumber<u32, u32>,
-    /// Of one thread: those of this epoch up to this clock, and of epochs before.
+    /// For one thread: the last known time, as epoch and clock. Earlier epochs are known too.
     pub(super) threads: ByNumber<(u32, u16), (u32, u32)>,
-    /// Logs of releases at addresses, with everything that these logs know of other threads.
+    /// The known versions of release logs, including everything that these logs know of other threads.
     pub(super) logs: Versions,
 }
 
 impl Vector {
-    /// Whether an access is known.
+    /// Whether an access happens before the owner's current state.
     pub(super) fn knows(&self, logs: &Logs, who: (u32, u16), when: (u32, u32)) -> bool {
         self.blocks.get(&who.0).is_some_and(|&before| when.0 < before)
             || self.threads.get(&who).is_some_and(|&known| when <= known)
@@ -80,7 +80,7 @@ pub(super) fn join(into: &mut Option<Arc<Vector>>, other: &Arc<Vector>) {
     }
 }
 
-/// A thread while its block lives.
+/// The state of a thread while its block runs.
 #[derive(Debug)]
 pub(super) struct Thread {
     /// The values that the thread's code compares accesses with; [`Thread::see`] refreshes them after a change.
@@ -89,55 +89,57 @@ pub(super) struct Thread {
     pub(super) block: u32,
     /// Barriers of the block that it has passed.
     pub(super) epoch: u32,
-    /// Its clock, which advances where it releases something, up to [`MOST_CLOCK`].
+    /// Its clock, which advances at each release, up to [`MOST_CLOCK`].
     pub(super) clock: u32,
     /// The function that it is in.
     pub(super) depth: Depth,
     /// The known clock of each lane of its warp.
     pub(super) lanes: Option<Box<[u32; WARP]>>,
-    /// The acquired knowledge.
+    /// The vector clock that it has acquired from other threads.
     pub(super) known: Option<Arc<Vector>>,
     /// Its last access to shared memory before it last yielded.
     pub(super) before: Option<Spot>,
-    /// It has left by a `return`.
+    /// Whether it has ended with a `return`.
     pub(super) returned: bool,
     /// The location of its current or last barrier.
     pub(super) meeting: CollectiveCall,
-    /// The vector that atomic operations release: its knowledge at its last fence, for all threads and for its block.
+    /// The vector clocks that its atomic operations release: its state at its last fence, with device scope and with
+    /// block scope.
     pub(super) released: Option<Arc<Vector>>,
     pub(super) released_to_block: Option<Arc<Vector>>,
-    /// The location and the scope of the last operation that released these: a waiting thread releases them repeatedly.
+    /// The address and the scope of the last operation that released these. It avoids repeated releases by a waiting
+    /// thread.
     pub(super) left: Option<(u64, bool)>,
-    /// The logs that its atomic operations have seen, which its next fence acquires. Releases of its own block are
-    /// separate.
+    /// The logs that its atomic operations have observed and that its next fence acquires. Releases of its own block
+    /// are separate.
     pub(super) seen_wide: ByNumber<u32, u32>,
     pub(super) seen_of_block: ByNumber<u32, u32>,
-    /// Values that it copies, by number, of which some bytes were not written when it read them last.
+    /// Values that it copies, by number, some of whose bytes were uninitialized at their last read.
     pub(super) copies: Vec<Copied>,
-    /// Its permitted reads of bytes that were never written: source location and address.
+    /// Its permitted reads of uninitialized bytes: source location and address.
     pub(super) unwritten: Vec<(Spot, u64)>,
-    /// Its local arrays. A thread of a later block reuses them, and clears them when they begin.
+    /// Its local arrays. A thread of a later block reuses and clears them.
     pub(super) locals: Vec<super::memory::Bytes>,
-    /// Whether it waits, as far as that can be seen.
+    /// The state of the heuristic that detects waiting.
     pub(super) look: Look,
-    /// Its last index that was out of bounds.
+    /// Its last out-of-bounds index.
     pub(super) bad: Option<Bad>,
 }
 
-/// A value that a thread has read only to store it somewhere else.
+/// A value that a thread has read only to store it elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Copied {
     /// The number of the value.
     pub(super) number: u32,
-    /// A mask of its bytes that were never written.
+    /// A mask of its uninitialized bytes.
     pub(super) unwritten: u8,
-    /// Where it was read.
+    /// The source location of the read.
     pub(super) spot: Spot,
-    /// From which address.
+    /// The address of the read.
     pub(super) address: u64,
 }
 
-/// An index that was out of bounds.
+/// An out-of-bounds index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bad {
     pub(super) spot: Spot,
@@ -174,7 +176,7 @@ impl Default for Thread {
 }
 
 impl Thread {
-    /// Sets the values that its code compares with, for the thread with this number in a block.
+    /// Sets the values that compiled code compares accesses with, for the thread with this number in a block.
     pub(super) fn see(&mut self, block: u32, number: usize) {
         let spot = Spot::new(0, self.depth.chain);
         let when = When { block, thread: number as u32, epoch: self.epoch, clock: self.clock, how: 0, spot };
@@ -193,24 +195,25 @@ impl Thread {
         };
     }
 
-    /// The same, where only the call chain has changed.
+    /// The same after a change of only the call chain.
     pub(super) fn see_calls(&mut self) {
         let chain = Spot::new(0, self.depth.chain).bits();
         (self.seen.chain, self.seen.chain_too) = (chain, chain);
     }
 
-    /// Its last access to memory that others see.
+    /// Its last access to memory visible to other threads.
     pub(super) fn last(&self) -> Option<Spot> {
         self.seen.last.checked_sub(1).map(Spot::of_bits).or(self.before)
     }
 
-    /// Whether it has accessed such memory since the last call.
+    /// Whether it has accessed such memory since the previous call.
     pub(super) fn has_looked(&mut self) -> bool {
         self.before = self.last();
         std::mem::take(&mut self.seen.last) != 0
     }
 
-    /// A thread that begins, where another one may have been; `orders` if that may have acquired or released something.
+    /// Resets the state for a new thread that reuses it. `orders`: the previous thread may have acquired or released
+    /// something.
     pub(super) fn begin(&mut self, orders: bool) {
         (self.epoch, self.clock, self.depth) = (0, 1, Depth::default());
         (self.before, self.bad, self.meeting) = (None, None, CollectiveCall::default());
@@ -224,12 +227,12 @@ impl Thread {
         }
     }
 
-    /// Starts a new clock value: later accesses are distinguished from earlier ones.
+    /// Advances the clock: later accesses are distinguished from earlier ones.
     pub(super) fn tick(&mut self) {
         self.clock = (self.clock + 1).min(MOST_CLOCK);
     }
 
-    /// Its current knowledge, as the thread with this number in a block.
+    /// Its current vector clock, as the thread with this number in a block.
     pub(super) fn snapshot(&self, block: u32, thread: u16) -> Vector {
         let mut vector = self.known.as_ref().map_or_else(Vector::default, |known| Vector::clone(known));
         vector.add_block(block, self.epoch);
@@ -243,8 +246,8 @@ impl Thread {
         vector
     }
 
-    /// A fence, for all threads or for its block: acquires the logs that it has seen, and makes its knowledge the
-    /// vector that later operations release.
+    /// A fence with device scope or block scope: acquires the observed logs, and makes the current vector clock the one
+    /// that later operations release.
     pub(super) fn fence(&mut self, logs: &Logs, (block, thread): (u32, u16), to_block: bool) {
         self.acquire(logs, to_block);
         let vector = Arc::new(self.snapshot(block, thread));
@@ -256,7 +259,7 @@ impl Thread {
         self.left = None;
     }
 
-    /// Acquires the logs that it has seen.
+    /// Acquires the observed logs.
     pub(super) fn acquire(&mut self, logs: &Logs, of_block: bool) {
         for seen in std::mem::take(&mut self.seen_of_block) {
             self.knows_log(logs, seen);
@@ -276,7 +279,7 @@ impl Thread {
         }
     }
 
-    /// Its atomic operation at an address.
+    /// An atomic operation at an address.
     pub(super) fn step(&mut self, logs: &mut Logs, location: u64, (block, number): (u32, u16), step: Step) {
         let wide = logs.seen(location, None).filter(|_| !step.of_block);
         for (seen, is_wide) in [(logs.seen(location, Some(block)), false), (wide, true)] {
@@ -284,7 +287,7 @@ impl Thread {
             if step.acquires {
                 self.knows_log(logs, (log, version));
             } else {
-                // A later version has all of an earlier one.
+                // A later version includes all earlier ones.
                 (if is_wide { &mut self.seen_wide } else { &mut self.seen_of_block }).insert(log, version);
             }
         }

@@ -1,7 +1,7 @@
-/* Graphs of the driver without a GPU: a launch does the nodes one by one, of those that may be next the one that was added
- * last, so that an edge that is missing is seen. `FAKE_TRACE` has the numbers of a node's predecessors.
+/* Graphs of the fake driver. A launch executes the nodes one by one. Among the ready nodes it chooses the one added last,
+ * so that a missing edge changes the result. `FAKE_TRACE` records the numbers of a node's predecessors.
  *
- * A graph that is used by two threads at once ends the process, as does one that is used after its end.
+ * Using a graph from two threads at once, or after its destruction, aborts the process.
  */
 #include <stdatomic.h>
 
@@ -11,7 +11,7 @@ struct node_params {
     void **params, **extra;
     void *kernel, *context;
 };
-/* Rows from and to the host (memory type 1), the device (2), or by an address that the driver inspects (4). */
+/* Copies rows from and to the host (memory type 1), the device (2), or an address that the driver inspects (4). */
 struct copy_3d {
     size_t from_x, from_y, from_z, from_lod; int from_type; const char *from_host; uint64_t from_device;
     void *from_array, *reserved0; size_t from_pitch, from_height;
@@ -28,7 +28,7 @@ static size_t slots_of(const struct function *function)
     return strncmp(function->name, "sum", 3) ? 0 : (size_t)atol(function->name + 3);
 }
 
-/* Takes a kernel's parameters over: those of the caller are gone afterwards. */
+/* Copies a kernel's parameters: the caller's are invalid afterwards. */
 static void set_params(struct node *node, const struct node_params *params)
 {
     node->kernel = *params;
@@ -36,7 +36,7 @@ static void set_params(struct node *node, const struct node_params *params)
         node->slots[i] = *(uint64_t *)params->params[i];
 }
 
-/* The predecessors exist, and each is named once. */
+/* Fails unless the predecessors exist and are named once each. */
 static result add_node(struct node **made, struct graph *graph, struct node *const *behind, size_t n_behind)
 {
     if (graph->count == 64)
@@ -60,7 +60,7 @@ static result add_node(struct node **made, struct graph *graph, struct node *con
     return OK;
 }
 
-/* The last of the nodes without unfinished predecessors; -1 when all are done. */
+/* The most recently added node whose predecessors are done; -1 when all nodes are done. */
 static long next_node(const struct exec *exec)
 {
     for (long i = (long)exec->graph.count - 1; i >= 0; i--) {
@@ -75,7 +75,7 @@ static long next_node(const struct exec *exec)
 
 static struct graph *new_graph(void) { return calloc(1, sizeof(struct graph)); }
 
-/* Nodes of a capture are in a row. */
+/* Adds a node of a stream capture, after the previous node. */
 static result captured_node(struct node **node, struct graph *graph)
 {
     return add_node(node, graph, graph->count ? &graph->nodes[graph->count - 1] : NULL, graph->count ? 1 : 0);
@@ -133,7 +133,7 @@ result cuGraphAddKernelNode_v2(struct node **node, struct graph *graph, struct n
     return added;
 }
 
-/* One side of a copy: several rows have a distance, and a memory type uses its own address. */
+/* Checks one side of a copy: several rows need a pitch, and a memory type uses its own address field. */
 static int is_side(const struct copy_3d *copy, int type, const char *host, uint64_t device, size_t pitch, size_t rows)
 {
     int rows_fit = copy->height == 1 ? !pitch && !rows : pitch >= copy->width && pitch <= 2147483647 && rows >= copy->height;
@@ -143,7 +143,8 @@ static int is_side(const struct copy_3d *copy, int type, const char *host, uint6
     struct memory *memory = *find_memory(device);
     int managed = memory && memory->managed, known = memory && !managed;
     pthread_mutex_unlock(&order);
-    /* The device's own memory is known to be that; managed memory may be unified only where all devices reach it at any time. */
+    /* Type 2 requires device memory. Managed memory counts as unified only if all devices can access it concurrently.
+       */
     return rows_fit && device && !host && (type == 2 ? known || !number("FAKE_CONCURRENT", 1) : type == 4 && !known && number("FAKE_CONCURRENT", 1));
 }
 

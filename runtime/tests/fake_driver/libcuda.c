@@ -1,38 +1,38 @@
-/* A CUDA driver without a GPU, for tests: memory is the host's, a kernel is a few C lines, and environment variables make
- * calls fail. Only what weft calls is here.
+/* A fake CUDA driver without a GPU, for tests. Device memory is host memory, kernels are a few lines of C, and environment
+ * variables make calls fail. It implements only the functions that weft calls.
  *
  *   FAKE_INIT=code       cuInit fails
- *   FAKE_VERSION=12040   what cuDriverGetVersion answers
- *   FAKE_DEVICES=2       how many devices there are
- *   FAKE_CC=90           their compute capability, ten times
- *   FAKE_CC1=90          that of the second one
- *   FAKE_POOLS=0         no stream-ordered memory
- *   FAKE_HMM=1           the device reads host memory
- *   FAKE_ATS=1           it has the host's page tables
+ *   FAKE_VERSION=12040   the result of cuDriverGetVersion
+ *   FAKE_DEVICES=2       the number of devices
+ *   FAKE_CC=90           their compute capability, times ten
+ *   FAKE_CC1=90          the compute capability of the second device
+ *   FAKE_POOLS=0         no stream-ordered allocation
+ *   FAKE_HMM=1           the device accesses pageable host memory
+ *   FAKE_ATS=1           it uses the host's page tables for that
  *   FAKE_LAUNCH=code     cuLaunchKernel and cuLaunchCooperativeKernel fail
  *   FAKE_NODES=code      cuGraphAddKernelNode fails
  *   FAKE_STREAMS=code    cuStreamCreate fails
  *   FAKE_LINK=code       cuLinkComplete fails
- *   FAKE_CUBIN=code      loading what was linked fails
- *   FAKE_LAZY=code       functions of what was linked are refused
- *   FAKE_SLOW=ms         a copy to a module's word takes so long
- *   FAKE_RACES=trace     memory that is freed while it may be in use is traced; otherwise it ends the process
- *   FAKE_BUSY=1          streams and events are not ready before the host has waited for them
- *   FAKE_LATE=1          copies of page-locked memory are made when the host has waited for them
- *   FAKE_SHARED=folder   cuMemAlloc takes files there, which other processes can open
- *   FAKE_TIMES=32:5,64:9 launches of blocks of 32 threads take 5 milliseconds more, of 64 threads 9
- *   FAKE_PEERS=1         devices reach each other's memory
- *   FAKE_CONCURRENT=0    devices do not reach managed memory while the host does
- *   FAKE_TRACE=path      the name of each call except those for error strings is appended there, one a line
+ *   FAKE_CUBIN=code      loading linked code fails
+ *   FAKE_LAZY=code       getting a function of linked code fails
+ *   FAKE_SLOW=ms         the duration of a copy to a variable of a module
+ *   FAKE_RACES=trace     freeing memory that may be in use is traced; otherwise it aborts the process
+ *   FAKE_BUSY=1          streams and events are not ready until the host has waited for them
+ *   FAKE_LATE=1          copies of page-locked memory are delayed until the host waits for them
+ *   FAKE_SHARED=folder   cuMemAlloc maps files in this folder, which other processes can open
+ *   FAKE_TIMES=32:5,64:9 launches with 32 threads per block take 5 ms more, with 64 threads 9 ms more
+ *   FAKE_PEERS=1         devices can access each other's memory
+ *   FAKE_CONCURRENT=0    devices and the host cannot access managed memory concurrently
+ *   FAKE_TRACE=path      the name of each call except those for error strings is appended to this file
  *
- * Work is done at once, but the orders that a GPU may choose are tracked: see "Order".
+ * Work is executed immediately, but the driver tracks which orders a GPU is allowed to choose: see "Order".
  *
- * `fake_no_memory(at, times)` makes allocations fail: the one of this number from now on, counted from 1, and those after it.
+ * `fake_no_memory(at, times)` makes `times` allocations fail, beginning with number `at` from now on, counted from 1.
  *
- * Kernels, by name: "sum<n>" adds slots 1 to n-1 and stores the sum where slot 0 points; "new<n>" does so, too, and all
- * that has used slot 0's memory must come before, as where memory is given out anew; "fault" breaks the context;
- * "prints" prints slot 0 times "<i> says hello to a host of letters", and "prints_and_faults" breaks the context then; all
- * others do nothing.
+ * Kernels, by name: "sum<n>" adds slots 1 to n-1 and stores the sum where slot 0 points. "new<n>" does the same, and
+ * requires that all earlier uses of slot 0's memory happen before, as for a reused allocation. "fault" breaks the context.
+ * "prints" prints "<i> says hello to a host of letters" as many times as slot 0 says; "prints_and_faults" then breaks the
+ * context. All other kernels do nothing.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -73,7 +73,7 @@ static void trace(const char *call)
 static pid_t process;
 static int forked(void) { return process && process != getpid(); }
 
-/* Most calls: noted, refused without a context, and after a fault they all fail alike. */
+/* The start of most calls: traces the call, and fails without a context or after a fault. */
 #define ENTER()                 \
     do {                        \
         trace(__func__);        \
@@ -182,14 +182,14 @@ result cuDeviceGetAttribute(int *value, int attribute, int device)
     }
 }
 
-/* Order: a vector clock for each stream. Its entry i says up to which step of stream i its next step is known to come
- * after. Steps of a stream follow each other; the default stream follows all blocking streams and they follow it; an
- * event carries its stream's clock to the streams that wait for it, and all later steps follow the host's clock. A
- * handle that is not from here is someone else's stream that does not block; 2 is one for each thread. */
+/* Order: each stream has a vector clock. Its entry i is the last step of stream i that happens before the stream's next
+ * step. Steps of one stream are in order. The default stream is ordered with all blocking streams. An event passes its
+ * stream's clock to the streams that wait for it, and all later steps happen after the host's clock. An unknown handle is
+ * a non-blocking stream of another library; handle 2 is the per-thread default stream. */
 enum { STREAMS = 256 };
 typedef struct { unsigned step[STREAMS]; } clocks;
 struct graph;
-/* One that is captured has a graph, which is not valid after a call that a capture does not allow. */
+/* A stream under capture has a graph. A call that captures do not allow invalidates it. */
 struct stream { uint64_t handle; int blocking, live; clocks at; struct graph *captured; int invalid, mode; pthread_t by; };
 static struct stream streams[STREAMS] = {{.blocking = 1, .live = 1}};
 static int n_streams = 1;
@@ -216,7 +216,7 @@ static struct stream *find_stream(void *handle)
     return &streams[n_streams++];
 }
 
-/* The next step of a stream, and what it follows. */
+/* Starts the next step of a stream. Returns its clock: the steps that happen before it. */
 static clocks step(void *handle)
 {
     pthread_mutex_lock(&order);
@@ -278,7 +278,7 @@ static int is_behind(const clocks *now, const clocks *used)
     return 1;
 }
 
-/* Memory goes: everything that used it must come before. */
+/* Checks memory to be freed: all its uses must happen before. */
 static int check_freed(uint64_t address, const clocks *now)
 {
     pthread_mutex_lock(&order);
@@ -292,7 +292,7 @@ static int check_freed(uint64_t address, const clocks *now)
             abort();
         }
     }
-    /* It is freed after the copies, too. */
+    /* Pending copies must happen before as well. */
     make_late_copies(now);
     int pooled = memory->pooled;
     *at = memory->next;
@@ -301,7 +301,7 @@ static int check_freed(uint64_t address, const clocks *now)
     return pooled;
 }
 
-/* Memory is used as new: everything that used it must come before. */
+/* Checks memory to be reused: all earlier uses must happen before. */
 static void check_new(uint64_t address, const clocks *now)
 {
     pthread_mutex_lock(&order);
@@ -324,19 +324,19 @@ result cuProfilerStart(void) { ENTER(); return OK; }
 result cuProfilerStop(void) { ENTER(); return OK; }
 result cuCtxSynchronize(void) { ENTER(); REFUSE(device_call()); host_waits_for_all(); return OK; }
 
-/* The stack of a thread. */
+/* The stack size of a thread. */
 static size_t stack_bytes = 1024;
 result cuCtxGetLimit(size_t *value, unsigned limit) { trace(__func__); *value = stack_bytes; return limit == 0 ? OK : 1; }
 result cuCtxSetLimit(unsigned limit, size_t value) { trace(__func__); stack_bytes = value; return limit == 0 ? OK : 1; }
 
-/* One level is enough. */
+/* Tests push at most one context. */
 static __thread void *below;
 result cuCtxPushCurrent_v2(void *context) { trace(__func__); below = current; current = context; return OK; }
 result cuCtxPopCurrent_v2(void **context) { trace(__func__); *context = current; current = below; return OK; }
 
 #include "memory.c"
 
-/* A step of a stream that uses memory at two addresses, or at one twice. */
+/* Executes a step of a stream that uses memory at two addresses, which may be equal. */
 static void touch(void *stream, uint64_t one, uint64_t other)
 {
     clocks now = step(stream);
@@ -350,7 +350,7 @@ static void synchronize(void *stream)
     host_waits_for(&now);
 }
 
-/* Words of a module in device memory. They are preserved when it is unloaded, to detect later writes. */
+/* Variables of a module in device memory. They are preserved when it is unloaded, to detect later writes. */
 struct words { uint64_t at[3]; char *module; struct words *next; };
 static struct words *_Atomic all_words;
 
@@ -398,7 +398,7 @@ result cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t n, void *stream) { E
 result cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t n, void *stream) { ENTER(); REFUSE(default_stream(stream)); if (captured(stream)) return captured(stream)->invalid ? INVALIDATED : capture_copy(captured(stream)->captured, to, from, n); touch(stream, to, from); memmove((void *)to, (void *)from, n); return OK; }
 result cuMemsetD8Async(uint64_t to, unsigned char value, size_t n, void *stream) { ENTER(); REFUSE(default_stream(stream)); if (captured(stream)) return captured(stream)->invalid ? INVALIDATED : capture_fill(captured(stream)->captured, to, value, n); touch(stream, to, to); memset((void *)to, value, n); return OK; }
 
-/* Only the device of memory is known, and that another one does not reach it. */
+/* Knows only the device of an address, and whether the current device can access it. */
 result cuPointerGetAttribute(void *value, int attribute, uint64_t address)
 {
     trace(__func__);
@@ -416,7 +416,7 @@ result cuPointerGetAttribute(void *value, int attribute, uint64_t address)
     return INVALID;
 }
 
-/* Rows from the host (memory type 1) to the device (2). */
+/* Copies rows from the host (memory type 1) to the device (2). */
 struct copy_2d {
     size_t from_x, from_y; int from_type; const char *from_host; uint64_t from_device; void *from_array; size_t from_pitch;
     size_t to_x, to_y; int to_type; char *to_host; uint64_t to_device; void *to_array; size_t to_pitch;
@@ -500,7 +500,7 @@ result cuFuncSetAttribute(struct function *function, int attribute, int value)
     return OK;
 }
 
-/* A call of print, as the compiler's code leaves it for the host. */
+/* Prints one record, as compiled code stores it for the host. */
 static void print(uint64_t *page, uint64_t number)
 {
     static const char format[] = "%lld says hello to %s\n", text[] = "a host of letters";
@@ -523,7 +523,7 @@ static void print(uint64_t *page, uint64_t number)
     head[0] += 8 * at;
 }
 
-/* The clock is that of the events. */
+/* Advances the clock of the events. */
 static void take_time(unsigned threads)
 {
     for (const char *at = getenv("FAKE_TIMES"); at && *at; at += strcspn(at, ","), at += *at == ',') {
@@ -561,7 +561,7 @@ result cuLaunchKernel(struct function *function, unsigned gx, unsigned gy, unsig
     }
     if (!strcmp(function->name, "raises")) {
         uint64_t *words = function->words->at, *record = (uint64_t *)words[1];
-        /* The first takes the claim: fault 1 of thread 3 of block (0, 2), through call 0. */
+        /* The first launch claims the fault: fault 1 of thread 3 of block (0, 2), through call 0. */
         if (!words[0]) {
             words[0] = 1;
             record[1] = 1, record[2] = 3, record[6] = 2, record[8] = (uint64_t)-5, record[9] = 4, record[10] = 1, record[11] = 0;
@@ -571,7 +571,7 @@ result cuLaunchKernel(struct function *function, unsigned gx, unsigned gy, unsig
     }
     clocks now = step(stream);
     int is_new = !strncmp(function->name, "new", 3);
-    /* Others do nothing: weft's own, such as those of device arrays. */
+    /* Other kernels do nothing, for example weft's own for device arrays. */
     if ((strncmp(function->name, "sum", 3) && !is_new) || function->name[3] < '1' || function->name[3] > '9')
         return OK;
     if (is_new)
@@ -622,7 +622,8 @@ result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, struct function 
     ENTER();
     if (!function || threads <= 0)
         return INVALID;
-    /* 96 registers a thread, 4 KiB of static shared memory and one that the driver keeps, 2048 threads, 32 blocks. */
+    /* The limits: 96 registers per thread, 4 KiB of static shared memory plus 1 KiB reserved by the driver, 2048
+       threads, 32 blocks. */
     int most = 65536 / (96 * ((threads + 31) / 32 * 32));
     if (most > (int)(233472 / (shared + 4096 + 1024)))
         most = 233472 / (shared + 4096 + 1024);

@@ -1,5 +1,5 @@
-//! Shared code of the CPU executor's tests: a loader whose code consists of functions of the test, and the reads and
-//! writes of those functions.
+//! Shared code of the CPU executor's tests: a loader whose code consists of functions of the test, and accessors for
+//! the arguments of those functions.
 #![allow(dead_code, reason = "each test binary uses its part")]
 #![expect(unsafe_code, reason = "plays the part of compiled code, and of other libraries of the process")]
 
@@ -16,7 +16,8 @@ use weft_runtime::{Error, Executor, HostCode, HostLoader, LaunchConfig, LoadedKe
 /// The entry of a host kernel.
 pub(crate) type Entry = unsafe extern "C" fn(*mut HostContext);
 
-/// Takes the eight bytes of an "object" for the address of an [`Entry`], whose symbol is `probe_symbol`.
+/// A loader that interprets the eight bytes of an "object file" as the address of an [`Entry`] with the symbol
+/// `probe_symbol`.
 #[derive(Debug)]
 pub(crate) struct AddressLoader;
 
@@ -36,18 +37,18 @@ impl HostLoader for AddressLoader {
     }
 }
 
-/// The CPU device with as many threads as there are cores.
+/// The CPU device with one thread per core.
 pub(crate) fn cpu() -> Arc<dyn Executor> {
     cpu::open(&Settings::default(), Arc::new(AddressLoader)).expect("the settings are good")
 }
 
-/// The CPU device with this many threads.
+/// The CPU device with this number of threads.
 pub(crate) fn cpu_with(threads: usize) -> Arc<dyn Executor> {
     let settings = Settings { cpu_threads: threads.try_into().ok(), ..Settings::default() };
     cpu::open(&settings, Arc::new(AddressLoader)).expect("the settings are good")
 }
 
-/// A kernel `probe` with this many slots.
+/// A kernel `probe` with this number of slots.
 pub(crate) fn probe(n_slots: usize, dynamic_offset: u64, shared_bytes: u64) -> Kernel {
     let source = SlotSource::Argument { param: 0, path: Vec::new(), field: SlotField::Value };
     let slot = Slot { source, ty: SlotType::Scalar(Scalar::U64) };
@@ -119,13 +120,13 @@ pub(crate) fn slot(slots: *const u64, i: usize) -> u64 {
     unsafe { *slots.wrapping_add(i) }
 }
 
-/// One word of a kernel's configuration.
+/// Reads a 32-bit word from a kernel's configuration.
 pub(crate) fn config_word(config: *const HostConfig, i: usize) -> u32 {
     // SAFETY: the device calls kernels with a configuration.
     unsafe { (*config).words[i] }
 }
 
-/// Whether a kernel should leave, as compiled code finds out.
+/// Whether a kernel should leave, determined as in compiled code.
 pub(crate) fn leaves(config: *const HostConfig) -> bool {
     // SAFETY: the device calls kernels with a configuration.
     let watch = unsafe { (*config).watch };
@@ -143,13 +144,13 @@ pub(crate) fn reference<'a, T>(slots: *const u64, i: usize) -> &'a T {
     unsafe { &*(slot(slots, i) as usize as *const T) }
 }
 
-/// A kernel's scratch.
+/// The scratch memory of a kernel.
 pub(crate) fn scratch<'a>(start: *mut u8, bytes: usize) -> &'a mut [u8] {
     // SAFETY: the executor gave this many bytes to this thread alone.
     unsafe { slice::from_raw_parts_mut(start, bytes) }
 }
 
-/// Adds one to a cell of the array in slot 0, atomically.
+/// Atomically adds one to a cell of the array in slot 0.
 pub(crate) fn bump(slots: *const u64, cell: u64) {
     let cells = slot(slots, 0) as usize as *mut u64;
     // SAFETY: the test passed an array with such a cell.
@@ -164,7 +165,7 @@ pub(crate) fn store(slots: *const u64, cell: usize, value: u64) {
     unsafe { *cells.wrapping_add(cell) = value };
 }
 
-/// The result of `child` in a forked process; `false` if that process hangs for ten seconds.
+/// Runs `child` in a forked process and returns its result; `false` if that process hangs for ten seconds.
 #[cfg(target_os = "linux")]
 pub(crate) fn in_fork(child: impl FnOnce() -> bool) -> bool {
     unsafe extern "C" {
@@ -191,7 +192,7 @@ pub(crate) fn in_fork(child: impl FnOnce() -> bool) -> bool {
     }
 }
 
-/// The address of a function of the driver made of C.
+/// The address of a function of the fake driver.
 fn driver_function(name: &std::ffi::CStr) -> *mut std::ffi::c_void {
     unsafe extern "C" {
         fn dlopen(name: *const std::ffi::c_char, flags: i32) -> *mut std::ffi::c_void;
@@ -206,7 +207,7 @@ fn driver_function(name: &std::ffi::CStr) -> *mut std::ffi::c_void {
     function
 }
 
-/// Makes allocations fail, in the driver made of C: the one of this number, counted from 1, and those after it.
+/// Makes allocations of the fake driver fail, beginning with the one of this number, counted from 1.
 pub(crate) fn fail_allocations(at: i32, times: i32) {
     let fail = driver_function(c"fake_no_memory");
     // SAFETY: this is the function's type.
@@ -221,6 +222,6 @@ pub(crate) fn make_foreign_context_current() {
     // SAFETY: this is the function's type.
     let set_current =
         unsafe { std::mem::transmute::<*mut std::ffi::c_void, unsafe extern "C" fn(usize) -> u32>(set_current) };
-    // SAFETY: the driver made of C takes any number for a context.
+    // SAFETY: the fake driver accepts any number as a context.
     assert_eq!(unsafe { set_current(0xBEEF) }, 0);
 }
