@@ -1,8 +1,9 @@
-//! Atomic read-modify-write. inkwell's builder knows neither floats nor synchronisation scopes, so LLVM is called.
+//! Atomic read-modify-write operations. inkwell's builder supports neither floats nor synchronization scopes in them,
+//! so LLVM is called directly.
 //!
-//! A step is one instruction of LLVM's where there is one ([`instruction`]), else a loop around a compare-and-swap of
-//! the element's bits, or of the word that it is a part of. What it computes of the old element is [`FunctionEmitter::stepped`] for the loop and for memory
-//! that no other thread sees.
+//! An operation is one LLVM instruction if there is one ([`instruction`]), else a compare-and-swap loop on the
+//! element's bits or on the word that contains them. [`FunctionEmitter::stepped`] computes the new element from the old
+//! one, for the loop and for memory that no other thread accesses.
 
 #![expect(unsafe_code, reason = "LLVM's C interface, for what inkwell's builder cannot build")]
 
@@ -28,9 +29,9 @@ use super::{
 };
 use crate::ir::{AtomicOp, BinaryOp, Order, Type};
 
-/// LLVM's instruction for a step on elements, where it has one; what floats exchange are their bits.
+/// LLVM's instruction for an atomic operation on elements, if it has one. An exchange of floats exchanges their bits.
 pub(crate) fn instruction(op: AtomicOp, element: Scalar) -> Option<LLVMAtomicRMWBinOp> {
-    // The bytes of `Bool` come from outside, and every one but 0 is true.
+    // Not `Bool`: its bytes come from outside, and every value but 0 is true.
     let whole = element.is_int();
     let signed = element.is_signed_int();
     match op {
@@ -63,7 +64,7 @@ pub(crate) fn instruction(op: AtomicOp, element: Scalar) -> Option<LLVMAtomicRMW
     }
 }
 
-/// A step's pointer, its elements and its other operands.
+/// An operation's pointer, its element type and its other operands.
 pub(crate) fn parts<'a, 'ctx>(
     op: AtomicOp,
     operands: &'a [OperandValue<'ctx>],
@@ -76,19 +77,19 @@ pub(crate) fn parts<'a, 'ctx>(
     }
 }
 
-/// The bytes of the least that a target may swap at once.
+/// The size in bytes of the smallest compare-and-swap on some targets.
 pub(crate) const WORD: u64 = 4;
 
-/// What a loop swaps for a step on an element.
+/// The word that a compare-and-swap loop swaps for an element.
 struct Swapped<'ctx> {
     pointer: PointerValue<'ctx>,
     word: IntType<'ctx>,
-    /// Where the element is a part of the word: by how many bits it is shifted, and the bits of the word around it.
+    /// If the element is a part of the word: its shift in bits, and the mask of the word's other bits.
     part: Option<(IntValue<'ctx>, IntValue<'ctx>)>,
 }
 
 impl<'ctx> FunctionEmitter<'_, 'ctx> {
-    /// Emits the step as one of LLVM's instructions with one of its synchronisation scopes; gives the old value.
+    /// Emits the operation as one LLVM instruction with an LLVM synchronization scope; returns the old value.
     pub(crate) fn emit_atomic(
         &self,
         op: AtomicOp,
@@ -122,10 +123,11 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         }
     }
 
-    /// The step as a loop, relaxed: until nobody has come between reading the element and writing the new one. What
-    /// would not change the element does not write it, unless the step releases. Where the target swaps no
-    /// less than a [`WORD`], a smaller element is swapped with the bytes around it, which LLVM would read first by a plain
-    /// load: memory that has such elements has whole words.
+    /// Emits the operation as a relaxed compare-and-swap loop, which repeats until no other thread has written between
+    /// the load and the swap. A maximum, minimum or compare-and-swap that would not change the element does not write
+    /// it; a releasing maximum or minimum always does. With `words`, the target cannot swap less than a [`WORD`], so a
+    /// smaller element is swapped with the bytes around it. LLVM's own expansion would start with a non-atomic load.
+    /// Memory that contains such elements consists of whole words.
     pub(crate) fn emit_atomic_loop(
         &self,
         op: AtomicOp,
@@ -190,7 +192,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         self.element_of(bits, element)
     }
 
-    /// What is swapped for a step on an element.
+    /// The word to swap for an element.
     fn swap_place(&self, pointer: PointerValue<'ctx>, element: Scalar, words: bool) -> Result<Swapped<'ctx>> {
         let own = self.word_type(element);
         if !words || element.size_bytes() >= WORD {
@@ -202,7 +204,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         let address = builder.build_ptr_to_int(pointer, wide, "")?;
         let offset = builder.build_and(address, wide.const_int(WORD - 1, false), "")?;
         let back = builder.build_int_neg(offset, "")?;
-        // SAFETY: an offset without claims that LLVM may rely on; the word's other bytes belong to the same memory.
+        // SAFETY: a getelementptr without `inbounds` makes no promises; the word's other bytes belong to the same
+        // memory.
         let pointer = unsafe { builder.build_gep(byte, pointer, &[back], "")? };
         let offset = builder.build_int_truncate(offset, word, "")?;
         let shift = builder.build_left_shift(offset, word.const_int(3, false), "")?;
@@ -211,14 +214,14 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         Ok(Swapped { pointer, word, part: Some((shift, around)) })
     }
 
-    /// The element's bits in the word that is swapped.
+    /// Extracts the element's bits from the swapped word.
     fn part_of(&self, word: IntValue<'ctx>, place: &Swapped<'ctx>, element: Scalar) -> Result<IntValue<'ctx>> {
         let Some((shift, _)) = place.part else { return Ok(word) };
         let low = self.builder.build_right_shift(word, shift, false, "")?;
         Ok(self.builder.build_int_truncate(low, self.word_type(element), "")?)
     }
 
-    /// The word with other bits for the element.
+    /// Replaces the element's bits in the word.
     fn with_part(&self, word: IntValue<'ctx>, place: &Swapped<'ctx>, bits: IntValue<'ctx>) -> Result<IntValue<'ctx>> {
         let Some((shift, around)) = place.part else { return Ok(bits) };
         let bits = self.builder.build_int_z_extend(bits, place.word, "")?;
@@ -226,7 +229,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         Ok(self.builder.build_or(self.builder.build_and(word, around, "")?, own, "")?)
     }
 
-    /// What an ordered step has before it and after it where the step itself is relaxed.
+    /// Emits fences around an ordered operation that itself is relaxed.
     pub(crate) fn fenced<T>(&self, order: Order, scope: &str, step: impl FnOnce() -> Result<T>) -> Result<T> {
         let fence = |ordering| -> Result<()> {
             self.current()?;
@@ -246,7 +249,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         Ok(old)
     }
 
-    /// The same step on memory that no other thread touches meanwhile: plain loads and stores.
+    /// Emits the operation on memory that no other thread accesses at the same time: a plain load and store.
     pub(crate) fn emit_unshared(&self, op: AtomicOp, operands: &[OperandValue<'ctx>]) -> Result<BasicValueEnum<'ctx>> {
         let (pointer, element, values) = parts(op, operands)?;
         let memory = self.cx.types.memory(Type::Scalar(element))?;
@@ -259,7 +262,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         Ok(old)
     }
 
-    /// What an element becomes.
+    /// The new value of an element.
     fn stepped(
         &self,
         op: AtomicOp,
@@ -309,7 +312,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
                 select(self.or_beyond_of_zeros(beyond, op == AtomicOp::Max, a, b)?, value, old)
             }
             AtomicOp::NanMax | AtomicOp::NanMin => {
-                // True of a NaN in memory, and of a value that is one.
+                // Unordered comparison: also true if either operand is a NaN.
                 let beyond = if op == AtomicOp::NanMax { FloatPredicate::ULT } else { FloatPredicate::UGT };
                 let (a, b) = (self.comparable(old, element)?, self.comparable(value, element)?);
                 let beyond = builder.build_float_compare(beyond, a, b, "")?;
@@ -341,7 +344,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         }
     }
 
-    /// The comparison of an extreme, and, where bits are to be the same in every order of the threads, -0 below +0.
+    /// The comparison of a minimum or maximum. With `reproducible`, -0 is less than +0, so that the bits of the result
+    /// do not depend on the order of the threads.
     fn or_beyond_of_zeros(
         &self,
         beyond: IntValue<'ctx>,
@@ -354,13 +358,13 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         }
         let builder = &self.builder;
         let equal = builder.build_float_compare(FloatPredicate::OEQ, old, value, "")?;
-        // Equal numbers have one form, but for zero.
+        // Equal numbers have equal bits, except for zeros.
         let order = if largest { IntPredicate::SLT } else { IntPredicate::SGT };
         let signs = builder.build_int_compare(order, self.bits(old.into())?, self.bits(value.into())?, "")?;
         Ok(builder.build_or(beyond, builder.build_and(equal, signs, "")?, "")?)
     }
 
-    /// `cmpxchg` of words: what was there, and whether it was swapped.
+    /// `cmpxchg` of words: returns the old value, and whether it was swapped.
     fn compare_and_swap(
         &self,
         pointer: PointerValue<'ctx>,
@@ -382,7 +386,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
 
     fn sync_scope(&self, name: &str) -> u32 {
         let context = self.cx.types.context.as_ctx_ref();
-        // SAFETY: the context is alive and the name is given with its length; LLVM copies it.
+        // SAFETY: the context is alive and the name's length is passed; LLVM copies the name.
         unsafe { LLVMGetSyncScopeID(context, name.as_ptr().cast(), name.len()) }
     }
 
@@ -397,7 +401,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         }
     }
 
-    /// A value's bits; of `Bool` its one.
+    /// The bits of a value as an integer; a `Bool` has one bit.
     fn bits(&self, value: BasicValueEnum<'ctx>) -> Result<IntValue<'ctx>> {
         let BasicValueEnum::FloatValue(float) = value else { return int(value) };
         let context = self.cx.types.context;
@@ -411,12 +415,12 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         int(self.builder.build_bit_cast(float, ty, "")?)
     }
 
-    /// A value as the word that an element is in memory.
+    /// A value as the integer that represents it in memory.
     fn word(&self, value: BasicValueEnum<'ctx>) -> Result<IntValue<'ctx>> {
         int(self.to_memory(self.bits(value)?.into())?)
     }
 
-    /// The element that a word of memory is.
+    /// The element that an integer represents in memory.
     fn element_of(&self, word: IntValue<'ctx>, element: Scalar) -> Result<BasicValueEnum<'ctx>> {
         if element == Scalar::Bool {
             let zero = word.get_type().const_zero();
@@ -425,7 +429,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         Ok(self.builder.build_bit_cast(word, self.cx.types.value(Type::Scalar(element))?, "")?)
     }
 
-    /// A float that comparisons take.
+    /// A value as a float type that can be compared.
     fn comparable(&self, value: BasicValueEnum<'ctx>, element: Scalar) -> Result<FloatValue<'ctx>> {
         if element.is_half() { self.widen(value, element) } else { float(value) }
     }
@@ -441,7 +445,7 @@ fn ordering(order: Order) -> LLVMAtomicOrdering {
     }
 }
 
-/// Of a compare-and-swap that does not swap: it reads, so that it releases nothing.
+/// The ordering of a compare-and-swap that fails: it only reads, so it cannot release.
 fn ordering_of_failure(order: Order) -> LLVMAtomicOrdering {
     match order {
         Order::Relaxed | Order::Release => LLVMAtomicOrdering::LLVMAtomicOrderingMonotonic,

@@ -1,4 +1,4 @@
-//! What the functions of one LLVM module share: declarations, constants, the math library's functions.
+//! State that the functions of one LLVM module share: declarations, constants, the math library's functions.
 
 use std::{
     cell::RefCell,
@@ -19,7 +19,7 @@ use crate::{
     request::{Entry, Options},
 };
 
-/// What the functions of one LLVM module share.
+/// State that the functions of one LLVM module share.
 pub(crate) struct ModuleContext<'a, 'ctx> {
     /// LLVM's types.
     pub types: Types<'ctx>,
@@ -29,13 +29,13 @@ pub(crate) struct ModuleContext<'a, 'ctx> {
     pub ir: &'a ir::Module,
     /// Options of the request.
     pub options: &'a Options,
-    /// Where math functions come from.
+    /// The library that provides the math functions.
     pub library: Library,
-    /// The code becomes PTX: conversions to integers and rounding are its instructions.
+    /// The target is PTX: conversions to integers and rounding use its instructions.
     pub ptx: bool,
-    /// Line tables, if they are asked for.
+    /// Line tables, if they are requested.
     pub debug: Option<DebugInfo<'ctx>>,
-    /// By the function's index: it stands in place of its calls.
+    /// By function index: whether its calls are inlined.
     inlined: Vec<bool>,
     functions: RefCell<HashMap<FuncId, FunctionValue<'ctx>>>,
     constants: RefCell<HashMap<ConstantId, PointerValue<'ctx>>>,
@@ -67,16 +67,16 @@ impl<'a, 'ctx> ModuleContext<'a, 'ctx> {
         }
     }
 
-    /// Declares the functions that may be called before they stand there: those that lead back to their callers.
+    /// Declares the recursive functions, which may be called before they are emitted.
     pub(crate) fn declare_circles(&self, hidden: &[BasicTypeEnum<'ctx>]) -> Result<()> {
         let circles = Circles::of(self.ir);
         for (id, _) in self.ir.functions.iter().filter(|(id, _)| circles.contains(*id)) {
             let function = self.declare_device(id, hidden)?;
             if self.ptx {
-                // `nvptx::keep` says why; the passes of LLVM keep to the ABI already.
+                // See `nvptx::keep`. With external linkage from the start, LLVM's passes preserve the ABI.
                 function.set_linkage(Linkage::External);
                 if let (Entry::Foreign(foreign), Some(entry)) = (&self.options.entry, self.ir.kernel()) {
-                    // What is linked with other code must not have the name of a function in that.
+                    // A symbol that is linked with other code must not collide with the symbols of that code.
                     let owner = foreign.symbol.clone().unwrap_or_else(|| crate::backend::symbol(&entry.name));
                     let own = function.get_name().to_string_lossy().into_owned();
                     function.as_global_value().set_name(&format!("{owner}${own}"));
@@ -86,7 +86,7 @@ impl<'a, 'ctx> ModuleContext<'a, 'ctx> {
         Ok(())
     }
 
-    /// Declares a device function, internal to the module, and remembers it for calls; once.
+    /// Declares a device function once, internal to the module, and records it for calls.
     pub(crate) fn declare_device(&self, id: FuncId, hidden: &[BasicTypeEnum<'ctx>]) -> Result<FunctionValue<'ctx>> {
         if let Some(known) = self.functions.borrow().get(&id) {
             return Ok(*known);
@@ -100,13 +100,13 @@ impl<'a, 'ctx> ModuleContext<'a, 'ctx> {
         Ok(value)
     }
 
-    /// The function of a handle, which is declared before anything calls it.
+    /// The LLVM function of a device function, which must be declared before any call of it.
     pub(crate) fn function(&self, id: FuncId) -> Result<FunctionValue<'ctx>> {
         let known = self.functions.borrow().get(&id).copied();
         known.map_or_else(|| internal(format!("@{} is called before it is declared", self.ir.functions[id].name)), Ok)
     }
 
-    /// The first element of a constant array, which is declared when it is first asked for.
+    /// The address of a constant array. The first use declares the array.
     pub(crate) fn constant(&self, id: ConstantId) -> Result<PointerValue<'ctx>> {
         if let Some(known) = self.constants.borrow().get(&id) {
             return Ok(*known);
@@ -132,7 +132,7 @@ impl<'a, 'ctx> ModuleContext<'a, 'ctx> {
         function.add_attribute(inkwell::attributes::AttributeLoc::Function, attribute);
     }
 
-    /// Makes a call one that no path is taken to or from that it did not have: threads come to it together.
+    /// Makes a call convergent: LLVM must not add control dependences to it, because converged threads execute it.
     pub(crate) fn make_convergent(&self, call: CallSiteValue<'ctx>) {
         let kind = inkwell::attributes::Attribute::get_named_enum_kind_id("convergent");
         let attribute = self.types.context.create_enum_attribute(kind, 0);
@@ -145,7 +145,7 @@ impl<'a, 'ctx> ModuleContext<'a, 'ctx> {
         function.add_attribute(inkwell::attributes::AttributeLoc::Function, attribute);
     }
 
-    /// Declares a function of the math library, to be linked at the end.
+    /// Declares a function of the math library, which is linked at the end.
     pub(crate) fn library_function(&self, symbol: String, ty: FunctionType<'ctx>) -> Result<FunctionValue<'ctx>> {
         let function = match self.module.get_function(&symbol) {
             Some(known) if self.library_symbols.borrow().contains(&symbol) => known,

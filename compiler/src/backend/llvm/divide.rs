@@ -11,20 +11,20 @@ use super::{
 };
 use crate::ir::MathFn;
 
-/// A division of integers; by zero all are 0, and the minimum by -1 gives 0.
+/// A division of integers. A division by zero results in 0, and so does the minimum divided by -1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Division {
-    /// The quotient of signed numbers, rounded to minus infinity.
+    /// The quotient of signed numbers, rounded towards minus infinity.
     Floor,
-    /// What that leaves.
+    /// The remainder of `Floor`.
     Modulo,
-    /// The quotient of numbers that are not negative as signed ones.
+    /// The quotient of signed numbers that are not negative.
     NonnegQuotient,
-    /// What that leaves.
+    /// The remainder of `NonnegQuotient`.
     NonnegRemainder,
 }
 
-/// The whole quotient of two sizes and the rest, where `few` holds.
+/// The integral quotient of the absolute values of two numbers, and the remainder. They are valid if `few` is true.
 struct Near<'ctx> {
     quotient: FloatValue<'ctx>,
     rest: FloatValue<'ctx>,
@@ -32,7 +32,7 @@ struct Near<'ctx> {
 }
 
 impl<'ctx> FunctionEmitter<'_, 'ctx> {
-    /// A division of integers, as the target makes it.
+    /// A division of integers in the target's form, if it has one.
     pub(crate) fn int_division(
         &self,
         division: Division,
@@ -50,8 +50,9 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         })
     }
 
-    /// Quotient rounded to minus infinity, and the remainder with the divisor's sign. By zero both are 0; the minimum
-    /// by -1 gives 0 and 0. LLVM drops the tests where the divisor is a constant, and the part that is not used.
+    /// Quotient rounded towards minus infinity, and the remainder with the divisor's sign. By zero both are 0, and so
+    /// are they for the minimum divided by -1. LLVM removes the tests if the divisor is a constant, and an unused
+    /// result.
     pub(crate) fn int_divmod(
         &self,
         signed: bool,
@@ -67,7 +68,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             let quotient = builder.build_int_unsigned_div(a, safe, "")?;
             let remainder = builder.build_int_unsigned_rem(a, safe, "")?;
             let quotient = int(builder.build_select(bad, zero, quotient, "")?)?;
-            // The remainder by one is the zero that is wanted.
+            // The remainder by one is 0, as required.
             return Ok((quotient, remainder));
         }
         let minimum = ty.const_int(1 << (ty.get_bit_width() - 1), false);
@@ -78,7 +79,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         let safe = int(builder.build_select(bad, one, b, "")?)?;
         let quotient = builder.build_int_signed_div(a, safe, "")?;
         let remainder = builder.build_int_signed_rem(a, safe, "")?;
-        // Division truncates: one too large where the remainder is not zero and has the other sign.
+        // The division truncates: its quotient is one too large if the remainder is not zero and has the other sign.
         let inexact = builder.build_int_compare(IntPredicate::NE, remainder, zero, "")?;
         let signs = builder.build_xor(remainder, safe, "")?;
         let opposite = builder.build_int_compare(IntPredicate::SLT, signs, zero, "")?;
@@ -91,8 +92,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         Ok((quotient, remainder))
     }
 
-    /// `a // b` and `a % b` of floats as CPython's `float_divmod` computes them, except that by zero the quotient is
-    /// `a / b` and the remainder NaN.
+    /// `a // b` and `a % b` of floats as CPython's `float_divmod` computes them. A division by zero has the quotient `a
+    /// / b` and the remainder NaN.
     pub(crate) fn float_divmod(
         &self,
         a: FloatValue<'ctx>,
@@ -101,7 +102,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         let (builder, context) = (&self.builder, self.cx.types.context);
         let zero = a.get_type().const_zero();
         let Near { quotient, rest, few } = self.near_divmod(a, b)?;
-        // Of numbers with the same sign these are the results, up to the sign of the remainder.
+        // If `a` and `b` have the same sign, these are the results, up to the sign of the remainder.
         let b_size = float(self.call_intrinsic("llvm.fabs", &[b.into()])?)?;
         let bits = if a.get_type() == context.f32_type() { context.i32_type() } else { context.i64_type() };
         let a_bits = int(builder.build_bit_cast(a, bits, "")?)?;
@@ -149,14 +150,15 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         float(value.as_basic_value())
     }
 
-    /// The whole quotient of the sizes of two numbers and what is left, both exact, where the quotient has so few bits
-    /// that its rounding is no matter. The branch that follows is the same for all threads but of very unlike numbers.
+    /// The integral quotient of the absolute values of two numbers, and the remainder. Both are exact if the quotient
+    /// has few enough bits that its rounding does not matter (`few`). The branch on `few` diverges only if the operands
+    /// of the threads differ very much in magnitude.
     ///
-    /// A quotient of less than all of the type's bits is within 1/2 of the exact one, and cut to an integer the right
-    /// one or the next. What is left of the dividend is a multiple of the smaller number's last bit and no larger than
-    /// the divisor in size, so that a fused multiplication and addition gives it exactly, and so does the sum with the
-    /// divisor where it is below zero. Two bits less, and CPython's quotient, which is formed of rounded numbers, is the
-    /// same. No flags: what they allow would not be exact.
+    /// A quotient with fewer bits than the type has is within 1/2 of the exact one. Truncated to an integer, it is
+    /// correct or one too large. The remainder is a multiple of the smaller operand's last bit and not larger than the
+    /// divisor, so a fused multiply-add computes it exactly. Adding the divisor to a negative remainder is exact, too.
+    /// With two bits less, CPython's quotient, which it computes from rounded values, is the same. The operations have
+    /// no fast-math flags, which would allow inexact results.
     fn near_divmod(&self, a: FloatValue<'ctx>, b: FloatValue<'ctx>) -> Result<Near<'ctx>> {
         let builder = &self.builder;
         let ty = a.get_type();
@@ -179,7 +181,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         Ok(Near { quotient, rest, few })
     }
 
-    /// `float_divmod` by the library's `fmod`. No flags: each step is exact or rounds once.
+    /// `float_divmod` by the library's `fmod`. No fast-math flags: each operation is exact or rounds once.
     fn far_divmod(&self, a: FloatValue<'ctx>, b: FloatValue<'ctx>) -> Result<(FloatValue<'ctx>, FloatValue<'ctx>)> {
         let builder = &self.builder;
         let ty = a.get_type();
@@ -200,7 +202,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         let signed_zero = self.call_intrinsic("llvm.copysign", &[zero.into(), b.into()])?;
         let remainder = float(builder.build_select(inexact, remainder, float(signed_zero)?, "")?)?;
 
-        // The quotient is within rounding of an integer: snap to it.
+        // The quotient is within rounding of an integer: round to it.
         let floor = float(self.call_intrinsic("llvm.floor", &[quotient.into()])?)?;
         let above = builder.build_float_sub(quotient, floor, "")?;
         let above = builder.build_float_compare(FloatPredicate::OGT, above, half, "")?;

@@ -1,4 +1,5 @@
-//! From a built LLVM module to code: the math library, the verifier, LLVM's passes, the code generator.
+//! Compiles a built LLVM module to code: links the math library, then runs the verifier, LLVM's passes and the code
+//! generator.
 
 #![expect(unsafe_code, reason = "LLVM's C interface, for lazy bitcode, which inkwell has not")]
 
@@ -22,38 +23,38 @@ use crate::{
     stop,
 };
 
-/// The scalar functions of libclc, cut out by `build.rs`. Aligned, because bitcode is read in words.
+/// The scalar functions of libclc, extracted by `build.rs`. Aligned, because LLVM reads bitcode in words.
 static LIBCLC: Aligned<[u8; include_bytes!(concat!(env!("OUT_DIR"), "/libclc.bc")).len()]> =
     Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/libclc.bc")));
 
 #[repr(align(16))]
 struct Aligned<T>(T);
 
-/// What becomes of a built module.
+/// How to compile a built module.
 #[derive(Debug)]
 pub(crate) struct Job<'a> {
-    /// The pipeline: `default<O3>`.
+    /// The pass pipeline, for example `default<O3>`.
     pub passes: &'a str,
-    /// The passes are told what an instruction of PTX costs.
+    /// Whether the passes use the costs of PTX instructions.
     pub costs_of_ptx: bool,
-    /// How large the kernel is.
+    /// The size class of the kernel.
     pub bulk: Bulk,
-    /// What the target changes after the passes.
+    /// The target's changes to the module after the passes.
     pub legalize: fn(&ModuleContext<'_, '_>) -> Result<()>,
-    /// What to emit after the passes, in order.
+    /// The file types to emit, in order.
     pub emit: &'a [FileType],
-    /// Return LLVM IR as the code generator gets it.
+    /// Whether to return the LLVM IR that the code generator gets.
     pub keep_llvm: bool,
-    /// String attributes that the functions of the library get, as the back end's own functions have them.
+    /// String attributes for the functions of the library, the same as the back end gives to its own functions.
     pub attributes: &'a [(&'a str, &'a str)],
-    /// The function of which it is asked what it takes of a stack.
+    /// The function whose stack use to compute, if any.
     pub depth_of: Option<&'a str>,
 }
 
-/// What came of it.
+/// The result of a [`Job`].
 #[derive(Debug)]
 pub(crate) struct Finished {
-    /// One text or object for each of [`Job::emit`].
+    /// One string or object file for each of [`Job::emit`].
     pub code: Vec<Vec<u8>>,
     /// LLVM IR as the code generator gets it.
     pub llvm: Option<String>,
@@ -61,7 +62,7 @@ pub(crate) struct Finished {
     pub depth: Option<Depth>,
 }
 
-/// Links the library, verifies, optimises, legalizes and emits. The module's triple and layout are the machine's.
+/// Links the library, verifies, optimizes, legalizes and emits. The module has the machine's triple and data layout.
 pub(crate) fn finish(cx: &ModuleContext<'_, '_>, machine: &Machine, job: &Job<'_>) -> Result<Finished> {
     if let Some(debug) = &cx.debug {
         debug.finish();
@@ -80,7 +81,7 @@ pub(crate) fn finish(cx: &ModuleContext<'_, '_>, machine: &Machine, job: &Job<'_
     } else {
         machine.run_host_passes(cx.module, job.passes, large)?;
     }
-    // LLVM leaves out what comes after that.
+    // A cancelled compilation skips LLVM's passes, so the module may be incomplete here.
     stop::check();
     stage::begin(Stage::Legalize);
     (job.legalize)(cx)?;
@@ -101,14 +102,14 @@ pub(crate) fn finish(cx: &ModuleContext<'_, '_>, machine: &Machine, job: &Job<'_
     Ok(Finished { code, llvm, depth })
 }
 
-/// LLVM's verifier; a fault is weft's own.
+/// Runs LLVM's verifier. A failure is an internal error of weft.
 pub(crate) fn verify(module: &Module<'_>) -> Result<()> {
     module
         .verify()
         .or_else(|error| internal(format!("LLVM rejects the module: {error}\n\n{}", module.print_to_string())))
 }
 
-/// Links the functions of the math library that were called, if there are some.
+/// Links the functions of the math library that the module calls, if any.
 fn link_library(cx: &ModuleContext<'_, '_>, machine: &Machine, attributes: &[(&str, &str)]) -> Result<()> {
     let wanted = cx.library_symbols();
     if wanted.is_empty() {
@@ -126,11 +127,11 @@ fn link_library(cx: &ModuleContext<'_, '_>, machine: &Machine, attributes: &[(&s
         if function.as_global_value().is_declaration() {
             continue;
         }
-        // A definition that may be dropped is linked only where something refers to it.
+        // The linker takes a `linkonce_odr` definition only if the module refers to it.
         if function.get_linkage() == Linkage::External {
             function.set_linkage(Linkage::LinkOnceODR);
         }
-        // They say what libclc was built for; the machine knows better.
+        // These attributes describe the build of libclc. The target machine's own settings apply instead.
         for key in ["target-cpu", "target-features", "frame-pointer", "stack-protector-buffer-size"] {
             function.remove_string_attribute(AttributeLoc::Function, key);
         }
@@ -159,17 +160,17 @@ fn link_library(cx: &ModuleContext<'_, '_>, machine: &Machine, attributes: &[(&s
     Ok(())
 }
 
-/// A module that reads a function's body when it is asked for. It refers to `bytes` until it is linked.
+/// A module that reads a function's body only on demand. It refers to `bytes` until it is linked.
 pub(crate) fn lazy_bitcode<'ctx>(context: &'ctx Context, bytes: &[u8], name: &CStr) -> Result<LeakyModule<'ctx>> {
-    // SAFETY: the range is alive while this compilation runs, which is as long as the buffer's module is used.
+    // SAFETY: the bytes outlive this compilation, and thus the buffer's module.
     let buffer = unsafe { LLVMCreateMemoryBufferWithMemoryRange(bytes.as_ptr().cast(), bytes.len(), name.as_ptr(), 0) };
     let mut module = ptr::null_mut();
-    // SAFETY: context and buffer are alive; the call takes the buffer over.
+    // SAFETY: context and buffer are alive; the call takes ownership of the buffer.
     let failed = unsafe { LLVMGetBitcodeModuleInContext2(context.as_ctx_ref(), buffer, &raw mut module) };
     if failed != 0 || module.is_null() {
         return internal(format!("LLVM cannot read the bitcode of {}", name.to_string_lossy()));
     }
-    // SAFETY: the call succeeded, so `module` is a module of `context` that nobody else holds.
+    // SAFETY: the call succeeded, so `module` is a module of `context` that has no other owner.
     let module = unsafe { Module::new(module) };
     Ok(ManuallyDrop::new(module))
 }

@@ -1,13 +1,13 @@
 //! 16-bit floats.
 //!
-//! On PTX they are LLVM's `half` and `bfloat`, and LLVM chooses: an instruction where the SM has one, else `float32`. On
-//! the host they are their bits in an `i16`, and everything is computed as `float32` and rounded: of a sum, a product, a
-//! quotient and a root that is the same as rounding once, because a `float32` has more than twice the digits. LLVM's own
-//! conversions would call functions that an object of ours cannot name, where the CPU has no instruction; and the
-//! instruction that x86 has for `bfloat` takes subnormals for zero.
+//! For PTX they are LLVM's `half` and `bfloat`. LLVM selects an instruction if the SM has one, else computes in
+//! `float32`. On the host they are bits in an `i16`; every operation is computed in `float32` and rounded. For sums,
+//! products, quotients and square roots this is the same as rounding once, because a `float32` has more than twice the
+//! digits. LLVM's own conversions are not used on the host: if the CPU has no instruction for them, they call functions
+//! that are not available to weft's objects, and x86's `bfloat` instruction treats subnormals as zero.
 //!
-//! Where a value has more digits than a `float32`, it is first rounded *to odd*: what is lost makes the last digit odd,
-//! so that rounding again sees that it lies beside a tie.
+//! A value with more digits than a `float32` is first rounded *to odd*: if digits are lost, the last digit becomes odd.
+//! The second rounding then recognizes values next to a tie.
 
 use inkwell::{
     FloatPredicate, IntPredicate,
@@ -22,19 +22,19 @@ use super::{
 };
 use crate::ir::{BinaryOp, MathFn, UnaryOp};
 
-/// What 16-bit floats are to a target.
+/// How a target represents 16-bit floats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Halves {
     /// LLVM's types.
     Native {
-        /// Integers become `bfloat` in one instruction.
+        /// The target converts integers to `bfloat` in one instruction.
         bfloat_of_ints: bool,
-        /// There is a fused product and sum of `bfloat`.
+        /// The target has a fused multiply-add of `bfloat`.
         bfloat_fma: bool,
     },
     /// Bits in an integer.
     Bits {
-        /// The CPU converts `half`.
+        /// The CPU has instructions that convert `half`.
         f16c: bool,
     },
 }
@@ -52,7 +52,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         Ok(self.cx.types.context.i16_type().const_int(scalar.float_bits(value), false).into())
     }
 
-    /// A 16-bit float as a `float32`, which has all its values.
+    /// Converts a 16-bit float to a `float32`, which is exact.
     pub(super) fn widen(&self, value: BasicValueEnum<'ctx>, from: Scalar) -> Result<FloatValue<'ctx>> {
         let (builder, context) = (&self.builder, self.cx.types.context);
         let (single, word) = (context.f32_type(), context.i32_type());
@@ -68,8 +68,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
                 Ok(builder.build_float_ext(half, single, "")?)
             }
             Halves::Bits { f16c: false } => {
-                // The exponent and the fraction at their places make a float whose exponent is too small by 112: also
-                // of a subnormal number, and a product by a power of two is exact.
+                // Shift exponent and fraction into their `float32` positions. The resulting exponent is too small by
+                // 112, also for subnormals; multiplying by the power of two is exact.
                 let number = |value: u64| word.const_int(value, false);
                 let bits = builder.build_int_z_extend(int(value)?, word, "")?;
                 let magnitude = builder.build_and(bits, number(0x7fff), "")?;
@@ -87,7 +87,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         }
     }
 
-    /// A `float32` rounded to a 16-bit float.
+    /// Rounds a `float32` to a 16-bit float.
     pub(super) fn narrow(&self, value: FloatValue<'ctx>, to: Scalar) -> Result<BasicValueEnum<'ctx>> {
         let (builder, context) = (&self.builder, self.cx.types.context);
         let (bits, word) = (context.i16_type(), context.i32_type());
@@ -104,7 +104,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             Halves::Bits { .. } if to == Scalar::BF16 => {
                 let all = int(builder.build_bit_cast(value, word, "")?)?;
                 let rounded = upper(all, 16)?;
-                // The carry of a NaN could leave the exponent: it stays as it is, made quiet.
+                // The carry of a NaN could overflow the exponent, so a NaN is truncated and its top fraction bit is set.
                 let nan = builder.build_float_compare(FloatPredicate::UNO, value, value, "")?;
                 let quiet = builder.build_right_shift(all, number(16), false, "")?;
                 let quiet = builder.build_or(quiet, number(0x40), "")?;
@@ -119,10 +119,11 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
                 let all = int(builder.build_bit_cast(value, word, "")?)?;
                 let magnitude = builder.build_and(all, number(0x7fff_ffff), "")?;
                 let sign = builder.build_right_shift(builder.build_xor(all, magnitude, "")?, number(16), false, "")?;
-                // Beyond the largest number there is infinity.
+                // Numbers beyond the largest one become infinity.
                 let normal = upper(builder.build_int_sub(magnitude, number(112 << 23), "")?, 13)?;
                 let normal = int(self.call_intrinsic("llvm.umin", &[normal.into(), number(0x7c00).into()])?)?;
-                // A float32 from 0.5 on counts in the smallest subnormal number, so a sum with 0.5 rounds to it.
+                // In a `float32` from 0.5 on, the last bit has the value of the smallest subnormal `half`. Hence adding
+                // 0.5 rounds to it.
                 let positive = float(builder.build_bit_cast(magnitude, value.get_type(), "")?)?;
                 let sum = builder.build_float_add(positive, constant(value, 0.5), "")?;
                 let sum = int(builder.build_bit_cast(sum, word, "")?)?;
@@ -139,7 +140,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         }
     }
 
-    /// A `float64` rounded to a 16-bit float, once.
+    /// Rounds a `float64` to a 16-bit float, once.
     pub(super) fn narrow_double(&self, value: FloatValue<'ctx>, to: Scalar) -> Result<BasicValueEnum<'ctx>> {
         if self.is_native() {
             return Ok(self.builder.build_float_trunc(value, self.cx.types.float(to)?, "")?.into());
@@ -150,7 +151,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         let back = builder.build_float_ext(nearest, context.f64_type(), "")?;
         let inexact = builder.build_float_compare(FloatPredicate::ONE, back, value, "")?;
         let bits = int(builder.build_bit_cast(nearest, word, "")?)?;
-        // The odd one of an inexact result's two neighbors: itself, or the one on the other side of the value.
+        // If the result is inexact, take the odd one of the two floats around the value.
         let odd = builder.build_int_truncate(bits, context.bool_type(), "")?;
         let magnitude = |of: FloatValue<'ctx>| float(self.call_intrinsic("llvm.fabs", &[of.into()])?);
         let below = builder.build_float_compare(FloatPredicate::OLT, magnitude(back)?, magnitude(value)?, "")?;
@@ -161,7 +162,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         self.narrow(float(builder.build_bit_cast(bits, context.f32_type(), "")?)?, to)
     }
 
-    /// An integer or `Bool` rounded to a 16-bit float, once.
+    /// Rounds an integer or `Bool` to a 16-bit float, once.
     fn half_of_int(&self, value: IntValue<'ctx>, from: Scalar, to: Scalar) -> Result<BasicValueEnum<'ctx>> {
         let (builder, context) = (&self.builder, self.cx.types.context);
         let value = if to == Scalar::F16 { self.within_half(value, from)? } else { value };
@@ -172,7 +173,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
                 builder.build_unsigned_int_to_float(value, ty, "")
             }
         };
-        // A float32 has all integers of 24 bits, and beyond that a half is infinite.
+        // A `float32` represents all 24-bit integers exactly, and larger ones are infinite as a `half`.
         let exact = to == Scalar::F16 || from.size_bytes() < 4;
         match self.cx.types.halves {
             Halves::Native { bfloat_of_ints, .. } if to == Scalar::F16 || bfloat_of_ints => {
@@ -186,10 +187,11 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         }
     }
 
-    /// An integer that becomes the same `float16`, of 32 bits if it had more: the first that is infinite stands for all
-    /// beyond it. LLVM takes a conversion of an integer of few digits for exact although it may overflow, and makes
-    /// one of it and of what widens its result, in which nothing does. 65520 has a digit more than a `float16`; a 16-bit
-    /// integer that has no more than one does not overflow.
+    /// Clamps an integer without changing the `float16` that it is converted to, and truncates it to 32 bits. The limit
+    /// is the smallest integer that rounds to infinity. Without the clamp, LLVM regards the conversion of an integer
+    /// with few digits as exact, although it may overflow, and folds it with a following widening to one conversion
+    /// that does not overflow. The limit 65520 has one digit more than a `float16`, which prevents that. A 16-bit
+    /// integer with no more digits than a `float16` does not overflow, so it needs no clamp.
     fn within_half(&self, value: IntValue<'ctx>, from: Scalar) -> Result<IntValue<'ctx>> {
         const INFINITE: i64 = 65_520;
         if from.size_bytes() < 4 || self.cx.types.halves == (Halves::Bits { f16c: false }) {
@@ -206,7 +208,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         Ok(self.builder.build_int_truncate_or_bit_cast(value, self.cx.types.context.i32_type(), "")?)
     }
 
-    /// A 64-bit integer whose last 11 bits are rounded to odd where it is large: as a `float64` it is exact.
+    /// Rounds the last 11 bits of a large 64-bit integer to odd, so that it is exact as a `float64`.
     fn odd_beyond_53_bits(&self, value: IntValue<'ctx>, from: Scalar) -> Result<IntValue<'ctx>> {
         let builder = &self.builder;
         let ty = value.get_type();
@@ -226,7 +228,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         int(builder.build_select(large, rounded, value, "")?)
     }
 
-    /// Anything as a 16-bit float.
+    /// Converts any scalar to a 16-bit float.
     pub(super) fn convert_to_half(
         &self,
         value: BasicValueEnum<'ctx>,
@@ -267,7 +269,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         })
     }
 
-    /// `a op b` on two of a 16-bit type.
+    /// `a op b` on two numbers of a 16-bit type.
     pub(super) fn half_binary(
         &self,
         op: BinaryOp,
@@ -282,7 +284,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         self.narrow(result, scalar)
     }
 
-    /// A math function on numbers of a 16-bit type; other arguments are as they are.
+    /// A math function on numbers of a 16-bit type. Other arguments are passed unchanged.
     pub(super) fn half_math(
         &self,
         function: MathFn,
@@ -315,7 +317,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         }
     }
 
-    /// A number of a 16-bit type, of every NaN the positive one without digits.
+    /// A number of a 16-bit type, in which every NaN becomes the canonical positive one.
     fn canonical_half(&self, scalar: Scalar, value: BasicValueEnum<'ctx>) -> Result<BasicValueEnum<'ctx>> {
         let builder = &self.builder;
         let word = self.cx.types.context.i16_type();
@@ -345,8 +347,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         let (double, long) = (context.f64_type(), context.i64_type());
         let wide = |value| -> Result<_> { Ok(builder.build_float_ext(self.widen(value, scalar)?, double, "")?) };
         let (a, b, c) = (wide(a)?, wide(b)?, wide(c)?);
-        // The product is exact; the sum is rounded to odd by its error (Knuth's two-sum), which is exact too. An
-        // infinite or undefined sum has an undefined error, and stays.
+        // The product is exact. The sum is rounded to odd depending on its error (Knuth's two-sum), which is exact,
+        // too. An infinite or NaN sum has a NaN error and is not changed.
         let product = builder.build_float_mul(a, b, "")?;
         let sum = builder.build_float_add(product, c, "")?;
         let part = builder.build_float_sub(sum, product, "")?;
@@ -357,7 +359,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         let bits = int(builder.build_bit_cast(sum, long, "")?)?;
         let odd = builder.build_int_truncate(bits, context.bool_type(), "")?;
         let moves = builder.build_and(inexact, builder.build_not(odd, "")?, "")?;
-        // Away from zero where the error has the sum's sign.
+        // Away from zero if the error has the sum's sign, else towards zero.
         let signs = builder.build_xor(int(builder.build_bit_cast(error, long, "")?)?, bits, "")?;
         let toward = builder.build_int_compare(IntPredicate::SLT, signs, long.const_zero(), "")?;
         let step = int(builder.build_select(toward, long.const_all_ones(), long.const_int(1, false), "")?)?;

@@ -1,4 +1,4 @@
-//! What differs between targets.
+//! The parts of code generation that differ between targets.
 
 use inkwell::values::{BasicMetadataValueEnum, BasicValue, BasicValueEnum, FloatValue, IntValue, PointerValue};
 
@@ -20,21 +20,21 @@ pub(crate) struct OperandValue<'ctx> {
 /// A plain load or store of an element.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AccessSite<'ctx> {
-    /// Where it stands.
+    /// Its source location.
     pub span: Span,
     /// The expression of the pointer.
     pub pointer: ExprId,
-    /// Its value.
+    /// The pointer's value.
     pub address: PointerValue<'ctx>,
-    /// The local that takes what is loaded, and nothing else of it.
+    /// The local to which a load is assigned, if that is the load's only use.
     pub taken: Option<LocalId>,
-    /// What is stored, and its expression.
+    /// The stored value and its expression, if it is a store.
     pub stored: Option<(ExprId, BasicValueEnum<'ctx>)>,
-    /// It lies at a multiple of its size.
+    /// Whether the address is a multiple of the element's size.
     pub natural: bool,
 }
 
-/// A target's answers while a function is emitted. Each method emits at the position of the emitter's builder.
+/// Target-specific emission of a function. Each method emits at the position of the emitter's builder.
 pub(crate) trait Hooks<'ctx> {
     /// A special register, an `i32`.
     fn special(&self, emitter: &FunctionEmitter<'_, 'ctx>, register: SpecialRegister) -> Result<IntValue<'ctx>>;
@@ -48,7 +48,7 @@ pub(crate) trait Hooks<'ctx> {
     /// The first element of a thread-local array.
     fn local_base(&self, emitter: &FunctionEmitter<'_, 'ctx>, array: LocalArrayId) -> Result<PointerValue<'ctx>>;
 
-    /// An operation: the instructions of it, and the values that it gives, in order.
+    /// Emits an operation and returns its results, in order.
     fn op(
         &self,
         emitter: &FunctionEmitter<'_, 'ctx>,
@@ -56,30 +56,30 @@ pub(crate) trait Hooks<'ctx> {
         operands: &[OperandValue<'ctx>],
     ) -> Result<Vec<BasicValueEnum<'ctx>>>;
 
-    /// Whether a load reads memory each time it is met, whatever was read before.
+    /// Whether a load must read memory each time it is executed, so that earlier loads cannot replace it.
     fn reads_anew(&self, _load: ExprId) -> bool {
         false
     }
 
-    /// Whether nobody writes what a load reads while the kernel runs.
+    /// Whether no thread writes the memory of a load while the kernel runs.
     fn never_written(&self, _emitter: &FunctionEmitter<'_, 'ctx>, _pointer: ExprId) -> bool {
         false
     }
 
-    /// What is emitted next comes from here.
+    /// Sets the source location of the code that is emitted next.
     fn at(&self, _span: Span) {}
 
-    /// Before an access to an element: where it goes.
+    /// Emits code before an access to an element; returns the address to access.
     fn access(&self, _emitter: &FunctionEmitter<'_, 'ctx>, access: &AccessSite<'ctx>) -> Result<PointerValue<'ctx>> {
         Ok(access.address)
     }
 
-    /// Before another turn of a loop with this body and step.
+    /// Emits code before the next iteration of a loop with this body and step.
     fn turn(&self, _emitter: &FunctionEmitter<'_, 'ctx>, _body: &[Stmt], _step: &[Stmt]) -> Result<()> {
         Ok(())
     }
 
-    /// After a call of a device function.
+    /// Emits code after a call of a device function.
     fn called(&self, _emitter: &FunctionEmitter<'_, 'ctx>, _callee: FuncId) -> Result<()> {
         Ok(())
     }
@@ -89,7 +89,7 @@ pub(crate) trait Hooks<'ctx> {
         Ok(Vec::new())
     }
 
-    /// A fast approximation of a math function, where the request allows it and the target has one.
+    /// A fast approximation of a math function, if the request allows it and the target has one.
     fn approximate(
         &self,
         _emitter: &FunctionEmitter<'_, 'ctx>,
@@ -99,7 +99,7 @@ pub(crate) trait Hooks<'ctx> {
         Ok(None)
     }
 
-    /// A division of integers in a form of the target's own, if it has one for these.
+    /// A target-specific division of integers, if the target has one for these operands.
     fn divide(
         &self,
         _emitter: &FunctionEmitter<'_, 'ctx>,
@@ -110,7 +110,7 @@ pub(crate) trait Hooks<'ctx> {
         Ok(None)
     }
 
-    /// The smaller or larger of two floats as `BinaryOp::Min` and `Max` say, where LLVM's own is not right.
+    /// The minimum or maximum of two floats as `BinaryOp::Min` and `Max` define it, if LLVM's own is not correct.
     fn float_extreme(
         &self,
         _emitter: &FunctionEmitter<'_, 'ctx>,
@@ -121,13 +121,13 @@ pub(crate) trait Hooks<'ctx> {
         Ok(None)
     }
 
-    /// Leaves the function; ends the present block.
+    /// Emits the return from the function; terminates the current block.
     fn emit_return(&self, emitter: &FunctionEmitter<'_, 'ctx>, values: &[BasicValueEnum<'ctx>]) -> Result<()> {
         leave(emitter, values)
     }
 }
 
-/// Returns values of a device function's results.
+/// Returns the values of a device function's results.
 pub(crate) fn leave<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, values: &[BasicValueEnum<'ctx>]) -> Result<()> {
     match values {
         [] => emitter.builder.build_return(None)?,

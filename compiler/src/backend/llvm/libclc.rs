@@ -1,16 +1,16 @@
-//! libclc's functions, and around their calls what they leave wrong of IEEE 754 and C's Annex F.
+//! libclc's functions, with corrections of results that violate IEEE 754 or C's Annex F.
 //!
-//! | function | left wrong | put right by |
+//! | function | wrong result of libclc | corrected by |
 //! |---|---|---|
-//! | `ldexp` | NaN becomes a number; float32 loses subnormals | a select; float64 |
-//! | `lgamma` | infinity at minus infinity; float32 loses digits below zero | a select; float64 |
-//! | `gamma` | three digits | [`FunctionEmitter::gamma`] |
-//! | `pow` in float64 | a product with an exponent beyond 2^100 loses its sign | a clamp |
-//! | six odd functions in float64 | +0 at -0 | the argument's sign |
-//! | `exp`, `exp2` in float32 | 0 for subnormal results | the square of the exponential of the half |
+//! | `ldexp` | a number for NaN; float32 loses subnormals | a select; float64 |
+//! | `lgamma` | not infinity at minus infinity; float32 loses digits below zero | a select; float64 |
+//! | `gamma` | three wrong digits | [`FunctionEmitter::gamma`] |
+//! | `pow` in float64 | the sign is lost if the exponent exceeds 2^100 | clamping the exponent |
+//! | six odd functions in float64 | +0 at -0 | copying the argument's sign |
+//! | `exp`, `exp2` in float32 | 0 for subnormal results | the square of the function of half the argument |
 //! | `erfc` in float32 | 0 for subnormal results | a branch to float64 |
 //! | `fmod`, `remainder` in float32 | subnormal divisors count as normal numbers | a branch to float64 |
-//! | `fmod`, `remainder` in float64 | NaN where a multiple of the divisor overflows beside the dividend | half of it |
+//! | `fmod`, `remainder` in float64 | NaN if a divisor multiple near the dividend overflows | half the dividend |
 
 use inkwell::{
     FloatPredicate,
@@ -21,7 +21,7 @@ use super::{FunctionEmitter, Result, constant, function::float};
 use crate::ir::MathFn;
 
 impl<'ctx> FunctionEmitter<'_, 'ctx> {
-    /// A function of libclc with this name, right for all arguments.
+    /// Calls a function of libclc and corrects the result.
     #[expect(clippy::wildcard_enum_match_arm, reason = "most functions are called directly")]
     pub(super) fn libclc(
         &self,
@@ -52,7 +52,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
                 _ => call(args)?,
             },
             MathFn::Asin | MathFn::Atan | MathFn::Erf | MathFn::Expm1 if !single => {
-                // The result has the argument's sign everywhere.
+                // The result always has the argument's sign.
                 float(self.call_intrinsic("llvm.copysign", &[call(args)?.into(), first.into()])?)?
             }
             MathFn::Sin | MathFn::Tan if !single => {
@@ -60,7 +60,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
                 float(builder.build_select(zero, first, call(args)?, "")?)?
             }
             MathFn::Exp | MathFn::Exp2 if single => {
-                // Where the result is subnormal; half of the argument is exact.
+                // Below the limit the result is subnormal. Halving the argument is exact.
                 let limit = constant(first, if function == MathFn::Exp { -87.0 } else { -126.0 });
                 let small = builder.build_float_compare(FloatPredicate::OLT, first, limit, "")?;
                 let half = builder.build_float_mul(first, constant(first, 0.5), "")?;
@@ -88,7 +88,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         Ok(value.into())
     }
 
-    /// A function on float32 computed in float64; an integer argument stays as it is.
+    /// A float32 function, computed in float64. An integer argument is not changed.
     fn in_float64(&self, function: MathFn, name: &str, args: &[BasicValueEnum<'ctx>]) -> Result<FloatValue<'ctx>> {
         let (double, single) = (self.cx.types.context.f64_type(), self.cx.types.context.f32_type());
         let mut wide = args.to_vec();
@@ -101,8 +101,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         Ok(self.builder.build_float_trunc(float(value)?, single, "")?)
     }
 
-    /// The exponent of a float64 power within 2^64: the power of every number but 1 and -1 overflows or underflows
-    /// there, and all floats of that size, infinity too, are even integers to `pow`. NaN stays.
+    /// Clamps the exponent of a float64 power to 2^64 in magnitude. With such an exponent, all bases but 1 and -1
+    /// overflow or underflow. `pow` treats all larger floats, also infinity, as even integers. NaN is preserved.
     fn clamped_exponent(&self, exponent: FloatValue<'ctx>) -> Result<FloatValue<'ctx>> {
         let most = 2_f64.powi(64);
         let mut clamped = exponent;
@@ -114,10 +114,11 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         Ok(clamped)
     }
 
-    /// `fmod` or `remainder` in float64: of half the dividend where that is huge, doubled, and less one more divisor.
+    /// `fmod` or `remainder` in float64. For a huge dividend, it computes the remainder of half the dividend, doubles
+    /// it, and subtracts the divisor if needed.
     ///
-    /// All of it is exact: the double of a remainder lies within two divisors, and half of a huge number has no digit
-    /// less. The quotient of the half, doubled, is even, so that a tie behind it stays where it is.
+    /// All operations are exact: twice a remainder is less than two divisors, and halving a huge number loses no digit.
+    /// Twice the quotient of the half is even, so `remainder` rounds ties the same way.
     fn remainder_of_half(
         &self,
         function: MathFn,
@@ -148,7 +149,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         float(builder.build_select(huge, less, rest.into(), "")?)
     }
 
-    /// A function on float32 that is computed in float64 where `rare` holds.
+    /// A float32 function, which is computed in float64 if `rare` is true.
     fn rarely_in_float64(
         &self,
         function: MathFn,

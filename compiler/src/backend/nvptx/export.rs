@@ -1,5 +1,5 @@
-//! Functions that code from elsewhere calls, and kernels that it launches: their signatures, and what becomes of their
-//! arguments and results.
+//! Functions for callers outside of weft, and kernels that other software launches: their signatures, arguments and
+//! results.
 
 #![expect(unsafe_code, reason = "inkwell's getelementptr, into the caller's slot for a result")]
 
@@ -25,8 +25,7 @@ use crate::{
     request::{Abi, Entry, Foreign, Role},
 };
 
-/// What numba-cuda's functions return where nothing is wrong, where an exception ended the thread, and where the result is
-/// `None` instead of a value.
+/// The status that numba-cuda's functions return: success, an exception ended the thread, and the result is `None`.
 const DONE: u64 = 0;
 const RAISED: u64 = 1;
 const NONE: u64 = -2_i32 as u32 as u64;
@@ -39,7 +38,7 @@ impl Role {
         }
     }
 
-    /// Where the arrays of its arguments are.
+    /// The address space of its array arguments.
     fn space(self) -> Space {
         match self {
             Self::Kernel => Space::Global,
@@ -47,7 +46,7 @@ impl Role {
         }
     }
 
-    /// Parameters before those of the arguments: the place for the result.
+    /// The number of parameters before those of the arguments: the pointer to the result.
     fn hidden(self) -> u32 {
         match self {
             Self::Kernel | Self::Function(Abi::C) => 0,
@@ -65,10 +64,10 @@ fn params(module: &Module, role: Role) -> Vec<(u32, Param)> {
     .collect()
 }
 
-/// What a function returns, as it lies in memory.
+/// The memory layout of a function's result.
 fn result(module: &Module, abi: Abi) -> Shape {
     match (&module.returns, abi) {
-        // Whether there is a value is the status.
+        // The status says whether there is a value.
         (Some(ArgType::Optional(of)), Abi::Numba) => Shape::of(of, abi, Space::Generic),
         (Some(ty), Abi::Numba | Abi::C) => Shape::of(ty, abi, Space::Generic),
         (None, _) => Shape::default(),
@@ -124,7 +123,7 @@ pub(super) fn declare<'ctx>(
     if let (Role::Function(Abi::C), [part], true) = (role, shape.parts.as_slice(), shape.alone)
         && let Some(extension) = extension(part.ty)
     {
-        // Who calls it reads 32 bits.
+        // The caller reads 32 bits.
         let kind = Attribute::get_named_enum_kind_id(extension);
         value.add_attribute(AttributeLoc::Return, context.create_enum_attribute(kind, 0));
     }
@@ -140,7 +139,7 @@ pub(super) fn declare<'ctx>(
     Ok(value)
 }
 
-/// How a small integer becomes one of 32 bits.
+/// How a small integer is extended to 32 bits.
 pub(super) fn extension(ty: Type) -> Option<&'static str> {
     match ty {
         Type::Scalar(Scalar::Bool | Scalar::U8 | Scalar::U16) => Some("zeroext"),
@@ -159,7 +158,7 @@ pub(super) fn extension(ty: Type) -> Option<&'static str> {
     }
 }
 
-/// The parameter that holds a slot, and which part of its struct the slot is, if it is one.
+/// The parameter that holds a slot, and the slot's index in the parameter's struct, if it is a struct.
 fn find(module: &Module, role: Role, source: &SlotSource) -> Option<(usize, Option<usize>)> {
     let SlotSource::Argument { param: number, path, field } = source else { return None };
     let is = |part: &AbiScalar| part.field.as_ref().is_some_and(|(steps, known)| (steps, known) == (path, field));
@@ -171,7 +170,7 @@ fn find(module: &Module, role: Role, source: &SlotSource) -> Option<(usize, Opti
     )
 }
 
-/// Stores the arguments into the places of their locals.
+/// Stores the arguments into the stack slots of their locals.
 pub(super) fn receive(emitter: &FunctionEmitter<'_, '_>, foreign: &Foreign) -> Result<()> {
     let (function, cx, role) = (emitter.function, emitter.cx, foreign.role);
     let all = params(cx.ir, role);
@@ -189,7 +188,7 @@ pub(super) fn receive(emitter: &FunctionEmitter<'_, '_>, foreign: &Foreign) -> R
         let ty = function.locals[local].ty;
         let wanted = cx.types.memory(ty)?;
         if let (Type::BOOL, BasicValueEnum::IntValue(byte)) = (ty, value) {
-            // A byte from elsewhere: every value but 0 is true.
+            // A `bool` from outside is a byte: every value but 0 is true.
             let zero = byte.get_type().const_zero();
             value = emitter.builder.build_int_compare(IntPredicate::NE, byte, zero, "")?.into();
         } else if value.get_type() != wanted {
@@ -200,7 +199,8 @@ pub(super) fn receive(emitter: &FunctionEmitter<'_, '_>, foreign: &Foreign) -> R
     Ok(())
 }
 
-/// Leaves the function: `values` are the parts of its result, and, if it may end the thread, whether it does.
+/// Returns from the function. `values` are the parts of its result and, if the function can end the thread, whether it
+/// does.
 pub(super) fn leave<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, values: &[BasicValueEnum<'ctx>]) -> Result<()> {
     let cx = emitter.cx;
     let Entry::Foreign(Foreign { role: Role::Function(abi), .. }) = cx.options.entry else {
@@ -217,7 +217,7 @@ pub(super) fn leave<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, values: &[BasicVa
         builder.position_at_end(raised);
         match abi {
             Abi::Numba => builder.build_return(Some(&status(RAISED)))?,
-            // C's has no way to tell it.
+            // The C ABI cannot report that the thread ended.
             Abi::C => {
                 builder.build_call(cx.intrinsic("llvm.nvvm.exit", &[])?, &[], "")?;
                 builder.build_unreachable()?
@@ -225,7 +225,7 @@ pub(super) fn leave<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, values: &[BasicVa
         };
         builder.position_at_end(done);
     }
-    // What may be missing is laid out in another order than it is passed within weft.
+    // The memory layout of an optional result differs from the way weft passes it internally.
     let may_be_none = abi == Abi::Numba && matches!(cx.ir.returns, Some(ArgType::Optional(_)));
     if may_be_none {
         let Some(BasicValueEnum::IntValue(given)) = values.first() else {
@@ -258,7 +258,7 @@ pub(super) fn leave<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, values: &[BasicVa
             };
             for (_, part, value) in own {
                 let offset = cx.types.context.i64_type().const_int(part.offset, false);
-                // SAFETY: one index on an integer type is a valid getelementptr; the caller's place has room for the result.
+                // SAFETY: one index on an integer type is a valid getelementptr; the caller's slot fits the result.
                 let to = unsafe { builder.build_in_bounds_gep(cx.types.context.i8_type(), place, &[offset], "")? };
                 builder.build_store(to, value)?;
             }

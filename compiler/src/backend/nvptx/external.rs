@@ -1,7 +1,7 @@
-//! Functions of other languages, which are linked with the kernel: declarations, and calls.
+//! Functions in other languages that are linked with the kernel: declarations, and calls.
 //!
-//! A value is passed as `docs/design/exported-functions.md` says. LLVM's parameters of less than 32 bits are 32 bits in PTX, as
-//! nvcc's are, whose callees read no more than the type's own.
+//! Values are passed as `docs/design/exported-functions.md` describes. Parameters of less than 32 bits take 32 bits in
+//! PTX. nvcc does the same, and its callees read only the bits of the type.
 
 #![expect(unsafe_code, reason = "inkwell's getelementptr is unsafe")]
 
@@ -24,10 +24,11 @@ use crate::{
     request::Abi,
 };
 
-/// C++ may write a complex number at once: 16 bytes.
+/// C++ may store a complex number in one 16-byte access.
 const LARGEST_ALIGN: u32 = 16;
 
-/// Declares every function that the module calls, before there are others, so that their symbols are theirs.
+/// Declares the external functions of the module. This comes before all other functions, so that no other function
+/// takes their symbols.
 pub(super) fn declare(cx: &ModuleContext<'_, '_>) -> Result<()> {
     for (_, external) in cx.ir.externals.iter() {
         declare_one(cx, external)?;
@@ -39,12 +40,12 @@ fn abi_of(external: &ir::External) -> Abi {
     if external.writes { Abi::Numba } else { Abi::C }
 }
 
-/// The parameters behind the one that says where the result is written.
+/// The parameters, without the leading one that points to the result.
 fn params(external: &ir::External) -> impl Iterator<Item = Param> {
     external.params.iter().flat_map(|ty| abi::params(ty, abi_of(external), Space::Generic))
 }
 
-/// What it gives, as it lies in memory.
+/// The memory layout of its result.
 fn result(external: &ir::External) -> Shape {
     let shape = external.returns.as_ref().map(|ty| Shape::of(ty, abi_of(external), Space::Generic));
     shape.unwrap_or_default()
@@ -74,7 +75,7 @@ fn declare_one(cx: &ModuleContext<'_, '_>, external: &ir::External) -> Result<()
     let function = match (shape.parts.as_slice(), external.writes) {
         (_, true) => context.i32_type().fn_type(&types, false),
         ([], false) => context.void_type().fn_type(&types, false),
-        // What a small number has above its own bits is not known.
+        // A small integer is returned without an extension attribute, because its upper bits are not known.
         ([part], false) if shape.alone => abi::alone(&cx.types, part.ty, Abi::C)?.fn_type(&types, false),
         (_, false) => {
             attributes.push((AttributeLoc::Return, "alignstack", shape.align));
@@ -92,7 +93,7 @@ fn declare_one(cx: &ModuleContext<'_, '_>, external: &ir::External) -> Result<()
     Ok(())
 }
 
-/// Calls a function; gives its results.
+/// Calls a function and returns its results.
 pub(super) fn emit<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     function: ExternalId,
@@ -107,7 +108,7 @@ pub(super) fn emit<'ctx>(
     let mut args: Vec<BasicMetadataValueEnum<'ctx>> = Vec::new();
     let mut place = None;
     if external.writes {
-        // One that gives nothing may write a null pointer there, as numba-cuda's own functions do.
+        // A function without a result may write a null pointer there, as numba-cuda's own functions do.
         let bytes = u32::try_from(shape.size.max(8)).unwrap_or(u32::MAX);
         let pointer = emitter.stack(cx.types.context.i8_type().array_type(bytes).into(), "result", LARGEST_ALIGN)?;
         args.push(pointer.into());
@@ -160,7 +161,7 @@ pub(super) fn emit<'ctx>(
     Ok(values)
 }
 
-/// A part of a result where it was written.
+/// Loads a part of a result from the memory where the callee stored it.
 fn written<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     place: PointerValue<'ctx>,
@@ -168,12 +169,12 @@ fn written<'ctx>(
 ) -> Result<BasicValueEnum<'ctx>> {
     let context = emitter.cx.types.context;
     let offset = context.i64_type().const_int(part.offset, false);
-    // SAFETY: one index on an integer type is a valid getelementptr; the place has room for the result.
+    // SAFETY: one index on an integer type is a valid getelementptr; `place` has room for the result.
     let at = unsafe { emitter.builder.build_in_bounds_gep(context.i8_type(), place, &[offset], "")? };
     Ok(emitter.builder.build_load(emitter.cx.types.memory(part.ty)?, at, "")?)
 }
 
-/// A value as the kernel has it: of a byte every value but 0 is true.
+/// Converts a value to the kernel's representation: a `bool` is a byte of which every value but 0 is true.
 fn taken<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     ty: Type,

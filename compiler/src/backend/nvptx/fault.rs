@@ -1,9 +1,10 @@
 //! Faults on a GPU.
 //!
-//! A module has two words in device memory: `weft$fault_claim`, which the first thread with a fault takes by one atomic
-//! step, and `weft$fault_page`, where the host has put the address of a record in its own memory. The thread that took
-//! the claim writes the record; a kernel's end, or the end of the last call that the fault came through, says that it is
-//! whole. So a launch costs nothing, and the host needs no call of the driver to see that nothing has come.
+//! A module has two variables in device memory: `weft$fault_claim`, which the first thread with a fault acquires by a
+//! compare-and-swap, and `weft$fault_page`, in which the host stores the address of a record in host memory. The thread
+//! that has acquired the claim writes the record. The end of a kernel, or of the outermost call that the fault
+//! propagates through, marks the record as complete. Hence faults add no cost to a launch, and the host can test for a
+//! fault without calling the driver.
 
 use inkwell::{
     AddressSpace, AtomicOrdering, IntPredicate,
@@ -21,20 +22,20 @@ use crate::{
 /// The claim's symbol, and that of the record's address. The runtime knows them, too.
 const CLAIM: &str = "weft$fault_claim";
 const PAGE: &str = "weft$fault_page";
-/// What reports a fault.
+/// The function that reports a fault.
 const REPORT: &str = "weft$report";
 
-/// What a function's result says: the thread has ended, and, if so, its fault is the one that is reported.
+/// The status that a function returns: the thread has ended, and, in addition, its fault is the reported one.
 const ENDED: u64 = 1;
 const REPORTED: u64 = 2;
 
-/// Declares the words of a module that reports faults, used or not: the host looks for them.
+/// Declares the variables of a module that reports faults, even if they are unused, because the host searches for them.
 pub(super) fn declare(cx: &ModuleContext<'_, '_>) {
     word(cx, CLAIM, 4);
     word(cx, PAGE, 8);
 }
 
-/// Reports a fault, if it is the first; gives what the function's result says of it.
+/// Reports a fault, if it is the first; returns the function's status.
 pub(super) fn raise<'ctx>(
     hooks: &dyn Hooks<'ctx>,
     emitter: &FunctionEmitter<'_, 'ctx>,
@@ -54,8 +55,8 @@ pub(super) fn raise<'ctx>(
     emitter.call(report, &[number.into(), index, extent, whole.into()])
 }
 
-/// The function of the module that reports a fault: its number, an index and an extent, and whether the record is whole.
-/// Much of a checked kernel are calls of it, which are hardly ever made.
+/// The module's function that reports a fault. It takes the fault's number, an index, an extent, and whether the record
+/// is complete. It is not inlined and cold: a checked kernel has many calls of it, which are hardly ever executed.
 fn report<'ctx>(hooks: &dyn Hooks<'ctx>, user: &FunctionEmitter<'_, 'ctx>) -> Result<FunctionValue<'ctx>> {
     let cx = user.cx;
     let context = cx.types.context;
@@ -107,7 +108,7 @@ fn report<'ctx>(hooks: &dyn Hooks<'ctx>, user: &FunctionEmitter<'_, 'ctx>) -> Re
     Ok(function)
 }
 
-/// Adds a call that the fault came through, if it is the one that is reported.
+/// Adds to the record a call that the fault propagates through, if it is the reported fault.
 pub(super) fn call<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     place: CallSiteId,
@@ -142,7 +143,7 @@ pub(super) fn call<'ctx>(
     Ok(())
 }
 
-/// Says that the record is whole.
+/// Marks the record as complete.
 fn finish<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, record: PointerValue<'ctx>) -> Result<()> {
     atomics::membar(emitter, Scope::System)?;
     store(emitter, record, FaultRecord::DONE, emitter.cx.types.context.i64_type().const_int(1, false))
@@ -156,7 +157,7 @@ fn record<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>) -> Result<PointerValue<'ctx
     Ok(emitter.builder.build_int_to_ptr(address, context.ptr_type(AddressSpace::from(SPACES.global)), "")?)
 }
 
-/// A word of the module's in device memory, which the host writes.
+/// A variable of the module in device memory, which the host writes.
 fn word<'ctx>(cx: &ModuleContext<'_, 'ctx>, name: &str, bytes: u32) -> GlobalValue<'ctx> {
     let module = cx.module;
     module.get_global(name).unwrap_or_else(|| {
@@ -177,7 +178,7 @@ fn field<'ctx>(
     record: PointerValue<'ctx>,
     at: IntValue<'ctx>,
 ) -> Result<PointerValue<'ctx>> {
-    // SAFETY: one index on an integer type is a valid getelementptr; the record has the word.
+    // SAFETY: one index on an integer type is a valid getelementptr; the index is within the record.
     Ok(unsafe { emitter.builder.build_in_bounds_gep(at.get_type(), record, &[at], "")? })
 }
 

@@ -1,4 +1,4 @@
-//! A kernel's signature and attributes, and how parameters become locals.
+//! A kernel's signature and attributes, and the initialization of its parameter locals.
 
 #![expect(unsafe_code, reason = "LLVM's C interface, for the attribute `range`, which inkwell has not")]
 
@@ -24,7 +24,7 @@ use crate::{
 /// LLVM's number of the calling convention `ptx_kernel`.
 pub(super) const PTX_KERNEL: u32 = 71;
 
-/// Declares the kernel: slots in order, with what is known about them.
+/// Declares the kernel: one parameter per slot, in order, with attributes.
 pub(super) fn declare<'ctx>(cx: &ModuleContext<'_, 'ctx>, kernel: &ir::Function) -> Result<FunctionValue<'ctx>> {
     let context = cx.types.context;
     let mut params = Vec::new();
@@ -41,7 +41,7 @@ pub(super) fn declare<'ctx>(cx: &ModuleContext<'_, 'ctx>, kernel: &ir::Function)
     Ok(value)
 }
 
-/// Says what is known of a slot where it has a parameter of its own.
+/// Adds the attributes of a slot that is a parameter.
 pub(super) fn describe<'ctx>(
     cx: &ModuleContext<'_, 'ctx>,
     function: &ir::Function,
@@ -61,7 +61,8 @@ pub(super) fn describe<'ctx>(
             let attribute =
                 |name, value| cx.types.context.create_enum_attribute(Attribute::get_named_enum_kind_id(name), value);
             value.add_attribute(place, attribute("align", bytes));
-            // Not what is written: LLVM would keep it in registers across barriers, where other threads may write it.
+            // `noalias` only for read-only arrays: LLVM would otherwise cache values in registers across barriers,
+            // although other threads may write them.
             if assumed.disjoint && is_only_read(cx, function, slot) {
                 value.add_attribute(place, attribute("noalias", 0));
             }
@@ -75,7 +76,7 @@ pub(super) fn describe<'ctx>(
     }
 }
 
-/// What the kernel is bound to be launched with.
+/// Adds the kernel's launch bounds.
 pub(super) fn bound<'ctx>(cx: &ModuleContext<'_, 'ctx>, kernel: FunctionValue<'ctx>) {
     if let Some(LaunchBounds { threads, blocks, cluster }) = cx.options.launch_bounds {
         cx.string_attribute(kernel, "nvvm.maxntid", &format!("{threads},1,1"));
@@ -90,8 +91,8 @@ pub(super) fn bound<'ctx>(cx: &ModuleContext<'_, 'ctx>, kernel: FunctionValue<'c
     }
 }
 
-/// One more than the largest extent that an array can have, if the parameter is one: NumPy keeps the bytes of an array,
-/// also of a broadcast one, below 2^63.
+/// One more than the largest possible extent of an array, if the parameter is an extent. NumPy limits the size in bytes
+/// of an array, even of a broadcast one, to less than 2^63.
 fn extent_end(cx: &ModuleContext<'_, '_>, function: &ir::Function, index: usize) -> Option<u64> {
     let SlotSource::Argument { param, path, field: SlotField::Shape(_) } = function.slots.get(index)? else {
         return None;
@@ -102,7 +103,7 @@ fn extent_end(cx: &ModuleContext<'_, '_>, function: &ir::Function, index: usize)
     }
 }
 
-/// Whether a slot is the address of what the kernel reads and does not write.
+/// Whether a slot is the data pointer of an array that the kernel reads but does not write.
 fn is_only_read(cx: &ModuleContext<'_, '_>, function: &ir::Function, index: usize) -> bool {
     let Some(SlotSource::Argument { param, field: SlotField::Data, .. }) = function.slots.get(index) else {
         return false;
@@ -115,13 +116,13 @@ pub(super) fn below(cx: &ModuleContext<'_, '_>, bits: u32, end: u64) -> Attribut
     let kind = Attribute::get_named_enum_kind_id("range");
     let (low, high) = ([0_u64], [end]);
     let context = cx.types.context.as_ctx_ref();
-    // SAFETY: the context is alive; both bounds have the one word that up to 64 bits take; LLVM copies them.
+    // SAFETY: the context is alive; each bound has one word, as LLVM expects up to 64 bits; LLVM copies them.
     let range = unsafe { LLVMCreateConstantRangeAttribute(context, kind, bits, low.as_ptr(), high.as_ptr()) };
     // SAFETY: `range` is the attribute just made.
     unsafe { Attribute::new(range) }
 }
 
-/// Stores the arguments into the places of their locals.
+/// Stores the arguments into the stack slots of their locals.
 pub(super) fn receive(emitter: &FunctionEmitter<'_, '_>) -> Result<()> {
     let function = emitter.function;
     for (index, &local) in function.params.iter().enumerate() {
@@ -132,7 +133,7 @@ pub(super) fn receive(emitter: &FunctionEmitter<'_, '_>) -> Result<()> {
             BasicValueEnum::IntValue(byte)
                 if function.kind == FunctionKind::Kernel && function.locals[local].ty == Type::BOOL =>
             {
-                // A byte from the host: every value but 0 is true.
+                // A `bool` from the host is a byte: every value but 0 is true.
                 let zero = byte.get_type().const_zero();
                 let value = emitter.builder.build_int_compare(IntPredicate::NE, byte, zero, "")?;
                 emitter.set_local(local, value.into())?;

@@ -1,10 +1,10 @@
-//! Loads before long divisions and square roots.
+//! Hoists loads above long divisions and square roots.
 //!
-//! ptxas starts loads early, so that their latencies overlap, but only inside a straight run of instructions. A
-//! correctly rounded division or square root, and a division of integers, ends the run: there is a branch to a slow
-//! path in it. `a = sqrt(x[i]); b = y[i]` would therefore wait for `x[i]` before it asks for `y[i]`. So a load that
-//! stands behind such an operation, in the same block and with nothing between that could write memory or not return,
-//! is moved before it, with the address computation it needs.
+//! ptxas issues loads early, so that their latencies overlap, but only within a basic block. A correctly rounded
+//! division or square root, or an integer division, ends the block, because it has a branch to a slow path. `a =
+//! sqrt(x[i]); b = y[i]` would therefore wait for `x[i]` before it loads `y[i]`. This pass moves a load above such an
+//! operation in the same LLVM basic block, together with the load's address computation, if nothing between them may
+//! write memory or not return.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use inkwell::{
     values::{AsValueRef, BasicValue, CallSiteValue, FunctionValue, InstructionOpcode, InstructionValue, Operand},
 };
 
-/// The most loads that move before one operation: each holds a register for longer.
+/// The maximal number of loads that move above one operation. Each of them occupies a register for longer.
 const MOST: usize = 8;
 
 /// Moves the loads of every function.
@@ -30,7 +30,7 @@ pub(super) fn hoist(context: &Context, module: &Module<'_>) {
 }
 
 fn hoist_in<'ctx>(builder: &Builder<'ctx>, block: BasicBlock<'ctx>) {
-    // The operation to move before, how many loads were, and what stands behind it.
+    // The operation to hoist above, the number of loads hoisted so far, and the instructions after the operation.
     let mut split: Option<(InstructionValue<'ctx>, usize)> = None;
     let mut behind = BTreeSet::new();
     let instructions: Vec<_> = block.get_instructions().collect();
@@ -49,7 +49,7 @@ fn hoist_in<'ctx>(builder: &Builder<'ctx>, block: BasicBlock<'ctx>) {
                         behind.remove(&key(part));
                         part.remove_from_basic_block();
                         builder.position_before(before);
-                        // Else it would get the line of `before`.
+                        // Otherwise it would get the source line of `before`.
                         builder.unset_current_debug_location();
                         builder.insert_instruction(&part, None);
                     }
@@ -64,7 +64,8 @@ fn hoist_in<'ctx>(builder: &Builder<'ctx>, block: BasicBlock<'ctx>) {
     }
 }
 
-/// Collects an instruction with all that it needs from `behind`, operands first; false if that cannot move.
+/// Collects an instruction with all its operands from `behind`, operands first. Returns false if one of them cannot
+/// move.
 fn movable<'ctx>(
     instruction: InstructionValue<'ctx>,
     behind: &BTreeSet<usize>,
@@ -93,9 +94,9 @@ fn key(instruction: InstructionValue<'_>) -> usize {
 enum Kind {
     /// A plain load.
     Load,
-    /// Cheap and pure: what addresses are made of.
+    /// Cheap and without side effects, as in address computations.
     Address,
-    /// ptxas makes a branch of it.
+    /// ptxas expands it to code with a branch.
     Split,
     /// It may write memory, wait for other threads, or not return.
     Clobber,
@@ -121,7 +122,7 @@ fn kind(instruction: InstructionValue<'_>) -> Kind {
     }
 }
 
-/// What a call is. Only those that say that they leave memory alone, and return, may be crossed.
+/// The kind of a call. A load may move above a call only if the callee is declared to return and not to access memory.
 fn called(instruction: InstructionValue<'_>) -> Kind {
     let callee = CallSiteValue::try_from(instruction).ok().and_then(CallSiteValue::get_called_fn_value);
     let Some(callee) = callee else { return Kind::Clobber };

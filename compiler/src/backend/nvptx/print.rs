@@ -1,12 +1,14 @@
 //! Printing on a GPU.
 //!
-//! A kernel of weft's own leaves what it prints in memory of the host's ([`PrintRing`], `print.ll`), which the host reads where
-//! it waits: so it comes to `sys.stdout`. The host has put the address into a word of the module's. Where that is 0, since
-//! another one has loaded the PTX, and in code for other compilers, it calls CUDA's `vprintf`.
+//! A weft kernel writes its output to host memory ([`PrintRing`], `print.ll`). The host reads it when it waits for the
+//! kernel, and prints it to `sys.stdout`. The host stores the address of the ring in a global variable of the module.
+//! If that is 0 because another program has loaded the PTX, and in code for other compilers, the kernel calls CUDA's
+//! `vprintf`.
 //!
-//! That takes a format and a buffer with the arguments, as C promotes and aligns them: here all have eight bytes. It writes
-//! into a buffer of the device, which the driver prints when the host waits; a call's text stays together. What has more
-//! than 32 arguments it does not format (CUDA C++ Programming Guide, "Formatted Output"): those become several calls.
+//! `vprintf` takes a format and a buffer with the arguments, promoted and aligned as in C; here all have eight bytes.
+//! It writes to a buffer on the device, which the driver prints when the host synchronizes. The output of one call is
+//! not interleaved with others. `vprintf` formats at most 32 arguments (CUDA C++ Programming Guide, "Formatted
+//! Output"), so larger formats are split into several calls.
 
 use inkwell::{
     AddressSpace, FloatPredicate, IntPredicate,
@@ -23,11 +25,11 @@ use crate::{
     request::Entry,
 };
 
-/// What leaves a call's text for the host.
+/// The library function that writes the output of a call to the ring.
 const LIBRARY: &str = include_str!("print.ll");
 const PRINT: &str = "weft$print";
 
-/// The arguments of one call of `vprintf`.
+/// The maximal number of arguments of one call of `vprintf`.
 const MOST: usize = 32;
 
 /// Prints arguments by a format.
@@ -75,7 +77,7 @@ pub(super) fn emit<'ctx>(
     Ok(Vec::new())
 }
 
-/// The function that leaves a call's text for the host: of the module, into which it is linked at the first call.
+/// The function that writes the output of a call to the ring. The first use links it into the module.
 fn library<'ctx>(cx: &ModuleContext<'_, 'ctx>) -> Result<FunctionValue<'ctx>> {
     if let Some(known) = cx.module.get_function(PRINT) {
         return Ok(known);
@@ -93,7 +95,7 @@ fn library<'ctx>(cx: &ModuleContext<'_, 'ctx>) -> Result<FunctionValue<'ctx>> {
     Ok(function)
 }
 
-/// The word in device memory that the host fills with the ring's address.
+/// The variable in device memory that the host sets to the ring's address.
 fn word<'ctx>(cx: &ModuleContext<'_, 'ctx>) -> GlobalValue<'ctx> {
     cx.module.get_global(PrintRing::SYMBOL).unwrap_or_else(|| {
         let long = cx.types.context.i64_type();
@@ -106,11 +108,11 @@ fn word<'ctx>(cx: &ModuleContext<'_, 'ctx>) -> GlobalValue<'ctx> {
     })
 }
 
-/// A byte for each argument: 1 for a text.
+/// One byte for each argument: 1 for a string, otherwise 0.
 fn kinds<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, format: ConstantId, bytes: &[u8]) -> Result<PointerValue<'ctx>> {
     let mut kinds = Vec::new();
     for part in format_parts(bytes).filter(|part| part.words() > 0) {
-        // A width that is an argument stands before it.
+        // An argument for the width precedes the value.
         kinds.extend(std::iter::repeat_n(0, part.words() - 1));
         kinds.push(u8::from(part.letter() == Some(b's')));
     }
@@ -123,7 +125,7 @@ fn kinds<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, format: ConstantId, bytes: &
     )?)
 }
 
-/// Bytes in device memory, with a zero behind them or without.
+/// A byte string in device memory, with or without a terminating zero.
 fn constant<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, bytes: &[u8], ends: bool, name: &str) -> GlobalValue<'ctx> {
     let value = emitter.cx.types.context.const_string(bytes, ends);
     let space = emitter.cx.types.pointer(Space::Global).get_address_space();
@@ -134,7 +136,7 @@ fn constant<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, bytes: &[u8], ends: bool,
     global
 }
 
-/// Has the driver print, in as many calls as it takes.
+/// Prints with `vprintf`, in several calls if there are more than `MOST` arguments.
 #[expect(unsafe_code, reason = "inkwell's getelementptr is unsafe")]
 fn vprintf<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
@@ -187,7 +189,7 @@ fn call<'ctx>(
     Ok(())
 }
 
-/// A float, but for what is no number the one that prints without a sign, on any machine.
+/// A float's bits. All NaNs become the positive quiet one, so that every machine prints them without a sign.
 fn plain<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, arg: BasicValueEnum<'ctx>) -> Result<BasicValueEnum<'ctx>> {
     let BasicValueEnum::FloatValue(float) = arg else { return Ok(arg) };
     let long = emitter.cx.types.context.i64_type();

@@ -1,19 +1,19 @@
-//! 16-bit instructions that ptxas gets wrong, in other words. LLVM makes them of more than one thing when it selects
-//! instructions, so its text is what can be mended.
+//! Replaces 16-bit instructions that ptxas miscompiles. LLVM creates them in several ways during instruction selection,
+//! so the workaround edits the PTX that LLVM emits.
 //!
-//! **Negatives.** The smallest 16-bit integer is its own negative (PTX ISA 9.7.1.11: `d = -a`). ptxas 13.0 (13.5 does
-//! not) negates in 32 bits, though, and goes on with 32768: converted to a wider type, shifted right, divided or compared,
-//! it is wrong. It does so to `neg.s16` and to `sub.s16` from 0. Of all 16-bit arithmetic of PTX, followed by each way to
-//! a wider type, these and `abs` (see `absolute.rs`) are the only ones. `sub.u16` is no way out: ptxas makes
-//! `base + u16(8 - x)` an access at `base + u16(-x)` with an offset of 8, which is elsewhere. LLVM makes `neg` of `x * -1`
-//! and of `~x + 1` too.
+//! **Negation.** The smallest 16-bit integer is its own negative (PTX ISA 9.7.1.11: `d = -a`). ptxas 13.0 (but not
+//! 13.5) negates in 32 bits instead, and continues with 32768. The result is wrong if it is converted to a wider type,
+//! shifted right, divided or compared. This happens with `neg.s16` and with `sub.s16` from 0. A test of all 16-bit
+//! arithmetic of PTX, followed by each conversion to a wider type, found only these and `abs` (see `absolute.rs`).
+//! `sub.u16` does not avoid it: ptxas compiles `base + u16(8 - x)` to an access at `base + u16(-x)` with offset 8,
+//! which is another address. LLVM also selects `neg` for `x * -1` and for `~x + 1`.
 //!
-//! **Minima and maxima.** From `sm_90` on, ptxas (13.0 and 13.5) joins `max.u16 m, a, b` and `m == a` or `m == b` to one
-//! instruction that does two of 16 bits and says of each which it took (`VIMNMX.U16x2 m, p, p, a, b`). It has both
-//! answers written to one predicate: that of the upper half, which holds nothing, stays, and `max(a, 1) == 1` is true of
-//! every `a`. In 32 bits it does not.
+//! **Minimum and maximum.** From `sm_90` on, ptxas (13.0 and 13.5) merges `max.u16 m, a, b` and `m == a` or `m == b` to
+//! one instruction that computes two 16-bit maxima and one predicate for each (`VIMNMX.U16x2 m, p, p, a, b`). ptxas
+//! writes both predicates to one register. The predicate of the unused upper half wins, so `max(a, 1) == 1` is true for
+//! every `a`. ptxas does not do so in 32 bits.
 
-/// LLVM's PTX without them. What a user writes as inline PTX stays.
+/// Replaces such instructions in LLVM's PTX. Inline PTX of the user is not changed.
 pub(super) fn rewrite(ptx: Vec<u8>) -> Vec<u8> {
     let Ok(text) = std::str::from_utf8(&ptx) else { return ptx };
     if !text.lines().any(|line| reworded(line).is_some()) {
@@ -29,7 +29,7 @@ pub(super) fn rewrite(ptx: Vec<u8>) -> Vec<u8> {
     rewritten.into_bytes()
 }
 
-/// A line in other words, if it holds such an instruction.
+/// The replacement of a line, if it has such an instruction.
 fn reworded(line: &str) -> Option<String> {
     negation(line).or_else(|| extremum(line))
 }
@@ -58,12 +58,12 @@ fn extremum(line: &str) -> Option<String> {
     Some(format!("\t{{ .reg .b32 a, b; {a} {b} {operation}.{sign}32 a, a, b; cvt.u16.u32 {to}, a; }}\n"))
 }
 
-/// What gives a 32-bit register the value of a 16-bit operand: a register or an integer.
+/// An instruction that widens a 16-bit operand (a register or an integer) to a 32-bit register.
 fn wide(operand: &str, sign: char, register: char) -> Option<String> {
     if operand.starts_with('%') {
         return Some(format!("cvt.{sign}32.{sign}16 {register}, {operand};"));
     }
-    let value = operand.parse::<i64>().ok()? as u16; // LLVM writes 65535 as -1, too
+    let value = operand.parse::<i64>().ok()? as u16; // LLVM prints 65535 as -1 in some instructions
     let value = if sign == 's' { i64::from(value.cast_signed()) } else { i64::from(value) };
     Some(format!("mov.b32 {register}, {value};"))
 }

@@ -1,6 +1,7 @@
-//! What the lanes of a warp do together on a GPU: shuffles, votes, matches, reductions.
+//! Warp-level operations on a GPU: shuffles, votes, matches, reductions.
 //!
-//! `shfl.sync` moves 32 bits (PTX ISA, "shfl.sync"): smaller values travel in them, larger ones in two halves.
+//! `shfl.sync` moves 32 bits (PTX ISA, "shfl.sync"). Smaller values are extended, and 64-bit values are moved in two
+//! halves.
 
 use inkwell::{
     IntPredicate,
@@ -14,7 +15,7 @@ use crate::{
     target::needs,
 };
 
-/// Calls an intrinsic that has one form.
+/// Calls an intrinsic without type parameters.
 fn plain<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     name: &str,
@@ -23,7 +24,7 @@ fn plain<'ctx>(
     emitter.call(emitter.cx.intrinsic(name, &[])?, args)
 }
 
-/// The lane's value that a shuffle gives.
+/// Emits a shuffle and returns the value from the source lane.
 pub(super) fn shuffle<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     shuffle: Shuffle,
@@ -32,7 +33,7 @@ pub(super) fn shuffle<'ctx>(
     let &[mask, value, by, width] = values else { return internal("a shuffle without its four operands") };
     let (builder, context) = (&emitter.builder, emitter.cx.types.context);
     let word = context.i32_type();
-    // The bits of the lane that stay, and the first or last lane.
+    // The clamp operand: the mask that selects a segment of `width` lanes, and the first or last lane.
     let width = int(width)?;
     let part = builder.build_int_sub(word.const_int(32, false), width, "")?;
     let part = builder.build_left_shift(part, word.const_int(8, false), "")?;
@@ -75,7 +76,7 @@ pub(super) fn shuffle<'ctx>(
     }
 }
 
-/// The bits of a number.
+/// The bits of a number as an integer.
 fn as_int<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, value: BasicValueEnum<'ctx>) -> Result<IntValue<'ctx>> {
     match value {
         BasicValueEnum::IntValue(int) => Ok(int),
@@ -98,7 +99,7 @@ fn as_int<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, value: BasicValueEnum<'ctx>
     }
 }
 
-/// What a vote gives.
+/// Emits a vote.
 pub(super) fn vote<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     vote: Vote,
@@ -113,7 +114,7 @@ pub(super) fn vote<'ctx>(
     plain(emitter, &format!("llvm.nvvm.vote.{name}.sync"), values)
 }
 
-/// The bits that the name of a match has.
+/// The operand size in the name of a match intrinsic.
 fn match_bits(operands: &[OperandValue<'_>]) -> Result<u32> {
     match operands {
         [_, OperandValue { ty: Type::Scalar(scalar), .. }] => Ok(8 * scalar.size_bytes() as u32),
@@ -121,7 +122,7 @@ fn match_bits(operands: &[OperandValue<'_>]) -> Result<u32> {
     }
 }
 
-/// The lanes that have the thread's own value.
+/// The mask of lanes whose value equals the thread's own.
 pub(super) fn match_any<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     operands: &[OperandValue<'ctx>],
@@ -130,7 +131,7 @@ pub(super) fn match_any<'ctx>(
     plain(emitter, &format!("llvm.nvvm.match.any.sync.i{}", match_bits(operands)?), values)
 }
 
-/// The lanes, if they have one value, and whether they have.
+/// The mask of lanes, if all have the same value, and whether they have.
 pub(super) fn match_all<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     operands: &[OperandValue<'ctx>],
@@ -143,7 +144,7 @@ pub(super) fn match_all<'ctx>(
     Ok(vec![lanes, all])
 }
 
-/// The values of a mask's lanes, taken together.
+/// Reduces a value over the lanes of a mask.
 pub(super) fn reduce<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     sm: u32,
@@ -170,7 +171,7 @@ pub(super) fn reduce<'ctx>(
     by_shuffles(emitter, reduction, signed, *mask, *value)
 }
 
-/// One lane after the other of those that are there: the same turns for all of them.
+/// Reduces by a loop over the active lanes. All lanes execute the same iterations.
 fn by_shuffles<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     reduction: WarpReduction,
