@@ -104,7 +104,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             Halves::Bits { .. } if to == Scalar::BF16 => {
                 let all = int(builder.build_bit_cast(value, word, "")?)?;
                 let rounded = upper(all, 16)?;
-                // The carry of a NaN could overflow the exponent, so a NaN is truncated and its top fraction bit is set.
+                // The carry of a NaN could overflow the exponent. Truncate a NaN and set its top fraction bit.
                 let nan = builder.build_float_compare(FloatPredicate::UNO, value, value, "")?;
                 let quiet = builder.build_right_shift(all, number(16), false, "")?;
                 let quiet = builder.build_or(quiet, number(0x40), "")?;
