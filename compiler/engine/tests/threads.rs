@@ -49,12 +49,12 @@ fn kernel(number: usize) -> String {
     )
 }
 
-/// What is made of a good kernel that calls nothing that is overloaded.
+/// The result for a valid kernel that calls no overloaded functions.
 fn made<T>(outcome: Result<Outcome<T>, Failure>) -> T {
     outcome.expect("a good kernel").made().expect("nothing to ask")
 }
 
-/// What every thread gets for the request with its number.
+/// The results of all threads; each compiles the request with its number.
 fn all<T: Send>(work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let start = Barrier::new(THREADS);
     thread::scope(|scope| {

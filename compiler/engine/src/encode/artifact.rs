@@ -91,7 +91,7 @@ impl Encode for Factors {
     }
 }
 
-/// There is none.
+/// The type has no values.
 impl Encode for RuntimeSlot {
     fn write(&self, _: &mut Vec<u8>) {
         match *self {}
@@ -123,7 +123,7 @@ variants!(ArgType {
 fields!(ArrayType { dtype, ndim, layout, readonly });
 variants!(Layout { 0 => C, 1 => F, 2 => Any });
 
-/// By its name.
+/// Encodes a number's type as its name.
 impl Encode for Number {
     fn write(&self, out: &mut Vec<u8>) {
         self.name().to_owned().write(out);
@@ -145,7 +145,7 @@ impl Encode for Scalar {
     }
 }
 
-/// By its description.
+/// Encodes a dtype as its description.
 impl Encode for DType {
     fn write(&self, out: &mut Vec<u8>) {
         match self {
@@ -173,7 +173,7 @@ variants!(Compound { 0 => Record(record), 1 => Nested(nested), 2 => Vector(vecto
 fields!(RecordField { name, dtype, offset });
 fields!(Time { is_span, unit });
 
-/// Those that check what they are made of are made by it.
+/// A type whose constructor checks its parts is read through that constructor.
 impl Encode for Record {
     fn write(&self, out: &mut Vec<u8>) {
         self.fields().to_vec().write(out);
