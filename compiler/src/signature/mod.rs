@@ -1,7 +1,7 @@
 //! Types and signatures as Numba writes them: `void(float32[:], int32)`, `(f4[::1], i8)`, `array(float32, 2d, C)`.
 //!
 //! Strings and expressions (decorators, annotations) are read by the same code: a string is parsed as a Python
-//! expression first. What [`ArgType`] prints, [`parse_type`] reads.
+//! expression first. [`parse_type`] reads every type that [`ArgType`] prints.
 
 mod numpy;
 
@@ -19,7 +19,7 @@ use crate::{
 
 type Result<T> = std::result::Result<T, Diagnostic>;
 
-/// What a dotted name means where an expression stands.
+/// The meaning of a dotted name in an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Named {
     /// Its canonical path: `weft.float32`, `weft.types.Tuple`, `numpy.float32`, `builtins.int`.
@@ -31,14 +31,14 @@ pub enum Named {
 /// Looks up dotted names such as `nb.types.float32`.
 pub type Names<'a> = &'a dyn Fn(&str) -> Option<Named>;
 
-/// Variables that may stand for variables: deeper is a cycle.
+/// The limit on variables that are defined by other variables. A deeper chain is a cycle.
 const MAX_ALIASES: u32 = 20;
 
 /// Modules whose members are types.
 const TYPE_MODULES: [&str; 5] = ["weft", "weft.types", "weft.cuda", "weft.cuda.types", "numpy"];
 
-/// Reads a signature: `void(float32[:], int32)`, `float32(float32)`, or the argument types alone, `(f4[::1], i8)`.
-/// The place of an error is in file 0, which is `text`.
+/// Reads a signature: `void(float32[:], int32)`, `float32(float32)`, or the argument types alone, `(f4[::1], i8)`. The
+/// location of an error is in file 0, which is `text`.
 ///
 /// # Errors
 ///
@@ -46,15 +46,15 @@ const TYPE_MODULES: [&str; 5] = ["weft", "weft.types", "weft.cuda", "weft.cuda.t
 pub fn parse_signature(text: &str) -> Result<Signature> {
     let expr = parse_text(text)?;
     let reader = Reader { names: &text_names, aliases: 0 };
-    // `(f4)` is no tuple for Python, but nothing else can be meant.
+    // In Python, `(f4)` is not a tuple. It can only mean a signature here.
     if text.trim_start().starts_with('(') && !matches!(expr.kind, ExprKind::Tuple(_) | ExprKind::Call { .. }) {
         return Ok(Signature { args: vec![reader.ty(&expr)?], returns: None });
     }
     reader.signature(&expr)
 }
 
-/// Reads one type: `float32`, `f4`, `float32[:, ::1]`, `array(float32, 1d, C)`, `UniTuple(int64, 2)`.
-/// The place of an error is in file 0, which is `text`.
+/// Reads one type: `float32`, `f4`, `float32[:, ::1]`, `array(float32, 1d, C)`, `UniTuple(int64, 2)`. The location of
+/// an error is in file 0, which is `text`.
 ///
 /// # Errors
 ///
@@ -63,8 +63,8 @@ pub fn parse_type(text: &str) -> Result<ArgType> {
     Reader { names: &text_names, aliases: 0 }.ty(&parse_text(text)?)
 }
 
-/// The signatures that a decorator's argument gives: a string, a type expression such as `void(float32[:], int32)`,
-/// a tuple of types, or a list of these.
+/// The signatures in a decorator's argument: a string, a type expression such as `void(float32[:], int32)`, a tuple of
+/// types, or a list of these.
 ///
 /// # Errors
 ///
@@ -73,8 +73,8 @@ pub fn signatures_of(expr: &Expr, names: Names<'_>) -> Result<Vec<Signature>> {
     Reader { names, aliases: 0 }.signatures(expr)
 }
 
-/// The type that an annotation gives; a string is read as a type; Python's `int`, `float`, `bool` and `complex` are
-/// int64, float64, boolean and complex128.
+/// The type in an annotation. A string is read as a type. Python's `int`, `float`, `bool` and `complex` are int64,
+/// float64, boolean and complex128.
 ///
 /// # Errors
 ///
@@ -91,7 +91,7 @@ fn parse_text(text: &str) -> Result<Expr> {
     let readable = SourceFile::new("<signature>", without_dimension_letters(text));
     parse_expression(&readable, 0)
         .map_err(|error| {
-            // What could be read ends where a statement may, and something other than its end follows.
+            // The parser read a complete expression, but found other text instead of the end of the statement.
             let several = ["expected `\n`", "expected `\\n`"].iter().any(|start| error.message.starts_with(start));
             let early = error.message.contains("in the middle of a statement");
             match text.trim() {
@@ -108,8 +108,8 @@ fn parse_text(text: &str) -> Result<Expr> {
         .map_err(|error| Diagnostic { code: Code::BadSignature, ..error })
 }
 
-/// `array(float32, 1d, C)` is not Python: the `d` of `1d` becomes a blank, so that places stay. Nor is
-/// `UniTuple(int64 x 2)`: its sign becomes a comma.
+/// Makes a string readable as Python. `array(float32, 1d, C)` is not Python: the `d` of `1d` becomes a blank, so that
+/// locations are preserved. In `UniTuple(int64 x 2)`, the `x` becomes a comma.
 fn without_dimension_letters(text: &str) -> String {
     let is_word = |c: Option<&u8>| c.is_some_and(|c| c.is_ascii_alphanumeric() || *c == b'_');
     let bytes = text.as_bytes();
@@ -124,7 +124,7 @@ fn without_dimension_letters(text: &str) -> String {
     readable
 }
 
-/// The names in a string: bare, or in one of the modules that have the types.
+/// The names that a string may use: bare, or in one of the modules that have the types.
 fn text_names(chain: &str) -> Option<Named> {
     let (module, name) = chain.rsplit_once('.').unwrap_or(("", chain));
     let known = match module {
@@ -262,12 +262,12 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether a dotted name is that of a type. (Of an argument that is `None`, `none`: `void` is rather a mistake.)
+    /// Whether a dotted name is the given type. (For an argument of type `None`, `none`: `void` is probably a mistake.)
     fn is_type(self, expr: &Expr, name: &str) -> bool {
         self.path(expr).is_some_and(|path| last(&path) == name && is_type_member(&path))
     }
 
-    /// The type of a number or a vector that a dotted name means.
+    /// The type of a number or a vector with a dotted name.
     fn dtype(self, expr: &Expr) -> Result<DType> {
         let chain = chain(expr).unwrap_or_default();
         let path = self.path(expr);
@@ -328,7 +328,8 @@ impl Reader<'_> {
                 let readonly = match flag.map(|flag| &flag.kind) {
                     Some(ExprKind::Constant(Constant::Bool(flag))) => *flag,
                     Some(_) => return Err(bad(expr.span, "`readonly` must be True or False")),
-                    // `Array(float32, 1d, C)` is how a read-only array prints; `Array(float32, 1, 'C')` makes one that is not.
+                    // `Array(float32, 1d, C)` is the text form of a read-only array; the call `Array(float32, 1, 'C')`
+                    // makes a writable one.
                     None => !written && last(&path) == "Array",
                 };
                 let ndim = count(ndim).filter(|ndim| *ndim <= MAX_NDIM as u64);
@@ -400,7 +401,8 @@ impl Reader<'_> {
         Self { aliases: self.aliases + 1, ..self }
     }
 
-    /// The canonical path of a dotted name, if it is one and no variable.
+    /// The canonical path of a dotted name; `None` for other expressions and for variables that are not defined by a
+    /// path.
     fn path(self, expr: &Expr) -> Option<String> {
         match (self.names)(&chain(expr)?)? {
             Named::Path(path) => Some(path),
@@ -409,7 +411,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What a variable was assigned.
+    /// The expression that was assigned to a variable; `None` if the name is not a variable.
     fn value(self, expr: &Expr) -> Result<Option<Expr>> {
         if self.aliases >= MAX_ALIASES {
             return Err(bad(expr.span, "the definition of this name refers to itself"));
@@ -430,7 +432,7 @@ fn is_type_member(path: &str) -> bool {
     path.rsplit_once('.').is_some_and(|(module, _)| TYPE_MODULES.contains(&module))
 }
 
-/// `a.b.c`, if the expression is that.
+/// The dotted name `a.b.c`, if the expression is one.
 fn chain(expr: &Expr) -> Option<String> {
     if let ExprKind::Attribute { value, attr } = &expr.kind {
         return Some(format!("{}.{attr}", chain(value)?));
@@ -456,7 +458,7 @@ fn layout_of(expr: &Expr) -> Result<Layout> {
     }
 }
 
-/// `float32[:, ::1]`: the index says how many dimensions, and which one is contiguous.
+/// The array type `float32[:, ::1]`: the index has the number of dimensions, and marks the contiguous one.
 fn array(dtype: DType, index: &Expr) -> Result<ArgType> {
     let dims = if let ExprKind::Tuple(dims) = &index.kind { dims.as_slice() } else { std::slice::from_ref(index) };
     let mut contiguous = Vec::new();
@@ -490,7 +492,8 @@ fn array(dtype: DType, index: &Expr) -> Result<ArgType> {
     Ok(ArgType::Array(ArrayType { dtype, ndim: dims.len() as u8, layout, readonly: false }))
 }
 
-/// Moves an error in a string's text to its place in the literal, if that shows the text as it is.
+/// Moves the location of an error in a string's text to the location in the literal, if the literal contains the text
+/// without escapes.
 fn inside(error: Diagnostic, literal: &Expr, text: &str) -> Diagnostic {
     let length = literal.span.end - literal.span.start;
     let quotes = length.saturating_sub(text.len() as u32);

@@ -1,7 +1,7 @@
-//! NumPy's dtypes as texts say them: `from_dtype(np.dtype([("x", "f4"), ("v", np.int16, 3)], align=True))`.
+//! NumPy's dtypes in strings: `from_dtype(np.dtype([("x", "f4"), ("v", np.int16, 3)], align=True))`.
 //!
-//! Read are the forms that name each field with its type; whoever has a dtype that is computed passes a signature from
-//! Python.
+//! Only the forms that name each field with its type are read. A caller with a computed dtype passes a signature from
+//! Python instead of a string.
 
 use weft_artifact::{Chars, Compound, DType, Nested, Number, Record, Time};
 
@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl Reader<'_> {
-    /// What `from_dtype` and `np.dtype` make of an expression; `align` is the call's.
+    /// The dtype that `from_dtype` or `np.dtype` returns for an expression; `align` is the argument of the call.
     pub(super) fn numpy_dtype(self, expr: &Expr, align: bool) -> Result<DType> {
         match &expr.kind {
             ExprKind::Name(_) | ExprKind::Attribute { .. } => match self.value(expr)? {
@@ -73,7 +73,7 @@ impl Reader<'_> {
         Ok((name.clone(), dtype))
     }
 
-    /// An array of a fixed shape.
+    /// An array of a fixed shape, as a field of a record.
     fn repeated(self, item: &Expr, shape: &Expr, align: bool) -> Result<DType> {
         let item = self.numpy_dtype(item, align)?;
         let extents = if let ExprKind::Tuple(extents) = &shape.kind { extents } else { std::slice::from_ref(shape) };
@@ -92,7 +92,7 @@ fn not_a_dtype(span: Span) -> Diagnostic {
     bad(span, "this is not a dtype").help("write `np.dtype([(\"x\", np.float32), (\"y\", \"i8\")])`")
 }
 
-/// The dtype with a text of NumPy's: `float32`, `f4`, `<i8`, `S4`, `U4`, `M8[ns]`, `datetime64[D]`.
+/// The dtype with a NumPy name: `float32`, `f4`, `<i8`, `S4`, `U4`, `M8[ns]`, `datetime64[D]`.
 fn of_text(text: &str) -> Option<DType> {
     if let Some(number) =
         Number::from_numpy_name(text).or_else(|| Number::from_name(text).filter(|of| of.name() == text))
