@@ -12,7 +12,7 @@ pub struct Expr {
     pub kind: ExprKind,
     /// Its type.
     pub ty: Type,
-    /// The Python that it comes from.
+    /// The Python source that it comes from.
     pub span: Span,
 }
 
@@ -21,7 +21,7 @@ pub struct Expr {
 pub enum ExprKind {
     /// A constant of the expression's type.
     Const(Const),
-    /// The value of a local now.
+    /// The current value of a local.
     Local(LocalId),
     /// A special register; type `I32`.
     Special(SpecialRegister),
@@ -36,24 +36,25 @@ pub enum ExprKind {
     /// The operand converted to the expression's type, which is a scalar (or a pointer: to `Generic`, or another
     /// element type of the same space).
     ///
-    /// Integers are extended by the operand's signedness or truncated; an integer or a float to a float rounds once, to
-    /// nearest even;
-    /// a float to an integer truncates and saturates (NaN gives 0), as PTX `cvt.rzi` does; to `Bool` is `!= 0`; from
-    /// `Bool` is 0 or 1. Float to 8- and 16-bit integers goes through a saturating 32-bit integer, then truncates.
+    /// Integers are extended by the operand's signedness or truncated. A conversion to a float rounds once, to nearest
+    /// even. A float is converted to an integer by truncation with saturation (NaN becomes 0), as by PTX `cvt.rzi`; for
+    /// 8-bit and 16-bit integers it becomes a saturated 32-bit integer, which is truncated. The conversion to `Bool` is
+    /// `!= 0`, the one from `Bool` is 0 or 1.
     Convert(ExprId),
-    /// A pure function of one float type; all arguments and the result have it, except where [`MathFn`] says so.
+    /// A pure function of one float type. All arguments and the result have this type, except where [`MathFn`]
+    /// documents others.
     Math(MathFn, Vec<ExprId>),
     /// The element that a pointer points to; the type is the pointer's element type.
     Load(ExprId, Align),
     /// `pointer + index`, in elements of the pointer's element type times `scale`; index is `I64`. In bounds.
     ///
-    /// `scale` is 1; 2 where an element is a (real, imaginary) pair; the size of a record where elements are its bytes.
+    /// `scale` is 1; 2 if an element is a (real, imaginary) pair; the size of a record if elements are its bytes.
     Offset {
         /// The base pointer.
         base: ExprId,
         /// Signed index, `I64`.
         index: ExprId,
-        /// Elements an index step moves.
+        /// Elements per index step.
         scale: u32,
     },
     /// `pointer + bytes`; bytes is `I64`. In bounds.
@@ -71,8 +72,8 @@ pub enum ExprKind {
     DynamicShared,
     /// The first element of a thread-local array.
     LocalBase(LocalArrayId),
-    /// `index < 0 ? index + extent : index`: Python's negative index. Both `I64`, or both `I32` once a pass has narrowed
-    /// them. A pass drops it where the index is provably not negative.
+    /// `index < 0 ? index + extent : index`: Python's negative index. Both `I64`, or both `I32` after a pass has
+    /// narrowed them. A pass removes it if the index is provably not negative.
     Wrap {
         /// The index as written.
         index: ExprId,
@@ -81,12 +82,12 @@ pub enum ExprKind {
     },
 }
 
-/// The alignment of an address that is loaded or stored.
+/// The alignment of the address of a load or store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Align {
     /// It is a multiple of the element's own alignment.
     Natural,
-    /// A multiple of this power of two in bytes: smaller in packed records, larger where several elements are stored
+    /// A multiple of this power of two in bytes: smaller in packed records, larger if several elements are stored
     /// together.
     Bytes(u32),
 }
@@ -100,9 +101,9 @@ pub enum Const {
     Int(i128),
     /// Of a float type; a type smaller than `F64` has exactly this value.
     Float(f64),
-    /// Of a pointer type: a pointer to nothing.
+    /// Of a pointer type: the null pointer.
     Null,
-    /// Of a pointer type: an address in memory that is there as long as the code is used.
+    /// Of a pointer type: the address of memory that lives as long as the code.
     Address(u64),
 }
 
@@ -117,7 +118,7 @@ pub enum SpecialRegister {
     BlockDim(u8),
     /// `gridDim`.
     GridDim(u8),
-    /// Position in the warp: linear thread number modulo 32.
+    /// The lane number: linear thread number modulo 32.
     LaneId,
     /// 32.
     WarpSize,
@@ -177,9 +178,9 @@ pub enum BinaryOp {
     Or,
     /// Integers and `Bool`.
     Xor,
-    /// Integers: the smaller. Floats: IEEE 754-2019 minimumNumber: a NaN beside a number is ignored, -0 < +0.
+    /// Integers: the smaller. Floats: IEEE 754-2019 minimumNumber: if one operand is NaN, the other; -0 < +0.
     Min,
-    /// Integers: the larger. Floats: IEEE 754-2019 maximumNumber: a NaN beside a number is ignored, -0 < +0.
+    /// Integers: the larger. Floats: IEEE 754-2019 maximumNumber: if one operand is NaN, the other; -0 < +0.
     Max,
 }
 
@@ -199,12 +200,12 @@ pub enum CompareOp {
 macro_rules! math_fns {
     ($($variant:ident $name:literal $arity:literal),* $(,)?) => {
         /// Pure functions on one float type. `F16` and `BF16` are computed as `F32` and rounded, except `Fma`, which
-        /// rounds once, and `Nextafter`, which they do not have. Results are floats of the same type, except `Isnan`,
-        /// `Isinf` and `Isfinite` (`Bool`), `FrexpExponent` (`I32`) and `Bits`, the float's bits as an unsigned integer
-        /// of its size; `OfBits` is its inverse. `CanonicalNan` returns its argument, but replaces every NaN by the
-        /// positive quiet NaN with an empty payload. `Ldexp` takes an `I32` second argument. Functions of
-        /// [`MathFn::rounded`] take `F32` and `F64`, those of [`MathFn::is_of_integers`] integers, and those of
-        /// [`MathFn::is_fast`] `F32`.
+        /// rounds once, and `Nextafter`, which is not defined for them. Results are floats of the same type, except
+        /// `Isnan`, `Isinf` and `Isfinite` (`Bool`), `FrexpExponent` (`I32`) and `Bits`, the float's bits as an
+        /// unsigned integer of its size; `OfBits` is its inverse. `CanonicalNan` returns its argument, but replaces
+        /// every NaN by the positive non-signaling NaN with an empty payload. `Ldexp` takes an `I32` second argument.
+        /// Functions of [`MathFn::rounded`] take `F32` and `F64`, those of [`MathFn::is_of_integers`] integers, and
+        /// those of [`MathFn::is_fast`] `F32`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum MathFn {
             $(#[doc = concat!("`", $name, "`")] $variant),*
@@ -219,7 +220,7 @@ macro_rules! math_fns {
                 match self { $(Self::$variant => $name),* }
             }
 
-            /// How many arguments it takes.
+            /// The number of its arguments.
             pub const fn arity(self) -> usize {
                 match self { $(Self::$variant => $arity),* }
             }
@@ -246,7 +247,7 @@ math_fns! {
     SqrtRn "sqrt.rn" 1, SqrtRz "sqrt.rz" 1, SqrtRd "sqrt.rd" 1, SqrtRu "sqrt.ru" 1,
     FmaRn "fma.rn" 3, FmaRz "fma.rz" 3, FmaRd "fma.rd" 3, FmaRu "fma.ru" 3,
     ConvertRz "convert.rz" 1, ConvertRd "convert.rd" 1, ConvertRu "convert.ru" 1,
-    // The hardware's approximations of `F32`.
+    // The hardware's approximations for `F32`.
     FastCos "fast.cos" 1, FastDiv "fast.div" 2, FastExp2 "fast.exp2" 1, FastLog2 "fast.log2" 1, FastSin "fast.sin" 1,
 }
 
@@ -259,11 +260,11 @@ pub enum RoundedOp {
     Div,
     Sqrt,
     Fma,
-    /// A `F64` to a `F32`, or an integer of 32 or 64 bits to either.
+    /// Converts `F64` to `F32`, or an integer of 32 or 64 bits to either.
     Convert,
 }
 
-/// Where to a result is rounded.
+/// A rounding mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rounding {
     /// To nearest, ties to even.
@@ -308,7 +309,8 @@ impl MathFn {
         })
     }
 
-    /// Of integers: all arguments and the result have one type, 32 bits and unsigned for `BytePerm`.
+    /// Whether it is a function of integers: all arguments and the result have one type, 32 bits and unsigned for
+    /// `BytePerm`.
     pub const fn is_of_integers(self) -> bool {
         matches!(
             self,
@@ -323,12 +325,12 @@ impl MathFn {
         )
     }
 
-    /// Of floats of any type, as `math` has them.
+    /// Whether it is a function of floats of any type, like those in `math`.
     pub const fn is_usual(self) -> bool {
         self.rounded().is_none() && !self.is_of_integers() && !self.is_fast()
     }
 
-    /// An approximation of the hardware's; on others the function itself.
+    /// Whether it is a hardware approximation. Targets without it compute the function itself.
     pub const fn is_fast(self) -> bool {
         matches!(self, Self::FastCos | Self::FastDiv | Self::FastExp2 | Self::FastLog2 | Self::FastSin)
     }

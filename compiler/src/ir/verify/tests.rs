@@ -1,4 +1,4 @@
-//! One broken module for each rule, and a whole one that has a bit of everything.
+//! An invalid module for each rule, and a valid one that has a bit of everything.
 
 use weft_artifact::{Access, ArgType, ArrayType, Layout, Param, Scalar, SlotField, SlotSource};
 
@@ -119,7 +119,7 @@ fn element(b: &mut Builder) -> ExprId {
     b.expr(ExprKind::Offset { base, index, scale: 1 }, GLOBAL, HERE)
 }
 
-/// The whole module with statements added to its kernel.
+/// The valid module with statements added to its kernel.
 fn with(add: impl FnOnce(&mut Builder)) -> Module {
     let mut module = whole();
     let id = module.kernel.expect("the module is whole");
@@ -134,7 +134,7 @@ fn with(add: impl FnOnce(&mut Builder)) -> Module {
     module
 }
 
-/// The whole module with an expression of these operands evaluated in it.
+/// The valid module with an expression of these operands evaluated in it.
 fn with_expr(ty: Type, kind: impl FnOnce(&mut Builder) -> ExprKind) -> Module {
     with(|b| {
         let kind = kind(b);
@@ -172,7 +172,7 @@ fn changed(change: impl FnOnce(&mut Module)) -> Module {
     module
 }
 
-/// The whole module with a loop around statements in its body and step.
+/// The valid module with a loop around statements in its body and step.
 fn with_loop(body: Vec<StmtKind>, step: Vec<StmtKind>) -> Module {
     with_stmt(|_| {
         let [body, step] = [body, step].map(|kinds| kinds.into_iter().map(stmt).collect());
@@ -184,14 +184,14 @@ fn stmt(kind: StmtKind) -> crate::ir::Stmt {
     crate::ir::Stmt { kind, span: HERE }
 }
 
-/// Relaxed, at device scope.
+/// An atomic addition, relaxed, at device scope.
 const ADD: Op = Op::atomic(AtomicOp::Add);
 
 fn op(op: Op, args: Vec<ExprId>) -> StmtKind {
     StmtKind::Op { op, results: vec![], args }
 }
 
-/// The whole module with a call of `int f(float *, T)` that is given `a`, a float64.
+/// The valid module with a call of `int f(float *, T)`, whose argument is `a`, a float64.
 fn with_external(param: ArgType) -> Module {
     let mut module = with_stmt(|b| op(Op::External(ExternalId::new(0)), vec![b.read(FACTOR, HERE)]));
     let (symbol, returns) = ("f".to_owned(), Some(Scalar::F32.into()));
@@ -397,7 +397,7 @@ fn each_broken_module_is_caught() {
         let expected = expected.replace("%?", "%9999");
         let errors = verify(&module).expect_err(&expected).join("\n");
         assert!(errors.contains(&expected), "case {index}: no {expected:?} in\n{errors}");
-        // Printing a broken module must not fail: the report of a fault of weft's own shows it.
+        // Printing an invalid module must not fail: the report of an internal error shows it.
         assert!(!module.to_string().is_empty());
     }
 }
