@@ -1,15 +1,15 @@
-//! What `weft doctor` says: facts in sections, and what is wrong; as text or as JSON.
+//! The report of `weft doctor`: sections of properties, and problems; rendered as text or JSON.
 
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-/// How bad it is.
+/// The severity of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Severity {
-    /// Something that weft needs is broken.
+    /// A required component is broken.
     Error,
-    /// weft works; something is likely not as it is meant.
+    /// weft works, but the configuration is probably not intended.
     Warning,
 }
 
@@ -22,7 +22,7 @@ impl Severity {
     }
 }
 
-/// Something that is wrong, and how to mend it.
+/// A problem and its fix.
 #[derive(Debug)]
 pub(super) struct Problem {
     severity: Severity,
@@ -30,7 +30,7 @@ pub(super) struct Problem {
     help: String,
 }
 
-/// One fact: as text, and as a value for programs.
+/// A property of the machine, as text and as a JSON value.
 #[derive(Debug)]
 struct Row {
     label: String,
@@ -38,7 +38,7 @@ struct Row {
     value: Value,
 }
 
-/// Facts of one kind.
+/// A titled group of properties.
 #[derive(Debug)]
 pub(super) struct Section {
     title: &'static str,
@@ -46,18 +46,18 @@ pub(super) struct Section {
 }
 
 impl Section {
-    /// A section without facts. Its title in small letters is its key in JSON.
+    /// An empty section. Its lower-case title is its key in JSON.
     pub(super) fn new(title: &'static str) -> Self {
         Self { title, rows: Vec::new() }
     }
 
-    /// Adds a fact.
+    /// Adds a property.
     pub(super) fn row(&mut self, label: impl Into<String>, text: impl Into<String>, value: Value) {
         self.rows.push(Row { label: label.into(), text: text.into(), value });
     }
 }
 
-/// All that was found.
+/// The whole report.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     sections: Vec<Section>,
@@ -70,17 +70,17 @@ impl Findings {
         self.sections.push(section);
     }
 
-    /// Adds a problem: what is wrong, and what to do.
+    /// Adds a problem with its fix.
     pub(super) fn problem(&mut self, severity: Severity, message: impl Into<String>, help: impl Into<String>) {
         self.problems.push(Problem { severity, message: message.into(), help: help.into() });
     }
 
-    /// Whether something that weft needs is broken.
+    /// Whether a required component is broken.
     pub(super) fn is_broken(&self) -> bool {
         self.problems.iter().any(|problem| problem.severity == Severity::Error)
     }
 
-    /// The text for a reader: the problems stand last, where they are seen.
+    /// The report as text. Problems come last, next to the shell prompt.
     pub(super) fn text(mut self) -> String {
         self.problems.sort_by_key(|problem| problem.severity);
         let mut text = String::new();
@@ -103,8 +103,9 @@ impl Findings {
         text
     }
 
-    /// An object with an object for each section, whose keys are the labels of its facts, `problems` (objects with
-    /// `severity`, `message` and `help`) and `ok`, which is false if something that weft needs is broken.
+    /// The report as a JSON object: one object per section, whose keys are the labels of its properties; `problems`, a
+    /// list of objects with `severity`, `message` and `help`; and `ok`, which is false if a required component is
+    /// broken.
     pub(super) fn json(mut self) -> Value {
         self.problems.sort_by_key(|problem| problem.severity);
         let ok = !self.is_broken();

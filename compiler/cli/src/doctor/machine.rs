@@ -1,5 +1,5 @@
-//! What `weft doctor` says of the driver and the devices: what is there, whether kernels run on it, and what usually is
-//! behind it where not.
+//! The sections of `weft doctor` about the driver and the devices: available devices, whether kernels run on them, and
+//! the usual cause if not.
 
 use std::{
     fs,
@@ -17,25 +17,25 @@ use super::{
 };
 use crate::loader::Loader;
 
-/// What the machine says of GPUs besides the driver's library.
+/// Signs of a GPU outside the driver's library.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Hardware {
-    /// The PCI addresses of NVIDIA's GPUs.
+    /// The PCI addresses of NVIDIA GPUs.
     gpus: Vec<String>,
-    /// The version of NVIDIA's driver in the kernel.
+    /// The version of NVIDIA's kernel module.
     module: Option<String>,
-    /// This is a container.
+    /// Whether this is a container.
     is_container: bool,
-    /// This is Windows' Linux.
+    /// Whether this is the Windows Subsystem for Linux.
     is_wsl: bool,
 }
 
 impl Hardware {
-    /// What there is below a root folder.
+    /// Reads them from the file system below `root`.
     pub(super) fn at(root: &Path) -> Self {
         let read = |path: &Path| fs::read_to_string(path).unwrap_or_default();
         let devices = fs::read_dir(root.join("sys/bus/pci/devices")).into_iter().flatten().flatten();
-        // NVIDIA's number as a vendor, and the class of displays.
+        // NVIDIA's PCI vendor ID, and the PCI class of display controllers.
         let is_gpu = |path: &PathBuf| {
             read(&path.join("vendor")).trim() == "0x10de" && read(&path.join("class")).starts_with("0x03")
         };
@@ -58,7 +58,7 @@ impl Hardware {
         !self.gpus.is_empty() || self.module.is_some() || self.is_wsl
     }
 
-    /// What to do about a driver that cannot be used.
+    /// Suggests a fix for a driver that cannot be used.
     fn mend(&self, error: &Error, is_there: bool) -> &'static str {
         match error.driver_code {
             Some(34) => {
@@ -102,7 +102,7 @@ impl Hardware {
     }
 }
 
-/// The driver: its library, its version, and why it gives no device.
+/// The driver: its library, its version, and the reason why it provides no device.
 pub(super) fn driver(hardware: &Hardware, settings: &Settings, findings: &mut Findings) {
     let mut section = Section::new("Driver");
     let found = cuda::driver();
@@ -177,7 +177,7 @@ pub(super) fn devices(
     }
     match cpu::open(settings, Arc::new(Loader)) {
         Ok(device) => {
-            // A CPU that the settings name wrongly is told of as a setting.
+            // An invalid CPU setting is reported in the settings section.
             let works = probe::run(&*device, &host_cpu, None);
             row(&mut section, "cpu", &*device, &works, "cores");
             if let Err(reason) = works {
@@ -202,7 +202,7 @@ pub(super) fn devices(
     findings.section(section);
 }
 
-/// How bad it is that a device fails.
+/// The severity of a device that fails.
 fn severity(is_used: bool) -> Severity {
     if is_used { Severity::Error } else { Severity::Warning }
 }
@@ -241,7 +241,7 @@ mod tests {
         for (path, text) in [
             ("sys/bus/pci/devices/0000:01:00.0/vendor", "0x10de\n"),
             ("sys/bus/pci/devices/0000:01:00.0/class", "0x030200\n"),
-            // The sound of the same card, and a GPU of another maker.
+            // The audio device of the same card, and a GPU of another vendor.
             ("sys/bus/pci/devices/0000:01:00.1/vendor", "0x10de\n"),
             ("sys/bus/pci/devices/0000:01:00.1/class", "0x040300\n"),
             ("sys/bus/pci/devices/0000:00:02.0/vendor", "0x8086\n"),

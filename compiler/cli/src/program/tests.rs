@@ -1,4 +1,4 @@
-//! What a file's top level means, as the compiler gets it.
+//! Tests of the captured globals that the compiler gets for a file.
 
 use std::path::PathBuf;
 
@@ -228,7 +228,7 @@ def k(x):
     assert_eq!(globals.get("ValueError"), None);
 }
 
-/// What makes a name unknown: why, and the text of the place.
+/// For an unknown name: the source text that causes it, and the reason.
 fn unknown(text: &str, name: &str) -> Option<(String, String)> {
     let text = format!("from numba import cuda\n{text}\n@cuda.jit\ndef k(): {name}\n");
     let known = globals(&text).remove(name)?;
@@ -284,7 +284,7 @@ fn names_that_nothing_rebinds_keep_their_values() {
         ("pi = 3\nfrom math import *\nN = pi", Captured::Float(std::f64::consts::PI)),
         ("from math import *\nN = pow", Captured::Known("math.pow".into())),
         ("from numpy import *\nN = max(2, 4)", Captured::Int(4)),
-        // A table of many conditions, as programs write them.
+        // A lookup table written as many conditions, as in real programs.
         (&format!("M = 900\nif M == 0: N = 0\n{}", table()), Captured::Int(900)),
     ];
     for (text, expected) in cases {

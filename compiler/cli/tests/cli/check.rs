@@ -1,4 +1,4 @@
-//! `weft check` of folders and notebooks, in every format, and as files change.
+//! `weft check` of folders and notebooks, in every output format and in watch mode.
 
 use std::{
     fs,
@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 
 use crate::support::{Folder, SAXPY};
 
-/// A kernel with an error in its line 8, whose columns count letters.
+/// A kernel with an error in line 8. The columns of the error count characters.
 fn wrong() -> String {
     SAXPY.replace("out[i] = a * x[i]", "é = x; out[i] = b * x[i]")
 }
 
-/// A notebook of cells: their type, and their text.
+/// A notebook with cells given as pairs of type and text.
 fn notebook(cells: &[(&str, &str)]) -> String {
     let cells: Vec<Value> = cells
         .iter()
@@ -49,11 +49,11 @@ fn a_folder_is_all_files_of_ones_own() {
     folder.write("d/ok.py", &wrong());
     let said = folder.weft(&["check", "."]).failed(1);
     assert!(said.contains("error[E0201]") && said.contains("--> ./d/ok.py:8:25"), "{said}");
-    // A file that is no notebook hides nothing of the others.
+    // An invalid notebook does not stop the check of the other files.
     folder.write("d/n.ipynb", "cuda");
     let said = folder.weft(&["check", "."]).failed(1);
     assert!(said.contains("error[E0101]: ./d/n.ipynb is not a notebook") && said.contains("error[E0201]"), "{said}");
-    // What is named is looked at, whatever git ignores.
+    // A file named on the command line is checked even if git ignores it.
     assert!(folder.weft(&["check", "d/skip_this.py"]).failed(1).contains("E0201"));
 }
 
@@ -142,7 +142,7 @@ fn files_that_change_are_looked_at_again() {
         .expect("the command can be started");
     let lines = BufReader::new(child.stderr.take().expect("is piped")).lines();
     let (sender, receiver) = mpsc::channel();
-    // It ends with the pipe.
+    // The thread ends when the pipe closes.
     let reader = thread::spawn(move || lines.map_while(Result::ok).for_each(|line| drop(sender.send(line))));
     let wait = |wanted: &str| {
         let mut seen = Vec::new();
@@ -156,7 +156,7 @@ fn files_that_change_are_looked_at_again() {
     wait("a.py has changed");
     wait("error[E0201]");
     wait("watching 2 files");
-    // A file that it imports, and one that is new.
+    // A change of an imported file, and a new file.
     folder.write("a.py", &format!("from helper import N\n{}", SAXPY.replace("a * x[i]", "N * x[i]")));
     wait("watching 2 files");
     folder.write("helper.py", "M = 1\n");

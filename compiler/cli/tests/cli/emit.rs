@@ -1,4 +1,4 @@
-//! `weft emit`: what it writes, and where.
+//! `weft emit`: outputs and their locations.
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
@@ -154,7 +154,7 @@ def scaled(v, by=math.pi):
 ";
     folder.write("k.py", text);
     let ptx = folder.weft(&["emit", "k.py"]).succeeded();
-    // 8 by 3 float32, and pi as a double.
+    // 8 × 3 float32 values, and pi as a float64.
     assert!(ptx.contains("[96]") && ptx.contains("0d400921FB54442D18"), "{ptx}");
 }
 
@@ -168,7 +168,7 @@ fn a_cubin_needs_ptxas_and_uses_the_one_that_is_found() {
     let said = folder.weft(&["emit", "k.py", "--emit", "cubin"]).failed(2);
     assert!(said.contains("write it to a file with `-o PATH`"), "{said}");
 
-    // In place of NVIDIA's: one that keeps what it is given, and one that refuses.
+    // Replacements for NVIDIA's `ptxas`: one stores its input, the other rejects it.
     let bin = folder.path().join("tools/bin");
     fs::create_dir_all(&bin).expect("can be written");
     let ptxas = bin.join("ptxas");
@@ -235,7 +235,7 @@ fn a_ptxas_that_fails_is_no_fault_of_wefts() {
         ("#!/bin/sh\nexit 0\n", 0o755, "ptxas wrote no cubin"),
         ("#!/bin/sh\n: > \"$4\"\n", 0o755, "ptxas wrote an empty cubin"),
     ] {
-        // A new file each time: one that was just run cannot be written to.
+        // The file is recreated each time, because a running program cannot be overwritten.
         let _absent = fs::remove_file(bin.join("ptxas"));
         fs::write(bin.join("ptxas"), script).expect("can be written");
         fs::set_permissions(bin.join("ptxas"), fs::Permissions::from_mode(mode)).expect("can be changed");

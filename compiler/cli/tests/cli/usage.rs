@@ -1,4 +1,4 @@
-//! Bad usage and bad programs: what is said, and the exit code.
+//! Bad usage and bad programs: messages and exit codes.
 
 use crate::support::{Folder, SAXPY};
 
@@ -143,7 +143,7 @@ fn faults_in_the_file_are_found_where_they_are() {
     );
     folder.write("k.py", "from weft import cuda\n@cuda.jit('void(f4)')\ndef k(x, y):\n    pass\n");
     assert!(folder.weft(&["emit", "k.py"]).failed(1).contains("error[E0206]: kernel `k` takes 2 arguments"));
-    // A file that a newer Python can read: only what a kernel needs has to be understood.
+    // A file with newer syntax than weft's parser knows: only the kernel must be parsable.
     folder.write("k.py", &format!("d = {{}}\nprint(f\"{{d[\"a\"]}}\")\n{SAXPY}"));
     assert!(folder.weft(&["emit", "k.py"]).succeeded().contains(".entry saxpy("));
 }
@@ -195,7 +195,7 @@ fn a_kernel_uses_no_value_that_the_file_may_rebind() {
     let said = folder.weft(&["emit", "k.py"]).failed(1);
     assert!(said.contains("error[E0202]: the value of `N` cannot be found by reading the file"), "{said}");
     assert!(said.contains("6 |     N = 2\n") && said.contains("the function `setup` binds it here"), "{said}");
-    // A device function of another file has its own names.
+    // A device function of another file resolves names in its own module.
     folder.write("other.py", "from weft import cuda\nN = 3\ndel N\n@cuda.jit(device=True)\ndef f(): return N\n");
     folder
         .write("k.py", "from weft import cuda\nfrom other import f\n@cuda.jit('void(i4[:])')\ndef k(x): x[0] = f()\n");
@@ -204,7 +204,7 @@ fn a_kernel_uses_no_value_that_the_file_may_rebind() {
         said.contains("--> other.py:5") && said.contains("3 | del N") && said.contains("it is deleted here"),
         "{said}"
     );
-    // And a value that is read through its module says where it is rebound.
+    // A value read through its module reports where that module rebinds it.
     folder.write("other.py", "N = 3\nfor N in range(3): pass\n");
     folder.write("k.py", "from weft import cuda\nimport other\n@cuda.jit('void(i4[:])')\ndef k(x): x[0] = other.N\n");
     let said = folder.weft(&["emit", "k.py"]).failed(1);
@@ -240,7 +240,7 @@ fn a_file_that_is_no_python_is_rejected() {
             let ran = folder.weft(command);
             let said = &ran.stderr;
             if command.len() > 2 && said.starts_with("error[E0303]") {
-                // The text has a tree, so it is known that there is no such kernel.
+                // The file parses, so the missing kernel is reported instead.
                 continue;
             }
             assert!(said.starts_with("error[E01") && said.contains(message), "{text}: {said}");
@@ -248,7 +248,7 @@ fn a_file_that_is_no_python_is_rejected() {
             assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{text}");
         }
     }
-    // So is a file that it imports.
+    // The same holds for an imported file.
     folder.write("k.py", &format!("import other\n{SAXPY}"));
     folder.write("other.py", "N = 1\n>>>>>>> theirs\n");
     assert!(folder.weft(&["emit", "k.py"]).failed(1).contains("--> other.py:2:1"));
@@ -315,7 +315,7 @@ fn every_error_is_json_if_asked_for() {
         assert!(said.starts_with("[\n  {\"code\": \"E030") && said.ends_with("}\n]\n"), "{args:?}: {said}");
         assert!(said.contains("\"severity\": \"error\", \"message\": \"") && !said.contains("\"message\": \"error"));
     }
-    // The message alone is text.
+    // Without `--json`, the message is plain text.
     assert!(folder.weft(&["emit", "absent.py"]).failed(2).starts_with("error: cannot read absent.py"));
 }
 
@@ -364,7 +364,7 @@ def five():
     assert!(said.starts_with("error[E0303]: `two` is skipped: it is in the class `C`"), "{said}");
 }
 
-/// The headings of what `check` says of a kernel with a body.
+/// The headings of the diagnostics of `check` for a kernel with this body.
 fn faults_of(signature: &str, body: &str) -> Vec<String> {
     let text = format!(
         "from weft import cuda, float32\nimport numpy as np\n@cuda.jit({signature})\ndef k(a, t):\n    {body}\n"
