@@ -1,5 +1,5 @@
-//! The CUDA executor without a GPU: each test runs in a process of its own, over a driver made of C (`fake_driver/`) or
-//! over none, so that errors which no healthy machine has can be seen.
+//! Tests the CUDA executor without a GPU. Each test runs in its own process, with the fake driver (`fake_driver/`) or
+//! without any driver, to provoke errors that do not occur on healthy machines.
 
 mod support;
 
@@ -16,7 +16,7 @@ use support::{
 use weft_artifact::{Artifact, CodeFormat, Kernel, SlotType};
 use weft_runtime::{BlockSize, ErrorKind, LaunchConfig, Settings, best_block, cuda};
 
-/// A folder that hides a machine's driver: its files are no libraries.
+/// A folder that hides the machine's driver: its files are not valid libraries.
 fn no_driver() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("no-driver");
     if env::var(CHILD).is_err() {
@@ -171,7 +171,7 @@ fn too_much_memory_is_an_error_with_figures() {
 #[test]
 fn host_memory_may_be_reused_after_a_copy() {
     let test = "host_memory_may_be_reused_after_a_copy";
-    // A device that reads host memory itself may do so after the call: then the copy is waited for.
+    // A device that reads host memory directly may do so after the call, so the copy is waited for.
     for (hmm, waits) in [("0", false), ("1", true)] {
         let trace = trace_file(test);
         with_driver(test, &[("FAKE_HMM", hmm), ("FAKE_TRACE", &trace)], || {
@@ -197,7 +197,7 @@ fn a_launch_passes_every_slot() {
             kernel.launch(&config([3, 2, 1], [32, 4, 1]), None, &mut slots).expect("launches");
             assert_eq!(sum, (0..n_slots as u64).sum());
         }
-        // A slot of three cells between two of one: each parameter's address is that of its own first cell.
+        // A slot of three cells between two slots of one cell: each parameter's address is that of its first cell.
         let mut long = named("sum3", 3);
         long.slots[1].ty = SlotType::Bytes { size: 17, align: 8 };
         let module = device.load(&ptx("// sum3")).expect("it compiles");
@@ -228,7 +228,7 @@ fn a_launch_is_two_calls() {
             |shared_bytes| LaunchConfig { grid: [1; 3], block: [64, 1, 1], shared_bytes, cluster: LaunchConfig::ALONE };
         let calls = traced(|| kernel.launch(&launch(0), None, slots).expect("launches"));
         assert_eq!(calls, ["cuCtxGetCurrent", "cuLaunchKernel"]);
-        // More than 48 KiB of shared memory needs the driver's leave, once.
+        // More than 48 KiB of shared memory requires an attribute of the function, which is set once.
         let calls = traced(|| kernel.launch(&launch(100_000), None, slots).expect("launches"));
         assert_eq!(calls, ["cuCtxGetCurrent", "cuFuncSetAttribute", "cuLaunchKernel"]);
         let calls = traced(|| kernel.launch(&launch(200_000), None, slots).expect("launches"));
@@ -292,7 +292,7 @@ fn blocks_fill_a_multiprocessor_as_their_registers_and_shared_memory_let_them() 
         let device = device();
         let kernel = kernel(&device, "sum2", 2);
         let active = |threads, shared| kernel.active_blocks(threads, shared).expect("it says so");
-        // 96 registers a thread, of 65536.
+        // A thread uses 96 registers, of 65536 per multiprocessor.
         assert_eq!([active(32, 0), active(224, 0), active(640, 0)], [21, 3, 1]);
         assert_eq!([active(0, 0), active(641, 0)], [0, 0]);
         assert_eq!([active(32, 100_000), active(32, 220_000), active(32, 240_000)], [2, 1, 0]);
@@ -302,7 +302,7 @@ fn blocks_fill_a_multiprocessor_as_their_registers_and_shared_memory_let_them() 
         assert_eq!(best(0), BlockSize { threads: 224, grid: 3 * 132 });
         assert_eq!(best(100_000), BlockSize { threads: 640, grid: 132 });
         assert_eq!(best(300_000), BlockSize { threads: 0, grid: 0 });
-        // 256 threads would be two blocks of the 672 threads that there are registers for.
+        // Registers limit a multiprocessor to 672 threads. Blocks of 256 threads would use only 512 of them.
         assert_eq!(kernel.good_block(0).expect("it says so"), 224);
         assert_eq!(traced(|| assert_eq!(kernel.good_block(0), Ok(224))), Vec::<String>::new());
         assert_eq!(kernel.good_block(220_000).expect("it says so"), 640);
@@ -322,7 +322,7 @@ fn clusters_are_launched_and_checked() {
         let calls = traced(|| kernel.launch(&clusters([8, 2, 1], [4, 2, 1]), None, slots).expect("launches"));
         assert_eq!(calls, ["cuCtxGetCurrent", "cuLaunchKernelEx cluster 4 2 1", "cuLaunchKernel"]);
         assert_eq!(sum, 7);
-        // More than every GPU has takes the driver's leave, once.
+        // A cluster larger than the portable maximum requires an attribute of the function, which is set once.
         let large = clusters([16, 1, 1], [16, 1, 1]);
         let calls = traced(|| kernel.launch(&large, None, slots).expect("launches"));
         assert!(calls.contains(&"cuFuncSetAttribute".to_owned()), "{calls:?}");
@@ -366,7 +366,7 @@ fn another_librarys_context_comes_back() {
         let first = device();
         let second = cuda::open(&Settings::default(), 1).expect("there are two");
         first.synchronize().expect("nothing to wait for");
-        // Between weft's own devices the context is just changed; a new thread has none yet.
+        // Between weft's own devices the context is set without restoring it. A new thread has no context yet.
         let calls = traced(|| second.synchronize().expect("nothing to wait for"));
         assert_eq!(calls, ["cuCtxGetCurrent", "cuCtxSetCurrent", "cuCtxSynchronize"]);
         let calls = traced(|| {
@@ -392,7 +392,7 @@ fn limits_are_checked_before_the_driver_is_asked() {
             assert_eq!(error.kind, ErrorKind::Launch);
             (error.driver_code, error.message)
         };
-        // The number is what the driver would have answered.
+        // The code is the one that the driver would return.
         let refused = |code, message: &str| (Some(code), message.to_owned());
         assert_eq!(
             launch([2048, 1, 1], 0),

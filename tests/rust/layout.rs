@@ -1,15 +1,15 @@
-//! Rules about files and functions: one module style, and how long a function is.
+//! Rules about files and functions: one module style, and a maximum function length.
 
 use crate::support::{files, read, root};
 
-/// Folders with code of ours.
+/// Folders with this project's code.
 const CODE: [&str; 6] = ["compiler", "docs", "examples", "pybindings", "runtime", "tests"];
 
-/// The most lines of code that a function has. Blank lines and comments do not count.
+/// The maximum number of lines of code in a function, without blank lines and comments.
 const MAX_LINES: usize = 100;
 
-/// Functions that may be longer: the file, the function, and the reason. A path that ends with `/` stands for all
-/// functions below that folder.
+/// Functions that may be longer: the file, the function, and the reason. A path that ends with `/` means all functions
+/// below that folder.
 const LONG_FUNCTIONS: &[(&str, &str, &str)] = &[
     ("compiler/engine/src/digest/request.rs", "captured", "a match with one arm per kind of captured value"),
     ("compiler/engine/tests/digest.rs", "every_change_gives_another_digest", "a table of changes"),
@@ -30,10 +30,10 @@ struct Function {
     len: usize,
 }
 
-/// The name of the function whose definition begins in a line, if one does.
+/// Returns the name of the function whose definition begins in a line.
 type Start = fn(&str) -> Option<&str>;
 
-/// What closes a string that begins in a line and continues in the next one.
+/// Returns the closing delimiter of a string that begins in a line and continues on the next one.
 type OpenString = fn(&str) -> Option<String>;
 
 /// The identifier at the start of a text.
@@ -72,7 +72,7 @@ fn c_start(line: &str) -> Option<&str> {
     head.rsplit(|c: char| !c.is_alphanumeric() && c != '_').next().filter(|name| !name.is_empty())
 }
 
-/// A raw string, with or without `#`.
+/// The delimiter of a raw string, with or without `#`.
 fn rust_string(line: &str) -> Option<String> {
     let (start, _) = line.match_indices('r').find(|(start, _)| {
         line[start + 1..].trim_start_matches('#').starts_with('"')
@@ -83,7 +83,7 @@ fn rust_string(line: &str) -> Option<String> {
     (!line[start + hashes + 2..].contains(&closing)).then_some(closing)
 }
 
-/// A string of three quotes.
+/// The delimiter of a triple-quoted string.
 fn python_string(line: &str) -> Option<String> {
     let quotes = "\"\"\"";
     (line.matches(quotes).count() % 2 == 1).then(|| quotes.to_owned())
@@ -102,8 +102,8 @@ fn is_comment(line: &str) -> bool {
     line.starts_with("//") || line.starts_with("/*") || line.starts_with("* ") || line.starts_with("# ")
 }
 
-/// The functions of a file. Formatters indent all code of this repository: a function ends at the first line that is
-/// indented as its own first line, after the end of its parameters.
+/// The functions of a file. All code in this repository is formatted, so a function ends at the first line after its
+/// parameters that has the indentation of its first line.
 fn functions(text: &str, start: Start, open_string: OpenString) -> Vec<Function> {
     let mut closing: Option<String> = None;
     let mut lines = Vec::new();

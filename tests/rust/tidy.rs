@@ -1,13 +1,13 @@
-//! The house rules that can be checked: who may use what, headers, `unsafe`, dependencies.
+//! House rules that can be tested: dependencies between modules and crates, file headers, and `unsafe`.
 //!
-//! The table of `docs/architecture.md` says who may use what; [`UNITS`] and [`FACES`] are the same by module.
+//! [`UNITS`] and [`FACES`] are the dependency table of `docs/architecture.md`, by module.
 
 use crate::support::{files, read, root};
 
-/// Folders with code of ours.
+/// Folders with this project's code.
 const CODE: [&str; 5] = ["compiler", "runtime", "pybindings", "tests", "examples"];
 
-/// Modules of the compiler, and the modules that each may name. Everything may name itself.
+/// Modules of the compiler, and the modules that each may use. Every module may use itself.
 const UNITS: &[(&str, &[&str])] = &[
     ("source", &[]),
     ("stop", &[]),
@@ -32,7 +32,7 @@ const UNITS: &[(&str, &[&str])] = &[
     ("lib", &[]),
 ];
 
-/// The same for the modules of the Python face.
+/// The same for the modules of the Python bindings.
 const FACES: &[(&str, &[&str])] = &[
     ("errors", &[]),
     ("once", &[]),
@@ -47,7 +47,7 @@ const FACES: &[(&str, &[&str])] = &[
     ("lib", &["command", "types", "devices", "arrays", "args", "engine", "capture", "dispatcher"]),
 ];
 
-/// Crates from outside, and the only files that may name them.
+/// External crates, and the only files that may use them.
 const SOLE_USERS: &[(&str, &[&str])] = &[
     ("annotate_snippets", &["compiler/src/diagnostic/"]),
     ("rustpython_parser", &["compiler/src/syntax/parse"]),
@@ -69,7 +69,7 @@ const SOLE_USERS: &[(&str, &[&str])] = &[
     ("insta", &["tests/rust/"]),
 ];
 
-/// Crates of the workspace, and the crates of the workspace that each may name.
+/// Crates of the workspace, and the crates of the workspace that each may use.
 const CRATES: &[(&str, &[&str])] = &[
     ("compiler/artifact/src/", &[]),
     ("compiler/src/", &["weft_artifact"]),
@@ -89,12 +89,12 @@ const UNSAFE: [&str; 6] = [
     "pybindings/src/arrays/",
 ];
 
-/// Fails with the faults, one a line, if there are some.
+/// Fails with the faults, one per line, if there are any.
 fn assert_none(faults: &[String], hint: &str) {
     assert!(faults.is_empty(), "{hint}\n{}", faults.join("\n"));
 }
 
-/// A line without its comment. Good enough for this code base: no string of ours holds both `//` and code words.
+/// A line without its comment. Good enough for this repository: no string contains both `//` and a searched word.
 fn code_of(line: &str) -> &str {
     line.split_once("//").map_or(line, |(code, _)| code)
 }
@@ -104,7 +104,7 @@ fn code(path: &str) -> String {
     read(path).lines().map(code_of).collect::<Vec<_>>().join("\n")
 }
 
-/// Whether a word occurs in a text, not as a part of a longer one.
+/// Whether a text contains a word, not only as part of a longer word.
 fn has_word(text: &str, word: &str) -> bool {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word).any(|(start, _)| {
@@ -114,7 +114,7 @@ fn has_word(text: &str, word: &str) -> bool {
     })
 }
 
-/// The first names after every `crate::` of a text: `a` and `b` of `use crate::{a::X, b};`.
+/// The first name after each `crate::` in a text: `a` and `b` of `use crate::{a::X, b};`.
 fn crate_names(text: &str) -> Vec<String> {
     let mut names = Vec::new();
     for (start, prefix) in text.match_indices("crate::") {
@@ -124,7 +124,7 @@ fn crate_names(text: &str) -> Vec<String> {
         let rest = &text[start + prefix.len()..];
         let mut depth = 0;
         let mut name = String::new();
-        // A name counts at the start, or in the outermost braces after `{` and `,`.
+        // A name is recorded at the start, and after `{` or `,` at the outermost brace level.
         let mut wanted = true;
         for c in rest.chars() {
             match c {
@@ -169,7 +169,7 @@ fn modules_use_what_the_table_allows() {
                 faults.push(format!("{path}: no row of the table for `{unit}`"));
                 continue;
             };
-            // Tests may build what they need from anywhere.
+            // Unit tests may use every module.
             let text = code(&path);
             let text = if path.ends_with("/tests.rs") || path.ends_with("/testing.rs") || path.contains("/tests/") {
                 ""
@@ -205,7 +205,7 @@ fn crates_have_their_only_users() {
             continue;
         };
         for name in ours {
-            // `main.rs` of the command names its own library.
+            // `main.rs` of the command uses its own library.
             let itself = *own == "compiler/cli/src/" && name == "weft_cli";
             if has_word(&text, name) && !allowed.contains(&name) && !itself {
                 faults.push(format!("{path}: {own} may not use {name}"));
@@ -223,7 +223,7 @@ fn crates_have_their_only_users() {
 
 #[test]
 fn only_the_engine_asks_the_compiler() {
-    // A fork waits for the engine's work and for no other. Results may be named.
+    // A fork waits only for the engine's work. Names of result types are allowed.
     let mut faults = Vec::new();
     for path in files(&["compiler/cli/src", "pybindings/src"], "rs") {
         let text = code(&path).split_whitespace().collect::<String>();
@@ -265,7 +265,7 @@ fn unsafe_has_its_places_and_reasons() {
                 continue;
             }
             if path.starts_with("tests/") && code.contains('"') {
-                continue; // This file, looking for the word.
+                continue; // This file searches for the word in a string.
             }
             used = true;
             if !has_reason(&lines, index) {
@@ -279,7 +279,8 @@ fn unsafe_has_its_places_and_reasons() {
     assert_none(&faults, "see the house rules in docs/contributing.md");
 }
 
-/// Whether there is a `// SAFETY:` comment above a line; attributes and the rest of its statement may come between.
+/// Whether there is a `// SAFETY:` comment above a line. Attributes and earlier lines of the same statement may come
+/// between.
 fn has_reason(lines: &[&str], index: usize) -> bool {
     if lines[index].contains("// SAFETY:") {
         return true;
@@ -289,7 +290,7 @@ fn has_reason(lines: &[&str], index: usize) -> bool {
         if line.starts_with("// SAFETY:") {
             return true;
         }
-        // The block may be in the middle of a statement: the comment is then above its first line.
+        // If the block is in the middle of a statement, the comment is above the first line of the statement.
         let ends = line.is_empty() || line.ends_with([';', '}']) && !line.starts_with("//");
         if ends {
             return false;

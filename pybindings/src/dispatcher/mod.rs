@@ -1,7 +1,7 @@
-//! `@cuda.jit`'s result: a Python function with the kernels that were compiled from it.
+//! The result of `@cuda.jit`: a Python function with the kernels compiled from it.
 //!
-//! Here is the class as Python sees it. [`resolve`] finds or compiles the kernel for a launch's types; [`overload`] is
-//! one compiled kernel, for which [`answers`] supplies the compiler with overloaded functions; [`inspect`] has its
+//! This file defines the class for Python. [`resolve`] finds or compiles the kernel for a launch's types; [`overload`]
+//! is one compiled kernel, for which [`answers`] supplies the compiler with overloaded functions; [`inspect`] has its
 //! properties. [`foreign`] compiles code for other programs, [`graph`] records launches, [`prepared`] is a launch with
 //! fixed arguments, [`launcher`] and [`forall`] configure launches, [`launch`] executes one, [`around`] has its hooks,
 //! [`staging`] copies its host arrays, [`call`] binds its arguments to parameters, and [`messages`] has the errors of
@@ -58,19 +58,19 @@ use crate::{
 /// >>> assert x.copy_to_host().sum() == 2000
 #[pyclass(frozen, dict, weakref, subclass, module = "weft._weft", name = "Dispatcher")]
 pub(crate) struct Dispatcher {
-    /// False while the object is nothing but zeroed memory: Python makes its `__dict__` before the fields below get
-    /// their values, and may collect garbage for it.
+    /// False while the object is zeroed memory: Python creates its `__dict__` before the fields below have values, and
+    /// the garbage collector may run meanwhile.
     made: bool,
     py_func: Py<PyAny>,
     name: String,
     params: Vec<String>,
-    /// How many of the parameters, the last ones, are given by name only.
+    /// The number of keyword-only parameters, which come last.
     keyword_only: usize,
-    /// `*args` or `**kwargs`, which no kernel can have.
+    /// `*args` or `**kwargs`, which kernels do not support.
     variadic: Option<String>,
-    /// A text given instead of the function's file.
+    /// Source code given instead of the function's file.
     source: Option<String>,
-    /// The function's file as it was at the decoration: a `weft._source.Text`, or None.
+    /// A snapshot of the function's file at decoration: a `weft._source.Text`, or None.
     #[pyo3(get)]
     cached_source: Option<Py<PyAny>>,
     pub(crate) jit: JitOptions,
@@ -83,16 +83,16 @@ pub(crate) struct Dispatcher {
     last_launcher: Mutex<Option<Py<Launcher>>>,
     /// Configurations whose callback lists were requested.
     kept_launchers: Mutex<Vec<Py<Launcher>>>,
-    /// What prepares the arguments of its launches.
+    /// Extensions that prepare the arguments of its launches.
     #[pyo3(get)]
     extensions: Py<PyList>,
-    /// Its code depends on the configuration of the launch that it is compiled for.
+    /// Whether its code depends on the launch configuration that it is compiled for.
     sensitive: AtomicBool,
 }
 
 impl Dispatcher {
     fn state(&self) -> MutexGuard<'_, DispatcherState> {
-        // Nothing that can panic or run Python happens under the lock.
+        // No code under the lock panics or runs Python.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -206,15 +206,16 @@ impl Dispatcher {
         if items.len() < 2 {
             return Err(PyValueError::new_err(messages::TOO_FEW));
         }
-        // Getting an item that is missing would create an exception, which takes longer than everything else.
+        // Checking the length is faster than creating an exception for a missing item.
         let optional = |index| if index < items.len() { items.get_item(index).map(Some) } else { Ok(None) };
         let (stream, shared, cluster) = (optional(2)?, optional(3)?, optional(4)?);
         let (grid, block) = (items.get_item(0)?, items.get_item(1)?);
         Self::configure(slf, &grid, &block, stream.as_ref(), shared.as_ref(), true, cluster.as_ref())
     }
 
-    /// The kernel with a launch configuration: what `kernel[griddim, blockdim, stream, sharedmem, cluster]`
-    /// gives. Without `advise` nothing is said of a grid that does not fill a GPU: whoever launches did not choose it.
+    /// The kernel with a launch configuration, as `kernel[griddim, blockdim, stream, sharedmem, cluster]` returns it.
+    /// Without `advise`, a grid that does not fill the GPU causes no warning, because the caller did not choose the
+    /// grid.
     #[pyo3(signature = (griddim, blockdim, stream=None, sharedmem=None, advise=true, cluster=None))]
     fn configure<'py>(
         slf: &Bound<'py, Self>,
@@ -279,7 +280,7 @@ impl Dispatcher {
         Ok(CompiledKernel::new(slf, &Self::overload(slf, &args)?))
     }
 
-    /// The kernel that a launch with these arguments would run, compiled if need be.
+    /// The kernel that a launch with these arguments runs. It is compiled if necessary.
     #[pyo3(signature = (*args))]
     fn kernel_for(slf: &Bound<'_, Self>, args: &Bound<'_, PyTuple>) -> PyResult<CompiledKernel> {
         let extended = around::extend(slf, &slf.get().complete(args, None)?, None)?;
@@ -298,14 +299,14 @@ impl Dispatcher {
         slf.py().import("weft.cuda._jit")?.call_method1("specialize", (slf, args))
     }
 
-    /// The dispatchers that `specialize` has made, by compute capability and argument types.
+    /// The dispatchers that `specialize` has created, by compute capability and argument types.
     #[getter]
     fn specializations<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let own = slf.getattr(intern!(slf.py(), "__dict__"))?;
         own.call_method1(intern!(slf.py(), "setdefault"), ("_specializations", PyDict::new(slf.py())))
     }
 
-    /// How often kernels were found in the disk cache.
+    /// The number of kernels found in the disk cache.
     #[getter]
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.statistics(py)
@@ -369,12 +370,13 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Keeps a kernel for each launch configuration from now on; for what runs while the function is compiled for a launch.
+    /// From now on, compiles a separate kernel for each launch configuration. Extensions call this while the function
+    /// is compiled for a launch.
     fn mark_launch_config_sensitive(slf: &Bound<'_, Self>) -> PyResult<()> {
         Self::mark_sensitive(slf)
     }
 
-    /// Forgets all kernels, and compiles the known types again.
+    /// Discards all kernels, and compiles the known types again.
     fn recompile(slf: &Bound<'_, Self>) -> PyResult<()> {
         Self::compile_again(slf)?;
         if slf.get().is_sensitive() {
@@ -383,12 +385,12 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Forgets the kernels of a device, which are compiled and loaded again when they are launched.
+    /// Discards the kernels of a device. They are compiled and loaded again at the next launch.
     fn _forget(&self, device: u32) {
         self.forget(device);
     }
 
-    /// The code linked with kernels that lead to it: paths and `LinkableCode`.
+    /// The code linked with kernels that call it: paths and `LinkableCode`.
     fn linked(slf: &Bound<'_, Self>) -> PyResult<Vec<Py<PyAny>>> {
         let mut capturer = Capturer::new(slf.py());
         capturer.dispatcher(slf)?;
@@ -451,13 +453,13 @@ impl Dispatcher {
         overloads.iter().map(|overload| tuple_of_types(py, &overload.args)).collect()
     }
 
-    /// The type of what the function returns to kernels that call it with arguments of these types; None where that is
-    /// nothing that can be passed on.
+    /// The return type for a call in a kernel with arguments of these types; None if the function returns no value that
+    /// a kernel can use.
     fn result_type(slf: &Bound<'_, Self>, signature: &Bound<'_, PyAny>) -> PyResult<Option<Type>> {
         Ok(Self::result(slf, &slf.get().types(signature)?)?.map(Type::of))
     }
 
-    /// PTX for other programs, and the type of what it returns; see `weft.cuda.compile`.
+    /// PTX for other programs, and its return type; see `weft.cuda.compile`.
     #[pyo3(signature = (signature, role, symbol=None, target=None))]
     fn compile_foreign(
         slf: &Bound<'_, Self>,
@@ -469,7 +471,7 @@ impl Dispatcher {
         Self::foreign(slf, &slf.get().types(signature)?, role, symbol, target)
     }
 
-    /// A text of one specialization, "asm", "llvm" or "ir", for a target, or for the device's compute capability.
+    /// The "asm", "llvm" or "ir" of one specialization, for a target or for the device's compute capability.
     #[pyo3(signature = (what, signature, target=None))]
     fn inspect(
         slf: &Bound<'_, Self>,
@@ -496,7 +498,7 @@ impl Dispatcher {
         Self::explained(slf, signature)
     }
 
-    /// What numba-cuda shows of kernels that it links as LTO-IR. There is none of weft's.
+    /// In numba-cuda, the PTX of kernels that are linked as LTO-IR. weft has no such PTX.
     #[pyo3(signature = (signature=None))]
     #[expect(clippy::unused_self, unused_variables, reason = "Python calls it on an object, by that name")]
     fn inspect_lto_ptx(&self, signature: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
@@ -548,7 +550,7 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// A dispatcher and its last configuration refer to each other.
+    /// A dispatcher and its last configuration form a reference cycle.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         if !self.made {
             return Ok(());

@@ -1,4 +1,4 @@
-//! The rows of the table of settings, and how their values are read.
+//! The table of settings, and the parsers of their values.
 
 use std::{num::NonZeroUsize, path::PathBuf};
 
@@ -438,7 +438,7 @@ fn file(value: &str) -> Option<FileChoice> {
     match value {
         "auto" => Some(FileChoice::Auto),
         "none" => Some(FileChoice::None),
-        // A word without a slash is a misspelt choice rather than a file.
+        // A word without a slash is a misspelled choice, not a file.
         path => path.contains('/').then(|| FileChoice::Path(PathBuf::from(path))),
     }
 }
@@ -455,7 +455,7 @@ fn switch(setting: &mut bool, value: &str) -> Option<()> {
     Some(())
 }
 
-/// What the index of a thread or of a block can be.
+/// The valid indices of a thread or of a block.
 const PLACE: &str = "any, or x, y and z separated by commas, such as 3,0,0 or 3";
 
 fn place(setting: &mut DebugIndex, text: &str) -> Option<()> {
@@ -480,14 +480,14 @@ fn threads(setting: &mut Option<NonZeroUsize>, text: &str) -> Option<()> {
     Some(())
 }
 
-/// `9.0`, of a GPU that there is or was.
+/// A compute capability such as `9.0`, of any existing GPU.
 fn compute_capability(value: &str) -> Option<(u32, u32)> {
     let (major, minor) = value.split_once('.')?;
     let pair = (small_number(major)?, small_number(minor)?);
     ((5, 0)..=(12, 9)).contains(&pair).then_some(pair)
 }
 
-/// A decimal number without sign or blanks.
+/// A decimal number without sign or whitespace.
 fn small_number(text: &str) -> Option<u32> {
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
@@ -495,7 +495,7 @@ fn small_number(text: &str) -> Option<u32> {
     text.parse().ok()
 }
 
-/// A number of bytes, with a letter for powers of 1024.
+/// A number of bytes, with an optional suffix for powers of 1024.
 fn bytes(text: &str) -> Option<u64> {
     let (number, shift) = match text.strip_suffix(['K', 'M', 'G', 'T']) {
         Some(number) if text.ends_with('K') => (number, 10),
