@@ -98,7 +98,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[DEVICE] = device
     config.stash[FAULT] = gpu_fault() if device == "cuda" else None
     os.environ["WEFT_DEVICE"] = device
-    # Tests compile, and leave the user's cache alone.
+    # Tests always compile, and do not use the user's cache.
     os.environ.setdefault("WEFT_CACHE", "off")
     if strategy := config.getoption("--cpu-strategy"):
         os.environ["WEFT_CPU_STRATEGY"] = strategy
@@ -133,7 +133,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def expect_findings(items: list[pytest.Item]) -> None:
-    """Under the sanitizer some tests must fail: their kernels have what it looks for."""
+    """Under the sanitizer some tests must fail: their kernels have faults that it reports."""
     known = runpy.run_path(str(Path(__file__).with_name("sanitizer") / "expected.py"))["EXPECTED"]
     for item in items:
         name = item.nodeid.partition("tests/python/")[2] or item.nodeid
@@ -149,5 +149,5 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(scope="session")
 def device(request: pytest.FixtureRequest) -> str:
-    """``cpu`` or ``cuda``: what this process tests."""
+    """``cpu`` or ``cuda``: the device that this process tests."""
     return request.config.stash[DEVICE]

@@ -1,8 +1,8 @@
 """A replacement for CuPy: `cupy.ndarray` over any address, whose attributes and interface count how often they are
 read.
 
-`install` puts `cupy` and `cupy_backends.cuda.stream` among the imported modules, as far as weft uses them, so it is for
-a process of its own. `use` makes a stream the calling thread's current one, as `with cupy.cuda.Stream()` does.
+`install` adds the parts of `cupy` and `cupy_backends.cuda.stream` that weft uses to `sys.modules`, so tests call it in
+a separate process. `use` makes a stream the calling thread's current one, as `with cupy.cuda.Stream()` does.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class MemoryPointer:
 
 
 class ndarray:
-    """Extents, strides and dtype of NumPy's array `like`, at an address, or where that is."""
+    """An array with the shape, strides and dtype of NumPy's array `like`, at an address (default: that of `like`)."""
 
     def __init__(self, like: Any, address: int | None = None) -> None:
         self.like = like
@@ -104,7 +104,7 @@ def _current_stream() -> int:
 
 
 def install(signature: bytes = b"intptr_t (void)") -> None:
-    """Put the modules where imported ones are; the signature is the C function's."""
+    """Add the modules to `sys.modules`; the signature is the C function's."""
     ndarray.__module__, ndarray.__qualname__ = "cupy", "ndarray"
     cupy, streams = ModuleType("cupy"), ModuleType("cupy_backends.cuda.stream")
     cupy.ndarray = ndarray  # type: ignore[attr-defined]

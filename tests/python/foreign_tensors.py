@@ -1,6 +1,6 @@
 """A replacement for another library's arrays: DLPack's structures by `ctypes`, over NumPy's memory or any address.
 
-An `Array` exports by `__dlpack__`; a class that `exchanging` makes has the C functions of DLPack 1.3, too, which a
+An `Array` exports by `__dlpack__`. A class that `exchanging` creates also has the C functions of DLPack 1.3, which a
 launch prefers. An array's `asked` records the calls of its methods, and `deleted` counts how often its structure was
 released.
 """
@@ -108,7 +108,7 @@ new_capsule = _function("PyCapsule_New", py_object, c_void_p, c_char_p, c_void_p
 capsule_name = _function("PyCapsule_GetName", c_char_p, py_object)
 capsule_pointer = _function("PyCapsule_GetPointer", c_void_p, py_object, c_char_p)
 
-# Structures and capsules' names are never freed: the last pointer to them is unknown here.
+# Structures and names of capsules are never freed, because their last use is unknown.
 _KEPT: list[Any] = []
 
 
@@ -123,20 +123,20 @@ def flags_of(capsule: Any) -> int:
 
 
 class Array:
-    """An array of another library's.
+    """An array of another library.
 
     Parameters
     ----------
     base
-        NumPy's array that it is; its memory is the array's unless `address` is given.
+        A NumPy array. It shares the memory of that array unless `address` is given.
     device
-        What `__dlpack_device__` answers.
+        The result of `__dlpack_device__`.
     address
         The address of the first element.
     dtype
         `(code, bits, lanes)` instead of the base's.
     old
-        It is of before DLPack 1.0, and does not know `max_version`.
+        It predates DLPack 1.0, and does not accept `max_version`.
     version
         The version of its structures.
     flags, offset, strides
@@ -174,7 +174,7 @@ class Array:
         )
 
     def structure(self) -> int:
-        """Make the structure, which lives until the end: its deleter counts."""
+        """Make the structure. It is never freed; its deleter only counts."""
 
         @Deleter
         def deleter(pointer: int) -> None:
@@ -202,7 +202,7 @@ class Array:
 def exchanging(
     borrows: bool = True, stream: int = 0, version: tuple[int, int] = (1, 3), previous: Any = None, fails: bool = False
 ) -> Any:
-    """Make a class of arrays with the C functions; one of a higher version may name the class of an older one."""
+    """Make a class of arrays with the C functions; a class of a higher version may refer to that of an older one."""
 
     @Borrow
     def borrow(pointer: int, out: Any) -> int:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs very many random programs on weft and on the oracle, in processes of its own.
+"""Runs very many random programs on weft and on the oracle, in worker processes.
 
     python tests/python/fuzz.py --first 0 --count 20000 --device cpu
     python tests/python/fuzz.py --minimize 1234
@@ -9,15 +9,16 @@
     python tests/python/fuzz.py --sanitize --count 10000
     python tests/python/fuzz.py --typing numpy --count 20000
 
-A program fails if its results differ from the oracle's, if weft rejects it, if it ends the process, or if it does not
-end within `--timeout` seconds. Failures are printed with seed and program as they come; the last line counts.
+A program fails if its results differ from the oracle's, if weft rejects it, if it crashes the process, or if it does
+not end within `--timeout` seconds. Each failure is printed with its seed and program; the last line has the counts.
 
 With `--device python` Python's interpreter runs the programs. Intended differences of the interpreter
 (docs/how-to/debug.md) are not failures: a variable that has no value on a path raises an exception there, and
 overloaded functions do not exist.
 
-With `--keep` programs are compiled with `WEFT_REPRODUCIBLE=1`, and a file gets a digest of the bits of each; a run with
-`--against` computes those of the same programs, on another device, and a program fails whose bits are others.
+With `--keep`, programs are compiled with `WEFT_REPRODUCIBLE=1`, and a digest of the bits of each result is written to a
+file. A run with `--against` computes the digests of the same programs on another device; a program fails if its digest
+differs.
 
 With `--typing numpy` the programs are those of `random_numpy.py`, whose oracle is CPython with NumPy.
 """
@@ -37,11 +38,11 @@ import traceback
 import warnings
 from pathlib import Path
 
-GOOD = ("passed", "inexact", "meaningless", "unordered")  # what may come of a program
-ORACLE = 5.0  # seconds of the processor's that the oracle may take: most programs take it a hundredth of one
-STACK = 16 << 10  # bytes that a GPU's thread may have of stack
-NOT_INTERPRETED = ("libraries",)  # features of which Python's interpreter has none: overloaded functions
-LIFE = 400  # programs that a process runs before the next takes over: compiled kernels stay in memory
+GOOD = ("passed", "inexact", "meaningless", "unordered")  # results that are no failure
+ORACLE = 5.0  # limit for the oracle in seconds of CPU time; most programs take a hundredth of a second
+STACK = 16 << 10  # stack size of a GPU thread in bytes
+NOT_INTERPRETED = ("libraries",)  # features that Python's interpreter does not support: overloaded functions
+LIFE = 400  # programs per process; a limit, because compiled kernels are never freed
 
 
 def options() -> argparse.Namespace:
@@ -90,7 +91,7 @@ def has_bfloat16() -> bool:
 
 
 def run(program: object, *, optimized: bool = True) -> str:
-    """`passed`, `inexact` or `meaningless` if the program proves nothing, or what is wrong."""
+    """`passed`; `inexact` or `meaningless` for a program without defined results; or a description of the failure."""
     from generators.random_check import Inexact, Meaningless, compare, expected, is_sound, unoptimized
 
     def endless(*_: object) -> None:
@@ -127,7 +128,7 @@ def run(program: object, *, optimized: bool = True) -> str:
 
 
 def bits(program: object, wanted: str | None) -> str:
-    """`passed` and the digest of a program's bits, or why there is none, or how it differs from the wanted one."""
+    """`passed` and the digest of a program's bits, the reason why there is none, or how it differs from `wanted`."""
     from generators.random_bits import Unordered, digest, is_meaningful
 
     def endless(*_: object) -> None:
@@ -156,7 +157,7 @@ def bits(program: object, wanted: str | None) -> str:
 
 
 def written(program: object) -> str:
-    """A program as it is printed."""
+    """A program in printed form."""
     head = f"# {', '.join(program.features)}; launched with {program.grid}, {program.block}"
     return f"{head}\n{program.source}"
 
@@ -169,9 +170,9 @@ def work(
     optimize: int,
     digests: dict[int, str] | None,
 ) -> None:
-    """A process: takes seeds until there are none and answers each; with digests, by the one that it leaves."""
+    """The body of a process: takes seeds until there are none and sends the result of each."""
     warnings.simplefilter("ignore")
-    gc.set_threshold(200_000, 20, 20)  # trees are many and are not referenced
+    gc.set_threshold(200_000, 20, 20)  # many syntax trees, few reference cycles
     import linecache
 
     from generators import random_numpy
@@ -199,14 +200,14 @@ def work(
 
 
 def generator(typing: str) -> object:
-    """What makes a program of a seed and the features that it may have."""
+    """The function that generates a program from a seed, and the features that a program may have."""
     from generators import random_numpy, random_programs
 
     return random_numpy.generate if typing == "numpy" else random_programs.generate
 
 
 def grow_stacks() -> None:
-    """Give a GPU's threads room for calls that are not optimized; recursion does not check how much there is."""
+    """Give GPU threads enough stack for unoptimized calls; recursion does not check for overflow."""
     if os.environ.get("WEFT_DEVICE") == "cuda":
         import ctypes
 
@@ -219,7 +220,7 @@ def grow_stacks() -> None:
 
 
 class Worker:
-    """A process and what it is at."""
+    """A process and its current program."""
 
     def __init__(self, context: object, *work_with: object) -> None:
         self.seeds, seeds = context.Pipe()
@@ -237,7 +238,7 @@ class Worker:
         self.seeds.send(seed)
 
     def result(self, timeout: float) -> tuple[str, str] | None:
-        """What came of the program, if something has."""
+        """The result of the program, if there is one yet."""
         try:
             if self.results.poll():
                 _, outcome, text = self.results.recv()
@@ -283,7 +284,7 @@ def sweep(asked: argparse.Namespace, chosen: tuple[str, ...]) -> int:
                 text = text or source(worker.seed, chosen, asked.typing)
                 print(f"\n==> seed {worker.seed} failed ({at}): {outcome}")
                 print("" if asked.quiet else text, flush=True)
-                worker.done = LIFE  # a fault may have spoiled the process, and its device
+                worker.done = LIFE  # a failure may have corrupted the process, and its device
             enough = asked.until and counts["failed"] >= asked.until
             following = None if enough else next(waiting, None)
             if worker.process.is_alive() and worker.done >= LIFE and following is not None:
@@ -308,7 +309,7 @@ def sweep(asked: argparse.Namespace, chosen: tuple[str, ...]) -> int:
 
 
 def kept_digests(asked: argparse.Namespace) -> dict[int, str] | None:
-    """The digests by seed that are compared with, none of those that are made, and nothing of an ordinary run."""
+    """The digests to compare with, by seed; an empty dict to compute digests, None for an ordinary run."""
     if asked.against:
         lines = Path(asked.against).read_text(encoding="utf-8").splitlines()
         return {int(seed): digest for seed, digest in map(str.split, lines)}
@@ -316,7 +317,7 @@ def kept_digests(asked: argparse.Namespace) -> dict[int, str] | None:
 
 
 def source(seed: int, chosen: tuple[str, ...], typing: str) -> str:
-    """The program of a seed whose process has ended."""
+    """The program of a seed whose process has died."""
     try:
         return written(generator(typing)(seed, chosen))
     except Exception:
@@ -328,7 +329,7 @@ def main() -> int:
     asked = options()
     os.environ["WEFT_DEVICE"] = asked.device
     if asked.device == "cpu" and asked.jobs > 1:
-        os.environ.setdefault("WEFT_CPU_THREADS", "1")  # the programs themselves run side by side
+        os.environ.setdefault("WEFT_CPU_THREADS", "1")  # several programs run in parallel
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     if asked.keep or asked.against:
         os.environ["WEFT_REPRODUCIBLE"] = "1"

@@ -1,4 +1,4 @@
-"""How the tests run a kernel on weft and hold the result against the oracle or NumPy."""
+"""Helpers that run a kernel on weft and compare the result with the oracle or NumPy."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 _numbers = itertools.count()
 _folder = tempfile.TemporaryDirectory(prefix="weft-tests-")
 
-# Differences that a fused multiply-add and another math library may make, per dtype.
+# Tolerances per dtype for fused multiply-add and for differences between math libraries.
 TOLERANCE = {"float32": 2e-6, "float64": 4e-15, "complex64": 4e-6, "complex128": 8e-15}
 
 
 def module(source: str) -> types.ModuleType:
-    """A module made of text, in a file of its own, so that its kernels have a source that can be read."""
+    """A module made from a string, in a file, so that `inspect` finds the source of its kernels."""
     name = f"weft_test_{next(_numbers)}"
     path = Path(_folder.name) / f"{name}.py"
     path.write_text(textwrap.dedent(source), encoding="utf-8")
@@ -51,14 +51,14 @@ def copied(arg: object) -> object:
 
 
 def launch(kernel, grid, block, *args, shared_bytes: int = 0):
-    """The arguments after a launch on weft; those given are not changed."""
+    """The arguments after a launch on weft; the originals are not changed."""
     values = [copied(arg) for arg in args]
     kernel[grid, block, 0, shared_bytes](*values)
     return values
 
 
 def run(kernel, grid, block, *args, shared_bytes: int = 0, rtol: float | None = None, atol: float = 0.0):
-    """Launches a kernel on weft and on the oracle, compares all arrays, and gives weft's."""
+    """Launches a kernel on weft and on the oracle, compares all arrays, and returns weft's."""
     got = launch(kernel, grid, block, *args, shared_bytes=shared_bytes)
     expected = oracle.launch(kernel, grid, block, *args, shared_bytes=shared_bytes)
     for position, (mine, theirs) in enumerate(zip(got, expected, strict=True)):
@@ -70,7 +70,7 @@ def run(kernel, grid, block, *args, shared_bytes: int = 0, rtol: float | None = 
 def like_python(kernel, *args):
     """The arguments after a launch of one thread, which must be those after a call of the Python function.
 
-    For what the oracle does not rewrite: numbers have NumPy's types and Python's, not Numba's.
+    For constructs that the oracle does not rewrite: numbers have the types of NumPy and Python, not those of Numba.
     """
     mine, theirs = copy.deepcopy(args), copy.deepcopy(args)
     kernel[1, 1](*mine)
@@ -98,7 +98,7 @@ def assert_same(got, expected, *, rtol: float | None = None, atol: float = 0.0, 
 
 
 def assert_exact(got, expected, what: str = "result") -> None:
-    """The same bits, but for the payload and sign of NaN."""
+    """The same bits, except for the payload and sign of NaN."""
     assert_same(got, expected, rtol=0.0, what=what)
     if np.asarray(got).dtype.kind == "c":
         assert_exact(got.real, expected.real, f"{what}: real part")

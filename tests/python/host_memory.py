@@ -1,4 +1,4 @@
-"""Memory of the host whose end a test takes away or protects, and whether there is memory of another kind."""
+"""Host memory that ends at unmapped or protected pages, and a test for memory of other kinds."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-# Where the system maps nothing by itself: no thread's stack may be mapped into the memory that a test unmaps before the
-# test ends.
+# An address at which the system does not map memory by itself: otherwise a thread's stack could be mapped into memory
+# that a test has unmapped.
 APART = 1 << 44
 FIXED_NOREPLACE, READ_WRITE, PRIVATE_ANONYMOUS = 0x100000, 3, 0x22
 
@@ -22,10 +22,9 @@ BEHIND = 64 * mmap.PAGESIZE
 
 @contextlib.contextmanager
 def at_an_end(elements: int) -> Iterator[tuple[Any, Callable[[bool], None]]]:
-    """An array of float64 followed by `BEHIND` bytes, and a function that returns those to the system, or protects
-    them.
+    """An array of float64 followed by `BEHIND` bytes, and a function that unmaps or protects those bytes.
 
-    The memory may be protected after it was returned. `elements` fill whole pages, or the memory after them starts
+    The memory may be protected after it was unmapped. `elements` fill whole pages, or the memory after them starts
     within one.
     """
     libc = ctypes.CDLL(None, use_errno=True)

@@ -1,16 +1,16 @@
-"""A plugin of pytest's: the bits that the kernels of tests leave with `WEFT_REPRODUCIBLE=1`, on one device and another.
+"""A pytest plugin that saves the result bits of tests' kernels with `WEFT_REPRODUCIBLE=1` and compares two devices.
 
     pytest tests/python/conformance --device cpu --keep-bits BITS.json
     pytest tests/python/conformance --device cuda --against-bits BITS.json
 
-It records of each test, in order, the host arrays after each launch, ufunc and reduction, and the copies from the
-device. Generators of random numbers begin anew with each test. The records are part of the test's report, so that
-processes of pytest-xdist can write them. With `--against-bits` differences are listed at the end, and the run fails.
+For each test it records, in order, the host arrays after each launch, ufunc and reduction, and the copies from the
+device. Random number generators are reset before each test. The records are part of the test's report, so that
+pytest-xdist's processes can write them. With `--against-bits`, differences are listed at the end, and the run fails.
 
-The mode warns where results depend on the order of threads or on the device. Such warnings are counted; after the
-launch of a kernel for which there was one, a test's bits may differ, and that is counted, too. `OTHERWISE` has the
-tests that expect results which the mode does not give: they may fail. `DEPENDS` has those whose results depend on the
-device in a way of which the mode does not warn.
+The mode warns if results depend on the order of threads or on the device. The plugin counts these warnings. After the
+launch of a kernel with such a warning, a test's bits may differ, which is counted as well. `OTHERWISE` has the tests
+that expect other results than those of the mode: they may fail. `DEPENDS` has tests whose results depend on the device
+in a way that the mode does not warn about.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 PROPERTY = "bits that weft's kernels left"
-# Arrays up to this number of bytes are saved as they are, others as a digest.
+# Arrays of up to this number of bytes are saved completely, larger ones as a digest.
 SHORT = 64
 
 NAN = "a NaN that was computed is NumPy's where it is stored, and the test looks at its bits"
@@ -69,13 +69,13 @@ DEPENDS: dict[str, str] = {
 
 
 def reason(table: dict[str, str], nodeid: str) -> str | None:
-    """What a table has for a test, with its parameters or without."""
+    """A table's entry for a test, with its parameters or without."""
     name = nodeid.partition("tests/python/")[2] or nodeid
     return table.get(name) or table.get(name.partition("[")[0])
 
 
 class Entry(NamedTuple):
-    """What one launch has left."""
+    """The results of one launch."""
 
     what: str
     """The kernel, or what else was called."""
@@ -86,14 +86,14 @@ class Entry(NamedTuple):
 
 
 def token(array: np.ndarray[Any, Any]) -> str:
-    """An array as a text."""
+    """An array as a string."""
     data = array.tobytes()
     short = data.hex() if len(data) <= SHORT else f"digest {hashlib.blake2b(data, digest_size=12).hexdigest()}"
     return f"{array.dtype} {array.shape} {short}"
 
 
 def arrays_of(value: object, at: str) -> Iterator[tuple[str, str]]:
-    """The arrays of the host in a value, field by field: padding between fields is unspecified."""
+    """The host arrays in a value. Records are split into fields, because the padding between fields is unspecified."""
     if isinstance(value, (tuple, list)):
         for position, item in enumerate(value):
             yield from arrays_of(item, f"{at}.{position}")
@@ -101,7 +101,7 @@ def arrays_of(value: object, at: str) -> Iterator[tuple[str, str]]:
         if at == RESULT:
             yield at, token(np.asarray(value))
     elif isinstance(value, np.void) or type(value) in (np.ndarray, np.recarray):
-        # Mapped and managed memory, which are of other classes, may be written later.
+        # Exact class: mapped and managed memory, which have other classes, may be written later.
         array = np.asarray(value)
         if array.dtype.names is None:
             if array.dtype.kind not in "OV":
@@ -115,7 +115,7 @@ RESULT = "result"
 
 
 class Record:
-    """What the tests of this process leave."""
+    """The results of the tests of this process."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
@@ -145,7 +145,7 @@ class Record:
         return any(f"{code.co_filename}:{line}" in self.warned for line in lines)
 
     def note(self, what: str, function: object, values: dict[str, object]) -> None:
-        """Keep what a launch has left."""
+        """Record the results of a launch."""
         self.told = self.told or self.is_warned(function)
         found = dict(pair for at, value in values.items() for pair in arrays_of(value, at))
         if found:
@@ -209,7 +209,7 @@ def watch_calls(record: Record, kind: type[Any], name: str, function_of: Callabl
         what = getattr(function, "__name__", kind.__name__ if name == "__call__" else name)
         if function is not None:
             record.running.append(function)
-        # Where it raises, nothing is noted: what is in the arrays then depends on how far the threads were.
+        # After an exception nothing is recorded: the contents of the arrays depend on the progress of the threads.
         try:
             result = original(self, *args, **kwargs)
         finally:
@@ -223,7 +223,7 @@ def watch_calls(record: Record, kind: type[Any], name: str, function_of: Callabl
 
 
 def zeroed(make: Callable[..., Any]) -> Callable[..., Any]:
-    """`np.empty` whose elements are zero: a kernel may leave some as they are."""
+    """`np.empty` with zeroed elements, because a kernel may not write all of them."""
 
     @functools.wraps(make)
     def made(*args: Any, **kwargs: Any) -> Any:
@@ -236,7 +236,7 @@ def zeroed(make: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def differences(kept: list[Entry], found: list[Entry]) -> tuple[list[str], bool]:
-    """What differs between the entries of a test on two devices, and whether the mode has warned of all of it."""
+    """The differences between a test's entries on two devices, and whether the mode has warned of all of them."""
     told = any(entry.told for entry in kept + found)
     if [entry.what for entry in kept] != [entry.what for entry in found]:
         return [f"launches: {[entry.what for entry in found]}, kept {[entry.what for entry in kept]}"], told
@@ -254,7 +254,7 @@ def differences(kept: list[Entry], found: list[Entry]) -> tuple[list[str], bool]
 
 
 class KeptBits:
-    """The plugin: in each process that runs tests, and in the one that gathers reports."""
+    """The plugin, both in the processes that run tests and in the one that collects reports."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
@@ -279,7 +279,7 @@ class KeptBits:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self) -> None:
-        # Not sooner: what gathers the reports of other processes needs no weft.
+        # Import late: the process that collects reports does not need weft.
         if not self.config.getoption("numprocesses", None):
             self.record = Record()
             watch(self.record)
@@ -294,7 +294,7 @@ class KeptBits:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         if self.record:
             self.record.begin()
-            # A test has the same numbers whichever others run before it.
+            # A test gets the same random numbers whichever tests run before it.
             for generator, state in self.generators.values():
                 generator.bit_generator.state = state
             random.seed(0)

@@ -1,4 +1,4 @@
-"""Every example runs without changes, and says that its result is right."""
+"""Every example runs unmodified, and reports that its result is right."""
 
 import importlib.util
 import os
@@ -14,7 +14,7 @@ NEEDS = {"13_dask_stencil": "distributed", "14_mpi_monte_carlo": "mpi4py.MPI"}
 
 
 def missing(module):
-    """Why a module cannot be imported, or None. mpi4py can be found without an MPI, and fails when it looks for one."""
+    """Why a module cannot be imported, or None. The import of mpi4py fails if there is no MPI library."""
     if importlib.util.find_spec(module.partition(".")[0]) is None:
         return f"{module} is not installed"
     done = subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True, text=True, check=False)
@@ -57,7 +57,7 @@ def test_several_processes_of_mpi(processes):
     if mpiexec is None:
         pytest.skip("there is no mpiexec")
     path = next(path for path in EXAMPLES if path.stem == "14_mpi_monte_carlo")
-    # Open MPI refuses root and more processes than cores unless these are set; other MPIs do not read them.
+    # Open MPI rejects root and more processes than cores unless these are set; other MPIs do not read them.
     allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     allowed |= {"OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
     assert f"in {processes} processes: ok" in check(mpiexec, "-n", processes, sys.executable, path, **allowed)

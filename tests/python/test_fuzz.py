@@ -1,4 +1,4 @@
-"""The parts of `fuzz.py`: a sweep counts, a race is known for one, the oracle carries variables and ends threads."""
+"""The parts of `fuzz.py`: a sweep counts results, races are detected, the oracle carries variables and ends threads."""
 
 import subprocess
 import sys
@@ -72,7 +72,7 @@ def test_what_a_known_condition_leaves_out_has_no_type():
     assert expected(program(body))[0].tolist() == [-1, -2, -3, -4]
 
 
-WIDE = 2**53 + 1  # what no float64 is: a type that 0.5 was unified with shows
+WIDE = 2**53 + 1  # not a float64: shows whether a variable was unified with 0.5
 
 
 @pytest.mark.parametrize(
@@ -154,9 +154,9 @@ def test_a_small_constant_power_is_exact(monkeypatch):
 
 
 def test_no_loop_is_known_to_have_no_turn():
-    assert "while n1 < 1 and" in generate(700096, NUMBERS).source  # the type of what is assigned in it would go, too
+    assert "while n1 < 1 and" in generate(700096, NUMBERS).source  # else the types of its variables would be dropped
     earlier = tuple(name for name in FEATURES if name not in LATER + OPERATIONS + LIBRARY)
-    assert "if n7 > 1:\n            " in generate(50974, earlier).source  # it would have one iteration
+    assert "if n7 > 1:\n            " in generate(50974, earlier).source  # else it would have one iteration
 
 
 def definitions(text):
@@ -296,7 +296,7 @@ def test_a_seed_without_the_later_features_stays_the_same_program():
 
 
 class Pretended:
-    """An attempt that fails as long as the program matches something and stores to a record."""
+    """A fake attempt: fails as long as the program has a `match` statement and stores to a record."""
 
     def __init__(self, attempt):
         self.text = attempt.source

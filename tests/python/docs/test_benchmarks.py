@@ -1,4 +1,4 @@
-"""docs/benchmarks.md and docs/benchmarks.svg are made of the figures in docs/benchmarks/; some may be missing."""
+"""docs/benchmarks.md and docs/benchmarks.svg are generated from docs/benchmarks/. Some figures may be missing."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_a_page_without_marks_is_refused():
 
 
 def test_run_gathers_figures_with_date_and_machine(tmp_path):
-    """compile.py is the quickest that writes figures without a GPU."""
+    """compile.py is the fastest program that writes figures without a GPU."""
     out = tmp_path / "out.json"
     command = [sys.executable, BENCHMARKS / "run.py", "--device", "cpu", "--only", "compile", "--json", out]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

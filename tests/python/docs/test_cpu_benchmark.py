@@ -50,7 +50,7 @@ def test_every_twin_in_c_has_the_reference_s_results(tmp_path):
     library = reference_kernels.C(str(tmp_path))
     for case in (case for cases in SETS.values() for case in cases):
         work = case.work("tiny")
-        expected = case.reference(np, work.args)  # before a kernel that works in place
+        expected = case.reference(np, work.args)  # before the launch, which may write in place
         cpu.spoil(np, case, work, work.args)
         library.bind(case, work, work.args)()
         assert cpu.check(np, case, work, work.args, expected) <= case.tolerance, case.name

@@ -1,4 +1,4 @@
-"""Docstrings of what programs call say what they take, give and raise, and their examples do what they show.
+"""Docstrings of public functions describe parameters, results and exceptions, and their examples run as shown.
 
 Public functions are those that docs/_site/api.py puts on the pages of the API.
 """
@@ -22,7 +22,7 @@ from weft import _weft, cuda, guvectorize, vectorize
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "docs" / "_site"))
 import api
 
-pytestmark = pytest.mark.cpu  # what examples show is of the CPU
+pytestmark = pytest.mark.cpu  # examples show the CPU's output
 
 
 @cuda.jit
@@ -44,7 +44,7 @@ NAMES |= {"scale": scale, "add": add}
 
 
 def described() -> dict[str, object]:
-    """What is on the API's pages, by its path; members of classes, too."""
+    """The objects on the API pages, including members of classes, by path."""
     found: dict[str, object] = {}
     for _, _, names in api.PAGES.values():
         for name in names:
@@ -101,7 +101,7 @@ def test_a_function_says_all_of_it(path: str) -> None:
     assert not missing, f"{path}: {missing}"
 
 
-# Methods of Rust's that programs do not call: others of weft's do.
+# Methods implemented in Rust that only other parts of weft call.
 INTERNAL = {"Dispatcher": {"configure", "inspect", "kernel_for", "compile_foreign", "result_type", "inspect_lto_ptx"}}
 
 
@@ -160,11 +160,11 @@ def examples() -> list[doctest.DocTest]:
 
 
 @pytest.mark.parametrize("example", examples(), ids=lambda example: example.name)
-# Examples are short, and ignore warnings: of arrays that a launch copies, and of the CPU executor.
+# Examples are short, and ignore warnings about implicit copies and about the CPU executor.
 @pytest.mark.filterwarnings("ignore")
 def test_an_example_does_what_it_shows(example: doctest.DocTest, tmp_path: Path) -> None:
     said = io.StringIO()
-    # Kernels of examples have no file: their text is what doctest gives `linecache`.
+    # Kernels of examples have no file: doctest stores their source in `linecache`.
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     outcome = runner.run(example, out=said.write)
     assert outcome.failed == 0, said.getvalue()

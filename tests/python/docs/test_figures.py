@@ -1,4 +1,4 @@
-"""The note of the site that says of which date a page's figures are."""
+"""The note of the site with the date of a page's figures."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ try:
 finally:
     sys.path.remove(str(BENCHMARKS))
 
-# Two loops, one in the other, and padding after the end.
+# Two nested loops, and padding after the end.
 CODE = """
 	.target	sm_90
 	.section	.nv.info,"",@"SHT_CUDA_INFO"
@@ -53,7 +53,7 @@ other:
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ("IADD3 R8, P0, R10, R17, RZ ;", sass.INTEGER64),  # gives a carry
+        ("IADD3 R8, P0, R10, R17, RZ ;", sass.INTEGER64),  # has a carry output
         ("IADD3 R8, R10, R17, RZ ;", sass.INTEGER32),
         ("IADD3.X R0, ~R9.reuse, UR11, RZ, P0, !PT ;", sass.INTEGER64),
         ("LEA R10, P1, R0, UR12, 0x2 ;", sass.INTEGER64),

@@ -1,4 +1,4 @@
-"""What a package index shows of the wheel is README.md, and has no link that leads nowhere there."""
+"""The wheel's long description, which package indexes show, is README.md without links that are broken there."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def test_exercises_have_folded_solutions(path: Path) -> None:
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_nearly_every_cell_is_checked(path: Path) -> None:
     shown = [cell for cell in cells(path) if cell["cell_type"] == "code" and not {"plot"} & set(tags(cell))]
-    # The first cells import and define helpers, an exercise is the reader's, and a race may end either way.
+    # The first cells import and define helpers, the reader writes exercises, and the result of a race varies.
     unchecked = [cell for cell in shown if "assert " not in source(cell)]
     assert len(unchecked) <= 1 + 4 + 1
 

@@ -1,4 +1,4 @@
-"""The programs in README.md and docs/ run without changes and print what the page says, and README's commands work.
+"""The programs in README.md and docs/ run unmodified and print what the page shows, and README's commands work.
 
 The ```python blocks of a page are one program; what a block prints is in the ```output block that follows it.
 """
@@ -77,7 +77,7 @@ def places(page: Path) -> set[str]:
 
 
 def links(page: Path) -> list[str]:
-    """What a page links to within the repository; a notebook is a page."""
+    """The files within the repository that a page links to; a notebook is a page."""
     text = page.read_text()
     if page.suffix == ".ipynb":
         cells = json.loads(text)["cells"]
@@ -110,7 +110,7 @@ def test_names_of_cuda_are_there(page: Path) -> None:
             for name in names:
                 try:
                     value = getattr(value, name)
-                except RuntimeError:  # such as `threadIdx.x`, which only kernels read
+                except RuntimeError:  # such as `threadIdx.x`, which only kernels can read
                     break
 
 
@@ -120,7 +120,7 @@ def test_the_workflow_can_be_copied(tmp_path: Path) -> None:
     jobs = yaml.safe_load(block)["jobs"]
     steps = [step for job in jobs.values() for step in job["steps"]]
     assert all(("uses" in step) != ("run" in step) for step in steps)
-    # Its checks, on a project as it expects one.
+    # Run its checks on a project with the expected layout.
     (tmp_path / "src" / "mylib").mkdir(parents=True)
     (tmp_path / "src" / "mylib" / "kernels.py").write_text(
         "from weft import cuda\n\n\n@cuda.jit\ndef f(x: 'float32[:]'):\n    x[cuda.grid(1)] = 1\n"

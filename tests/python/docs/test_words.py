@@ -1,4 +1,4 @@
-"""Names, pages and messages use the field's terms: `tests/words.py` has the list of words."""
+"""Names, pages and messages use standard terms: `tests/words.py` has the list of words."""
 
 import sys
 from pathlib import Path

@@ -3,8 +3,8 @@
     WEFT_DEVICE=python python every_expression.py FILE numpy 0 10
     WEFT_DEVICE=cpu python every_expression.py FILE numba 0 1
 
-A kernel is for two types: every tenth pair of them, from the first on, or all. Operations that a type does not have are
-left out: the compiler decides that, and the type of each result.
+There is a kernel for each pair of types, or, with `0 10`, for every tenth pair from the first. Operations that the
+compiler rejects for a type are omitted; the compiler also determines the type of each result.
 """
 
 from __future__ import annotations
@@ -136,13 +136,13 @@ def either(a, b):
 
 
 def values(name: str, *, second: bool) -> np.ndarray:
-    """Some numbers of a type: its ends, zeros, small ones, and for floats NaN and infinity."""
+    """Some numbers of a type: its limits, zeros, small ones, and for floats NaN and infinity."""
     if name == "bool":
         return np.array([True, False, True, True] if second else [True, True, False, True])
     if name.startswith("complex"):
         some = [1 + 2j, -0.0 + 1j, 0, 2.5] if second else [3 - 1.5j, 2, -1j, 0.5 + 0.25j]
     elif name.startswith("float"):
-        large = min(1e30, float(np.finfo(name).max))  # beyond int64, but for float16
+        large = min(1e30, float(np.finfo(name).max))  # beyond int64, except for float16
         some = [0.0, -2.5, np.nan, 3.0, 0.1, np.inf] if second else [1.5, -0.0, 7.25, np.nan, -0.7, large]
     else:
         info = np.iinfo(name)
@@ -151,7 +151,7 @@ def values(name: str, *, second: bool) -> np.ndarray:
 
 
 def result_dtype(expression: str, typing: str, *kinds: str) -> np.dtype | None:
-    """The dtype of what an expression of two numbers gives; None where the compiler refuses it."""
+    """The result dtype of an expression of two numbers; None if the compiler rejects it."""
     text = f"def f(a, b):\n    return {expression}\n"
     space = dict(globals())
     exec(text, space)
@@ -164,7 +164,7 @@ def result_dtype(expression: str, typing: str, *kinds: str) -> np.dtype | None:
 
 
 def kernel(typing: str, left: str, right: str):
-    """A kernel that stores what all expressions give, and their dtypes."""
+    """A kernel that stores the results of all expressions, and their dtypes."""
     known = [(each, result_dtype(each, typing, left, right)) for each in EXPRESSIONS]
     known = [(each, dtype) for each, dtype in known if dtype is not None]
     outs = [f"o{at}" for at in range(len(known))]
@@ -191,7 +191,7 @@ def main() -> None:
         outs = [np.zeros(count, dtype) for _, dtype in known]
         run[1, count](x[:count], y[:count], *outs)
         for (expression, dtype), out in zip(known, outs, strict=True):
-            # Which NaN a computation gives is not said.
+            # The sign and payload of a computed NaN are unspecified.
             for part in {"c": (out.real, out.imag), "f": (out,)}.get(dtype.kind, ()):
                 part[np.isnan(part)] = np.nan
             for i in range(count):

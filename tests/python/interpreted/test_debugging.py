@@ -1,4 +1,4 @@
-"""Debuggers in kernels: pdb at a terminal, which thread stops, and what `breakpoint()` is elsewhere."""
+"""Debuggers in kernels: pdb at a terminal, which thread stops, and `breakpoint()` without a terminal."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ x, out = np.arange(8), np.zeros(2, np.int64)
 
 
 class Terminal:
-    """A program at a pseudo-terminal: `say` types a line and gives what comes up to the next prompt."""
+    """A program at a pseudo-terminal: `say` types a line and returns the output up to the next prompt."""
 
     def __init__(self, path, **env: str) -> None:
         self.ours, theirs = pty.openpty()
@@ -110,7 +110,7 @@ def test_one_thread_is_stepped_through(terminal):
     assert "-> y = square(x[i])" in first
     assert pdb.say("p i") == "6"
     assert pdb.say("p cuda.threadIdx.x, cuda.blockIdx, cuda.grid(1)") == "(2, (1, 0, 0), 6)"
-    assert pdb.say("p x[i], x[:3]") == "(6, array([1, 2, 5]))"  # those before have run
+    assert pdb.say("p x[i], x[:3]") == "(6, array([1, 2, 5]))"  # earlier threads have run
     assert "--Call--" in pdb.say("s")
     assert "-> w = v * v" in pdb.say("s")
     assert "-> return w" in pdb.say("n")
@@ -118,7 +118,7 @@ def test_one_thread_is_stepped_through(terminal):
     assert "square()->36" in pdb.say("n")
     assert "-> x[i] = y + 1" in pdb.say("n")
     assert "alone()->None" in pdb.say("n")
-    # The program follows the kernel's end, not the next thread.
+    # After the end of the kernel, the debugger continues in the program, not in the next thread.
     assert "-> assert (x ==" in pdb.say("n")
     os.write(pdb.ours, b"c\n")
     pdb.end()

@@ -1,6 +1,6 @@
-"""`WEFT_DEVICE=python` decides what runs kernels, whichever call of weft is the first of a process.
+"""`WEFT_DEVICE=python` selects the interpreter, whichever call of weft is the first of a process.
 
-A hook counts the breakpoints at which threads stop, of which there are none in compiled code.
+A hook counts the breakpoints at which threads stop; compiled code has none.
 """
 
 from __future__ import annotations
@@ -171,8 +171,8 @@ def test_a_graph_is_refused_at_once(tmp_path):
 
 
 def test_nobody_is_told_what_he_has_done(tmp_path):
-    """Code that is only inspected may have breakpoints; code that it cannot contain is not reported to need the
-    interpreter."""
+    """With `WEFT_DEVICE=python`, the error for a breakpoint in compiled code says to launch the kernel, not to set the
+    variable."""
     program = """
         kernel.compile("void(float64[::1])")
 

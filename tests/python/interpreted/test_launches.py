@@ -1,5 +1,5 @@
-"""`WEFT_DEVICE=python`: kernels that Python's interpreter runs, against NumPy. The conformance tests run so, too
-(weft-dev)."""
+"""`WEFT_DEVICE=python`: compares kernels in Python's interpreter with NumPy. `weft-dev` also runs the conformance tests
+in this way."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def passes(tmp_path):
 
 
 def test_it_is_python_that_runs(passes):
-    """A kernel reaches what only the interpreter has, and prints by Python's own `print`."""
+    """A kernel can use objects that only the interpreter supports, and prints by Python's own `print`."""
     out = passes(
         """
         import sys

@@ -1,4 +1,4 @@
-"""What Python's interpreter computes of kernels is what compiled kernels compute, bit for bit."""
+"""Kernels have the same results in Python's interpreter and compiled, bit for bit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import numpy as np
 import weft
 from weft import cuda
 """
-# Each leaves results in `x`.
+# Each kernel stores its results in `x`.
 PROGRAMS = {
     "truths": """
         @cuda.jit
@@ -286,7 +286,7 @@ def test_programs(name, tmp_path):
 
 @pytest.mark.parametrize(("typing", "first"), [("numba", 0), ("numpy", 5)])
 def test_expressions_of_all_types(typing, first, tmp_path):
-    """Operators, functions of Python's, conditions and variables, of pairs of all types."""
+    """Operators, Python functions, conditions and variables, for pairs of all types."""
     found = {}
     for device in ("cpu", "python"):
         path = tmp_path / device

@@ -1,7 +1,7 @@
-"""Programs for numba.cuda that are not edited, by `python -m weft.numba` and by `install`.
+"""Unmodified programs for numba.cuda, by `python -m weft.numba` and by `install`.
 
-Each runs in a process of its own, once without numba, which a finder hides where it is installed, and once with it,
-where it is.
+Each runs in a separate process: once without numba, which an import hook hides if it is installed, and once with numba
+if it is installed.
 """
 
 import importlib.util
@@ -30,21 +30,21 @@ module weft
 
 
 def has_numba():
-    # The folder of these tests is a package's by its name only.
+    # The folder of these tests is found as a namespace package, which has no origin.
     spec = importlib.util.find_spec("numba")
     return spec is not None and spec.origin is not None
 
 
 @pytest.fixture(params=["absent", "present"])
 def env(request, tmp_path):
-    """The environment of processes in which numba is not there, or is."""
+    """The environment of processes without numba, or with it."""
     found = {key: value for key, value in os.environ.items() if not key.startswith("NUMBA_")}
     paths = [path for path in found.get("PYTHONPATH", "").split(os.pathsep) if path]
     if request.param == "present":
         if not has_numba():
             pytest.skip("numba is not installed")
     elif has_numba():
-        # `sitecustomize` is where the drop-in has to leave room for another.
+        # The drop-in has a `sitecustomize`, too, which must run this one.
         (tmp_path / "sitecustomize.py").write_text(
             """
 import sys
@@ -256,7 +256,7 @@ def test_numbas_settings_lead_to_wefts(env):
     assert code({**without, **asked}, "import os; print(os.environ['WEFT_DEVICE'])") == "cpu\n"
     bounds = "from weft import config as c; from numba import config as n; print(c.BOUNDSCHECK, n.BOUNDSCHECK)"
     assert code({**env, **asked}, bounds) == "1 1\n"
-    # weft's own come first, and `uninstall` leaves nothing.
+    # weft's own variables take precedence, and `uninstall` removes those that were set.
     assert code({**env, **asked, "WEFT_LOW_OCCUPANCY_WARNINGS": "1"}, show) == "1 0 1\n"
     left = "weft.numba.uninstall()\nimport os; print([n for n in os.environ if n in ('WEFT_DEBUG', 'PYTHONPATH')])"
     assert "WEFT_DEBUG" not in code({**env, **asked}, left)
@@ -335,7 +335,7 @@ print(numba.cuda.errors.KernelRuntimeError is errors.KernelRuntimeError)
 
 
 def test_errors_of_the_driver_are_cuda_cores(env):
-    """numba-cuda launches by `cuda.core`, so programs catch its class, which is loaded before or after weft."""
+    """numba-cuda uses `cuda.core`, so programs catch its exception class, imported before or after weft."""
     loaded = """
 import sys, types
 module = types.ModuleType("cuda.core._utils.cuda_utils")

@@ -1,9 +1,9 @@
-"""What programs use beside kernels under the drop-in: pytest, totals, helpers of tests; see `test_drop_in.py`."""
+"""Other features than kernels under the drop-in: pytest, reductions, test helpers; see `test_drop_in.py`."""
 
 import pytest
 import test_drop_in
 
-# The same fixture, and the same way to run a process.
+# The same fixture and helper.
 env, python = test_drop_in.env, test_drop_in.python
 
 
@@ -17,7 +17,7 @@ env, python = test_drop_in.env, test_drop_in.python
     ids=["drop-in", "weft is imported first", "pytest alone"],
 )
 def test_pytest_where_warnings_are_errors(env, tmp_path, command):
-    """pytest warns of packages with plugins that are imported before it starts."""
+    """pytest warns about packages with plugins that are imported before it starts."""
     (tmp_path / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")
     (tmp_path / "test_it.py").write_text(
         "import weft.cuda\ndef test_it(pytestconfig):\n    pytestconfig.getoption('--weft-sanitize')\n"

@@ -1,23 +1,23 @@
-"""What programs under the drop-in give to workers of other processes, and notebooks: see `test_drop_in.py`."""
+"""Objects that programs under the drop-in send to worker processes, and notebooks: see `test_drop_in.py`."""
 
 import importlib.util
 
 import pytest
 import test_drop_in
 
-# The same fixture, and the same way to run a process.
+# The same fixture and helper.
 env, python = test_drop_in.env, test_drop_in.python
 
 
 @pytest.mark.parametrize("pool", ["spawn", "forkserver", "joblib", "dask"])
 @pytest.mark.parametrize("way", ["script", "module", "install"])
 def test_pools(env, pool, way):
-    """Functions of the program's own `__main__` come to the workers, with the modules of numba's that they read."""
+    """Functions of the program's own `__main__` reach the workers, with the modules of numba that they use."""
     needs = {"dask": "distributed"}.get(pool, pool)
     if pool in ("joblib", "dask") and importlib.util.find_spec(needs) is None:
         pytest.skip(f"{needs} is not installed")
     if way == "install":
-        # Plain pickles name what is in a module, and cloudpickle's too.
+        # Plain pickles refer to module globals by name, and so do cloudpickle's.
         text = "import sys, weft.numba; weft.numba.install(); import pools; pools.main()"
         program = ["-c", text, pool]
     else:
@@ -51,7 +51,7 @@ open({str(file)!r}, "wb").write(cloudpickle.dumps(work))
 
 @pytest.mark.parametrize("env", ["absent"], indirect=True)
 def test_functions_for_the_host_go_by_value(env, tmp_path):
-    """As numba's do; such that call each other, too, which numba's cannot where they come from a pickle."""
+    """The same as with numba. Mutually recursive functions also work, which numba does not support here."""
     pytest.importorskip("cloudpickle")
     file = tmp_path / "functions.pickle"
     dump = f"""
@@ -120,5 +120,5 @@ def test_a_notebook(env, tmp_path):
         "print(*(out.text for cell in notebook.cells for out in cell.outputs if out.get('name') == 'stdout'), sep='')"
     )
     done = python({**env, "JUPYTER_PLATFORM_DIRS": "1"}, "-W", "ignore", "-c", code, tmp_path / "notebook.ipynb")
-    # A kernel that has been compiled keeps the first function of a name; a copy reads the present one.
+    # A compiled kernel uses the first function of a name; a copy uses the current one.
     assert done.stdout.split("\n")[:3] == ["[0. 2. 4. 6.] weft", "[0. 3. 6. 9.]", "True"]

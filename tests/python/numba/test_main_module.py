@@ -1,7 +1,6 @@
-"""A program's `__main__`, `sys` and end under `python -m weft.numba`: what plain `python` gives the same program.
+"""A program's `__main__`, `sys` and exit under `python -m weft.numba` are the same as under plain `python`.
 
-The programs use nothing of numba's, so Python is the oracle: what is printed, the tracebacks and the exit status must
-be equal.
+The programs do not use numba, so Python is the reference: output, tracebacks and the exit status must be equal.
 """
 
 import os
@@ -116,14 +115,14 @@ def folder(tmp_path_factory):
             for file in sorted((folder / source).iterdir()):
                 if file.is_file():
                     made.write(file, file.name)
-    # As `zipapp` makes them: an archive after a line that names its interpreter.
+    # Like an archive of `zipapp`, which starts with a shebang line.
     (folder / "executable_tool").write_bytes(b"#!/usr/bin/env python3\n" + (folder / "tool").read_bytes())
     return folder
 
 
 def run(folder, *args, options=(), text=None):
     env = {name: value for name, value in os.environ.items() if name not in ("PYTHONSAFEPATH", "PYTHONPATH")}
-    # Files that a run has compiled would change the next one's `__cached__`.
+    # Bytecode files of a run would change `__cached__` in the next one.
     env["PYTHONDONTWRITEBYTECODE"] = "1"
     command = [sys.executable, *options, *args]
     return subprocess.run(command, cwd=folder, env=env, input=text, capture_output=True, text=True, timeout=300)
@@ -143,7 +142,7 @@ def test_a_program_sees_what_python_shows_it(folder, args):
 
 @pytest.mark.parametrize("args", [["names.py"], ["named"], ["named.zip"], ["-m", "package"]], ids=" ".join)
 def test_with_a_safe_path(folder, args):
-    # Python finds the module in no current folder then, and neither does the drop-in.
+    # Then Python does not search the current folder for the module, and neither does the drop-in.
     same(folder, args, options=["-P"])
 
 
@@ -158,7 +157,7 @@ def test_the_prompt_after_a_program_has_its_names(folder):
 
 
 def test_a_hook_that_fails(folder):
-    """Only there a frame of the drop-in's is seen: that which called the hook."""
+    """This is the only traceback with a frame of the drop-in: the caller of the hook."""
     plain, led = run(folder, "hook_fails.py"), run(folder, "-m", "weft.numba", "hook_fails.py")
     shown = led.stderr.splitlines()
     (at,) = [i for i, line in enumerate(shown) if "__main__.py" in line]

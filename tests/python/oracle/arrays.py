@@ -24,10 +24,10 @@ def update(array: np.ndarray, symbol: str, value: object) -> None:
 
 
 def total(name: str, items: np.ndarray, dtype: object, initial: object) -> list:
-    """The sums or products up to each item, the first of none."""
+    """The running sums or products, starting with the initial value."""
     found = items.dtype if items.dtype.kind in "fc" else np.dtype("uint64" if items.dtype.kind == "u" else "int64")
     found = found if dtype is None else np.dtype(dtype)
-    half = found == np.float16  # added as float32
+    half = found == np.float16  # accumulated as float32
     kind = np.float32 if half else found.type
     start = (1 if name.endswith("prod") else 0) if initial is None else initial
     sums = [numeric.cast(start, kind)]
@@ -39,7 +39,7 @@ def total(name: str, items: np.ndarray, dtype: object, initial: object) -> list:
 
 
 def of_items(name: str, items: np.ndarray, dtype: object, initial: object) -> object:
-    """What a function gives of some elements."""
+    """The result of a function for some elements."""
     with np.errstate(all="ignore"):
         if name in ("sum", "prod"):
             return total(name, items, dtype, initial)[-1]
@@ -79,7 +79,7 @@ def reduced(name, array, axis, dtype, out, keepdims, initial):
 
 
 def there(item):
-    """A value; the thread ends where it is None."""
+    """The value; ends the thread if it is None."""
     from oracle.emulate import Left
 
     if item is None:
@@ -88,7 +88,7 @@ def there(item):
 
 
 def following(iterator, *default):
-    """`next(iterator)`; the thread ends where there is no item."""
+    """`next(iterator)`; ends the thread if there is no item."""
     from oracle.emulate import Left
 
     try:

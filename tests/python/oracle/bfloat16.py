@@ -1,4 +1,4 @@
-"""bfloat16 in the oracle: a float32 that was rounded, and arrays of its bits."""
+"""bfloat16 in the oracle: a rounded float32, and arrays of bits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def rounded(item: object) -> np.float32:
         exact = item if isinstance(item, (np.integer, np.bool_)) else np.float64(item)
         with np.errstate(all="ignore"):
             single = np.float32(exact)
-        # Of what a float32 does not hold: rounded to odd.
+        # A value that float32 cannot represent: round it to odd first.
         if np.isfinite(single):
             lost = int(single) != int(exact) if isinstance(exact, np.integer) else float(single) != float(exact)
             down = abs(int(single)) > abs(int(exact)) if isinstance(exact, np.integer) else abs(single) > abs(exact)
@@ -30,7 +30,7 @@ def rounded(item: object) -> np.float32:
     return from_bits((bits + 0x7FFF + (bits >> 16 & 1)) >> 16)
 
 
-REFUSED: list[type[Exception]] = []  # what is raised where a product is not exact
+REFUSED: list[type[Exception]] = []  # raised if a product is not exact
 
 
 def product(item: np.float32) -> np.float32:
@@ -47,5 +47,5 @@ def from_bits(bits: int) -> np.float32:
 
 
 def to_bits(item: object) -> np.uint16:
-    """The bits of a number that is a bfloat16 or becomes the nearest."""
+    """The bits of the bfloat16 that is nearest to a number."""
     return np.uint16(int(rounded(item).view(np.uint32)) >> 16)

@@ -8,24 +8,24 @@ import numpy as np
 
 
 def bits(item: np.integer) -> str:
-    """An integer's bits, the first of them first."""
+    """An integer's bits, most significant first."""
     width = 8 * item.dtype.itemsize
     return format(int(item) & ((1 << width) - 1), f"0{width}b")
 
 
 def brev(item: np.integer) -> np.integer:
-    """The bits from last to first, as an unsigned number."""
+    """The bits in reverse order, as an unsigned number."""
     return np.dtype(f"u{item.dtype.itemsize}").type(int(bits(item)[::-1], 2))
 
 
 def byte_perm(x: object, y: object, chosen: object) -> np.uint32:
-    """Four of eight bytes."""
+    """Selects four of eight bytes."""
     both = int(y) << 32 | int(x)
     return np.uint32(sum((both >> 8 * (int(chosen) >> 4 * at & 7) & 255) << 8 * at for at in range(4)))
 
 
 def funnel(right: bool, clamped: bool):
-    """A shift of 64 bits, of which 32 are given."""
+    """A funnel shift: shifts 64 bits and returns 32 of them."""
 
     def shift(low: object, high: object, by: object) -> np.uint32:
         both, by = int(high) << 32 | int(low), min(int(by), 32) if clamped else int(by) % 32

@@ -1,8 +1,8 @@
-"""`cuda.coop` for the oracle of the random programs: what is brought by the threads of a block, or by lanes, in order.
+"""`cuda.coop` for the oracle of the random programs: collectives of the threads of a block, or of lanes.
 
-A function here gets what each thread brought, by the names of the parameters, and gives for each what the call gives
-and what its arrays hold afterwards. Values are put together from the first to the last, one after the other. Where
-that would differ from another way, as sums of floats may that are rounded, the program proves nothing.
+A function here gets the arguments of all threads in order, by the names of the parameters. For each thread it computes
+the result of the call and the contents of its arrays afterwards. Values are reduced from the first to the last. Where
+another order could have another result, as in rounded float sums, the program is rejected.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def parameters(kind: str, name: str) -> tuple[str, ...]:
 
 
 class Collective:
-    """A function at which the threads of a block, or lanes of a warp, wait for each other."""
+    """A function at which the threads of a block, or the lanes of a warp, wait for each other."""
 
     def __init__(self, kind: str, name: str) -> None:
         self.kind, self.name = kind, name
@@ -50,17 +50,17 @@ class Collective:
         self.last: tuple[object, list] = (None, [])
 
     def results(self, brought: dict[int, tuple]) -> list:
-        """What all get, found once."""
+        """The results of all threads, computed once."""
         if self.last[0] is not brought:
             self.last = brought, compute(self.name, [bundle for _, (bundle,) in sorted(brought.items())])
         return self.last[1]
 
     def __call__(self, thread: object, site: object, args: tuple, kwargs: dict) -> Iterator:
-        """A call of a thread: stops where it waits."""
+        """A thread's call: a generator that stops where the thread waits."""
         bundle = dict(zip(parameters(self.kind, self.name), args, strict=False)) | kwargs
         taken = {key: item.copy()[()] if isinstance(item, np.ndarray) else item for key, item in bundle.items()}
         if self.kind == "block":
-            together, sites = thread.block.together, thread.block.sites  # of this round
+            together, sites = thread.block.together, thread.block.sites  # of the current barrier interval
             together[thread.linear] = (taken,)
             sites.add(site)
             yield None
@@ -79,7 +79,7 @@ class Collective:
 
 
 def all_there(are: bool) -> None:
-    """Refuses a call that threads did not come to since they had ended, as where a value was None."""
+    """Rejects a call that some threads do not reach because they have ended, for example where a value was None."""
     from oracle.emulate import Left
 
     if Left.count:
@@ -101,13 +101,13 @@ def group(thread: object, width: int) -> int:
 
 
 def unsure() -> None:
-    """What is computed depends on how."""
+    """The result depends on the order or on rounding."""
     if bfloat16.REFUSED:
         raise bfloat16.REFUSED[0]
 
 
 def like(item: object, model: object) -> object:
-    """A value as the type of another."""
+    """A value converted to the type of another."""
     if isinstance(model, tuple):
         return tuple(like(*pair) for pair in zip(item, model, strict=True))
     return numeric.cast(item, model.dtype.type)
@@ -143,7 +143,7 @@ def each_part(items: list) -> list[list]:
 
 
 def exact(items: list) -> None:
-    """Refuses floats whose sums are rounded, and zeros whose sign a further zero would change."""
+    """Rejects floats whose sums are rounded, and zeros whose sign another zero would change."""
     for parts in each_part(items):
         finite = [Fraction(float(part)) for part in parts if np.isfinite(part)]
         if any(part == 0 and np.signbit(part) for part in parts):
@@ -165,7 +165,7 @@ def extreme(name: str) -> Callable:
 
 
 def folded(function: object, items: list) -> list:
-    """What the items up to each are together."""
+    """The inclusive scan of the items."""
     found = [items[0]]
     for item in items[1:]:
         found.append(like(call(function, found[-1], item), item))
@@ -173,7 +173,7 @@ def folded(function: object, items: list) -> list:
 
 
 def checked(function: object, items: list) -> None:
-    """Refuses what another order of the steps would change."""
+    """Rejects a result that another order of the operations would change."""
     if any(is_nan(number) for item in items for number in numbers(item)):
         unsure()
     last, halves = items[-1], list(items)
@@ -188,7 +188,7 @@ def checked(function: object, items: list) -> None:
 
 
 def operator(name: str, bundle: Bundle, items: list) -> object:
-    """The function by which a call puts items together."""
+    """The function by which a call reduces items."""
     if name.endswith("sum"):
         exact(items)
         return plus
@@ -202,7 +202,7 @@ def operator(name: str, bundle: Bundle, items: list) -> object:
 
 
 def compute(name: str, bundles: list[Bundle]) -> list[tuple[object, dict]]:
-    """What each thread gets, and what its arrays hold."""
+    """Each thread's result, and the contents of its arrays."""
     if name in SCANS:
         return scans(name, bundles)
     if name in ("reduce", "sum", "min", "max"):
@@ -211,7 +211,7 @@ def compute(name: str, bundles: list[Bundle]) -> list[tuple[object, dict]]:
 
 
 def counted(name: str, item: object) -> list:
-    """A thread's items; truths are numbers in sums."""
+    """A thread's items; bools are numbers in sums."""
     items = items_of(item)
     truths = name.endswith("sum") and not isinstance(item, np.ndarray) and items[0].dtype.kind == "b"
     return [np.int32(each) for each in items] if truths else items
@@ -269,7 +269,7 @@ def digits(name: str, key: object, begin: int, end: int | None) -> int:
 
 
 def order(name: str, first: Bundle, keys: list) -> Callable:
-    """What keys are sorted by."""
+    """The values by which keys are sorted."""
     if name.startswith("radix"):
         begin, end = int(first.get("begin_bit", 0)), first.get("end_bit")
         return lambda key: digits(name, key, begin, None if end is None else int(end))

@@ -1,4 +1,4 @@
-"""Constant expressions: what CPython's own compiler makes of literals, which is what Numba, and weft, are given."""
+"""Constant expressions as CPython's compiler folds them. Numba and weft see the folded values."""
 
 from __future__ import annotations
 

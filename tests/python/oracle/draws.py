@@ -1,4 +1,4 @@
-"""`cuda.random` for the oracle of the random programs: the generators by their definitions, in Python's integers."""
+"""`cuda.random` for the oracle of the random programs: the generators by their definitions, with Python integers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ WORD, HALF = (1 << 64) - 1, (1 << 32) - 1
 
 
 def philox_words(seed: object, sequence: object, offset: object, count: int) -> list[int]:
-    """Words of Philox 4x32-10 from an offset of a sequence on: four of each number of the counter."""
+    """Words of Philox 4x32-10 starting at an offset of a sequence: four words per counter value."""
     seed, sequence, offset = (int(each) & WORD for each in (seed, sequence, offset))
     found = []
     for place in range(offset, offset + count):
@@ -40,7 +40,7 @@ def xoroshiro(states: np.ndarray, index: object) -> int:
 
 
 def unit(word: int) -> float:
-    """A number from 0 to 1 of the upper 53 bits of a word."""
+    """A number from 0 to 1 from the upper 53 bits of a word."""
     return (word >> 11) * 2.0**-53
 
 

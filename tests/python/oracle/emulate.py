@@ -1,7 +1,7 @@
-"""What `cuda`, `math` and Python's builtins are inside a kernel that the oracle runs.
+"""Replacements for `cuda`, `math` and Python's builtins in a kernel that the oracle runs.
 
-One thread runs at a time; `CURRENT` says which. Objects of the real `weft` package are replaced by those here by
-identity (`substitute`), so it does not matter under which name a kernel knows them.
+One thread runs at a time; `CURRENT` is that thread. Objects of the real `weft` package are replaced by identity
+(`substitute`), so a kernel may refer to them by any name.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from oracle import arrays, bit_functions, collectives, draws, numeric, warps
 from oracle.bfloat16 import Brains, product, rounded
 
 WARP = 32
-GARBAGE = [0xCD]  # what memory holds that nothing was written to
+GARBAGE = [0xCD]  # the bytes of uninitialized memory
 
 
 class Dim3:
-    """`threadIdx` and its like: int32 coordinates."""
+    """`threadIdx`, `blockIdx`, …: int32 coordinates."""
 
     def __init__(self, x: int, y: int, z: int) -> None:
         self.x, self.y, self.z = np.int32(x), np.int32(y), np.int32(z)
@@ -34,8 +34,8 @@ class Block:
         self.dynamic = np.full(dynamic_bytes, GARBAGE[0], np.uint8)
         self.arrays: dict[object, np.ndarray] = {}
         self.values: list[bool] = []
-        self.together: dict[int, tuple] = {}  # what threads bring to a collective of the block
-        self.sites: set[object] = set()  # and where they call it
+        self.together: dict[int, tuple] = {}  # the threads' arguments of a collective of the block
+        self.sites: set[object] = set()  # the positions of those calls in the source
 
 
 class Thread:
@@ -61,7 +61,7 @@ CURRENT = Current()
 class Left(Exception):
     """The running thread has ended."""
 
-    count = 0  # of those that have, since it was last set to 0
+    count = 0  # the number of threads that have ended since it was last set to 0
 
     def __init__(self) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class Left(Exception):
 
 
 class Sited:
-    """A function that must know which call in the source calls it."""
+    """A function that gets the position of its call in the source."""
 
     def __init__(self, function) -> None:
         self.function = function
@@ -79,7 +79,7 @@ class BarrierCall:
     """A function at which the threads of a block wait for each other."""
 
     def __init__(self, reduce=None) -> None:
-        self.reduce = reduce  # of the values that the block's threads came with
+        self.reduce = reduce  # reduces the arguments of the block's threads
 
 
 class WarpCall:
@@ -147,7 +147,7 @@ def _nan(item):
     return item.dtype.kind == "f" and np.isnan(item)
 
 
-# The new element, by the name of the operation: from the old one and the values, all of the element's type.
+# The new element for each operation, computed from the old one and the operands, all of the element's type.
 _STEPS = {
     "add": lambda old, item: old + item,
     "sub": lambda old, item: old - item,
@@ -250,7 +250,7 @@ CUDA = CudaModule()
 
 
 class Register:
-    """A special register known by itself (`from weft.cuda import threadIdx`); read when its name is."""
+    """A special register that is imported by name (`from weft.cuda import threadIdx`); read when its name is read."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -299,7 +299,7 @@ NUMPY_FUNCTIONS = {
 
 
 def _float_of(args):
-    """float32 if all arguments are, else float64; and the arguments in it."""
+    """float32 if all arguments are float32, else float64; and the arguments converted to it."""
     args = [numeric.value(arg) for arg in args]
     dtype = np.float32 if all(arg.dtype == np.float32 for arg in args) else np.float64
     return dtype, [numeric.cast(arg, dtype) for arg in args]
@@ -387,7 +387,7 @@ MATH_FUNCTIONS |= {
 
 
 class Range:
-    """A range: numbers of a type. It can be gone over again."""
+    """A range with numbers of one type. It can be iterated several times."""
 
     def __init__(self, dtype: type, whole: range) -> None:
         self.dtype, self.whole = dtype, whole
@@ -418,11 +418,11 @@ class Range:
     step = property(lambda self: self.dtype(self.whole.step))
 
     def count(self, item):
-        """How often it gives a number."""
+        """The number of occurrences of a number."""
         return np.int64(sum(bool(numeric.compare("==", item, each)) for each in self))
 
     def index(self, item):
-        """Where it gives a number, or -1."""
+        """The index of a number, or -1."""
         return np.int64(next((at for at, each in enumerate(self) if numeric.compare("==", item, each)), -1))
 
 
@@ -440,7 +440,7 @@ def _range(*bounds):
     else:
         dtype = np.int64
     whole = [int(numeric.cast(bound, dtype)) for bound in bounds]
-    if whole[2:] == [0]:  # a step that is known at launch only
+    if whole[2:] == [0]:  # a step that is not a constant
         whole = [0]
     return Range(dtype, range(*whole))
 
@@ -529,7 +529,7 @@ _TABLE: dict[int, object] = {}
 
 
 def _table() -> dict[int, object]:
-    """id of a real object -> what stands for it in the oracle. The objects live as long as their modules."""
+    """Maps the id of a real object to its replacement in the oracle. The objects live as long as their modules."""
     if not _TABLE:
         import weft
         from weft import cuda
@@ -558,7 +558,7 @@ def _table() -> dict[int, object]:
 
 
 def substitute(item: object) -> object:
-    """What a captured object is inside a kernel."""
+    """The replacement of a captured object in a kernel."""
     if id(item) in _table():
         return _table()[id(item)]
     return numeric.value(item)

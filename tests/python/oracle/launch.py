@@ -16,10 +16,10 @@ from oracle.warps import Meeting, groups, meet, stranded
 def launch(
     kernel: object, grid: object, block: object, *args: object, shared_bytes: int = 0, otherwise: bool = False
 ) -> list[object]:
-    """The arguments after `kernel[grid, block, 0, shared_bytes](*args)`; those given are not changed.
+    """The arguments after `kernel[grid, block, 0, shared_bytes](*args)`; the originals are not changed.
 
-    With `otherwise` blocks and threads run in another order and unwritten memory holds other bytes: a kernel whose
-    results differ then has a race, or reads what it never wrote.
+    With `otherwise`, blocks and threads run in another order, and uninitialized memory holds other bytes. If that
+    changes the results of a kernel, it has a race or reads uninitialized memory.
     """
     GARBAGE[0] = 0x32 if otherwise else 0xCD
     order = -1 if otherwise else 1
@@ -45,7 +45,7 @@ def launch(
 
 
 def _copied(arg: object, memo: dict[int, np.ndarray]) -> object:
-    """A copy that keeps the strides; one array given twice stays one array."""
+    """A copy with the same strides. An array that is passed twice is copied once."""
     if isinstance(arg, tuple):
         return tuple(_copied(item, memo) for item in arg)
     if isinstance(arg, np.void):
@@ -76,7 +76,7 @@ def _run_with_barriers(function: Function, threads: list[Thread], values: list[o
     for thread in threads:
         of_warps.setdefault(thread.linear // WARP, []).append(thread)
     while running:
-        block = threads[0].block  # what the threads bring to the barrier that ends this round
+        block = threads[0].block  # has the threads' arguments for the next barrier
         block.values, block.together, block.sites = [], {}, set()
         for warp in of_warps.values():
             _run_warp(running, warp)

@@ -1,8 +1,8 @@
-"""Numba's typing and arithmetic rules on NumPy scalars (and, where said, arrays).
+"""Numba's typing and arithmetic rules on NumPy scalars, and on arrays where a docstring says so.
 
-Every function takes and gives NumPy values of one of the dtypes that kernels know. Python's own numbers become int64
-(uint64 from 2^63), float64, complex128 and bool. Results are what weft defines where Numba leaves them open: shifts are
-taken modulo 64, floats saturate to integers.
+Every function takes and returns NumPy values of a dtype that kernels support. Python numbers become int64 (uint64 from
+2^63), float64, complex128 and bool. Where Numba leaves a result undefined, weft's definition applies: shift counts are
+modulo 64, floats saturate to integers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NARROW = {np.dtype(name) for name in ("bool", "int8", "uint8", "int16")}
 
 
 def value(item: object) -> object:
-    """A Python number as the NumPy scalar of the type that Numba gives it; tuples item by item; the rest as it is."""
+    """A Python number as a NumPy scalar of its Numba type; tuples item by item; other objects unchanged."""
     if isinstance(item, bool):
         return np.bool_(item)
     if isinstance(item, int):
@@ -55,7 +55,7 @@ def promote(left: np.dtype, right: np.dtype) -> np.dtype:
 
 
 def unify(left: np.dtype, right: np.dtype) -> np.dtype:
-    """The type of a variable that has either type; also of `min`, `max` and conditional expressions."""
+    """The unified type of two types, for variables, `min`, `max` and conditional expressions."""
     return np.promote_types(left, right)
 
 
@@ -101,7 +101,7 @@ def binary(op: str, left: object, right: object) -> object:
         return _BINARY[op](cast(left, dtype), cast(right, dtype), dtype)
 
 
-# Type rules of `binary`, `compare` and `unary` for scalars, cached for the quick functions below. Their callers have
+# Type rules of `binary`, `compare` and `unary` for scalars, cached for the fast functions below. Their callers have
 # disabled NumPy's warnings.
 _PLANS: dict[tuple, tuple] = {}
 
@@ -138,7 +138,7 @@ def quick_unary(op: str, operand: object) -> object:
 
 
 def known_power(left: object, exponent: int) -> object:
-    """`left ** exponent`, where the exponent is an integer in the source: products by squaring, to the 65,536th."""
+    """`left ** exponent` with an integer literal as exponent: exponentiation by squaring, up to 65,536."""
     left = value(left)
     dtype = result_type("**", left.dtype, INT64)
     if abs(exponent) > 65536 or dtype.kind not in "fiu" or (dtype.kind != "f" and exponent < 0):
@@ -148,7 +148,7 @@ def known_power(left: object, exponent: int) -> object:
 
 
 def _products(square: object, exponent: int, dtype: np.dtype) -> object:
-    """A power by squaring; of a negative exponent, one divided by it."""
+    """Exponentiation by squaring; for a negative exponent, the reciprocal."""
     one = np.ones_like(square)
     result, left = None, abs(exponent)
     while left:
@@ -162,7 +162,7 @@ def _products(square: object, exponent: int, dtype: np.dtype) -> object:
 
 
 def _float_to_integer(left: object, right: object, dtype: np.dtype) -> object:
-    """`left ** right` of a float and an integer: products, as of a known exponent."""
+    """`left ** right` of a float and an integer: products, as for a constant exponent."""
     if np.ndim(left) == 0 == np.ndim(right):
         exponent = int(right)
         if abs(exponent) > 65536:
@@ -241,7 +241,7 @@ _COMPARE = {
 
 
 def compare(op: str, left: object, right: object) -> object:
-    """`left op right` as a bool; integers compare exactly, a signed beside an unsigned one, too."""
+    """`left op right` as a bool; integers compare exactly, also a signed with an unsigned one."""
     if op == "is":
         return np.bool_(left is right)
     if op == "is not":
@@ -255,7 +255,7 @@ def compare(op: str, left: object, right: object) -> object:
     if op in ("in", "not in"):
         return np.bool_(any(compare("==", left, item) for item in right) == (op == "in"))
     if isinstance(left, tuple) and isinstance(right, tuple) and op in ("<", "<=", ">", ">="):
-        for one, other in zip(left, right, strict=False):  # the first items that differ decide
+        for one, other in zip(left, right, strict=False):  # lexicographic order
             if not compare("==", one, other):
                 return compare(op, one, other)
         return np.bool_(_COMPARE[op](len(left), len(right)))
@@ -302,7 +302,7 @@ def cast(item: object, dtype: object) -> object:
     if item.__class__ is kind:
         return item
     item = value(item)
-    if (convert := _CONVERSIONS.get((item.__class__, kind))) is not None:  # what most are
+    if (convert := _CONVERSIONS.get((item.__class__, kind))) is not None:  # the common case
         return convert(item)
     dtype, array = np.dtype(dtype), np.asarray(item)
     with np.errstate(all="ignore"):
@@ -342,7 +342,7 @@ _INTS = [np.dtype(name).type for name in "int8 uint8 int16 uint16 int32 uint32 i
 _FLOATS = [np.float32, np.float64]
 _REALS = [np.bool_, *_INTS, *_FLOATS]
 _COMPARABLE = frozenset(_REALS)
-_WIDE = {np.int64, np.uint64, *_FLOATS}  # what keeps its type
+_WIDE = {np.int64, np.uint64, *_FLOATS}  # types that arithmetic does not widen
 _SAME = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip

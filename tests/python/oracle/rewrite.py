@@ -42,7 +42,7 @@ def runtime_call(function: str, *args: ast.expr) -> ast.expr:
 
 
 class Rewriter(ast.NodeTransformer):
-    """The rewriting of one function; `namespace` gives what its global names mean."""
+    """The rewriting of one function; `namespace` maps its global names to objects."""
 
     def __init__(self, namespace: dict[str, object], local_names: set[str]) -> None:
         self.namespace = namespace
@@ -51,7 +51,7 @@ class Rewriter(ast.NodeTransformer):
         self.met_barrier = False
 
     def resolve(self, node: ast.expr) -> object:
-        """The object that a global name or a chain of attributes of one stands for, or None."""
+        """The object that a global name, or a chain of attributes of one, refers to; or None."""
         if isinstance(node, ast.Name) and node.id not in self.local_names:
             return self.namespace.get(node.id)
         if isinstance(node, ast.Attribute):
@@ -70,7 +70,7 @@ class Rewriter(ast.NodeTransformer):
         return f"_t{next(self.temporaries)}"
 
     def constant(self, item: object) -> ast.expr:
-        """A name for a constant of the type that Numba gives it."""
+        """A name for a constant of its Numba type."""
         name = f"_c{next(_sites)}"
         self.namespace[name] = numeric.value(item)
         return name_of(name)
@@ -114,7 +114,7 @@ class Rewriter(ast.NodeTransformer):
         return parts[0] if len(parts) == 1 else ast.BoolOp(ast.And(), parts)
 
     def visit_Tuple(self, node: ast.Tuple) -> ast.expr:
-        return ast.Tuple([self.visit(item) for item in node.elts], node.ctx)  # a new one: a shape may occur twice
+        return ast.Tuple([self.visit(item) for item in node.elts], node.ctx)  # a new node: a shape may occur twice
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         return runtime_call("attribute", self.visit(node.value), ast.Constant(node.attr))
@@ -140,7 +140,7 @@ class Rewriter(ast.NodeTransformer):
     # Statements.
 
     def assign(self, target: ast.expr, item: ast.expr) -> list[ast.stmt]:
-        """`target = item`, where item is rewritten already."""
+        """`target = item` for an item that is already rewritten."""
         if isinstance(target, ast.Name):
             return [ast.Assign([target], item)]
         if isinstance(target, ast.Subscript):
@@ -208,10 +208,10 @@ class Rewriter(ast.NodeTransformer):
 
 
 class Function:
-    """A rewritten function. `waits` says that it is a generator that stops at barriers."""
+    """A rewritten function. `waits` is true if it is a generator that stops at barriers."""
 
     def __init__(self, name: str, definition: ast.FunctionDef, namespace: dict[str, object], local_names: set[str]):
-        """`namespace` has what its free names mean; its defaults are left out."""
+        """`namespace` maps its free names to objects; its defaults are omitted."""
         from oracle import runtime
 
         self.namespace = namespace
@@ -227,10 +227,10 @@ class Function:
         self.namespace.update(itself)
 
     def read(self, original: types.FunctionType) -> None:
-        """Makes this one of a function's source. If that calls itself, `waits` says already what those calls do."""
+        """Rewrites a function from its source. For a recursive function, `waits` is set before."""
         tree = ast.parse(textwrap.dedent(inspect.getsource(original)))
         definition = next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
-        closure = inspect.getclosurevars(original)  # takes attributes for globals too: only names that occur count
+        closure = inspect.getclosurevars(original)  # also reports attributes as globals: use only names that occur
         captured = {**closure.builtins, **closure.globals, **closure.nonlocals}
         names = {node.id for node in ast.walk(definition) if isinstance(node, ast.Name)}
         namespace = {name: as_function(substitute(item)) for name, item in captured.items() if name in names}
@@ -269,14 +269,14 @@ _PLACED = (ast.expr, ast.stmt, ast.arguments, ast.arg, ast.keyword, ast.comprehe
 
 
 def kernel_of(tree: ast.Module, names: dict[str, object]) -> Function:
-    """The last function of a module's tree, which is used up; `names` has the modules that it imports.
+    """The last function of a module's tree, which is modified; `names` has the modules that it imports.
 
-    The result of `as_function` for the kernel, without its source being written and read again.
+    The same as `as_function` for the kernel, but without unparsing and parsing its source.
     """
     known = {**vars(builtins), **names}
     made: Function | None = None
     for definition in tree.body:
-        if isinstance(definition, ast.FunctionDef):  # functions call later ones if they call each other
+        if isinstance(definition, ast.FunctionDef):  # mutually recursive functions call later ones
             known[definition.name] = Function.__new__(Function)
             known[definition.name].waits = False
     for definition in tree.body:
@@ -308,13 +308,13 @@ def as_function(item: object) -> object:
     if not isinstance(python, types.FunctionType):
         return item
     if python in _functions:
-        return _functions[python]  # perhaps one that is being made: it calls itself
+        return _functions[python]  # may be incomplete: a recursive call
     before = len(_functions)
     made = _functions[python] = Function.__new__(Function)
     made.waits = python in _waiting
     made.read(python)
     if made.waits and python not in _waiting:
-        # Its calls of itself were taken for calls that do not wait, in those that it calls, too.
+        # Its recursive calls were rewritten as calls that do not wait, also in the functions that it calls.
         _waiting.add(python)
         for later in list(_functions)[before:]:
             del _functions[later]

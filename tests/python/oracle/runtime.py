@@ -72,7 +72,7 @@ def _checked(array: object, index: object) -> object:
 def load(array: object, index: object) -> object:
     """`array[index]`."""
     item = array[_checked(array, index)]
-    if item.__class__ is int:  # a letter of bytes
+    if item.__class__ is int:  # an element of `bytes`
         return np.int64(item)
     return from_bits(item) if item.__class__ is np.uint16 and array.__class__ is Brains else item
 
@@ -92,7 +92,7 @@ def store(array: np.ndarray, index: object, item: object) -> None:
 
 
 def store_field(array: np.ndarray | np.void, index: object, item: object) -> None:
-    """`record["x"] = item`, or a whole record: a copy of one, or the items of a tuple."""
+    """`record["x"] = item`, or a store to a whole record: from another record or from the items of a tuple."""
     if isinstance(index, str):
         kind = array.dtype[index].type
         array[index] = numeric.cast(item, kind)
@@ -104,13 +104,13 @@ def store_field(array: np.ndarray | np.void, index: object, item: object) -> Non
 
 
 def check(condition: object) -> None:
-    """`assert condition`: the thread ends where it does not hold, whatever function it is in."""
+    """`assert condition`: ends the thread if the condition is false, also inside a device function."""
     if not condition:
         raise Left
 
 
 def iterate(item: object) -> object:
-    """What a `for` goes through."""
+    """The iterable of a `for`."""
     return map(np.int64, item) if isinstance(item, bytes) else item
 
 

@@ -1,7 +1,7 @@
-"""What the lanes of a warp do together, when the oracle runs them: where they meet, and what each of them gets.
+"""Collectives of a warp in the oracle: how lanes converge, and the result of each lane.
 
-A lane that comes to such a call stops there. Those that a mask names go on together, once all of them that have not
-returned are at the same call; each gets what its `combine` makes of what they brought.
+A lane stops at such a call. The lanes of a mask continue when all of them that have not returned are at the same call.
+`combine` computes the result of each lane from the arguments of all of them.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ class Meeting:
         self.result: object = None
 
     def matches(self, other: Meeting) -> bool:
-        """Whether lanes that stop here and there may go on together."""
+        """Whether lanes that stop at these two calls may converge."""
         if self.mask is None or other.mask is None:
             return self.site == other.site and self.mask is other.mask
         return self.mask == other.mask and self.combine is other.combine
 
 
 def meet(group: dict[int, Meeting]) -> None:
-    """Gives each lane of a group that goes on together its result."""
+    """Sets the result of each lane of a converged group."""
     brought = {lane: meeting.brought for lane, meeting in group.items()}
     for lane, meeting in group.items():
         meeting.result = meeting.combine(lane, brought)
 
 
 def groups(waiting: dict[int, Meeting], alive: set[int]) -> list[dict[int, Meeting]]:
-    """The lanes that can go on: those of a mask that are all there. `alive` has those that have not returned."""
+    """The lanes that can continue: those of a complete mask. `alive` has the lanes that have not returned."""
     found = []
     for lane, meeting in waiting.items():
         if meeting.mask is None or any(lane in group for group in found):
@@ -61,7 +61,7 @@ def stranded(waiting: dict[int, Meeting]) -> list[dict[int, Meeting]]:
     return list(sites.values())
 
 
-# ---- what each lane gets: `lane` is its number, `brought` what each lane that is here brought -----------------------
+# ---- the result of a lane: `lane` is its number, `brought` has the arguments of the lanes that have arrived ---------
 
 
 def _part(width: object) -> int:
@@ -69,7 +69,7 @@ def _part(width: object) -> int:
 
 
 def shuffled(source: Callable[[int, int, int], int]) -> Callable:
-    """A shuffle: `source(lane, by, width)` is the lane whose value it gives, its own if that is out of range."""
+    """A shuffle: `source(lane, by, width)` is the source lane; a lane gets its own value if that is out of range."""
 
     def combine(lane: int, brought: dict[int, tuple]) -> object:
         own, by, *width = brought[lane]
@@ -104,7 +104,7 @@ def _bits(lanes) -> np.int32:
 
 
 def voted(decide: Callable) -> Callable:
-    """A vote: `decide(truths)` is what all get."""
+    """A vote: `decide(truths)` is the result of all lanes."""
     return lambda lane, brought: decide(_truths(brought))
 
 
@@ -124,7 +124,7 @@ def _match_all(lane: int, brought: dict[int, tuple]) -> tuple[np.int32, np.bool_
 
 
 def reduced(function: Callable) -> Callable:
-    """A reduction: smaller integers become int32 and uint32."""
+    """A reduction: smaller integers are widened to int32 and uint32."""
 
     def combine(lane: int, brought: dict[int, tuple]) -> object:
         items = [item for _, (item,) in sorted(brought.items())]

@@ -1,4 +1,4 @@
-"""What test_wheel.py runs in a clean environment: import, compile, launch, inspect."""
+"""test_wheel.py runs this program in a clean environment: import, compile, launch, inspect."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ y = np.ones(n, dtype=np.float32)
 out = np.zeros(n, dtype=np.float32)
 saxpy[8, 128](np.float32(2.0), x, y, out)
 np.testing.assert_array_equal(out, 2.0 * x + y)
-# The drop-in, in a process and in one that it starts, which finds it by a folder of the wheel's.
+# The drop-in, in a process and in its child process, which finds it through a folder of the wheel.
 child = "from numba import cuda; assert cuda.implementation == 'weft'"
 code = f"{child}; import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}], check=True)"
 subprocess.run([sys.executable, "-m", "weft.numba", "-c", code], check=True)

@@ -1,4 +1,4 @@
-"""The page of numba-cuda's tests: each test that does not pass is listed there once, under its reason."""
+"""The page of numba-cuda's tests lists each test that does not pass once, under its reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tool that runs the tests of programs from PyPI: its table, its page, and what it does with what it finds."""
+"""The tool that runs the tests of programs from PyPI: its table, its page, and how it handles results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TOOL = ROOT / "tests" / "programs"
 
 @pytest.fixture
 def tool(monkeypatch):
-    """The tool's modules by their names, which others of these tests use for modules of their own."""
+    """The tool's modules by name. Other tests use the same names for other modules."""
     monkeypatch.syspath_prepend(TOOL)
     names = ("table", "page", "run")
     for name in names:

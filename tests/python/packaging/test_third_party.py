@@ -23,7 +23,7 @@ PERMISSIVE = {
 
 
 def linked_crates() -> dict[str, str]:
-    """Name and license of each crate that is linked into the extension, but for weft's own."""
+    """Name and license of each crate that is linked into the extension, except weft's own."""
     tree = subprocess.run([*TREE, "--format", "{p}|{l}"], cwd=ROOT, capture_output=True, text=True, check=True)
     rows = (line.removesuffix(" (*)").split("|") for line in tree.stdout.splitlines())
     return {package.split()[0]: license for package, license in rows if not package.startswith("weft-")}

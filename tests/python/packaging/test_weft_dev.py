@@ -1,4 +1,4 @@
-"""./weft-dev: what it would install, when it rebuilds, and how it answers a wrong command."""
+"""./weft-dev: the packages that it would install, when it rebuilds, and its response to a wrong command."""
 
 from __future__ import annotations
 

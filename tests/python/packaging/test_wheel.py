@@ -38,7 +38,7 @@ def extension(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def output(*argv: object) -> str:
-    """The standard output of a command that must succeed; what it wrote to both streams is in the failure."""
+    """The standard output of a command that must succeed; a failure shows both streams."""
     result = subprocess.run([*map(str, argv)], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout
@@ -65,7 +65,7 @@ def test_there_is_no_bytecode_in_it(wheel: Path) -> None:
 
 
 def test_the_wheel_is_not_for_free_threaded_pythons(wheel: Path) -> None:
-    """What rests on the interpreter's lock says so, and pip of a Python without it does not take the wheel."""
+    """The extension declares that it needs the GIL, and pip of a free-threaded Python does not accept the wheel."""
     assert "gil_used = true" in (ROOT / "pybindings" / "src" / "lib.rs").read_text()
     with zipfile.ZipFile(wheel) as archive:
         (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]

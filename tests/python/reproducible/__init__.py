@@ -1,1 +1,1 @@
-"""The same bits on every device: cases, what runs them on one device, and tests that compare devices."""
+"""The same bits on every device: cases, a program that runs them on one device, and tests that compare devices."""

@@ -1,10 +1,10 @@
-"""Runs every case on the device of this process and keeps the bits of its results.
+"""Runs every case on the device of this process and saves the bits of its results.
 
     WEFT_DEVICE=cpu python tests/python/reproducible RESULTS.npz
     WEFT_DEVICE=cuda python tests/python/reproducible --compare RESULTS.npz
 
-With `--only NAME` the cases whose name begins so. `--compare` saves nothing: it reports which results differ from the
-saved ones, and ends with 1 if some do.
+`--only NAME` selects the cases whose names begin with NAME. `--compare` does not save: it reports which results differ
+from the saved ones, and exits with 1 if some do.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What gives the same bits everywhere: kernels with `reproducible=True` and calls of the host, with hard inputs.
+"""Cases that have the same bits on all devices: kernels with `reproducible=True` and host functions, with hard inputs.
 
-A case is a function that gives results by name. All of it is the same in each process: inputs come from seeds.
+A case is a function that returns results by name. Each process runs the same cases: inputs come from seeds.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def as_bits(value: object) -> np.ndarray:
 
 
 def drawn(seed: int, count: int, dtype: type) -> np.ndarray:
-    """Numbers of all sizes: edges, small ones, whole ones, and bits as they fall."""
+    """Numbers of all magnitudes: edge cases, small numbers, whole numbers, and random bits."""
     random = np.random.default_rng(seed)
     edges = points.edges(dtype)
     parts = [
@@ -90,7 +90,7 @@ def functions() -> dict:
 
 CASES["functions"] = functions
 
-# Operators and functions of two numbers, of which each result is one of the arguments' type.
+# Operators and functions of two numbers whose result has the type of the arguments.
 OPERATIONS = [
     "x + y", "x - y", "x * y", "x / y", "x // y", "x % y", "-x", "abs(x)", "x * y + x", "x - x * y", "x * x - y * y",
     "x ** 2.0", "x ** 3.0", "x ** 0.5", "x ** -1.0", "x ** 2", "x ** 7", "(x + y) * (x - y)", "min(x, y)", "max(x, y)",
@@ -119,7 +119,7 @@ def operations():
 
 @case
 def bits_of_numbers():
-    """NaNs keep what they are where they are copied, and have one form where they are computed."""
+    """Copies preserve the bits of a NaN; a computed NaN is always the same one."""
     results = {}
     xs, ys = drawn(3, COUNT, np.float32), drawn(4, COUNT, np.float32)
     nans = [0x7F800001, 0xFFC00000, 0x7FC12345, 0xFF812345, 0, 1 << 31, 0x7F800000, 0xFF800000]

@@ -1,4 +1,4 @@
-"""Where the bits of two runs differ."""
+"""The differences between the bits of two runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SHOWN = 3
 
 
 def differences(one: Mapping[str, np.ndarray], two: Mapping[str, np.ndarray]) -> list[str]:
-    """A line for each result that is not the same in both, with its first elements that differ."""
+    """A line for each result that differs between the runs, with its first different elements."""
     found = [f"{name} is in one of them only" for name in sorted(set(one) ^ set(two))]
     for name in sorted(set(one) & set(two)):
         a, b = one[name].ravel(), two[name].ravel()

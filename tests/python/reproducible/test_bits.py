@@ -1,6 +1,6 @@
-"""Results are the same, bit by bit, on each device and on CPUs that have other instructions.
+"""Results are the same, bit for bit, on each device and on CPUs with other instruction sets.
 
-A process has one device, so each side is a process of its own; the first is on the device that is tested.
+A process has one device, so each side is a separate process; the first uses the device under test.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from reproducible.cases import CASES
 from reproducible.compared import differences
 
 FOLDER = Path(__file__).parent
-# The CPU as it is, one that runs an object in all other ways (no fused products, a stack a thread, one core), and one
-# without AVX-512.
+# This CPU, one that runs kernels differently in all respects (no FMA, one stack per thread, one core), and one without
+# AVX-512.
 OTHERS = {
     "cpu": {},
     "old-cpu": {"WEFT_HOST_CPU": "x86-64-v2", "WEFT_CPU_STRATEGY": "fibers", "WEFT_CPU_THREADS": "1"},
@@ -27,7 +27,7 @@ OTHERS = {
 
 
 def run(device: str, path: Path, **settings: str) -> dict[str, np.ndarray]:
-    """The results of every case on a device."""
+    """The results of all cases on a device."""
     environment = {**os.environ, "WEFT_DEVICE": device, **settings}
     done = subprocess.run(
         [sys.executable, FOLDER, path], env=environment, capture_output=True, text=True, timeout=1800, check=False
@@ -38,7 +38,7 @@ def run(device: str, path: Path, **settings: str) -> dict[str, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, np.ndarray]:
-    """Those of the device that is tested."""
+    """The results of the device under test."""
     return run(os.environ["WEFT_DEVICE"], tmp_path_factory.mktemp("bits") / "own.npz")
 
 

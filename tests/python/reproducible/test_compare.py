@@ -1,6 +1,6 @@
 """`kernel[grid, block].compare(…)`: a launch on two devices, and its report.
 
-Without a GPU the other side is this CPU without fused products, which rounds another way.
+Without a GPU, the other side is this CPU without FMA, which rounds differently.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ON_GPU = os.environ["WEFT_DEVICE"] == "cuda"
 OLD = {"WEFT_DEVICE": "cpu", "WEFT_HOST_CPU": "x86-64-v2"}
 FUSES = os.uname().machine == "x86_64" and " fma " in Path("/proc/cpuinfo").read_text(encoding="utf-8")
 
-# On a GPU an approximation surely differs, which the CPU does not have.
+# On a GPU, a hardware approximation surely differs: the CPU has none.
 DIFFERS = "libdevice.fast_sinf(product * 50)" if ON_GPU else "pair[0][i] * pair[1][i] - product"
 SOURCE = """
     from weft import cuda
@@ -37,7 +37,7 @@ SOURCE = """
 
 
 def arguments(kind: type = np.float64) -> tuple:
-    """Two arrays in a tuple, one of integers, a number and one for results."""
+    """Two arrays in a tuple, an array of integers, a number and an array for results."""
     random = np.random.default_rng(1)
     x = random.normal(size=500).astype(kind)
     return (x, x + kind(1e-3)), np.zeros(500, np.int32), 0.3, np.zeros(500, kind)
@@ -139,7 +139,7 @@ def test_a_launch_that_fails_elsewhere_says_why():
 
 
 def test_a_kernel_of_the_program_itself_is_compared(tmp_path):
-    """It is of no module that another process could import."""
+    """No module that another process could import contains it."""
     import subprocess
     import sys
 
@@ -161,7 +161,7 @@ def test_bfloat16():
 
     b = cuda.device_array(4, weft.bfloat16)
     b.view(np.uint16).copy_to_device(np.full(4, 0x3FC0, np.uint16))
-    if find_spec("ml_dtypes") is None:  # which NumPy needs for it
+    if find_spec("ml_dtypes") is None:  # NumPy needs it for bfloat16
         with pytest.raises(TypeError, match="`b` cannot be pickled: NumPy needs the package ml_dtypes for bfloat16"):
             _compare.run(kernel[1, 4], (b,), {}, OLD)
     else:

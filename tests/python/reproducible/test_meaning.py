@@ -1,4 +1,4 @@
-"""What `reproducible=True` says of a kernel: what is fused, what is refused and what is warned of."""
+"""The semantics of `reproducible=True`: which operations are fused, rejected, or reported by a warning."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from weft.errors import CompileWarning, ReproducibilityWarning
 
 
 def run(call: str, xs: np.ndarray, ys: np.ndarray, **options: object) -> np.ndarray:
-    """What a kernel gives for each pair of numbers."""
+    """A kernel's results for each pair of numbers."""
     given = "".join(f", {name}={value!r}" for name, value in options.items())
     source = f"""
         import math
@@ -54,11 +54,11 @@ NUMBERS = np.random.default_rng(7).normal(size=(2, 300))
     ],
 )
 def test_a_product_is_fused_with_the_sum_that_it_stands_in(call, exact):
-    """The left one of two; and values that the program unpacks are rounded in between."""
+    """The left product of two is fused. Values that the program assigns to variables are rounded."""
     xs, ys = NUMBERS
     got = run(call, xs, ys)
     pairs = [(Fraction(float(x)), Fraction(float(y))) for x, y in zip(xs, ys, strict=True)]
-    wanted = [float(sum(exact(x, y))) for x, y in pairs]  # of a fraction the nearest float
+    wanted = [float(sum(exact(x, y))) for x, y in pairs]  # rounds a fraction to the nearest float
     assert np.array_equal(got, wanted)
 
 
@@ -87,7 +87,7 @@ def test_a_product_in_a_variable_is_rounded():
 
 
 def test_operators_are_those_of_ieee_754():
-    """Quotients and roots are rounded once and denormals preserved."""
+    """Quotients and roots are correctly rounded, and denormals are preserved."""
     random = np.random.default_rng(8)
     for dtype in (np.float32, np.float64):
         tiny = np.finfo(dtype).tiny
@@ -99,7 +99,7 @@ def test_operators_are_those_of_ieee_754():
 
 
 def test_a_nan_that_is_computed_is_numpys():
-    """And one that is copied keeps its sign and its digits."""
+    """A copied NaN keeps its sign and payload."""
     for dtype, word in ((np.float32, np.uint32), (np.float64, np.uint64)):
         quiet = np.array(np.nan, dtype).view(word)
         nans = np.array([np.inf, -np.inf, np.nan, -np.nan], dtype)
@@ -218,7 +218,7 @@ def test_the_setting_is_for_kernels_that_do_not_say():
 
 
 def test_a_reduction_says_for_itself():
-    """One order for all devices, which is no plain one."""
+    """All devices use the same order, which is not left to right."""
     x = np.random.default_rng(9).normal(size=300_000).astype(np.float32)
     total = cuda.Reduce(lambda a, b: a + b, reproducible=True)(x)
     assert math.isclose(total, x.astype(np.float64).sum(), rel_tol=1e-4, abs_tol=1e-2)
@@ -231,7 +231,7 @@ SHAPES = [(1,), (70,), (513,), (100_003,), (2_200_000,), (3, 50_000), (50_000, 3
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_a_thread_of_the_cpu_takes_the_steps_of_a_gpus_block(shape, monkeypatch):
-    """Its kernels of reductions give the bits of those that are made for GPUs."""
+    """The CPU's reduction kernels have the same bits as the GPU's."""
     from weft.cuda import _reduce
     from weft.cuda._ufunc import rows
 
@@ -256,7 +256,7 @@ def test_a_thread_of_the_cpu_takes_the_steps_of_a_gpus_block(shape, monkeypatch)
 
 
 def test_functions_of_the_hardware_are_functions():
-    """`fast.exp2` of a GPU is another number on each; the function is within a few ulps."""
+    """Hardware approximations differ between GPUs, so the mode calls the accurate functions instead."""
 
     @cuda.jit(reproducible=True)
     def kernel(x, out):
@@ -272,7 +272,7 @@ def test_functions_of_the_hardware_are_functions():
 
 
 def test_a_kernel_may_have_the_name_of_a_function_of_the_compilers():
-    """`blocks` was the name of the loop around a kernel on the CPU."""
+    """`blocks` is a former name of the compiler's own function with the loop over blocks."""
     for name in ("blocks", "segment"):
         source = f"""
             from weft import cuda

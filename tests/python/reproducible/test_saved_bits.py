@@ -1,4 +1,4 @@
-"""The bits that tests leave are saved and compared: a flipped bit is reported, and so are results that cannot be the
+"""The bits of tests' results are saved and compared: a flipped bit is reported, and so are results that cannot be the
 same."""
 
 from __future__ import annotations

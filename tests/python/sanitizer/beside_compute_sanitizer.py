@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""What weft's sanitizer finds of the planted faults, and what NVIDIA's compute-sanitizer finds of them on a GPU.
+"""Compares the planted faults that weft's sanitizer finds with those that NVIDIA's compute-sanitizer finds on a GPU.
 
     python tests/python/sanitizer/beside_compute_sanitizer.py --jobs 16
     python tests/python/sanitizer/beside_compute_sanitizer.py --only race --clean
     python tests/python/sanitizer/beside_compute_sanitizer.py --list
 
-Each kernel of `planted_*.py` is compiled with `lineinfo=True`, and runs on the GPU in processes of its own under
-compute-sanitizer: first with the tool that weft's is named after, and with the three others where that one reports
-nothing. It is found if any of them reports an error, or a hazard. weft checks the same kernels on the CPU. With
-`--clean` those run, too, in which there is nothing to find.
+Each kernel of `planted_*.py` is compiled with `lineinfo=True`, and runs on the GPU in separate processes under
+compute-sanitizer: first with the tool of the same name as weft's, then, if that reports nothing, with the three others.
+A fault counts as found if any of them reports an error or a hazard. weft checks the same kernels on the CPU. `--clean`
+also runs the kernels without faults.
 
-A table in Markdown goes to the standard output: the kinds of faults as weft calls them, then case by case. The program
-ends with 1 if weft does not find a planted fault, and with 2 if compute-sanitizer does not work here. Cases for which
-the time did not suffice are reported, and not counted.
+The standard output gets tables in Markdown: one by kind of fault, with weft's names, and one by case. The exit code is
+1 if weft does not find a planted fault, and 2 if compute-sanitizer does not work here. Cases that time out are
+reported, but not counted.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 FOUND = 86
 """The exit code that compute-sanitizer is told to give where it reports an error."""
 OPTIONS = {
-    # Calls of the driver that give an error are no fault of a kernel's.
+    # Driver calls that return an error are not faults of a kernel.
     "memcheck": ["--report-api-errors", "no"],
     "racecheck": ["--racecheck-report", "all"],
     "initcheck": [],
@@ -55,7 +55,7 @@ SUMMARY = re.compile(r"(?:ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) ha
 
 @dataclass
 class Seen:
-    """What a tool of compute-sanitizer says of a kernel."""
+    """The report of a compute-sanitizer tool for a kernel."""
 
     tool: str
     outcome: str
@@ -87,7 +87,7 @@ class Row:
 
     @property
     def is_whole(self) -> bool:
-        """Whether no tool lacked the time."""
+        """Whether no tool timed out."""
         return bool(self.by) or (bool(self.seen) and all(seen.outcome != "no time" for seen in self.seen))
 
 
@@ -101,13 +101,13 @@ def all_cases(clean: bool) -> list[Any]:
 
 
 def launch(name: str) -> int:
-    """Launch one kernel on the GPU: what runs below compute-sanitizer."""
+    """Launch one kernel on the GPU: the program that compute-sanitizer runs."""
     import numpy as np
     from weft import cuda
 
     case = next(case for case in all_cases(clean=True) if case.name == name)
     kernel = cuda.jit(case.kernel.py_func, lineinfo=True)
-    # Memory of its own for each array, so that their ends are seen. Parts of arrays stay in what they are a part of.
+    # One allocation per array, so that accesses past its end are found. Views stay in the memory of their array.
     args = [
         cuda.to_device(arg) if isinstance(arg, np.ndarray) and arg.flags.forc else arg for arg in case.args()
     ]  # fmt: skip
@@ -148,13 +148,13 @@ def look(parts: list[str]) -> int:
 
 
 def environment(device: str) -> dict[str, str]:
-    """The environment of a process. Freed memory is not cached, since that would hide the ends of arrays."""
+    """The environment of a process. Freed memory is not cached, since a cache would hide the ends of arrays."""
     env = {key: value for key, value in os.environ.items() if not key.startswith("WEFT_")}
     return env | {"WEFT_DEVICE": device, "WEFT_CACHE": "off", "WEFT_MEMORY_CACHE": "0", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def run(argv: list[str], device: str, seconds: float) -> tuple[int | None, str]:
-    """Run a process and all that it starts, for so long at most: its code, None if it did not end, and what it says."""
+    """Run a process and its children with a time limit: the exit code, None if it timed out, and the output."""
     process = subprocess.Popen(
         argv,
         env=environment(device),
@@ -179,7 +179,7 @@ def run(argv: list[str], device: str, seconds: float) -> tuple[int | None, str]:
 
 
 class Beside:
-    """compute-sanitizer, and how long it may take."""
+    """compute-sanitizer and its time limit."""
 
     def __init__(self, program: str, seconds: float, budget: float) -> None:
         self.program, self.seconds = program, seconds
@@ -193,7 +193,7 @@ class Beside:
         argv = [self.program, "--tool", tool, "--error-exitcode", str(FOUND), *OPTIONS[tool]]
         code, text = run([*argv, sys.executable, str(SELF), "--launch", name], "cuda", self.seconds)
         lines = sorted({int(line) for line in re.findall(r"(?:planted|clean)_\w+\.py:(\d+)", text)})
-        # A hazard that racecheck takes for harmless is a warning, for which there is no exit code.
+        # racecheck reports a hazard that it considers harmless as a warning, which has no exit code.
         reported = any(int(errors or hazards) for errors, hazards in SUMMARY.findall(text))
         if code == FOUND or reported:
             outcome = "found"
@@ -214,7 +214,7 @@ class Beside:
 
 
 def table(rows: list[Row]) -> list[str]:
-    """The kinds of faults, and how many of them each finds."""
+    """The kinds of faults, and the number of them that each sanitizer finds."""
     lines = [
         "| tool | kind of fault | kernels | weft | compute-sanitizer | with the tool of this name | and names a line |",
         "|---|---|---|---|---|---|---|",
@@ -231,7 +231,7 @@ def table(rows: list[Row]) -> list[str]:
 
 
 def by_case(rows: list[Row]) -> list[str]:
-    """Kernel by kernel."""
+    """A table with a row per kernel."""
     lines = ["| kernel | kind | weft names lines | compute-sanitizer |", "|---|---|---|---|"]
     for row in rows:
         says = []
@@ -244,7 +244,7 @@ def by_case(rows: list[Row]) -> list[str]:
 
 
 def program_of(asked: str | None) -> str | None:
-    """Where compute-sanitizer is."""
+    """The path of compute-sanitizer."""
     if asked:
         return shutil.which(asked)
     return shutil.which("compute-sanitizer") or next((place for place in PLACES if Path(place).is_file()), None)
@@ -284,7 +284,7 @@ def main() -> int:
         return 0
     beside = Beside(str(program), options.seconds, options.budget)
     with ThreadPoolExecutor(options.jobs) as pool:
-        # First processes may take long: libraries are read from the disk.
+        # The first processes may be slow: libraries are read from the disk.
         patient = Beside(str(program), 4 * options.seconds, float("inf"))
         control = next(row.name for row in every if row.tool is None)
         for seen in pool.map(lambda tool: patient.look(control, tool), TOOLS):
@@ -303,7 +303,7 @@ def chosen(case: Any, parts: list[str]) -> bool:
 
 
 def tell(planted: list[Row], clean: list[Row]) -> int:
-    """Print the tables; gives the exit code."""
+    """Print the tables; returns the exit code."""
     whole = [row for row in planted if row.is_whole]
     print(*table(whole), "", *by_case(whole), sep="\n")
     if clean:

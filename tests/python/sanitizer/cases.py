@@ -1,7 +1,7 @@
-"""Kernels for the sanitizer: how they are declared, launched, and where their faults are.
+"""Declares and launches kernels for the sanitizer, and locates their faults.
 
 A kernel with a fault has the comment ``# fault`` on each line that the findings must name, and ``# may`` on lines that
-they may name besides. A clean one has neither.
+they may also name. A clean kernel has neither.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Case:
-    """A kernel, its launch, and the tool that is to find something; None if nothing is wrong."""
+    """A kernel, its launch, and the tool that must find its fault; None if it has no fault."""
 
     kernel: Any
     tool: str | None
@@ -55,12 +55,12 @@ def _case(tool: str | None, grid: Any, block: Any, args: Callable[[], tuple[Any,
 
 
 def planted(tool: str, grid: Any, block: Any, args: Callable[[], tuple[Any, ...]], shared: int = 0) -> Any:
-    """Declare a kernel with a fault that a tool is to find."""
+    """Declare a kernel with a fault that a tool must find."""
     return _case(tool, grid, block, args, shared)
 
 
 def clean(grid: Any, block: Any, args: Callable[[], tuple[Any, ...]], shared: int = 0) -> Any:
-    """Declare a kernel in which nothing is to be found."""
+    """Declare a kernel without faults."""
     return _case(None, grid, block, args, shared)
 
 
@@ -80,5 +80,5 @@ def count(n: int) -> np.ndarray[Any, Any]:
 
 
 def new(*shape: int, dtype: Any = np.float32) -> Any:
-    """Memory of the device that was never written."""
+    """Uninitialized device memory."""
     return cuda.device_array(shape, dtype)

@@ -1,4 +1,4 @@
-"""Kernels that look as if they raced within a block or a warp, and do not."""
+"""Kernels that seem to have a race within a block or a warp, but do not."""
 
 import numpy as np
 from cases import clean, count, f32, i32

@@ -1,4 +1,4 @@
-"""Kernels whose blocks work together as CUDA allows."""
+"""Kernels whose blocks communicate in ways that CUDA allows."""
 
 import numpy as np
 from cases import clean, count, f32, i32, new

@@ -1,4 +1,4 @@
-"""Kernels whose indices and first uses look wrong, and are not; and further ways to share memory."""
+"""Kernels whose indices or first uses seem wrong, but are correct; and further ways to share memory."""
 
 import math
 

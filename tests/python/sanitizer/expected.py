@@ -1,4 +1,4 @@
-"""Tests of the suite in whose kernels the sanitizer is right to find something, with the reason.
+"""Tests of the suite whose kernels have faults that the sanitizer must report, with the reason.
 
 With `WEFT_SANITIZE` set, or `--weft-sanitize`, these tests must fail (`conftest.py`), and all others pass.
 """

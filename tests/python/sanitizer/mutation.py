@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Deletes what keeps kernels right, one thing at a time, and counts what the sanitizer finds.
+"""Mutation test of the sanitizer: deletes one barrier, fence, guard or initialization, and checks that it is found.
 
     python tests/python/sanitizer/mutation.py                     # all of it
     python tests/python/sanitizer/mutation.py --only suite,04_    # what contains one of these
     python tests/python/sanitizer/mutation.py --list              # the mutants, without running them
 
-From the kernels of examples/, tests/python/acceptance/ and tests/benchmarks/ (at their tiny sizes) it deletes in turn
-each barrier, fence and `syncwarp`, a bit of each mask of lanes, each guard (a condition that compares with an extent,
+From the kernels of examples/, tests/python/acceptance/ and tests/benchmarks/ (at their tiny sizes) it deletes, one at a
+time, each barrier, fence and `syncwarp`, a bit of each lane mask, each guard (a condition that compares with an extent,
 as `if i < n:`) and each initialization of an element of a shared or local array by a constant. Every mutant runs in a
-process of its own, under the sanitizer on the CPU; of tests, those that use the kernel. One that is not found is
-explained in `mutation_known.py`, or listed as unexplained: the program then exits with 1.
+separate process, under the sanitizer on the CPU; in test files, only the tests that use the kernel. A mutant that is
+not found is explained in `mutation_known.py`, or listed as unexplained: the program then exits with 1.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ class Mutant:
 
 
 def is_kernel(node: ast.AST) -> bool:
-    """Whether a function looks like one that runs on a device."""
+    """Whether a function seems to be device code."""
     return any(isinstance(each, ast.Attribute) and each.attr in MARKS for each in ast.walk(node))
 
 
 def called(node: ast.AST) -> str:
-    """The last name of what a statement calls, and does nothing else."""
+    """The last part of the name of the function that a statement calls; empty for any other statement."""
     call = node.value if isinstance(node, ast.Expr) else None
     return call.func.attr if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else ""
 
@@ -86,14 +86,14 @@ EXTENTS = {"n", "size", "width", "height", "depth", "half", "step", "d", "LENGTH
 
 
 def is_extent(node: ast.AST) -> bool:
-    """`x.size`, `x.shape[0]`, `len(x)`, or a name that kernels give to what ends a row."""
+    """`x.size`, `x.shape[0]`, `len(x)`, or a name that kernels use for an extent."""
     is_len = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len"
     is_name = isinstance(node, ast.Name) and node.id in EXTENTS
     return is_len or is_name or (isinstance(node, ast.Attribute) and node.attr in ("shape", "size"))
 
 
 def compares(node: ast.expr) -> bool:
-    """`i < n`, `0 < i < n - 1`, `i < n and j < m`: a comparison by order with an extent, and nothing else."""
+    """`i < n`, `0 < i < n - 1`, `i < n and j < m`: only order comparisons with an extent."""
     if isinstance(node, ast.BoolOp):
         return all(map(ordered, node.values)) and any(map(compares, node.values))
     return ordered(node) and any(map(is_extent, ast.walk(node)))
@@ -105,7 +105,7 @@ def ordered(node: ast.expr) -> bool:
 
 
 def own_arrays(function: ast.FunctionDef) -> set[str]:
-    """What a kernel calls its shared and local arrays."""
+    """The names of a kernel's shared and local arrays."""
     made = [node for node in ast.walk(function) if isinstance(node, ast.Assign) and is_array(node.value)]
     return {target.id for node in made for target in node.targets if isinstance(target, ast.Name)}
 
@@ -116,7 +116,7 @@ def is_array(node: ast.expr) -> bool:
 
 
 class Cut:
-    """All cuts of a file: what is replaced by what."""
+    """All mutations of a file: ranges and their replacements."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.text = path, path.read_text(encoding="utf-8")
@@ -207,7 +207,7 @@ print(json.dumps([[finding.tool, finding.kind] for finding in found]))
 
 
 def command(mutant: Mutant, folder: Path) -> list[str]:
-    """Writes the mutant into a folder; what runs it there."""
+    """Writes the mutant to a folder; returns the command that runs it."""
     relative = mutant.path.relative_to(ROOT)
     if relative.parts[:2] == ("tests", "benchmarks"):
         shutil.copytree(ROOT / "tests" / "benchmarks", folder / "benchmarks", ignore=shutil.ignore_patterns("*.pyc"))
@@ -235,7 +235,7 @@ def command(mutant: Mutant, folder: Path) -> list[str]:
 
 
 def tests_of(mutant: Mutant) -> list[str]:
-    """The tests of a file that use the function in which something was deleted, by name, or what uses it."""
+    """The tests of a file that use the mutated function by name, directly or through another function."""
     tree = ast.parse(mutant.path.read_text(encoding="utf-8"))
     defined = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     names = {node.name for node in defined if node.lineno <= mutant.line <= (node.end_lineno or 0)}
@@ -249,7 +249,7 @@ def tests_of(mutant: Mutant) -> list[str]:
 
 
 def named(node: ast.AST) -> set[str]:
-    """The names in a piece of code, parameters among them: they may be fixtures."""
+    """The names in a piece of code, including parameters, since those may be fixtures."""
     found = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
     return found | {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
 
@@ -259,7 +259,7 @@ def stored(node: ast.Assign) -> set[str]:
 
 
 def run(mutant: Mutant) -> str:
-    """`found`, or what came of the mutant in its stead."""
+    """`found`, or another outcome of the mutant."""
     with tempfile.TemporaryDirectory(prefix="weft-mutant-") as name:
         env = os.environ | {"WEFT_SANITIZE": "all", "WEFT_DEVICE": "cpu", "PYTHONDONTWRITEBYTECODE": "1"}
         argv = command(mutant, Path(name))

@@ -1,8 +1,8 @@
 """Mutants that the sanitizer does not find, each with the reason.
 
-In `KNOWN` what was deleted makes no fault there that accesses show: the launch does not need it, or its result is
-wrong.
-`MISSED` has faults that are none of those which the sanitizer looks for: they count as not found.
+`KNOWN` has mutants without a fault in their memory accesses: the launch does not need the deleted code, or only its
+result is wrong.
+`MISSED` has faults of kinds that the sanitizer does not check: they count as not found.
 """
 
 from __future__ import annotations
@@ -106,5 +106,5 @@ MISSED: dict[tuple[str, str, str, str], str] = {
 
 
 def reason(known: dict[tuple[str, str, str, str], str], mutant: Mutant) -> str | None:
-    """Why a mutant is not found; None if that is not explained."""
+    """Why a mutant is not found; None if there is no explanation."""
     return known.get((mutant.path.name, mutant.kind, mutant.text, mutant.before))

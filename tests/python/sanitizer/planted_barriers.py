@@ -1,4 +1,4 @@
-"""Kernels whose barriers, masks and waits go wrong."""
+"""Kernels with wrong barriers, masks and waits."""
 
 import numpy as np
 from cases import f32, i32, planted

@@ -1,4 +1,4 @@
-"""Kernels with a race between blocks, or with locks, flags and tickets that order too little."""
+"""Kernels with a race between blocks, or with locks, flags and tickets whose memory order is too weak."""
 
 import numpy as np
 from cases import count, f32, i32, planted

@@ -1,4 +1,4 @@
-"""Kernels whose cooperative groups and device functions go wrong, and values that are used before they are written."""
+"""Kernels with faults in cooperative groups and device functions, and uses of uninitialized values."""
 
 import numpy as np
 from cases import clean, f32, i32, planted

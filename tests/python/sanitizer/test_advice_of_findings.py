@@ -1,4 +1,4 @@
-"""The advice of a race holds for every pair of accesses that the finding stands for, and names the function to use."""
+"""The advice for a race is valid for every pair of accesses of the finding, and names the function to use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`weft sanitize` reports what is found in the processes that a program starts, counts it, and exits with 1."""
+"""`weft sanitize` reports and counts findings of child processes, and exits with 1."""
 
 from __future__ import annotations
 

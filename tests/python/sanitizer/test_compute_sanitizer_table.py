@@ -1,4 +1,4 @@
-"""The comparison with compute-sanitizer counts the reports of a replacement for it, and lists cases that did not
+"""The comparison with compute-sanitizer counts the reports of a fake compute-sanitizer, and lists cases that did not
 run."""
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ esac
 
 
 def run(folder: Path, text: str, *options: str) -> subprocess.CompletedProcess[str]:
-    """Runs the comparison with a replacement."""
+    """Runs the comparison with a fake compute-sanitizer."""
     program = folder / "compute-sanitizer"
     program.write_text(text, encoding="utf-8")
     program.chmod(0o755)

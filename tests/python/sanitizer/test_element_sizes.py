@@ -1,4 +1,4 @@
-"""What is found does not depend on how large elements are: those of one and two bytes are remembered in another way."""
+"""Findings do not depend on the element size, although shadow memory differs for elements of one and two bytes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def pixels(a, misses):
 
 @cuda.jit(sanitize="all")
 def blocks_of_a_thread(a, misses):
-    """More threads of separate blocks than a page distinguishes cheaply."""
+    """More threads of different blocks than a shadow page can represent in its compact form."""
     i = cuda.blockIdx.x
     a[i] = i
     if misses and i == 700:
@@ -75,7 +75,7 @@ def lanes(a, misses):
 
 @cuda.jit(sanitize="all")
 def halves_of_a_warp(a, misses):
-    """Who writes has met half of those that have read."""
+    """The writing thread has synchronized with half of the threads that have read."""
     i = cuda.threadIdx.x
     v = a[0]
     if i < 16:
@@ -122,7 +122,7 @@ KERNELS = [
 
 
 def lines(launch: Callable[[], Any]) -> list[tuple[str, list[int]]]:
-    """What is found of a launch, and where."""
+    """The kinds and lines of the findings of a launch."""
     try:
         launch()
         cuda.synchronize()
@@ -137,7 +137,7 @@ def test_small_elements_race_like_large_ones(kernel: Any, config: tuple[Any, Any
         a = cuda.to_device(np.ones(N, dtype))
         return lines(lambda: kernel[config](a, misses))
 
-    if kernel is lanes:  # Two blocks would share it.
+    if kernel is lanes:  # Two blocks would race on the array.
         config = (1, N)
     expected = found(np.float64, True)
     assert [kind for kind, _ in expected if kind.startswith("race")], expected

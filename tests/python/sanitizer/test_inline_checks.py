@@ -1,4 +1,4 @@
-"""What sanitized code decides by itself: arrays that are only read, what was written before, and pages that change."""
+"""Inline checks of sanitized code: read-only arrays, memory that was written before, and pages that change state."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def beyond(a, b):
 
 
 def kinds(launch: Callable[[], None]) -> list[str]:
-    """What is found of a launch."""
+    """The findings of a launch."""
     try:
         launch()
         cuda.synchronize()
@@ -68,7 +68,7 @@ def test_views_that_share_memory() -> None:
     assert kinds(lambda: copied[1, N](both[:N], both[:N])) == []
     found = kinds(lambda: copied[1, N](both[1:], both[:N]))
     assert [kind for kind in found if kind.startswith("race")], found
-    # They lie beside each other.
+    # The views do not overlap.
     two = ones(2 * N)
     assert kinds(lambda: from_neighbors[1, N](two[:N], two[N:])) == []
     assert kinds(lambda: copied[1, N](two[::2], two[1::2])) == []

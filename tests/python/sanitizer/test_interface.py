@@ -1,4 +1,4 @@
-"""Interfaces of the sanitizer: options, settings, exceptions, the command and pytest's plugin."""
+"""Interfaces of the sanitizer: options, settings, exceptions, the command and the pytest plugin."""
 
 from __future__ import annotations
 
@@ -253,7 +253,7 @@ def test_benign_races_can_be_ignored(program: Path) -> None:
 
 
 class Seen:
-    """A view of memory that keeps nothing alive."""
+    """A view of memory without a reference to its owner."""
 
     def __init__(self, array: object) -> None:
         self.__cuda_array_interface__ = array.__cuda_array_interface__
@@ -266,7 +266,7 @@ def test_memory_that_was_freed(n: int) -> None:
     def add(x):
         x[cuda.grid(1)] += 1
 
-    add[1, 4](cuda.device_array(4))  # from here on memory is noted
+    add[1, 4](cuda.device_array(4))  # from here on the sanitizer records allocations
     array = cuda.to_device(np.ones(n))
     view = Seen(array)
     add[1, 8](view)
@@ -274,7 +274,7 @@ def test_memory_that_was_freed(n: int) -> None:
     with pytest.raises(weft.errors.SanitizerError, match="is in freed memory") as caught:
         add[1, 8](view)
     assert {finding.kind for finding in caught.value.findings} == {"use after free"}
-    # A later object at the same address is a different one.
+    # A later allocation at the same address is not reported.
     others = [cuda.to_device(np.ones(n)) for _ in range(8)]
     for other in others:
         add[1, 8](other)

@@ -1,4 +1,4 @@
-"""Several threads of the system run a sanitized launch, and what comes of it is what one makes of it."""
+"""A sanitized launch that runs on several system threads has the same findings and results as on one."""
 
 from __future__ import annotations
 

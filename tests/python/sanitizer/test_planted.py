@@ -1,4 +1,4 @@
-"""Each planted fault is found, at its lines and nowhere else; what only looks suspicious is not."""
+"""Each planted fault is found, at its lines only; clean kernels have no findings."""
 
 from __future__ import annotations
 

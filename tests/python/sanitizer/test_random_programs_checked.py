@@ -1,4 +1,4 @@
-"""Random programs under the sanitizer: they have no fault, so that it must find none.
+"""Random programs under the sanitizer. They have no faults, so it must not report any.
 
 `python tests/python/fuzz.py --sanitize --count 10000` runs very many.
 """

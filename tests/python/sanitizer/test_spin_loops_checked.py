@@ -1,4 +1,4 @@
-"""Threads that wait for each other under the sanitizer: many, in each order, and some that give up after a while."""
+"""Spin loops under the sanitizer: many waiting threads, in different orders, and loops that give up."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def chain(flags, data, step, fences):
 
 @cuda.jit(sanitize="all")
 def gives_up(flag, out):
-    """The flag is never set: each thread polls it for long, and continues."""
+    """The flag is never set: each thread polls it many times, and continues."""
     i = cuda.threadIdx.x
     n = 0
     while cuda.atomic.add(flag, 0, 0) == 0 and n < 50_000:
@@ -67,7 +67,7 @@ def gives_up(flag, out):
 
 @cuda.jit(sanitize="all")
 def waits_while_others_work(flag, data, out):
-    """One thread computes for long in a loop, all others wait for it."""
+    """One thread runs a long loop, and all others wait for it."""
     i = cuda.threadIdx.x
     if i == 0:
         k = 0
@@ -85,7 +85,7 @@ def waits_while_others_work(flag, data, out):
 
 
 def kinds(kernel, *args) -> list[str]:
-    """What is found of a launch."""
+    """The findings of a launch."""
     try:
         kernel(*args)
         cuda.synchronize()

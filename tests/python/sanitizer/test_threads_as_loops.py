@@ -1,4 +1,4 @@
-"""Kernels whose barriers all threads reach converged: tests before a block continues, and atomic operations."""
+"""Kernels in which all threads reach each barrier converged: checks at barriers, and atomic operations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ N = 256
 
 
 def found(launch: Callable[[], None]) -> list[str]:
-    """The kinds of what is found of a launch."""
+    """The kinds of the findings of a launch."""
     try:
         launch()
         cuda.synchronize()
@@ -83,7 +83,7 @@ def test_a_tile_that_is_partly_written() -> None:
     assert found(lambda: partly[1, N](out, N)) == []
     np.testing.assert_array_equal(out.copy_to_host()[:N], np.arange(N)[::-1].cumsum()[::-1])
     assert found(lambda: partly[1, N](out, N - 1)) == ["uninitialized"]
-    # Every block begins with an uninitialized tile.
+    # Each block's tile is uninitialized at first.
     assert found(lambda: partly[3, N](out, N - 1)) == ["uninitialized"]
 
 

@@ -1,4 +1,4 @@
-"""A copy of unwritten memory is no fault until the host reads it."""
+"""A copy of uninitialized memory is not reported until the host reads it."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_device_memory_is_found_when_the_host_reads_it() -> None:
     (finding,) = findings(out.copy_to_host)
     assert (finding.tool, finding.kernel, finding.count) == ("initcheck", "from_shared", 4)
     assert [access.array for access in finding.accesses] == ["out", "s"]
-    # Once is enough.
+    # It is reported only once.
     out.copy_to_host()
 
 
@@ -142,7 +142,7 @@ def test_kernels_that_are_not_checked_may_write_what_they_are_given() -> None:
 
 
 def test_memory_that_no_kernel_has_stored_to_may_be_read() -> None:
-    """Programs copy whole arrays of which they use a part."""
+    """Programs may copy a whole array and use only a part of it."""
     out = cuda.device_array(128, np.float32)
     copy[1, 64](np.ones(64, np.float32), out)
     assert out.copy_to_host()[:64].sum() == 64

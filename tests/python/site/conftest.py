@@ -1,6 +1,8 @@
-"""The built site, served on this machine, and a browser to open it in. `./weft-dev docs` makes the one, apt the other.
+"""Fixtures: the built site, served on this machine, and a browser. `./weft-dev docs` builds the site; apt installs the
+browser.
 
-`./weft-dev test` runs these tests with the Python of target/docs/venv, which has what they need; others skip them.
+`./weft-dev test` runs these tests with the Python of target/docs/venv, which has their dependencies; without these, the
+tests are skipped.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="session")
 def address(site: Path):
-    """Where the site is served."""
+    """The URL of the site."""
     handler = functools.partial(Quiet, directory=site)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -45,20 +47,20 @@ def address(site: Path):
 
 @pytest.fixture(scope="session")
 def browser():
-    """A browser without a window."""
+    """A headless browser."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     path = next(filter(None, map(shutil.which, BROWSERS)), None)
     if path is None:
         pytest.skip(f"there is no browser: none of {', '.join(BROWSERS)} is on the PATH")
     with playwright.sync_playwright() as driver:
-        # Chromium's sandbox refuses root, as who CI often is.
+        # Chromium's sandbox does not work for root, which CI often uses.
         with driver.chromium.launch(executable_path=path, args=["--no-sandbox"]) as launched:
             yield launched
 
 
 @pytest.fixture
 def page(browser, address):
-    """A page of the browser, in which no script may fail and nothing may be missing."""
+    """A browser page. Failing scripts and missing resources are errors."""
     opened = browser.new_page(base_url=address, viewport={"width": 1400, "height": 900})
     opened.set_default_timeout(20_000)
     faults = []

@@ -31,7 +31,7 @@ TOO_WIDE = """() => {
             faults.push("the picture " + image.alt);
     return [...new Set(faults)];
 }"""
-# How bright the text and the background of a page are, from 0 to 1.
+# The brightness of a page's text and background, from 0 to 1.
 BRIGHTNESS = """() => [getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor].map(
     color => color.match(/[0-9.]+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0) / 765)"""
 

@@ -13,7 +13,7 @@ from notebooks import NOTEBOOKS, printed, run
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-# Jupyter's libraries warn of each other.
+# Jupyter's libraries cause warnings in each other.
 @pytest.mark.filterwarnings("default")
 def test_notebook(path: Path) -> None:
     pytest.importorskip("nbclient", reason="nbclient is not installed")

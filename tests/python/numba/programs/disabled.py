@@ -1,4 +1,4 @@
-"""A program where the environment may have disabled CUDA."""
+"""A program that runs with and without `NUMBA_DISABLE_CUDA`."""
 
 import numpy as np
 from numba import cuda

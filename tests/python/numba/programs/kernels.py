@@ -1,4 +1,4 @@
-"""Kernels as programs for numba.cuda have them; prints what must be the same with and without numba."""
+"""Kernels like those of programs for numba.cuda; prints results that must be the same with and without numba."""
 
 import warnings
 

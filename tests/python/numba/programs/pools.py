@@ -1,4 +1,4 @@
-"""A program that gives kernels, njit functions and device arrays to the workers of pools of several kinds."""
+"""A program that sends kernels, njit functions and device arrays to the workers of process pools of several kinds."""
 
 import sys
 
@@ -33,7 +33,7 @@ def kernel(x):
 
 
 def work(launched, x, n):
-    """All that this reads of its module goes to the worker by value, modules of numba's among it."""
+    """The globals that this function reads are sent to the worker by value, including modules of numba."""
     launched(x)
     own = cuda.to_device(np.arange(n) * scaled(1.0))
     kernel.forall(n)(own)

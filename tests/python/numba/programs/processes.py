@@ -1,4 +1,4 @@
-"""A program whose processes run kernels: multiprocessing's ways to start them, and subprocess."""
+"""A program whose child processes run kernels: all start methods of multiprocessing, and subprocess."""
 
 import multiprocessing
 import subprocess

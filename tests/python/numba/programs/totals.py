@@ -1,4 +1,4 @@
-"""NumPy's reductions of device arrays: what it gives of arrays that it has copied to the host."""
+"""NumPy's reductions of device arrays: the same results as for copies on the host."""
 
 import numpy as np
 import weft.numba
@@ -39,7 +39,7 @@ device = cuda.to_device(host)
 total = np.sum(device, dtype=np.int64)
 print(isinstance(total, np.int64), f"{total} {total / 4:.1f} {np.abs(total / -4.0)}")
 
-# Data that remains on the device: axes that are left, results that have an array, operations that a graph records.
+# Data that remains on the device: reductions along an axis, results with `out=`, operations that a graph records.
 print(type(np.sum(device, axis=0)).__name__, type(np.sum(device, keepdims=True)).__name__)
 out = cuda.device_array((), np.int64)
 print(np.sum(device, out=out) is out, np.add.reduce(device, axis=None, out=out) is out, out)
@@ -50,7 +50,7 @@ print(type(kept).__name__, kept)
 
 
 def packages():
-    """Of which packages an array's class and its bases are: Dask and others choose by them what handles an object."""
+    """The packages of an array's class and its bases: Dask and others dispatch by them."""
     return [cls.__module__.partition(".")[0] for cls in type(device).__mro__]
 
 
