@@ -42,7 +42,7 @@ def squared(x):
 
 
 def cases(n: int, library: Any) -> list[tuple[str, int, Callable[[], Any], Callable[[], Any]]]:
-    """Give what is timed: a name, the bytes that are read and written, weft's call, the other library's."""
+    """Return the calls to time: name, bytes read and written, weft's call, and the other library's call."""
     gpu = library is not np
     found = []
     rng = np.random.default_rng(1)
@@ -86,7 +86,7 @@ def cases(n: int, library: Any) -> list[tuple[str, int, Callable[[], Any], Calla
 
 
 def on_gpu(call: Callable[[], Any], library: Any, repeat: int) -> float:
-    """Give microseconds of one of many calls in a row, on the default stream, which both libraries use."""
+    """Return microseconds per call of many consecutive calls, on the default stream, which both libraries use."""
     begin, end = library.cuda.Event(), library.cuda.Event()
     begin.record()
     for _ in range(repeat):
@@ -98,7 +98,7 @@ def on_gpu(call: Callable[[], Any], library: Any, repeat: int) -> float:
 
 
 def on_cpu(call: Callable[[], Any], repeat: int) -> float:
-    """Give microseconds of one of a few calls."""
+    """Return microseconds per call of a few calls."""
     begin = time.perf_counter()
     for _ in range(repeat):
         call()

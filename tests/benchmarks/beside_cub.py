@@ -1,4 +1,4 @@
-"""What `coop.py` and `coop_sorts.py` share: CUB's library, the two in turns, and the table of what they took."""
+"""Code that `coop.py` and `coop_sorts.py` share: CUB's library, alternating runs of both, and the table of times."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TYPES = ("float32", "int32")
 
 
 def library(source: Path, folder: str) -> Any:
-    """Give CUB's library, made of its source; nothing where there is no nvcc."""
+    """Return CUB's library, compiled from its source; None if there is no nvcc."""
     nvcc = shutil.which("nvcc") or next(iter(Path("/usr/local").glob("cuda*/bin/nvcc")), None)
     if nvcc is None:
         return None
@@ -43,7 +43,7 @@ def address(array: Any) -> int:
 
 
 def timed(launch: Callable[[], Any]) -> float:
-    """Give milliseconds of a launch."""
+    """Return milliseconds of a launch."""
     begin, end = cuda.event(), cuda.event()
     begin.record()
     launch()
@@ -53,7 +53,7 @@ def timed(launch: Callable[[], Any]) -> float:
 
 
 def medians(launch: Callable[[], Any], cub: Callable[[], float], case: str, given: Any) -> tuple[float, float]:
-    """Return the medians of a launch of weft's and of CUB's (which returns its milliseconds), in nanoseconds an
+    """Return the medians of weft's launches and of CUB's (which returns its milliseconds), in nanoseconds per
     iteration."""
     times: tuple[list[float], list[float]] = ([], [])
     for run in range(given.runs + 1):
@@ -67,7 +67,7 @@ def medians(launch: Callable[[], Any], cub: Callable[[], float], case: str, give
 
 
 def mean(rows: list[dict[str, Any]]) -> str:
-    """Give the geometric mean of the ratios."""
+    """Return the geometric mean of the ratios."""
     return f"{math.exp(statistics.fmean(math.log(row['weft'] / row['cub']) for row in rows)):.3f}"
 
 
@@ -78,9 +78,10 @@ def table(
     row: Callable[..., tuple[float, float]],
     given: Any,
 ) -> int:
-    """Print a row for each name, type, shape (threads and items of each) and number of blocks, and the means.
+    """Print a row for each name, type, shape (threads and items per thread) and number of blocks, and the means.
 
-    ``row(cub, name, dtype, threads, items, blocks, given)`` gives the medians. The rows go to the folder OUT as well.
+    ``row(cub, name, dtype, threads, items, blocks, given)`` returns the medians. The rows are also written to the
+    folder OUT.
     """
     with tempfile.TemporaryDirectory() as folder:
         cub = library(Path(script).with_suffix(".cu"), folder)

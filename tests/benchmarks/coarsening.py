@@ -44,7 +44,7 @@ Axes = tuple[int, int, int]
 
 
 def named(threads: Axes, blocks: Axes) -> tuple[str, dict[str, Any]]:
-    """The options of `cuda.jit` for factors, and their text as `explain()` has it."""
+    """The options of `cuda.jit` for factors, and their text in `explain()`."""
     options = {"coarsen": threads, "coarsen_blocks": blocks}
     texts = []
     for name, factors in options.items():
@@ -55,7 +55,7 @@ def named(threads: Axes, blocks: Axes) -> tuple[str, dict[str, Any]]:
 
 
 def candidates(case: Case) -> tuple[list[tuple[Axes, Axes, int, str]], str]:
-    """The compiler's candidates, each with thousandths of the time, and what it says of the kernel."""
+    """The compiler's candidates, each with its estimated time in thousandths, and its remark on the kernel."""
     from weft import cuda
 
     compiled = cuda.jit(case.make(cuda).py_func, tune=True).compile(case.signature)
@@ -63,7 +63,7 @@ def candidates(case: Case) -> tuple[list[tuple[Axes, Axes, int, str]], str]:
 
 
 def registers(case: Case, options: dict[str, Any], target: str) -> int:
-    """The registers of a thread that ptxas needs."""
+    """The number of registers per thread that ptxas uses."""
     from weft import cuda
 
     ptx = cuda.jit(case.make(cuda).py_func, **options).inspect_asm(case.signature, target=target)
@@ -76,7 +76,7 @@ def registers(case: Case, options: dict[str, Any], target: str) -> int:
 
 
 def estimated_registers(note: str) -> tuple[int, int]:
-    """Of a candidate and of the kernel as it is, from its line for people."""
+    """The registers of a candidate and of the unchanged kernel, parsed from the candidate's remark."""
     of, plain = re.findall(r"(\d+) registers for (\d+)", note)[0]
     return int(of), int(plain)
 
@@ -111,7 +111,7 @@ def static(cases: list[Case], target: str | None) -> list[dict[str, Any]]:
 
 
 def orders(rows: list[dict[str, Any]]) -> None:
-    """Reports how well the estimated registers follow those of ptxas."""
+    """Reports how well the estimated registers agree with those of ptxas."""
     ratios, right, pairs = [], 0, 0
     for counts in (list(row.get("registers", {}).values()) for row in rows):
         ratios += [estimate / real for estimate, real in counts]
@@ -138,7 +138,8 @@ def divisors(extents: tuple[int, ...], most: int, least: int) -> list[Axes]:
 
 
 def all_factors(work: Any, least: int) -> dict[str, dict[str, Any]]:
-    """Factors of a launch: of its blocks, if `least` threads are left in each, of its grid, or of both."""
+    """Coarsening factors of a launch: of threads, if at least `least` threads per block remain, of blocks, or of
+    both."""
     threads, blocks = divisors(work.block, MOST_COPIES, least), divisors(work.grid, MOST_MERGED, 1)[1:]
     one = (1, 1, 1)
     both = [
@@ -151,7 +152,7 @@ def all_factors(work: Any, least: int) -> dict[str, dict[str, Any]]:
 
 
 class Clock:
-    """Times launches on the CPU executor, as `Stopwatch` does on a GPU."""
+    """Times launches on the CPU executor, like `Stopwatch` on a GPU."""
 
     def queue_us(self, launches: list[Any], count: int) -> float:
         begin = time.perf_counter()
@@ -161,7 +162,7 @@ class Clock:
 
 
 def swept(case: Case, xp: Any, clock: Any, size: str) -> dict[str, Any]:
-    """The times of one kernel in microseconds, by how it is coarsened."""
+    """The times of one kernel in microseconds, by its coarsening."""
     from weft import cuda
 
     work = case.work(size)
@@ -220,7 +221,7 @@ def sweep(cases: list[Case], xp: Any, clock: Any, size: str) -> list[dict[str, A
         plain = times[NONE]
         forced = {name: each for name, each in times.items() if name not in ("estimate", "tuned")}
         best = min(forced, key=lambda name: forced[name])
-        # The time of the forced factors that the estimate has chosen: what launches beside it differ by is noise.
+        # The time of the forced run with the estimate's factors: a difference to the automatic launch is noise.
         chosen = forced.get(row["estimate ran"], times["estimate"])
         row |= {"best": best, "estimate / best": chosen / forced[best], "tuned / best": times["tuned"] / forced[best]}
         wrong = " WRONG: " + ", ".join(row["wrong"]) if row["wrong"] else ""

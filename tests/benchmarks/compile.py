@@ -30,7 +30,7 @@ STAGES = ("import", "device", "first launch", "second launch")
 
 
 def first_saxpy(library: str) -> dict[str, float]:
-    """Milliseconds of the stages, in this process, which must be fresh."""
+    """Milliseconds of the stages, in this process, which must be new."""
     begin = time.perf_counter()
     import numpy as np
 
@@ -65,7 +65,7 @@ def first_saxpy(library: str) -> dict[str, float]:
 
 
 def first_launches(library: str, runs: int, *, driver_cache: bool) -> dict[str, float]:
-    """Medians over fresh processes; the driver keeps the machine code of PTX unless its cache is off."""
+    """Medians over new processes; the driver caches the machine code of PTX unless its cache is off."""
     env = os.environ | {"CUDA_CACHE_DISABLE": "0" if driver_cache else "1", "NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS": "0"}
     samples = []
     for run in range(runs + driver_cache):
@@ -76,7 +76,7 @@ def first_launches(library: str, runs: int, *, driver_cache: bool) -> dict[str, 
         total = (time.perf_counter() - begin) * 1e3
         if done.returncode:
             raise RuntimeError(done.stderr)
-        if run or not driver_cache:  # the first one only fills the cache
+        if run or not driver_cache:  # the first run only fills the cache
             samples.append(json.loads(done.stdout.strip().splitlines()[-1]) | {"process": total})
     return {stage: statistics.median(sample[stage] for sample in samples) for stage in samples[0]}
 
@@ -92,7 +92,7 @@ def source_text(case: Any) -> str:
 def weft_to_ptx(case: Any, target: str) -> str:
     from weft import cuda
 
-    # weft keeps what it has compiled: a remark in the text makes it another program.
+    # weft caches compiled code: a comment in the source makes it a different program.
     text = re.sub(r":\n", f":\n    # {next(NUMBERS)}\n", source_text(case), count=1)
     return cuda.jit(source=text)(case.make(cuda).py_func).inspect_asm(case.signature, target=target)
 
@@ -119,7 +119,7 @@ def compile_times(to_ptx: Any, case: Any, target: str, runs: int) -> list[float]
 
 
 def attempt(function: Any) -> Any:
-    """The result, or a line about what went wrong."""
+    """The result, or a line about the error."""
     from suite.faults import brief
 
     try:

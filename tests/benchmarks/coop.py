@@ -26,7 +26,7 @@ NUMBERS = {SUM: 0, FIRST: 0, RAKING: 1, WARPS: 2}
 
 
 def sums(items: int, threads: int, broadcast: bool) -> Any:
-    """Give a kernel that sums up a block's items many times, for every thread or for the first."""
+    """Return a kernel that sums a block's items many times, with the result in every thread or only in the first."""
 
     @cuda.jit(launch_bounds=threads)
     def kernel(x, out, turns):
@@ -41,8 +41,8 @@ def sums(items: int, threads: int, broadcast: bool) -> Any:
             else:
                 found = coop.block.sum(own, broadcast=broadcast)
             total = x.dtype.type(total + found)
-            # An iteration needs the result of the last one, and each item is different: a compiler could multiply
-            # instead of adding equal items.
+            # An iteration needs the result of the previous one, and each item is different: otherwise a compiler could
+            # multiply instead of adding equal items.
             if cuda.threadIdx.x == 0:
                 for k in range(items):
                     own[k] = one if found > x.dtype.type(k) else two
@@ -53,7 +53,7 @@ def sums(items: int, threads: int, broadcast: bool) -> Any:
 
 
 def scans(items: int, threads: int) -> Any:
-    """Give a kernel that scans a block's items many times."""
+    """Return a kernel that scans a block's items many times."""
 
     @cuda.jit(launch_bounds=threads)
     def kernel(x, out, turns):
@@ -77,7 +77,7 @@ def scans(items: int, threads: int) -> Any:
 
 
 def row(cub: Any, what: str, dtype: str, threads: int, items: int, blocks: int, given: Any) -> tuple[float, float]:
-    """Return the medians of both, in nanoseconds an iteration."""
+    """Return the medians of both, in nanoseconds per iteration."""
     host = np.random.default_rng(1).integers(0, 3, blocks * threads * items).astype(dtype)
     x = cuda.to_device(host)
     mine, theirs = cuda.to_device(np.zeros(blocks * threads, dtype)), cuda.to_device(np.zeros(blocks * threads, dtype))

@@ -16,7 +16,7 @@ from beside_cub import TYPES, address, medians, table
 from weft import cuda
 from weft.cuda import coop
 
-# Threads and items of each.
+# Threads, and items per thread.
 SHAPES = ((128, 1), (128, 4), (128, 16), (256, 4), (256, 16), (1024, 4))
 # The collectives that are timed; the numbers are CUB's.
 NAMES = ("merge sort", "merge sort of pairs", "radix sort", "radix sort of pairs", "striped to blocked",
@@ -26,12 +26,12 @@ KINDS = {"sorts": NAMES[:4], "exchanges": NAMES[4:]}
 
 @cuda.jit(device=True)
 def shuffled(x):
-    """Numbers of 24 bits in no order, which float32 has exactly."""
+    """Pseudorandom numbers of 24 bits, which float32 represents exactly."""
     return type(x)(np.uint32(np.uint32(x) * np.uint32(1664525) + np.uint32(1013904223)) >> np.uint32(8))
 
 
 def turns_of(name: str, threads: int, items: int) -> Any:
-    """Give a kernel that sorts or exchanges a block's items many times."""
+    """Return a kernel that sorts or exchanges a block's items many times."""
     number = NAMES.index(name)
     pairs = number in (1, 3)
 
@@ -64,7 +64,7 @@ def turns_of(name: str, threads: int, items: int) -> Any:
 
 
 def row(cub: Any, name: str, dtype: str, threads: int, items: int, blocks: int, given: Any) -> tuple[float, float]:
-    """Return the medians of both, in nanoseconds an iteration."""
+    """Return the medians of both, in nanoseconds per iteration."""
     count = blocks * threads * items
     x = cuda.to_device(np.random.default_rng(1).integers(0, 1 << 24, count).astype(dtype))
     mine, theirs = cuda.to_device(np.zeros(count, dtype)), cuda.to_device(np.ones(count, dtype))
@@ -79,7 +79,7 @@ def row(cub: Any, name: str, dtype: str, threads: int, items: int, blocks: int, 
 
 
 def shapes(name: str) -> list[tuple[int, int]]:
-    """Give threads and items; to exchange a single one is nothing."""
+    """Return threads and items per thread; the exchange of a single item does nothing."""
     return [(threads, items) for threads, items in SHAPES if items > 1 or name in KINDS["sorts"]]
 
 

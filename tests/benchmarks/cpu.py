@@ -50,7 +50,7 @@ class Weft:
         self.cuda, self.name = cuda, name
 
     def bind(self, case: Case, work: Work, args: tuple[Any, ...]) -> Callable[[], None]:
-        """A new kernel: its first launch compiles it."""
+        """Bind a new kernel, which its first launch compiles."""
         kernel = case.make(self.cuda) if self.name == "weft" else case.typed_as_numpy(self.cuda)
         configured, synchronize = kernel[work.grid, work.block], self.cuda.synchronize
 
@@ -62,7 +62,7 @@ class Weft:
 
 
 def seen_by_host(array: Any) -> np.ndarray:
-    """The memory of a device array of the CPU's."""
+    """The memory of an array of the CPU device."""
     memory = (ctypes.c_char * array.nbytes).from_address(array.device_pointer)
     return np.frombuffer(memory, array.dtype).reshape(array.shape)
 
@@ -124,7 +124,7 @@ def measure(
 def run_set(
     cuda: ModuleType, cases: list[Case], repeats: int, programs: dict[str, Any], facts: dict[str, Any]
 ) -> dict[str, Any]:
-    """The figures of a set's kernels, printed as they come."""
+    """Return the figures of a set's kernels; prints each one when it is measured."""
     figures = {**facts, "rows": []}
     print(tables.cpu_head())
     for case in cases:
@@ -149,7 +149,7 @@ def failures(figures: dict[str, Any]) -> int:
 
 
 def start(program: Callable[[], Any]) -> Any:
-    """The program, or the reason why there is none."""
+    """The program, or the reason why it is missing."""
     try:
         return program()
     except FileNotFoundError as fault:
@@ -182,7 +182,7 @@ def main() -> int:
     threads = dict.fromkeys(("WEFT_CPU_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"), str(options.threads))
     os.environ |= {"WEFT_DEVICE": "cpu", "WEFT_CACHE": "off", **threads}
     if options.clock == "processor":
-        os.environ["OMP_WAIT_POLICY"] = "passive"  # threads that wait for others compute nothing
+        os.environ["OMP_WAIT_POLICY"] = "passive"  # waiting threads do not spin
     from weft import cuda
 
     gathered = {}

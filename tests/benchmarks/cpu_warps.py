@@ -21,7 +21,7 @@ FULL, BLOCK = 0xFFFFFFFF, 256
 
 
 def make_kernels(cuda: Any) -> dict[str, Any]:
-    """The kernels by their titles, each configured for its grid by the number of elements."""
+    """The kernels by title, each configured for its grid by the number of elements."""
 
     @cuda.jit
     def plain(x, out):  # type: ignore[no-untyped-def]
@@ -77,7 +77,7 @@ def main() -> int:
     os.environ |= {"WEFT_DEVICE": "cpu", "WEFT_CPU_THREADS": str(options.threads), "WEFT_CPU_STRATEGY": "loops"}
     from weft import cuda
 
-    # Few enough different numbers that every order of the sum is exact.
+    # The values are small integers with a sum below 2^24, so that sums in any order are exact.
     values = np.zeros(options.elements, np.float32)
     values[:: max(1, options.elements >> 16)] = np.arange(1, values[:: max(1, options.elements >> 16)].size + 1) % 128
     x, out = cuda.to_device(values), cuda.to_device(np.zeros(1, np.float32))

@@ -1,8 +1,8 @@
-"""Draws figures of benchmarks as one SVG, light or dark as the reader's browser is. Nothing here needs weft.
+"""Draws figures of benchmarks as one SVG, light or dark like the reader's browser. Does not need weft.
 
-Three panels: the host's time of a launch, the bandwidth of copies, the time of kernels over CUDA C++'s. They are in two
-columns, or in one for narrow screens. The picture has a background of its own, so that it can be read on any page, and
-is the same for the same figures. A panel without figures says so.
+Three panels: the host's time of a launch, the bandwidth of copies, the time of kernels relative to CUDA C++. They are
+in two columns, or in one for narrow screens. The picture has its own background, so that it is readable on any page,
+and depends only on the figures. A panel without figures says so.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ COPIES = (
 
 
 class Picture:
-    """The elements of an SVG, in the order in which they were drawn."""
+    """The elements of an SVG, in drawing order."""
 
     def __init__(self, width: int) -> None:
         self.width = width
@@ -124,7 +124,7 @@ Bars = list[tuple[str, list[tuple[str, str, float | None]]]]
 
 
 def bars(picture: Picture, left: float, top: float, column: int, title: str, note: str, groups: Bars) -> float:
-    """Draws a panel of bars; returns where it ends."""
+    """Draws a panel of bars; returns the position of its end."""
     picture.text(left, top, title, size=15)
     picture.text(left, top + 18, note, "soft")
     y = top + 28.0
@@ -160,7 +160,7 @@ def launch_groups(figures: dict[str, Any]) -> Bars:
 
 
 def copy_groups(figures: dict[str, Any]) -> Bars:
-    """GB/s of the largest copy, of each library that was there for one of them."""
+    """GB/s of the largest copy, for each library that was measured with one of them."""
     if not figures:
         return []
     size = figures["sizes"][-1]
@@ -173,14 +173,14 @@ def copy_groups(figures: dict[str, Any]) -> Bars:
     groups = []
     for title, what in COPIES:
         rows = [(library, library, value(what, library)) for library in ("weft", "PyTorch", "CuPy")]
-        # memory.py has no such copy of every library.
+        # memory.py does not measure this copy for every library.
         groups.append((title, [row for row in rows if row[0] == "weft" or row[0] in by_copy.get(what, {})]))
     return groups
 
 
 def kernels(picture: Picture, left: float, top: float, column: int, figures: dict[str, Any]) -> float:
-    """Draws the ratios of kernels on an axis of powers of 2; returns where it ends. In a narrow column, a kernel's name
-    is above its part of the axis."""
+    """Draws the ratios of kernels on a logarithmic axis; returns the position of its end. In a narrow column, a
+    kernel's name is above its part of the axis."""
     picture.text(left, top, "Time of kernels over CUDA C++'s", size=15)
     picture.text(left, top + 18, "less is better; 1 is as fast as C++, compiled by NVRTC", "soft")
     rows = figures.get("rows", [])
@@ -209,7 +209,7 @@ def kernels(picture: Picture, left: float, top: float, column: int, figures: dic
     for row in rows:
         middle = y + height - KERNEL / 2
         picture.text(left, y + 14 if above else middle + 4, row["kernel"])
-        # weft's last, so that it is seen where both are as fast.
+        # weft's bars come last, so that they are visible if both are equally fast.
         for name in ("numba-cuda", "weft"):
             found = tables.ratio(row, name)
             picture.text(columns[name], middle + 4, "–" if found is None else f"{found:.2f}", anchor="end")
@@ -220,7 +220,7 @@ def kernels(picture: Picture, left: float, top: float, column: int, figures: dic
 
 
 def caption(records: dict[str, Any]) -> list[str]:
-    """On what machine and when the panels were measured: one line, or more where they differ."""
+    """The machine and date of the measurements: one line, or several if the panels differ."""
     panels = {"launch": "launches", "memory": "copies", "kernels": "kernels"}
     told: dict[str, list[str]] = {}
     for program, panel in panels.items():

@@ -42,7 +42,7 @@ class Watch:
     """Times the first launch of each kernel for each tuple of types."""
 
     def __init__(self, cuda: Any) -> None:
-        """Nothing was launched."""
+        """Initialize without launches."""
         self.cuda = cuda
         self.times: dict[str, float] = {}
 
@@ -61,10 +61,10 @@ class Watch:
 
 
 class Launches(ast.NodeTransformer):
-    """Has a watch make the launches of a program: calls of what has a configuration."""
+    """Rewrites a program so that a stopwatch makes its launches: calls of configured kernels."""
 
     def __init__(self, package: str) -> None:
-        """Import from this package what the program imports from weft."""
+        """Replace the program's imports from weft by imports from this package."""
         self.package = package
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.ImportFrom:
@@ -73,7 +73,7 @@ class Launches(ast.NodeTransformer):
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
-        # The text of a kernel must not change, because the digest of its code would change.
+        # The source of a kernel must not change, because the digest of its code would change.
         return node if node.decorator_list else self.generic_visit(node)  # type: ignore[return-value]
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
@@ -105,7 +105,7 @@ def library(name: str) -> Any:
 
 
 def run_program(program: str, name: str) -> dict[str, float]:
-    """Milliseconds of each kernel's first launch, in this process, which must be fresh."""
+    """Milliseconds of each kernel's first launch, in this process, which must be new."""
     cuda = library(name)
     watch = Watch(cuda)
     if (example := EXAMPLES / f"{program}.py").exists():
@@ -127,7 +127,7 @@ def run_program(program: str, name: str) -> dict[str, float]:
 
 
 def measure(program: str, mode: str, runs: int) -> dict[str, float] | str:
-    """Medians over fresh processes, or a line about what went wrong."""
+    """Medians over new processes, or a line about the error."""
     name, env, warm = MODES[mode]
     samples = []
     with tempfile.TemporaryDirectory() as kept:
@@ -139,18 +139,18 @@ def measure(program: str, mode: str, runs: int) -> dict[str, float] | str:
             done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
             if done.returncode:
                 return (done.stderr.strip().splitlines() or ["it ended without a word"])[-1][:100].replace("|", "\\|")
-            if run or not warm:  # the first one only fills the cache
+            if run or not warm:  # the first run only fills the cache
                 samples.append(json.loads(done.stdout.strip().splitlines()[-1]))
     return {kernel: statistics.median(sample[kernel] for sample in samples) for kernel in samples[0]}
 
 
 def geometric_mean(values: list[float]) -> float:
-    """The geometric mean; not a number of none."""
+    """The geometric mean; NaN if there are no values."""
     return math.exp(statistics.fmean(map(math.log, values))) if values else math.nan
 
 
 def table(title: str, programs: list[str], modes: list[str], runs: int) -> dict[str, Any]:
-    """Measure programs, print a row for each kernel and the means; gives milliseconds by kernel and mode."""
+    """Measure programs, print a row for each kernel and the means; returns milliseconds by kernel and mode."""
     print(f"\nFirst launches: {title}, ms, median of {runs} fresh processes, the driver's cache off\n")
     print("| kernel | " + " | ".join(modes) + " |\n" + "|---" * (len(modes) + 1) + "|")
     rows: dict[str, dict[str, float]] = {}
@@ -158,7 +158,7 @@ def table(title: str, programs: list[str], modes: list[str], runs: int) -> dict[
     for program in programs:
         found = {mode: measure(program, mode, runs) for mode in modes}
         faults += [f"- {program}, {mode}: {times}" for mode, times in found.items() if isinstance(times, str)]
-        # Types have other names in other libraries: kernels are distinguished by their order.
+        # Libraries name types differently, so kernels are matched by their order.
         lists = {mode: list(times.items()) for mode, times in found.items() if not isinstance(times, str)}
         for index in range(max(map(len, lists.values()), default=0)):
             row = {mode: times[index][1] for mode, times in lists.items() if index < len(times)}

@@ -1,4 +1,4 @@
-"""How long ``import weft`` takes, over a bare interpreter and beside ``import numpy``, in fresh processes."""
+"""Time of ``import weft`` in new processes, relative to a bare interpreter, and compared with ``import numpy``."""
 
 from __future__ import annotations
 

@@ -43,18 +43,18 @@ def implementations(options: argparse.Namespace) -> tuple[str, str]:
 
 
 class MissingError(Exception):
-    """A program or library that is needed is not there."""
+    """A required program or library is missing."""
 
 
 def in_packages(pattern: str) -> list[Path]:
-    """Files of NVIDIA's packages on Python's path, the newest CUDA first."""
+    """Files of NVIDIA's packages on Python's path, with the newest CUDA first."""
     spec = importlib.util.find_spec("nvidia")
     folders = spec.submodule_search_locations if spec else None
     return sorted((path for folder in folders or () for path in Path(folder).glob(pattern)), reverse=True)
 
 
 def tool(name: str) -> str:
-    """The path of ptxas or nvdisasm: the one of PATH, or a package's; ``WEFT_PTXAS`` names a ptxas before these."""
+    """The path of ptxas or nvdisasm: from PATH, or from a package; ``WEFT_PTXAS`` has precedence for ptxas."""
     named = os.environ.get("WEFT_PTXAS") if name == "ptxas" else None
     if found := named or shutil.which(name) or next(map(str, in_packages(f"*/bin/{name}")), None):
         return found
@@ -72,7 +72,7 @@ def nvrtc() -> ctypes.CDLL:
 
 
 def call(command: list[str]) -> str:
-    """What a command prints. Raises ``RuntimeError`` with its complaint where it fails."""
+    """The output of a command. Raises ``RuntimeError`` with its error message if it fails."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{Path(command[0]).name}: {(done.stderr or done.stdout).strip()}")
@@ -92,7 +92,7 @@ def weft_cubin(case: Case, name: str, target: str, path: Path) -> None:
 
 
 def cpp_cubin(code: str, target: str, path: Path) -> None:
-    """NVRTC's machine code, with the options that kernels.py compiles with."""
+    """NVRTC's machine code, with the same options as in kernels.py."""
     library = nvrtc()
     program, size = ctypes.c_void_p(), ctypes.c_size_t()
 
@@ -118,7 +118,7 @@ def cpp_cubin(code: str, target: str, path: Path) -> None:
 
 
 def contained(case: Case, name: str, target: str, restrict: bool, folder: Path) -> dict[str, Counter[str]]:
-    """The counts of one implementation's machine code: of all of it, of its loops, and of each innermost loop."""
+    """The counts of one implementation's machine code: in total, in loops, and in each innermost loop."""
     cubin = folder / "code.cubin"
     if name == "C++":
         cpp_cubin(restricted(case.cpp) if restrict else case.cpp, target, cubin)
@@ -134,7 +134,7 @@ def contained(case: Case, name: str, target: str, restrict: bool, folder: Path) 
 
 
 def launch_once(case: Case, name: str, size: str, restrict: bool) -> None:
-    """What runs under the profiler: one launch of one implementation."""
+    """Launches one implementation once, under the profiler."""
     import cupy
     from suite.backends import Cpp, CppRestrict, Weft, WeftAsNumpy
 
@@ -148,7 +148,7 @@ def launch_once(case: Case, name: str, size: str, restrict: bool) -> None:
 
 
 def counted(which: str, case: Case, name: str, size: str, restrict: bool) -> Counter[str]:
-    """How often warps execute each kind, from the profiler."""
+    """The number of executions by warps of each kind, from the profiler."""
     if not (ncu := shutil.which("ncu")):
         raise MissingError("there is no ncu on PATH: it comes with CUDA and Nsight Compute")
     function = "twin" if name == "C++" else weft_kernel(case, name).py_func.__name__
@@ -158,7 +158,7 @@ def counted(which: str, case: Case, name: str, size: str, restrict: bool) -> Cou
 
 
 def attempt(make: Any) -> Any:
-    """What `make` returns, or one line about why it does not."""
+    """The result of `make`, or one line about its error."""
     try:
         return make()
     except MissingError as reason:
@@ -168,7 +168,7 @@ def attempt(make: Any) -> Any:
 
 
 def gathered(case: Case, options: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """The counts of each implementation by part, or why there are none."""
+    """The counts of each implementation by part, or the reason why there are none."""
     found: dict[str, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory() as folder:
         for name in implementations(options):
@@ -182,7 +182,7 @@ def gathered(case: Case, options: argparse.Namespace) -> dict[str, dict[str, Any
 
 
 def cell(counts: Counter[str] | str, *kinds: str) -> str:
-    """How many there are of these kinds; a dash where nothing is known."""
+    """The number of instructions of these kinds; a dash if it is unknown."""
     return "-" if isinstance(counts, str) else f"{sum(counts[each] for each in kinds) or 0}"
 
 
@@ -214,7 +214,7 @@ def overview(case: Case, found: dict[str, dict[str, Any]], part: str) -> str:
 
 
 def details(case: Case, found: dict[str, dict[str, Any]], parts: tuple[str, ...]) -> str:
-    """A table of every kind that one of the implementations has."""
+    """A table of all kinds that occur in one of the implementations."""
     columns = [(name, part, found[name][part]) for part in parts for name in found]
     kinds = sorted({kind for *_, counts in columns if isinstance(counts, Counter) for kind in counts}, key=sass.rank)
     text = [f"\n### {case.name}\n", tables.head("kind", *(f"{name}, {part}" for name, part, _ in columns))]

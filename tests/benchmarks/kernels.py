@@ -29,12 +29,12 @@ QUEUE_MS = 50.0
 LEAST_LAUNCHES, MOST_LAUNCHES = 20, 5000
 WARM_UPS = 3
 SETS = {"first": FIRST, "second": SECOND}
-# Inputs that fit in the cache are rotated with copies until they have at least this many bytes.
+# Inputs that fit in the cache are rotated among copies of at least this total size in bytes.
 ROTATED_BYTES = 256 << 20
 
 
 def spoil(xp: Any, case: Case, work: Work, args: tuple[Any, ...]) -> None:
-    """Clears what the kernel adds to, restores what it works in, and poisons what it writes."""
+    """Clears the arrays that the kernel adds to, restores those that it works in, and poisons its outputs."""
     for position, values in work.initial.items():
         args[position][...] = values
     for position in set(work.outputs) - work.initial.keys():
@@ -51,7 +51,7 @@ def verdict(case: Case, error: float) -> str:
 
 
 def cpu_check(cases: list[Case]) -> int:
-    """Runs weft's CPU executor on tiny sizes; gives the number of failures."""
+    """Runs weft's CPU executor on tiny sizes; returns the number of failures."""
     os.environ["WEFT_DEVICE"] = "cpu"
     from weft import cuda
 
@@ -83,7 +83,7 @@ class Stopwatch:
         self.start, self.stop = cupy.cuda.Event(), cupy.cuda.Event()
 
     def queue_us(self, launches: list[Any], count: int) -> float:
-        """Microseconds for each of `count` launches, taken in turns from `launches`."""
+        """Microseconds of each of `count` launches, which alternate among `launches`."""
         turns = [launches[i % len(launches)] for i in range(count)]
         stream = self.cupy.cuda.Stream.null
         self.cupy.cuda.Device().synchronize()
@@ -118,7 +118,7 @@ def copy_bandwidth(cupy: Any, stopwatch: Stopwatch) -> float:
 def measure(
     cupy: Any, stopwatch: Stopwatch, case: Case, size: str, repeats: int, bandwidth: float, backends: tuple[Any, ...]
 ) -> dict[str, Any]:
-    """One row: the floor, and each implementation's times and error, or why it failed."""
+    """One row: the lower bound, and each implementation's times and error, or the reason why it failed."""
     work = case.work(size)
     host_args, work_args = work.args, tuple(cupy.asarray(a) if isinstance(a, np.ndarray) else a for a in work.args)
     expected = case.reference(cupy, work_args)
@@ -165,7 +165,7 @@ def measure(
             entry["registers"] = implementation.registers()
         except Exception as fault:
             entry["failure"] = brief(fault)
-    # In turns, so that a change of the clock meets all of them.
+    # Runs alternate, so that a change of the clock affects all of them.
     times: dict[str, list[float]] = {name: [] for name in ready}
     for _ in range(repeats):
         for name, (launches, count) in ready.items():
@@ -176,7 +176,7 @@ def measure(
 
 
 def markdown(row: dict[str, Any], names: tuple[str, ...]) -> str:
-    """One line of the table: C++, weft, numba-cuda, and then the remaining columns."""
+    """One line of the table: C++, weft, numba-cuda, followed by the remaining columns."""
     base = row["C++"].get("median_us")
 
     def time_of(name: str) -> str:

@@ -33,7 +33,8 @@ SOURCES = tempfile.TemporaryDirectory()
 
 
 def kernels(cuda: Any) -> dict[int, Any]:
-    """Kernels that write only if an array were empty, which none is: no compiler can drop their parameters."""
+    """Kernels that write only if an array is empty, which never is the case, so that no compiler can drop
+    parameters."""
 
     @cuda.jit
     def none():
@@ -60,7 +61,7 @@ def kernels(cuda: Any) -> dict[int, Any]:
 
 
 def timed(launch: Callable[[], Any], synchronize: Callable[[], Any]) -> float:
-    """Nanoseconds for one launch: the median over batches."""
+    """Nanoseconds per launch: the median over batches."""
     samples = []
     for batch in range(-3, BATCHES):
         synchronize()
@@ -100,7 +101,7 @@ def with_cupy() -> dict[int, float]:
 
 
 def with_library(cuda: Any, *, configured: bool, array: Callable[[], Any]) -> dict[int, float]:
-    """weft or numba-cuda; `configured` keeps ``kernel[1, 32]`` instead of writing it at each launch."""
+    """weft or numba-cuda; `configured` reuses ``kernel[1, 32]`` instead of configuring it at each launch."""
     times = {}
     for count, kernel in kernels(cuda).items():
         args = tuple(array() for _ in range(count))
@@ -113,7 +114,7 @@ def with_library(cuda: Any, *, configured: bool, array: Callable[[], Any]) -> di
 
 
 def maker(cuda: Any, arrays: str) -> Callable[[], Any]:
-    """What makes an array of the library's own, or of another's."""
+    """A function that creates an array of the library itself, or of another library."""
     if arrays == "cupy":
         import cupy
 
@@ -145,10 +146,10 @@ def prepared() -> dict[int, float]:
 
 
 def of_numbers(cuda: Any) -> Any:
-    """A kernel of one array and this number of scalars, all of which it reads."""
+    """A kernel with one array and this number of scalars, all of which it reads."""
     names = [f"a{number}" for number in range(NUMBERS)]
     source = f"def numbers(out, {', '.join(names)}):\n    if {' + '.join(names)} == 0.5:\n        out[0] = 1\n"
-    # weft reads the text of a kernel, which has to be in a file.
+    # weft reads the source of a kernel, which must be in a file.
     file = Path(SOURCES.name) / "numbers.py"
     file.write_text(source)
     made: dict[str, Any] = {}
@@ -167,7 +168,7 @@ def numbers_of(library: str, kind: Any) -> Callable[[], float]:
 
 
 def in_graphs() -> dict[int, float]:
-    """The share of a launch in a graph of 64."""
+    """The time per launch in a graph of 64 launches."""
     from weft import cuda
 
     times = {}
@@ -185,7 +186,7 @@ def with_numba(*, configured: bool = False, arrays: str = "own") -> dict[int, fl
     from numba import cuda
     from numba.core.errors import NumbaWarning
 
-    warnings.simplefilter("ignore", NumbaWarning)  # the grid of one block
+    warnings.simplefilter("ignore", NumbaWarning)  # for the grid of one block
     return with_library(cuda, configured=configured, array=maker(cuda, arrays))
 
 
@@ -206,7 +207,7 @@ ROWS: dict[str, Callable[[], dict[int, float]]] = {
     "numba-cuda, PyTorch's tensors": lambda: with_numba(arrays="torch.float32"),
 }
 
-# Beside a call from C with as many parameters.
+# Compared with a call from C with the same number of parameters.
 NUMBER_ROWS: dict[str, Callable[[], float]] = {
     "weft, Python's ints": numbers_of("weft", int),
     "weft, Python's floats": numbers_of("weft", float),

@@ -1,6 +1,6 @@
 """Properties of this machine and its libraries, for tables of figures; as a program it prints them as JSON.
 
-A separate process queries them, so that the device is free for the benchmarks. Missing libraries are left out.
+A separate process queries them, so that the device is free for the benchmarks. Missing libraries are omitted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LIBRARIES = {
 
 
 def version(names: tuple[str, ...]) -> str | None:
-    """The version of the first of the distributions that is installed."""
+    """The version of the first distribution that is installed."""
     for name in names:
         try:
             return importlib.metadata.version(name)
@@ -52,7 +52,7 @@ def nvrtc() -> str | None:
 
 
 def facts() -> dict[str, str | int]:
-    """The device of weft's, what drives it, and versions."""
+    """weft's device, its driver, and versions."""
     import weft
     from weft import cuda
 
@@ -70,7 +70,7 @@ def facts() -> dict[str, str | int]:
 
 
 def ask(device: str) -> dict[str, str | int] | None:
-    """The properties, from a separate process; none where weft has no such device (``cuda`` or ``cpu``)."""
+    """The properties, from a separate process; empty if weft has no such device (``cuda`` or ``cpu``)."""
     done = subprocess.run(
         [sys.executable, __file__],
         env=os.environ | {"WEFT_DEVICE": device},
@@ -82,7 +82,7 @@ def ask(device: str) -> dict[str, str | int] | None:
 
 
 def sentence(machine: dict[str, str | int], date: str) -> str:
-    """The properties in one line, without those that are unknown."""
+    """The known properties in one line."""
     words = {"driver": "driver {}", "CPU cores": "{} CPU cores"}
     parts = [words.get(key, "{}" if key == "device" else key + " {}").format(value) for key, value in machine.items()]
     return ", ".join([*parts, date])

@@ -1,7 +1,8 @@
-"""Times allocation, and copies of plain host memory there and back, beside PyTorch and CuPy where they are installed.
+"""Times allocation, and copies of pageable host memory to and from the device, compared with PyTorch and CuPy if these
+are installed.
 
-Host time until the copy is done; of an allocation the time of making an array and dropping it. The floor of a copy on a
-GPU is a copy of page-locked memory through the driver, which is measured in the same run.
+A copy's time is the host's time until it is done; an allocation's time includes the release of the array. The lower
+bound of a copy on a GPU is a copy of page-locked memory through the driver, measured in the same run.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ SIZES = (1, 4 << 10, 64 << 10, 1 << 20, 16 << 20, 256 << 20)
 
 
 def timed(work: Callable[[], Any], synchronize: Callable[[], Any]) -> float:
-    """Microseconds for one call: the median over as many as fit half a second, nine at least."""
+    """Microseconds per call: the median over half a second of calls, at least nine."""
     work()
     synchronize()
     samples: list[float] = []

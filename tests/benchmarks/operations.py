@@ -52,7 +52,7 @@ def function(operation: Operation, start: str, applications: int, cuda: Any) -> 
 
     text = operation.text if "v = " in operation.text else f"v = {operation.text}"
     compute = "\n            ".join(part.strip() for part in text.split(";"))
-    # Over all applications `x` goes through half of its range.
+    # `x` covers half of its range over all applications.
     way = (operation.high - operation.low) / (2.1 * applications)
     number = np.dtype(operation.dtype).type
     names = {
@@ -60,7 +60,7 @@ def function(operation: Operation, start: str, applications: int, cuda: Any) -> 
         "step": number(max(way, 1) if np.issubdtype(number, np.integer) else way),
     }  # fmt: skip
     source = SOURCE.format(start=start, applications=applications, compute=compute)
-    # Where weft looks for the text of a function without a file.
+    # weft finds the source of a function without a file under this name.
     title = f"<{operation.dtype} {operation.text}>"
     linecache.cache[title] = (len(source), None, source.splitlines(keepends=True), title)
     exec(compile(source, title, "exec"), names)
@@ -68,7 +68,7 @@ def function(operation: Operation, start: str, applications: int, cuda: Any) -> 
 
 
 def inputs(operation: Operation, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """The values that a row starts from: `x` in the lower half of its range, `y` beside 1 or, of integers, to 1000."""
+    """The start values of a row: `x` in the lower half of its range; `y` near 1, or for integers up to 1000."""
     rng = np.random.default_rng(1)
     dtype = np.dtype(operation.dtype)
     x = operation.low + rng.random(n) * (operation.high - operation.low) / 2
@@ -81,7 +81,7 @@ def inputs(operation: Operation, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def apart(mine: np.ndarray, theirs: np.ndarray) -> float:
-    """The greatest difference of two results, relative to the second."""
+    """The largest difference of two results, relative to the second."""
     wide = np.complex128 if mine.dtype.kind == "c" else np.longdouble
     a, b = mine.astype(wide), theirs.astype(wide)
     with np.errstate(all="ignore"):
@@ -90,7 +90,7 @@ def apart(mine: np.ndarray, theirs: np.ndarray) -> float:
 
 
 class Gpu:
-    """Both libraries launch on the legacy default stream, on the same arrays, between the same events."""
+    """Launches of both libraries on the legacy default stream, with the same arrays and the same events."""
 
     other = "numba-cuda"
     log2 = 24
@@ -129,7 +129,7 @@ class Gpu:
 
 
 class Cpu:
-    """One thread of both; the arrays are the host's."""
+    """One thread of each; the arrays are host arrays."""
 
     other = "numba"
     log2 = 16
@@ -160,7 +160,7 @@ class Cpu:
 
 
 def measure(device: Any, operation: Operation, given: argparse.Namespace) -> dict[str, Any]:
-    """One row: the medians of alternating runs, and how far the results differ."""
+    """One row: the medians of alternating runs, and the difference of the results."""
     n = 1 << (given.log2 or device.log2)
     row: dict[str, Any] = {
         "operation": operation.text, "dtype": operation.dtype, "low": operation.low, "high": operation.high,
@@ -205,7 +205,7 @@ def markdown(row: dict[str, Any], other: str) -> str:
 
 
 def summary(rows: list[dict[str, Any]]) -> None:
-    """Print the geometric mean of each dtype, and the rows that are slower once more."""
+    """Print the geometric mean of each dtype, and once more the rows in which weft is slower."""
     ratios = defaultdict(list)
     for row in rows:
         if "ratio" in row:

@@ -30,14 +30,14 @@ END = "<!-- end of {0} -->"
 
 
 def kept(folder: Path = FOLDER) -> dict[str, Any]:
-    """The saved data of each program: its date, machine and figures."""
+    """The saved record of each program: its date, machine and figures."""
     return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))}
 
 
 def keep(records: dict[str, Any], folder: Path = FOLDER) -> list[str]:
-    """Keeps the records of programs that the page has tables of; gives their names.
+    """Saves the records of programs that the page has tables of; returns their names.
 
-    Raises ``ValueError`` for what ``run.py --json`` cannot have written, and keeps nothing then.
+    Raises ``ValueError`` for records that ``run.py --json`` cannot have written, and then saves none.
     """
     for program, record in records.items():
         if not isinstance(record, dict) or not {"date", "machine", "figures"} <= record.keys():
@@ -50,7 +50,7 @@ def keep(records: dict[str, Any], folder: Path = FOLDER) -> list[str]:
 
 
 def block(program: str, record: dict[str, Any] | None) -> str:
-    """The text between the marks of a program's table."""
+    """The text between the markers of a program's table."""
     if record is None:
         command = tables.COMMANDS.get(program, f"{program}.py")
         return f"Not measured for this page yet: `python tests/benchmarks/{command}` does it.\n"
@@ -58,7 +58,7 @@ def block(program: str, record: dict[str, Any] | None) -> str:
 
 
 def with_tables(page: str, records: dict[str, Any]) -> str:
-    """The page, its tables made anew. Raises ``ValueError`` where it has not the marks of each program once."""
+    """The page with new tables. Raises ``ValueError`` unless it has the markers of each program exactly once."""
     texts = {program: block(program, records.get(program)) for program in tables.TABLES}
     texts["summary"] = tables.summary(records) + "\n"
     for program, made in texts.items():

@@ -1,11 +1,11 @@
-"""What `reproducible=True` costs: the kernels of both sets with and without it, and `cuda.reduce`, on one device.
+"""The cost of `reproducible=True`: the kernels of both sets with and without it, and `cuda.reduce`, on one device.
 
     python tests/benchmarks/reproducible.py                    # the GPU, or the CPU where WEFT_DEVICE=cpu
     python tests/benchmarks/reproducible.py --only nbody,softmax
 
-Both versions of a kernel work on the same arrays and take turns; each time is the least of all runs. On a GPU events of
-the stream say how long several launches in a row take; on the CPU it is what the process computes, so that others on
-the machine do not count. The table is Markdown's.
+Both versions of a kernel use the same arrays and alternate; each time is the minimum of all runs. On a GPU, events of
+the stream measure several consecutive launches; on the CPU it is the CPU time of the process, which other processes do
+not affect. The table is in Markdown.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MOST_LAUNCHES = 200
 
 
 class Reproducible:
-    """`weft.cuda`, whose `jit` is that with ``reproducible=True``."""
+    """`weft.cuda`, whose `jit` has ``reproducible=True``."""
 
     def __init__(self, cuda: ModuleType) -> None:
         self.cuda = cuda
@@ -45,7 +45,7 @@ class Reproducible:
 
 
 def seconds(cuda: ModuleType, launch: Callable[[], None], count: int) -> float:
-    """How long a launch of several in a row takes."""
+    """The time per launch of several consecutive launches."""
     if cuda.get_current_device().compute_capability and os.environ.get("WEFT_DEVICE") != "cpu":
         begin, end = cuda.event(), cuda.event()
         begin.record()
@@ -62,7 +62,7 @@ def seconds(cuda: ModuleType, launch: Callable[[], None], count: int) -> float:
 
 
 def apart(cuda: ModuleType, launches: list[Callable[[], None]], turns: int) -> list[float]:
-    """The least time of each, in turns."""
+    """The minimum time of each launch; runs alternate."""
     for launch in launches:
         launch()  # compiles
     cuda.synchronize()

@@ -46,13 +46,13 @@ PROGRAMS = {
 
 
 def called(name: str, *options: str) -> str:
-    """The names of programs for --only: a file, optionally followed by the set of kernels."""
+    """The programs for a name of --only: a file, optionally followed by the set of kernels."""
     file = name.removesuffix(".py")
     return f"{file}-{options[options.index('--set') + 1]}" if "--set" in options else file
 
 
 def chosen(device: str, only: str | None) -> list[tuple[str, ...]]:
-    """The programs with their options; those named on the command line need not be on the device's list."""
+    """The programs with their options; programs on the command line need not be on the device's list."""
     if not only:
         return list(PROGRAMS[device])
     every = {called(*program): program for program in (*sum(PROGRAMS.values(), ()), *PROGRAMS[device])}
@@ -87,7 +87,7 @@ def main() -> int:
                     "machine": facts,
                     "figures": json.loads(figures.read_text(encoding="utf-8")),
                 }
-        if options.json:  # after each, so that nothing is lost where a later one does not end
+        if options.json:  # after each one, so that a later failure loses no figures
             options.json.write_text(json.dumps(gathered, indent=1) + "\n", encoding="utf-8")
     if failed:
         print(f"\nfailed: {', '.join(failed)}", file=sys.stderr)

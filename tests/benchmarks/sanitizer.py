@@ -62,7 +62,7 @@ def suite(name: str, size: str) -> dict[str, float]:
 
 
 def elements(name: str) -> dict[str, float]:
-    """Of elements of a dtype, "on stacks" or not: milliseconds of a launch, and bytes."""
+    """For elements of a dtype, "on stacks" or not: milliseconds of a launch, and bytes."""
     import numpy as np
     from weft import cuda
 
@@ -120,7 +120,7 @@ def elements(name: str) -> dict[str, float]:
 
 
 def example(name: str) -> dict[str, float]:
-    """An example: milliseconds of its launches, the least of several runs. The first one compiles."""
+    """An example: milliseconds of its launches, the minimum of several runs. The first one compiles."""
     from weft import cuda
 
     total = 0.0
@@ -135,7 +135,7 @@ def example(name: str) -> dict[str, float]:
         cuda.synchronize()
         total += time.perf_counter() - start
 
-    setattr(configured, "__call__", timed)  # noqa: B010  (a method of a class that Rust has made)
+    setattr(configured, "__call__", timed)  # noqa: B010  (a method of a class that is implemented in Rust)
     totals = []
     for _ in range(3):
         total = 0.0
@@ -145,7 +145,7 @@ def example(name: str) -> dict[str, float]:
 
 
 def measured(name: str, size: str, sanitize: str) -> dict[str, float]:
-    """What a process of its own measures."""
+    """The measurements of one kernel or example, from a separate process."""
     env = os.environ | {"WEFT_SANITIZE": sanitize, "WEFT_DEVICE": "cpu"}
     argv = [sys.executable, __file__, "--one", name, "--sizes", size]
     ran = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)

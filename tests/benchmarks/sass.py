@@ -1,7 +1,6 @@
-"""NVIDIA's machine code as nvdisasm or a profiler prints it: its instructions, the loops they are in, and their kinds.
+"""NVIDIA's machine code as printed by nvdisasm or a profiler: its instructions, their loops, and their kinds.
 
-A kind is what `kind` gives; every instruction has one, and what is not known is "other". Nothing here needs weft or a
-GPU.
+Every instruction has one kind, which `kind` returns; an unknown instruction is "other". Does not need weft or a GPU.
 """
 
 from __future__ import annotations
@@ -78,29 +77,29 @@ class Instruction:
 
 
 def instruction(text: str) -> Instruction | None:
-    """One instruction from its text; none where the text has none."""
+    """Parses one instruction; None if the text has none."""
     found = TEXT.match(text.split(";")[0])
     return Instruction(found["opcode"], found["operands"]) if found else None
 
 
 def uniform(name: str) -> str:
-    """The opcode without the U of the uniform pipe: `UIADD3` is an `IADD3` that is done once for the warp."""
+    """The opcode without the U of the uniform pipe: `UIADD3` is an `IADD3` that runs once per warp."""
     return name[1:] if name.startswith("U") and (name[1:] in KIND_OF or name[1:] in LOADS) else name
 
 
 def is_move(name: str, modifiers: list[str], operands: str) -> bool:
-    """The copies that are written as arithmetic, to use another pipe."""
+    """Whether it is a copy in the form of an arithmetic instruction, to use another pipe."""
     if name == "IMAD":
         return "MOV" in modifiers
-    # The product of nothing: HFMA2 R1, -RZ, RZ, 0, 0 makes a constant.
+    # A product of zeros: HFMA2 R1, -RZ, RZ, 0, 0 loads a constant.
     return name == "HFMA2" and operands.split(", ")[1:3] == ["-RZ", "RZ"]
 
 
 def is_wide(name: str, modifiers: list[str], operands: str) -> bool:
-    """Integer arithmetic on 64 bits, or one half of it.
+    """Whether it is integer arithmetic on 64 bits, or one half of it.
 
     These are products and shifts of 64 bits, instructions with a carry in, and sums with a carry out; the lower half of
-    a comparison cannot be distinguished from one of 32 bits.
+    a comparison cannot be distinguished from a 32-bit comparison.
     """
     if {"WIDE", "X", "EX"} & set(modifiers) or any(modifier in ("64", "S64", "U64") for modifier in modifiers):
         return True
@@ -110,7 +109,7 @@ def is_wide(name: str, modifiers: list[str], operands: str) -> bool:
 
 
 def kind(each: Instruction) -> str:
-    """What an instruction does; for loads and stores with the space and the bytes that one thread moves."""
+    """The kind of an instruction; for loads and stores with the address space and the bytes per thread."""
     full, *modifiers = each.opcode.split(".")
     name = uniform(full)
     for verb, spaces in (("load", LOADS), ("store", STORES)):
@@ -128,7 +127,7 @@ def kind(each: Instruction) -> str:
 
 
 def rank(name: str) -> tuple[int, str, int]:
-    """Sorts kinds for a table: arithmetic, memory by space and width, then the rest."""
+    """The position of a kind in a table: arithmetic, memory by space and width, then the rest."""
     memory = ORDER.index(ATOMIC)
     if name in ORDER:
         place = ORDER.index(name)
@@ -138,9 +137,9 @@ def rank(name: str) -> tuple[int, str, int]:
 
 
 def functions(disassembly: str) -> dict[str, list[Instruction]]:
-    """The instructions of each function of a cubin, from what `nvdisasm -c` prints.
+    """The instructions of each function of a cubin, from the output of `nvdisasm -c`.
 
-    The padding at the end of a function (NOP, and a branch to itself) is left out. A loop is the code that a backward
+    The padding at the end of a function (NOP, and a branch to itself) is omitted. A loop is the code that a backward
     branch encloses.
     """
     found: dict[str, list[Instruction]] = {}
@@ -156,7 +155,7 @@ def functions(disassembly: str) -> dict[str, list[Instruction]]:
 
 
 def function(lines: Iterable[str]) -> list[Instruction]:
-    """The instructions of one function, with the loops that they are in."""
+    """The instructions of one function, with their loops."""
     labels: dict[str, int] = {}
     code: list[Instruction] = []
     for line in lines:
@@ -164,7 +163,7 @@ def function(lines: Iterable[str]) -> list[Instruction]:
             labels[label["label"]] = len(code)
         elif (match := LINE.match(line)) and (each := instruction(match["text"])) and each.opcode != "NOP":
             code.append(each)
-    loops: dict[int, int] = {}  # where each begins: its last branch back
+    loops: dict[int, int] = {}  # the start of each loop: its last backward branch
     idle = set()
     for place, each in enumerate(code):
         target = TARGET.search(each.operands) if each.opcode.split(".")[0] == "BRA" else None
@@ -195,9 +194,9 @@ SOURCE, EXECUTED = "Source", "Instructions Executed"
 
 
 def executed(page: str) -> Counter[str]:
-    """Executed instructions of warps by kind, from what `ncu --page source --csv` prints of one launch.
+    """Executed instructions of warps by kind, from the output of `ncu --page source --csv` for one launch.
 
-    Raises ``ValueError`` where the columns of source and of executed instructions are not there.
+    Raises ``ValueError`` if the columns of source and of executed instructions are missing.
     """
     counts: Counter[str] = Counter()
     source = column = None

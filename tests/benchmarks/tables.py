@@ -1,6 +1,6 @@
-"""The Markdown tables that benchmarks print and docs/benchmarks.md has, made of figures. Nothing here needs weft.
+"""The Markdown tables that benchmarks print and docs/benchmarks.md contains, made from figures. Does not need weft.
 
-A figure that is not there is a cell that says so: the reason in place of the figures, or "not measured".
+A cell for a missing figure says so: with the reason, or "not measured".
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ def line(*cells: str) -> str:
 
 
 def head(*cells: str, texts: int = 1) -> str:
-    """The head of a table whose first `texts` columns are words; the others are numbers, which end at the right."""
+    """The head of a table whose first `texts` columns are text; the others are numbers, aligned at the right."""
     return line(*cells) + "\n|" + "---|" * texts + "---:|" * (len(cells) - texts)
 
 
 def plain(text: str) -> str:
-    """A reason without the escape codes that color it on a terminal, and without a colon that ends it then."""
+    """A reason without the escape codes of terminal colors, and without a final colon."""
     return re.sub(r"\x1b\[[0-9;]*m", "", text).strip().removesuffix(":")
 
 
@@ -110,7 +110,7 @@ def median(row: dict[str, Any], name: str) -> float | None:
 
 
 def ratio(row: dict[str, Any], name: str) -> float | None:
-    """The time of an implementation over CUDA C++'s."""
+    """The time of an implementation relative to CUDA C++."""
     time, base = median(row, name), median(row, "C++")
     return time / base if time and base else None
 
@@ -122,7 +122,8 @@ def geometric_mean(figures: dict[str, Any], name: str, without: tuple[str, ...] 
 
 
 def means(figures: dict[str, Any]) -> str:
-    """The geometric means of the ratios in words: of all kernels, and of weft's in groups where there are such."""
+    """The geometric means of the ratios as a sentence: of all kernels, and for weft of groups of kernels, if there are
+    any."""
     found = {name: geometric_mean(figures, name) for name in IMPLEMENTATIONS[1:]}
     told = " and ".join(f"{mean:.3f} for {name}" for name, mean in found.items() if mean)
     if not told:
@@ -180,13 +181,13 @@ def kernels(figures: dict[str, Any]) -> str:
 
 
 def cpu_ratio(row: dict[str, Any], name: str, other: str) -> float | None:
-    """The speed of a program in that of another: above 1 where it takes less time."""
+    """The speed of a program relative to another: above 1 if it takes less time."""
     time, base = (row.get(each, {}).get("min_ms") for each in (name, other))
     return base / time if time and base else None
 
 
 def cpu_facts(figures: dict[str, Any]) -> str:
-    """What the figures are of, in words."""
+    """The programs and settings of the figures, as a sentence."""
     programs = [f"gcc {figures['C']} {figures['flags']}"] if "C" in figures else []
     programs += [f"numba {figures['numba']}"] if "numba" in figures else []
     of = " of the processor" * (figures["clock"] == "processor")
@@ -219,7 +220,7 @@ def cpu_row(row: dict[str, Any]) -> str:
 
 
 def cpu_means(figures: dict[str, Any]) -> str:
-    """The geometric means of the speeds, and the mean of the first launches, in words."""
+    """The geometric means of the speeds, and the mean of the first launches, as a sentence."""
 
     def mean(name: str, other: str, only: bool | None = None) -> float | None:
         rows = [row for row in figures["rows"] if only is None or row.get("wider") == only]
@@ -249,13 +250,13 @@ def cpu(figures: dict[str, Any]) -> str:
 
 
 def summary_row(what: str, peer: str, ratios: dict[str, float], unit: str, worst: str) -> str:
-    """A set of kernels: the geometric mean of ratios to a peer, and the kernel that is worst."""
+    """A set of kernels: the geometric mean of the ratios to another implementation, and the worst kernel."""
     mean = math.exp(sum(map(math.log, ratios.values())) / len(ratios))
     return line(f"{len(ratios)} {what}", peer, f"{mean:.2f} of {unit}", f"{ratios[worst]:.2f}: {worst}")
 
 
 def summary(records: dict[str, Any]) -> str:
-    """What a reader wants first: the means of all sets beside their peers, and the worst kernel of each."""
+    """The summary table: the means of all sets relative to other implementations, and the worst kernel of each."""
     rows = [head("what", "beside", "weft, geometric mean", "worst", texts=4)]
     for program, name in (("kernels", "first set"), ("kernels-second", "second set")):
         if record := records.get(program):

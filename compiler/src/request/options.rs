@@ -38,7 +38,7 @@ pub struct Options {
     /// A store outside of its array is skipped; host only, and only if the kernel supports it
     /// ([`weft_artifact::Kernel::can_bound_stores`]).
     pub bounded_stores: bool,
-    /// What every launch of the code guarantees. Nothing is assumed about arrays whose number is unknown, such as
+    /// The guarantees of every launch of the code. Nothing is assumed about arrays whose number is unknown, such as
     /// addresses of arrays in memory.
     pub assumptions: Assumptions,
     /// By argument: the last extent of an array, if it is [short](Self::SHORT) in the launch that triggers the

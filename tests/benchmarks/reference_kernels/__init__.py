@@ -1,9 +1,9 @@
-"""The kernels as loops for a processor: in C with OpenMP (``*.c``), and as plain loops for Numba (``*.py``).
+"""The reference kernels for the CPU: in C with OpenMP (``*.c``), and as plain loops for Numba (``*.py``).
 
 A reference kernel has the kernel's arguments in its order. It uses the same algorithm, but is written as CPU code:
-loops over data in memory order instead of threads, separate loops for the border of an image, short rows or blocks
-where a cache holds them, sums of each thread added up at the end. There are no intrinsics and no vectors by hand, but
-``omp simd`` where gcc would not see by itself that it may use vectors.
+loops over data in memory order instead of threads, separate loops for the boundary of an image, short rows or blocks
+that fit a cache, per-thread sums that are added at the end. There are no intrinsics and no hand-written vectors, but
+``omp simd`` where gcc would not vectorize by itself.
 """
 
 from __future__ import annotations
@@ -95,14 +95,14 @@ C_TYPES = {"i4": ctypes.c_int32, "u4": ctypes.c_uint32, "f4": ctypes.c_float, "f
 
 
 def whole(values: np.ndarray) -> str:
-    """The values of uint32 as text of a C array."""
+    """The values of uint32 as the initializer of a C array."""
     return "{" + ", ".join(f"{value}u" for value in values) + "}"
 
 
 class C:
     """The functions of all C files, compiled by gcc into a folder, which outlives them.
 
-    Raises ``FileNotFoundError`` where there is no gcc, and ``ValueError`` where it does not take its flags.
+    Raises ``FileNotFoundError`` if there is no gcc, and ``ValueError`` if it rejects its flags.
     """
 
     def __init__(self, folder: str, flags: tuple[str, ...] = FLAGS) -> None:
@@ -149,7 +149,7 @@ class C:
 class Numba:
     """The functions of the Python files, each compiled at its first call.
 
-    Raises ``ModuleNotFoundError`` where there is no Numba.
+    Raises ``ModuleNotFoundError`` if Numba is not installed.
     """
 
     def __init__(self) -> None:

@@ -21,7 +21,7 @@ void sad(const uint8_t *restrict image, const uint8_t *restrict pattern, int32_t
     }
 }
 
-// One byte of the blur, with each of its places clamped.
+// One byte of the blur, with its coordinates clamped to the image.
 static uint8_t blurred(const uint8_t *image, int x, int y, int c, int height, int width, int channels) {
     int total = 0;
     for (int dy = -2; dy <= 2; ++dy)

@@ -12,7 +12,7 @@ void int_matmul(const int32_t *restrict a, const int32_t *restrict b, int32_t *r
     }
 }
 
-// Not inlined: of two in one function gcc 12 makes vectors of one alone.
+// Not inlined: if two are in one function, gcc 12 vectorizes only one of them.
 static __attribute__((noinline)) float dot(const float *restrict a, const float *restrict b, int n) {
     float total = 0.0f;
 #pragma omp simd reduction(+ : total)

@@ -1,4 +1,4 @@
-// Dynamic programming on int32: cheapest paths by rows, alignment and edit distance, a row of cells after the other.
+// Dynamic programming on int32: cheapest paths by rows, alignment and edit distance row by row.
 #include <stdint.h>
 #include <string.h>
 
@@ -7,12 +7,12 @@ enum { ROWS = 16, STRIP = 2048, LENGTH = 64, LONGEST = 128 };
 static int min(int a, int b) { return a < b ? a : b; }
 static int max(int a, int b) { return a > b ? a : b; }
 
-// Strips of columns with what they need of their neighbors, so that all rows of costs stay in a core's cache.
+// Strips of columns with the required overlap, so that all rows of costs fit a core's cache.
 void pathfinder(const int32_t *restrict wall, const int32_t *restrict start, int32_t *restrict out, int columns) {
 #pragma omp parallel for
     for (int begin = 0; begin < columns; begin += STRIP) {
         const int end = min(begin + STRIP, columns), first = max(begin - ROWS, 0), last = min(end + ROWS, columns);
-        int32_t costs[2][STRIP + 2 * ROWS + 2];  // with a cell at each end that is never the cheapest
+        int32_t costs[2][STRIP + 2 * ROWS + 2];  // with a sentinel at each end that is never the cheapest
         int32_t *old = costs[0], *next = costs[1];
         const int count = last - first;
         memcpy(old + 1, start + first, (size_t)count * sizeof *old);

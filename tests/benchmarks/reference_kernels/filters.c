@@ -9,7 +9,7 @@
 static int min(int a, int b) { return a < b ? a : b; }
 static int max(int a, int b) { return a > b ? a : b; }
 
-// One place of which some taps are outside of the image.
+// One pixel for which some taps are outside of the image.
 static float at_border(const float *image, int y, int x, int height, int width) {
     float total = 0.0f;
     for (int i = max(0, 3 - y); i < min(7, height + 3 - y); ++i)
@@ -45,7 +45,7 @@ void convolution_columns(const float *restrict image, float *restrict out, int h
     }
 }
 
-// Strips of columns: sums of a strip's columns run down together.
+// Strips of columns: the running sums of a strip's columns advance together.
 void box_columns(const float *restrict image, int32_t radius, float *restrict out, int height, int width) {
     const float scale = 1.0f / (float)(2 * radius + 1);
 #pragma omp parallel for

@@ -22,7 +22,7 @@ void spmv_long(const int32_t *restrict starts, const int32_t *restrict columns, 
     }
 }
 
-// Several threads may reach a node; all of them write the same.
+// Several threads may reach a node; all of them write the same value.
 void bfs(const int32_t *restrict starts, const int32_t *restrict neighbors, const int32_t *restrict level,
          int32_t depth, int32_t *restrict out, int32_t *restrict changed, int n) {
 #pragma omp parallel for

@@ -28,7 +28,7 @@ void bfs_masks(const int32_t *restrict starts, const int32_t *restrict edges, bo
     } while (*over);
 }
 
-// Strips of rows: the next value of each is next to that of its neighbor.
+// Strips of rows: values of adjacent rows are adjacent in memory.
 void spmv_ell(const float *restrict values, const int32_t *restrict columns, const float *restrict x,
               float *restrict y, int longest, int n) {
 #pragma omp parallel for

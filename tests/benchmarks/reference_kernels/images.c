@@ -6,7 +6,7 @@
 static int min(int a, int b) { return a < b ? a : b; }
 static int max(int a, int b) { return a > b ? a : b; }
 
-// One place of the convolution, of which some taps are outside of the image.
+// One pixel of the convolution for which some taps are outside of the image.
 static float at_border(const float *image, int x, int y, int height, int width) {
     float total = 0.0f;
     for (int j = max(0, 3 - y); j < min(7, height + 3 - y); ++j)

@@ -20,7 +20,7 @@ static void heat_row(const float *north, const float *here, const float *south, 
     out[last] = cooled(here[last], power[last], north[last], south[last], here[max(last - 1, 0)], here[last]);
 }
 
-// Strips of rows, so that the first step's result is in a core's cache for the second.
+// Strips of rows, so that the first step's result is still in a core's cache for the second.
 void heat(const float *restrict temperature, const float *restrict power, float *restrict out, int height, int width) {
 #pragma omp parallel
     {
@@ -45,7 +45,7 @@ static const int CY[9] = {0, 0, 1, 0, -1, 1, 1, -1, -1};
 static const float SHARE[9] = {4.0f / 9,  1.0f / 9,  1.0f / 9,  1.0f / 9, 1.0f / 9,
                                1.0f / 36, 1.0f / 36, 1.0f / 36, 1.0f / 36};
 
-// One cell: `rows` are those that each direction comes from.
+// One cell; `rows` has the row that each direction comes from.
 static inline __attribute__((always_inline)) void collide(const float *const *rows, int west, int x, int east,
                                                           float omega, float *restrict out, int plane) {
     float g[9], rho = 0.0f, ux = 0.0f, uy = 0.0f;

@@ -1,4 +1,4 @@
-// Matrices: products, a row after the other and in tiles, and a transpose in tiles.
+// Matrices: products, by rows and in tiles, and a transpose in tiles.
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,8 +14,8 @@ void matmul(const float *restrict a, const float *restrict b, float *restrict ou
     }
 }
 
-// Sums of a few rows and columns stay in registers, and the columns of b that they need lie one after the other.
-// The extents are multiples of the tile, as the kernel's are.
+// Sums of a few rows and columns remain in registers, and the required columns of b are contiguous. The extents are
+// multiples of the tile, as in the kernel.
 void matmul_tiled(const float *restrict a, const float *restrict b, float *restrict out, int n) {
 #pragma omp parallel
     {
@@ -36,7 +36,7 @@ void matmul_tiled(const float *restrict a, const float *restrict b, float *restr
     }
 }
 
-// Whole rows are read and written, through a tile that is turned in between.
+// Reads and writes are contiguous rows; the transposition is within a tile.
 void transpose(const float *restrict a, float *restrict out, int n) {
 #pragma omp parallel for collapse(2)
     for (int row = 0; row < n; row += TILE)

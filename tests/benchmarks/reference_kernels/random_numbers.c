@@ -1,4 +1,4 @@
-// Own random numbers: pi after Monte Carlo by a xorshift of 32 bits, and random walks by a linear congruence.
+// Handwritten random numbers: pi by Monte Carlo with a 32-bit xorshift, and random walks with a linear congruence.
 #include <stdint.h>
 
 enum { STRIP = 64 };

@@ -1,4 +1,4 @@
-"""Our own random numbers as loops for Numba: pi by a xorshift of 32 bits, and random walks by a linear congruence."""
+"""Handwritten random numbers as loops for Numba: pi by a 32-bit xorshift, and random walks by a linear congruence."""
 
 import numpy as np
 from second.random_numbers import ONE, SCALE

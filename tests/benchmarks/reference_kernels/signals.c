@@ -5,7 +5,7 @@ enum { POINTS = 256, LOG2 = 8, SIDE = 32, STRIP = 1024 };
 
 void fft(const float *restrict real, const float *restrict imaginary, const float *restrict cosines,
          const float *restrict sines, float *restrict out_real, float *restrict out_imaginary, int rows) {
-    // The factors of a stage of `half` butterflies lie at `half`, one after the other; places with their bits reversed.
+    // The twiddle factors of a stage of `half` butterflies start at `half`; indices with their bits reversed.
     float c[POINTS], s[POINTS];
     uint8_t reversed[POINTS];
     for (int half = 1; half < POINTS; half *= 2)

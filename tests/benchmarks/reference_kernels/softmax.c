@@ -1,4 +1,4 @@
-// Softmax of each row: its largest, the sum of its powers, and their shares.
+// Softmax of each row: its maximum, the sum of the exponentials, and the quotients.
 #include <math.h>
 #include <stddef.h>
 

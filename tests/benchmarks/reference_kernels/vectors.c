@@ -53,7 +53,7 @@ void rays(const float *restrict spheres, int32_t *restrict nearest, int count, i
                 const float radius = spheres[4 * s + 3], apart = cx * cx + cy * cy + cz * cz - radius * radius;
                 for (int i = 0; i < columns; ++i) {
                     float b = dx[i] * cx + dy[i] * cy + dz[i] * cz, disc = b * b - apart;
-                    float t = b - sqrtf(disc);  // a NaN, of a ray that passes by, is no hit
+                    float t = b - sqrtf(disc);  // a NaN, for a ray that misses, is no hit
                     int hit = (t > 1e-3f) & (t < best[i]);
                     best[i] = hit ? t : best[i];
                     found[i] = hit ? s : found[i];

@@ -219,7 +219,7 @@ def inverse_work(size: str) -> Work:
 
 
 def inverse_reference(xp, args):
-    m, part = args[0].astype(xp.float64), 1 << 15  # cuBLAS has bounds for how many it takes at once
+    m, part = args[0].astype(xp.float64), 1 << 15  # cuBLAS limits the number of matrices per call
     return (xp.concatenate([xp.linalg.inv(m[begin : begin + part]) for begin in range(0, len(m), part)]),)
 
 

@@ -9,7 +9,7 @@ ZERO = np.float32(0)
 
 
 def random_csr(seed: int, n: int, longest: int) -> tuple[np.ndarray, np.ndarray]:
-    """Where each of n rows begins, and its columns: 0 to `longest` of them."""
+    """The start of each of n rows, and its columns: from 0 to `longest` of them."""
     numbers = np.random.default_rng(seed)
     starts = np.zeros(n + 1, np.int32)
     np.cumsum(numbers.integers(0, longest + 1, n), out=starts[1:])
@@ -132,7 +132,7 @@ extern "C" __global__ void twin(const int* starts, const int* neighbors, const i
 def bfs_work(size: str) -> Work:
     n = sized(size, 1 << 21, 700, cpu=1 << 20)
     starts, neighbors = random_csr(43, n, 12)
-    # Half of the nodes are not reached yet, an eighth of them are the last level that was.
+    # Half of the nodes have not been reached, and an eighth are in the current level.
     level = np.random.default_rng(44).choice(np.array([-1, -1, -1, -1, 1, 2, 2, 3], np.int32), n)
     return Work(
         grid=(blocks(n, 256),),

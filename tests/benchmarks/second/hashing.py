@@ -21,7 +21,7 @@ CRC_TABLE = crc_of_each_byte()
 
 @dataclass(frozen=True)
 class AnyOrder(Case):
-    """A case whose output has the right elements in an order that depends on the order of the threads."""
+    """A case whose output elements are in an order that depends on the order of the threads."""
 
     def error(self, xp, outputs, expected):
         return super().error(xp, tuple(map(xp.sort, outputs)), tuple(map(xp.sort, expected)))
@@ -62,7 +62,7 @@ extern "C" __global__ void twin(const unsigned int* keys, unsigned int* table, i
 def insert_work(size: str) -> Work:
     n, slots = sized(size, (1 << 21, 1 << 22), (600, 1024), cpu=(1 << 20, 1 << 21))
     keys = np.random.default_rng(95).integers(1, 1 << 31, n, dtype=np.uint32)
-    keys[::10] = keys[1::10][: len(keys[::10])]  # some of them twice
+    keys[::10] = keys[1::10][: len(keys[::10])]  # some keys occur twice
     return Work(
         grid=(blocks(n, 256),),
         block=(256,),

@@ -15,7 +15,7 @@ ONE = np.float32(1)
 
 
 def initializer(values: np.ndarray) -> str:
-    """The values as text of a C++ array, exactly."""
+    """The exact values as the initializer of a C++ array."""
     return "{" + ", ".join(f"{float(value).hex()}f" for value in values.ravel()) + "}"
 
 

@@ -1,4 +1,4 @@
-"""Own random numbers: pi after Monte Carlo by a xorshift of 32 bits, and random walks by a linear congruence."""
+"""Handwritten random numbers: pi by Monte Carlo with a 32-bit xorshift, and random walks by a linear congruence."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ CASES = (
         PI_CPP,
         pi_work,
         pi_reference,
-        # A machine with fused products rounds x * x + y * y once less: a point on the circle moves.
+        # With a fused product, x * x + y * y is rounded once less, which moves points on the circle.
         tolerance=1e-2,
     ),
     Case(

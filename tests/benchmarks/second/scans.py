@@ -67,7 +67,7 @@ def hillis_steele_work(size: str) -> Work:
 
 
 def in_blocks(xp, x, length):
-    """The array in rows of a block's length, padded with zeros."""
+    """The array as rows of a block's length, padded with zeros."""
     padded = xp.zeros(blocks(x.size, length) * length, x.dtype)
     padded[: x.size] = x
     return padded.reshape(-1, length)

@@ -185,7 +185,7 @@ def make_julia_narrow(cuda):
     def julia(step, limit, out):
         column, row = cuda.grid(2)
         if row < out.shape[0] and column < out.shape[1]:
-            # An integer of 32 bits times float32 is float64 in NumPy.
+            # A 32-bit integer times float32 is float64 in NumPy.
             x = -1.5 + np.float32(column) * step
             y = -1.5 + np.float32(row) * step
             count = 0

@@ -1,7 +1,7 @@
 """The three implementations of a case on the GPU: CUDA C++ through CuPy and NVRTC, weft, and numba-cuda.
 
-All of them launch on the legacy default stream and on the same CuPy arrays. Each arrangement of arguments is prepared
-once, so that a timed launch converts nothing.
+All of them launch on the legacy default stream and on the same CuPy arrays. Each list of arguments is prepared once, so
+that a timed launch converts nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Launch = Callable[[], None]
 
 
 def restricted(code: str) -> str:
-    """The code of a C++ kernel with `__restrict__` at each pointer among its parameters."""
+    """The source of a C++ kernel with `__restrict__` at each of its pointer parameters."""
     return re.sub(
         r"(?<=\btwin\()[^)]*",
         lambda found: re.sub(r"\*\s*(?=(?!__restrict__)\w)", "* __restrict__ ", found[0]),
@@ -49,7 +49,7 @@ class Cpp:
 
 
 class CppRestrict(Cpp):
-    """The C++ kernel with pointers that are `__restrict__`; one that is written so already is measured twice."""
+    """The C++ kernel with `__restrict__` pointers; a kernel that has them already is measured twice."""
 
     name = "C++ __restrict__"
 
@@ -70,7 +70,7 @@ class Jitted:
         return lambda: configured(*given)
 
     def share(self, array: Any) -> Any:
-        """The library's own array on CuPy's memory."""
+        """The library's own array in CuPy's memory."""
         shared = self.cuda.as_cuda_array(array)
         address = shared.__cuda_array_interface__["data"][0]
         if address != array.data.ptr:
@@ -92,7 +92,7 @@ class Weft(Jitted):
 
 
 class WeftAsNumpy(Jitted):
-    """The kernel with NumPy's typing, of cases in which Numba's is wider than the C++ kernel's."""
+    """The kernel with NumPy's typing, for cases in which Numba's types are wider than the C++ kernel's."""
 
     name = NUMPY_TYPING
 
@@ -111,7 +111,7 @@ class NumbaCuda(Jitted):
         from numba import cuda
         from numba.core.errors import NumbaWarning
 
-        warnings.simplefilter("ignore", NumbaWarning)  # it warns of the small grids of --sizes tiny
+        warnings.simplefilter("ignore", NumbaWarning)  # for the small grids of --sizes tiny
         super().__init__(cuda, case)
 
 

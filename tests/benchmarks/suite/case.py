@@ -1,7 +1,7 @@
-"""What one benchmark kernel is: a factory for weft and Numba, a CUDA C++ kernel, inputs, and a reference.
+"""A benchmark kernel: a factory for weft and Numba, a CUDA C++ kernel, inputs, and a reference.
 
-A case's ``make`` gets the module ``weft.cuda`` or ``numba.cuda`` and returns the kernel. The C++ kernel runs the same
-algorithm on the same grid; it takes the same arguments in the same order, and then the extents as ints.
+A case's ``make`` is called with the module ``weft.cuda`` or ``numba.cuda`` and returns the kernel. The C++ kernel runs
+the same algorithm on the same grid; it has the same arguments in the same order, followed by the extents as ints.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Work:
-    """One size of a case: how it is launched, on what, and what it must cost at least."""
+    """One size of a case: its launch configuration, its arguments, and lower bounds of its cost."""
 
     grid: tuple[int, ...]
     block: tuple[int, ...]
@@ -76,7 +76,7 @@ class Case:
 
 
 class _NumpyTyping:
-    """`weft.cuda`, whose `jit` is that with ``typing="numpy"``."""
+    """`weft.cuda`, whose `jit` has ``typing="numpy"``."""
 
     def __init__(self, cuda: ModuleType) -> None:
         self.cuda = cuda
@@ -98,7 +98,7 @@ def random_bytes(seed: int, *shape: int) -> np.ndarray:
 
 
 def sized(size: str, full: Any, tiny: Any, cpu: Any = None) -> Any:
-    """What is meant by a size: "cpu" is for a processor of few cores, and is "full" where nothing else is said."""
+    """The value for a size: "cpu" is for a processor with few cores, and defaults to "full"."""
     return {"full": full, "tiny": tiny, "cpu": full if cpu is None else cpu}[size]
 
 

@@ -1,4 +1,5 @@
-"""One line about an exception, for a cell of a table. A fault goes to stderr as a whole; a missing library is none."""
+"""One line about an exception, for a cell of a table. Exceptions are also printed to stderr, except missing
+libraries."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def work(size: str) -> Work:
         outputs=(4, 5, 6),
         extents=(n,),
         n_bytes=28 * n,
-        # The usual count of an interaction; the division and the root count one each.
+        # The usual operation count of an interaction; the division and the root count as one each.
         flops=20.0 * n * n,
     )
 

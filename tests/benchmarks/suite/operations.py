@@ -1,7 +1,7 @@
-"""The small operations that `operations.py` times, by the dtype that they are computed on.
+"""The small operations that `operations.py` times, by dtype.
 
-An operation is an expression of `x` and `y`, which are of the dtype, or statements that give `v`. Each has the range
-that `x` is from and the type that its values are added as.
+An operation is an expression of `x` and `y`, which have the dtype, or statements that assign `v`. Each operation has
+the range of `x` and the type in which its values are summed.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def work(size: str, *, planar: bool) -> Work:
 
 
 def grey(xp, red, green, blue):
-    # In float32 as the kernels: the rounded result may still differ by one where a product is fused with an addition.
+    # In float32 like the kernels: the rounded result may still differ by one if a product and a sum are fused.
     return (xp.floor(RED * red + GREEN * green + BLUE * blue + HALF).astype(xp.float64),)
 
 

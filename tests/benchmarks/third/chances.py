@@ -1,4 +1,4 @@
-"""Loops of a thread of its own: options by Monte-Carlo, cells' membranes by Runge-Kutta, queens, distances of words."""
+"""Independent loops of each thread: options by Monte Carlo, membranes by Runge-Kutta, queens, edit distances."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def options_reference(xp, args):
     for _ in range(paths):
         first = state = (state * 1664525 + 1013904223) & 0xFFFFFFFF
         state = (state * 1664525 + 1013904223) & 0xFFFFFFFF
-        # A float32 has 24 bits of a state; the cosine has no more of its angle.
+        # A float32 holds 24 bits of the state; the cosine does not depend on more bits of its angle.
         u1, u2 = (first.astype(xp.float32) + 1) * SCALE, state.astype(xp.float32) * SCALE
         normal = xp.sqrt(-2 * xp.log(u1.astype(xp.float64))) * xp.cos(2 * math.pi * u2.astype(xp.float64))
         price = start * xp.exp((rate - volatility**2 / 2) * years + volatility * math.sqrt(years) * normal)

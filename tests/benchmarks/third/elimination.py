@@ -104,7 +104,7 @@ def make_lud(cuda):
 
 
 def heavy(seed: int, n: int):
-    """A matrix whose diagonal is so heavy that no pivots are needed."""
+    """A diagonally dominant matrix, which needs no pivots."""
     return random(seed, n, n) + n * np.eye(n, dtype=np.float32)
 
 

@@ -47,7 +47,7 @@ def make_fdtd(cuda):
 
 
 def impulse(steps: int) -> np.ndarray:
-    """What the field has at the edge in each step."""
+    """The field at the edge in each step."""
     return np.arange(steps).astype(np.float32) / np.float32(4)
 
 

@@ -1,5 +1,4 @@
-"""Forms in which a kernel of the third set is written: for the CPU alone, and perhaps as a host function of many
-launches."""
+"""Forms of kernels of the third set: for the CPU only, and optionally as a host function with many launches."""
 
 from __future__ import annotations
 

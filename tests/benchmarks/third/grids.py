@@ -1,4 +1,4 @@
-"""Grids after Rodinia: heat in three dimensions, a thread a column, and both kernels of SRAD by lists of neighbors."""
+"""Grids after Rodinia: heat in three dimensions, one thread per column, and both kernels of SRAD by neighbor lists."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ def cipher_reference(xp, args):
 
 
 def first_bits(root: float, count: int) -> list[int]:
-    """The first 32 bits after the point of that root of each of the first primes, exactly."""
+    """The first 32 bits after the binary point of that root of each of the first primes, exactly."""
     primes, n = [], 2
     while len(primes) < count:
         if all(n % p for p in primes):
