@@ -44,7 +44,7 @@ const CPP: &[&str] = &[
     "src/backend/nvptx/exits.cpp",
     "src/backend/nvptx/passes.cpp",
     "src/backend/nvptx/spins.cpp",
-    "src/backend/nvptx/turns.cpp",
+    "src/backend/nvptx/unrolling.cpp",
 ];
 
 fn main() {
@@ -181,12 +181,12 @@ fn assemble(name: &str, out: &Path) {
 /// libclc's generic NVPTX library; the `nvidiacl` one calls libdevice, so it is of no use.
 fn find_libclc(prefix: &Path) -> PathBuf {
     let file = "nvptx64--.bc";
-    let mut places: Vec<PathBuf> = env::var_os("WEFT_LIBCLC").map(PathBuf::from).into_iter().collect();
-    places.extend(["share/clc", "lib/clc"].map(|dir| prefix.join(dir).join(file)));
-    places.extend(["/usr/lib/clc", "/usr/share/clc"].map(|dir| Path::new(dir).join(file)));
-    let found = places.iter().find(|place| place.exists());
+    let mut candidates: Vec<PathBuf> = env::var_os("WEFT_LIBCLC").map(PathBuf::from).into_iter().collect();
+    candidates.extend(["share/clc", "lib/clc"].map(|dir| prefix.join(dir).join(file)));
+    candidates.extend(["/usr/lib/clc", "/usr/share/clc"].map(|dir| Path::new(dir).join(file)));
+    let found = candidates.iter().find(|path| path.exists());
     found.cloned().unwrap_or_else(|| {
-        panic!("libclc's {file} is not in {places:?} (Debian package libclc-22; WEFT_LIBCLC names the file)")
+        panic!("libclc's {file} is not in {candidates:?}: install libclc-22 or set WEFT_LIBCLC to the file")
     })
 }
 

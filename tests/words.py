@@ -1,9 +1,9 @@
 """The word test: finds words that weft uses where the field has a term of its own.
 
-`python tests/words.py` lists them in file names, public names, pages and messages, and fails if a file that is not in
-`tests/words_pending.txt` has one. `--report` counts them per area and per word, in comments as well, `--files` per
-file, and `--show PATH` prints each of them in one file. `--sample 60 --seed 1` prints random sentences of pages,
-messages and comments, to read without the code around them. `--update` removes the files that are clean from the list.
+`python tests/words.py` lists them in file names, public names, pages and messages, and fails if there is one.
+`--report` counts them per area and per word, in comments as well, `--files` per file, and `--show PATH` prints each of
+them in one file. `--sample 60 --seed 1` prints random sentences of pages, messages and comments, to read without the
+code around them.
 
 A row of `WORDS` is a pattern and the term to write instead; `ALLOWED` has the uses that are plain English or a term of
 the field. Code of `compiler/src/backend/host/` counts in no area.
@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-PENDING = ROOT / "tests" / "words_pending.txt"
 
 # Patterns that are searched for in sentences, and what to write instead.
 WORDS = {
@@ -92,13 +91,13 @@ PARTS = {
 # Names with such a part that are the field's, or another program's.
 ALLOWED_NAMES = {
     "in_place", "read_in_place", "write_in_place", "writing_in_place", "test_read_in_place", "test_write_in_place",
-    "test_write_in_place_variants", "words", "test_words", "words_pending",
+    "test_write_in_place_variants", "words", "test_words",
 }  # fmt: skip
 
 SKIPPED = ("compiler/src/backend/host/", "tests/snapshots/", "tests/numba_compatibility/results", "LICENSE")
 AREAS = ("file names", "public names", "pages", "messages", "comments")
 ENFORCED = AREAS[:-1]
-THIS = ("tests/words.py", "tests/words_pending.txt")
+THIS = "tests/words.py"
 
 SEARCH = re.compile(r"\b(?:" + "|".join(f"(?P<w{i}>{word})" for i, word in enumerate(WORDS)) + r")\b", re.IGNORECASE)
 ALLOW = re.compile(r"(?:\b|(?<=\s))(?:" + "|".join(ALLOWED) + ")", re.IGNORECASE)
@@ -248,7 +247,7 @@ def of_markdown(path, text, area="pages"):
 
 def pieces(path):
     """All paragraphs, comments and strings of a file."""
-    if path in THIS:
+    if path == THIS:
         return
     if path.endswith(".ipynb"):
         for cell in json.loads((ROOT / path).read_text(encoding="utf-8"))["cells"]:
@@ -349,18 +348,9 @@ def search(paths):
             yield from in_text(piece)
 
 
-def pending():
-    """Files that are not rewritten yet: (area, path) pairs."""
-    if not PENDING.is_file():
-        return set()
-    lines = PENDING.read_text(encoding="utf-8").splitlines()
-    return {tuple(line.split(": ", 1)) for line in lines if line and not line.startswith("#")}
-
-
 def faults():
     """What the test rejects, as lines of a report."""
-    left = pending()
-    found = (use for use in search(tracked()) if use.area in ENFORCED and (use.area, use.path) not in left)
+    found = (use for use in search(tracked()) if use.area in ENFORCED)
     return [f"{use.path}:{use.line}: {use.area}: `{use.word}` ({use.instead}): {use.around}" for use in found]
 
 
@@ -394,12 +384,11 @@ def main():
     parser.add_argument("--show", metavar="PATH", help="print the uses in files whose path begins so")
     parser.add_argument("--sample", type=int, metavar="N", help="print N random sentences")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
-    parser.add_argument("--update", action="store_true", help="remove files that are clean from the list")
     args = parser.parse_args()
     if args.sample:
         print_sample(args.sample, args.seed)
         return 0
-    found = list(search(tracked())) if args.report or args.files or args.show or args.update else []
+    found = list(search(tracked())) if args.report or args.files or args.show else []
     if args.report:
         for area in AREAS:
             uses = collections.Counter(use.word for use in found if use.area == area)
@@ -412,10 +401,6 @@ def main():
         for use in found:
             if use.path.startswith(args.show):
                 print(f"{use.path}:{use.line}: {use.area}: `{use.word}` ({use.instead}): {use.around}")
-    if args.update:
-        now = {(use.area, use.path) for use in found if use.area in ENFORCED}
-        left = sorted(pending() & now) if PENDING.is_file() else sorted(now)
-        PENDING.write_text("".join(f"{area}: {path}\n" for area, path in left), encoding="utf-8")
     if found or args.report:
         return 0
     rejected = faults()

@@ -53,7 +53,7 @@ impl Artifact {
 
 /// One compiled kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "independent flags")]
 pub struct Kernel {
     /// The Python function's name.
     pub name: String,

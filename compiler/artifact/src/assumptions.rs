@@ -15,7 +15,7 @@ use crate::{
 
 /// Properties of a launch that the compiled code assumes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "independent flags")]
 pub struct Assumptions {
     /// The extents and strides of arrays, 64-bit integer arguments, and the number of threads along each axis of the
     /// grid fit in `int32`.

@@ -30,7 +30,7 @@ pub struct HostSeen {
     /// Whether it is ordered after other threads' accesses by more than the barriers of its block.
     pub knows: u32,
     /// One bit per parameter: the kernel only reads the array, and its reads are not recorded.
-    pub quiet: u64,
+    pub unrecorded: u64,
     /// The address of [`HostPage::NEAR`] pages.
     pub near: u64,
     /// The block's scratch memory.
@@ -64,7 +64,7 @@ impl HostSeen {
         copies: 0,
         last: 0,
         knows: 0,
-        quiet: 0,
+        unrecorded: 0,
         near: 0,
         scratch: 0,
         scratch_bytes: 0,
@@ -130,7 +130,7 @@ mod tests {
     /// The offsets that `quick.ll` assumes.
     #[test]
     fn fields_lie_where_code_looks() {
-        assert_eq!((offset_of!(HostSeen, knows), offset_of!(HostSeen, quiet)), (40, 48));
+        assert_eq!((offset_of!(HostSeen, knows), offset_of!(HostSeen, unrecorded)), (40, 48));
         assert_eq!((offset_of!(HostSeen, near), offset_of!(HostSeen, scratch_bytes)), (56, 72));
         assert_eq!((offset_of!(HostPage, unwritten), offset_of!(HostPage, write_key)), (32, 48));
         assert_eq!(size_of::<HostPage>(), 64);

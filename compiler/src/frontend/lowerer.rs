@@ -28,7 +28,7 @@ use crate::{
 
 /// The state of the lowering.
 #[derive(Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "independent flags")]
 pub(super) struct Lowerer {
     pub(super) module: Module,
     pub(super) sources: SourceMap,

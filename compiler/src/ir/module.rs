@@ -18,7 +18,7 @@ use crate::source::{SourceMap, Span};
 
 /// A kernel or an exported function, with the device functions that it calls.
 #[derive(Clone, Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "independent flags")]
 pub struct Module {
     /// All functions. A callee comes before its callers, except in call cycles ([`Circles`](super::Circles)).
     pub functions: Arena<Function>,
@@ -139,7 +139,7 @@ pub enum FunctionKind {
 
 /// A variable. Its value is undefined until it is assigned.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "independent flags")]
 pub struct Local {
     /// The Python variable, with a suffix for parts (`x.data`, `x.shape0`, `z.real`); temporaries are `t`. Names may
     /// repeat: the text form adds the handle's number.

@@ -211,7 +211,7 @@ def of(function: Callable[..., object], source: str | None, cached: Text | None)
         A Python function.
     source
         Its source, if the user passed it.
-    kept
+    cached
         The result of `keep` when the function was decorated.
     """
     code = function.__code__

@@ -315,7 +315,7 @@ impl Thread {
 
 /// The ordering effect of an atomic operation.
 #[derive(Clone, Copy, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "independent flags")]
 pub(super) struct Step {
     pub(super) acquires: bool,
     pub(super) releases: bool,

@@ -104,7 +104,7 @@ pub(super) struct Plan {
     pub(super) memory: Arc<[Arc<Bytes>]>,
     pub(super) freed: Arc<BTreeMap<u64, u64>>,
     /// A bit for each parameter: accesses to its array need no state, and it is written.
-    pub(super) quiet: u64,
+    pub(super) unrecorded: u64,
 }
 
 /// The state of a launch, or of the part of a launch that one system thread runs.
@@ -136,8 +136,9 @@ impl Plan {
         let numbers = Numbers::next(u32::try_from(n_blocks).unwrap_or(u32::MAX >> 1));
         let (memory, freed) = (memory::now().into(), Arc::new(memory::freed()));
         let kernel = kernel.to_owned();
-        let mut plan = Self { sites, kernel, shape, arguments: arguments.into(), numbers, memory, freed, quiet: 0 };
-        plan.quiet = plan.find_quiet();
+        let mut plan =
+            Self { sites, kernel, shape, arguments: arguments.into(), numbers, memory, freed, unrecorded: 0 };
+        plan.unrecorded = plan.find_unrecorded();
         plan
     }
 
@@ -147,14 +148,14 @@ impl Plan {
 
     /// The arrays that the kernel only reads, which share no memory with what it may write and lie in none that was freed, and of
     /// which all bytes are written.
-    fn find_quiet(&self) -> u64 {
+    fn find_unrecorded(&self) -> u64 {
         let is_read = |argument: &Argument| self.sites.only_read.contains(&argument.parameter);
         let others: Vec<_> = self.arguments.iter().filter(|argument| !is_read(argument)).collect();
         if !others.iter().all(|argument| argument.is_whole) {
             return 0;
         }
         let ranges: Vec<_> = others.into_iter().map(Argument::range).collect();
-        let is_quiet = |argument: &&Argument| {
+        let is_unrecorded = |argument: &&Argument| {
             let (start, end) = argument.range();
             let is_freed = || self.has(Tools::MEMCHECK) && memory::has(&self.freed, start, end - start);
             let has_unwritten =
@@ -171,7 +172,7 @@ impl Plan {
                 && !is_freed()
                 && !has_unwritten()
         };
-        self.arguments.iter().filter(is_quiet).fold(0, |quiet, argument| quiet | 1 << argument.parameter)
+        self.arguments.iter().filter(is_unrecorded).fold(0, |unrecorded, argument| unrecorded | 1 << argument.parameter)
     }
 }
 
@@ -203,17 +204,17 @@ impl Launch {
     pub(super) fn show_block(&mut self, slot: usize) {
         let asks = self.looks || !self.has(Tools::RACECHECK);
         let (near, first) = (self.shadow.near(asks), self.plan.numbers.blocks.0);
-        let quiet = if self.looks { 0 } else { self.plan.quiet };
+        let unrecorded = if self.looks { 0 } else { self.plan.unrecorded };
         let Some(block) = self.blocks.get_mut(slot) else { return };
         let (scratch, scratch_bytes, number) = (block.start, block.len, block.id);
         let bits = block.scratch.as_ref().and_then(|bytes| bytes.page(scratch)).unwrap_or(0);
         if let Some(seen) = &mut block.seen {
             let (epoch, block) = (block.epoch, number);
-            **seen = HostSeen { block, epoch, first, quiet, near, scratch, scratch_bytes, bits, ..HostSeen::NONE };
+            **seen = HostSeen { block, epoch, first, unrecorded, near, scratch, scratch_bytes, bits, ..HostSeen::NONE };
             return;
         }
         for (at, thread) in block.threads.iter_mut().enumerate() {
-            thread.seen = HostSeen { first, quiet, near, scratch, scratch_bytes, ..thread.seen };
+            thread.seen = HostSeen { first, unrecorded, near, scratch, scratch_bytes, ..thread.seen };
             thread.see(number, at);
         }
     }

@@ -345,21 +345,21 @@ fn arrays_that_are_only_read_are_quiet() {
         strides: strides.to_vec(),
         ..Argument::default()
     };
-    let quiet = |arguments: Vec<Argument>| {
+    let unrecorded = |arguments: Vec<Argument>| {
         let sites = Sites { tools: Tools::ALL, only_read: vec![0], ..Sites::default() };
-        Launch::new(Arc::new(sites), "kernel", Shape::default(), arguments).plan.quiet
+        Launch::new(Arc::new(sites), "kernel", Shape::default(), arguments).plan.unrecorded
     };
-    assert_eq!(quiet(vec![argument(0, GLOBAL, &[4])]), 1);
+    assert_eq!(unrecorded(vec![argument(0, GLOBAL, &[4])]), 1);
     // The other one begins where it ends.
-    assert_eq!(quiet(vec![argument(0, GLOBAL, &[4]), argument(1, GLOBAL + 32, &[4])]), 1);
-    assert_eq!(quiet(vec![argument(0, GLOBAL, &[4]), argument(1, GLOBAL + 28, &[4])]), 0);
-    assert_eq!(quiet(vec![argument(0, GLOBAL, &[64, 4]), argument(1, GLOBAL + 400, &[4])]), 0);
+    assert_eq!(unrecorded(vec![argument(0, GLOBAL, &[4]), argument(1, GLOBAL + 32, &[4])]), 1);
+    assert_eq!(unrecorded(vec![argument(0, GLOBAL, &[4]), argument(1, GLOBAL + 28, &[4])]), 0);
+    assert_eq!(unrecorded(vec![argument(0, GLOBAL, &[64, 4]), argument(1, GLOBAL + 400, &[4])]), 0);
     // It goes backwards.
-    assert_eq!(quiet(vec![argument(0, GLOBAL, &[4]), argument(1, GLOBAL + 56, &[-4])]), 0);
-    assert_eq!(quiet(vec![argument(0, GLOBAL, &[4]), argument(1, GLOBAL + 60, &[-4])]), 1);
+    assert_eq!(unrecorded(vec![argument(0, GLOBAL, &[4]), argument(1, GLOBAL + 56, &[-4])]), 0);
+    assert_eq!(unrecorded(vec![argument(0, GLOBAL, &[4]), argument(1, GLOBAL + 60, &[-4])]), 1);
     // How far another one goes is not known.
     let unknown = Argument { is_whole: false, ..argument(1, GLOBAL + 4096, &[4]) };
-    assert_eq!(quiet(vec![argument(0, GLOBAL, &[4]), unknown]), 0);
+    assert_eq!(unrecorded(vec![argument(0, GLOBAL, &[4]), unknown]), 0);
 }
 
 #[test]

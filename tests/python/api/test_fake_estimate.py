@@ -107,7 +107,7 @@ def test_a_warm_cache_reads_the_estimate_and_the_variant(run, tmp_path):
     # In whatever order launches come.
     Made(run, tmp_path, PROGRAM, "add[SMALL](x, y)\n", **cached)
     warm = Made(run, tmp_path, PROGRAM, "add[SMALL](x, y)\nadd[LARGE](x, y)\n", **cached)
-    assert warm.shown == ["the estimate alone, cached", "as it is, cached", VARIANT + ", cached"]
+    assert warm.shown == ["the estimate alone, cached", "unspecialized, cached", VARIANT + ", cached"]
     assert not any(warm.by_llvm)
     assert len(list((tmp_path / "cache").glob("?/*"))) == 3
 
@@ -211,6 +211,6 @@ def test_threads_compile_it_together(run, tmp_path):
     """
     made = Made(run, tmp_path, PROGRAM, code.replace("\n    ", "\n"))
     assert made.launches == 45
-    assert {shown.removesuffix(", cached") for shown in made.shown} == {"the estimate alone", VARIANT, "as it is"}
+    assert {shown.removesuffix(", cached") for shown in made.shown} == {"the estimate alone", VARIANT, "unspecialized"}
     # If several threads request the same code at a time, LLVM compiles it once.
     assert sum(made.by_llvm) == 2

@@ -75,7 +75,7 @@ impl<'ctx> Seen<'ctx> {
             (long.into(), offset_of!(HostSeen, chain), self.read),
             (long.into(), offset_of!(HostSeen, chain_too), self.write),
             (int.into(), offset_of!(HostSeen, lane), self.lane),
-            (long.into(), offset_of!(HostSeen, quiet), self.quiet),
+            (long.into(), offset_of!(HostSeen, unrecorded), self.quiet),
         ];
         for (ty, offset, to) in fields {
             let from = known_offset(emitter, self.memory, offset as u64)?;
@@ -118,7 +118,7 @@ impl<'ctx> Seen<'ctx> {
     /// The parameters of whose arrays nothing is to be remembered, before a thread of the block has begun.
     pub(super) fn quiet(&self, emitter: &FunctionEmitter<'_, 'ctx>) -> Result<IntValue<'ctx>> {
         let long = emitter.cx.types.context.i64_type();
-        let place = known_offset(emitter, self.memory, offset_of!(HostSeen, quiet) as u64)?;
+        let place = known_offset(emitter, self.memory, offset_of!(HostSeen, unrecorded) as u64)?;
         Ok(emitter.builder.build_load(long, place, "quiet")?.into_int_value())
     }
 

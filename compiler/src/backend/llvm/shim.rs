@@ -45,7 +45,7 @@ unsafe extern "C" {
     fn weft_narrow_sums(module: LLVMModuleRef);
     fn weft_keep_quotients(module: LLVMModuleRef);
     fn weft_size(module: LLVMModuleRef, instructions: *mut u64) -> u64;
-    fn weft_turn_by_turn(module: LLVMModuleRef);
+    fn weft_disable_unrolling(module: LLVMModuleRef);
     fn weft_look_before_spinning(module: LLVMModuleRef);
     fn weft_keep_in_branches(module: LLVMModuleRef);
     fn weft_cpu_features(name: *const c_char) -> *mut c_char;
@@ -175,9 +175,9 @@ pub(crate) fn of_program(back: InstructionValue<'_>) {
 }
 
 /// Prevents ptxas from unrolling loops whose counters it miscompiles.
-pub(crate) fn turn_by_turn(module: &Module<'_>) {
+pub(crate) fn disable_unrolling(module: &Module<'_>) {
     // SAFETY: the module is alive, and no other code uses it or its context.
-    unsafe { weft_turn_by_turn(module.as_mut_ptr()) };
+    unsafe { weft_disable_unrolling(module.as_mut_ptr()) };
 }
 
 /// Prevents ptxas from computing a wrong trip count for a loop that begins with an atomic operation which it expands to

@@ -113,7 +113,7 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, chosen: Chos
                     keep(cx);
                 }
                 unread::remove(cx.module);
-                shim::turn_by_turn(cx.module);
+                shim::disable_unrolling(cx.module);
                 shim::look_before_spinning(cx.module);
                 absolute::rewrite(cx.types.context, cx.module)?;
                 packed::split(cx.types.context, cx.module)?;

@@ -228,7 +228,7 @@ class Context:
         Parameters
         ----------
         owner
-            The owner of the memory, which is kept alive.
+            The owner of the memory, which the pinned object keeps alive.
         pointer
             The address: an integer, or a ``ctypes`` pointer.
         size

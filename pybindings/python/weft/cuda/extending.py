@@ -433,14 +433,14 @@ class Refused:
         self._refuse()
 
     def __getattr__(self, name: str) -> Any:
-        """Refuse; what asks any object for names of Python's own hears that there are none."""
+        """Refuse; a special name raises `AttributeError`, as Python's own lookups require."""
         if name.startswith("__"):
             raise AttributeError(name)
         self._refuse()
 
 
 def __getattr__(name: str) -> Any:
-    """Return the stand-in for a name that Numba has here and weft does not."""
+    """Return the substitute for a name that Numba has here and weft does not."""
     if name in _HELP:
         return Refused(f"extending.{name}", _HELP[name])
     from weft._missing import missing

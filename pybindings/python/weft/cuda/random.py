@@ -127,7 +127,7 @@ def init_xoroshiro128p_states(states: DeviceNDArray, seed: float, subsequence_st
 
 
 def _seed_word(seed: Any) -> int:
-    """Make a word of a seed. Programs pass ``time.time()``, of which Numba takes the whole seconds."""
+    """Convert a seed to 64 bits. Programs pass ``time.time()``, of which Numba takes the whole seconds."""
     import math
     import operator
 

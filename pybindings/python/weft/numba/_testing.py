@@ -20,7 +20,7 @@ class CUDATestCase(unittest.TestCase):
     """A test of kernels: no warnings of performance, and afterwards the device has done what it was given."""
 
     def setUp(self) -> None:
-        """Turn the warnings off."""
+        """Disable the warnings."""
         super().setUp()
         config = importlib.import_module("numba.cuda.config")
         for name in ("CUDA_LOW_OCCUPANCY_WARNINGS", "CUDA_WARN_ON_IMPLICIT_COPY"):

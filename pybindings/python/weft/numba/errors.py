@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class _Error(Exception):
-    """What `NumbaError` has as its base until `join`: a base can only give way to one whose objects look alike."""
+    """The base of `NumbaError` until `join`: Python only replaces a base by one with the same object layout."""
 
 
 class _Warning(Warning):

@@ -295,8 +295,8 @@ impl Overload {
         let compiled = answers::code(py, &self.definition, &self.args, &target, &self.jit, Keep::default())?;
         let of = (&compiled, &self.kernel, self.args.as_slice());
         let code = Code::load(None, py, &*self.executor, of, &self.jit, &self.links)?;
-        let kept = if compiled.was_cached { ", cached" } else { "" };
-        timing.print(py, || format!("{}, as it is{kept}", self.shown()))?;
+        let cached = if compiled.was_cached { ", cached" } else { "" };
+        timing.print(py, || format!("{}, unspecialized{cached}", self.shown()))?;
         // If another thread has loaded it first, that code is used.
         Ok(self.code.get_or_init(|| code))
     }

@@ -188,7 +188,7 @@ def _members(code: types.CodeType, names: dict[str, Any]) -> Iterator[tuple[str,
 
 
 def _functions(function: Callable[..., Any]) -> list[types.FunctionType]:
-    """Give a function and those that it calls, as far as names and captured values tell."""
+    """Return a function and the functions that its names and captured values refer to, recursively."""
     found: dict[int, types.FunctionType] = {}
     left: list[Any] = [function]
     while left:

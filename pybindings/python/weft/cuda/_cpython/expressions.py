@@ -1,9 +1,9 @@
 """The types that the compiler finds for the expressions of a kernel, for kernels that CPython runs.
 
-Where values of several types meet, compiled code has one type for all of them: a variable after an `if`, both sides
-of `a if c else b`, what a function returns. What CPython has there is converted to it. Where a function is called
-with several types, the conversions are those of the call; where an expression has several types, in a loop over a
-tuple, values stay as they are.
+Where values of several types merge, compiled code has one common type: a variable after an `if`, both sides of
+`a if c else b`, the value that a function returns. CPython's value is converted to that type. A function that is called
+with several types has conversions for each call. An expression that has several types, in a loop over a tuple, has no
+conversion.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Function:
 
     @property
     def key(self) -> Any:
-        """What two of which have in common that convert alike."""
+        """A key: two objects with equal keys have the same conversions."""
         found = {place: self._kind(place) for place in self._types}
         rows = tuple((place, str(kind[0]), kind[1]) for place, kind in found.items() if kind is not None)
         several = [place for place, kind in found.items() if kind is None]
@@ -126,7 +126,7 @@ class Function:
         return convert
 
     def conversion(self, node: ast.expr) -> Callable[[Any], Any] | None:
-        """Give what converts the value of an expression; None for what stays."""
+        """Return the function that converts the value of an expression; None if it needs no conversion."""
         if not self._numpy and not isinstance(node, _MEETINGS):
             return None
         kind = self._kind((node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0))
@@ -162,7 +162,7 @@ def _text(arg: Any) -> str | None:
 
 
 def _fit(args: tuple[Any, ...], types: list[str | None]) -> bool:
-    """Say whether arguments have the types of an instance, as far as they tell."""
+    """Return whether arguments can have the types of an instance."""
     for arg, kind in zip(args, types, strict=False):
         text = _text(arg)
         if kind is None or arg is None:
@@ -178,7 +178,7 @@ def _fit(args: tuple[Any, ...], types: list[str | None]) -> bool:
 
 
 def converter(kind: _weft.Type, weak: bool, *, numpy: bool) -> Callable[[Any], Any] | None:
-    """Give what converts values to a type; None for one whose values stay as they are."""
+    """Return the function that converts values to a type; None if they need no conversion."""
     key = (str(kind), weak, numpy)
     if key not in _CONVERTERS:
         _CONVERTERS[key] = _converter(kind, weak, numpy=numpy)

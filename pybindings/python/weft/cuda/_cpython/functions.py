@@ -84,7 +84,7 @@ def _range(numpy: bool) -> Callable[..., Any]:
 
 
 class _Int:
-    """`int`: integers stay what they are, all else is an `int64`."""
+    """`int`: returns integers unchanged and converts all other values to `int64`."""
 
     def __new__(cls, value: Any = 0) -> Any:
         name = type_name(value)
@@ -92,7 +92,7 @@ class _Int:
 
 
 class _Float:
-    """`float`: a `float64`, but of floats, which stay what they are."""
+    """`float`: returns floats unchanged and converts all other values to `float64`."""
 
     def __new__(cls, value: Any = 0.0) -> Any:
         return value if isinstance(value, (np.float32, np.float16)) else SCALARS["float64"](value)
@@ -154,7 +154,7 @@ def _isinstance(value: Any, classes: Any) -> bool:
 
 
 def _beyond(name: str, value: Any, found: Any) -> bool:
-    """Say whether a number takes the place of the extreme one: it is beyond, or that is no number."""
+    """Return whether a number replaces the current extreme: it is beyond it, or the extreme is NaN."""
     if value != value:
         return False
     if found != found:

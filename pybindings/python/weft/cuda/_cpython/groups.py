@@ -1,6 +1,6 @@
 """Cooperative groups and collectives, for kernels that CPython runs: `cuda.cg` and `cuda.coop`.
 
-The threads of a group bring their values to one meeting, where one of them computes what each gets.
+A collective operation synchronizes the threads of a group; one thread computes the result of each.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _vector(index: tuple[int, int, int]) -> Vector:
 
 
 class Group:
-    """What all groups have: `members` are the ranks by which a meeting knows its threads, in order."""
+    """The base of all groups: `members` are the ranks of its threads, in order."""
 
     scope = "block"
     mask: int | None = None
@@ -170,7 +170,7 @@ class _Lanes(Group):
         return self._shuffle("shfl_up", value, lambda own, _count: own - int(delta))
 
     def shfl_down(self, value: Any, delta: Any) -> Any:
-        """Give the value of a thread behind this one."""
+        """Return the value of the thread `delta` ranks after this one."""
         return self._shuffle("shfl_down", value, lambda own, _count: own + int(delta))
 
     def shfl_xor(self, value: Any, lane_mask: Any) -> Any:

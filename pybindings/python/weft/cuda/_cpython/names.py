@@ -212,7 +212,7 @@ class SharedNames:
 
     @staticmethod
     def array(shape: Any = None, dtype: Any = None, alignment: int | None = None) -> Any:
-        """Give the block's array at this place of the kernel."""
+        """Return the block's array for this call in the kernel."""
         del alignment
         block = threads.current().block
         if shape in (0, (0,)):

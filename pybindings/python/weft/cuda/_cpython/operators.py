@@ -1,7 +1,8 @@
 """The results of operators in kernels that CPython runs, by Numba's rules and by NumPy's (`typing="numpy"`).
 
 Sums, products and quotients of floats round once, by Python's `float64`, which has more than twice the digits of the
-smaller types. What is not one operation of IEEE 754 (powers, complex products) compiled code computes (`native`).
+smaller types. Compiled code (`native`) computes operations that IEEE 754 does not define, like powers and complex
+products.
 """
 
 from __future__ import annotations
@@ -303,7 +304,7 @@ def _class(value: Any) -> Any:
 
 
 def _member(value: Any) -> Any:
-    """Give what tells a member of an enum: its class is told by its names, as a type is."""
+    """Return what identifies a member of an enum: its class's module, name and members, and its own name."""
     cls = type(value)
     if not isinstance(value, enum.Enum):
         return value

@@ -1,9 +1,8 @@
 """Code of kernels in which operators mean what they mean in kernels, for kernels that CPython runs.
 
-The text of a function is compiled again with calls of `operators` in the place of the operators whose Python means
-something else, and with conversions where values of several types meet. Lines and columns, names and variables are
-those of the text, so that debuggers see the program; the functions that are called are constants of the code, which
-no name shows.
+The source of a function is compiled again. Calls of `operators` replace the operators whose meaning differs in Python,
+and values of several types are converted where they merge. Lines and columns, names and variables are those of the
+source, so that debuggers show the program. The called functions are constants of the code and need no names.
 """
 
 from __future__ import annotations
@@ -381,7 +380,7 @@ def _found(code: types.CodeType, name: str, first: int) -> types.CodeType | None
 
 
 def _with_objects(code: types.CodeType, objects: list[Any], names: tuple[str, str]) -> types.CodeType:
-    """Put the objects in the place of the constants for them, and the function's name before those of inner ones."""
+    """Replace the constants that name objects by the objects, and prefix inner functions with the function's name."""
 
     def put(constant: Any) -> Any:
         if isinstance(constant, types.CodeType):

@@ -269,14 +269,14 @@ def _keep(name: str, base: type, methods: dict[str, Any]) -> None:
 
 
 class _Boolean:
-    """What a cast to a truth is; the truth itself is Python's."""
+    """`boolean` as a cast: its result is Python's `bool`."""
 
     def __new__(cls, value: Any = False) -> Any:
         return bool(item(value))
 
 
 def scalar(value: Any) -> Any:
-    """Give what NumPy gave as a kernel has it; what is no scalar of a number's stays as it is."""
+    """Convert NumPy's scalar to that of a kernel; return any other value unchanged."""
     convert = _OF_NUMPY.get(value.__class__)
     if convert is not None:
         return convert(value)

@@ -72,7 +72,7 @@ class Launch:
         self.scheduler: Scheduler | None = None
 
     def blocks(self) -> Iterator[Block]:
-        """Make the blocks, each when its turn comes."""
+        """Make the blocks lazily, in order."""
         for index in _positions(self.grid_dim):
             block = Block(index, self.shared_bytes)
             block.threads = [Thread(each, block, self) for each in _positions(self.block_dim)]
@@ -156,7 +156,7 @@ def run_together(
 
 
 class Scheduler:
-    """Who of the threads runs. All of it is done by the thread that has the baton."""
+    """Decides which thread runs. Only the running thread calls it."""
 
     def __init__(
         self,
@@ -236,7 +236,7 @@ class Scheduler:
         thread.block.alive -= 1
         self.alive -= 1
         self.ready.pop(thread, None)
-        self._settle(thread)
+        self._resume_complete(thread)
         try:
             if not thread.block.alive:
                 self._take_up()
@@ -303,7 +303,7 @@ class Scheduler:
             self._receive(thread)
 
     def meet(self, thread: Thread, collective: Collective) -> Any:
-        """Wait until the threads that a meeting needs are there; give what the thread gets of it."""
+        """Wait until all threads of a collective operation have arrived; return this thread's result."""
         if self.error is not None:
             raise Stopped
         thread.waiting = collective
@@ -312,7 +312,7 @@ class Scheduler:
             thread.block.arrived += 1
         elif collective.scope == "grid":
             self.arrived += 1
-        self._settle(thread)
+        self._resume_complete(thread)
         following = self._next()
         if following is not None and following is not thread:
             self._give(following)
@@ -329,8 +329,8 @@ class Scheduler:
 
     # ---- who goes on ----
 
-    def _settle(self, thread: Thread) -> None:
-        """Let those go on whose meeting is complete, now that a thread has come to one or has ended."""
+    def _resume_complete(self, thread: Thread) -> None:
+        """Resume the threads whose collective operation is complete, after a thread has arrived or ended."""
         block = thread.block
         first = thread.rank // WARP * WARP
         for group in warp_groups(block.threads[first : first + WARP]):
@@ -348,7 +348,7 @@ class Scheduler:
             self.ready[thread] = None
 
     def _next(self) -> Thread | None:
-        """Give the thread whose turn it is; None if all have ended."""
+        """Return the next thread to run; None if all have ended."""
         if not self.ready and self.alive:
             alive = [thread for thread in self.threads if not thread.ended]
             for group in stranded(alive):
@@ -358,7 +358,7 @@ class Scheduler:
         return next(iter(self.ready), None)
 
     def _take_up(self) -> None:
-        """Take up a further block in the place of one that has ended."""
+        """Start a further block after one has ended."""
         for block in itertools.islice(self.later, 1):
             self.threads = [thread for thread in self.threads if not thread.ended] + block.threads
             self.alive += block.alive

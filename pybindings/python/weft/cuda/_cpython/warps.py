@@ -70,9 +70,9 @@ def hand_out(group: list[Thread]) -> list[Thread]:
 
 
 def stranded(alive: list[Thread]) -> Iterable[list[Thread]]:
-    """Let lanes go on without those that do not come, where nobody else can: they are at one place in each group.
+    """Resume lanes without those that do not arrive, when no other thread can run: one group per call in the source.
 
-    Those that ask who is here come first, since they wait for nobody.
+    Lanes that query the active mask come first, because they wait for no other lane.
     """
     lanes = [thread for thread in alive if thread.waiting is not None and thread.waiting.scope == "warp"]
     asking = [thread for thread in lanes if thread.waiting is not None and thread.waiting.mask is None] or lanes

@@ -35,8 +35,8 @@ def word_of(*arrays: DeviceNDArray) -> int:
     return every
 
 
-def as_words(array: DeviceNDArray, word: int) -> DeviceNDArray:
-    """Give an array's memory as words: one more axis, the last, where an element has several."""
+def as_unsigned(array: DeviceNDArray, word: int) -> DeviceNDArray:
+    """View an array as unsigned integers of `word` bytes; a last axis is added if an element has several."""
     shape, strides = array.shape, array.strides
     if array.itemsize != word:
         shape, strides = (*shape, array.itemsize // word), (*strides, word)
@@ -101,7 +101,7 @@ def move(array: DeviceNDArray, to: DeviceNDArray, stream: Any) -> None:
         _weft.copy_on_device(to, array, stream)
         return
     word = word_of(array, to)
-    _run(as_words(spread(array, to.shape), word), as_words(to, word), stream)
+    _run(as_unsigned(spread(array, to.shape), word), as_unsigned(to, word), stream)
 
 
 def _run(array: Any, to: DeviceNDArray, stream: Any) -> None:
@@ -165,16 +165,16 @@ def warn_of_parts(source: np.dtype[Any], to: np.dtype[Any]) -> None:
 
 
 def fill(to: DeviceNDArray, element: np.ndarray[Any, Any], stream: Any) -> None:
-    """Write one element, an array of the dtype without axes, into all places of an array."""
+    """Write one element, an array of the dtype without axes, into all elements of an array."""
     if to.size <= 1:
         write(to, element.reshape(to.shape) if to.size else element, stream)
         return
     word = word_of(to)
     bits = np.ascontiguousarray(element).reshape(1).view(f"u{word}")
     if bits.size == 1:
-        _run(bits[0], as_words(to, word), stream)
+        _run(bits[0], as_unsigned(to, word), stream)
     else:
-        words = as_words(to, word)
+        words = as_unsigned(to, word)
         _run(spread(to_device(bits, stream), words.shape), words, stream)
 
 

@@ -218,7 +218,7 @@ class Selection:
         last, (of_last, *tails) = placing.joined(inner, inner_steps, *tails)
         middle_extents = self.shape[before : before + own]
         extents, merged = placing.joined(middle_extents, *middles) if middles else ([], [])
-        assert len(extents) <= 1, "what is read lies in one piece, and what is written is made so"
+        assert len(extents) <= 1, "the source is contiguous, and the target is made contiguous"
         middle = [each or [0] for each in merged] or [[0] for _ in more]
         result = [[*a, *b, *c] for a, b, c in zip(heads, middle, tails, strict=True)]
         return [*first, self._count, *last], [*of_first, 0, *of_last], result, len(first)
@@ -238,7 +238,7 @@ class Selection:
         out = device_array(self.shape, target.dtype, stream=stream)
         if not out.size:
             return out
-        words = copies.as_words(out, self._word)
+        words = copies.as_unsigned(out, self._word)
         extents, steps, (own,), where = self._axes([list(words.strides)])
         if len(extents) == 1:
             kernel = configured(index_kernels.take_line(), -(-self._count // BLOCK), BLOCK, stream)
@@ -277,7 +277,7 @@ class Selection:
         own = len(self.shape) - len(self._parts.shape)
         if own > 1:
             given = self._with_one_axis(given, own)
-        words = copies.as_words(given, self._word)
+        words = copies.as_unsigned(given, self._word)
         shape = self.shape if target.itemsize == self._word else (*self.shape, target.itemsize // self._word)
         extents, steps, (mine,), where = self._axes([placing.strides_of(words, shape)])
         axes = tuple(axis for axis, step in enumerate(mine) if step)
@@ -292,7 +292,7 @@ class Selection:
         self._launch(index_kernels.put(where, axes), extents, steps, values)
 
     def _with_one_axis(self, given: DeviceNDArray, own: int) -> DeviceNDArray:
-        """Give values whose axes of the indices are one step apart, or none: what kernels take."""
+        """Return values with one axis, or none, for the axes of the indices, as kernels require."""
         before = self._parts.before
         middles = placing.strides_of(given, self.shape)[before : before + own]
         extents, _ = placing.joined(self.shape[before : before + own], middles)
@@ -364,7 +364,7 @@ def assign(target: DeviceNDArray, key: Any, value: Any, stream: Any = 0) -> None
 
 
 def _assigned_where(target: DeviceNDArray, parts: Parts, value: Any, stream: Any) -> bool:
-    """Assign where a mask is true, without a list of the places, if the value is the same along the mask's axes."""
+    """Assign where a mask is true, without a list of indices, if the value is the same along the mask's axes."""
     if len(parts.indices) != 1 or not parts.indices[0].is_mask:
         return False
     (index,) = parts.indices
@@ -380,7 +380,7 @@ def _assigned_where(target: DeviceNDArray, parts: Parts, value: Any, stream: Any
     if not view.size:
         return True
     word = copies.word_of(view)
-    words = copies.as_words(view, word)
+    words = copies.as_unsigned(view, word)
     given = copies.source(value, tuple(parts.shape), target.dtype)
     if not isinstance(given, DeviceNDArray):
         host = np.ascontiguousarray(given).reshape(-1) if given.size == 1 else given
@@ -394,7 +394,7 @@ def _assigned_where(target: DeviceNDArray, parts: Parts, value: Any, stream: Any
         given = fresh
     elif placing.clash(given, view) or copies.word_of(given) % word:
         given = copies.compact(given, "K", stream)
-    inner = copies.as_words(copies.spread(given, tuple(parts.shape)), word)
+    inner = copies.as_unsigned(copies.spread(given, tuple(parts.shape)), word)
     everywhere = placing.view(inner, words.shape, placing.strides_of(inner, words.shape))
     _run_where(everywhere, index, words, stream)
     return True

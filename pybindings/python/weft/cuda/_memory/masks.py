@@ -39,7 +39,7 @@ def true_indices_of(mask: DeviceNDArray, stream: Any) -> DeviceNDArray:
 
 
 def _starts(numbers: DeviceNDArray, count: int, stream: Any) -> tuple[DeviceNDArray, int]:
-    """Give for each piece of an array the sum of all before it, behind the last the sum of all; and how long one is."""
+    """Return the exclusive prefix sums of an array's pieces, then the total; and the length of a piece."""
     piece = _LONG if on_cpu() else _SHORT
     pieces = -(-count // piece)
     sums = device_array(pieces + 1, np.int64, stream=stream)

@@ -48,7 +48,7 @@ class MemoryPointer:
     size
         Bytes.
     owner
-        The owner of the memory, which is kept alive; the pointer itself if None.
+        The owner of the memory, which the new object keeps alive; the pointer itself if None.
     finalizer
         Called without arguments, once, when the memory is not needed any more.
     """
@@ -259,7 +259,7 @@ class PinnedMemory(_HostBytes):
     size
         Bytes.
     owner
-        The owner of the memory, which is kept alive; the pointer itself if None.
+        The owner of the memory, which the new object keeps alive; the pointer itself if None.
     finalizer
         Called without arguments when this object is gone.
     """

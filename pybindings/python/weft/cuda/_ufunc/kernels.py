@@ -91,7 +91,7 @@ def line(store: Dispatcher, axes: tuple[tuple[int, ...], ...]) -> Dispatcher:
 def grid(store: Dispatcher, axes: tuple[tuple[int, ...], ...]) -> Dispatcher:
     """Make the kernel over several axes: x along the last, y and z along all others; `axes` are those of each argument.
 
-    An argument that is broadcast is an array of the axes that it has, so that it stays contiguous if it was.
+    A broadcast argument is an array of only its own axes, so that it remains contiguous.
     `rows`, `steps` and `extents` are unsigned: 32 bits where that is enough, since GPUs divide 64 bits slowly.
     """
 

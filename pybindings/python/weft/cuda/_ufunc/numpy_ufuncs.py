@@ -372,7 +372,7 @@ def is_operand(value: Any) -> bool:
 
 
 def dispatch(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-    """Do what `__array_ufunc__` is asked for: call one of NumPy's ufuncs, or one of its methods, with device arrays."""
+    """Implement `__array_ufunc__`: call one of NumPy's ufuncs, or one of its methods, with device arrays."""
     outs = keywords.get("out", ())
     if not all(is_operand(value) for value in inputs if value is not None) or not all(
         out is None or is_operand(out) for out in outs

@@ -52,7 +52,7 @@ def _complex_squares() -> Ufunc:
 
 @functools.cache
 def _places(count: type[Any]) -> Ufunc:
-    """Make what gives an element's number if it is the one that is looked for, or NaN, and else more than any."""
+    """Make the ufunc that returns an element's index if it equals the extreme value or is NaN, and else the maximum."""
     none = np.iinfo(count).max
 
     def number_of(x, found, number):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
@@ -170,9 +170,9 @@ def var(
 
 @functools.cache
 def _first_place() -> Any:
-    """Make the kernel that finds the first element that is the one looked for, or NaN.
+    """Make the kernel that finds the first element that equals the extreme value or is NaN.
 
-    `first` starts as a number that is larger than any. A thread asks before it changes it, atomically: it only becomes
+    `first` starts larger than any index. A thread tests it before it updates it atomically, because it only becomes
     smaller.
     """
 

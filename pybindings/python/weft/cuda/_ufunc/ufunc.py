@@ -326,7 +326,7 @@ class Ufunc(Reductions):
 
 
 def name_of(made: Any, function: Callable[..., Any]) -> str | None:
-    """Give the name under which what was made of a function stands in its module, if it does."""
+    """Return the name under which a function's module holds the object made of it, if it does."""
     found: Any = sys.modules.get(function.__module__) if function.__module__ != "__main__" else None
     for part in function.__qualname__.split("."):
         found = getattr(found, part, None)

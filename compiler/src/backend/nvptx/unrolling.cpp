@@ -21,25 +21,27 @@
 namespace {
 
 /* More than the unroll factors of ptxas. */
-constexpr unsigned turns = 512;
+constexpr unsigned max_unroll = 512;
 
-/* Whether `turns` steps exceed the range of a signed distance of this type. */
-bool is_large(const llvm::APInt &step) { return step.getSignificantBits() + llvm::Log2_32(turns) > step.getBitWidth(); }
+/* Whether `max_unroll` steps exceed the range of a signed distance of this type. */
+bool is_large(const llvm::APInt &step) {
+  return step.getSignificantBits() + llvm::Log2_32(max_unroll) > step.getBitWidth();
+}
 
 /* For a loop that continues while its counter is on the `goes_on` side of `bound`: whether none of these is proven.
  * The first comparison is on that side, or at most a step or two past the bound, or so close that the distance does
  * not wrap. */
-bool comes_from_afar(llvm::CmpInst::Predicate goes_on, const llvm::SCEVAddRecExpr &counter, const llvm::SCEV *bound,
-                     llvm::ScalarEvolution &evolution) {
+bool distance_may_wrap(llvm::CmpInst::Predicate goes_on, const llvm::SCEVAddRecExpr &counter, const llvm::SCEV *bound,
+                       llvm::ScalarEvolution &evolution) {
   const llvm::SCEV *first = counter.getStart();
   const llvm::SCEV *step = counter.getStepRecurrence(evolution);
-  const llvm::SCEV *before = evolution.getMinusSCEV(first, step), *behind = evolution.getAddExpr(bound, step);
+  const llvm::SCEV *before = evolution.getMinusSCEV(first, step), *after = evolution.getAddExpr(bound, step);
   const llvm::Loop *loop = counter.getLoop();
   auto distance = evolution.getSignedRange(first).signedSubMayOverflow(evolution.getSignedRange(bound));
   return distance != llvm::ConstantRange::OverflowResult::NeverOverflows &&
          !evolution.isLoopEntryGuardedByCond(loop, goes_on, first, bound) &&
          !evolution.isLoopEntryGuardedByCond(loop, goes_on, before, bound) &&
-         !evolution.isLoopEntryGuardedByCond(loop, goes_on, first, behind);
+         !evolution.isLoopEntryGuardedByCond(loop, goes_on, first, after);
 }
 
 /* Whether ptxas would unroll a loop wrongly because of a comparison. The loop exits if the comparison is `leaves`. */
@@ -62,7 +64,7 @@ bool misleads(const llvm::Loop &loop, const llvm::ICmpInst &compare, bool leaves
   if (llvm::ICmpInst::isEquality(goes_on)) return false;
   bool below = llvm::ICmpInst::isLT(goes_on) || llvm::ICmpInst::isLE(goes_on);
   if (below == step->getAPInt().isNegative()) return true;
-  return llvm::ICmpInst::isSigned(goes_on) && comes_from_afar(goes_on, *counter, right, evolution);
+  return llvm::ICmpInst::isSigned(goes_on) && distance_may_wrap(goes_on, *counter, right, evolution);
 }
 
 bool misleads(const llvm::Loop &loop, const llvm::BasicBlock &exiting, llvm::ScalarEvolution &evolution) {
@@ -93,7 +95,7 @@ bool misleads(const llvm::Loop &loop, const llvm::BasicBlock &exiting, llvm::Sca
 } // namespace
 
 /* Marks such loops as unrolled, which the code generator passes on to ptxas. Call it after LLVM's passes. */
-extern "C" void weft_turn_by_turn(LLVMModuleRef module) {
+extern "C" void weft_disable_unrolling(LLVMModuleRef module) {
   for (llvm::Function &function : *llvm::unwrap(module)) {
     if (function.isDeclaration()) continue;
     llvm::DominatorTree dominators(function);
