@@ -1,36 +1,36 @@
-//! Intervals of integers, and how operators carry them on.
+//! Intervals of integers, and the operators on them.
 //!
-//! An [`Interval`] has all values that an integer can have, and maybe others. Where the exact result of arithmetic may pass
-//! the ends of its type, all of the type's values are possible: it wraps.
+//! An [`Interval`] contains all values that an integer may have, and possibly others. If the exact result of an
+//! operation may overflow its type, the result is the whole range of the type, since it wraps.
 
 use weft_artifact::Scalar;
 
 use crate::ir::{BinaryOp, Type, UnaryOp};
 
-/// The integers from `low` to `high`, both among them; none if `low` is above `high`.
+/// The integers from `low` to `high`, inclusive; empty if `low` is above `high`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Interval {
-    /// The smallest.
+    /// The minimum.
     pub low: i128,
-    /// The largest.
+    /// The maximum.
     pub high: i128,
 }
 
 impl Interval {
-    /// No value: what has not been computed.
+    /// The empty interval, for a value that has not been computed.
     pub(crate) const NONE: Self = Self { low: 1, high: 0 };
 
-    /// One value.
+    /// An interval of one value.
     pub(crate) const fn of(value: i128) -> Self {
         Self { low: value, high: value }
     }
 
-    /// From one to the other.
+    /// An interval, by its bounds.
     pub(crate) const fn new(low: i128, high: i128) -> Self {
         Self { low, high }
     }
 
-    /// All values of a type; of one that is no integer, anything.
+    /// All values of a type; for a type that is not an integer, all numbers.
     pub(crate) fn of_type(ty: Type) -> Self {
         match ty.scalar() {
             Some(Scalar::Bool) => Self::new(0, 1),
@@ -43,7 +43,7 @@ impl Interval {
         }
     }
 
-    /// Whether there is no value.
+    /// Whether it is empty.
     pub(crate) const fn is_none(self) -> bool {
         self.low > self.high
     }
@@ -84,22 +84,22 @@ impl Interval {
         Self::new(self.low.max(other.low), self.high.min(other.high))
     }
 
-    /// The exact sums.
+    /// The exact sum.
     pub(crate) fn plus(self, other: Self) -> Self {
         Self::new(self.low.saturating_add(other.low), self.high.saturating_add(other.high))
     }
 
-    /// The exact differences.
+    /// The exact difference.
     pub(crate) fn minus(self, other: Self) -> Self {
         self.plus(other.negated())
     }
 
-    /// The exact opposites.
+    /// The exact negation.
     pub(crate) fn negated(self) -> Self {
         Self::new(self.high.saturating_neg(), self.low.saturating_neg())
     }
 
-    /// The exact products.
+    /// The exact product.
     pub(crate) fn times(self, other: Self) -> Self {
         let ends = [
             self.low.saturating_mul(other.low),
@@ -116,7 +116,7 @@ impl Interval {
         Self::new(low, high)
     }
 
-    /// The result of arithmetic in a type, whose exact values these are.
+    /// The result of an operation in a type, from its exact result.
     pub(crate) fn wrapped(self, ty: Type) -> Self {
         if self.fits(ty) { self } else { Self::of_type(ty) }
     }
@@ -147,7 +147,7 @@ impl Interval {
                 Self::new(low, a.low.saturating_abs().max(a.high.saturating_abs())).wrapped(ty)
             }
             UnaryOp::Not if ty == Type::BOOL => Self::new(1 - a.high, 1 - a.low),
-            // `-1 - a` of a signed type.
+            // `-1 - a` in a signed type.
             UnaryOp::Not => match ty.scalar() {
                 Some(scalar) if scalar.is_signed_int() => Self::of(-1).minus(a).wrapped(ty),
                 Some(_) | None => Self::of_type(ty),
@@ -195,7 +195,7 @@ impl Interval {
                 Self::new(0, most(a).min(most(b)))
             }
             BinaryOp::Or | BinaryOp::Xor if nonneg => Self::new(0, bits_of(a.high.max(b.high))),
-            // The number of bits of both besides the sign.
+            // The number of bits of both, without the sign.
             BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => {
                 let bits = |of: Self| bits_of(of.high.max(!of.low));
                 let most = bits(a).max(bits(b));
@@ -205,7 +205,7 @@ impl Interval {
         }
     }
 
-    /// `a // b`; by zero it is 0, and so is the type's minimum by -1.
+    /// `a // b`. Division by zero gives 0, and so does the type's minimum divided by -1.
     fn quotient(a: Self, b: Self) -> Option<Self> {
         let divisors = [b.low, b.high, -1, 1];
         let mut ends = if b.low <= 0 && b.high >= 0 { vec![0] } else { Vec::new() };
@@ -213,14 +213,14 @@ impl Interval {
             ends.push(floor_div(a.low, by)?);
             ends.push(floor_div(a.high, by)?);
         }
-        // The type's minimum by -1 is 0.
+        // The type's minimum divided by -1 is 0.
         if b.low <= -1 && b.high >= -1 {
             ends.push(0);
         }
         (!ends.is_empty()).then(|| Self::hull(&ends))
     }
 
-    /// `a % b`, which has the divisor's sign; by zero it is 0.
+    /// `a % b`, which has the divisor's sign. Modulo zero is 0.
     fn remainder(a: Self, b: Self) -> Self {
         if a.is_nonneg() && b.low > a.high {
             return a;
@@ -232,17 +232,17 @@ impl Interval {
     }
 }
 
-/// Bits of an integer type.
+/// The number of bits of an integer type.
 fn width(scalar: Scalar) -> u32 {
     8 * scalar.size_bytes() as u32
 }
 
-/// All ones, as many as a number that is not negative has bits.
+/// The smallest number of the form 2^n - 1 that is not below a non-negative number.
 fn bits_of(value: i128) -> i128 {
     if value <= 0 { 0 } else { i128::MAX >> (value.leading_zeros() - 1) }
 }
 
-/// The least and the largest amount of a shift; amounts are taken modulo the width.
+/// The minimum and maximum shift amount; amounts are taken modulo the width.
 fn shift(by: Interval, ty: Type) -> Option<(u32, u32)> {
     let bits = i128::from(width(ty.scalar()?));
     (by.low >= 0 && by.high < bits).then_some((by.low as u32, by.high as u32))
@@ -257,7 +257,7 @@ fn floor_div(a: i128, b: i128) -> Option<i128> {
 mod tests {
     use super::*;
 
-    /// The result of an operator in `int8`.
+    /// The exact result of an operator in `int8`.
     fn exact(op: BinaryOp, a: i128, b: i128) -> Option<i128> {
         let wrap = |value: i128| i128::from(value as i8);
         Some(match op {

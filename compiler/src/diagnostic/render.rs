@@ -71,14 +71,14 @@ fn render_own(diagnostic: &Diagnostic, sources: &SourceMap, renderer: &Renderer)
 struct AnnotatedFile<'a> {
     file: &'a SourceFile,
     index: u32,
-    /// The file's text with the columns that were cut off back in front of each line.
+    /// The file's text, with the removed indentation restored in front of each line.
     text: String,
-    /// Span, label, and whether it is the main one.
+    /// Span, label, and whether it is the main span.
     places: Vec<(Span, &'a str, bool)>,
 }
 
 impl<'a> AnnotatedFile<'a> {
-    /// The diagnostic's own file first, then those of its labels.
+    /// The file of the diagnostic's main span first, then those of its labels.
     fn all(diagnostic: &'a Diagnostic, sources: &'a SourceMap) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
         let main = (diagnostic.span, diagnostic.label.as_str(), true);
@@ -105,7 +105,7 @@ impl<'a> AnnotatedFile<'a> {
             }))
     }
 
-    /// A byte offset of the file as one of `text`.
+    /// Converts a byte offset in the file to one in `text`.
     fn offset(&self, offset: u32) -> usize {
         let text = &self.file.text;
         let mut offset = (offset as usize).min(text.len());
@@ -183,7 +183,7 @@ fn json_string(text: &str) -> String {
             '\r' => json.push_str("\\r"),
             '\t' => json.push_str("\\t"),
             c if c.is_control() => {
-                // Every control character is in the basic plane, so that one escape holds it.
+                // Every control character is in the basic plane, so one escape is enough.
                 let _infallible = write!(json, "\\u{:04x}", u32::from(c));
             }
             c => json.push(c),

@@ -1,8 +1,8 @@
 //! The passes over the IR, in order.
 //!
 //! A pass is a file with one function that changes a module and cannot fail, and a row of [`PASSES`]. Passes prove
-//! things and drop what is dead; they never change what a kernel computes. What LLVM does well (folding, hoisting,
-//! inlining) is left to it.
+//! properties and drop dead code; they never change the results of a kernel. LLVM does the optimizations that it is
+//! good at: folding, hoisting, inlining.
 
 mod access;
 mod assumptions;
@@ -33,21 +33,21 @@ use crate::{
 /// One row of [`PASSES`].
 #[derive(Clone, Copy, Debug)]
 pub struct Pass {
-    /// For messages.
+    /// Its name, for messages.
     pub name: &'static str,
-    /// Does the work.
+    /// The function that runs it.
     pub run: fn(&mut Module),
-    /// Which targets need it.
+    /// The targets that need it.
     pub targets: Targets,
-    /// Code that tells of its accesses needs it, too: the others would move them, or do away with some.
+    /// Whether instrumented code needs it, too. Other passes could move or remove accesses.
     pub sanitized: bool,
-    /// It estimates factors where they are to be [chosen](Module::choose).
+    /// Whether it estimates coarsening factors if they are to be [chosen](Module::choose).
     pub estimates: bool,
-    /// Why it stands where it stands.
+    /// The reason for its position in the order.
     pub why_here: &'static str,
 }
 
-/// For which targets a pass runs.
+/// The targets for which a pass runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Targets {
     /// Every target.
@@ -200,7 +200,7 @@ pub const PASSES: &[Pass] = &[
 ];
 
 impl Targets {
-    /// Whether `target` is among them.
+    /// Whether `target` is one of them.
     pub fn contains(self, target: &Target) -> bool {
         match self {
             Self::All => true,
@@ -210,8 +210,8 @@ impl Targets {
     }
 }
 
-/// Runs every pass that is for `target`, and verifies the module before the first and after the last, in debug builds
-/// after each. `tell` is told of each pass that begins.
+/// Runs every pass for `target`, and verifies the module before the first and after the last one, in debug builds after
+/// each. `tell` is called at the start of each pass.
 ///
 /// # Errors
 ///
@@ -235,7 +235,7 @@ fn check(module: &Module, after: &str) -> Result<(), Diagnostic> {
     ir::verify(module).map_err(|errors| invalid(module, after, &errors))
 }
 
-/// The report of a fault of weft's own.
+/// The report of an internal error.
 fn invalid(module: &Module, after: &str, errors: &[String]) -> Diagnostic {
     let span = module.kernel().map_or_else(Span::default, |kernel| kernel.span);
     let first = errors.first().map_or("", String::as_str);

@@ -73,7 +73,7 @@ pub enum ParamKind {
 pub struct Stmt {
     /// The kind of statement.
     pub kind: StmtKind,
-    /// Where.
+    /// Its location.
     pub span: Span,
 }
 
@@ -170,13 +170,13 @@ pub enum StmtKind {
 pub struct Expr {
     /// The kind of expression.
     pub kind: ExprKind,
-    /// Where.
+    /// Its location.
     pub span: Span,
 }
 
 impl Expr {
-    /// The expressions that it is made of, as Python evaluates them, but for the branches of `… if … else …`, of which
-    /// only one is evaluated: condition, then the two. The target of a `:=` comes after its value.
+    /// Its operands, in the order in which Python evaluates them. The operands of a conditional expression are the
+    /// condition and then both branches, of which only one is evaluated. The target of a `:=` comes after its value.
     pub fn children(&self) -> Vec<&Self> {
         match &self.kind {
             ExprKind::Name(_) | ExprKind::Constant(_) | ExprKind::Unsupported(_) => Vec::new(),
@@ -308,7 +308,7 @@ pub enum ExprKind {
         /// The loops, outermost first.
         loops: Vec<ComprehensionLoop>,
     },
-    /// Any other expression; the text names it and can follow an "a": `list comprehension`.
+    /// Any other expression; the string names it and can follow an "a": `list comprehension`.
     Unsupported(&'static str),
 }
 
@@ -330,7 +330,7 @@ pub enum Constant {
     None,
     /// `True`, `False`.
     Bool(bool),
-    /// An integer, however long.
+    /// An integer of any size.
     Int(BigInt),
     /// A float.
     Float(f64),
@@ -442,7 +442,7 @@ pub enum ModuleItem {
         name: String,
         /// The base classes; `None` for a class that is decorated or has a metaclass.
         bases: Option<Vec<Expr>>,
-        /// Where.
+        /// Its location.
         span: Span,
     },
     /// `import a.b as c`: (dotted module, bound name).
@@ -453,7 +453,7 @@ pub enum ModuleItem {
         bound: String,
         /// `import a.b` without `as` binds `a`, not `a.b`.
         binds_root: bool,
-        /// Where.
+        /// Its location.
         span: Span,
     },
     /// `from module import name as bound`.
@@ -464,14 +464,14 @@ pub enum ModuleItem {
         name: String,
         /// The bound name.
         bound: String,
-        /// Where.
+        /// Its location.
         span: Span,
     },
     /// `if test: … elif test: … else: …`.
     If {
-        /// Conditions, and what is carried out where one is the first that is true.
+        /// The conditions, each with the statements that run if it is the first true one.
         branches: Vec<(Expr, Vec<ModuleItem>)>,
-        /// Carried out if all are false.
+        /// The statements that run if all are false.
         orelse: Vec<ModuleItem>,
     },
     /// `try`; the statements of its `finally` follow it.
@@ -481,7 +481,7 @@ pub enum ModuleItem {
         /// The handlers' blocks, without those that raise.
         handlers: Vec<Vec<ModuleItem>>,
     },
-    /// Statements that are executed not at all, once, or several times: the blocks of loops and of `match`.
+    /// Statements that may run any number of times: the blocks of loops and of `match`.
     Maybe(Vec<ModuleItem>),
     /// A name gets a value that cannot be determined from the source, or is unbound.
     Binds {
@@ -489,9 +489,9 @@ pub enum ModuleItem {
         name: String,
         /// A sentence: `the loop binds it`.
         why: String,
-        /// A function does it, whenever it is called.
+        /// Whether a function does it, so that it may happen at any time.
         always: bool,
-        /// Where.
+        /// Its location.
         span: Span,
     },
     /// A decorated function that is not at the top level, or an `async def`.

@@ -1,6 +1,6 @@
 //! The free names of a function.
 //!
-//! Python decides by the text: a name that is bound anywhere in a function is local in all of it.
+//! Scope is static in Python: a name that is bound anywhere in a function is local in all of it.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ fn free(function: &Function) -> BTreeSet<String> {
     read
 }
 
-/// The names of the functions around it that a function or one in it assigns to, as `nonlocal` says.
+/// The names of enclosing functions that a function or one nested in it assigns to, as declared by `nonlocal`.
 pub fn nonlocal_names(function: &Function) -> BTreeSet<String> {
     Names::of(function).outer
 }
@@ -34,7 +34,7 @@ pub fn free_names(function: &Function) -> BTreeSet<String> {
     free(function).iter().map(|chain| root(chain).to_owned()).collect()
 }
 
-/// Whether a function in a function assigns to names of the functions around it.
+/// Whether a nested function assigns to names of enclosing functions.
 pub fn assigns_from_inside(function: &Function) -> bool {
     let mut names = Names::default();
     names.stmts(&function.body);
@@ -48,7 +48,7 @@ pub fn target_names(target: &Expr) -> BTreeSet<String> {
     names.bound
 }
 
-/// The names that statements bind, by `:=` inside expressions and by `nonlocal` in inner functions too.
+/// The names that statements bind, including by `:=` in expressions and by `nonlocal` in nested functions.
 pub fn bound_names(stmts: &[Stmt]) -> BTreeSet<String> {
     let mut names = Names::default();
     names.stmts(stmts);
@@ -56,7 +56,7 @@ pub fn bound_names(stmts: &[Stmt]) -> BTreeSet<String> {
     names.bound
 }
 
-/// The names that a function's body binds in one place, which are no parameters and no variables of a function around it.
+/// The names that a function's body binds exactly once, without parameters and variables of enclosing functions.
 pub fn bound_once(function: &Function) -> BTreeSet<String> {
     let mut names = Names::default();
     names.stmts(&function.body);
@@ -67,8 +67,8 @@ pub fn bound_once(function: &Function) -> BTreeSet<String> {
     bound
 }
 
-/// The names in the shapes of arrays that a function makes (`….array(shape, …)`, `np.zeros(shape)`), which must be constants, but for those
-/// that its body binds.
+/// The names in the shapes of arrays that a function creates (`….array(shape, …)`, `np.zeros(shape)`), without the
+/// names that its body binds. They must be constants.
 pub fn shape_names(function: &Function) -> BTreeSet<String> {
     let mut names = Names::default();
     names.stmts(&function.body);
@@ -93,7 +93,7 @@ struct Names {
 }
 
 impl Names {
-    /// The names of a function; its own are bound, those that it declares `nonlocal` are not.
+    /// The names of a function; its parameters are bound, names declared `nonlocal` are not.
     fn of(function: &Function) -> Self {
         let mut names = Self::default();
         names.bound.extend(function.params.iter().map(|param| param.name.clone()));
@@ -154,7 +154,7 @@ impl Names {
                 }
             }
             StmtKind::Delete(targets) => {
-                // Python has it that `del` binds: the name is a local.
+                // In Python `del` is a binding: the name is local.
                 for target in targets {
                     self.target(target);
                 }
@@ -174,7 +174,7 @@ impl Names {
         }
     }
 
-    /// Something that is assigned to: a plain name is bound, all else is read.
+    /// Visits a target of an assignment: a plain name is bound, any other target reads its operands.
     fn target(&mut self, target: &Expr) {
         match &target.kind {
             ExprKind::Name(name) => self.bind(name),
@@ -227,7 +227,7 @@ impl Names {
                 }
             }
             ExprKind::Comprehension { element, loops } => {
-                // Its variables are its own; those of a `:=` in it are the function's.
+                // Its variables are its own; a `:=` in it binds a variable of the function.
                 let mut own = Self::default();
                 let mut inner = Self::default();
                 for (number, each) in loops.iter().enumerate() {
@@ -267,7 +267,7 @@ impl Names {
 }
 
 impl Names {
-    /// The names in the shape of an array that a call makes.
+    /// Adds the names in the shape of an array that a call creates.
     fn shape(&mut self, expr: &Expr) {
         if let ExprKind::Call { func, args, keywords } = &expr.kind
             && makes_array(func)
@@ -282,7 +282,7 @@ impl Names {
     }
 }
 
-/// Whether what is called makes an array of a shape: `cuda.local.array`, `np.zeros`, or `zeros` alone.
+/// Whether the callee creates an array with a shape: `cuda.local.array`, `np.zeros`, or plain `zeros`.
 fn makes_array(func: &Expr) -> bool {
     const OF_NUMPY: [&str; 4] = ["empty", "full", "ones", "zeros"];
     match &func.kind {
@@ -338,7 +338,7 @@ fn declared_nonlocal(stmts: &[Stmt]) -> BTreeSet<String> {
     names
 }
 
-/// `a.b.c` of a name with attributes; else the innermost expression that is neither.
+/// The names of `a.b.c`; for any other expression, its innermost object.
 fn chain(expr: &Expr) -> Result<String, &Expr> {
     match &expr.kind {
         ExprKind::Name(name) => Ok(name.clone()),

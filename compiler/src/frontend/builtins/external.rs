@@ -1,4 +1,4 @@
-//! Calls of functions of other languages, which are linked with the kernel, and the pointers that they take.
+//! Calls of functions in other languages, which are linked with the kernel, and their pointer arguments.
 
 use weft_artifact::{ArgType, Layout};
 
@@ -18,7 +18,7 @@ use crate::{
 };
 
 impl FnLowerer<'_> {
-    /// A call of a function that is linked with the kernel. Its arguments have the types of its signature.
+    /// A call of a linked function. Its arguments have the types of its signature.
     pub(in crate::frontend) fn external_function(
         &mut self,
         def: &FunctionDef,
@@ -73,7 +73,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// The module's declaration of a function; reports one that contradicts another.
+    /// The module's declaration of a linked function; reports a contradiction to an earlier one.
     fn external(&mut self, external: &External, made: ir::External, span: Span) -> Option<ExternalId> {
         if self.is_dry() {
             return Some(ExternalId::new(u32::MAX));
@@ -112,7 +112,7 @@ impl FnLowerer<'_> {
         self.report(diagnostic)
     }
 
-    /// The error of a call where there is nothing to call.
+    /// The error of a call without code for the CPU.
     pub(in crate::frontend) fn no_code_on_cpu(&mut self, external: &External, span: Span) -> Value {
         let message = format!("`{}` is linked code for GPUs, which a CPU cannot run", external.symbol);
         let diagnostic = Diagnostic::error(Code::NotCallable, span, message);
@@ -137,7 +137,7 @@ impl FnLowerer<'_> {
     }
 }
 
-/// A value as it is passed: a signature does not say which pointers are `const`.
+/// A value as it is passed: signatures do not declare pointers `const`.
 fn for_c(mut value: Value) -> Value {
     if let Value::Object(ObjectKind::Pointer | ObjectKind::VoidPointer, items) = &mut value {
         for item in items {
@@ -149,13 +149,13 @@ fn for_c(mut value: Value) -> Value {
     value
 }
 
-/// Whether values of a type are passed to other languages.
+/// Whether values of a type can be passed to other languages.
 fn is_passed(ty: &ArgType) -> bool {
     match ty {
         ArgType::Value(_) | ArgType::Pointer(_) | ArgType::Record(_) => true,
         ArgType::Tuple(items) | ArgType::Struct(_, items) => items.iter().all(is_passed),
         ArgType::Enum(_, value) => is_passed(value),
-        // No prototype of C's says it of a value.
+        // C has no type for it.
         ArgType::Optional(_) => false,
         ArgType::Array(_) | ArgType::None | ArgType::Class(_) => false,
     }

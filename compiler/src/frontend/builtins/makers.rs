@@ -1,9 +1,8 @@
-//! `np.zeros`, `np.ones`, `np.empty`, `np.full`, those with the shape of another array, and copies: arrays in the thread's own
+//! `np.zeros`, `np.ones`, `np.empty`, `np.full`, their `_like` variants, and copies: arrays in the thread's local
 //! memory.
 //!
-//! Memory is declared when a kernel is compiled. A shape is known then; of an array that is made like another one, whose
-//! extents may be numbers of run time, memory is declared for as many elements as [`MOST_BYTES_LIKE`] holds, and a thread
-//! that needs more ends with a `MemoryError`.
+//! Local memory is declared at compile time, so a shape must be a constant. An array like another one may have run-time
+//! extents: memory is declared for [`MOST_BYTES_LIKE`] bytes, and a thread that needs more ends with a `MemoryError`.
 
 use weft_artifact::{DType, Layout, Number};
 
@@ -23,10 +22,11 @@ use crate::{
     source::Span,
 };
 
-/// The most bytes of an array of a shape that is known. Every thread that runs has as many, and a GPU runs some 100,000.
+/// The maximum size of an array with a constant shape. Each resident thread has its own, and a GPU runs about 100,000
+/// threads.
 const MOST_BYTES: u64 = 16 << 10;
 
-/// The most bytes of an array of a shape that is not.
+/// The maximum size of an array whose shape is not constant.
 const MOST_BYTES_LIKE: u64 = 4 << 10;
 
 /// The initial content of a new array.
@@ -36,12 +36,12 @@ pub(super) enum Content {
     Nothing,
     /// A number everywhere.
     Number(i128),
-    /// The value of an argument.
+    /// An argument's value.
     Given,
 }
 
 impl FnLowerer<'_> {
-    /// `np.zeros(shape, dtype=float, order="C")` and its like; `np.full` has the content after the shape.
+    /// `np.zeros(shape, dtype=float, order="C")` and similar functions; `np.full` has the fill value after the shape.
     pub(super) fn made_of_shape(&mut self, row: &'static Intrinsic, content: Content, args: Args, span: Span) -> Value {
         let name = self.hint.take().unwrap_or_else(|| "array".to_owned());
         let (shape, given, dtype, order) = if content == Content::Given {
@@ -72,7 +72,7 @@ impl FnLowerer<'_> {
         self.filled(row, &made, content, given, &name, span)
     }
 
-    /// `np.zeros_like(a, dtype=None, order="K")` and its like.
+    /// `np.zeros_like(a, dtype=None, order="K")` and similar functions.
     pub(super) fn made_like(&mut self, row: &'static Intrinsic, content: Content, args: Args, span: Span) -> Value {
         let name = self.hint.take().unwrap_or_else(|| "array".to_owned());
         let (source, given, dtype, order) = if content == Content::Given {
@@ -117,7 +117,7 @@ impl FnLowerer<'_> {
         Value::Array(copy)
     }
 
-    /// A new array with a content.
+    /// A new array with this content.
     fn filled(
         &mut self,
         row: &'static Intrinsic,
@@ -136,7 +136,7 @@ impl FnLowerer<'_> {
         let fits = match (real, value.ty().number()) {
             (Some(true), Some(number)) => number.real().is_some(),
             (Some(false), Some(_)) => true,
-            // All bits of a zero are zero.
+            // A zero of any type has only zero bits.
             (None, Some(_)) => content == Content::Number(0),
             (_, None) => false,
         };
@@ -153,7 +153,7 @@ impl FnLowerer<'_> {
         Value::Array(array)
     }
 
-    /// The memory of an array as an array of the numbers that its elements are made of.
+    /// The memory of an array as an array of the numbers that compose its elements.
     fn as_units(&mut self, array: &ArrayValue, made: &NewArray, span: Span) -> ArrayValue {
         let (elem, parts) = made.dtype.access();
         let size = self.product_of(&made.shape, span);
@@ -193,7 +193,7 @@ impl FnLowerer<'_> {
         if room == 0 {
             return self.too_large(row, size, MOST_BYTES_LIKE, span);
         }
-        // Extents and products are cut off where they are too many, so that none wraps.
+        // Extents and products saturate above the limit, so none overflows.
         let too_many = room as i64 + 1;
         let mut elements = self.b.i64(1, span);
         for extent in &shape {
@@ -213,7 +213,7 @@ impl FnLowerer<'_> {
         Some(NewArray { dtype, layout, shape, room })
     }
 
-    /// The number of elements of an array; `None` if that is more than a thread has memory for.
+    /// The number of elements of an array; `None` if they exceed a thread's memory, which is reported.
     fn room(&mut self, row: &Intrinsic, dtype: DType, elements: Option<u64>, span: Span) -> Option<u64> {
         let bytes = elements.and_then(|elements| elements.checked_mul(dtype.size_bytes().max(1)));
         match bytes {
@@ -231,7 +231,7 @@ impl FnLowerer<'_> {
         None
     }
 
-    /// The type of the elements: what is given, or else the default.
+    /// The element type: the argument, or the default.
     fn made_dtype(
         &mut self,
         row: &Intrinsic,
@@ -260,7 +260,7 @@ impl FnLowerer<'_> {
         found
     }
 
-    /// The layout that an order is, of an array that is made like one of another layout.
+    /// The layout for an order, for an array like one of another layout.
     fn order(
         &mut self,
         row: &Intrinsic,

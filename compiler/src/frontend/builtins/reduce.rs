@@ -45,7 +45,7 @@ pub(in crate::frontend) const ARRAY_METHODS: &[&str] = &[
 ];
 
 impl FnLowerer<'_> {
-    /// `sum(t)` and `math.prod(t)` of a tuple or a one-dimensional array, from a start on.
+    /// `sum(t)` and `math.prod(t)` of a tuple or a one-dimensional array, with a start value.
     pub(super) fn folded_items(&mut self, row: &Intrinsic, op: BinOp, mut args: Args, span: Span) -> Value {
         if let Some(index) = args.keywords.iter().position(|(name, ..)| name == "start") {
             let (_, value, at) = args.keywords.remove(index);
@@ -81,7 +81,7 @@ impl FnLowerer<'_> {
     pub(super) fn any_or_all(&mut self, row: &Intrinsic, all: bool, args: Args, span: Span) -> Value {
         let Some([values]) = self.exactly(row, args, span) else { return Value::Poison };
         if let Some((values, position)) = self.generated(&values) {
-            // `all` holds if no item is false.
+            // `all` is true if no item is false.
             let found = self.holds_of_one(values, position, span, &mut |this, item| {
                 let truth = this.truth(item, span);
                 if all { this.opposite(truth, span) } else { truth }
@@ -126,7 +126,7 @@ impl FnLowerer<'_> {
         self.own_of_array(row, if largest { "largest" } else { "smallest" }, vec![array], span)
     }
 
-    /// A function of the prelude that finds its own types; where it finds none, the row takes no such arguments.
+    /// A function of the prelude that infers its own types; if it cannot, the row does not accept the arguments.
     pub(in crate::frontend) fn own_of_array(
         &mut self,
         row: &Intrinsic,
@@ -186,7 +186,7 @@ impl FnLowerer<'_> {
         self.tuple(vec![quotient, rest], span)
     }
 
-    /// The row that a method of a value is.
+    /// The row for a method of a value.
     pub(in crate::frontend) fn method_row(value: &Value, name: &str) -> Option<&'static Intrinsic> {
         let names: &[&str] = if let Value::Array(_) = value {
             ARRAY_METHODS
@@ -298,7 +298,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// `np.shape(a)`, `np.size(a)`, `np.ndim(a)`; of a number, those of an array without dimensions.
+    /// `np.shape(a)`, `np.size(a)`, `np.ndim(a)`; a number counts as a zero-dimensional array.
     pub(super) fn extent_of(&mut self, row: &Intrinsic, name: &str, args: Args, span: Span) -> Value {
         let Some([value]) = self.exactly(row, args, span) else { return Value::Poison };
         match (&value, name) {

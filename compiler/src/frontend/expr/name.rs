@@ -1,4 +1,4 @@
-//! Names: locals, what the function captured, Python's builtins.
+//! Names: locals, captured values, Python's builtins.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ impl FnLowerer<'_> {
             return self.no_builtin(name, span);
         }
         let message = format!("name `{name}` is not defined");
-        // Once for each name: the first use shows it.
+        // Each name is reported once, at its first use.
         if self.cx.diagnostics.iter().any(|known| known.code == Code::UnknownName && known.message == message) {
             return Value::Poison;
         }
@@ -79,12 +79,12 @@ impl FnLowerer<'_> {
         self.report(diagnostic)
     }
 
-    /// One of Python's built-in functions that kernels do not have.
+    /// The error of a built-in Python function that kernels do not support.
     pub(super) fn no_builtin(&mut self, name: &str, span: Span) -> Value {
         self.report(no_builtin(name, span))
     }
 
-    /// The value of something captured.
+    /// The value of a captured name.
     pub(in crate::frontend) fn captured(&mut self, captured: &Captured, name: &str, span: Span) -> Value {
         match captured {
             Captured::None => Value::Static(Static::None),
@@ -157,7 +157,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// Reports a captured value that kernels cannot have.
+    /// Reports a captured value that kernels do not support.
     fn refuse_captured(&mut self, kind: Unsupported, what: &str, name: &str, span: Span) -> Value {
         let diagnostic = unusable(name, what, span);
         self.report(match kind {
@@ -206,7 +206,7 @@ impl FnLowerer<'_> {
     }
 }
 
-/// What to import for the name of a module that is not imported, or what to write instead.
+/// The import that a module's name needs, or another suggestion.
 fn import_of(name: &str) -> Option<String> {
     let import = match name {
         "math" | "cmath" | "operator" | "numpy" | "weft" => format!("import {name}"),
@@ -221,13 +221,13 @@ fn import_of(name: &str) -> Option<String> {
     Some(format!("import it at the top of the file: `{import}`"))
 }
 
-/// The error of a local that has no value on any path.
+/// The error of a local that no path assigns.
 pub(in crate::frontend) fn used_before(name: &str, span: Span) -> Diagnostic {
     let message = format!("local variable `{name}` is used before it has a value");
     Diagnostic::error(Code::UndefinedLocal, span, message).help(format!("assign `{name}` before this line"))
 }
 
-/// The error of one of Python's built-in functions that kernels do not have.
+/// The error of a built-in Python function that kernels do not support.
 pub fn no_builtin(name: &str, span: Span) -> Diagnostic {
     if let Some(diagnostic) = only_in_numba(&format!("builtins.{name}"), Code::UnsupportedValue, span) {
         return diagnostic;
@@ -237,7 +237,7 @@ pub fn no_builtin(name: &str, span: Span) -> Diagnostic {
         .note(format!("they have `{}`", names.join("`, `")))
 }
 
-/// The error of a name that numba-cuda has in kernels and weft does not, if it is one.
+/// The error of a name that numba-cuda supports in kernels and weft does not, if it is one.
 pub(super) fn only_in_numba(path: &str, code: Code, span: Span) -> Option<Diagnostic> {
     let names = intrinsics::only_in_numba(path)?;
     let message = format!("kernels do not have `{}`", shown_path(path));
@@ -253,7 +253,7 @@ fn unusable(name: &str, what: &str, span: Span) -> Diagnostic {
         .numba(format!("Untyped global name '{name}': Cannot determine Numba type"))
 }
 
-/// A known path as a value: a number's type where it names one.
+/// A known path as a value: a number type, if it names one.
 pub(in crate::frontend) fn known(path: &str) -> Value {
     let path = path.strip_prefix("numba.").map_or_else(|| path.to_owned(), |rest| format!("weft.{rest}"));
     dtype_of_path(&path).map_or_else(

@@ -1,5 +1,5 @@
-//! Rows of `cuda.coop`: what the threads of a block, or the lanes of a warp, compute together. The functions are the
-//! prelude's, after CUB's names.
+//! Rows of `cuda.coop`: functions that the threads of a block, or the lanes of a warp, compute cooperatively. They are
+//! implemented in the prelude, and have CUB's names.
 
 use super::super::{
     Coop,

@@ -1,4 +1,4 @@
-//! Rows of `cuda`: where a thread is, what it waits for, arrays that it makes.
+//! Rows of `cuda`: thread indices, synchronization, and array constructors.
 
 use weft_artifact::{
     Number,

@@ -1,4 +1,4 @@
-//! Rows of NumPy's functions of numbers that are no ufuncs, and of what is known when a kernel is compiled.
+//! Rows of NumPy's functions of numbers that are not ufuncs, and of functions of compile-time constants.
 
 use super::{
     super::{Arg, Custom, Intrinsic, Lowering, Signature},

@@ -1,4 +1,4 @@
-//! Rows of NumPy's functions of whole arrays, and of the methods that they are.
+//! Rows of NumPy's functions of whole arrays, and of the corresponding methods.
 
 use weft_artifact::{Number, Scalar};
 
@@ -40,14 +40,14 @@ const BEST: &[&str] = &["axis", "out", "keepdims", "initial"];
 const FIRST: &[&str] = &["axis", "out", "keepdims"];
 const RUNNING: &[&str] = &["axis", "dtype", "out"];
 
-/// A function of whole arrays, the one with more arguments, NumPy's parameters, and which of [`More`] those are.
+/// A function of whole arrays, its general function, NumPy's parameters, and the variant of [`More`].
 macro_rules! whole {
     ($function:literal, $general:literal, $params:expr, $($more:tt)+) => {
         Lowering::Whole(&Whole { function: $function, general: $general, params: $params, more: More::$($more)+ })
     };
 }
 
-/// A place in a sorted array.
+/// An overload that returns an index into a sorted array.
 const fn search(args: &'static [Arg]) -> Signature {
     Signature { args, returns: Returns::Scalar(Scalar::I64) }
 }

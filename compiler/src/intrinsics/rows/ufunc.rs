@@ -1,4 +1,4 @@
-//! Rows of NumPy's ufuncs: of numbers, and of arrays with one for the results.
+//! Rows of NumPy's ufuncs, for numbers, and for arrays with an output array.
 
 use weft_artifact::Scalar;
 

@@ -1,4 +1,4 @@
-//! Rows of what the lanes of a warp do together: shuffles, votes, matches, reductions, and masks of lanes.
+//! Rows of warp functions: shuffles, votes, matches, reductions, and lane masks.
 
 use weft_artifact::Scalar::{Bool, I32, I64, U32, U64};
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::ir::{Op, Shuffle, Vote, WarpReduction};
 
-/// A mask, a number, and the lane or a distance.
+/// A mask, a number, and a lane or an offset.
 const SHUFFLED: &[Signature] = numbers![
     I32 BOOL I32 -> BOOL, I32 I8 I32 -> I8, I32 U8 I32 -> U8, I32 I16 I32 -> I16, I32 U16 I32 -> U16,
     I32 I32 I32 -> I32, I32 U32 I32 -> U32, I32 I64 I32 -> I64, I32 U64 I32 -> U64,
@@ -16,10 +16,10 @@ const SHUFFLED: &[Signature] = numbers![
     I32 C64 I32 -> C64, I32 C128 I32 -> C128, I32 F32 I32 I32 -> F32,
 ];
 
-/// A mask and a truth.
+/// A mask and a bool.
 const VOTED: &[Signature] = numbers![I32 BOOL -> BOOL];
 
-/// A mask and a number, whose bits are compared.
+/// A mask and a number whose bits are compared.
 const MATCHED: &[Signature] = numbers![
     I32 I32 -> I32, I32 U32 -> I32, I32 I64 -> I32, I32 U64 -> I32, I32 F32 -> I32, I32 F64 -> I32,
 ];

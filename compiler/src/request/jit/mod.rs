@@ -1,8 +1,8 @@
 //! The options of `cuda.jit`: one row each.
 //!
-//! Whoever knows what a decorator says, from Python's objects or from its text, reads the options here. The rows are in
-//! the order of Python's parameters; an option reads what those before it have set. Messages, the command's flags, the
-//! reference and `help(cuda.jit)` come from the rows.
+//! Options are parsed here, both from Python objects and from the source of a decorator. The rows have the order of the
+//! Python parameters; an option sees the values of the options before it. Error messages, command-line flags, the
+//! reference page and `help(cuda.jit)` are generated from the rows.
 
 use std::fmt;
 
@@ -11,81 +11,82 @@ use weft_artifact::Factors;
 use super::{GpuBody, Options, Typing};
 use crate::diagnostic;
 
-/// What a decorator says of a function, its signatures apart.
+/// The options of a decorator, without its signatures.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct JitOptions {
-    /// Kernels call it; it is none itself.
+    /// The function is a device function, not a kernel.
     pub device: bool,
-    /// Its code is put into its callers.
+    /// Calls of the function are inlined.
     pub inline: bool,
-    /// Code that is linked is optimized together with the kernel.
+    /// Linked code is optimized together with the kernel.
     pub lto: bool,
-    /// The decorator says how many threads to coarsen, be it none.
+    /// The decorator sets coarsening factors, possibly to 1.
     pub says_factors: bool,
-    /// Which threads to coarsen is measured on its launches.
+    /// The coarsening factors are chosen by timing launches.
     pub tune: bool,
-    /// What is compiled of it is not kept on the disk, nor taken from there.
+    /// Compiled code is neither stored in the disk cache nor loaded from it.
     pub no_cache: bool,
-    /// The percentage of a multiprocessor's memory that is to be shared memory; -1 for the driver's choice.
+    /// The percentage of the L1 cache's memory to use as shared memory; -1 for the driver's choice.
     pub carveout: Option<i8>,
-    /// The types that its numbers have; nothing for a device function that follows its caller.
+    /// The typing rules; `None` for a device function that uses the rules of its caller.
     pub typing: Option<Typing>,
-    /// What stands for a device function on GPUs; no option, but `cuda.intrinsic` and `cuda.declare_device` say it.
+    /// The GPU implementation of a device function. No option sets it, but `cuda.intrinsic` and `cuda.declare_device`
+    /// do.
     pub gpu: Option<GpuBody>,
-    /// The decorator says what is checked, be it nothing.
+    /// The decorator sets the sanitizer's checks, possibly to none.
     pub says_sanitize: bool,
-    /// The options that change code. Libdevice, the CPU's threads and the entry are none of a decorator's.
+    /// The options that change code. A decorator does not set libdevice, the CPU's thread model and the entry.
     pub code: Options,
 }
 
-/// A value that an option is given.
+/// The value of an option.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OptionValue {
     /// `None`.
     None,
-    /// A truth.
+    /// A bool.
     Bool(bool),
     /// An integer.
     Int(i64),
-    /// A text.
+    /// A string.
     Str(String),
     /// A tuple or a list.
     Tuple(Vec<Self>),
     /// Anything else.
     Other {
-        /// Its truth.
+        /// The result of `bool(value)`.
         truth: bool,
-        /// How Python shows it.
+        /// Its `repr`.
         shown: String,
     },
 }
 
-/// Why an option does not take a value, by the exception that Python raises.
+/// Why an option does not accept a value, by the exception that Python raises.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// `TypeError`.
     Type(String),
     /// `ValueError`.
     Value(String),
-    /// The error of an option that is there no more.
+    /// The error of an option that has been removed.
     Removed(String),
 }
 
-/// How the command is told of an option.
+/// How an option is set on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flag {
-    /// Not at all: the file says it, or it changes no code.
+    /// It has no flag: the source file sets it, or it changes no code.
     None,
-    /// By a flag of this name.
+    /// A flag of this name sets it to True.
     Switch(&'static str),
-    /// That it is false, by a flag of this name.
+    /// A flag of this name sets it to False.
     Off(&'static str),
-    /// By a flag of this name and a value, which is shown as this.
+    /// A flag of this name takes a value; the second string is the value's placeholder in the help text.
     Value(&'static str, &'static str),
 }
 
-/// Reads a value into the options.
+/// Parses a value and sets the option.
 pub type ReadOption = fn(&mut JitOptions, &OptionValue) -> Result<(), Refusal>;
 
 /// One option.
@@ -93,21 +94,21 @@ pub type ReadOption = fn(&mut JitOptions, &OptionValue) -> Result<(), Refusal>;
 pub struct JitOption {
     /// The parameter's name.
     pub name: &'static str,
-    /// What it is where it is not given, as Python writes it.
+    /// The default value, as Python source.
     pub default: &'static str,
-    /// What it can be.
+    /// The accepted values.
     pub allowed: &'static str,
-    /// What code it changes: that for GPUs, that for CPUs.
+    /// Whether it changes code for GPUs, and for CPUs.
     pub changes: (bool, bool),
-    /// The command's flag.
+    /// Its flag on the command line.
     pub flag: Flag,
-    /// What it does.
+    /// Its documentation.
     pub doc: &'static str,
-    /// Takes a value over; nothing where no code depends on it.
+    /// Parses a value and sets the option; `None` if no code depends on the option.
     pub read: Option<ReadOption>,
 }
 
-/// The name of a field of a field.
+/// The last field of a path of fields.
 macro_rules! last {
     ($field:ident) => {
         stringify!($field)
@@ -117,7 +118,7 @@ macro_rules! last {
     };
 }
 
-/// Reads a truth into a field.
+/// Reads a bool into a field.
 macro_rules! truth {
     ($($field:ident).+) => {
         Some(|options: &mut JitOptions, value: &OptionValue| {
@@ -127,14 +128,14 @@ macro_rules! truth {
     };
 }
 
-/// Options of Numba's that are gone, and what to do instead.
+/// Options of Numba that have been removed, and what to use instead.
 const REMOVED: &[(&str, &str)] = &[
     ("argtypes", "pass a signature: @cuda.jit('void(float32[:])')"),
     ("restype", "pass a signature: @cuda.jit('float32(float32)', device=True)"),
     ("bind", "leave it out: kernels are always loaded on the current device"),
 ];
 
-/// What an option that changes no code is.
+/// The row of an option that changes no code.
 const NO_CODE: JitOption = JitOption {
     name: "",
     default: "None",
@@ -442,16 +443,16 @@ pub const JIT_OPTIONS: &[JitOption] = &[
 ];
 
 impl JitOptions {
-    /// The option of a name.
+    /// The option of this name.
     pub fn option(name: &str) -> Option<&'static JitOption> {
         JIT_OPTIONS.iter().find(|option| option.name == name)
     }
 
-    /// Takes options over, each given once.
+    /// Parses and sets options, each of which is given at most once.
     ///
     /// # Errors
     ///
-    /// The name of an option that there is not, or that does not take its value, and why.
+    /// The name of an option that does not exist or does not accept its value, and the reason.
     pub fn take<'a>(&mut self, given: &[(&'a str, OptionValue)]) -> Result<(), (&'a str, Refusal)> {
         for (name, _) in given {
             if Self::option(name).is_none() {
@@ -473,7 +474,7 @@ impl JitOptions {
 }
 
 impl Options {
-    /// The command's flags and a decorator's options come from two places.
+    /// Checks for options that exclude each other, as flags and the decorator may set one each.
     fn contradiction(&self) -> Result<(), Refusal> {
         if self.reproducible && self.fastmath {
             return Err(Refusal::Value(
@@ -487,7 +488,7 @@ impl Options {
 }
 
 impl OptionValue {
-    /// What an option that is on or off is. A text is a mistake: `"no"` would be on.
+    /// The value of an on/off option. A string is an error: `"no"` would count as on.
     fn switch(&self, option: &str) -> Result<bool, Refusal> {
         match self {
             Self::Str(_) => Err(Refusal::Type(format!("{option} must be True or False, not {self}"))),
@@ -495,7 +496,7 @@ impl OptionValue {
         }
     }
 
-    /// What Python's `bool` says of it.
+    /// The result of Python's `bool(value)`.
     pub fn truth(&self) -> bool {
         match self {
             Self::None => false,
@@ -525,7 +526,7 @@ impl fmt::Display for OptionValue {
 }
 
 impl Refusal {
-    /// What to say.
+    /// The error message.
     pub fn message(&self) -> &str {
         match self {
             Self::Type(message) | Self::Value(message) | Self::Removed(message) => message,
@@ -533,7 +534,7 @@ impl Refusal {
     }
 }
 
-/// The factors that `coarsen` and `coarsen_blocks` take; `also` names what else the option takes.
+/// Parses the factors of `coarsen` or `coarsen_blocks`; `also` names other accepted values for the message.
 fn factors(name: &str, also: &str, value: &OptionValue) -> Result<[u32; 3], Refusal> {
     let mut message = format!("{name} must be 1, 2 or 4, or a tuple of up to three of these,{also} not {value}");
     let values = match value {
@@ -563,7 +564,7 @@ fn factors(name: &str, also: &str, value: &OptionValue) -> Result<[u32; 3], Refu
     Ok(factors)
 }
 
-/// Refuses factors of both threads and blocks along one axis.
+/// Rejects factors of both threads and blocks along the same axis.
 fn one_axis_each(options: &JitOptions) -> Result<(), Refusal> {
     let factors = options.code.coarsen;
     if factors.meet() {

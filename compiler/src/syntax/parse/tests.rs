@@ -124,7 +124,7 @@ fn faults_are_sentences_at_their_place() {
 
 #[test]
 fn tabs_of_an_indentation_go_to_the_next_multiple_of_eight() {
-    // Of the block above, but only where a tab has 8 columns.
+    // The line belongs to the inner block only if a tab has 8 columns.
     let text = "def f(x):\n    if x:\n        y = 1\n    \tz = 2\n\t \n  \t# a comment\n    return (y,\n \t  z)\n";
     let (message, found, place) = fault(text);
     assert!(message.starts_with("the indentation mixes tabs and spaces"), "{message}");
@@ -196,7 +196,7 @@ fn a_file_newer_than_the_parser_is_read_as_any_other() {
     );
 }
 
-/// Python of 3.12 to 3.14 that the parser does not know, one statement each.
+/// Syntax of Python 3.12 to 3.14 that the parser does not support, one statement each.
 const NEWER: [&str; 27] = [
     "f\"{d[\"a\"]}\"",
     "f'{'\\n'.join(x)}' f\"{x}\"",
@@ -453,9 +453,9 @@ fn expressions_of_literals_are_the_constants_that_cpython_folds() {
         ("-7 // 2 * 10 + -7 % 4", Constant::Int((-39).into())),
         ("-1 >> 10**30", Constant::Int((-1).into())),
         ("0 ** 10**19 + 1", Constant::Int(1.into())),
-        // Integers beyond the floats, whose quotient is one.
+        // Integers beyond the range of floats whose quotient is a float.
         (&format!("1{huge} / {huge}"), Constant::Float(2.285_714_285_714_285_6)),
-        // Rounded once: to a float with few digits, and between two floats to the even one.
+        // Rounded once: to a float with few digits, and from the midpoint of two floats to the even one.
         (&format!("-1 / 1{}", "0".repeat(322)), Constant::Float(-1e-322)),
         ("9007199254740993 / 1", Constant::Float(9_007_199_254_740_992.0)),
         ("(2**55 + 2) / 2**2", Constant::Float(9_007_199_254_740_992.0)),
