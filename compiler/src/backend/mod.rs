@@ -1,7 +1,7 @@
-//! From IR to code, through LLVM. The only user of inkwell.
+//! Code generation: from IR to code, through LLVM. The only module that uses inkwell.
 //!
-//! [`emit`] checks limits, gives the module to the target's back end and turns its errors into diagnostics. `llvm/` is
-//! shared by the back ends: statements, expressions, math, passes, the shim around LLVM's fatal errors.
+//! [`emit`] checks limits, passes the module to the target's back end and converts its errors to diagnostics. The back
+//! ends share `llvm/`: statements, expressions, math, passes, and the shim that catches LLVM's fatal errors.
 
 pub mod host;
 mod llvm;
@@ -27,12 +27,12 @@ use crate::{
 
 pub use host::cpu::{cpu as host_cpu, cpu_set as host_cpu_set};
 
-/// The version of the LLVM that is in the compiler: major, minor, patch.
+/// The version of the LLVM that the compiler contains: major, minor, patch.
 pub fn llvm_version() -> (u32, u32, u32) {
     inkwell::support::get_llvm_version()
 }
 
-/// Code, and the texts that were asked for.
+/// Code, and the intermediate representations that were requested.
 #[derive(Clone, Debug)]
 pub struct Emitted {
     /// The code and its ABI.
@@ -47,7 +47,7 @@ pub struct Emitted {
 ///
 /// # Errors
 ///
-/// As [`check`]; `E0901`, a fault of weft's own, with LLVM's message and the IR.
+/// As [`check`]; `E0901`, an internal error of weft, with LLVM's message and the IR.
 pub fn emit(module: &Module, request: &Request) -> Result<Emitted, Diagnostic> {
     check(module, request)?;
     let emitted = match &request.target {
@@ -57,12 +57,12 @@ pub fn emit(module: &Module, request: &Request) -> Result<Emitted, Diagnostic> {
         }
         Target::Host(cpu) => host::emit(module, request, cpu),
     };
-    // The code generator ends with a fatal error then.
+    // If the compilation was cancelled, the code generator has ended with a fatal error.
     stop::check();
     emitted.map_err(|error| fault(module, request, &error))
 }
 
-/// Describes the kernel of a verified module for a GPU, and makes no code.
+/// Describes the kernel of a verified module for a GPU, without emitting code.
 ///
 /// # Errors
 ///
@@ -76,7 +76,8 @@ pub fn describe(module: &Module, request: &Request) -> Result<Emitted, Diagnosti
     Ok(Emitted { artifact, llvm: None, asm: None })
 }
 
-/// The names of what the plan of a verified module's kernel for the host consists of, sorted; none for a GPU. No code is made.
+/// The names of the transformations in the plan of a verified module's kernel for the host, sorted; none for a GPU.
+/// Emits no code.
 ///
 /// # Errors
 ///
@@ -91,7 +92,7 @@ pub fn plan_features(module: &Module, request: &Request) -> Result<Vec<&'static 
     }
 }
 
-/// The report of a fault of weft's own.
+/// The report of an internal error.
 fn fault(module: &Module, request: &Request, error: &llvm::Error) -> Diagnostic {
     let (llvm::Error::Fatal(text) | llvm::Error::Internal(text)) = error;
     let span = module.kernel().map_or_else(Span::default, |kernel| kernel.span);
@@ -99,7 +100,7 @@ fn fault(module: &Module, request: &Request, error: &llvm::Error) -> Diagnostic 
         .note(format!("weft's IR:\n{module}"))
 }
 
-/// Bytes of the block-shared arrays of fixed size, laid out in order.
+/// The size of the statically sized shared arrays, laid out in order.
 fn shared_bytes(module: &Module) -> u64 {
     module.shared.iter().fold(0, |end, (_, array)| {
         let size = array.len.saturating_mul(array.elem.size_bytes());
@@ -111,8 +112,8 @@ fn shared_bytes(module: &Module) -> u64 {
 ///
 /// # Errors
 ///
-/// `E0305` and `E0306` where the block-shared arrays or a thread's local arrays do not fit, `E0308` for PTX that the target
-/// does not have.
+/// `E0305` and `E0306` if the shared arrays or a thread's local arrays do not fit, `E0308` for PTX that the target does
+/// not support.
 pub fn check(module: &Module, request: &Request) -> Result<(), Diagnostic> {
     check_shared(module)?;
     check_local(local_arrays(module))?;
@@ -122,7 +123,7 @@ pub fn check(module: &Module, request: &Request) -> Result<(), Diagnostic> {
     }
 }
 
-/// What PTX for an SM is written for.
+/// Chooses the target suffix and the ISA version of the PTX for an SM.
 fn written_for(module: &Module, request: &Request, number: u32, suffix: &'static str) -> Result<Chosen, Diagnostic> {
     let driver = request.options.driver_isa;
     let texts = module.inline_ptx.iter().map(|(_, ptx)| ptx.text.as_str());
@@ -156,12 +157,13 @@ fn size_of(array: &LocalArray) -> u64 {
     array.len.saturating_mul(array.elem.size_bytes())
 }
 
-/// Bytes of the local arrays of all functions together: most are inlined, and the CPU's threads have stacks of their own.
+/// The size of the local arrays of all functions in sum: most functions are inlined, and the threads of the CPU have
+/// their own stacks.
 fn local_bytes(module: &Module) -> u64 {
     local_arrays(module).map(size_of).fold(0, u64::saturating_add)
 }
 
-/// Static shared memory has the same limit on every SM, and on the host, which stands for one.
+/// Checks the limit of static shared memory. It is the same for every SM, and for the host, which emulates one.
 fn check_shared(module: &Module) -> Result<(), Diagnostic> {
     let bytes = shared_bytes(module);
     if bytes <= STATIC_SHARED_BYTES {
@@ -191,7 +193,7 @@ fn check_shared(module: &Module) -> Result<(), Diagnostic> {
     Err(diagnostic)
 }
 
-/// A thread has so much local memory on the GPU, and on the CPU as much.
+/// Checks the limit of local memory per thread, which is the same for GPU and CPU.
 fn check_local<'a>(arrays: impl Iterator<Item = &'a LocalArray>) -> Result<(), Diagnostic> {
     let arrays: Vec<_> = arrays.collect();
     let bytes = arrays.iter().map(|&array| size_of(array)).fold(0, u64::saturating_add);
@@ -256,7 +258,7 @@ fn faults(module: &Module, request: &Request) -> Option<Faults> {
     })
 }
 
-/// How a kernel takes a parameter of a type.
+/// The slot type of a parameter.
 fn slot_type(ty: Type) -> SlotType {
     match ty {
         Type::Scalar(scalar) => SlotType::Scalar(scalar),
@@ -270,18 +272,19 @@ fn kernel_of(module: &Module) -> llvm::Result<(ir::FuncId, &Function)> {
     Ok((id, &module.functions[id]))
 }
 
-/// The symbol of a function: its name where that is an identifier of PTX, else with the other characters as
-/// `$` and their code point. A name of weft's IR holds no `$`, so no two names meet.
+/// The symbol of a function: its name if that is a PTX identifier; otherwise each other character is replaced by its
+/// code point between `$`. A name in weft's IR has no `$`, so symbols are unique.
 pub(crate) fn symbol(name: &str) -> String {
     let mut symbol = String::with_capacity(name.len());
     for character in name.chars() {
         if character.is_ascii_alphanumeric() || character == '_' {
             symbol.push(character);
         } else {
-            let _ = write!(symbol, "${:x}$", u32::from(character)); // a String takes all text
+            let _ = write!(symbol, "${:x}$", u32::from(character)); // writing to a String cannot fail
         }
     }
-    // PTX: a letter first, or `_` or `$` with something behind it; neither its constant nor what prints may be defined again.
+    // A PTX identifier starts with a letter, or with `_` or `$` followed by another character. PTX's constant `WARP_SZ`
+    // and the function `vprintf` must not be redefined.
     let starts_badly = symbol.starts_with(|first: char| first.is_ascii_digit());
     if starts_badly || symbol.chars().all(|c| c == '_') || matches!(symbol.as_str(), "WARP_SZ" | "vprintf") {
         symbol.insert_str(0, "$_");

@@ -11,10 +11,10 @@ use crate::{
     syntax::ast,
 };
 
-/// The span of everything that is built here.
+/// The span of all code that is built here.
 pub(crate) const SPAN: Span = Span { file: 0, start: 0, end: 8 };
 
-/// The CPU that tests run code on: the one that the settings name which the runtime has for it, else this machine's.
+/// The CPU on which tests run code: as for the runtime, the one that the settings name, else this machine's.
 #[expect(clippy::disallowed_methods, reason = "a test, unlike the compiler, may be told what it runs on")]
 pub(crate) fn cpu() -> Arc<HostCpu> {
     let set = |variable| std::env::var(variable).ok().filter(|name| !matches!(name.as_str(), "" | "auto"));
@@ -27,12 +27,12 @@ pub(crate) fn cpu_planned_as(name: &str) -> Arc<HostCpu> {
     crate::host_cpu_set(None, Some(name), 3).expect("LLVM knows the CPU")
 }
 
-/// A CPU that need not be this machine's, for tests that look at code.
+/// Any CPU, for tests that only inspect code.
 pub(crate) fn cpu_for_code(name: &str) -> Arc<HostCpu> {
     Arc::new(super::host::cpu::known(name).expect("LLVM knows the CPU"))
 }
 
-/// The binary operators that integers have.
+/// The binary operators of integers.
 pub(crate) const INTEGER_OPS: [BinaryOp; 18] = [
     BinaryOp::Add,
     BinaryOp::Sub,
@@ -54,7 +54,7 @@ pub(crate) const INTEGER_OPS: [BinaryOp; 18] = [
     BinaryOp::Max,
 ];
 
-/// A request whose only parts that a back end reads are the target, the options and the kernel's name.
+/// A request in which only the target, the options and the kernel's name are set. A back end reads nothing else.
 pub(crate) fn request(name: &str, target: Target, options: Options) -> Request {
     let ast = ast::Function {
         name: name.to_owned(),
@@ -84,7 +84,7 @@ pub(crate) fn request(name: &str, target: Target, options: Options) -> Request {
 pub(crate) struct KernelBuilder {
     /// Builds the kernel's body.
     pub b: Builder,
-    /// What the kernel stands in.
+    /// The module of the kernel.
     pub module: Module,
 }
 

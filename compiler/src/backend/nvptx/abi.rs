@@ -1,9 +1,9 @@
-//! How code that is not weft's passes values: `docs/design/exported-functions.md` as types of LLVM.
+//! The ABIs of code outside of weft: `docs/design/exported-functions.md` as LLVM types.
 //!
-//! A value is a list of *parts*, each at an offset, in the order of [`ArgType::fields`] with what numba-cuda's arrays
-//! have beside their own fields. In C's ABI a number is passed as itself and everything else as a struct of its parts; in
-//! numba-cuda's, and for arrays in both, each part is a parameter. A struct is one of LLVM with the gaps spelled out,
-//! whose alignment an attribute says.
+//! A value is a list of *parts*, each at an offset, in the order of [`ArgType::fields`], with the additional fields of
+//! numba-cuda's arrays. The C ABI passes a number as itself and everything else as a struct of its parts. numba-cuda's
+//! ABI passes each part as a parameter; so do both ABIs for an array. A struct is an LLVM struct with explicit padding;
+//! an attribute specifies its alignment.
 
 use inkwell::types::{BasicTypeEnum, StructType};
 use weft_artifact::{ArgItem, ArgType, Compound, DType, Number, Scalar, SlotField, Step};
@@ -14,24 +14,24 @@ use crate::{
     request::Abi,
 };
 
-/// A scalar of a value that an ABI passes.
+/// A scalar part of a value that an ABI passes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct AbiScalar {
-    /// The field that it is, with the way to it; `None` for what weft does not read.
+    /// The field that it represents, with its path; `None` if weft does not read it.
     pub(super) field: Option<(Vec<Step>, SlotField)>,
     /// Its type.
     pub(super) ty: Type,
-    /// Bytes before it.
+    /// Its offset in bytes.
     pub(super) offset: u64,
 }
 
-/// How a value lies in memory.
+/// The memory layout of a value.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shape {
     pub(super) parts: Vec<AbiScalar>,
     pub(super) size: u64,
     pub(super) align: u64,
-    /// It is a number, passed as itself.
+    /// The value is a number, which is passed as itself.
     pub(super) alone: bool,
 }
 
@@ -40,12 +40,12 @@ pub(super) struct Shape {
 pub(super) enum Param {
     /// One part.
     Part(AbiScalar),
-    /// A struct of several.
+    /// A struct of several parts.
     Struct(Shape),
 }
 
 impl Param {
-    /// The same of an item.
+    /// The same parameter for an item of an aggregate: `step` is prepended to the paths.
     fn behind(self, step: Step) -> Self {
         let deeper = |part: AbiScalar| AbiScalar {
             field: part.field.map(|(mut steps, field)| {
@@ -63,15 +63,15 @@ impl Param {
     }
 }
 
-/// Whether a value that may be missing is there.
+/// The type of the flag that says whether an optional value is present.
 const GIVEN: ArgType = ArgType::Value(DType::BOOL);
 
-/// An array's descriptor of numba-cuda's: two pointers and two counts come before what weft reads.
+/// In numba-cuda's array descriptor, two pointers and two counts precede the fields that weft reads.
 const DESCRIPTOR: [Type; 4] = [ADDRESS, ADDRESS, Type::Scalar(Scalar::I64), Type::Scalar(Scalar::I64)];
 const ADDRESS: Type = Type::Ptr(Scalar::U8, Space::Generic);
 
 impl Shape {
-    /// That of a value of a type; pointers in it are of `space`.
+    /// The layout of a value of a type. Its pointers have the address space `space`.
     pub(super) fn of(ty: &ArgType, abi: Abi, space: Space) -> Self {
         let mut shape = Self { align: 1, ..Self::default() };
         shape.add(ty, abi, space, &mut Vec::new());
@@ -103,13 +103,13 @@ impl Shape {
         self.push(Type::Ptr(of.access().0, space), Some((path.to_vec(), SlotField::Data)));
     }
 
-    /// The next part lies at a multiple of this.
+    /// Pads, so that the next part starts at a multiple of `align`.
     fn start(&mut self, align: u64) {
         self.align = self.align.max(align);
         self.size = self.size.next_multiple_of(align.max(1));
     }
 
-    /// What began with an alignment ends at a multiple of it.
+    /// Pads the end of an item with this alignment.
     fn end(&mut self, align: u64) {
         self.size = self.size.next_multiple_of(align.max(1));
     }
@@ -118,7 +118,7 @@ impl Shape {
         match ty {
             ArgType::Value(DType::Number(Number::Complex(complex))) => {
                 let part = complex.part();
-                // `cuFloatComplex`, `cuDoubleComplex` and `cuda::std::complex` lie at multiples of their size.
+                // `cuFloatComplex`, `cuDoubleComplex` and `cuda::std::complex` are aligned to their size.
                 let align = part.size_bytes() * if abi == Abi::C { 2 } else { 1 };
                 self.start(align);
                 for field in [SlotField::Real, SlotField::Imag] {
@@ -129,7 +129,7 @@ impl Shape {
                 self.push(Type::Scalar(*scalar), Some((path.clone(), SlotField::Value)));
             }
             ArgType::Value(DType::Compound(id)) => {
-                // The front end has no other value of these yet.
+                // The front end has no values of other compound types yet.
                 if matches!(id.get(), Compound::Time(_)) {
                     self.push(Type::Scalar(Scalar::I64), Some((path.clone(), SlotField::Value)));
                 }
@@ -152,10 +152,10 @@ impl Shape {
             ArgType::Tuple(items) | ArgType::Struct(_, items) => {
                 self.add_items(items.iter().zip(0..), abi, space, path);
             }
-            // numba-cuda has the value first.
+            // numba-cuda stores the value first.
             ArgType::Optional(of) => self.add_items([(&**of, 1), (&GIVEN, 0)].into_iter(), abi, space, path),
             ArgType::Enum(_, value) => self.add(value, abi, space, path),
-            // numba-cuda has a pointer where there is nothing to pass.
+            // numba-cuda passes a pointer for a type without a value.
             ArgType::None | ArgType::Class(_) => {
                 if abi == Abi::Numba {
                     self.push(ADDRESS, None);
@@ -164,7 +164,7 @@ impl Shape {
         }
     }
 
-    /// A struct of items, each with its step on the way.
+    /// Adds a struct of items, each with its step in the path.
     fn add_items<'a>(
         &mut self,
         items: impl Iterator<Item = (&'a ArgType, Step)>,
@@ -185,7 +185,7 @@ impl Shape {
         self.end(inner.align);
     }
 
-    /// The struct of its parts, and which of its fields each part is.
+    /// The LLVM struct of the parts, and the index of each part's field in it.
     pub(super) fn llvm<'ctx>(&self, types: &Types<'ctx>) -> Result<(StructType<'ctx>, Vec<u32>)> {
         let byte = types.context.i8_type();
         let (mut fields, mut places): (Vec<BasicTypeEnum<'ctx>>, Vec<u32>) = (Vec::new(), Vec::new());
@@ -212,10 +212,10 @@ impl Shape {
     }
 }
 
-/// The parameters that an argument is passed as.
+/// The parameters of an argument.
 pub(super) fn params(ty: &ArgType, abi: Abi, space: Space) -> Vec<Param> {
     if let ArgType::Optional(of) = ty {
-        // In both ABIs the value, and whether it is there.
+        // Both ABIs pass the value, and whether it is present.
         let inner = params(of, abi, space).into_iter().map(|param| param.behind(1));
         let given = params(&GIVEN, abi, space).into_iter().map(|param| param.behind(0));
         return inner.chain(given).collect();
@@ -242,7 +242,7 @@ pub(super) fn params(ty: &ArgType, abi: Abi, space: Space) -> Vec<Param> {
     if shape.size == 0 { Vec::new() } else { vec![Param::Struct(shape)] }
 }
 
-/// The type that a part has as a parameter or a result: numba-cuda passes 16-bit floats as their bits.
+/// The type of a part as a parameter or a result. numba-cuda passes the bits of 16-bit floats.
 pub(super) fn alone<'ctx>(types: &Types<'ctx>, ty: Type, abi: Abi) -> Result<BasicTypeEnum<'ctx>> {
     match (ty, abi) {
         (Type::Scalar(scalar), Abi::Numba) if scalar.is_half() => Ok(types.context.i16_type().into()),
@@ -250,7 +250,7 @@ pub(super) fn alone<'ctx>(types: &Types<'ctx>, ty: Type, abi: Abi) -> Result<Bas
     }
 }
 
-/// Whether a leaf of an argument is one that this file knows to lay out.
+/// Whether this file defines a layout for a leaf of an argument.
 pub(super) fn known(leaf: ArgItem) -> bool {
     match leaf {
         ArgItem::Value(DType::Number(_)) | ArgItem::Array(_) | ArgItem::Record(_) | ArgItem::Pointer(_) => true,

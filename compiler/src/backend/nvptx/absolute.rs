@@ -1,10 +1,11 @@
-//! `llvm.abs` of a value that may be the smallest integer, in PTX that ptxas takes at its word.
+//! Replaces `llvm.abs` of values that may be the smallest integer, because ptxas miscompiles `abs` of it.
 //!
-//! The PTX ISA lets `abs` of the smallest integer wrap (9.7.1.10 names no exception), and so does the hardware. But
-//! ptxas reasons that what comes from `abs` is not negative: it drops a later test of its sign, and it joins `abs.s16`
-//! with a conversion to a wider type. LLVM makes `llvm.abs`, and of that the instruction `abs`, from every way to write
-//! it, `-x if x < 0 else x` included. So this runs after LLVM's passes and writes what is left as inline PTX. A call
-//! whose flag says that the smallest integer does not occur stays: there ptxas is right.
+//! According to the PTX ISA, `abs` of the smallest integer wraps (9.7.1.10 names no exception), and so does the
+//! hardware. But ptxas assumes that the result of `abs` is not negative: it removes a later test of the sign, and it
+//! merges `abs.s16` with a conversion to a wider type. LLVM creates `llvm.abs`, and from it the instruction `abs`, from
+//! every way to write it, including `-x if x < 0 else x`. Hence this pass runs after LLVM's passes and replaces the
+//! remaining calls by inline PTX. It ignores calls whose flag excludes the smallest integer, because ptxas compiles
+//! these correctly.
 
 use inkwell::{
     builder::Builder,
@@ -16,7 +17,7 @@ use inkwell::{
 use super::calls::calls;
 use crate::backend::llvm::{Result, internal};
 
-/// Rewrites every call of the module's `llvm.abs` that may see the smallest integer.
+/// Replaces each call of `llvm.abs` in the module whose operand may be the smallest integer.
 pub(super) fn rewrite(context: &Context, module: &Module<'_>) -> Result<()> {
     let builder = context.create_builder();
     for call in calls(module, may_see_the_minimum) {
@@ -59,7 +60,7 @@ fn may_see_the_minimum(call: InstructionValue<'_>, name: &[u8]) -> bool {
         && flag.is_some_and(|flag| flag.into_int_value().get_zero_extended_constant() == Some(0))
 }
 
-/// The larger of x and -x, on 32 or 64 bits.
+/// The maximum of x and -x, in 32 or 64 bits.
 fn scalar<'ctx>(builder: &Builder<'ctx>, value: IntValue<'ctx>) -> Result<IntValue<'ctx>> {
     let ty = value.get_type();
     let context = ty.get_context();

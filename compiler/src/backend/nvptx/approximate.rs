@@ -1,4 +1,4 @@
-//! `fastmath` on float32: the hardware's approximations, as numba takes libdevice's `__nv_fast_*` functions.
+//! `fastmath` on float32: the hardware's approximations. numba uses libdevice's `__nv_fast_*` functions for the same.
 
 use inkwell::values::{BasicValueEnum, FloatValue};
 
@@ -24,7 +24,7 @@ pub(super) fn emit<'ctx>(
         as_float(emitter.call(intrinsic, &[x.into()])?)
     };
     let log2 = |x| unary("lg2.approx.ftz.f", x);
-    // This one is overloaded on its type.
+    // This intrinsic is overloaded on its type.
     let exp2 = |x: FloatValue<'ctx>| as_float(emitter.call_intrinsic("llvm.nvvm.ex2.approx.ftz", &[x.into()])?);
     let product = |a: FloatValue<'ctx>, b| emitter.flagged(emitter.builder.build_float_mul(a, b, "")?);
     let scaled = |value: FloatValue<'ctx>, factor: f64| product(value, constant(value, factor));
@@ -44,7 +44,7 @@ pub(super) fn emit<'ctx>(
             [BasicValueEnum::FloatValue(y)] => exp2(product(*y, log2(x)?)?)?,
             _ => return Ok(None),
         },
-        // Square roots and quotients become approximations by their flags; the others have none.
+        // LLVM approximates square roots and divisions by their flags; other functions have no approximation.
         _ => return Ok(None),
     };
     Ok(Some(value.into()))

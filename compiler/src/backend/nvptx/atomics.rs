@@ -1,7 +1,7 @@
-//! Atomic steps on a GPU.
+//! Atomic operations on a GPU.
 //!
-//! PTX's `atom` is for global and shared memory (PTX ISA, "atom"): on a thread's own memory it is a load and a store. It
-//! swaps words of 32 bits and more, so that a smaller element is swapped with the bytes around it.
+//! PTX's `atom` is for global and shared memory (PTX ISA, "atom"). On local memory, an atomic operation is a load and a
+//! store. `atom.cas` has at least 32 bits, so a smaller element is swapped together with the bytes around it.
 
 use inkwell::{AddressSpace, values::BasicValueEnum};
 use weft_artifact::Scalar;
@@ -17,7 +17,7 @@ use crate::{
     target::needs,
 };
 
-/// A step on memory of any space; gives the old value.
+/// An atomic operation on memory of any space; returns the old value.
 pub(super) fn step<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     sm: u32,
@@ -61,7 +61,7 @@ pub(super) fn step<'ctx>(
     }
 }
 
-/// A step on memory that other threads see.
+/// An atomic operation on memory that other threads can access.
 fn visible<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     sm: u32,
@@ -74,7 +74,7 @@ fn visible<'ctx>(
     if op == AtomicOp::Cas && element.size_bytes() >= WORD {
         return emitter.emit_atomic(op, order, sync_scope(scope), operands);
     }
-    // LLVM 22 loses the order of an `atomicrmw`, and takes every scope for the device's.
+    // LLVM 22 ignores the ordering of an `atomicrmw` and treats every scope as the device's.
     emitter.fenced(order, sync_scope(scope), || match (has_instruction(sm, op, element), scope) {
         (true, Scope::Block | Scope::Device) => {
             emitter.emit_atomic(op, Order::Relaxed, sync_scope(Scope::Device), operands)
@@ -88,7 +88,7 @@ fn visible<'ctx>(
     })
 }
 
-/// Whether PTX has the step.
+/// Whether PTX has an instruction for the operation.
 fn has_instruction(sm: u32, op: AtomicOp, element: Scalar) -> bool {
     let size = element.size_bytes();
     match op {
@@ -127,7 +127,7 @@ pub(super) fn membar<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, scope: Scope) ->
     effect(emitter, &format!("llvm.nvvm.membar.{scope}"), &[])
 }
 
-/// The part of the intrinsic's name that says what it does: `llvm.nvvm.atomic.<add.gen.i>.sys`.
+/// The operation in the intrinsic's name: `llvm.nvvm.atomic.<add.gen.i>.sys`.
 fn name_of_system(op: AtomicOp, element: Scalar) -> Option<&'static str> {
     match op {
         AtomicOp::Add if element.is_half() => None,
@@ -147,7 +147,7 @@ fn name_of_system(op: AtomicOp, element: Scalar) -> Option<&'static str> {
     }
 }
 
-/// `atom.sys`, relaxed; a difference is the sum with what is negated.
+/// `atom.sys`, relaxed. A subtraction adds the negated operand.
 fn step_of_system<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     name: &str,

@@ -1,4 +1,4 @@
-//! Calls of intrinsics that are left when LLVM's passes are through.
+//! Finds calls of intrinsics that remain after LLVM's passes.
 
 use inkwell::{
     basic_block::BasicBlock,
@@ -6,7 +6,7 @@ use inkwell::{
     values::{CallSiteValue, FunctionValue, InstructionOpcode, InstructionValue},
 };
 
-/// The calls of a module that are meant; `is_meant` sees each call and the name of what it calls.
+/// The calls of a module for which `is_meant` is true. It gets each call and the name of the callee.
 pub(super) fn calls<'ctx>(
     module: &Module<'ctx>,
     is_meant: impl Fn(InstructionValue<'ctx>, &[u8]) -> bool,

@@ -1,8 +1,8 @@
-//! Divisions of integers, as calls that divisions.cpp makes instructions of.
+//! Integer divisions, as calls that divisions.cpp expands to instructions.
 //!
-//! How a division is best made depends on what is known of its operands, which is most once LLVM has inlined and simplified.
-//! Until then it is a call of a function that only reads its arguments, and that LLVM may not call where the program does not.
-//! Those by constants are instructions from the start: LLVM folds and combines them.
+//! The best code for a division depends on the ranges of its operands, and these are known best after LLVM has inlined
+//! and simplified. Until then, a division is a call of a function without side effects that LLVM must not speculate.
+//! Divisions by constants are instructions from the start, so that LLVM folds and combines them.
 
 use inkwell::{
     attributes::AttributeLoc,
@@ -12,7 +12,7 @@ use inkwell::{
 use super::kernel::below;
 use crate::backend::llvm::{Division, FunctionEmitter, Result, internal};
 
-/// The call, if the division is one of those.
+/// Emits the call, unless the division is better emitted as instructions.
 pub(super) fn call<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     division: Division,
@@ -35,7 +35,7 @@ pub(super) fn call<'ctx>(
         Some(known) => known,
         None => {
             let function = cx.module.add_function(&symbol, ty.fn_type(&[ty.into(), ty.into()], false), None);
-            // `memory(none)`: LLVM's number of no effect on any memory.
+            // The value 0 of the attribute `memory` is `memory(none)`.
             for attribute in ["memory", "nounwind", "willreturn", "nosync", "nofree"] {
                 cx.attribute(function, attribute);
             }

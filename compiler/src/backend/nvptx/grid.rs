@@ -1,8 +1,9 @@
-//! The barrier of a grid whose blocks all run at a time.
+//! The barrier of a grid whose blocks all run at the same time.
 //!
-//! A cooperative launch gives the grid eight bytes of its own: `%envreg1` and `%envreg2` are the halves of their address,
-//! and the second word is for a barrier, 0 at first. Each block adds 1 to it, but for the first, which adds what makes all
-//! of them together 2^31: the highest bit changes when the last has come, and the others are 0 again.
+//! A cooperative launch provides eight bytes of memory for the grid: `%envreg1` and `%envreg2` are the halves of their
+//! address. The second word is for a barrier and starts at 0. Each block adds 1 to it, except for the first block,
+//! whose summand makes the total 2^31. Hence the highest bit flips when the last block arrives, and the other bits are
+//! 0 again.
 
 use inkwell::{
     AtomicOrdering, IntPredicate,
@@ -15,16 +16,16 @@ use crate::{
     ir::Scope,
 };
 
-/// The bit that says whose turn it is.
+/// The bit that flips when all blocks have arrived.
 const TURN: u64 = 1 << 31;
 
-/// A special register.
+/// Reads a special register.
 fn register<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, name: &str) -> Result<IntValue<'ctx>> {
     let read = emitter.cx.intrinsic(&format!("llvm.nvvm.read.ptx.sreg.{name}"), &[])?;
     int(emitter.call(read, &[])?)
 }
 
-/// Whether all parts of a register are 0.
+/// Whether all components of a register are 0.
 fn is_first<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, name: &str) -> Result<IntValue<'ctx>> {
     let [x, y, z] = ["x", "y", "z"].map(|axis| register(emitter, &format!("{name}.{axis}")));
     let builder = &emitter.builder;
@@ -33,7 +34,7 @@ fn is_first<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, name: &str) -> Result<Int
     Ok(builder.build_int_compare(IntPredicate::EQ, any, zero, "first")?)
 }
 
-/// All threads of the grid wait for each other.
+/// Emits the barrier for all threads of the grid.
 pub(super) fn barrier<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>) -> Result<Vec<BasicValueEnum<'ctx>>> {
     let (builder, context) = (&emitter.builder, emitter.cx.types.context);
     let (word, long) = (context.i32_type(), context.i64_type());

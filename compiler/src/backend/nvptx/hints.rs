@@ -1,7 +1,7 @@
-//! Loads and stores with cache operators, for which LLVM has nothing but text.
+//! Loads and stores with cache operators, as inline PTX, because LLVM cannot express them otherwise.
 //!
-//! An operator is for global memory (PTX ISA, "Cache Operators"): on shared and local memory a load is a load. Elements
-//! travel as bits, one byte in a register of 16 bits.
+//! A cache operator applies to global memory (PTX ISA, "Cache Operators"). In shared and local memory the access is a
+//! plain one. Elements are passed as bits, a byte in a 16-bit register.
 
 use inkwell::{
     types::{BasicMetadataTypeEnum, IntType},
@@ -14,17 +14,17 @@ use crate::{
     ir::{LoadHint, Space, StoreHint, Type},
 };
 
-/// What a pointer's space is in an instruction, where operators mean something there.
+/// The state space in the instruction, if cache operators apply to the pointer's space.
 fn space_name(space: Space) -> Option<&'static str> {
     match space {
         Space::Global => Some(".global"),
-        // Numba's loads are of global memory, too; what may be another's has the operator all the same.
+        // Numba emits `.global` here. A generic pointer may point to another space, but gets the operator, too.
         Space::Generic => Some(""),
         Space::Shared | Space::Local | Space::Constant => None,
     }
 }
 
-/// How many bits an element has, the register's type for them, and the letter of its constraint.
+/// The number of bits of an element, the type of the register for them, and the register's constraint letter.
 fn register<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, element: Scalar) -> (u64, IntType<'ctx>, char) {
     let context = emitter.cx.types.context;
     match element.size_bytes() {
@@ -35,7 +35,7 @@ fn register<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, element: Scalar) -> (u64,
     }
 }
 
-/// A load; gives the element.
+/// Emits a load; returns the element.
 pub(super) fn load<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     hint: LoadHint,
@@ -62,7 +62,7 @@ pub(super) fn load<'ctx>(
     Ok(builder.build_bit_cast(value, memory, "")?)
 }
 
-/// A store.
+/// Emits a store.
 pub(super) fn store<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     hint: StoreHint,

@@ -26,22 +26,22 @@ use crate::{
     },
 };
 
-/// The symbol of dynamic shared memory; no function's, because of the `$`.
+/// The symbol of dynamic shared memory. Because of the `$` it cannot be a function's name.
 const DYNAMIC_SHARED: &str = "weft$dynamic_shared";
 
-/// What the module declares besides functions.
+/// The target hooks, with the module's declarations besides functions.
 pub(super) struct NvptxHooks<'ctx> {
     shared: Vec<GlobalValue<'ctx>>,
     dynamic: Option<GlobalValue<'ctx>>,
-    /// The threads of a warp are brought together where they have to come together.
+    /// Whether the lanes of a warp must be reconverged before operations that require convergence.
     gathers: bool,
-    /// Where threads wait.
+    /// The module's loops in which threads wait for others.
     waits: Waits,
-    /// What the waits of the function that is being emitted depend on.
+    /// The loads on which the waits of the current function depend.
     waited: RefCell<FunctionWaits>,
     /// The number of the SM.
     sm: u32,
-    /// The arrays of the function that is being emitted, in its entry block.
+    /// The local arrays of the current function, in its entry block.
     local_arrays: RefCell<Vec<PointerValue<'ctx>>>,
 }
 
@@ -52,7 +52,7 @@ impl<'ctx> NvptxHooks<'ctx> {
         let mut shared = Vec::new();
         for (id, array) in cx.ir.shared.iter() {
             let element = cx.types.memory(Type::Scalar(array.elem))?;
-            // Whole words, since atomic steps swap words.
+            // Whole words, because atomic operations swap words.
             let in_word = WORD.div_ceil(array.elem.size_bytes());
             let Ok(len) = u32::try_from(array.len.next_multiple_of(in_word)) else {
                 return internal("a shared array beyond 4 GiB");
@@ -84,14 +84,14 @@ impl<'ctx> NvptxHooks<'ctx> {
         Ok(Self { shared, dynamic, gathers, waits, waited: RefCell::default(), sm, local_arrays: RefCell::default() })
     }
 
-    /// Begins a function at the present position, which is in its entry block.
+    /// Begins a function at the current position, which is in its entry block.
     pub(super) fn enter(&self, emitter: &FunctionEmitter<'_, 'ctx>, func: FuncId) -> Result<()> {
         self.declare_local_arrays(emitter)?;
         *self.waited.borrow_mut() = self.waits.of_function(emitter.function);
         self.waits.enter(emitter, func)
     }
 
-    /// Makes room for the function's local arrays.
+    /// Allocates the function's local arrays.
     fn declare_local_arrays(&self, emitter: &FunctionEmitter<'_, 'ctx>) -> Result<()> {
         let mut arrays = Vec::new();
         for (_, array) in emitter.function.local_arrays.iter() {
@@ -109,7 +109,7 @@ impl<'ctx> NvptxHooks<'ctx> {
     }
 }
 
-/// Calls an intrinsic that gives nothing.
+/// Calls an intrinsic without a result.
 pub(super) fn effect<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     name: &str,

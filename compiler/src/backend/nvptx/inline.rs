@@ -1,4 +1,4 @@
-//! PTX of the program's, as LLVM's inline assembly.
+//! Inline PTX in the program, as LLVM inline assembly.
 
 use inkwell::{
     AddressSpace,
@@ -13,7 +13,7 @@ use crate::{
     ir::{PtxId, Type},
 };
 
-/// The text with its operands; gives its results.
+/// Emits inline PTX with its operands; returns its results.
 pub(super) fn emit<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     text: PtxId,
@@ -62,7 +62,7 @@ pub(super) fn emit<'ctx>(
     Ok(values)
 }
 
-/// The type of the register that holds a value: halves are 16 bits there.
+/// The type of the register that holds a value. 16-bit floats are in integer registers.
 fn register_of<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, ty: Type) -> Result<BasicTypeEnum<'ctx>> {
     match ty {
         Type::Scalar(Scalar::F16 | Scalar::BF16) => Ok(emitter.cx.types.context.i16_type().into()),

@@ -1,7 +1,8 @@
-//! NVIDIA GPUs: PTX text.
+//! The back end for NVIDIA GPUs, which emits PTX.
 //!
-//! A kernel has the calling convention `ptx_kernel` (71) and takes its slots in order. Attributes of LLVM carry launch
-//! bounds; `nvvm.annotations` do nothing in a module that was built and not read.
+//! A kernel has the calling convention `ptx_kernel` (71) and takes its slots in order. LLVM attributes specify the
+//! launch bounds. LLVM reads `nvvm.annotations` only when it parses a module, so they have no effect on one that is
+//! built in memory.
 
 mod abi;
 mod absolute;
@@ -52,17 +53,18 @@ use crate::{
     target::needs::{self, Chosen},
 };
 
-/// LLVM's address spaces. Local arrays are `alloca`s, which are generic until LLVM finds them out.
+/// LLVM's address spaces. Local arrays are `alloca`s, which have the generic address space until LLVM infers the local
+/// one.
 const SPACES: AddressSpaces = AddressSpaces { global: 1, shared: 3, constant: 4, local: 0, generic: 0 };
 
-/// A choice among numbers is made by comparisons: the threads of a warp part at a jump by a table (`brx.idx`) as they do at
-/// branches, but none is a predicate, and a walk of four directions took 5 times as long on an H200.
+/// A switch is lowered to comparisons. The threads of a warp diverge at a jump table (`brx.idx`) as at branches, but
+/// the cases cannot be predicated. With jump tables, a traversal with four directions took 5 times as long on an H200.
 const NO_JUMP_TABLES: (&str, &str) = ("no-jump-tables", "true");
 
-/// Flush denormals: how LLVM's attribute says it.
+/// LLVM's attribute for flushing denormals.
 const FLUSH: (&str, &str) = ("denormal-fp-math-f32", "preserve-sign,preserve-sign");
 
-/// Emits a module as PTX for `sm_<number>` with the suffix and in the ISA that were chosen.
+/// Emits a module as PTX for `sm_<number>` with the chosen suffix and ISA version.
 pub(super) fn emit(module: &Module, request: &Request, number: u32, chosen: Chosen) -> Result<Emitted> {
     let Chosen { suffix, isa } = chosen;
     let (kernel_id, kernel) = kernel_of(module)?;
@@ -83,7 +85,7 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, chosen: Chos
         let llvm_module = LeakyModule::new(context.create_module(&kernel.name));
         machine.prepare(&llvm_module);
         let library = match request.options.libdevice {
-            // The host has no libdevice.
+            // The host has no libdevice, so reproducible code uses libclc.
             Some(_) if !request.options.reproducible => Library::Libdevice,
             Some(_) | None => Library::Libclc,
         };
@@ -136,7 +138,7 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, chosen: Chos
         format: CodeFormat::Ptx,
         target: format!("sm_{number}{suffix}"),
         code: ptxas_workarounds::rewrite(code),
-        // What others call they describe themselves.
+        // Software that calls exported functions or kernels describes them itself.
         kernels: match request.options.entry {
             Entry::Launch => vec![Kernel { prints, ..kernel_record(module, kernel, request, None) }],
             Entry::Foreign(_) => Vec::new(),
@@ -145,10 +147,10 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, chosen: Chos
     Ok(Emitted { artifact, llvm: finished.llvm, asm: None })
 }
 
-/// Has `ptxas` 13.0, and the driver of that version, keep the functions of a recursive kernel: it ends the process over some
-/// of them if they are the module's own, and where it finds, which LLVM did not, that the kernel never calls one that calls
-/// itself and holds a division. They get external linkage, and a table that nobody reads names them. Those that others may
-/// call keep to the ABI.
+/// Makes `ptxas` 13.0, and the driver of that version, keep all functions of a module with recursion. ptxas crashes on
+/// some functions with internal linkage. It also crashes if it finds, where LLVM did not, that the kernel never calls a
+/// recursive function that contains a division. Hence all functions get external linkage, and an unused table refers to
+/// them. External functions follow the ABI.
 fn keep(cx: &ModuleContext<'_, '_>) {
     let mut kept = Vec::new();
     for function in cx.module.get_functions().filter(|function| function.count_basic_blocks() > 0) {
@@ -165,7 +167,7 @@ fn keep(cx: &ModuleContext<'_, '_>) {
     global.set_initializer(&table);
 }
 
-/// Declares and fills every function, callees first.
+/// Declares and emits every function, callees first.
 fn build(cx: &ModuleContext<'_, '_>, kernel_id: FuncId, sm: u32) -> Result<()> {
     let hooks = hooks::NvptxHooks::new(cx, sm)?;
     let effects = Effects::of_module(cx.ir);

@@ -1,9 +1,10 @@
-//! Additions of vectors of 16-bit and shorter integers are made element by element.
+//! Splits additions of vectors of integers of at most 16 bits into additions of the elements.
 //!
-//! LLVM's SLP vectorizer joins neighbors into `add <2 x i16>`, which is `add.s16x2` from `sm_90` on (PTX ISA 9.7.1.1), and
-//! shorter ones are widened to that. Where one operand is a constant, or ptxas finds that it is, and the program reads only the lower half of the sum, ptxas 13.0
-//! and the driver of that version add 0 in place of the constant (13.5 does not). So this runs after LLVM's passes.
-//! `min` and `max` of such pairs are right there.
+//! LLVM's SLP vectorizer merges adjacent additions to `add <2 x i16>`, which is `add.s16x2` from `sm_90` on (PTX ISA
+//! 9.7.1.1), and widens shorter integers to that. If one operand is a constant, or ptxas finds that it is, and the
+//! program reads only the lower half of the sum, ptxas 13.0 and the driver of that version add 0 instead of the
+//! constant (13.5 does not). Hence this pass runs after LLVM's passes. `min` and `max` of such pairs are compiled
+//! correctly.
 
 use inkwell::{
     basic_block::BasicBlock,
@@ -16,7 +17,7 @@ use inkwell::{
 
 use crate::backend::llvm::{Result, internal};
 
-/// Rewrites every addition and subtraction of vectors of integers that are a part of such a pair.
+/// Splits every addition and subtraction of vectors whose elements have at most 16 bits.
 pub(super) fn split(context: &Context, module: &Module<'_>) -> Result<()> {
     let builder = context.create_builder();
     let instructions =
@@ -89,7 +90,7 @@ mod tests {
 
     use super::*;
 
-    /// Function bodies with one packed sum each.
+    /// Functions with one packed addition or subtraction each.
     const BODIES: &str = "
         define <2 x i16> @a(<2 x i16> %x) { %s = add nuw nsw <2 x i16> %x, <i16 4, i16 5>
             ret <2 x i16> %s }

@@ -1,10 +1,10 @@
-//! Brings the threads of a warp together again, in modules whose functions call themselves.
+//! Reconverges the threads of a warp, in modules with recursive functions.
 //!
-//! Threads that call such a function to different depths return one after the other, but `ptxas` (13.0 and 13.5)
-//! assumes that they have converged: it removes `bar.warp.sync`, and emits the plain form of `bar.sync` and of
-//! `barrier.sync`, which the first threads then pass without the others. CUDA C++ has the bug too: a `__syncthreads()`
-//! after recursive calls of different depths does not wait. After a branch on the lane, `ptxas` knows that threads may
-//! be divergent, and `bar.warp.sync` then waits for them: so we emit it in both arms of such a branch.
+//! Threads that call such a function to different depths return at different times, but `ptxas` (13.0 and 13.5) assumes
+//! that they have converged: it removes `bar.warp.sync`, and emits the plain form of `bar.sync` and of `barrier.sync`,
+//! which the first threads then pass without the others. CUDA C++ has the bug too: a `__syncthreads()` after recursive
+//! calls of different depths does not wait. After a branch on the lane, `ptxas` knows that threads may be divergent,
+//! and `bar.warp.sync` then waits for them. Therefore this code emits it in both arms of such a branch.
 
 use inkwell::values::{BasicValueEnum, IntValue};
 
@@ -13,7 +13,7 @@ use crate::{
     ir::{Op, SyncScope},
 };
 
-/// `bar.warp.sync`, wherever the threads of the mask come from.
+/// `bar.warp.sync` for a mask of lanes that may be divergent.
 const GATHER: &str = "{
 	.reg .pred even;
 	.reg .b32 lane;
@@ -28,7 +28,7 @@ gather_even:
 gathered:
 	}";
 
-/// The threads that come to an operation together, as a mask of their warp; none if each comes by itself.
+/// The mask of the warp's lanes that must be converged for an operation; `None` if it does not require convergence.
 pub(super) fn mask_of<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     op: Op,
@@ -36,7 +36,7 @@ pub(super) fn mask_of<'ctx>(
 ) -> Result<Option<IntValue<'ctx>>> {
     match (op.row().together, operands.first()) {
         (SyncScope::None, _) => Ok(None),
-        // It waits for nobody, nor does a program's PTX or another language's code unless it says so itself.
+        // `activemask` does not wait, and inline PTX and external functions synchronize by themselves if they need to.
         (SyncScope::Warp | SyncScope::Block, _) if matches!(op, Op::ActiveMask | Op::Ptx { .. } | Op::External(_)) => {
             Ok(None)
         }
@@ -46,7 +46,7 @@ pub(super) fn mask_of<'ctx>(
     }
 }
 
-/// Waits for the threads of the mask that have not returned.
+/// Waits for the threads of the mask that have not exited.
 pub(super) fn gather<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, mask: IntValue<'ctx>) -> Result<()> {
     let context = emitter.cx.types.context;
     let function = context.void_type().fn_type(&[mask.get_type().into()], false);

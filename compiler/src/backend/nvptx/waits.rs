@@ -14,7 +14,8 @@ use crate::{
     ir::{Circles, ExprId, FuncId, Function, Module, Stmt, StmtKind, for_each_stmt},
 };
 
-/// From which SM on the threads of a warp go on by themselves. CUDA C++ Programming Guide, "Independent Thread Scheduling".
+/// The first SM version with independent thread scheduling (CUDA C++ Programming Guide, "Independent Thread
+/// Scheduling").
 const INDEPENDENT: u32 = 70;
 
 /// Lets the hardware switch to other threads.
@@ -23,28 +24,28 @@ const PAUSE: &str = "nanosleep.u32 0;";
 /// The loads that the waits of a function depend on.
 #[derive(Default)]
 pub(super) struct FunctionWaits {
-    /// Its own loads.
+    /// Loads of the function itself.
     pub loads: BTreeSet<ExprId>,
-    /// There is a loop that functions or operations read for.
+    /// Whether a called function or an operation reads memory for a loop that waits.
     pub calls: bool,
 }
 
-/// Where a module's threads wait for each other.
+/// The loops of a module in which threads wait for each other.
 pub(super) struct Waits {
     waiting: WaitAnalysis,
     circles: Circles,
-    /// The threads of a warp go on by themselves.
+    /// The SM schedules the threads of a warp independently.
     independent: bool,
 }
 
 impl Waits {
-    /// Reads a module for an SM.
+    /// Analyzes a module for an SM.
     pub(super) fn of(module: &Module, sm: u32) -> Self {
         let circles = Circles::of(module);
         Self { waiting: WaitAnalysis::of(module, &circles), circles, independent: sm >= INDEPENDENT }
     }
 
-    /// The loads that the waits of a function depend on, over all its loops.
+    /// The loads on which the waits of a function depend, over all its loops.
     pub(super) fn of_function(&self, function: &Function) -> FunctionWaits {
         let mut all = FunctionWaits::default();
         for_each_stmt(&function.body, &mut |stmt| {
@@ -58,12 +59,12 @@ impl Waits {
         all
     }
 
-    /// At the beginning of a function.
+    /// Emits code at the beginning of a function.
     pub(super) fn enter(&self, emitter: &FunctionEmitter<'_, '_>, func: FuncId) -> Result<()> {
         if self.waiting.circles && self.circles.contains(func) { self.pause(emitter) } else { Ok(()) }
     }
 
-    /// Emitted at the end of an iteration of a loop, in a function in which functions or operations read for a loop.
+    /// Emits code at the end of an iteration of a loop, in a function in which functions or operations read for a loop.
     pub(super) fn turn(&self, emitter: &FunctionEmitter<'_, '_>, body: &[Stmt], step: &[Stmt]) -> Result<()> {
         let wait = self.waiting.wait(emitter.function, body, step);
         if wait.is_some_and(|wait| wait.calls) { self.pause(emitter) } else { Ok(()) }
