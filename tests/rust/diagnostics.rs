@@ -1,7 +1,8 @@
-//! Every wrong program of `tests/diagnostics` gets the errors that its comments announce, on their lines, and no others.
+//! Checks that every invalid program in `tests/diagnostics` gets exactly the errors that its comments announce, on the
+//! same lines.
 //!
-//! A comment `# error: [E0203] "text"` is on the line of the error; the text is a part of the message. The rendered
-//! errors are a snapshot, with the source above.
+//! A comment `# error: [E0203] "text"` is on the line of the error, and the text is a part of the message. A snapshot
+//! contains the source and the rendered errors.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +13,7 @@ use crate::{
     support::{Ran, assert_snapshot, files, read, stem, weft},
 };
 
-/// An announced error: line from 1, code, a part of the message.
+/// An announced error: line (from 1), code, and part of the message.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Announced {
     line: u32,
@@ -54,7 +55,7 @@ fn wrong_programs_get_their_errors() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// The errors against the comments.
+/// Compares the errors with the comments.
 fn compare(text: &str, ran: &Ran) -> Result<(), String> {
     if ran.code != 1 || !ran.stdout.is_empty() {
         return Err(format!("exit code {}, not rejected", ran.code));
@@ -88,8 +89,8 @@ fn every_code_of_a_users_fault_has_a_program() {
     for path in files(&["tests/diagnostics"], "py") {
         announced_codes.extend(announced(&read(&path)).into_iter().map(|error| error.code));
     }
-    // The command sees the first three before anything is compiled (its own tests), the next two are no errors, and the last
-    // is no user's fault.
+    // The command reports the first three before it compiles (see its own tests), the next two are not errors, and the
+    // last is an internal error.
     let elsewhere =
         [Code::NoKernel, Code::UnknownTarget, Code::Usage, Code::Widened, Code::NotReproducible, Code::Internal];
     for code in Code::ALL.iter().filter(|code| !elsewhere.contains(code)) {

@@ -1,4 +1,4 @@
-//! Dtypes that are made of others: arrays of them are arguments; by value they are not, and the error says so.
+//! Compound dtypes: kernels accept arrays of them as arguments. They reject values of them, with an error that says so.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -39,12 +39,12 @@ fn compiled(text: &str, args: Vec<ArgType>) -> Result<String, Vec<String>> {
     }
 }
 
-/// The messages of a kernel of one parameter that does nothing with it.
+/// The messages for a kernel with one unused parameter.
 fn messages(arg: ArgType) -> Vec<String> {
     compiled("def kernel(x):\n    pass\n", vec![arg]).err().unwrap_or_default()
 }
 
-/// The accesses to memory of a kernel that copies an element of such arrays.
+/// The memory accesses of a kernel that copies an element between such arrays.
 fn accesses(dtype: DType) -> Vec<String> {
     let ptx = compiled("def kernel(a, b):\n    b[0] = a[0]\n", vec![array(dtype), array(dtype)]);
     let ptx = ptx.expect("the kernel compiles");
@@ -83,7 +83,8 @@ fn records_are_copied_in_as_few_accesses_as_their_alignment_allows() {
     };
     let four = |dtype: DType| [("x", dtype), ("y", dtype), ("z", dtype), ("w", dtype)];
     let without_cache = |dtype| accesses(dtype).into_iter().map(|word| word.replace(".nc", "")).collect::<Vec<_>>();
-    // Eight bytes where a field needs them, else as much as all fields are aligned to; a packed record's lie anywhere.
+    // Accesses of eight bytes if a field requires that alignment, else of the alignment of the whole record. A packed
+    // record has no alignment.
     assert_eq!(without_cache(record(&four(DType::F32), true)), both(&["ld.global.b32"; 4]));
     assert_eq!(
         without_cache(record(&[("x", DType::F64), ("i", DType::I8), ("j", DType::I16)], true)),

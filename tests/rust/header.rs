@@ -1,11 +1,12 @@
-//! The first line of a test's Python file: `# weft: sig = "void(float32[:])", targets = ["sm_75"], show = ["ir"]`.
+//! Parses the first line of a test's Python file: `# weft: sig = "void(float32[:])", targets = ["sm_75"], show =
+//! ["ir"]`.
 //!
-//! Every key may be missing. `sig`: the signature to compile for, else the decorator's. `targets`: which targets a test
-//! compiles for, `sm_80` if none is named. `show`: the stages that are a snapshot. `without`: what it does not compile
-//! for: `host`. `assume`: the assumptions of what is shown, as `weft emit --assume` takes them. `abi`: what other
-//! programs see of it, which is `c` or `numba` for a device function and `kernel` for a kernel.
+//! All keys are optional. `sig`: the signature to compile for; default: the decorator's. `targets`: the targets to
+//! compile for; default: `sm_80`. `show`: the stages with a snapshot. `without`: a target that is skipped: `host`.
+//! `assume`: the assumptions of the snapshots, as for `weft emit --assume`. `abi`: the ABI for other programs: `c` or
+//! `numba` for a device function, and `kernel` for a kernel.
 
-/// The key and value of the line.
+/// The parsed line.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Header {
     pub(crate) sig: Option<String>,
@@ -17,8 +18,7 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// Reads the first line of a file's text. A file without a header, or with a key that is not known, is a fault of
-    /// the test.
+    /// Parses the first line of a file. A missing header and an unknown key are errors.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         let first = text.lines().next().unwrap_or("");
         let mut rest = first.strip_prefix("# weft:").ok_or("the first line is no `# weft:` header")?.trim();
@@ -44,7 +44,7 @@ impl Header {
     }
 }
 
-/// The strings of `"a"` or `["a", "b"]` at the start of a text, and what follows.
+/// Parses `"a"` or `["a", "b"]` at the start of a text. Returns the strings and the rest of the text.
 fn values(text: &str) -> Result<(Vec<String>, &str), String> {
     let Some(mut rest) = text.strip_prefix('[') else {
         let (value, rest) = string(text)?;

@@ -1,8 +1,8 @@
-//! Every kernel of `tests/kernels` compiles for a GPU and for the host, and shows what it became: a snapshot for each
-//! stage that its header names, with the source above and the output below.
+//! Compiles every kernel of `tests/kernels` for a GPU and for the host. Each stage that a kernel's header names has a
+//! snapshot, with the source and the output.
 //!
-//! The kernel of a file has the file's name. LLVM's own words (banner, version, data layout, attribute groups) are
-//! left out, so that an update of LLVM changes what it really changed.
+//! A kernel has the name of its file. LLVM's banner, version, data layout and attribute groups are removed, so that an
+//! update of LLVM changes snapshots only where the code changes.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ fn kernels_compile_and_look_as_before() {
             let made = emit_for(inside, stem(inside), sig, abi, assumptions, target, form);
             made.map_err(|fault| faults.push(format!("{inside} for {target}:\n{fault}"))).ok()
         };
-        // Every kernel compiles for both, whatever it shows, but for what only a GPU has.
+        // Every kernel is compiled for both targets, except GPU-only kernels.
         for (target, form) in [("sm_80", "ptx"), ("host", "asm")] {
             let is_foreign = header.abi.is_some() && target == "host";
             if !is_foreign && !header.without.iter().any(|without| without == target) {
@@ -45,8 +45,8 @@ fn kernels_compile_and_look_as_before() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// The listings that a header requests, as (target, stage). The host's code is this machine's own and no snapshot;
-/// weft's IR is the same for every target and shown once.
+/// The listings that a header requests, as (target, stage). Host code depends on the machine and has no snapshot.
+/// weft's IR is the same for every target and has one snapshot.
 fn shown(header: &Header) -> Vec<(&str, &str)> {
     let gpus = || header.targets.iter().map(String::as_str).filter(|target| *target != "host");
     let mut shown = Vec::new();
@@ -60,14 +60,15 @@ fn shown(header: &Header) -> Vec<(&str, &str)> {
     shown
 }
 
-/// `indexing__grid_1d.ptx`, with the target where there are several.
+/// A snapshot's name, such as `indexing__grid_1d.ptx`. It contains the target if there are several.
 fn snapshot_name(path: &str, header: &Header, target: &str, stage: &str) -> String {
     let name = path.trim_start_matches("kernels/").trim_end_matches(".py").replace('/', "__");
     let several = shown(header).iter().filter(|(_, other)| *other == stage).count() > 1;
     if several { format!("{name}.{target}.{stage}") } else { format!("{name}.{stage}") }
 }
 
-/// PTX without LLVM's banner and the ISA's version; LLVM IR without file names, layout, attribute groups and metadata.
+/// PTX without LLVM's banner and the ISA version; LLVM IR without file names, data layout, attribute groups and
+/// metadata.
 fn without_llvm_words(text: &str) -> String {
     let dropped = ["//", ".version", "; ModuleID", "source_filename", "target ", "attributes #", "!"];
     let kept = text.lines().filter(|line| !dropped.iter().any(|start| line.starts_with(start)));

@@ -1,7 +1,7 @@
-//! Tests of the workspace as a whole, one file a subject. They go through the crates' public faces: a kernel is read as
-//! the command reads it and compiled by `weft_compiler::pipeline::compile`.
+//! Tests of the workspace as a whole, one file per subject. They use the public interfaces of the crates: a kernel is
+//! read as by the command, and compiled with `weft_compiler::pipeline::compile`.
 //!
-//! `./weft-dev bless` accepts what changed: snapshots (`INSTA_UPDATE=always`) and generated pages (`WEFT_BLESS=1`).
+//! `./weft-dev bless` accepts changes of snapshots (`INSTA_UPDATE=always`) and of generated pages (`WEFT_BLESS=1`).
 
 #[cfg(test)]
 mod diagnostics;

@@ -1,4 +1,5 @@
-//! The pages of the names that kernels can use, `docs/reference/names/`: one page a subject, one row a name.
+//! Generates the pages of the names that kernels can use, `docs/reference/names/`: one page per subject, one row per
+//! name.
 
 use std::fmt::Write;
 
@@ -6,12 +7,13 @@ use weft_compiler::intrinsics::{Arg, Intrinsic, Lowering, Returns, Signature, ro
 
 use crate::generated::{NOTE, check};
 
-/// A page: the name of its file, its title, what it says first, and its parts.
+/// A page: its file name, title, introduction, and sections.
 struct Page {
     file: &'static str,
     title: &'static str,
     says: &'static str,
-    /// A heading, or nothing on a page of one part, and the paths of its rows; `….*` stands for all names of a module.
+    /// The sections: a heading (empty on a page of one section), and the paths of the rows. A path that ends with `.*`
+    /// matches all names of a module.
     parts: &'static [(&'static str, &'static [&'static str])],
 }
 
@@ -226,7 +228,7 @@ const PAGES: &[Page] = &[
     },
 ];
 
-/// The most names that the index shows of a page.
+/// The maximum number of names of a page in the index.
 const SHOWN: usize = 24;
 
 #[test]
@@ -263,7 +265,7 @@ fn the_pages_of_names_are_fresh() {
     check("docs/reference/intrinsics.md", &index);
 }
 
-/// Whether one of the paths is that of a row, or that of its module.
+/// Whether one of the paths matches a row or its module.
 fn matches(paths: &[&str], row: &str) -> bool {
     let module = row.rsplit_once('.').map_or("", |(module, _)| module);
     paths.iter().any(|path| path.strip_suffix(".*").map_or(*path == row, |all| all == module))
@@ -275,7 +277,7 @@ fn name(row: &Intrinsic) -> &str {
     row.path.strip_prefix(prefix).unwrap_or(row.path)
 }
 
-/// The description of a row's name, its types and its PTX: a line each.
+/// The description, types and PTX of a row, one line each.
 fn describe(row: &'static Intrinsic) -> String {
     let ptx: Vec<_> = row.mnemonics().iter().map(|name| format!("`{}`", name.trim_end_matches('.'))).collect();
     let mut lines = vec![row.doc.to_owned()];
@@ -291,7 +293,7 @@ fn signatures(row: &Intrinsic) -> String {
     {
         return scalar.name().to_owned();
     }
-    // Overloads that differ in one type are one line: `(T, T) → T for int8, uint8`.
+    // Overloads that differ in one type share a line: `(T, T) → T for T = int8, uint8`.
     let mut lines: Vec<(String, Vec<(String, String)>)> = Vec::new();
     for signature in row.signatures {
         let own = shown(signature);
@@ -325,7 +327,7 @@ fn signatures(row: &Intrinsic) -> String {
     shown.collect::<Vec<_>>().join("; ")
 }
 
-/// A signature with `T` for a type's name.
+/// A signature with `T` in place of a type's name.
 fn with_word(text: &str, of: &str) -> String {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     let mut out = String::new();

@@ -1,5 +1,6 @@
-//! The table of PTX instructions agrees with ptxas: every form of `tests/ptx/forms.txt`, for every target and every PTX ISA
-//! that weft writes. ptxas must take an instruction that weft takes, and refuse one that weft refuses.
+//! Checks the table of PTX instructions against ptxas: every form of `tests/ptx/forms.txt`, for every target and every
+//! PTX ISA version that weft emits. ptxas must accept the instructions that weft accepts, and reject those that weft
+//! rejects.
 
 use std::{
     collections::BTreeSet,
@@ -19,7 +20,7 @@ use weft_compiler::target::{SMS, Sm, needs};
 
 use crate::{ptxas, support::read};
 
-/// The versions of the PTX ISA that weft writes.
+/// The PTX ISA versions that weft emits.
 const ISAS: [(u32, u32); 22] = [
     (6, 3),
     (6, 4),
@@ -45,20 +46,20 @@ const ISAS: [(u32, u32); 22] = [
     (9, 0),
 ];
 
-/// Forms for which weft wants a newer ISA than ptxas 13.5 does.
+/// Forms for which weft requires a newer ISA version than ptxas 13.5 does.
 const STRICTER: &[(&str, &str)] = &[
-    // A register with a size cannot be distinguished from a predicate, a later form.
+    // A register that contains a size looks like a predicate, which a later ISA allows here.
     ("cp.async.ca.shared.global [r0], [d0], 4, r1;", "the fourth operand"),
-    // No SM has them from ISA 6.4 on.
+    // No SM supports them since ISA 6.4.
     ("shfl.bfly.b32 r0, r1, 2, 3;", "no `.sync`"),
     ("vote.all.pred p0, p1;", "no `.sync`"),
     ("vote.ballot.b32 r0, p1;", "no `.sync`"),
-    // ptxas 12.9 takes them from this ISA on.
+    // ptxas 12.9 accepts them since this ISA version.
     ("tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale [r0], d0, d1, r1, [r2], [r3], p0;", "`.block32` is meant"),
     ("tcgen05.mma.cta_group::1.kind::mxf4.block_scale [r0], d0, d1, r1, [r2], [r3], p0;", "`.block32` is meant"),
 ];
 
-/// All forms of a line: `<a|b>` is each of these, and `r*2` is `{r0, r1}`.
+/// Expands a line to all its forms: `<a|b>` is an alternative, and `r*2` means `{r0, r1}`.
 fn expand(line: &str) -> Vec<String> {
     let Some(end) = line.find('>') else { return vec![with_vectors(line)] };
     let start = line[..end].rfind('<').expect("`<` is before `>`");
@@ -88,7 +89,7 @@ fn forms() -> Vec<String> {
     lines.flat_map(expand).filter(|form| seen.insert(form.clone())).collect()
 }
 
-/// The forms that ptxas refuses for a target and an ISA, each in a kernel of its own.
+/// The forms that ptxas rejects for a target and an ISA version. Each is in its own kernel.
 fn refused(
     ptxas: &Path,
     folder: &Path,
@@ -111,7 +112,7 @@ fn refused(
                  .reg .b8 b<4>; {wide}{form} ret; }}"
             );
         }
-        // With an error nothing is assembled: only what ptxas says of each line is wanted.
+        // The error prevents code generation: the test needs only the diagnostics of each line.
         text.push_str("this_is_no_instruction;\n");
         fs::write(&input, &text).map_err(|error| error.to_string())?;
         let result = Command::new(ptxas)
@@ -121,7 +122,7 @@ fn refused(
             .output()
             .map_err(|error| format!("{}: {error}", ptxas.display()))?;
         let said = String::from_utf8_lossy(&result.stderr).into_owned() + &String::from_utf8_lossy(&result.stdout);
-        // After a line that ends its parser, ptxas says nothing of the rest.
+        // Some errors end ptxas's parser, which then reports nothing about later lines.
         let mut ended = None;
         for line in said.lines() {
             let Some((place, message)) = line.split_once(", line ").and_then(|(_, rest)| rest.split_once(';')) else {
@@ -147,7 +148,7 @@ fn refused(
     }
 }
 
-/// The lowest ISA with which weft writes a form for a target.
+/// The lowest ISA version with which weft emits a form for a target.
 fn known(form: &str, sm: &Sm) -> Option<(u32, u32)> {
     needs::lowest_isa(form, sm.number, sm.suffix)
         .map(|isa| isa.max(sm.lowest_isa))
@@ -163,7 +164,7 @@ fn the_table_of_instructions_is_that_of_ptxas() {
     assert!(forms.len() > 2000, "{} forms", forms.len());
     let help = Command::new(&ptxas).arg("--help").output().expect("ptxas runs");
     let help = String::from_utf8_lossy(&help.stdout).into_owned();
-    // ptxas 13 has `sm_101` under its new name, `sm_110`, alone.
+    // ptxas 13 knows `sm_101` only under its new name, `sm_110`.
     let sms: Vec<&Sm> = SMS.iter().filter(|sm| help.contains(&format!("'{}'", sm.name))).collect();
     assert!(sms.len() + 3 >= SMS.len(), "ptxas has only {} of {} targets", sms.len(), SMS.len());
     let jobs: Vec<_> =

@@ -1,7 +1,7 @@
-//! NVIDIA's assembler accepts the PTX that weft emits: every kernel of `tests/kernels`, for four SMs.
+//! Checks that NVIDIA's assembler accepts the PTX that weft emits: every kernel of `tests/kernels`, for four SMs.
 //!
-//! `ptxas` is the one of `WEFT_PTXAS`, or the one that `./weft-dev` puts into `.venv`. A machine without one fails, unless
-//! `WEFT_SKIP_PTXAS=1` says that this is meant.
+//! `ptxas` is the one of `WEFT_PTXAS`, or the one that `./weft-dev` installs in `.venv`. Without `ptxas` the test
+//! fails, unless `WEFT_SKIP_PTXAS=1` is set.
 
 use std::{
     env, fs,
@@ -22,7 +22,7 @@ use crate::{
 /// The SMs: the oldest, two in wide use, the newest generation.
 const SMS: [&str; 4] = ["sm_75", "sm_80", "sm_90", "sm_100"];
 
-/// The assembler, or why there is none.
+/// The assembler, or the reason why it is missing.
 fn ptxas() -> Result<PathBuf, String> {
     if let Some(path) = env::var_os("WEFT_PTXAS") {
         let path = PathBuf::from(path);
@@ -43,7 +43,7 @@ fn ptxas() -> Result<PathBuf, String> {
     found.pop().ok_or_else(|| format!("WEFT_PTXAS is not set, and no ptxas is installed in {}", lib.display()))
 }
 
-/// The assembler; `None` where there is none, and that is meant.
+/// The assembler; `None` if it is missing and the test may be skipped.
 pub(crate) fn ptxas_or_skip() -> Option<PathBuf> {
     match ptxas() {
         Ok(path) => Some(path),
@@ -90,7 +90,7 @@ fn assemble(ptxas: &Path, folder: &Path, path: &str, sm: &str) -> Result<(), Str
     let name = path.trim_end_matches(".py").replace('/', "_");
     let (input, cubin) = (folder.join(format!("{name}.{sm}.ptx")), folder.join(format!("{name}.{sm}.cubin")));
     fs::write(&input, &ptx).map_err(|error| error.to_string())?;
-    // Kernels that call functions of other languages are linked with them later.
+    // Kernels that call external functions cannot be assembled alone: they are linked later.
     let calls_out = ptx.split(".extern .func").skip(1).any(|declared| !declared.contains("vprintf"));
     let result = Command::new(ptxas)
         .arg(format!("-arch={sm}"))

@@ -1,8 +1,8 @@
-//! The stubs of the names that kernels use are fresh: what type checkers and editors know of `weft.cuda.libdevice` and
-//! the like is what the table of intrinsics says.
+//! Checks the stubs (`.pyi`) of the names that kernels use: type checkers and editors get the types of
+//! `weft.cuda.libdevice` and similar modules from the table of intrinsics.
 //!
-//! Numbers are Python's and NumPy's: an `int32` takes an integer of either, a `float32` any real number. An array's
-//! element type is not given, so an element of one is `Any`.
+//! Numbers are Python's and NumPy's: an `int32` parameter accepts an integer of either, a `float32` parameter any real
+//! number. Array types have no element type, so an element is `Any`.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use weft_compiler::intrinsics::{Arg, Intrinsic, Lowering, Returns, Signature, ro
 
 use crate::generated::{by_number, check};
 
-/// Stubs: the file, what of the package it is for, and more that it has.
+/// The stubs: file, module, and additional lines.
 const STUBS: &[(&str, &str, &str)] = &[
     ("bf16", "weft.cuda.bf16", "from weft._numbers import bfloat16 as bfloat16\n"),
     ("cg", "weft.cuda.cg", ""),
@@ -66,7 +66,7 @@ fn stub(what: &str, module: &str, more: &str, has: &dyn Fn(&str) -> bool) -> Str
     for row in rows() {
         let Some(name) = member(row) else { continue };
         if let Some((of, _)) = name.split_once('.') {
-            // The classes of groups; `weft.cuda` has modules, which have stubs of their own.
+            // The classes of cooperative groups. The submodules of `weft.cuda` have separate stubs.
             if module == "weft.cuda.cg" {
                 if of != class {
                     class = of.to_owned();
@@ -90,7 +90,7 @@ fn stub(what: &str, module: &str, more: &str, has: &dyn Fn(&str) -> bool) -> Str
     text
 }
 
-/// A row as a function, as a method where it is indented, or as a value.
+/// The stub of a row: a function, a method (if indented), or a value.
 fn function(row: &Intrinsic, indent: &str) -> String {
     let name = row.path.rsplit('.').next().unwrap_or_default();
     let doc = format!("\"\"\"{}\"\"\"", row.doc.replace('\\', "\\\\"));
@@ -117,7 +117,7 @@ fn function(row: &Intrinsic, indent: &str) -> String {
     text
 }
 
-/// The parameters that a description begins with: "`all_sync(mask, predicate)`: …".
+/// The parameters at the beginning of a description: "`all_sync(mask, predicate)`: …".
 fn documented(name: &str, doc: &str) -> Option<Vec<String>> {
     let inside = doc.strip_prefix('`')?.strip_prefix(name)?.strip_prefix('(')?.split_once(")`")?.0;
     let params: Vec<String> = inside.split(", ").map(str::to_owned).collect();
@@ -128,7 +128,7 @@ fn documented(name: &str, doc: &str) -> Option<Vec<String>> {
     params.iter().all(is_name).then_some(params)
 }
 
-/// The parameters of a function that takes what its description says.
+/// The parameters of a function without signatures, from its description.
 fn untyped(named: Option<&[String]>) -> String {
     let Some(named) = named else { return String::new() };
     let params = named.iter().map(|param| match param.split_once('=') {
@@ -156,8 +156,8 @@ fn given(row: &Intrinsic) -> String {
     if is_int { "int".to_owned() } else { "Any".to_owned() }
 }
 
-/// The overloads of a row, one for each number of parameters and for each number that decides about the result: what they
-/// take, by position, and what they give. A result whose type is that of an argument is `Any`.
+/// The overloads of a row: one for each number of parameters, and for each constant argument that determines the result
+/// type. Each is a pair of parameter types and return type. A result with the type of an argument is `Any`.
 fn shapes(row: &Intrinsic, named: Option<&[String]>) -> Vec<(String, String)> {
     let mut shapes: Vec<(Vec<Kind>, &Signature, String)> = Vec::new();
     for signature in row.signatures {
@@ -197,7 +197,7 @@ fn shapes(row: &Intrinsic, named: Option<&[String]>) -> Vec<(String, String)> {
     shapes.into_iter().map(shown).collect()
 }
 
-/// The types that a parameter takes; one that takes more types is larger.
+/// The types that a parameter accepts. A type that accepts more compares as larger.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Int,
@@ -218,7 +218,7 @@ impl Kind {
             Arg::Array(_) | Arg::Records(_) | Arg::DType(_) => Self::Any,
             Arg::Index => Self::Index,
             Arg::Const(value) => {
-                // Where it decides about the result, the result is that of one number.
+                // If the constant determines the result type, the overload accepts only this constant.
                 let differs = |arg: Option<&Arg>| matches!(arg, Some(Arg::Const(other)) if *other != value);
                 let decides = row.signatures.iter().any(|other| differs(other.args.get(at)));
                 if decides { Self::Literal(value) } else { Self::Int }
@@ -227,7 +227,7 @@ impl Kind {
         }
     }
 
-    /// Whether one parameter can be both.
+    /// Whether one parameter type can cover both.
     fn joins(self, other: Self) -> bool {
         let literal = |kind| if let Self::Literal(value) = kind { Some(value) } else { None };
         literal(self) == literal(other)

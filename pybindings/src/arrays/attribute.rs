@@ -1,5 +1,5 @@
-//! Attributes that another library's type computes, read by the type's descriptors: the look-up of a name costs as much as
-//! what it finds.
+//! Attributes that another library's type computes, read through the type's descriptors, because looking up a name
+//! costs as much as computing the attribute.
 #![expect(unsafe_code, reason = "calls a descriptor's own function")]
 
 use pyo3::{
@@ -17,11 +17,11 @@ pub(super) struct Attribute {
 }
 
 impl Attribute {
-    /// That of a name, as the type has it now.
+    /// The descriptor for a name that the type has now.
     ///
     /// # Errors
     ///
-    /// `AttributeError` if there is none, `TypeError` if it is not one of C's or a `property`.
+    /// `AttributeError` if there is none, `TypeError` if it is neither a C descriptor nor a `property`.
     pub(super) fn of(class: &Bound<'_, PyType>, name: &Bound<'_, PyString>) -> PyResult<Self> {
         // Read from a type, these two kinds of descriptors return themselves.
         let descriptor = class.getattr(name)?;
@@ -40,7 +40,7 @@ impl Attribute {
         Ok(Self { descriptor: descriptor.unbind(), get })
     }
 
-    /// An object's.
+    /// The attribute of an object.
     ///
     /// # Errors
     ///

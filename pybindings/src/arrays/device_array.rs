@@ -35,13 +35,15 @@ use crate::{
 pub(crate) struct Memory {
     buffer: Arc<dyn Buffer>,
     device: u32,
-    /// The stream in whose order it is freed: one of another library's ends with its object, so that comes after the buffer.
+    /// The stream in whose order it is freed. It follows the buffer, because a stream of another library ends when its
+    /// object is dropped.
     _stream: Option<Py<PyAny>>,
 }
 
 #[pymethods]
 impl Memory {
-    /// Allocates memory with undefined contents on the current device: for arrays, or such as other processes can open.
+    /// Allocates memory with undefined contents on the current device, for arrays or as an allocation that other
+    /// processes can open.
     #[new]
     #[pyo3(signature = (nbytes, stream=None, shareable=false))]
     fn new(py: Python<'_>, nbytes: u64, stream: Option<&Bound<'_, PyAny>>, shareable: bool) -> PyResult<Self> {
@@ -103,7 +105,7 @@ impl Memory {
         (self.buffer.address(), self.device)
     }
 
-    /// Notes that work in a stream, which is queued, uses it.
+    /// Records that queued work in a stream uses it.
     pub(super) fn note_use(&self, executor: &dyn Executor, stream: Option<&dyn Stream>) {
         if self.buffer.order().is_some_and(|order| order != stream.map_or(0, Stream::order)) {
             executor.note_use(std::slice::from_ref(&self.buffer), stream);
@@ -126,12 +128,12 @@ pub(crate) struct DeviceArray {
     /// Address, extents, strides.
     pub(crate) cells: Box<[u64]>,
     pub(crate) array: ArrayType,
-    /// The memory, if work in streams whose number is not this must be noted. Let go before its owner, which keeps the
-    /// stream that it is freed in.
+    /// The memory, if uses in other streams than the one with this number must be recorded. It is dropped before its
+    /// owner, which keeps the stream alive in which it is freed.
     pub(crate) lent: Option<(u64, Arc<dyn Buffer>)>,
     /// The kind of memory, for copies of graphs.
     pub(super) memory: MemoryKind,
-    /// Keeps the memory alive: a `Memory`, or the object whose memory it is.
+    /// Keeps the memory alive: a `Memory`, or another object that owns the memory.
     owner: Py<PyAny>,
     /// Extents and strides as DLPack counts them, computed on first use.
     pub(crate) numbers: OnceLock<Numbers>,
@@ -322,7 +324,7 @@ impl DeviceArray {
 }
 
 impl DeviceArray {
-    /// Why no kernel can have it.
+    /// The reason why no kernel supports it.
     pub(crate) fn no_key(&self) -> PyErr {
         if self.ndim > MAX_NDIM {
             return too_many_dimensions(self.ndim);
@@ -339,7 +341,8 @@ impl DeviceArray {
         self.cells.get(1 + self.ndim..).unwrap_or_default().iter().map(|stride| *stride as i64)
     }
 
-    /// Whether a device that may reach memory of this one's reaches the array: all of weft's own, else as the driver says.
+    /// Whether a device with access to the memory of this array's device can access the array. This holds for all
+    /// memory of weft; otherwise the driver decides.
     pub(crate) fn is_open_to(&self, executor: &dyn Executor) -> bool {
         match self.memory {
             MemoryKind::Device => true,
@@ -347,17 +350,17 @@ impl DeviceArray {
         }
     }
 
-    /// Where it begins, for a step of a graph.
+    /// The start address, for a node of a graph.
     pub(super) fn place(&self) -> MemoryLocation {
         MemoryLocation { address: self.address(), memory: self.memory }
     }
 
-    /// The memory, if its uses must be noted.
+    /// The memory, if its uses must be recorded.
     pub(super) fn buffer(&self) -> Option<Arc<dyn Buffer>> {
         self.lent.as_ref().map(|(_, buffer)| Arc::clone(buffer))
     }
 
-    /// Notes that work in a stream, which is queued, uses the memory.
+    /// Records that queued work in a stream uses the memory.
     fn note_use(&self, executor: &dyn Executor, stream: Option<&dyn Stream>) {
         if let Some((order, buffer)) = &self.lent
             && *order != stream.map_or(0, Stream::order)
@@ -399,17 +402,17 @@ pub(crate) fn copy_to_device(
     .map_err(|error| errors::runtime(py, &error))
 }
 
-/// An array's elements as rows of bytes, and those as many as there must be.
+/// An array's elements as rows of bytes, and the number of rows.
 struct Runs {
     rows: Rows,
-    /// How often, and how far apart on the device and in the host memory.
+    /// The number of repetitions, and their distances on the device and in host memory.
     outer: Vec<(u64, u64, u64)>,
 }
 
 impl Runs {
     fn of(array: &DeviceArray) -> PyResult<Self> {
         let mut width = array.itemsize();
-        // From the innermost: extent, step on the device, step in the host memory, where there are no gaps.
+        // From the innermost: extent, stride on the device, and stride in contiguous host memory.
         let mut dims: Vec<(u64, u64, u64)> = Vec::new();
         let mut step = width;
         let strides = array.cells.iter().skip(1 + array.ndim);
@@ -469,7 +472,7 @@ pub(crate) fn copy_to_host(
     errors::copied(py, py.detach(|| executor.copy_to_host(bytes, address, stream.as_deref())), || devices::findings(py))
 }
 
-/// Copies between two arrays of one device, each of them in one piece.
+/// Copies between two arrays of one device, both contiguous.
 #[pyfunction]
 #[pyo3(signature = (to, from, stream=None))]
 pub(crate) fn copy_on_device(

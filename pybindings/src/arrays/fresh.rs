@@ -14,7 +14,7 @@ use super::{
 };
 use crate::types::dtype_of;
 
-/// An array that is made, for the instance of a class of Python's that it becomes a part of.
+/// A newly created array, to become the base of an instance of a Python class.
 #[pyclass(frozen, module = "weft._weft", name = "MadeArray")]
 pub(crate) struct FreshArray(Mutex<Option<DeviceArray>>);
 
@@ -48,12 +48,12 @@ pub(crate) fn new_array<'py>(
     let memory = Bound::new(py, memory)?.into_any();
     let steps = strides::of_c(&shape, item);
     let array = DeviceArray::of(memory, address, shape, steps, dtype, device, false, false)?;
-    // A class of Python's has its own `__new__`, of other arguments.
+    // A Python class has its own `__new__` with other parameters.
     let new = py.get_type::<DeviceArray>().getattr(intern!(py, "__new__"))?;
     new.call1((cls, FreshArray(Mutex::new(Some(array))))).map(Some)
 }
 
-/// Extents that are plain integers of Python's.
+/// Extents that are plain Python integers.
 fn extents(shape: &Bound<'_, PyAny>) -> Option<Vec<u64>> {
     let plain = |item: &Bound<'_, PyAny>| {
         if item.is_exact_instance_of::<PyInt>() { item.extract::<u64>().ok() } else { None }

@@ -9,7 +9,7 @@ use crate::{
     errors,
 };
 
-/// Sets bytes from an address on. `memory` is what they are in, if that is weft's.
+/// Sets bytes beginning at an address. `memory` is the allocation that contains them, if weft owns it.
 #[pyfunction]
 #[pyo3(signature = (device, address, value, nbytes, memory=None, stream=None))]
 pub(crate) fn fill(
@@ -54,27 +54,27 @@ pub(crate) fn mapped_address(py: Python<'_>, device: u32, address: u64) -> PyRes
     py.detach(|| executor.mapped_address(address)).map_err(|error| errors::runtime(py, &error))
 }
 
-/// Whether kernels of a device can be let reach the memory of another one.
+/// Whether kernels of a device can be given access to the memory of another one.
 #[pyfunction]
 pub(crate) fn can_access_peer(py: Python<'_>, device: u32, peer: u32) -> PyResult<bool> {
     let executor = devices::by_id(py, device)?;
     py.detach(|| executor.can_access_peer(peer)).map_err(|error| errors::runtime(py, &error))
 }
 
-/// Lets them.
+/// Gives kernels of a device access to the memory of another one.
 #[pyfunction]
 pub(crate) fn enable_peer_access(py: Python<'_>, device: u32, peer: u32) -> PyResult<()> {
     let executor = devices::by_id(py, device)?;
     py.detach(|| executor.enable_peer_access(peer)).map_err(|error| errors::runtime(py, &error))
 }
 
-/// How many arrays are gone whose memory a manager has not got back yet.
+/// The number of released arrays whose memory has not yet been returned to a memory manager.
 #[pyfunction]
 pub(crate) fn n_pending(py: Python<'_>, device: u32) -> PyResult<usize> {
     Ok(devices::by_id(py, device)?.n_pending())
 }
 
-/// Waits for the work that may use it and frees it, with all memory that is cached for later arrays.
+/// Waits for pending work that may use such memory and frees it, together with all cached memory.
 #[pyfunction]
 pub(crate) fn free_pending(py: Python<'_>, device: u32) -> PyResult<()> {
     let executor = devices::by_id(py, device)?;

@@ -1,8 +1,8 @@
-//! Numbers of Python's and NumPy's among a launch's arguments, read without a call of Python's: there may be hundreds.
+//! Reads Python and NumPy numbers among a launch's arguments without Python calls: there may be hundreds of them.
 //!
-//! A scalar of NumPy's is a head as every object has it, and then the number: `numpy/arrayscalars.h` says so to all C
-//! programs (<https://numpy.org/doc/stable/reference/c-api/types-and-structures.html>). [`is_plain`] looks once for each type
-//! whether it is so.
+//! A NumPy scalar is an object header followed by the number, as documented in `numpy/arrayscalars.h`
+//! (<https://numpy.org/doc/stable/reference/c-api/types-and-structures.html>). [`is_plain`] verifies this layout once
+//! for each type.
 #![expect(unsafe_code, reason = "reads NumPy's structures")]
 
 use pyo3::{
@@ -12,10 +12,10 @@ use pyo3::{
 };
 use weft_artifact::{Number, Scalar};
 
-/// The bytes before the number.
+/// The size of the object header.
 const HEAD: usize = size_of::<ffi::PyObject>();
 
-/// Whether the scalars of one of NumPy's own types, which are of a number, lie as [`cells`] reads them: one does.
+/// Whether a NumPy scalar type has the layout that [`cells`] reads. It tests one scalar of the type.
 pub(crate) fn is_plain(class: &Bound<'_, PyType>, number: Number) -> PyResult<bool> {
     let py = class.py();
     let size: usize = class.getattr(intern!(py, "__basicsize__"))?.extract()?;
@@ -44,10 +44,10 @@ pub(crate) fn is_plain(class: &Bound<'_, PyType>, number: Number) -> PyResult<bo
     Ok(scalar.get_type().is(class) && cells(&scalar, number) == expected)
 }
 
-/// The cells of a scalar of NumPy's whose type [`is_plain`]: two's complement, or the bits of one or two floats.
+/// The cells of a NumPy scalar whose type [`is_plain`]: two's complement, or the bits of one or two floats.
 #[inline]
 pub(crate) fn cells(scalar: &Bound<'_, PyAny>, number: Number) -> (u64, u64) {
-    // SAFETY: the object is longer than its head, which this is a pointer to.
+    // SAFETY: the object is longer than its header, to which this pointer points.
     let place = unsafe { scalar.as_ptr().add(1) };
     match number.size_bytes() {
         1 => {
@@ -80,7 +80,7 @@ pub(crate) fn cells(scalar: &Bound<'_, PyAny>, number: Number) -> (u64, u64) {
     }
 }
 
-/// Whether it is a number of Python's.
+/// Whether it is a Python number.
 pub(crate) fn is_number(value: &Bound<'_, PyAny>) -> bool {
     value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>() || value.is_instance_of::<PyComplex>()
 }

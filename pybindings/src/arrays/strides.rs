@@ -7,8 +7,8 @@ use pyo3::{
 };
 use weft_artifact::{DType, EXTENT_BITS, Layout};
 
-/// Looks that all extents are as short as compiled code takes them to be. Only elements that overlap, or none, make
-/// longer ones.
+/// Checks that all extents are as short as compiled code assumes. Only arrays with overlapping elements, or with none,
+/// can have longer ones.
 ///
 /// # Errors
 ///
@@ -25,7 +25,7 @@ pub(crate) fn check_extents(mut shape: impl Iterator<Item = u64>) -> PyResult<()
     }
 }
 
-/// Whether strides are those of one piece of memory; the fastest dimension comes first. A dimension of one element may
+/// Whether the strides describe contiguous memory. The fastest dimension comes first. A dimension of one element may
 /// have any stride.
 fn follow(dims: impl Iterator<Item = (u64, i64)>, item: u64) -> bool {
     let mut expected = item as i64;
@@ -38,7 +38,7 @@ fn follow(dims: impl Iterator<Item = (u64, i64)>, item: u64) -> bool {
     true
 }
 
-/// Whether the elements are one piece of memory: the last index running fastest, and the first.
+/// Whether the elements are C-contiguous, and whether they are Fortran-contiguous.
 pub(crate) fn contiguous(
     shape: impl DoubleEndedIterator<Item = u64> + Clone,
     strides: impl DoubleEndedIterator<Item = i64> + Clone,
@@ -111,7 +111,7 @@ pub(crate) fn examine(address: u64, shape: &[u64], steps: &[u64], dtype: DType) 
     Ok((layout, is_empty || loose == 0))
 }
 
-/// `TypeError` for elements that do not.
+/// `TypeError` for elements that are not aligned.
 pub(crate) fn misaligned(dtype: DType) -> PyErr {
     PyTypeError::new_err(format!(
         "its {dtype} elements are not aligned to {} bytes (it may be a field of a packed record): pass the array of \
@@ -162,7 +162,7 @@ pub(crate) fn contiguous_strides(shape: Vec<u64>, itemsize: u64, order: &str) ->
     }
 }
 
-/// The strides in bytes of an array without gaps whose dimensions lie in the order of another array's.
+/// The strides in bytes of a contiguous array whose dimensions have the same order in memory as those of another array.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "what a Python sequence becomes")]
 pub(crate) fn dense_strides(shape: Vec<u64>, strides: Vec<i64>, itemsize: u64) -> PyResult<Vec<i64>> {
@@ -175,7 +175,7 @@ pub(crate) fn dense_strides(shape: Vec<u64>, strides: Vec<i64>, itemsize: u64) -
         Layout::Any => {
             let mut dense = vec![0; shape.len()];
             let mut axes: Vec<_> = shape.iter().zip(&mut dense).zip(&strides).rev().collect();
-            // Of equal steps, the last axis is the fastest.
+            // Of equal strides, the last axis is the fastest.
             axes.sort_by_key(|(_, stride)| stride.unsigned_abs());
             fill(axes.into_iter().map(|(axis, _)| axis), itemsize, |step| step as i64);
             dense
@@ -206,7 +206,7 @@ pub(crate) fn overlap(shape: &[usize], strides: &[isize], item: u64) -> bool {
     let dims = shape.iter().zip(strides).map(|(extent, stride)| (stride.unsigned_abs() as u64, *extent as u64));
     let mut dims: Vec<(u64, u64)> = dims.filter(|(_, extent)| *extent > 1).collect();
     dims.sort_unstable();
-    // The usual case: each dimension steps over all that the smaller steps reach.
+    // The usual case: each stride is at least the extent in memory of the dimensions with smaller strides.
     let mut reach = item;
     let mut nested = true;
     for (stride, extent) in &dims {
@@ -216,12 +216,14 @@ pub(crate) fn overlap(shape: &[usize], strides: &[isize], item: u64) -> bool {
     if nested {
         return false;
     }
-    // More bytes of elements than there are between the ends: as windows that slide have, of which there may be billions.
+    // There are more bytes of elements than bytes between the ends, as in sliding windows, which may have billions of
+    // elements.
     let bytes = dims.iter().fold(item, |bytes, (_, extent)| bytes.saturating_mul(*extent));
     if bytes > reach {
         return true;
     }
-    // Dimensions may still interlock without a collision: look at all elements, no more than their memory holds.
+    // Dimensions may still interleave without overlap: visit all elements. There are at most as many as the memory
+    // holds.
     let mut offsets = vec![0_u64];
     for (stride, extent) in dims {
         if stride < item {

@@ -22,25 +22,25 @@ use super::{
 };
 use crate::{args::Arguments, devices::recording};
 
-/// A launch that is under way in this thread.
+/// A launch in progress in this thread.
 struct Current {
     launcher: Py<Launcher>,
     args: Py<PyTuple>,
-    /// A kernel is being compiled for it.
+    /// Whether a kernel is being compiled for it.
     compiles: bool,
 }
 
 thread_local! {
     static CURRENT: Cell<Option<Current>> = const { Cell::new(None) };
-    /// This thread has queried the configuration.
+    /// Whether this thread has queried the configuration.
     static ASKED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// As long as it lives, a launch is the current one. Then the one before is it again.
+/// Makes a launch the current one until this is dropped, which restores the previous one.
 pub(super) struct UnderWay(Option<Current>);
 
 impl UnderWay {
-    /// From now on this launch is the current one.
+    /// Makes this launch the current one.
     pub(super) fn begin(launcher: &Bound<'_, Launcher>, args: &Bound<'_, PyTuple>, compiles: bool) -> Self {
         let (launcher, args) = (launcher.clone().unbind(), args.clone().unbind());
         Self(CURRENT.replace(Some(Current { launcher, args, compiles })))
@@ -69,7 +69,7 @@ pub(super) fn note(launcher: &Bound<'_, Launcher>) -> PyResult<()> {
     }
 }
 
-/// Queries the launch that is under way in this thread.
+/// Queries the launch in progress in this thread.
 fn ask_current<T>(ask: impl FnOnce(&Current) -> Option<T>) -> Option<T> {
     let current = CURRENT.take();
     let answer = current.as_ref().and_then(ask);
@@ -77,7 +77,7 @@ fn ask_current<T>(ask: impl FnOnce(&Current) -> Option<T>) -> Option<T> {
     answer
 }
 
-/// The configuration of the launch that a kernel is being compiled for in this thread, if there is one.
+/// The configuration of the launch for which this thread is compiling a kernel, if any.
 #[pyfunction]
 pub(crate) fn current_launch_config(py: Python<'_>) -> Option<Py<Launcher>> {
     ASKED.set(true);
@@ -90,7 +90,7 @@ pub(crate) fn launch_config_was_read() -> bool {
     ASKED.take()
 }
 
-/// The arguments of the launch with this configuration that is under way in this thread.
+/// The arguments of the launch in progress in this thread with this configuration.
 pub(super) fn args_of(launcher: &Bound<'_, Launcher>) -> Option<Py<PyTuple>> {
     let py = launcher.py();
     ask_current(|current| current.launcher.is(launcher).then(|| current.args.clone_ref(py)))
@@ -112,7 +112,7 @@ impl Extended<'_> {
         self.after.iter().flat_map(PyListMethods::to_tuple).try_for_each(|call| call.call0().map(drop))
     }
 
-    /// Refuses callbacks after a launch that is made later, or several times.
+    /// Rejects callbacks after a launch that runs later or several times.
     ///
     /// # Errors
     ///
@@ -149,7 +149,7 @@ pub(super) fn extend<'py>(
     Ok(Extended { given: args.clone(), args: prepared, after: Some(after) })
 }
 
-/// A launch with all that goes around it. Its arguments are prepared.
+/// Runs a launch with its hooks. Its arguments are prepared.
 ///
 /// # Errors
 ///
@@ -177,7 +177,7 @@ pub(super) fn run(launcher: &Bound<'_, Launcher>, extended: &Extended<'_>) -> Py
     extended.finish()
 }
 
-/// A launch of this very kernel. Its arguments are prepared.
+/// Runs a launch of this kernel. Its arguments are prepared.
 ///
 /// # Errors
 ///
@@ -197,7 +197,7 @@ pub(super) fn launch_kernel(
     extended.finish()
 }
 
-/// The dispatcher that launches with a configuration: the kernel's own, or the one for this configuration alone.
+/// The dispatcher that launches with a configuration: the kernel's own, or one for only this configuration.
 fn select<'py>(launcher: &Bound<'py, Launcher>) -> PyResult<Bound<'py, Dispatcher>> {
     let (py, this) = (launcher.py(), launcher.get());
     let own = this.dispatcher.bind(py);
@@ -209,17 +209,17 @@ fn select<'py>(launcher: &Bound<'py, Launcher>) -> PyResult<Bound<'py, Dispatche
 }
 
 impl Dispatcher {
-    /// Whether something prepares the arguments of its launches.
+    /// Whether it has extensions that prepare the arguments of its launches.
     pub(super) fn has_extensions(&self, py: Python<'_>) -> bool {
         !self.extensions.bind(py).is_empty()
     }
 
-    /// Whether its code depends on the configuration of the launch that it is compiled for.
+    /// Whether its code depends on the launch configuration that it is compiled for.
     pub(super) fn is_sensitive(&self) -> bool {
         self.sensitive.load(Ordering::Relaxed)
     }
 
-    /// From now on it is.
+    /// Marks its code as dependent on the launch configuration.
     ///
     /// # Errors
     ///

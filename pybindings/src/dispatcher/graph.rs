@@ -34,7 +34,7 @@ pub(crate) struct RecordedLaunch {
     args: Mutex<Py<PyTuple>>,
 }
 
-/// Records a launch whose slots are made, in the stream of such an order.
+/// Records a launch with filled slots, in the stream with this order.
 ///
 /// # Errors
 ///
@@ -64,7 +64,7 @@ pub(super) fn record(
     recording::record(overload.device, Recorded { step, order, buffers: arguments.lent.clone(), keep })
 }
 
-/// Refuses arrays of the host: of them nothing would be copied.
+/// Rejects host arrays, because a replay does not copy them.
 pub(super) fn refuse_hosts(dispatcher: &Bound<'_, Dispatcher>, arguments: &Arguments) -> PyResult<()> {
     let of_host = arguments.hosts.iter().map(|host| host.param);
     let Some(param) = of_host.chain(arguments.tensors.iter().map(|tensor| tensor.place.param)).min() else {
@@ -95,7 +95,7 @@ impl RecordedLaunch {
         self.config.block.into()
     }
 
-    /// The arguments of replays from now on.
+    /// The arguments of later replays.
     #[getter]
     fn args(&self, py: Python<'_>) -> Py<PyTuple> {
         self.args.lock().unwrap_or_else(PoisonError::into_inner).clone_ref(py)
@@ -134,7 +134,7 @@ impl StepResources {
     }
 }
 
-/// Launches and copies that are recorded once and run as often as wanted.
+/// Launches and copies that are recorded once and replayed any number of times.
 #[pyclass(subclass, frozen, weakref, module = "weft._weft", name = "GraphBase")]
 pub(crate) struct Graph(Mutex<Option<Arc<RecordedGraph>>>);
 
@@ -177,13 +177,13 @@ impl Graph {
         Self(Mutex::new(None))
     }
 
-    /// Records from now on what this thread launches and copies on the current device.
+    /// Starts recording the launches and copies of this thread on the current device.
     #[staticmethod]
     fn _begin(py: Python<'_>) -> PyResult<()> {
         recording::begin(py)
     }
 
-    /// Ends the recording. The recorded work is the graph from now on, unless it is discarded.
+    /// Ends the recording. The graph then consists of the recorded work, unless it is discarded.
     fn _end(&self, py: Python<'_>, discard: bool) -> PyResult<()> {
         let Some(recording) = recording::end() else {
             return Err(PyRuntimeError::new_err("this thread does not record a graph"));
@@ -218,7 +218,7 @@ impl Graph {
             let stopped = RefCell::new(None);
             let poll = || errors::handle_signals(&stopped);
             let launched = graph.launch(stream.as_deref(), Some(&poll));
-            // Also where a step fails: those before it were queued.
+            // Also if a step fails, because the steps before it were queued.
             if !buffers.is_empty() {
                 executor.note_use(&buffers, stream.as_deref());
             }
@@ -245,7 +245,7 @@ impl Graph {
         arguments.push_all(&args).map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
         refuse_hosts(dispatcher, &arguments)?;
         let overload = &recorded.resolved.overload;
-        // The variant that was recorded, whatever launches have by now.
+        // The variant that was recorded, even if launches have another one now.
         let factors = overload.jit.code.coarsen;
         let resolved = Dispatcher::resolve(dispatcher, &arguments)?.coarsened_by(dispatcher, factors)?;
         let assumptions = overload.jit.code.assumptions;

@@ -1,8 +1,8 @@
-//! The variants of a kernel of which a thread does the work of several neighbours: with factors that `coarsen` of `cuda.jit` or
-//! the setting names, that an estimate of the compiler's says, or that were [measured](super::tuned).
+//! Variants of a kernel in which one thread does the work of several adjacent threads. The factors come from `coarsen`
+//! of `cuda.jit`, from the setting, from an estimate of the compiler, or from [measurements](super::tuned).
 //!
-//! One is compiled when a launch first needs it, and belongs to the kernel that it is a variant of. Launches that cannot be
-//! divided so run the kernel itself, and so do all if the compiler leaves the kernel as it is.
+//! A variant is compiled when a launch first needs it; the kernel owns it. A launch whose size is not divisible by the
+//! factors runs the kernel itself. So do all launches if the compiler does not coarsen the kernel.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -20,8 +20,9 @@ use crate::{
     },
 };
 
-/// How often a launch must fill the device with threads for an estimate to hold: with fewer, all of them are needed to hide
-/// how long memory takes. Once its blocks are merged, it fills the device with as many as the kernel's registers allow.
+/// The number of times that a launch must fill the device with threads for an estimate to hold. Smaller launches need
+/// all their threads to hide memory latency. For merged blocks, the device is full with as many threads as the kernel's
+/// registers allow.
 const LEAST_WAVES: u64 = 2;
 
 /// How the coarsening factors of launches are chosen.
@@ -29,9 +30,9 @@ const LEAST_WAVES: u64 = 2;
 pub(in crate::dispatcher) enum FactorChoice {
     /// These.
     Factors(Factors),
-    /// Those that the compiler estimates to be the best.
+    /// The compiler estimates the best factors.
     Estimate,
-    /// Those that are measured to be.
+    /// The best factors are measured.
     Measure,
 }
 
@@ -41,7 +42,7 @@ impl Default for FactorChoice {
     }
 }
 
-/// Variants by their factors; there may be none yet.
+/// Variants by their factors. The list may be empty.
 #[derive(Debug)]
 pub(in crate::dispatcher) struct ByFactors<T>(Mutex<Vec<(Factors, Arc<T>)>>);
 
@@ -60,7 +61,7 @@ impl<T> ByFactors<T> {
         self.lock().iter().find(|(of, _)| *of == factors).map(|(_, variant)| Arc::clone(variant))
     }
 
-    /// The factors of those that there are.
+    /// The factors of the existing variants.
     fn factors(&self) -> Vec<Factors> {
         self.lock().iter().map(|(factors, _)| *factors).collect()
     }
@@ -70,7 +71,7 @@ impl<T> ByFactors<T> {
         self.lock().iter().map(|(_, variant)| Arc::clone(variant)).collect()
     }
 
-    /// The one that was made last.
+    /// The most recent variant.
     pub(in crate::dispatcher) fn last(&self) -> Option<Arc<T>> {
         self.lock().last().map(|(_, variant)| Arc::clone(variant))
     }
@@ -110,7 +111,7 @@ impl Dispatcher {
             CoarsenChoice::Kernel | CoarsenChoice::Auto if jit.says_factors => FactorChoice::Factors(own),
             CoarsenChoice::Kernel | CoarsenChoice::Auto if jit.tune || settings.tune => FactorChoice::Measure,
             CoarsenChoice::Kernel | CoarsenChoice::Auto if is_gpu && jit.code.choose => FactorChoice::Estimate,
-            // The estimate is for GPUs. A user who debugs wants to see the program's threads.
+            // The estimate is for GPUs. A debugger must show the program's own threads.
             CoarsenChoice::Auto if is_gpu && jit.code.opt && !jit.code.debug => FactorChoice::Estimate,
             CoarsenChoice::Kernel | CoarsenChoice::Auto => FactorChoice::Factors(Factors::NONE),
         };
@@ -135,7 +136,7 @@ impl Resolved {
     ) -> PyResult<Arc<Self>> {
         let overload = &self.overload;
         if config.has_clusters() {
-            // Blocks that are joined would be of another cluster.
+            // Merged blocks would belong to another cluster.
             return Ok(self);
         }
         let factors = match overload.wanted {
@@ -171,7 +172,7 @@ impl Resolved {
         }
         let (factors, timed) = self.overload.tuned(owner.py(), config, stream);
         let chosen = Arc::clone(&self).for_factors(owner, factors, config)?;
-        // The candidate is none.
+        // The compiler rejected the candidate.
         if chosen.overload.jit.code.coarsen != factors {
             timed.into_iter().for_each(Timed::refused);
             return Ok((chosen, None));
@@ -179,8 +180,8 @@ impl Resolved {
         Ok((chosen, timed))
     }
 
-    /// The factors of a launch. In a captured stream, those of loaded code, if some of it fits the launch: a driver may
-    /// refuse to load code then, which ends the capture.
+    /// The factors of a launch. If the stream is being captured, only factors of loaded code are considered, because
+    /// loading code can end a capture with an error.
     fn loaded_in_a_capture(
         &self,
         py: Python<'_>,
@@ -208,7 +209,7 @@ impl Resolved {
         if is_captured { other } else { factors }
     }
 
-    /// The variant with some factors if it can have such a launch, else the kernel itself.
+    /// The variant with these factors if it fits the launch, else the kernel itself.
     fn for_factors(
         self: Arc<Self>,
         owner: &Bound<'_, Dispatcher>,
@@ -217,7 +218,8 @@ impl Resolved {
     ) -> PyResult<Arc<Self>> {
         let overload = Arc::clone(&self.overload);
         let mut chosen = Arc::clone(&self).coarsened_by(owner, factors)?;
-        // More registers may mean smaller blocks, which merging does not make so.
+        // A variant may need more registers and then support only smaller blocks. Merging blocks does not make them
+        // smaller.
         let asked = overload.wanted != FactorChoice::Factors(factors) || factors.blocks_in_one() > 1;
         let is_variant = !Arc::ptr_eq(&chosen.overload, &overload);
         if asked
@@ -230,11 +232,7 @@ impl Resolved {
         Ok(chosen)
     }
 
-    /// The variant with some factors, compiled if it is not there; the kernel itself where the compiler leaves it alone.
-    ///
-    /// # Errors
-    ///
-    /// As a launch that compiles.
+    /// The variant with these factors, compiled on first use. The kernel itself if the compiler does not coarsen it.
     pub(in crate::dispatcher) fn coarsened_by(
         self: Arc<Self>,
         owner: &Bound<'_, Dispatcher>,
@@ -249,7 +247,7 @@ impl Resolved {
 }
 
 impl Overload {
-    /// The factors of the kernel's candidates that a launch can have, those first that are likely to be quicker.
+    /// The factors of the kernel's candidates that fit a launch, the most promising ones first.
     pub(in crate::dispatcher) fn candidates<'a>(
         &'a self,
         config: &LaunchConfig,
@@ -263,7 +261,7 @@ impl Overload {
         })
     }
 
-    /// The same where there is a choice: a kernel for which the estimate chooses nothing is not coarsened.
+    /// The same if there is a choice. A kernel without a profitable estimate is not coarsened.
     pub(in crate::dispatcher) fn settled(&self, wanted: FactorChoice) -> FactorChoice {
         match wanted {
             FactorChoice::Estimate if !self.kernel.coarsening.is_worth_it() => FactorChoice::Factors(Factors::NONE),
@@ -293,7 +291,7 @@ impl Overload {
     }
 }
 
-/// Factors, if a launch can be divided by them; else none.
+/// The factors if a launch is divisible by them, else no coarsening.
 fn fitting(factors: Factors, config: &LaunchConfig) -> Factors {
     if factors.divide(config.grid, config.block).is_some() { factors } else { Factors::NONE }
 }
@@ -312,7 +310,8 @@ fn product(extents: [u32; 3]) -> u64 {
     extents.iter().fold(1, |product: u64, extent| product.saturating_mul(u64::from(*extent)))
 }
 
-/// Threads that a multiprocessor has at a time: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
+/// The maximum number of resident threads per multiprocessor: CUDA C++ Programming Guide, "Technical Specifications per
+/// Compute Capability".
 fn threads_at_once(capability: (u32, u32)) -> u64 {
     match capability {
         (7, 5) => 1024,

@@ -21,19 +21,19 @@ use weft_runtime::{Event, Executor, LaunchConfig, Stream};
 use super::coarsened::blocks;
 use crate::{dispatcher::overload::Overload, engine};
 
-/// Candidates besides the kernel as it is.
+/// The maximum number of candidates besides the uncoarsened kernel.
 const CANDIDATES: usize = 5;
-/// Launches of each that are timed; the first of them does not count.
+/// The number of timed launches of each candidate. The first one does not count.
 const LAUNCHES: u32 = 4;
 /// A candidate is dropped if its shortest time is this many times the best one's.
 const FAR_BEHIND: f32 = 2.0;
-/// The uncoarsened kernel wins unless a candidate takes at most this part of its time: a smaller gain may be noise.
+/// The uncoarsened kernel wins unless a candidate takes at most this fraction of its time: a smaller gain may be noise.
 const GAIN: f32 = 0.98;
-/// Timed launches that are not over yet, beyond which no more are timed.
+/// The maximum number of unfinished timed launches.
 const MOST_PENDING: usize = 64;
 
-/// The launches that share a measurement: they have the same block, the same power of two below their number of blocks,
-/// and a grid that the same block factors divide. So all have the same candidates.
+/// The launches that share measurements: they have the same block size, the same power of two below their number of
+/// blocks, and a grid that is divisible by the same block factors. All of them therefore have the same candidates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct LaunchGroup {
     block: [u32; 3],
@@ -71,7 +71,7 @@ impl Tunings {
         self.lock().in_use = Some(factors);
     }
 
-    /// The factors of the last launch; `None` if there was none that had a choice.
+    /// The factors of the last launch. `None` if no launch had a choice.
     pub(in crate::dispatcher) fn last(&self) -> Option<Factors> {
         self.lock().in_use
     }
@@ -93,22 +93,22 @@ struct Tuning(Mutex<Measured>);
 
 #[derive(Debug, Default)]
 struct Measured {
-    /// The kernel as it is first.
+    /// The candidates. The uncoarsened kernel is the first.
     tried: Vec<Tried>,
     pending: Vec<Pending>,
-    /// The best one, once it is known.
+    /// The best candidate, once it is known.
     winner: Option<usize>,
-    /// It was measured by another process.
+    /// Whether another process measured it.
     was_cached: bool,
 }
 
 #[derive(Debug)]
 struct Tried {
     factors: Factors,
-    /// Launches that were begun, and timed ones that are over.
+    /// The numbers of started launches and of finished timed launches.
     begun: u32,
     over: u32,
-    /// The shortest, in milliseconds.
+    /// The shortest time in milliseconds.
     best: f32,
     given_up: bool,
 }
@@ -122,14 +122,14 @@ impl Tried {
 #[derive(Debug)]
 struct Pending {
     candidate: usize,
-    /// It is the candidate's first.
+    /// Whether it is the candidate's first launch.
     first: bool,
     start: Arc<dyn Event>,
     end: Arc<dyn Event>,
 }
 
 impl Measured {
-    /// Takes the times of launches that are over, and decides if all are.
+    /// Reads the times of finished launches, and chooses the best candidate once all are measured.
     fn settle(&mut self, executor: &dyn Executor) {
         for Pending { candidate, first, start, end } in std::mem::take(&mut self.pending) {
             match executor.query_event(&*end) {
@@ -184,13 +184,13 @@ impl Tuning {
     }
 }
 
-/// A launch that is timed.
+/// A timed launch.
 pub(in crate::dispatcher) struct Timed {
     tuning: Arc<Tuning>,
     candidate: usize,
     first: bool,
     events: Option<(Arc<dyn Event>, Arc<dyn Event>)>,
-    /// Its result is recorded.
+    /// Whether its result is recorded.
     noted: bool,
 }
 
@@ -202,7 +202,7 @@ impl Timed {
             executor.record(&*events.0, stream)?;
             Ok(events)
         };
-        // Without events the launch is not timed, and that is all.
+        // Without events, the launch is not timed.
         self.events = events().ok();
     }
 
@@ -220,7 +220,7 @@ impl Timed {
         }
     }
 
-    /// The compiler, or the device, does not take the candidate.
+    /// The compiler or the device rejects the candidate.
     pub(in crate::dispatcher) fn refused(mut self) {
         self.noted = true;
         self.tuning.lock().tried[self.candidate].given_up = self.candidate > 0;
@@ -228,7 +228,7 @@ impl Timed {
 }
 
 impl Drop for Timed {
-    /// A launch that did not come to its end, since an argument is wrong, is as if it had not begun.
+    /// A launch that failed, for example because of a wrong argument, counts as not started.
     fn drop(&mut self) {
         if !self.noted {
             self.tuning.lock().tried[self.candidate].begun -= 1;
@@ -237,7 +237,7 @@ impl Drop for Timed {
 }
 
 impl Overload {
-    /// The factors of a launch that is measured, and how it is timed if it still is.
+    /// The factors of a measured launch, and its timing if measurements are still needed.
     pub(in crate::dispatcher) fn tuned(
         &self,
         py: Python<'_>,
@@ -298,7 +298,7 @@ impl Overload {
         let tried: Vec<Tried> = std::iter::once(Factors::NONE).chain(factors).map(Tried::new).collect();
         let kept = self.kept(group);
         let kept = kept.and_then(|kept| tried.iter().position(|tried| tried.factors == kept));
-        // With nothing to choose from there is nothing to measure.
+        // Without alternatives there is nothing to measure.
         let winner = if tried.len() == 1 { Some(0) } else { kept };
         let measured = Measured { tried, pending: Vec::new(), winner, was_cached: kept.is_some() };
         let made = Arc::new(Tuning(Mutex::new(measured)));
